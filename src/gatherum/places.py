@@ -15,32 +15,57 @@ Shape: TypeAlias = tuple[int, ...]
 REPLACE, ADD = FoldRule(), FoldRule("add")
 
 
-class Namespace(Protocol):
-    """What a framework supplies: functions under the names of the array API, and the operators.
-
-    It differentiates what is made of them. Arrays also have arithmetic and comparisons.
+class Basics(Protocol):
+    """Functions that a framework supplies both for derivatives and for groups, under the names of
+    the array API, and the operators. Arrays also have arithmetic and comparisons.
     """
 
-    def where(self, mask: Array, one: Array, other: Array) -> Array:
+    def where(self, mask: Array, one: Array, other: Array, /) -> Array:
         """Choose between two arrays."""
 
-    def isnan(self, x: Array) -> Array:
-        """Return where an array is NaN."""
+    def isnan(self, x: Array, /) -> Array:
+        """Return where numbers are NaN."""
+
+    def astype(self, x: Array, dtype: Any, /) -> Array:
+        """Convert to another dtype; without a copy where it is the same."""
+
+    def reshape(self, x: Array, shape: Shape, /) -> Array:
+        """Give items in row-major order another shape."""
+
+    def broadcast_to(self, x: Array, shape: Shape, /) -> Array:
+        """Repeat an array to a shape."""
+
+    def flip(self, x: Array, axes: Shape, /) -> Array:
+        """Reverse the order along some dimensions."""
+
+    def arange(self, start: int, stop: int, like: Array, /) -> Array:
+        """Count in a type of integers that holds `stop`, on the device of `like`."""
+
+    def full(self, shape: Shape, value: int, dtype: Any, like: Array, /) -> Array:
+        """Return one number everywhere, which may lie in memory once."""
+
+    def stop_gradient(self, x: Array, /) -> Array:
+        """Return values alone, which have no derivative."""
+
+    def gather(
+        self, attributes: Attributes, data: Array, indices: Array, fill_value: Any = 0, /
+    ) -> Array:
+        """Run a gather, which stores a number for an invalid index."""
+
+    def scatter(
+        self, attributes: Attributes, data: Array, indices: Array, updates: Array, /
+    ) -> Array:
+        """Run a scatter."""
+
+
+class Namespace(Basics, Protocol):
+    """What a framework supplies for derivatives. It differentiates what is made of them."""
 
     def maximum(self, x: Array, number: int) -> Array:
         """Return the larger of each item and a number."""
 
     def conj(self, x: Array) -> Array:
         """Return the complex conjugate; real numbers as they are."""
-
-    def astype(self, x: Array, dtype: Any) -> Array:
-        """Convert to another dtype."""
-
-    def reshape(self, x: Array, shape: Shape) -> Array:
-        """Give items in row-major order another shape."""
-
-    def broadcast_to(self, x: Array, shape: Shape) -> Array:
-        """Repeat an array to a shape."""
 
     def stack(self, arrays: tuple[Array, ...], axis: int) -> Array:
         """Join arrays along a new dimension."""
@@ -51,23 +76,11 @@ class Namespace(Protocol):
     def roll(self, x: Array, shift: int, axis: int) -> Array:
         """Shift items along a dimension; the last ones come first."""
 
-    def flip(self, x: Array, axes: Shape) -> Array:
-        """Reverse the order along some dimensions."""
-
     def argsort(self, x: Array) -> Array:
         """Sort one dimension; equal values keep their order."""
 
-    def arange(self, start: int, stop: int, like: Array) -> Array:
-        """Count in a type of integers that holds `stop`, on the device of `like`."""
-
-    def full(self, shape: Shape, value: int, dtype: Any, like: Array) -> Array:
-        """Return one number everywhere, which may lie in memory once."""
-
     def sum_to(self, x: Array, shape: Shape) -> Array:
         """Sum over the dimensions along which a shape was broadcast to that of `x`."""
-
-    def stop_gradient(self, x: Array) -> Array:
-        """Return values alone, which have no derivative."""
 
     def product_of_others(self, places: Places, data: Array, updates: Array) -> Array:
         """Return what the function of this name in `derivatives` does, by whatever is fastest."""
@@ -83,14 +96,6 @@ class Namespace(Protocol):
 
     def has_sums(self, dtype: Any) -> bool:
         """Return whether items can be added up: some types of 8 bits only move."""
-
-    def gather(
-        self, attributes: Attributes, data: Array, indices: Array, fill_value: Any = 0
-    ) -> Array:
-        """Run a gather, which stores a number for an invalid index."""
-
-    def scatter(self, attributes: Attributes, data: Array, indices: Array, updates: Array) -> Array:
-        """Run a scatter."""
 
 
 class Places(NamedTuple):

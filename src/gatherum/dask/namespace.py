@@ -16,7 +16,6 @@ import numpy as np
 from gatherum import conversion, plain_values
 from gatherum.call import Attributes
 from gatherum.dtypes import AnyDType, check_movable
-from gatherum.errors import Shape
 from gatherum.groups import namespace as of_chunks
 
 from . import errors as dask_errors
@@ -29,6 +28,10 @@ where = da.where
 reshape = da.reshape
 broadcast_to = da.broadcast_to
 flip = da.flip
+as_size = plain_values.as_size
+dtype = of_chunks.dtype
+full = of_chunks.full
+whole = da.broadcast_to
 
 
 def _quiet(function: Callable[..., Any], *chunks: Any) -> Any:
@@ -42,12 +45,14 @@ def _each(function: Callable[..., Any], *arrays: Array, dtype: Any = None) -> Ar
     return da.core.elemwise(partial(_quiet, function), *arrays, dtype=kind)
 
 
-def isnan(x: Array) -> Array:
-    return _each(np.isnan, x, dtype=np.bool_)
-
-
-def isinf(x: Array) -> Array:
-    return _each(np.isinf, x, dtype=np.bool_)
+isnan = partial(_each, np.isnan, dtype=np.bool_)
+isinf = partial(_each, np.isinf, dtype=np.bool_)
+nonzero = partial(_each, of_chunks.nonzero, dtype=np.bool_)
+equal = partial(_each, of_chunks.equal, dtype=np.bool_)
+add = partial(_each, np.add)
+sqrt = partial(_each, of_chunks.sqrt)
+exp = partial(_each, of_chunks.exp)
+log = partial(_each, of_chunks.log)
 
 
 def _without_empty_chunks(x: Array) -> Array:
@@ -74,17 +79,9 @@ def as_groups(op: str, operand: str, value: object, values: Array) -> Array:
     return da.from_array(entries, chunks=chunks)
 
 
-def as_size(op: str, name: str, value: object) -> int:
-    return plain_values.as_size(op, name, value)
-
-
 def kind(x: Array) -> AnyDType:
     found: AnyDType = x.dtype
     return found
-
-
-def dtype(of: AnyDType) -> Any:
-    return of_chunks.dtype(of)
 
 
 def item(op: str, of: AnyDType, value: object, like: Array) -> Array:
@@ -107,28 +104,8 @@ def astype(x: Array, to: Any) -> Array:
     return x.astype(to)
 
 
-def full(shape: Shape, value: int, to: Any, like: Array) -> Array:
-    return of_chunks.full(shape, value, to, like)
-
-
 def arange(start: int, stop: int, like: Array) -> Array:
     return da.arange(start, stop, dtype=np.int64)
-
-
-def whole(x: Array, shape: Shape) -> Array:
-    return da.broadcast_to(x, shape)
-
-
-def nonzero(x: Array) -> Array:
-    return _each(of_chunks.nonzero, x, dtype=np.bool_)
-
-
-def equal(x: Array, y: Array) -> Array:
-    return _each(of_chunks.equal, x, y, dtype=np.bool_)
-
-
-def add(x: Array, y: Array) -> Array:
-    return _each(np.add, x, y)
 
 
 def subtract(x: Array, y: Array, spare: Array) -> Array:
@@ -141,18 +118,6 @@ def multiply(x: Array, y: Array, spare: Array) -> Array:
 
 def divide(x: Array, y: Array, spare: Array) -> Array:
     return _each(np.divide, x, y)
-
-
-def sqrt(x: Array) -> Array:
-    return _each(of_chunks.sqrt, x)
-
-
-def exp(x: Array) -> Array:
-    return _each(of_chunks.exp, x)
-
-
-def log(x: Array) -> Array:
-    return _each(of_chunks.log, x)
 
 
 def _replaced(x: Any, mask: Any, value: Any) -> Any:

@@ -240,99 +240,71 @@ def _normalized(values: Array, by: Grouping) -> Array:
     return by.xp.divide(values, totals, totals)
 
 
-_FIRST_INDEX = "the first index; NaN wins"
+def _fold_row(name: str, reduction: str, empty: float | None, ties: str = "") -> FunctionRow:
+    """Return the row of a function that is one scatter of the values."""
+    return FunctionRow(
+        name=name,
+        compose=partial(_fold, reduction),
+        composes=f"scatter {reduction}",
+        accepts=_reduces(reduction),
+        result=_same,
+        empty=empty,
+        ties=ties,
+        reduction=reduction,
+    )
+
+
+def _position_row(name: str, extreme: str) -> FunctionRow:
+    return FunctionRow(
+        name=name,
+        compose=partial(_position, extreme),
+        composes=f"scatter {extreme} with the position of each",
+        accepts=_reduces(extreme),
+        result=_always(np.int64),
+        empty=None,
+        ties="the first index; NaN wins",
+        reduction=None,
+    )
+
+
+def _spread_row(name: str, root: bool, composes: str) -> FunctionRow:
+    return FunctionRow(
+        name=name,
+        compose=partial(_variance, root),
+        composes=composes,
+        accepts=_reduces("mean"),
+        result=_spread_dtype,
+        empty=None,
+        ties="",
+        reduction=None,
+    )
+
+
+def _truth_row(name: str, extreme: str, empty: int) -> FunctionRow:
+    return FunctionRow(
+        name=name,
+        compose=partial(_fold_truth, extreme),
+        composes=f"scatter {extreme} of what is not 0",
+        accepts=_reduces("add"),
+        result=_always(np.bool_),
+        empty=empty,
+        ties="",
+        reduction=None,
+    )
+
+
+_SQUARES = "scatter mean, gather, scatter add of the squares, division by count - ddof"
 
 _ROWS = (
-    FunctionRow(
-        name="sum",
-        compose=partial(_fold, "add"),
-        composes="scatter add",
-        accepts=_reduces("add"),
-        result=_same,
-        empty=0,
-        ties="",
-        reduction="add",
-    ),
-    FunctionRow(
-        name="prod",
-        compose=partial(_fold, "mul"),
-        composes="scatter mul",
-        accepts=_reduces("mul"),
-        result=_same,
-        empty=1,
-        ties="",
-        reduction="mul",
-    ),
-    FunctionRow(
-        name="mean",
-        compose=partial(_fold, "mean"),
-        composes="scatter mean",
-        accepts=_reduces("mean"),
-        result=_same,
-        empty=None,
-        ties="",
-        reduction="mean",
-    ),
-    FunctionRow(
-        name="var",
-        compose=partial(_variance, False),
-        composes="scatter mean, gather, scatter add of the squares, division by count - ddof",
-        accepts=_reduces("mean"),
-        result=_spread_dtype,
-        empty=None,
-        ties="",
-        reduction=None,
-    ),
-    FunctionRow(
-        name="std",
-        compose=partial(_variance, True),
-        composes="the square root of var before it is rounded",
-        accepts=_reduces("mean"),
-        result=_spread_dtype,
-        empty=None,
-        ties="",
-        reduction=None,
-    ),
-    FunctionRow(
-        name="max",
-        compose=partial(_fold, "max"),
-        composes="scatter max",
-        accepts=_reduces("max"),
-        result=_same,
-        empty=None,
-        ties="NaN wins; +0 is above -0",
-        reduction="max",
-    ),
-    FunctionRow(
-        name="min",
-        compose=partial(_fold, "min"),
-        composes="scatter min",
-        accepts=_reduces("min"),
-        result=_same,
-        empty=None,
-        ties="NaN wins; -0 is below +0",
-        reduction="min",
-    ),
-    FunctionRow(
-        name="argmax",
-        compose=partial(_position, "max"),
-        composes="scatter max with the position of each",
-        accepts=_reduces("max"),
-        result=_always(np.int64),
-        empty=None,
-        ties=_FIRST_INDEX,
-        reduction=None,
-    ),
-    FunctionRow(
-        name="argmin",
-        compose=partial(_position, "min"),
-        composes="scatter min with the position of each",
-        accepts=_reduces("min"),
-        result=_always(np.int64),
-        empty=None,
-        ties=_FIRST_INDEX,
-        reduction=None,
-    ),
+    _fold_row("sum", "add", 0),
+    _fold_row("prod", "mul", 1),
+    _fold_row("mean", "mean", None),
+    _spread_row("var", False, _SQUARES),
+    _spread_row("std", True, "the square root of var before it is rounded"),
+    _fold_row("max", "max", None, "NaN wins; +0 is above -0"),
+    _fold_row("min", "min", None, "NaN wins; -0 is below +0"),
+    _position_row("argmax", "max"),
+    _position_row("argmin", "min"),
     FunctionRow(
         name="first",
         compose=_first,
@@ -363,26 +335,8 @@ _ROWS = (
         ties="",
         reduction="add",
     ),
-    FunctionRow(
-        name="any",
-        compose=partial(_fold_truth, "max"),
-        composes="scatter max of what is not 0",
-        accepts=_reduces("add"),
-        result=_always(np.bool_),
-        empty=0,
-        ties="",
-        reduction=None,
-    ),
-    FunctionRow(
-        name="all",
-        compose=partial(_fold_truth, "min"),
-        composes="scatter min of what is not 0",
-        accepts=_reduces("add"),
-        result=_always(np.bool_),
-        empty=1,
-        ties="",
-        reduction=None,
-    ),
+    _truth_row("any", "max", 0),
+    _truth_row("all", "min", 1),
     FunctionRow(
         name="logsumexp",
         compose=_log_sum,
@@ -393,26 +347,8 @@ _ROWS = (
         ties="",
         reduction=None,
     ),
-    FunctionRow(
-        name="fsum",
-        compose=partial(_fold, "fsum"),
-        composes="scatter fsum",
-        accepts=_reduces("fsum"),
-        result=_same,
-        empty=0,
-        ties="",
-        reduction="fsum",
-    ),
-    FunctionRow(
-        name="fmean",
-        compose=partial(_fold, "fmean"),
-        composes="scatter fmean",
-        accepts=_reduces("fmean"),
-        result=_same,
-        empty=None,
-        ties="",
-        reduction="fmean",
-    ),
+    _fold_row("fsum", "fsum", 0),
+    _fold_row("fmean", "fmean", None),
 )
 
 FUNCTIONS = {row.name: row for row in _ROWS}

@@ -22,6 +22,12 @@ broadcast_to = np.broadcast_to
 flip = np.flip
 exp = elementary.exp
 log = elementary.log
+as_size = plain_values.as_size
+add = np.add
+subtract = np.subtract
+multiply = np.multiply
+divide = np.divide
+equal = np.equal
 
 
 def as_values(op: str, operand: str, value: object) -> Array:
@@ -59,10 +65,6 @@ def size_of(op: str, operand: str, groups: Array) -> int:
     return max(int(groups.max()) + 1, 0) if groups.size else 0
 
 
-def as_size(op: str, name: str, value: object) -> int:
-    return plain_values.as_size(op, name, value)
-
-
 def holds_any(mask: Array) -> bool:
     return bool(mask.any())
 
@@ -86,26 +88,6 @@ def whole(x: Array, shape: Shape) -> Array:
 
 def nonzero(x: Array) -> Array:
     return np.not_equal(x, 0)
-
-
-def equal(x: Array, y: Array) -> Array:
-    return np.equal(x, y)
-
-
-def add(x: Array, y: Array) -> Array:
-    return np.add(x, y)
-
-
-def subtract(x: Array, y: Array, spare: Array) -> Array:
-    return np.subtract(x, y, out=spare)
-
-
-def multiply(x: Array, y: Array, spare: Array) -> Array:
-    return np.multiply(x, y, out=spare)
-
-
-def divide(x: Array, y: Array, spare: Array) -> Array:
-    return np.divide(x, y, out=spare)
 
 
 def replaced(x: Array, mask: Array, value: Any) -> Array:

@@ -9,17 +9,17 @@ import numpy as np
 from gatherum.call import Attributes
 from gatherum.dtypes import AnyDType
 from gatherum.errors import Shape
-from gatherum.places import Array
+from gatherum.places import Array, Basics
 
 
-class Arrays(Protocol):
-    """Functions of a framework, besides the operators of its arrays.
+class Arrays(Basics, Protocol):
+    """Functions of a framework, besides those of `gatherum.places.Basics`.
 
     Arithmetic rounds once, whatever a compiler makes of it. A framework may have one more,
     ``fused(name, values, places)``: what a transform gives by one call, with the bits and the
     derivatives of its composition, or None.
-    Those of `gatherum.places.Namespace` with the same names are the same. `spare` is an array whose
-    memory may take the result. Derivatives are the framework's own, of exp and log too.
+    `spare` is an array whose memory may take the result. Derivatives are the framework's own, of
+    exp and log too.
     """
 
     def as_values(self, op: str, operand: str, value: object) -> Array:
@@ -49,12 +49,6 @@ class Arrays(Protocol):
     def holds_any(self, mask: Array) -> bool:
         """Return False only where it is known that nothing in a mask is true."""
 
-    def where(self, mask: Array, one: Array, other: Array) -> Array:
-        """Choose between two arrays."""
-
-    def isnan(self, x: Array) -> Array:
-        """Return where numbers are NaN."""
-
     def isinf(self, x: Array) -> Array:
         """Return where numbers are infinite."""
 
@@ -67,26 +61,8 @@ class Arrays(Protocol):
     def log(self, x: Array) -> Array:
         """Return natural logarithms: see `gatherum.elementary`."""
 
-    def astype(self, x: Array, to: Any) -> Array:
-        """Convert to another dtype; without a copy where it is the same."""
-
-    def reshape(self, x: Array, shape: Shape) -> Array:
-        """Give items in row-major order another shape."""
-
-    def broadcast_to(self, x: Array, shape: Shape) -> Array:
-        """Repeat an array to a shape."""
-
     def whole(self, x: Array, shape: Shape) -> Array:
         """Repeat an array to a shape, in memory of its own."""
-
-    def flip(self, x: Array, axes: Shape) -> Array:
-        """Reverse the order along some dimensions."""
-
-    def arange(self, start: int, stop: int, like: Array) -> Array:
-        """Count, on the device of `like`."""
-
-    def full(self, shape: Shape, value: int, to: Any, like: Array) -> Array:
-        """Return one number everywhere, which may lie in memory once."""
 
     def nonzero(self, x: Array) -> Array:
         """Return which numbers are not 0: NaN is not, nor any byte but 0 of bools."""
@@ -113,17 +89,6 @@ class Arrays(Protocol):
         """Convert to another dtype; each NaN becomes the quiet one without sign and payload, and x
         may be changed.
         """
-
-    def stop_gradient(self, x: Array) -> Array:
-        """Return values alone, which have no derivative."""
-
-    def gather(
-        self, attributes: Attributes, data: Array, indices: Array, fill_value: Any = 0
-    ) -> Array:
-        """Run a gather, which stores a number for an invalid index."""
-
-    def scatter(self, attributes: Attributes, data: Array, indices: Array, updates: Array) -> Array:
-        """Run a scatter."""
 
     def resolve(self, attributes: Attributes, entries: Array, size: int) -> Array:
         """Return the group of each entry, -1 for none, or raise IndexError."""

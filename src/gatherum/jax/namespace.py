@@ -93,6 +93,8 @@ def places(attributes: Attributes, shape: Shape, indices: Array) -> Places:
 # --- for functions over groups
 
 isinf = jnp.isinf
+as_size = plain_values.as_size
+whole = jnp.broadcast_to
 
 
 def as_values(op: str, operand: str, value: Array) -> Array:
@@ -105,10 +107,6 @@ def as_groups(op: str, operand: str, value: object, values: Array) -> Array:
     if isinstance(value, jax.Array):
         return value
     return as_jax_dtype(op, operand, conversion.as_indices(op, value, operand))
-
-
-def as_size(op: str, name: str, value: object) -> int:
-    return plain_values.as_size(op, name, value)
 
 
 def kind(x: Array) -> AnyDType:
@@ -137,10 +135,6 @@ def size_of(op: str, operand: str, groups: Array) -> int:
 
 def holds_any(mask: Array) -> bool:
     return True
-
-
-def whole(x: Array, shape: Shape) -> Array:
-    return jnp.broadcast_to(x, shape)
 
 
 def nonzero(x: Array) -> Array:

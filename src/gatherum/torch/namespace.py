@@ -24,6 +24,8 @@ where = torch.where
 conj = torch.conj
 reshape = torch.reshape
 broadcast_to = Tensor.expand
+astype = Tensor.to
+stop_gradient = Tensor.detach
 stack = torch.stack
 unstack = torch.unbind
 roll = torch.roll
@@ -44,10 +46,6 @@ def flip(x: Tensor, axes: Shape) -> Tensor:
 
 def maximum(x: Tensor, number: int) -> Tensor:
     return x.clamp(min=number)
-
-
-def astype(x: Tensor, dtype: torch.dtype) -> Tensor:
-    return x.to(dtype)
 
 
 def argsort(x: Tensor) -> Tensor:
@@ -78,10 +76,6 @@ def sum_to(x: Tensor, shape: Shape) -> Tensor:
         x = x.view(x.shape[first:])
     symbols = any(isinstance(wanted, torch.SymInt) for wanted in shape)
     return x.expand(shape) if symbols else x
-
-
-def stop_gradient(x: Tensor) -> Tensor:
-    return x.detach()
 
 
 def truth() -> torch.dtype:
@@ -121,6 +115,8 @@ def _is_recorded(*operands: Tensor) -> bool:
 # --- for functions over groups
 
 isinf = torch.isinf
+add = torch.add
+as_size = symbolic_sizes.as_size
 
 
 def as_values(op: str, operand: str, value: Any) -> Tensor:
@@ -144,10 +140,6 @@ def as_groups(op: str, operand: str, value: Any, values: Tensor) -> Tensor:
         checks.check_storage(op, operand, value)
     dtypes.code_of(op, operand, value.dtype)
     return cast(Tensor, value)
-
-
-def as_size(op: str, name: str, value: object) -> int:
-    return symbolic_sizes.as_size(op, name, value)
 
 
 def kind(x: Tensor) -> AnyDType:
@@ -209,10 +201,6 @@ def product(x: Tensor, y: Tensor) -> Tensor:
         real = x.real * y.real - x.imag * y.imag
         return torch.complex(real, x.real * y.imag + x.imag * y.real)
     return x * y
-
-
-def add(x: Tensor, y: Tensor) -> Tensor:
-    return x + y
 
 
 def subtract(x: Tensor, y: Tensor, spare: Tensor) -> Tensor:
