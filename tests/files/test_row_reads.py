@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from canaries import guarded, strays
 from gatherum import native
 from gatherum.files import file_gather, gather_file
-from gatherum.files.disk import DiskFile, StoredRows
+from gatherum.files.disk import DiskFile, Reading, StoredRows
 from gatherum.files.stats import Meter
 
 PAGE = 4096
@@ -62,9 +62,8 @@ def ask(
     into = guarded((numbers.size if space is None else space, stored.item), np.uint8)
     into[...] = UNTOUCHED
     try:
-        runs = file.read_rows(
-            stored, numbers, places, into, waste=waste, once=once, scratch=scratch
-        )
+        how = Reading(waste, once, scratch)
+        runs = file.read_rows(stored, numbers, places, into.reshape(-1), how)
     finally:
         assert strays(into) == []
     return into, runs
@@ -186,7 +185,7 @@ def test_memory_with_fewer_rows_than_requests(file: DiskFile) -> None:
             ask(file, stored, numbers, space=60)
     flat = guarded((60 * 512 + 511,), np.uint8)
     with pytest.raises(OSError, match="request 60 is"):
-        file.read_rows(stored, np.arange(61), None, flat, waste=1.0, once=False, scratch=0)
+        file.read_rows(stored, np.arange(61), None, flat, Reading(scratch=0))
     assert strays(flat) == []
 
 
@@ -386,13 +385,13 @@ def test_ctrl_c_ends_a_long_read(file: DiskFile) -> None:
     stored = StoredRows(0, 512, 16, EXTENT)
     before = signal.signal(signal.SIGALRM, stop)
     started = time.process_time()
-    file.read_rows(stored, numbers[: 1 << 17], None, into, waste=1.0, once=False, scratch=0)
+    file.read_rows(stored, numbers[: 1 << 17], None, into.reshape(-1), Reading(scratch=0))
     whole = 16 * (time.process_time() - started)
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.02)
         started = time.process_time()
         with pytest.raises(Stopped):
-            file.read_rows(stored, numbers, None, into, waste=1.0, once=False, scratch=0)
+            file.read_rows(stored, numbers, None, into.reshape(-1), Reading(scratch=0))
         assert time.process_time() - started < 0.8 * whole
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
@@ -422,9 +421,7 @@ def test_numbers_that_change_while_they_are_read_reach_no_foreign_memory(file: D
     try:
         for _ in range(40):
             try:
-                file.read_rows(
-                    stored, numbers, places, into, waste=1.15, once=False, scratch=1 << 20
-                )
+                file.read_rows(stored, numbers, places, into.reshape(-1), Reading(waste=1.15))
             except OSError as error:
                 assert "is for a row that does not exist" in str(error)
     finally:

@@ -13,8 +13,18 @@ from gatherum.files.os_calls import read_into, read_some, write_some
 from gatherum.files.stats import Meter
 from gatherum.regular_files import naming, open_regular
 
-__all__ = ["PAGE", "DiskFile", "StoredRows", "byte_view", "check_within", "pages_between"]
+__all__ = [
+    "PAGE",
+    "DiskFile",
+    "Reading",
+    "StoredRows",
+    "byte_view",
+    "check_within",
+    "pages_between",
+]
 
+Ints = NDArray[np.int64]
+Bytes = NDArray[np.uint8]
 PAGE = 4096  # bytes that a disk reads at least
 LONGEST_TRANSFER = 1 << 30
 WRITE_BEHIND = 1 << 20
@@ -33,10 +43,18 @@ class StoredRows(NamedTuple):
     extent: int  # how many rows there are
 
 
-def pages_between(stored: StoredRows, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+class Reading(NamedTuple):
+    """How rows are read."""
+
+    waste: float = 1.0  # with gaps, so many times the pages that hold wanted rows are read at most
+    once: bool = False  # no page is wanted again, so the system need not keep those it did not have
+    scratch: int = 1 << 20  # bytes of memory for rows that are read with their neighbours
+
+
+def pages_between(stored: StoredRows, numbers: Ints) -> Ints:
     """Return the whole pages between each row and the next one."""
     starts = stored.base + numbers * np.int64(stored.stride)
-    between: NDArray[np.int64] = starts[1:] // PAGE - (starts[:-1] + (stored.item - 1)) // PAGE - 1
+    between: Ints = starts[1:] // PAGE - (starts[:-1] + (stored.item - 1)) // PAGE - 1
     return between
 
 
@@ -93,31 +111,16 @@ class DiskFile:
         self.meter.read(done)
 
     def read_rows(
-        self,
-        stored: StoredRows,
-        numbers: NDArray[np.int64],
-        places: NDArray[np.int64] | None,
-        into: NDArray[Any],
-        *,
-        waste: float,
-        once: bool,
-        scratch: int,
+        self, stored: StoredRows, numbers: Ints, places: Ints | None, into: Bytes, how: Reading
     ) -> int:
         """Read row `numbers[i]` of the file into row `places[i]` (None: `i`) of `into`.
 
-        Neighbouring requests for neighbouring rows, in ascending order, are read at once, and gaps
-        between them with them as long as no more than `waste` times the pages that hold wanted
-        rows are read. `once`: no page is wanted again, so the system need not keep those it did
-        not have. `scratch` bytes of memory may be used. Returns the number of reads that this took.
+        Neighbouring requests for neighbouring rows, in ascending order, are read at once. Returns
+        the number of reads that this took.
         """
-        if numbers.size == 0:
-            return 0
-        flat = np.frombuffer(byte_view(into), np.uint8)
         numbers = np.ascontiguousarray(numbers)
         places = places if places is None else np.ascontiguousarray(places)
-        found = native.read_file_rows(
-            self.fd, stored, numbers, places, flat, waste, once, scratch, self.in_flight
-        )
+        found = native.read_file_rows(self.fd, stored, numbers, places, into, *how, self.in_flight)
         self.meter.read(found[4])
         if found[0] != "done":
             self._raise_failed(found)
@@ -126,9 +129,9 @@ class DiskFile:
     def read_few(
         self,
         stored: StoredRows,
-        numbers: NDArray[np.int64],
-        places: NDArray[np.int64] | None,
-        flat: NDArray[np.uint8],
+        numbers: Ints,
+        places: Ints | None,
+        flat: Bytes,
         cache: native.RowCache | None = None,
     ) -> bool:
         """Read a few rows as `read_rows` does; return False where a number is no row's.
@@ -164,14 +167,14 @@ class DiskFile:
             raise OSError(f"{self.path}: request {position} is for a row that does not exist")
         raise MemoryError(f"{self.path}: no memory to read rows into")
 
-    def expect(self, stored: StoredRows, numbers: NDArray[np.int64]) -> None:
+    def expect(self, stored: StoredRows, numbers: Ints) -> None:
         """Let the system begin to read rows, all at the same time, and return at once."""
         if ADVISE is None:
             return
         for number in numbers.tolist():
             ADVISE(self.fd, stored.base + number * stored.stride, stored.item, WILL_NEED)
 
-    def cached_share(self, offsets: NDArray[np.int64]) -> float:
+    def cached_share(self, offsets: Ints) -> float:
         """Return the share of some positions that is in the page cache; 0 if unknown."""
         flags = getattr(os, "RWF_NOWAIT", None)
         if flags is None or offsets.size == 0:

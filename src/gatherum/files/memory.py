@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gatherum.files.disk import DiskFile, StoredRows, byte_view
+from gatherum.files.disk import Bytes, DiskFile, Ints, Reading, StoredRows, byte_view
 from gatherum.files.stats import Meter
 from gatherum.plans import apply
 
@@ -34,20 +34,12 @@ class MemoryFile(DiskFile):
         buffer[:] = self._bytes[offset : offset + len(buffer)].data
 
     def read_rows(
-        self,
-        stored: StoredRows,
-        numbers: NDArray[np.int64],
-        places: NDArray[np.int64] | None,
-        into: NDArray[Any],
-        *,
-        waste: float,
-        once: bool,
-        scratch: int,
+        self, stored: StoredRows, numbers: Ints, places: Ints | None, into: Bytes, how: Reading
     ) -> int:
         """Copy row `numbers[i]` into row `places[i]` (None: `i`) of `into`."""
         item = f"V{stored.item}"
         rows = np.ndarray((stored.extent,), item, self._bytes.data, stored.base, (stored.stride,))
-        found = np.frombuffer(byte_view(into), item)
+        found = into.view(item)
         if places is None:
             apply("gather", rows, numbers, out=found[: numbers.size])
             return 1
@@ -58,7 +50,7 @@ class MemoryFile(DiskFile):
             apply("scatter_nd", found, places[part, None], taken, out=found)
         return 1
 
-    def cached_share(self, offsets: NDArray[np.int64]) -> float:
+    def cached_share(self, offsets: Ints) -> float:
         """Return 1: all of it is in memory."""
         return 1.0
 

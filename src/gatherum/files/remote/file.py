@@ -5,17 +5,15 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gatherum import native
-from gatherum.files.disk import DiskFile, StoredRows, byte_view, pages_between
+from gatherum.files.disk import Bytes, DiskFile, Ints, Reading, StoredRows, pages_between
 from gatherum.files.remote.store import AT_ONCE, Pipeline, Remote
 from gatherum.files.remote.urls import UrlAddress
 from gatherum.files.stats import Meter
 
 __all__ = ["RemoteFile"]
 
-Ints = NDArray[np.int64]
 HEAD = 64 << 10  # bytes that are asked for when a file is opened: most headers are in them
 SHORTEST, LONGEST = 256 << 10, 4 << 20  # bytes of a request, where a long part is cut
 SMALLEST = 4096  # bytes of a request for rows, where memory is short
@@ -87,25 +85,11 @@ class RemoteFile(DiskFile):
         return bytes(found)
 
     def read_rows(
-        self,
-        stored: StoredRows,
-        numbers: NDArray[np.int64],
-        places: NDArray[np.int64] | None,
-        into: NDArray[Any],
-        *,
-        waste: float,
-        once: bool,
-        scratch: int,
+        self, stored: StoredRows, numbers: Ints, places: Ints | None, into: Bytes, how: Reading
     ) -> int:
-        """Read row `numbers[i]` of the file into row `places[i]` (None: `i`) of `into`.
-
-        As `DiskFile.read_rows`; rows that share a request are at most `scratch` bytes together.
-        """
-        if numbers.size == 0:
-            return 0
+        """Read rows as `DiskFile.read_rows`; those of a request are at most `how.scratch` bytes."""
         places = np.arange(numbers.size) if places is None else places
-        rows = np.frombuffer(byte_view(into), np.uint8)
-        rows = rows[: rows.size // stored.item * stored.item].reshape(-1, stored.item)
+        rows = into[: into.size // stored.item * stored.item].reshape(-1, stored.item)
         if min(numbers.min(), places.min()) < 0 or numbers.max() >= stored.extent:
             raise OSError(f"{self.path}: a request is for a row that does not exist")
         if places.max() >= len(rows):
@@ -113,10 +97,12 @@ class RemoteFile(DiskFile):
         if np.any(numbers[1:] < numbers[:-1]):
             order = np.argsort(numbers, kind="stable")
             numbers, places = numbers[order], places[order]
-        longest = max(min(scratch // AT_ONCE, LONGEST), SMALLEST)
-        cuts = _runs(stored, np.ascontiguousarray(numbers), waste, longest)
+        longest = max(min(how.scratch // AT_ONCE, LONGEST), SMALLEST)
+        cuts = _runs(stored, np.ascontiguousarray(numbers), how.waste, longest)
         # a run that holds one row alone takes no scratch memory
-        at_once = AT_ONCE if stored.item >= longest else min(AT_ONCE, max(1, scratch // longest))
+        at_once = (
+            AT_ONCE if stored.item >= longest else min(AT_ONCE, max(1, how.scratch // longest))
+        )
         with Pipeline(self._remote, at_once) as pipeline:
             for start, stop in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
                 self._read_run(pipeline, stored, numbers[start:stop], places[start:stop], rows)
@@ -124,7 +110,7 @@ class RemoteFile(DiskFile):
 
     def _read_run(
         self, pipeline: Pipeline, stored: StoredRows, numbers: Ints, places: Ints,
-        rows: NDArray[np.uint8],
+        rows: Bytes,
     ) -> None:  # fmt: skip
         """Ask for one run of rows; one row alone is read to where it belongs."""
         first, count = int(numbers[0]), int(numbers[-1] - numbers[0]) + 1
@@ -138,11 +124,11 @@ class RemoteFile(DiskFile):
             return
         space = bytearray(length + stored.item)
         shape, strides = (count, stored.item), (stored.stride, 1)
-        found: NDArray[np.uint8] = np.ndarray(shape, np.uint8, space, 0, strides)
+        found: Bytes = np.ndarray(shape, np.uint8, space, 0, strides)
         then = partial(_copy, found, numbers - first, places, rows)
         pipeline.put(partial(self._remote.fill, offset, memoryview(space), self._version), then)
 
-    def cached_share(self, offsets: NDArray[np.int64]) -> float:
+    def cached_share(self, offsets: Ints) -> float:
         """Return 0: nothing is kept."""
         return 0.0
 
@@ -171,6 +157,6 @@ def _runs(stored: StoredRows, numbers: Ints, waste: float, longest: int) -> Ints
     return np.concatenate([[0], cuts, [numbers.size]])
 
 
-def _copy(found: NDArray[np.uint8], which: Ints, places: Ints, rows: NDArray[np.uint8]) -> None:
+def _copy(found: Bytes, which: Ints, places: Ints, rows: Bytes) -> None:
     """Copy rows from where they were read to their places."""
     rows[places] = found[which]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gatherum import native
-from gatherum.files.disk import DiskFile, StoredRows, byte_view, pages_between
+from gatherum.files.disk import DiskFile, Reading, StoredRows, byte_view, pages_between
 from gatherum.files.tables.table import Block, Ints, Panel, Wanted
 
 __all__ = ["FlatArray", "FlatRows"]
@@ -17,7 +17,6 @@ SAMPLES = 256
 LIKE = 8  # of few rows, one in so many is sampled
 FAR_APART = 8192  # bytes of the table for each wanted row: sorting brings no two rows together
 ANY = np.iinfo(np.int64).max  # pages between two rows: the core reads whole parts
-SCRATCH = 1 << 20  # bytes for rows that are read with their neighbours
 
 
 @dataclass(frozen=True)
@@ -114,26 +113,21 @@ class FlatRows:
 
     def fetch(self, wanted: Wanted, into: NDArray[Any], *, limit: int, once: bool) -> int:
         """Read rows into their places in `into`; returns how many reads that took."""
-        waste = self.array.file.waste if wanted.ordered else 1.0
-        return self._read_rows(wanted.numbers, wanted.places, into, waste, limit, once)
+        how = Reading(self.array.file.waste if wanted.ordered else 1.0, once, limit)
+        return self._read_rows(wanted.numbers, wanted.places, into, how)
 
     def _read_rows(
-        self,
-        numbers: Ints,
-        places: Ints | None,
-        into: NDArray[Any],
-        waste: float = 1.0,
-        scratch: int = SCRATCH,
-        once: bool = False,
+        self, numbers: Ints, places: Ints | None, into: NDArray[Any], how: Reading
     ) -> int:
+        if numbers.size == 0:
+            return 0
         ranges = self._ranges
         if ranges.size > 1:
             if places is not None:
                 places = (places[:, None] * ranges.size + np.arange(ranges.size)).reshape(-1)
             numbers = (numbers[:, None] * self._per_row + ranges).reshape(-1)
-        return self.array.file.read_rows(
-            self._stored, numbers, places, into, waste=waste, once=once, scratch=scratch
-        )
+        flat = np.frombuffer(byte_view(into), np.uint8)
+        return self.array.file.read_rows(self._stored, numbers, places, flat, how)
 
     def stop(self) -> None:
         """Cancel pending work, as the call is over."""
@@ -182,7 +176,7 @@ class FlatRows:
             self.array.file.read_into(start, byte_view(rows))
         else:
             within = np.arange(total) - np.repeat(np.cumsum(count) - count, count)
-            self._read_rows(np.repeat(first, count) + within, None, rows)
+            self._read_rows(np.repeat(first, count) + within, None, rows, Reading())
         return Block(first, count, rows, space)
 
     def _buffer(self, rows: int) -> NDArray[Any]:
