@@ -10,7 +10,7 @@ import numpy as np
 
 import gatherum
 from gatherum.pictures import svg
-from gatherum.pictures.grids import Box
+from gatherum.pictures.svg import Box
 
 from .pictures import figure
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from .grids import LANE, TIGHT, Box
+from .grids import LANE, TIGHT
+from .svg import Box
 
 BEND = 5.0
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from math import prod
 from typing import Any, NamedTuple
@@ -13,39 +12,39 @@ from numpy.typing import NDArray
 
 from ..call import Array, Call
 from ..errors import Shape
-from ..indices import number_entries, resolve
-from ..modes import MOVING
-from .example import example_indices
+from ..indices import number_rows
+from ..modes import FILLING, MOVING
 from .roles import MOST_ACROSS, MOST_OF_A_DIMENSION, MOST_PLACES, Form, reduce
-
-Selection = tuple[int | slice, ...]
-ALL = slice(None)
 
 
 class Entry(NamedTuple):
-    """One index, or one tuple of them: where it stands, how it reads, and what it addresses."""
+    """One index, or one tuple of them: where it stands, how it reads, which of its components are
+    out of bounds, and the place of the `named` dimensions that it addresses, if any.
+    """
 
     where: Shape
     values: tuple[int, ...]
     wrong: tuple[bool, ...]
     place: Shape | None
-    again: bool
 
 
 class Link(NamedTuple):
-    """A slice of the data and the slice that it meets, each in the arrays as they are drawn; `data`
-    is None where the index addresses nothing.
+    """An index and the numbers of the cells that it pairs: of the data, and of what moves. It
+    pairs none where it addresses nothing or the call raises.
+
+    `again` says whether an index before it addresses the same; `repeat` whether the index has a
+    link already, to another slice.
     """
 
     entry: Entry
-    data: Selection | None
-    moved: Selection
+    data: list[int]
+    moved: list[int]
     colour: int
+    again: bool
     repeat: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Scene:
+class Scene(NamedTuple):
     """A call as it is drawn.
 
     Attributes
@@ -58,8 +57,8 @@ class Scene:
         Whether the indices are an example, and the places those of a small call.
     shown : tuple of tuple of int
         The places that are drawn of each dimension of the data.
-    entries : tuple of Entry
-        The indices that are drawn.
+    links : list of Link
+        What the indices that are drawn do, in row-major order.
     refused : bool
         Whether the call raises, so that nothing moves.
     """
@@ -69,8 +68,13 @@ class Scene:
     form: Form
     made_up: bool
     shown: tuple[Shape, ...]
-    entries: tuple[Entry, ...]
+    links: list[Link]
     refused: bool
+
+    @property
+    def gathers(self) -> bool:
+        """Whether cells of the data go to a result; else those of updates go to the data."""
+        return self.call.updates is None
 
     @property
     def complete(self) -> bool:
@@ -82,95 +86,41 @@ class Scene:
         """Whether less is drawn than the call has."""
         return self.form != self.full
 
-    def links(self) -> Iterator[Link]:
-        """Pair the slices, in row-major order of the indices."""
-        colours: dict[object, int] = {}
-        for entry in self.entries:
-            place = None if entry.place is None else self._drawn(entry.place)
-            key = place
-            if place is not None and self.form.elements:
-                key = (place[self.form.axis],)
-            none = key is None or self.refused  # then nothing moves
-            colour = -1 if none else colours.setdefault(key, len(colours))
-            for number, (data, moved) in enumerate(self._slices(entry, place)):
-                yield Link(entry, None if self.refused else data, moved, colour, number > 0)
-
-    def _drawn(self, place: Shape) -> Shape:
-        """Return where among the drawn places of the data a place is."""
-        first = len(self.form.outer) if self.form.slices else 0
-        return tuple(self.shown[first + d].index(p) for d, p in enumerate(place))
-
-    def _slices(
-        self, entry: Entry, place: Shape | None
-    ) -> Iterator[tuple[Selection | None, Selection]]:
-        form, where = self.form, entry.where
-        if not form.slices:
-            column = len(form.drawn_data) - len(form.data)
-            end = (0,) * (len(form.drawn_moved) - len(form.moved))
-            yield None if place is None else place + (0,) * column, where + end
-            return
-        # Down the page a whole column of the data is one slice.
-        columns = not form.across and not form.congruent and bool(form.outer)
-        walked = form.outer[:-1] if columns else form.outer
-        rest: Selection = (ALL,) if columns else ()
-        end = (0,) * (len(form.drawn_moved) - len(form.moved))
-        for outer in np.ndindex(walked):
-            data = None if place is None else (*outer, *rest, *place)
-            yield data, (*outer, *rest, *where, *end)
-
 
 def scene_of(
-    s: Call,
-    indices: Array | None = None,
-    raises: bool = False,
-    most_across: int = MOST_ACROSS,
+    s: Call, indices: Array | None = None, raises: bool = False, most_across: int = MOST_ACROSS
 ) -> Scene:
-    """Make the scene of a call.
-
-    Parameters
-    ----------
-    s : Call
-        The call.
-    indices : numpy.ndarray, optional
-        The call's indices; an example is made up where they are left out.
-    raises : bool
-        Whether the call is known to raise, perhaps for an index that is not drawn.
-    most_across : int
-        How many cells may stand side by side.
+    """Make the scene of a call. Indices are made up where there are none; `raises` says whether it
+    is known to raise, perhaps for an index that is not drawn.
     """
     full = Form.of(s)
     if indices is None:
         form = reduce(full, None, most_across)
-        drawn = example_indices(s, form)
-        entries = _entries(s, form, form.data, drawn)
-        shown = tuple(tuple(range(size)) for size in form.data)
+        entries = _entries(s, form, example_indices(s, form))
+        named = places_of(form.named)
     else:
+        given = indices
         spare = int(most_across == MOST_ACROSS)  # where there is space, one more than is addressed
 
-        def named(form: Form) -> Shape:
-            return tuple(map(len, _shown(form, full, _entries_of(form), spare)))
-
-        def _entries_of(form: Form) -> tuple[Entry, ...]:
-            return at(form.outer, form.inner)
-
         @cache
-        def at(outer: Shape, inner: Shape) -> tuple[Entry, ...]:
+        def entries_of(outer: Shape, inner: Shape) -> tuple[Entry, ...]:
             part = full._replace(outer=outer, inner=inner)
-            return _entries(s, part, full.data, _leading(part, indices))
+            return _entries(s, part, np.asarray(given[tuple(map(slice, part.entries))]))
 
-        form = reduce(full, named, most_across)
-        entries = _entries_of(form)
-        places = _shown(form, full, entries, spare)
-        outer = tuple(tuple(range(size)) for size in form.outer)
-        shown = (*outer, *places, *(tuple(range(size)) for size in form.suffix))
-    strict = s.mode in ("raise", "clip", "wrap")
-    refused = raises or (strict and any(entry.place is None for entry in entries))
-    return Scene(s, full, form, indices is None, shown, entries, refused)
+        def shown(form: Form) -> tuple[Shape, ...]:
+            return _shown(form, full, entries_of(form.outer, form.inner), spare)
+
+        form = reduce(full, lambda form: tuple(map(len, shown(form))), most_across)
+        entries, named = entries_of(form.outer, form.inner), shown(form)
+    places = (*places_of(form.outer), *named, *places_of(form.suffix))
+    refused = raises or (s.mode not in FILLING and any(e.place is None for e in entries))
+    links = list(_links(form, entries, named, refused))
+    return Scene(s, full, form, indices is None, places, links, refused)
 
 
-def _leading(form: Form, indices: Array) -> Array:
-    """Return the indices that are drawn: the first of each dimension."""
-    return np.asarray(indices[tuple(map(slice, form.entries))])
+def places_of(shape: Shape) -> tuple[Shape, ...]:
+    """Return all places of each dimension."""
+    return tuple(tuple(range(size)) for size in shape)
 
 
 def _shown(form: Form, full: Form, entries: tuple[Entry, ...], spare: int) -> tuple[Shape, ...]:
@@ -178,60 +128,95 @@ def _shown(form: Form, full: Form, entries: tuple[Entry, ...], spare: int) -> tu
     that the entries address, or, where each element has its own index, as far as the indices go.
     Short dimensions are shown whole, and with spare places, only as long as they are few.
     """
-    shown = _places(form, full, entries, spare, bool(spare) or not form.elements)
-    if prod(map(len, shown)) > MOST_PLACES:
-        shown = _places(form, full, entries, 0, False)
-    return shown
-
-
-def _places(
-    form: Form, full: Form, entries: tuple[Entry, ...], spare: int, whole: bool
-) -> tuple[Shape, ...]:
-    first = 0 if form.slices else len(form.outer)
     shown: list[Shape] = []
-    for d, size in enumerate(full.named):
-        if form.elements and d != form.axis:
-            shown.append(tuple(range(min(size, form.inner[d] + spare))))
-        elif size <= MOST_OF_A_DIMENSION and whole:
-            shown.append(tuple(range(size)))
-        else:
-            met = {entry.place[first + d] for entry in entries if entry.place is not None}
-            shown.append(tuple(sorted(met)) or tuple(range(min(size, 1))))
+    for more, whole in ((spare, bool(spare) or not form.elements), (0, False)):
+        shown = []
+        for d, size in enumerate(full.named):
+            if form.elements and d != form.axis:
+                shown.append(tuple(range(min(size, form.inner[d] + more))))
+            elif size <= MOST_OF_A_DIMENSION and whole:
+                shown.append(tuple(range(size)))
+            else:
+                met = {entry.place[d] for entry in entries if entry.place is not None}
+                shown.append(tuple(sorted(met)) or tuple(range(min(size, 1))))
+        if prod(map(len, shown)) <= MOST_PLACES:
+            break
     return tuple(shown)
 
 
-def _entries(s: Call, form: Form, data: Shape, indices: NDArray[Any]) -> tuple[Entry, ...]:
-    """Say what each index addresses: a place along the axis, or in the leading dimensions."""
-    drawn = (*form.outer, *data[len(form.outer) :])
-    space, axis = form.operator.space(drawn, form.indices, form.axis)
-    numbers = number_entries(form.operator, space, indices, axis, "drop", s.negative)
-    wrong = _wrong(form, space[axis:], indices, s.negative)
-    if s.mode in MOVING:
-        numbers = number_entries(form.operator, space, indices, axis, s.mode, s.negative)
-    entries, met = [], set()
+def _entries(s: Call, form: Form, indices: NDArray[Any]) -> tuple[Entry, ...]:
+    """Say what each index addresses, as the core resolves it."""
+    rows = indices.reshape(prod(form.entries), len(form.sizes))
+
+    def resolved(mode: str) -> list[list[int]]:
+        pairs = zip(rows.T, form.sizes, strict=True)
+        found = (number_rows(values, size, mode, s.negative)[0] for values, size in pairs)
+        return [positions.tolist() for positions in found]
+
+    valid = resolved("drop")
+    brought = resolved(s.mode) if s.mode in MOVING else valid
+    entries = []
     for number, where in enumerate(np.ndindex(form.entries)):
-        address = int(numbers[number])
-        place = None
-        if address >= 0:
-            place = tuple(int(p) for p in np.unravel_index(address, space)) if space else ()
-        again = place is not None and place in met
-        met.add(place)
-        values = tuple(int(value) for value in np.atleast_1d(indices[where]))
-        entries.append(Entry(where, values, wrong[number], place, again))
+        place = tuple(positions[number] for positions in brought)
+        met = min(place, default=0) >= 0
+        if form.elements:
+            place = (*where[: form.axis], *place, *where[form.axis + 1 :])
+        wrong = tuple(positions[number] < 0 for positions in valid)
+        entries.append(Entry(where, tuple(rows[number].tolist()), wrong, place if met else None))
     return tuple(entries)
 
 
-def _wrong(
-    form: Form, sizes: Shape, indices: NDArray[Any], negative: bool
-) -> list[tuple[bool, ...]]:
-    """Say of each index, and of each component of a tuple, whether it is out of bounds."""
-    if not form.tuples:
-        columns, sizes = [indices.ravel()], sizes[:1]
-    else:
-        columns = [indices[..., c].ravel() for c in range(len(form.named))]
-    count = columns[0].size if columns else int(np.prod(indices.shape[:-1]))
-    found = [
-        resolve(column, size, "drop", negative)[1]
-        for size, column in zip(sizes, columns, strict=True)
-    ]
-    return [tuple(wrong is not None and bool(wrong[n]) for wrong in found) for n in range(count)]
+def _links(
+    form: Form, entries: tuple[Entry, ...], named: tuple[Shape, ...], refused: bool
+) -> Iterator[Link]:
+    """Pair the cells, in row-major order of the indices. What has the same place in the data, or
+    along the axis where each element has its own index, has one colour.
+    """
+    data, moved = (np.arange(prod(shape)).reshape(shape) for shape in (form.data, form.moved))
+    # Down the page a whole column of the data is one slice.
+    columns = not form.across and not form.congruent and bool(form.outer)
+    walked = form.outer[:-1] if columns else form.outer
+    rest = (slice(None),) if columns else ()
+    colours: dict[object, int] = {}
+    met: set[Shape] = set()
+    for entry in entries:
+        split = len(entry.where) - len(form.inner)
+        front, inner = entry.where[:split], entry.where[split:]
+        again, colour, place = False, -1, None
+        if entry.place is not None:
+            key = front + entry.place
+            again = key in met
+            met.add(key)
+            if not refused and 0 not in form.moved:
+                shared = key[form.axis] if form.elements else key
+                colour = colours.setdefault(shared, len(colours))
+                place = tuple(map(tuple.index, named, entry.place))
+        if 0 in form.moved:
+            yield Link(entry, [], [], colour, again, False)
+            continue
+        for number, outer in enumerate(np.ndindex(walked) if form.slices else [front]):
+            source = [] if place is None else data[(*outer, *rest, *place)].ravel().tolist()
+            target = moved[(*outer, *rest, *inner)].ravel().tolist()
+            yield Link(entry, source, target, colour, again, number > 0)
+
+
+def example_indices(s: Call, form: Form) -> NDArray[np.int64]:
+    """Make indices up for a small call: out of order, with a duplicate, with one from the end where
+    the call takes it, and, where the mode says what becomes of it, with one out of bounds.
+    """
+    found = np.zeros((*form.entries, len(form.sizes)), np.int64)
+    signed = s.negative and s.indices.dtype.kind == "i"
+    for entry, where in enumerate(np.ndindex(form.entries)):
+        number = where[form.axis] if form.elements else entry
+        for c, size in enumerate(form.sizes):
+            shift = sum(where) - number if form.elements else c
+            pattern = (2, 0, 2, size - 1, 1)
+            value = pattern[number] if number < len(pattern) else 2 * number - 7
+            value = (value + shift) % size if size else 0
+            if c == len(form.sizes) - 1:
+                if number == 1 and shift == 0 and s.mode != "raise":
+                    value = size + 1
+                elif number == 3 and signed and size:
+                    value = -1
+            found[(*where, c)] = value
+    return found.reshape(form.indices)

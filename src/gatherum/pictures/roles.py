@@ -36,9 +36,7 @@ class Form(NamedTuple):
     @classmethod
     def of(cls, s: Call) -> Form:
         """Sort the dimensions of a call."""
-        data, indices = s.data.shape, s.indices.shape
-        row = s.operator
-        axis = row.resolve(data, indices, s.axis)
+        data, indices, row, axis = s.data.shape, s.indices.shape, s.operator, s.resolved_axis
         if row.addressing.shares_back:
             return cls(row, axis, (), data, indices, ())
         roles = row.dimensions(len(data), indices, axis)
@@ -53,7 +51,7 @@ class Form(NamedTuple):
     @property
     def indices(self) -> Shape:
         """The shape of the indices."""
-        return self.entries + ((len(self.named),) if self.tuples else ())
+        return self.entries + ((len(self.named),) if self.operator.tuples else ())
 
     @property
     def entries(self) -> Shape:
@@ -66,9 +64,9 @@ class Form(NamedTuple):
         return self.outer + self.inner + self.suffix
 
     @property
-    def tuples(self) -> bool:
-        """Whether indices come as tuples."""
-        return self.operator.tuples
+    def sizes(self) -> Shape:
+        """The sizes of the dimensions that the components of an index count along."""
+        return self.named[self.axis :][:1] if self.elements else self.named
 
     @property
     def elements(self) -> bool:
@@ -85,7 +83,7 @@ class Form(NamedTuple):
         """Whether the picture runs from left to right; else from top to bottom."""
         if self.elements:
             return len(self.named) > 1 and self.axis != len(self.named) - 2
-        return self.tuples or bool(self.suffix)
+        return self.operator.tuples or bool(self.suffix)
 
     @property
     def congruent(self) -> bool:
@@ -93,30 +91,27 @@ class Form(NamedTuple):
         return self.elements or (not self.across and len(self.inner) > 1)
 
     @property
-    def drawn_data(self) -> Shape:
-        """The data's shape as it is drawn: a vector of slices that are items is a column."""
-        column = self.across and len(self.data) == 1 and not self.suffix
-        return (*self.data, 1) if column else self.data
-
-    @property
-    def drawn_moved(self) -> Shape:
-        """The shape of what moves as it is drawn, an index beside each slice."""
-        one = not self.elements and (self.across and not self.suffix)
-        return (*self.moved, 1) if one or (not self.across and not self.inner) else self.moved
+    def columns(self) -> tuple[bool, bool]:
+        """Whether the data, and what moves, are drawn with one more dimension, of size 1: a vector
+        of slices that are items is a column, and an index stands beside each.
+        """
+        items = self.across and not self.suffix
+        moved = (items and not self.elements) or (not self.across and not self.inner)
+        return items and len(self.data) == 1, moved
 
 
-def planes(shape: Shape) -> tuple[int, int, int]:
+def planes(shape: Shape, column: bool = False) -> tuple[int, int, int]:
     """Return how many planes, rows and columns an array has when it is drawn."""
-    padded = (1, 1, *shape)
+    padded = (1, 1, *shape, *(1,) * column)
     return prod(padded[:-2]), padded[-2], padded[-1]
 
 
 def excess(form: Form, most_across: int = MOST_ACROSS) -> int:
     """Return by how many cells, across and down, a call is too large to be drawn as it is."""
-    data, moved = planes(form.drawn_data), planes(form.drawn_moved)
+    data, moved = map(planes, (form.data, form.moved), form.columns)
     if form.across:
-        tuples = min(len(form.named), 4) if form.tuples else 1
-        across = [data[2] + moved[2] + (moved[2] if form.elements else tuples)]
+        components = min(len(form.named), 4) if form.operator.tuples else 1
+        across = [data[2] + moved[2] + (moved[2] if form.elements else components)]
         down = [n * (rows + 1) for n, rows, _ in (data, moved)]
     else:
         across = [n * (columns + 1) - 1 for n, _, columns in (data, moved)]
@@ -131,17 +126,9 @@ def excess(form: Form, most_across: int = MOST_ACROSS) -> int:
 def reduce(
     form: Form, named: Callable[[Form], Shape] | None = None, most_across: int = MOST_ACROSS
 ) -> Form:
-    """Make a call smaller until it fits.
-
-    Parameters
-    ----------
-    form : Form
-        The call.
-    named : callable, optional
-        Says how many places of each `named` dimension are shown, where indices are given; else they
-        shrink like the others.
-    most_across : int
-        How many cells may stand side by side.
+    """Make a call smaller until it fits, with so many cells side by side. Where indices are given,
+    `named` says how many places of each dimension of that role are shown; else they shrink like the
+    others.
     """
 
     def shown(form: Form) -> Form:

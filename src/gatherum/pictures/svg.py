@@ -11,8 +11,7 @@ import re
 from collections.abc import Iterable
 from html import escape
 from math import ceil
-
-from .grids import Box
+from typing import NamedTuple
 
 CLASS = "gatherum-picture"
 SANS = "system-ui, 'Segoe UI', Helvetica, Arial, 'DejaVu Sans', sans-serif"
@@ -52,6 +51,24 @@ COLOURS: dict[str, tuple[dict[str, str], dict[str, str]]] = {
         f"tip{n}": ({"fill": line}, {"fill": dark_line}),
     }.items()
 }
+
+
+class Box(NamedTuple):
+    """A rectangle."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+    @property
+    def middle(self) -> tuple[float, float]:
+        """The point in the middle."""
+        return (self.left + self.right) / 2, (self.top + self.bottom) / 2
+
+    def moved(self, x: float, y: float) -> Box:
+        """Shift the box."""
+        return Box(self.left + x, self.top + y, self.right + x, self.bottom + y)
 
 
 def hue(colour: int) -> int:
