@@ -18,7 +18,7 @@ from gatherum.files.formats.format import Location, Opening
 from gatherum.files.formats.storage import BoxStorage, FlatStorage, Source
 from gatherum.files.memory import MemoryFile
 from gatherum.files.stats import Meter
-from gatherum.files.tables.boxes import dataset_type, filled_first, read_dataset
+from gatherum.files.tables.boxes import SlicedArray
 from gatherum.files.tables.dimension_names import Names, names_in
 
 __all__ = ["Held", "Operand", "Path", "find_operand", "open_all"]
@@ -127,7 +127,7 @@ def _open(where: Location | Held, opening: Opening, *, written: bool) -> Source:
 def _open_held(where: Held, opening: Opening) -> Source:
     if is_plain(where.array):
         return _open_plain(where, np.asarray(where.array), opening.meter)
-    boxes = SlicedArray(where.array, str(where), opening.meter)
+    boxes = SlicedArray(str(where), where.array, opening.meter, CHUNK)
     opening.budget.check_chunk(where, math.prod(boxes.chunks) * boxes.dtype.itemsize)
     storage = BoxStorage(boxes, opening.meter)
     return Source(where, boxes.shape, boxes.dtype, storage, UNWATCHED, names=where.names)
@@ -141,33 +141,8 @@ def _open_plain(where: Held, array: NDArray[Any], meter: Meter) -> Source:
         file = MemoryFile(array.T if fortran else array, meter)
         flat = FlatStorage.of(file, 0, array.shape, array.dtype, fortran)
         return Source(where, array.shape, array.dtype, flat, UNWATCHED, names=where.names)
-    boxes = BoxStorage(SlicedArray(array, str(where), meter), meter)
+    boxes = BoxStorage(SlicedArray(str(where), array, meter, CHUNK), meter)
     return Source(where, array.shape, array.dtype, boxes, UNWATCHED, names=where.names)
-
-
-class SlicedArray:
-    """An array object that gives boxes of itself when it is sliced."""
-
-    def __init__(self, array: Any, name: str, meter: Meter) -> None:
-        self._array, self._name, self._meter = array, name, meter
-        self.shape, self.dtype = dataset_type(name, array)
-        chunks = getattr(array, "shards", None) or getattr(array, "chunks", None)
-        chunks = chunks or filled_first(self.shape, max(1, self.dtype.itemsize), CHUNK)
-        chunks = (*chunks, *self.shape[len(chunks) :])
-        self.chunks: tuple[int, ...] = tuple(max(1, int(n)) for n in chunks)
-
-    def read_box(self, box: tuple[slice, ...]) -> NDArray[Any]:
-        """Return a box of the array."""
-        values = read_dataset(self._array, box, self.dtype)
-        expected = tuple(part.stop - part.start for part in box)
-        if values.shape != expected:
-            raise OSError(f"{self._name}: gave {values.shape} for {expected}")
-        self._meter.read(values.nbytes)
-        return values
-
-    def write_box(self, box: tuple[slice, ...], values: NDArray[Any]) -> None:
-        """Refuse: operands are only read."""
-        raise NotImplementedError(self._name)
 
 
 class Unwatched:

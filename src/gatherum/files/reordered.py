@@ -15,7 +15,7 @@ from gatherum.files.disk import PAGE
 from gatherum.files.formats.storage import BoxStorage, FlatStorage, Source
 from gatherum.files.stats import Meter
 from gatherum.files.tables.boxes import FlatBoxes, filled_first
-from gatherum.files.tables.grid import Announced, BoxArray
+from gatherum.files.tables.grid import BoxArray
 from gatherum.operators import OPERATORS
 from gatherum.plain_values import as_axis
 from gatherum.reader_advice import argument
@@ -136,7 +136,7 @@ def _boxes(storage: Any) -> BoxArray:
     return FlatBoxes(array, storage.fortran, chunks[::-1] if storage.fortran else chunks)
 
 
-class Reordered:
+class Reordered(BoxArray):
     """An array whose dimensions are those of another, in another order.
 
     Parameters
@@ -150,9 +150,9 @@ class Reordered:
     def __init__(self, array: BoxArray, order: Order) -> None:
         self._array, self._order = array, order
         self._inverse = [order.index(axis) for axis in range(len(order))]
-        self.shape: tuple[int, ...] = tuple(array.shape[axis] for axis in order)
-        self.chunks: tuple[int, ...] = tuple(array.chunks[axis] for axis in order)
-        self.dtype: np.dtype[Any] = array.dtype
+        self.shape = tuple(array.shape[axis] for axis in order)
+        self.chunks = tuple(array.chunks[axis] for axis in order)
+        self.dtype = array.dtype
 
     def _box(self, box: tuple[slice, ...]) -> tuple[slice, ...]:
         return tuple(box[axis] for axis in self._inverse)
@@ -161,16 +161,10 @@ class Reordered:
         """Return a box of the array."""
         return self._array.read_box(self._box(box)).transpose(self._order)
 
-    def write_box(self, box: tuple[slice, ...], values: NDArray[Any]) -> None:
-        """Replace a box of the array."""
-        self._array.write_box(self._box(box), values.transpose(self._inverse))
-
     def announce(self, boxes: Iterator[tuple[slice, ...]]) -> None:
         """Prepare to read these boxes next, in this order."""
-        if isinstance(self._array, Announced):
-            self._array.announce(map(self._box, boxes))
+        self._array.announce(map(self._box, boxes))
 
     def stop(self) -> None:
         """Cancel pending work, as the call is over."""
-        if isinstance(self._array, Announced):
-            self._array.stop()
+        self._array.stop()

@@ -21,6 +21,7 @@ from gatherum.files.formats.format import Format, Location, Opening, choose_memb
 from gatherum.files.formats.npy import checked_shape
 from gatherum.files.formats.storage import BoxStorage, Source
 from gatherum.files.stats import Meter
+from gatherum.files.tables.grid import BoxArray
 
 __all__ = ["Arrow"]
 
@@ -270,7 +271,7 @@ def _flat(values: Any, widths: tuple[int, ...]) -> NDArray[Any]:
     return _flat(values.flatten(), widths[1:])
 
 
-class ArrowColumn:
+class ArrowColumn(BoxArray):
     """A column as an array in chunks; a chunk has as many rows as the largest group."""
 
     def __init__(
@@ -311,7 +312,3 @@ class ArrowColumn:
         with _plain_errors(f"{self._name}: group {number}"):
             found = np.asarray(_flat(self._groups.read(number), self.shape[1:]), self.dtype)
             return found.reshape(self._groups.lengths[number], *self.shape[1:])
-
-    def write_box(self, box: tuple[slice, ...], values: NDArray[Any]) -> None:
-        """Refuse: columns are only read."""
-        raise NotImplementedError(self._name)

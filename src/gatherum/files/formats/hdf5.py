@@ -22,7 +22,7 @@ from gatherum.files.formats.inflating import encoded_size, inflated
 from gatherum.files.formats.npy import checked_shape
 from gatherum.files.formats.storage import BoxStorage, FlatStorage, Source
 from gatherum.files.stats import Meter
-from gatherum.files.tables.boxes import dataset_type, filled_first, read_dataset
+from gatherum.files.tables.boxes import SlicedArray, dataset_type
 from gatherum.files.tables.dimension_names import DAMAGED, is_hard, names_in
 
 __all__ = ["Hdf5"]
@@ -272,15 +272,11 @@ def _offset(location: Location, file: DiskFile, dataset: Any) -> int | None:
     return int(offset)
 
 
-class ChunkedDataset:
+class ChunkedDataset(SlicedArray):
     """A dataset in chunks, each decompressed within its own size."""
 
     def __init__(self, name: str, dataset: Any, settings: Any, meter: Meter) -> None:
-        self._name, self._dataset, self._meter = name, dataset, meter
-        self.shape, self.dtype = dataset_type(name, dataset)
-        chunks = dataset.chunks or filled_first(tuple(dataset.shape), dataset.dtype.itemsize, PIECE)
-        self._rank = len(chunks)
-        self.chunks: tuple[int, ...] = (*map(int, chunks), *self.shape[self._rank :])
+        super().__init__(name, dataset, meter, PIECE)
         self.filters = [settings.get_filter(i)[0] for i in range(settings.get_nfilters())]
         for number in self.filters:
             if number not in FILTERS:
@@ -293,11 +289,9 @@ class ChunkedDataset:
         try:
             for part in self._chunks_of(box) if DEFLATE in self.filters else ():
                 self._check_inflates(part)
-            values = read_dataset(self._dataset, box, self.dtype)
+            return super().read_box(box)
         except (OSError, RuntimeError, ValueError) as error:
             raise ValueError(f"{self._name}: cannot be read: {_line(error)}") from None
-        self._meter.read(values.nbytes)
-        return values
 
     def _chunks_of(self, box: tuple[slice, ...]) -> list[tuple[int, ...]]:
         """Return where the chunks begin that a box meets."""
@@ -306,17 +300,17 @@ class ChunkedDataset:
 
     def _check_inflates(self, corner: tuple[int, ...]) -> None:
         """Refuse a chunk that would be more than its size, before HDF5 decompresses it."""
-        found = self._dataset.id.get_chunk_info_by_coord(corner)
+        found = self._array.id.get_chunk_info_by_coord(corner)
         if found.byte_offset is None:
             return
-        item = self._dataset.dtype.itemsize
-        sizes = [math.prod(self._dataset.chunks) * item]  # before each filter and after the last
+        item = self._array.dtype.itemsize
+        sizes = [math.prod(self._array.chunks) * item]  # before each filter and after the last
         for number in self.filters:
             sizes.append(encoded_size(FILTERS[number], {}, sizes[-1])[0])
         if found.size > 2 * sizes[-1] + 1024:
             raise ValueError(f"a chunk of {found.size} bytes for {sizes[0]}")
         run = [i for i, _ in enumerate(self.filters) if not found.filter_mask & 1 << i]
-        _, raw = self._dataset.id.read_direct_chunk(corner)
+        _, raw = self._array.id.read_direct_chunk(corner)
         while any(self.filters[i] == DEFLATE for i in run):
             i = run.pop()
             if self.filters[i] == DEFLATE:
@@ -327,7 +321,3 @@ class ChunkedDataset:
                 whole = len(raw) // item * item
                 parts = np.frombuffer(raw, np.uint8, whole).reshape(item, -1)
                 raw = parts.T.tobytes() + raw[whole:]
-
-    def write_box(self, box: tuple[slice, ...], values: NDArray[Any]) -> None:
-        """Refuse: chunks are only read."""
-        raise NotImplementedError(self._name)

@@ -23,19 +23,15 @@ from gatherum.files.tables.table import TableLayout
 __all__ = ["Address", "BoxStorage", "FlatStorage", "Opened", "Source", "Storage"]
 
 
-class Storage(Protocol):
+class Storage:
     """The elements of an opened array."""
 
-    @property
-    def cannot_change(self) -> str | None:
-        """Why the array cannot be changed in place; None where it can."""
-
-    @property
-    def duplicates(self) -> bool:
-        """Whether a copy in the same format can be made without a flat file in between."""
+    cannot_change: str | None = None  # why the array cannot be changed in place, if it cannot
+    duplicates: bool = False  # whether a copy in the same format can be made without a flat file
 
     def layout(self, depth: int, budget: Budget) -> TableLayout:
         """Return the array's rows, for a call that keys its leading `depth` dimensions."""
+        raise NotImplementedError
 
     def flat(self, spill_dir: str, budget: Budget, *, any_order: bool = False) -> "FlatStorage":
         """Return the same array in C order in a file, laid out in a scratch file if need be.
@@ -43,12 +39,15 @@ class Storage(Protocol):
         `any_order`: Fortran order is as good. A file that is not the array's own is the caller's
         to close.
         """
+        raise NotImplementedError
 
     def patch(self, context: Context) -> PatchTarget:
         """Return what takes changes of the array itself, until they are complete."""
+        raise NotImplementedError(self.cannot_change)
 
     def duplicate(self, context: Context) -> ScatterTarget | None:
         """Return such a copy, None if it needs a flat file in between."""
+        return None
 
 
 class Opened(Protocol):
@@ -126,13 +125,11 @@ class Source:
 
 
 @dataclass(frozen=True)
-class FlatStorage:
+class FlatStorage(Storage):
     """Elements one after another in a file; in Fortran order `array` has the reversed shape."""
 
     array: FlatArray
     fortran: bool = False
-    cannot_change: str | None = None
-    duplicates: bool = False
 
     @classmethod
     def of(
@@ -173,19 +170,14 @@ class FlatStorage:
         layout = self.layout(context.requests.depth, context.budget)
         return FlatPatchTarget(context, layout, self.array)
 
-    def duplicate(self, context: Context) -> ScatterTarget | None:
-        """Return None: a copy goes through a flat file anyway."""
-        return None
-
 
 @dataclass(frozen=True)
-class BoxStorage:
+class BoxStorage(Storage):
     """Elements that are read in boxes, best in whole chunks."""
 
     array: BoxArray
     meter: Meter
     cannot_change: str | None = "it is stored in chunks"
-    duplicates: bool = False
 
     def layout(self, depth: int, budget: Budget) -> BoxLayout:
         """Return the array's rows."""
@@ -196,14 +188,6 @@ class BoxStorage:
         array = self.array
         chunks = filled_first(array.shape, array.dtype.itemsize, budget.window, unit=array.chunks)
         return _laid_out(array, chunks, spill_dir, self.meter)
-
-    def patch(self, context: Context) -> PatchTarget:
-        """Refuse: formats that can do this override it."""
-        raise NotImplementedError(self.cannot_change)
-
-    def duplicate(self, context: Context) -> ScatterTarget | None:
-        """Return None: a copy goes through a flat file."""
-        return None
 
 
 def _laid_out(

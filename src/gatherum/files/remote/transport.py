@@ -8,7 +8,7 @@ import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from http import HTTPStatus
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from gatherum.files.remote import private
 from gatherum.files.remote.urls import UrlAddress
@@ -72,32 +72,6 @@ class Version(NamedTuple):
         )
 
 
-class Transport(Protocol):
-    """Requests for objects. All of them run in fsspec's event loop.
-
-    Each call is one request, and raises Failed or Refused with words that show no URL.
-    """
-
-    loop: Any  # where its calls must run
-
-    async def begin(self, address: UrlAddress, buffer: memoryview) -> tuple[Version, int]:
-        """Fill `buffer` from the object's beginning; return its version, and how many there were.
-
-        A shorter object gives all its bytes.
-        """
-
-    async def part(
-        self, address: UrlAddress, start: int, buffer: memoryview
-    ) -> tuple[Version | None, int]:
-        """Fill `buffer` from byte `start`; return the version, if known, and the number."""
-
-    async def version(self, address: UrlAddress) -> Version:
-        """Return the object's version as it is now."""
-
-    async def whole(self, address: UrlAddress, limit: int) -> bytes:
-        """Return an object that has at most `limit` bytes."""
-
-
 def require(address: UrlAddress) -> Any:
     """Return fsspec's filesystem class for a URL.
 
@@ -120,7 +94,7 @@ def require(address: UrlAddress) -> Any:
         raise ValueError(f"{address}: fsspec knows no protocol {address.protocol!r}") from None
 
 
-def open_transport(address: UrlAddress, options: Mapping[str, Any]) -> Transport:
+def open_transport(address: UrlAddress, options: Mapping[str, Any]) -> "Transport":
     """Return what asks for objects at `address` and below; `options` are the filesystem's.
 
     Raises
@@ -147,13 +121,16 @@ def open_transport(address: UrlAddress, options: Mapping[str, Any]) -> Transport
 
 
 class Http:
-    """HTTP, by the session of fsspec's filesystem: every header and length is checked here."""
+    """HTTP, by the session of fsspec's filesystem: every header and length is checked here.
+
+    Each call is one request, which runs in `loop`, and raises Failed or Refused.
+    """
 
     def __init__(self, filesystem: Any) -> None:
         self._filesystem, self.loop = filesystem, filesystem.loop
 
     async def begin(self, address: UrlAddress, buffer: memoryview) -> tuple[Version, int]:
-        """Fill `buffer` from the object's beginning."""
+        """Fill `buffer` from the beginning; return the version, and how many bytes came."""
         return await self.part(address, 0, buffer)
 
     async def version(self, address: UrlAddress) -> Version:
@@ -164,7 +141,7 @@ class Http:
     async def part(
         self, address: UrlAddress, start: int, buffer: memoryview
     ) -> tuple[Version, int]:
-        """Fill `buffer` from byte `start`."""
+        """Fill `buffer` from byte `start`; return the version, and how many bytes came."""
         last = start + len(buffer) - 1
         async with self._answer(address, {"Range": f"bytes={start}-{last}"}) as answer:
             said = answer.headers.get("Content-Range", "")
@@ -356,3 +333,6 @@ class Filesystem:
         except Exception as error:
             failure = Refused(f"it cannot be read ({type(error).__name__})")
         raise failure
+
+
+Transport = Http | Filesystem

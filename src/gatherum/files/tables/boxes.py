@@ -2,50 +2,32 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gatherum.files.stats import Meter
 from gatherum.files.tables.flat import FlatArray, FlatRows
-from gatherum.files.tables.grid import BoxArray
+from gatherum.files.tables.grid import Box, BoxArray
 from gatherum.files.tables.table import Block, Panel
 
-__all__ = ["FlatBoxes", "chunk_boxes", "copy_boxes", "dataset_type", "filled_first", "read_dataset"]
+__all__ = ["FlatBoxes", "SlicedArray", "chunk_boxes", "copy_boxes", "dataset_type", "filled_first"]
 
-Box = tuple[slice, ...]
 FIRST, ONE = np.zeros(1, np.int64), np.ones(1, np.int64)
 
 
-@dataclass(frozen=True)
-class FlatBoxes:
-    """A flat file as an array of boxes.
+class FlatBoxes(BoxArray):
+    """A flat file as an array of boxes, of which it prefers those of `chunks`.
 
-    Parameters
-    ----------
-    array : FlatArray
-        The file; its shape is that of the storage, reversed for Fortran order.
-    fortran : bool
-        Whether the array's dimensions are those of the storage reversed.
-    chunks : tuple of int
-        The boxes to prefer, in the array's dimensions.
+    In Fortran order the array's dimensions are those of the storage reversed.
     """
 
-    array: FlatArray
-    fortran: bool
-    chunks: tuple[int, ...]
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The array's shape."""
-        return self.array.shape[::-1] if self.fortran else self.array.shape
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The array's dtype."""
-        return self.array.dtype
+    def __init__(self, array: FlatArray, fortran: bool, chunks: tuple[int, ...]) -> None:
+        self.array, self.fortran, self.chunks = array, fortran, chunks
+        self.shape = array.shape[::-1] if fortran else array.shape
+        self.dtype = array.dtype
 
     def read_box(self, box: Box) -> NDArray[Any]:
         """Return a box of the array."""
@@ -98,6 +80,14 @@ def filled_first(
     return tuple(extents)
 
 
+def copy_boxes(source: BoxArray, target: BoxArray, chunks: tuple[int, ...]) -> Iterator[int]:
+    """Copy an array box by box; yields the bytes of each."""
+    for box in chunk_boxes(source.shape, chunks):
+        values = source.read_box(box)
+        target.write_box(box, values)
+        yield values.nbytes
+
+
 def dataset_type(name: object, dataset: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
     """Return the shape and dtype of what a dataset reads as: array types of HDF5 add dimensions.
 
@@ -115,16 +105,29 @@ def dataset_type(name: object, dataset: Any) -> tuple[tuple[int, ...], np.dtype[
     return shape, dtype
 
 
-def read_dataset(dataset: Any, box: Box, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return a box of a dataset whose type `dataset_type` gives."""
-    rank = len(dataset.shape)
-    values = np.asarray(dataset[box[:rank]], dtype)
-    return values[(slice(None),) * rank + box[rank:]] if box[rank:] else values
+class SlicedArray(BoxArray):
+    """An array object that gives boxes of itself when it is sliced.
 
+    One without chunks is read by `piece` bytes.
+    """
 
-def copy_boxes(source: BoxArray, target: BoxArray, chunks: tuple[int, ...]) -> Iterator[int]:
-    """Copy an array box by box; yields the bytes of each."""
-    for box in chunk_boxes(source.shape, chunks):
-        values = source.read_box(box)
-        target.write_box(box, values)
-        yield values.nbytes
+    def __init__(self, name: str, array: Any, meter: Meter, piece: int) -> None:
+        self._name, self._array, self._meter = name, array, meter
+        self.shape, self.dtype = dataset_type(name, array)
+        self._rank = len(array.shape)
+        chunks = getattr(array, "shards", None) or getattr(array, "chunks", None)
+        chunks = chunks or filled_first(self.shape, max(1, self.dtype.itemsize), piece)
+        chunks = (*chunks, *self.shape[len(chunks) :])
+        self.chunks = tuple(max(1, int(n)) for n in chunks)
+
+    def read_box(self, box: Box) -> NDArray[Any]:
+        """Return a box of the array."""
+        rank = self._rank
+        values = np.asarray(self._array[box[:rank]], self.dtype)
+        if box[rank:]:
+            values = values[(slice(None),) * rank + box[rank:]]
+        expected = tuple(part.stop - part.start for part in box)
+        if values.shape != expected:
+            raise OSError(f"{self._name}: gave {values.shape} for {expected}")
+        self._meter.read(values.nbytes)
+        return values

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from gatherum import native
 from gatherum.files.disk import DiskFile, Reading, StoredRows, byte_view, pages_between
-from gatherum.files.tables.table import Block, Ints, Panel, Wanted
+from gatherum.files.tables.table import Block, Ints, Panel, RowTable, Wanted
 
 __all__ = ["FlatArray", "FlatRows"]
 
@@ -49,7 +49,7 @@ class FlatArray:
         self.file.write_from(self.offset + start * self.dtype.itemsize, byte_view(elements))
 
 
-class FlatRows:
+class FlatRows(RowTable):
     """Rows of a flat file: a panel of columns of rows that lie one after another.
 
     For the core, a row is a number of bytes, and neighbours are equally far apart. So is each range

@@ -2,54 +2,44 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gatherum.files.disk import byte_view
-from gatherum.files.tables.table import Block, Ints, Panel, Wanted, blocks, distinct
+from gatherum.files.tables.table import Block, Ints, Panel, RowTable, Wanted, blocks, distinct
 from gatherum.plans import apply
 
-__all__ = ["BoxArray", "GridRows"]
+__all__ = ["Box", "BoxArray", "GridRows"]
 
+Box = tuple[slice, ...]
 TAKEN_BYTES = 256 << 10  # rows between two places, small enough to stay in the cache
 
 
-class BoxArray(Protocol):
-    """An array that is read and written in boxes, best in whole `chunks`."""
+class BoxArray:
+    """An array that is read, and perhaps written, in boxes, best in whole `chunks`."""
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The array's shape."""
+    shape: tuple[int, ...]
+    chunks: tuple[int, ...]
+    dtype: np.dtype[Any]
 
-    @property
-    def chunks(self) -> tuple[int, ...]:
-        """The extents of a chunk."""
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The array's dtype."""
-
-    def read_box(self, box: tuple[slice, ...]) -> NDArray[Any]:
+    def read_box(self, box: Box) -> NDArray[Any]:
         """Return a box of the array."""
+        raise NotImplementedError
 
-    def write_box(self, box: tuple[slice, ...], values: NDArray[Any]) -> None:
-        """Replace a box of the array."""
+    def write_box(self, box: Box, values: NDArray[Any]) -> None:
+        """Replace a box of the array; those that are only read have no such method."""
+        raise NotImplementedError
 
-
-@runtime_checkable
-class Announced(Protocol):
-    """An array that reads faster when it knows the next boxes."""
-
-    def announce(self, boxes: Iterator[tuple[slice, ...]]) -> None:
+    def announce(self, boxes: Iterator[Box]) -> None:
         """Prepare to read these boxes next, in this order."""
 
     def stop(self) -> None:
-        """Cancel pending work, as the call is over."""
+        """Cancel pending work that may take long, as the call is over."""
 
 
-class GridRows:
+class GridRows(RowTable):
     """Rows of a chunked array, numbered chunk by chunk; a run is always one whole chunk."""
 
     chunked = True
@@ -74,10 +64,6 @@ class GridRows:
                 inner += where
         return outer * self.chunk_rows + inner
 
-    def ordered(self, numbers: Ints, places: Ints | None) -> Wanted:
-        """Put requests in the order of the chunks."""
-        return Wanted.sorted(numbers, places)
-
     def fetch(self, wanted: Wanted, into: NDArray[Any], *, limit: int, once: bool) -> int:
         """Read rows into their places in `into`; returns how many chunks were read."""
         if not wanted.ordered:
@@ -85,9 +71,7 @@ class GridRows:
         numbers, places = wanted.numbers, wanted.places
         step = max(1, TAKEN_BYTES // max(1, self.width * self.dtype.itemsize))
         taken = np.empty((min(step, len(numbers)), self.width), self.dtype)
-        if isinstance(self.array, Announced):
-            chunks, _ = self.runs(distinct(numbers), 0)
-            self.array.announce(self._box(chunk) for chunk in chunks.tolist())
+        self.array.announce(self._boxes_of(numbers))
         touched = 0
         for start, stop, block in blocks(self, numbers, limit):
             touched += block.first.size
@@ -101,16 +85,7 @@ class GridRows:
 
     def stop(self) -> None:
         """Cancel pending work, as the call is over."""
-        if isinstance(self.array, Announced):
-            self.array.stop()
-
-    def cached_share(self, numbers: Ints) -> float:
-        """Return 0: chunks are decoded again, cached or not."""
-        return 0.0
-
-    def is_far_apart(self, count: int) -> bool:
-        """Return False: requests for one chunk belong together."""
-        return False
+        self.array.stop()
 
     def runs(self, numbers: Ints, most: int) -> tuple[Ints, Ints]:
         """Return the chunks that hold sorted distinct `numbers`."""
@@ -141,7 +116,12 @@ class GridRows:
         for start in range(0, len(rows), self.chunk_rows):
             yield rows[start : start + self.chunk_rows].reshape(shape)
 
-    def _box(self, first: int) -> tuple[slice, ...]:
+    def _boxes_of(self, numbers: Ints) -> Iterator[Box]:
+        """Yield the boxes of the chunks that hold sorted numbers."""
+        chunks, _ = self.runs(distinct(numbers), 0)
+        yield from map(self._box, chunks.tolist())
+
+    def _box(self, first: int) -> Box:
         corner = np.unravel_index(first // self.chunk_rows, self.grid) if self.grid else ()
         keyed = (
             slice(int(at) * c, min((int(at) + 1) * c, n))

@@ -66,35 +66,22 @@ class BoxLayout:
 
     def rows(self, panel: Panel) -> RowTable:
         """Return the table's rows in one panel."""
-        return self.rows_of(self.array, panel)
-
-    def rows_of(self, other: BoxArray, panel: Panel) -> RowTable:
-        """View another array of the same chunks by the same rows."""
-        return GridRows(other, self.depth, panel)
+        return GridRows(self.array, self.depth, panel)
 
 
-class FortranLayout:
+class FortranLayout(BoxLayout):
     """The rows across a file in Fortran order: a grid of boxes that suits the memory."""
 
     def __init__(self, array: FlatArray, depth: int, budget: Budget) -> None:
         shape, item, limit = array.shape[::-1], array.dtype.itemsize, budget.block
         across = max(1, limit // max(1, math.prod(shape[depth:]) * item))
         keyed = filled_first(shape[:depth][::-1], 1, across)[::-1]
-        self._chunks = (*keyed, *filled_first(shape[depth:], item, limit))
-        self._boxes = BoxLayout(FlatBoxes(array, True, self._chunks), depth, budget)
-        self.row_shape = self._boxes.row_shape
-
-    def panels(self) -> Iterator[Panel]:
-        """Cut the rows into as few panels as memory allows."""
-        return self._boxes.panels()
-
-    def rows(self, panel: Panel) -> RowTable:
-        """Return the table's rows in one panel."""
-        return self._boxes.rows(panel)
+        chunks = (*keyed, *filled_first(shape[depth:], item, limit))
+        super().__init__(FlatBoxes(array, True, chunks), depth, budget)
 
     def rows_of(self, other: FlatArray, panel: Panel) -> RowTable:
         """View another array of the same layout by the same rows."""
-        return self._boxes.rows_of(FlatBoxes(other, True, self._chunks), panel)
+        return GridRows(FlatBoxes(other, True, self.array.chunks), self.depth, panel)
 
 
 def flat_layout(

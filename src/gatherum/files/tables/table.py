@@ -152,13 +152,16 @@ class RowTable(Protocol):
         """
 
     def ordered(self, numbers: Ints, places: Ints | None) -> Wanted:
-        """Put requests in the order that is cheapest to read them in."""
+        """Put requests in the order that is cheapest to read them in: that of the storage."""
+        return Wanted.sorted(numbers, places)
 
     def cached_share(self, numbers: Ints) -> float:
         """Return about which share of some rows is in the page cache; 0 if unknown."""
+        return 0.0
 
     def is_far_apart(self, count: int) -> bool:
         """Whether so many rows lie too far apart for sorting to bring any of them together."""
+        return False
 
     def runs(self, numbers: Ints, most: int) -> tuple[Ints, Ints]:
         """Return the runs to read (first, count) for sorted distinct `numbers`."""

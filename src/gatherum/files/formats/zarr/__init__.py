@@ -24,7 +24,7 @@ from gatherum.files.formats.zarr.arrays import (
 from gatherum.files.formats.zarr.stores import ZarrCopyTarget, ZarrPatchTarget
 from gatherum.files.remote import Remote, UrlAddress
 from gatherum.files.stats import Meter
-from gatherum.files.tables.boxes import FlatBoxes, chunk_boxes, filled_first
+from gatherum.files.tables.boxes import FlatBoxes, copy_boxes, filled_first
 from gatherum.files.tables.flat import FlatArray
 
 __all__ = ["CHUNK", "Zarr", "create_like"]
@@ -102,10 +102,8 @@ class Zarr(Format):
         target = ZarrArray(build.partial, build.meter, writable=True)
         flat = FlatBoxes(array, False, chunks)
         build.meter.expect(array.nbytes)
-        for box in chunk_boxes(array.shape, chunks):
-            values = flat.read_box(box)
-            target.write_box(box, values)
-            build.meter.advance(values.nbytes)
+        for nbytes in copy_boxes(flat, target, chunks):
+            build.meter.advance(nbytes)
         build.replace()
 
     def copy(self, out: Location, table: Source, context: Context) -> ScatterTarget:
@@ -131,7 +129,7 @@ class ZarrStorage(BoxStorage):
 
     array: ZarrArray
     cannot_change: str | None = None
-    duplicates: bool = True
+    duplicates = True
 
     def patch(self, context: Context) -> PatchTarget:
         """Return what takes changed chunks, until they are complete."""

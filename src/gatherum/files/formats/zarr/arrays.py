@@ -19,6 +19,7 @@ from gatherum.files.disk import check_within
 from gatherum.files.formats.dtypes import cannot_hold, is_added, keeps_values
 from gatherum.files.stats import Meter
 from gatherum.files.tables.dimension_names import names_in
+from gatherum.files.tables.grid import BoxArray
 from gatherum.regular_files import check_regular, naming, read_regular
 from gatherum.shape_limits import MAX_RANK
 
@@ -29,7 +30,7 @@ LONGEST_METADATA = 16 << 20
 INNER_BYTES = 512  # that handling a chunk of a shard takes, about
 
 
-class ZarrArray:
+class ZarrArray(BoxArray):
     """An array in a Zarr directory, opened by the `zarr` package once its metadata are checked.
 
     Parameters
@@ -73,8 +74,8 @@ class ZarrArray:
         # chunks of fill values are written too: a missing chunk could be a lost one
         with _plain_errors(path), bounds.zarr.config.set({"array.write_empty_chunks": True}):
             array = bounds.zarr.open_array(store, mode="r+" if writable else "r")
-            self.dtype: np.dtype[Any] = np.dtype(array.dtype)
-            self.shape: tuple[int, ...] = tuple(array.shape)
+            self.dtype = np.dtype(array.dtype)
+            self.shape = tuple(array.shape)
             chunks = tuple(array.shards or array.chunks)
             inner = bounds.inner_chunks(array.metadata)
         if self.dtype.hasobject or self.dtype.kind == "T":
@@ -101,9 +102,6 @@ class ZarrArray:
             raise FileNotFoundError(f"{self.path}: vanished while it was being read")
         if self.tree() != self._identity:
             raise OSError(f"{self.path}: changed while it was being read")
-
-    def stop(self) -> None:
-        """Do nothing: reads of a disk are never pending."""
 
     def read_box(self, box: tuple[slice, ...]) -> NDArray[Any]:
         """Return a box of the array, which covers whole chunks."""

@@ -10,6 +10,7 @@ from gatherum.files.durable.stores import PatchTarget, ScatterTarget
 from gatherum.files.formats.zarr.arrays import METADATA, ZarrArray
 from gatherum.files.os_calls import sync_directory
 from gatherum.files.stats import Meter
+from gatherum.files.tables.grid import GridRows
 from gatherum.files.tables.layouts import BoxLayout
 from gatherum.files.tables.table import Panel, RowTable
 
@@ -22,9 +23,8 @@ class _ChunkTarget(ScatterTarget):
     whole: bool  # whether the other chunks are copied there, too
 
     def __init__(self, context: Context, table: ZarrArray) -> None:
-        layout = BoxLayout(table, context.requests.depth, context.budget)
-        super().__init__(context, layout)
-        self.table, self._rows_of = table, layout.rows_of
+        super().__init__(context, BoxLayout(table, context.requests.depth, context.budget))
+        self.table = table
 
     def prepare(self) -> None:
         """Copy the table's metadata, and its chunks if the result is to be whole."""
@@ -38,7 +38,7 @@ class _ChunkTarget(ScatterTarget):
 
     def rows_of(self, panel: Panel) -> RowTable:
         """Return the rows of the copy."""
-        return self._rows_of(self._copy, panel)
+        return GridRows(self._copy, self.context.requests.depth, panel)
 
 
 class ZarrCopyTarget(_ChunkTarget):
