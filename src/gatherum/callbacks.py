@@ -138,6 +138,22 @@ def check_out_memory(
             raise errors.out_overlaps(op, name)
 
 
+class _Place:
+    def __init__(self, address: int, spec: ArraySpec) -> None:
+        self.__array_interface__ = {
+            "version": 3,
+            "data": (address, False),
+            "shape": spec.shape,
+            "strides": spec.strides,
+            "typestr": f"|V{spec.dtype.itemsize}",
+        }
+
+
+def place_at(address: int, spec: ArraySpec) -> Array:
+    """Return an array that lies at an address, for questions on that alone: nobody reads it."""
+    return np.asarray(_Place(address, spec))
+
+
 def _is_same_place(a: Array, b: Array) -> bool:
     return a.ctypes.data == b.ctypes.data and a.shape == b.shape and a.strides == b.strides
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from .. import conversion, errors, native
 from ..call import ArraySpec, Attributes, Call
-from ..callbacks import check_out_memory
+from ..callbacks import check_out_memory, place_at
 from ..checks import check_before_updates
 from ..dtypes import AnyDType
 from ..plans import Plan, build
@@ -209,24 +209,10 @@ def _on_device(
     return addresses, holders
 
 
-class _Interface:
-    """An array's place in memory, which nobody reads."""
-
-    def __init__(self, address: int, operand: ArraySpec) -> None:
-        self.__array_interface__ = {
-            "version": 3,
-            "data": (address, False),
-            "shape": operand.shape,
-            "strides": operand.strides,
-            "typestr": f"|V{operand.dtype.itemsize}",
-        }
-
-
 def _check_overlaps(plan: Plan, given: DeviceOperands, addresses: dict[str, int]) -> None:
     """Raise ValueError for an `out` that shares memory with an input that it must not."""
-    # Arrays whose addresses and strides alone have a meaning: their memory is a device's.
-    ghosts = [
-        None if operand is None else np.asarray(_Interface(addresses[name], operand.spec))
+    places = [
+        None if operand is None else place_at(addresses[name], operand.spec)
         for name, operand in given.named()
     ]
-    check_out_memory(plan.call.op, *ghosts)  # type: ignore[arg-type]  # data, indices and out are there
+    check_out_memory(plan.call.op, *places)  # type: ignore[arg-type]  # data, indices and out are there

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from .. import native
+from ..call import ArraySpec
 from . import dtypes
 
 
@@ -24,6 +25,12 @@ def run(op: str, data: Tensor, indices: Tensor, updates: Tensor | None, attribut
     how: Any = *attributes, item, view(op, "out", out), allocate, False
     native.call_memory(op, *views, *how)
     return results[0] if out is None else out
+
+
+def spec_of(op: str, operand: str, tensor: Tensor) -> ArraySpec:
+    """Return the spec of a tensor, or raise TypeError for a dtype that no plan has."""
+    strides = tuple(step * tensor.element_size() for step in tensor.stride())
+    return ArraySpec(tuple(tensor.shape), dtypes.plan_dtype(op, operand, tensor.dtype), strides)
 
 
 def view(op: str, operand: str, tensor: Tensor | None) -> native.View | None:

@@ -18,8 +18,8 @@ from .._core import Reduction, divides
 from ..edge_folds import NAME, AggregateOptions, Pointer
 from ..reductions import FOLDS, ROWS
 from . import checks, dtypes, namespace, operands, private
-from .batching import front, stretched
-from .gradients import below_recording, recording, records, redispatched, value_alone
+from .batching import front, shape_of_one, stretched
+from .gradients import apply, below_recording, recording, records, value_alone
 from .ops import LIBRARY, overload, with_below
 from .scatter_arguments import checked_out
 
@@ -81,10 +81,8 @@ def _as_weights(value: Any, data: Tensor) -> Tensor:
 
 def _array(tensor: Tensor, kind: Any) -> np.ndarray[Any, Any]:
     """View a CPU tensor as an array of NumPy."""
-    plain = tensor.detach().resolve_conj().resolve_neg()
-    if dtypes.is_of_numpy(plain.dtype):
-        return plain.numpy()  # type: ignore[no-any-return]
-    return plain.view(torch.uint16).numpy().view(kind)  # type: ignore[no-any-return]
+    found = dtypes.as_array(tensor.resolve_conj().resolve_neg())
+    return found if dtypes.is_of_numpy(tensor.dtype) else found.view(kind)
 
 
 def _on_cpu(data: Tensor, sources: Tensor, targets: Tensor, size: int, reduction: str,
@@ -147,7 +145,7 @@ class _Sum(_Function):  # type: ignore[misc]
         ctx.fold = AggregateOptions(size, reduction, bounds, negative, pointer)
         ctx.rows = data.shape[0]
         call = data, sources, targets, size, reduction, weights, bounds, negative, pointer
-        return below_recording(overload(NAME), keyset, call)
+        return below_recording(overload(NAME), keyset, *call)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor | None) -> Any:
@@ -206,16 +204,11 @@ def _full(call: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def _recorded(keyset: Any, *given: Any) -> Any:
     """Record a call where a derivative may be wanted."""
-    transformed, call = private.transforms_active(), _full(given)
-    if not transformed and not records((call[0], call[5])):
-        return redispatched(overload(NAME), keyset, *call)
-    if call[4] not in _LINEAR:
+    call = _full(given)
+    operands = call[0], call[5]
+    if call[4] not in _LINEAR and (private.transforms_active() or records(operands)):
         return _composed(*call)
-    if not transformed:
-        return _Sum.apply(keyset, *call)
-    private.check_transforms(NAME)
-    with private.single_level():
-        return _Sum.apply(keyset, *call)
+    return apply(_Sum, overload(NAME), keyset, call, operands)
 
 
 def _batched(info: Any, dims: Any, *call: Any) -> tuple[Tensor, int]:
@@ -223,7 +216,7 @@ def _batched(info: Any, dims: Any, *call: Any) -> tuple[Tensor, int]:
     if dims[0] is not None and all(dim is None for dim in dims[1:]) and data.dim() > 1:
         return overload(NAME)(data.movedim(dims[0], 1), sources, targets, *rest), 1
     size, reduction, weights, bounds, negative, pointer = rest
-    edges = _shape_of_one(sources, dims[1])
+    edges = shape_of_one(sources, dims[1])
     targets = _listed(targets, prod(edges), pointer)
     data, sources, targets = (
         front(each, dim, info.batch_size)
@@ -234,11 +227,6 @@ def _batched(info: Any, dims: Any, *call: Any) -> tuple[Tensor, int]:
     fold = AggregateOptions(size, reduction, bounds, negative)
     found = edge_folds.composed(namespace, data, sources, targets, weights, fold, batched=True)
     return found, 0
-
-
-def _shape_of_one(tensor: Tensor, dim: int | None) -> tuple[int, ...]:
-    shape = tuple(tensor.shape)
-    return shape if dim is None else shape[:dim] + shape[dim + 1 :]
 
 
 _SCHEMA = (

@@ -31,7 +31,8 @@ def _one(tensor: Tensor, dim: int | None) -> Tensor:
     return tensor if dim is None else tensor.select(dim, 0)
 
 
-def _shape_of_one(tensor: Tensor, dim: int | None) -> tuple[Any, ...]:
+def shape_of_one(tensor: Tensor, dim: int | None) -> tuple[Any, ...]:
+    """Return the shape of one member of the batch."""
     shape = tuple(tensor.shape)
     return shape if dim is None else shape[:dim] + shape[dim + 1 :]
 
@@ -39,7 +40,7 @@ def _shape_of_one(tensor: Tensor, dim: int | None) -> tuple[Any, ...]:
 def _gather(operator: Operator, info: Any, dims: Any, data: Tensor, indices: Tensor,
             *rest: Any) -> Batched:  # fmt: skip
     n, (of_data, of_indices), more = info.batch_size, dims[:2], rest[1:]
-    shapes = (_shape_of_one(data, of_data), _shape_of_one(indices, of_indices))
+    shapes = (shape_of_one(data, of_data), shape_of_one(indices, of_indices))
     axis = operator.resolve(*shapes, rest[0] if rest else 0)
     op = overload(operator.name)
     if operator.addressing.shares_front:

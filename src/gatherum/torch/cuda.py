@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..call import ArraySpec, Attributes
+from ..call import Attributes
 from ..cuda import cub, device_calls, elementary
 from ..cuda import errors as cuda_errors
 from ..cuda.device import Pairs
@@ -20,7 +20,7 @@ from ..cuda.driver import LEGACY_STREAM
 from ..cuda.host_transfer import OnDevice
 from ..dtypes import AnyDType
 from ..errors import Shape
-from . import checks, dtypes
+from . import addresses, checks, dtypes
 from .operands import fill_item
 
 # What torch.sort takes along a dimension on a CUDA device.
@@ -51,12 +51,7 @@ class _Torch:
 
     def view(self, op: str, operand: str, value: Tensor) -> View:
         """Return a view of a tensor."""
-        item = value.element_size()
-        spec = ArraySpec(
-            tuple(value.shape),
-            dtypes.plan_dtype(op, operand, value.dtype),
-            tuple(step * item for step in value.stride()),
-        )
+        spec = addresses.spec_of(op, operand, value)
         return View(value.data_ptr(), spec, value.device.index, value)
 
     def stream(self, device: int, operands: Sequence[object]) -> int:
@@ -155,11 +150,7 @@ def functions(number: int = 0) -> OnDevice | None:
         return torch.from_numpy(copied).to(place)
 
     def back(tensor: Tensor, dtype: np.dtype[Any]) -> NDArray[Any]:
-        held = tensor.cpu()
-        if not dtypes.is_of_numpy(held.dtype):
-            held = held.view(dtypes.bits(held.dtype))
-        found: NDArray[Any] = held.numpy().view(dtype)
-        return found
+        return dtypes.as_array(tensor.cpu()).view(dtype)
 
     name = f"{place}, {torch.cuda.get_device_name(place)}, tensors of torch {torch.__version__}"
     return OnDevice(name, there, back)

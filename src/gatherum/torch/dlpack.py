@@ -105,10 +105,10 @@ def spec(op: str, operand: str, value: Tensor) -> NDArray[Any] | ArraySpec:
     """Return an array of a tensor's memory, or its spec where NumPy cannot read the values."""
     check_dense(op, operand, value, value.device)
     check_storage(op, operand, value)
-    dtype, item = dtypes.plan_dtype(op, operand, value.dtype), value.element_size()
+    spec = addresses.spec_of(op, operand, value)
     lazy = value.is_conj() or value.is_neg() or type(value) not in (Tensor, torch.nn.Parameter)
     lazy = lazy or is_batched(value)
     if value.device.type != "cpu" or lazy or not dtypes.is_of_numpy(value.dtype):
-        return ArraySpec(tuple(value.shape), dtype, tuple(step * item for step in value.stride()))
+        return spec
     found: NDArray[Any] = value.detach().numpy()
     return found

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
+from numpy.typing import NDArray
 
 from .. import dtypes, errors
 from .._core import DType
@@ -14,6 +17,7 @@ _NAMES = (
     "float16", "bfloat16", "float32", "float64", "complex64", "complex128",
     "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu",
 )  # fmt: skip
+WIDE_UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)  # torch itself cannot compare these
 _CODES = {getattr(torch, name): DType[name] for name in _NAMES if hasattr(torch, name)}
 _SUMMED = {kind for kind, code in _CODES.items() if is_reducible(dtypes.dtype_of(code), "add")}
 _BY_NAME = {code.name: kind for kind, code in _CODES.items()}
@@ -42,6 +46,15 @@ def is_of_numpy(dtype: torch.dtype) -> bool:
 def bits(dtype: torch.dtype) -> torch.dtype:
     """Return the unsigned integers that are as wide."""
     return torch.uint8 if dtype.itemsize == 1 else torch.uint16
+
+
+def as_array(tensor: torch.Tensor) -> NDArray[Any]:
+    """View a CPU tensor's memory as an array; of dtypes that NumPy lacks, their bits."""
+    plain = tensor.detach()
+    if not is_of_numpy(plain.dtype):
+        plain = plain.view(bits(plain.dtype))
+    found: NDArray[Any] = plain.numpy()
+    return found
 
 
 def signed(dtype: torch.dtype) -> torch.dtype:

@@ -6,7 +6,6 @@ processor to processor, square roots too. The derivative of a root at 0 is 0, as
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -18,7 +17,7 @@ from .. import elementary
 from . import dtypes, private
 from . import errors as torch_errors
 from .checks import check_dense, check_storage
-from .gradients import below_recording, recording, records, redispatched, value_alone
+from .gradients import apply, below_recording, recording, value_alone
 from .ops import LIBRARY, overload, with_below
 
 NAMES = ("exp", "log", "sqrt")
@@ -36,10 +35,7 @@ def _checked(name: str, x: Tensor) -> Tensor:
 def _computed(name: str, x: Tensor) -> Tensor:
     given = _checked(name, x)
     found = torch.empty_like(given)
-    numbers = (given, found)
-    if not dtypes.is_of_numpy(given.dtype):
-        numbers = tuple(each.view(torch.uint16) for each in numbers)
-    values, out = (each.numpy() for each in numbers)
+    values, out = dtypes.as_array(given), dtypes.as_array(found)
     if name == "sqrt":
         with np.errstate(invalid="ignore"):
             np.sqrt(values, out=out)
@@ -74,7 +70,7 @@ class _Elementary(_Function):  # type: ignore[misc]
 
     @staticmethod
     def forward(ctx: Any, keyset: Any, name: str, x: Tensor) -> Tensor:
-        found: Tensor = below_recording(overload(name), keyset, (x,))
+        found: Tensor = below_recording(overload(name), keyset, x)
         kept = x if name == "log" else found
         ctx.name = name
         ctx.save_for_backward(kept)
@@ -101,17 +97,8 @@ def _times(ctx: Any, change: Tensor, alone: bool = False) -> Tensor:
     return change * kept if ctx.name == "exp" else change / kept
 
 
-def _recorded(name: str) -> Callable[..., Any]:
-    def kernel(keyset: Any, x: Tensor) -> Any:
-        if private.transforms_active():
-            private.check_transforms(name)
-            with private.single_level():
-                return _Elementary.apply(keyset, name, x)
-        if not records((x,)):
-            return redispatched(overload(name), keyset, x)
-        return _Elementary.apply(keyset, name, x)
-
-    return kernel
+def _recorded(name: str, keyset: Any, x: Tensor) -> Any:
+    return apply(_Elementary, overload(name), keyset, (x,), (x,), name)
 
 
 def _batched(name: str, info: Any, dims: Any, x: Tensor) -> Any:
@@ -126,4 +113,4 @@ for _name in NAMES:
         LIBRARY.impl(_each, partial(_elsewhere, _name), "CompositeExplicitAutograd")
         torch.library.register_fake(f"gatherum::{_each}", _fake, lib=LIBRARY)
         torch.library.register_vmap(f"gatherum::{_each}", partial(_batched, _name), lib=LIBRARY)
-    LIBRARY.impl(_name, _recorded(_name), "Autograd", with_keyset=True)
+    LIBRARY.impl(_name, partial(_recorded, _name), "Autograd", with_keyset=True)

@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 
 from .. import errors, extremes, native
-from ..call import ArraySpec, Call, FoldRule
+from ..call import Call, FoldRule
 from ..places import Places
-from . import addresses, dtypes, private, symbolic_sizes
+from . import addresses, private, symbolic_sizes
 from .checks import check_storages
 from .ops import LIBRARY, SCATTER_ATTRIBUTES, overload, scatter_attributes
 
@@ -51,7 +51,7 @@ def _on_cpu(scatter: str, data: Tensor, indices: Tensor, updates: Tensor, *rest:
     *how, none = rest
     operands = {"data": data, "indices": indices, "updates": updates}
     check_storages(scatter, tuple(operands), tuple(operands.values()))
-    specs = [_spec(scatter, name, tensor) for name, tensor in operands.items()]
+    specs = [addresses.spec_of(scatter, name, tensor) for name, tensor in operands.items()]
     with errors.for_tensors():
         plan = extremes.planned(Call(scatter_attributes(scatter, *how), *specs))
     values = _new(plan.shape, data.dtype)
@@ -63,11 +63,6 @@ def _on_cpu(scatter: str, data: Tensor, indices: Tensor, updates: Tensor, *rest:
     given = at("data", data), at("indices", indices), at("updates", updates)
     native.extremes(plan, *given, at("out", values), at("positions", positions), none)
     return values, positions
-
-
-def _spec(op: str, operand: str, tensor: Tensor) -> ArraySpec:
-    steps = tuple(step * tensor.element_size() for step in tensor.stride())
-    return ArraySpec(tuple(tensor.shape), dtypes.plan_dtype(op, operand, tensor.dtype), steps)
 
 
 def _new(shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:

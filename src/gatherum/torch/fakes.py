@@ -16,10 +16,10 @@ from .. import callbacks, errors, shape_limits
 from ..call import ArraySpec, Attributes, Call
 from ..checks import check_symbolic
 from ..errors import Shape
-from ..operators import OPERATORS, Operator, find_roles
+from ..operators import OPERATORS, find_roles
 from . import checks, inductor, private, symbolic_sizes
 from .dtypes import plan_dtype
-from .ops import LIBRARY, Kernel, gather_attributes, scatter_attributes, with_below
+from .ops import LIBRARY, kernels, with_below
 
 shape_limits.register_conditions(torch.SymBool, symbolic_sizes.may_hold)
 # Dynamo follows no call of the core; the roles depend on ranks alone, which a graph has anyway.
@@ -43,34 +43,21 @@ def moved_shape(
         return check_symbolic(Call(attributes, *specs))  # type: ignore[arg-type]  # data is there
 
 
-def _kernels(operator: Operator) -> dict[str, Kernel]:
-    op = operator.name
-    if not operator.scatters:
-
-        def gather(data: Tensor, indices: Tensor, *rest: Any) -> Tensor:
-            _, moved = moved_shape(gather_attributes(op, *rest), data, indices, None)
-            return data.new_empty(moved)
-
-        def gather_out(data: Tensor, indices: Tensor, out: Tensor, *rest: Any) -> None:
-            _, moved = moved_shape(gather_attributes(op, *rest), data, indices, None)
-            _check_fake_out(op, moved, data, indices, None, out)
-
-        return {op: gather, f"{op}_out": gather_out}
-
-    def scatter(data: Tensor, indices: Tensor, updates: Tensor, *rest: Any) -> Tensor:
-        moved_shape(scatter_attributes(op, *rest), data, indices, updates)
-        return data.new_empty(data.shape)
-
-    def scatter_(data: Tensor, indices: Tensor, updates: Tensor, *rest: Any) -> None:
-        scatter_out(data, indices, updates, data, *rest)
-
-    def scatter_out(
-        data: Tensor, indices: Tensor, updates: Tensor, out: Tensor, *rest: Any
-    ) -> None:
-        moved_shape(scatter_attributes(op, *rest), data, indices, updates)
-        _check_fake_out(op, tuple(data.shape), data, indices, updates, out)
-
-    return {op: scatter, f"{op}_": scatter_, f"{op}_out": scatter_out}
+def _run(
+    attributes: Attributes,
+    data: Tensor,
+    indices: Tensor,
+    updates: Tensor | None,
+    fill: Any,
+    out: Tensor | None,
+) -> Tensor:
+    """Check a call, and return `out`, or a result of the right shape."""
+    _, moved = moved_shape(attributes, data, indices, updates)
+    shape = moved if updates is None else tuple(data.shape)
+    if out is None:
+        return data.new_empty(shape)
+    _check_fake_out(attributes.op, shape, data, indices, updates, out)
+    return out
 
 
 def _check_fake_out(op: str, shape: Shape, data: Tensor, indices: Tensor, updates: Tensor | None,
@@ -93,20 +80,6 @@ def _check_memory(op: str, data: Tensor, indices: Tensor, updates: Tensor | None
     callbacks.check_out_memory(op, first, second, None if updates is None else third, written)
 
 
-class _Extent:
-    """Where a tensor would lie, for questions on that alone: there is nothing to read."""
-
-    def __init__(self, tensor: Tensor) -> None:
-        item = tensor.element_size()
-        self.__array_interface__ = {
-            "version": 3,
-            "typestr": f"|V{item}",
-            "shape": tuple(map(int, tensor.shape)),
-            "strides": tuple(item * int(step) for step in tensor.stride()),
-            "data": (1 + item * int(tensor.storage_offset()), False),
-        }
-
-
 def _extent(tensor: Tensor, out: Tensor) -> Any:
     """Return where a tensor lies in the storage of `out`, as an array; None for one that lies
     elsewhere, and where that depends on values.
@@ -115,10 +88,15 @@ def _extent(tensor: Tensor, out: Tensor) -> Any:
 
     if not private.share_storage(tensor, out):
         return None
-    return None if has_free_unbacked_symbols(tensor) else np.asarray(_Extent(tensor))
+    if has_free_unbacked_symbols(tensor):
+        return None
+    item = tensor.element_size()
+    strides = tuple(item * int(step) for step in tensor.stride())
+    spec = ArraySpec(tuple(map(int, tensor.shape)), np.dtype(f"V{item}"), strides)
+    return callbacks.place_at(1 + item * int(tensor.storage_offset()), spec)
 
 
 for _operator in OPERATORS.values():
-    for _name, _kernel in _kernels(_operator).items():
+    for _name, _kernel in kernels(_operator, _run).items():
         for _each in with_below(_name):
             torch.library.register_fake(f"gatherum::{_each}", _kernel, lib=LIBRARY)

@@ -34,6 +34,7 @@ from .ops import (
     fill_of,
     forms,
     gather_attributes,
+    name_of,
     operand_names,
     overload,
     scatter_attributes,
@@ -45,17 +46,17 @@ _SKIPPING = {mode: "drop" if mode == "fill" else mode for mode in MODES}
 _INVERSE = {name: inverse(operator).name for name, operator in OPERATORS.items()}
 
 
-def _below(op: Any, keyset: Any, operands: tuple[Any, ...]) -> Any:
+def redispatched(op: Any, keyset: Any, *operands: Any) -> Any:
     """Go on to the kernels below the Autograd key."""
     if private.redispatches:
         return private.below_autograd(op, keyset, operands)
     return below(op)(*operands)
 
 
-def below_recording(op: Any, keyset: Any, operands: tuple[Any, ...]) -> Any:
+def below_recording(op: Any, keyset: Any, *operands: Any) -> Any:
     """Do the same from a function of a single level, with the other levels recording."""
     with recording():
-        return _below(op, keyset, operands)
+        return redispatched(op, keyset, *operands)
 
 
 @contextmanager
@@ -87,7 +88,7 @@ class _Gather(_Call):  # type: ignore[misc]
     ) -> Any:
         _save(ctx, gather_attributes(operator.name, *rest), data, indices)
         ctx.unused = (None,) * (1 + len(rest))
-        return below_recording(overload(operator.name), keyset, (data, indices, *rest))
+        return below_recording(overload(operator.name), keyset, data, indices, *rest)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor | None) -> Any:
@@ -186,7 +187,7 @@ class _Scatter(_Call):  # type: ignore[misc]
             everything: tuple[Any, ...] = (operator.name, *operands, None, None, None, False)
             result = native.call_memory(*everything)
         else:
-            result = below_recording(overload(operator.name), keyset, operands)
+            result = below_recording(overload(operator.name), keyset, *operands)
         linear = derivatives.rule(attributes.reduction).linear
         values = () if linear else (data, updates, result)
         _save(ctx, attributes, data, indices, *values)
@@ -263,7 +264,7 @@ def _recorded_gradients(
         values = ScatterValues(data, updates, result)
         found = derivatives.cotangents(places, values, gradient, wanted)
         return tuple(gradient.new_empty(0) if one is None else one for one in found)
-    return _below(overload(fused_gradients.NAME), keyset, (scatter, *tensors, *rest))
+    return redispatched(overload(fused_gradients.NAME), keyset, scatter, *tensors, *rest)
 
 
 def record(op: str, data: Tensor, indices: Tensor, updates: Tensor | None, *rest: Any) -> Any:
@@ -285,27 +286,33 @@ def record_total(
     return _Total.apply(updates, indices, (result, (op, axis, mode, negative)))
 
 
+def apply(
+    function: Any, op: Any, keyset: Any, call: tuple[Any, ...], operands: Any, *before: Any
+) -> Any:
+    """Run a call of an op, recorded by a function where a derivative of the operands may be wanted.
+
+    The function takes `before` and the call.
+    """
+    if private.transforms_active():
+        private.check_transforms(name_of(op))
+        with private.single_level():
+            return function.apply(keyset, *before, *call)
+    if not records(operands):
+        return redispatched(op, keyset, *call)
+    return function.apply(keyset, *before, *call)
+
+
 def _recorded(operator: Operator) -> Callable[..., Any]:
     """Return the Autograd kernel of an operator's functional form."""
-    op = overload(operator.name)
-    names = operand_names(operator, operator.name)
+    op, names = overload(operator.name), operand_names(operator, operator.name)
     function = _Scatter if operator.scatters else _Gather
-
-    def recorded(keyset: Any, *operands: Any) -> Any:
-        if private.transforms_active():
-            private.check_transforms(operator.name)
-            with private.single_level():
-                return function.apply(keyset, operator, *operands)
-        if not records(operands):
-            return _below(op, keyset, operands)
-        return function.apply(keyset, operator, *operands)
 
     def kernel(keyset: Any, *operands: Any) -> Any:
         if (found := _plain(operator, *operands)) is not None:
             return found
         check_storages(operator.name, names, operands)
         try:
-            return recorded(keyset, *operands)
+            return apply(function, op, keyset, operands, operands, operator)
         except (RuntimeError, TypeError) as error:
             refuse_subclass(operator.name, names, operands, error)
             raise
@@ -396,11 +403,6 @@ def _counted(operator: Operator, name: str, place: int) -> Callable[..., Any]:
                 torch.autograd.graph.increment_version(operands[place])
 
     return kernel
-
-
-def redispatched(op: Any, keyset: Any, *operands: Any) -> Any:
-    """Go on to the kernels below the Autograd key."""
-    return _below(op, keyset, operands)
 
 
 def _register(operator: Operator) -> None:

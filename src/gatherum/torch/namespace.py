@@ -18,7 +18,6 @@ from .ops import overload
 from .symbolic_sizes import surely_holds
 
 Shape = tuple[int, ...]
-_UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)  # torch itself cannot compare these
 
 where = torch.where
 conj = torch.conj
@@ -39,7 +38,7 @@ def isnan(x: Tensor) -> Tensor:
 
 
 def flip(x: Tensor, axes: Shape) -> Tensor:
-    if x.dtype in _UNSIGNED or (x.dtype.itemsize == 1 and x.is_floating_point()):
+    if x.dtype in dtypes.WIDE_UNSIGNED or (x.dtype.itemsize == 1 and x.is_floating_point()):
         return x.view(dtypes.signed(x.dtype)).flip(axes).view(x.dtype)  # torch has no other
     return x.flip(axes)
 
@@ -193,7 +192,7 @@ def equal(x: Tensor, y: Tensor) -> Tensor:
 
 
 def _comparable(x: Tensor) -> Tensor:
-    return x.to(torch.int64) if x.dtype in _UNSIGNED else x
+    return x.to(torch.int64) if x.dtype in dtypes.WIDE_UNSIGNED else x
 
 
 def product(x: Tensor, y: Tensor) -> Tensor:

@@ -67,7 +67,13 @@ def with_below(name: str) -> tuple[str, ...]:
 
 def below(op: Any) -> Any:
     """Return the op without a kernel for Autograd."""
-    return overload(f"{op.name().partition('::')[2]}_below")
+    return overload(f"{name_of(op)}_below")
+
+
+def name_of(op: Any) -> str:
+    """Return the name of an op."""
+    name: str = op.name().partition("::")[2]
+    return name
 
 
 # Mode "raise", the default, waits for the device, which no CUDA graph can. So those that inductor
@@ -102,8 +108,10 @@ def fill_of(rest: tuple[Any, ...]) -> Any:
     return rest[3] if len(rest) > 3 else 0
 
 
-def _kernels(operator: Operator, run: Kernel) -> dict[str, Kernel]:
-    """Return the kernels of an operator's forms, all of which are one function on memory."""
+def kernels(operator: Operator, run: Kernel) -> dict[str, Kernel]:
+    """Return the kernels of an operator's forms, all of which are one function of attributes, data,
+    indices, updates, the fill value, and `out`.
+    """
     op = operator.name
     if not operator.scatters:
 
@@ -167,12 +175,12 @@ def overload(name: str) -> Any:
 
 for _operator in OPERATORS.values():
     _define(_operator)
-    for _name, _kernel in _kernels(_operator, dlpack.run).items():
+    for _name, _kernel in kernels(_operator, dlpack.run).items():
         for _each in with_below(_name):
             LIBRARY.impl(_each, _kernel, "CPU")
             for _key in ("CompositeExplicitAutograd", "NestedTensorCPU", "NestedTensorCUDA"):
                 LIBRARY.impl(_each, _elsewhere(_operator.name), _key)
-    for _name, _kernel in _kernels(_operator, _on_cuda).items():
+    for _name, _kernel in kernels(_operator, _on_cuda).items():
         for _each in with_below(_name):
             LIBRARY.impl(_each, _kernel, "CUDA")
     _attributes = signature(scatter_attributes if _operator.scatters else gather_attributes)

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from .. import conversion, errors, quantized
@@ -105,15 +104,6 @@ def _name(tensor: Tensor) -> str:
     return str(dtypes.plan_dtype(NAME, "data", tensor.dtype).name)
 
 
-def _array(tensor: Tensor) -> NDArray[Any]:
-    """View the memory of a tensor as an array; of types that NumPy lacks, their bits."""
-    plain = tensor.detach()
-    if not dtypes.is_of_numpy(plain.dtype):
-        plain = plain.view(dtypes.bits(plain.dtype))
-    array: NDArray[Any] = plain.numpy()
-    return array
-
-
 def _on_cpu(
     data: Tensor, indices: Tensor, scales: Tensor, zeros: Tensor | None, *rest: Any
 ) -> Tensor:
@@ -121,7 +111,7 @@ def _on_cpu(
     spec = _spec(attributes, data, indices, scales, zeros)
     given = (data, indices, scales, *([] if zeros is None else [zeros]))
     checks.check_storages(NAME, _OPERANDS, given)
-    table, chosen, factors, *points = map(_array, given)
+    table, chosen, factors, *points = map(dtypes.as_array, given)
     stored = np.dtype(np.float32 if spec.result == "float32" else np.uint16)
     with errors.for_tensors():
         found = run_on_arrays(

@@ -23,10 +23,10 @@ from ..reductions import ROWS
 from ..shape_limits import broadcasts
 from . import checks, namespace, operands, symbolic_sizes
 from . import errors as torch_errors
+from .dtypes import WIDE_UNSIGNED
 
 # The words of torch_scatter and those that PyG's `scatter` has besides, and our reductions.
 _WORDS = {word: row.name for row in ROWS.values() for word in row.torch_scatter}
-_WIDE_UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)  # torch itself cannot compare these
 
 
 # How values fold into a number that all places hold before; it takes part in a sum alone.
@@ -77,7 +77,7 @@ def known_take(op: str, src: Any, index: Any) -> Tensor | None:
     """Return what one index for each row takes from plain tensors; None for any other call."""
     if torch.compiler.is_dynamo_compiling() or type(src) is not Tensor or not src.dim():
         return None
-    if type(index) is not Tensor or index.dim() != 1 or index.dtype in _WIDE_UNSIGNED:
+    if type(index) is not Tensor or index.dim() != 1 or index.dtype in WIDE_UNSIGNED:
         return None
     how = 0, "none", True, "raise", False
     try:
@@ -142,7 +142,7 @@ def as_index(op: str, name: str, value: object, src: Tensor) -> Tensor:
     index = dense(op, name, value, src)
     if not torch.compiler.is_compiling():
         checks.check_storage(op, name, index)  # torch reads it here
-    if index.dtype not in _WIDE_UNSIGNED:
+    if index.dtype not in WIDE_UNSIGNED:
         return index
     narrow = index.to(torch.int64)
     if index.dtype == torch.uint64:

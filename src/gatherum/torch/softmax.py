@@ -70,7 +70,7 @@ class _Softmax(_Function):  # type: ignore[misc]
     def forward(
         ctx: Any, keyset: Any, values: Tensor, indices: Tensor, name: str, *rest: Any
     ) -> Tensor:
-        found: Tensor = below_recording(overload(NAME), keyset, (values, indices, name, *rest))
+        found: Tensor = below_recording(overload(NAME), keyset, values, indices, name, *rest)
         ctx.save_for_backward(found, indices)
         ctx.save_for_forward(found, indices)
         ctx.set_materialize_grads(False)

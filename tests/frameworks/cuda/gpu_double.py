@@ -148,7 +148,7 @@ def _through_the_ops(torch):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that kernels are replaced
         for row in OPERATORS.values():
-            for name, kernel in ops._kernels(row, cuda.run).items():
+            for name, kernel in ops.kernels(row, cuda.run).items():
                 library.impl(name, kernel, "CPU")
     gradients._plain = lambda *_: None
     cuda.FRAMEWORK.__class__._place = lambda *_: torch.device("cpu")
