@@ -39,7 +39,7 @@ class Drawing:
         """Write lines of text across the picture."""
         for text in texts:
             self.y += 17
-            self.lines.append(svg.words(LEFT, self.y, text, SIZE))
+            self.lines.append(svg.words(LEFT, self.y, text, SIZE, "ink"))
         self.y += 9
 
     def blocks(self, name: str, blocks: Sequence[Sequence[tuple[str, int]]]) -> list[Box]:
@@ -57,11 +57,11 @@ class Drawing:
                 middle, down = box.middle
                 self.lines += [
                     svg.rectangle(box, f"fill{colour}", rx=3),
-                    svg.words(middle, down + 4.5, text, SIZE, mono=True, middle=True),
+                    svg.words(middle, down + 4.5, text, SIZE, "ink", "mono", "middle"),
                 ]
             title = f"{name} {number}"
             self.lines.append(
-                svg.words(left + wide / 2, bottom + 12, title, SMALL, "muted", middle=True)
+                svg.words(left + wide / 2, bottom + 12, title, SMALL, "muted", "middle")
             )
             found.append(Box(left, self.y, left + wide, bottom + 16))
         self.y = bottom + 18

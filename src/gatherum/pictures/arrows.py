@@ -1,4 +1,4 @@
-"""Route lines from one box to another, between the cells and never over them."""
+"""Route arrows from one box to another, between the cells and never over them."""
 
 from __future__ import annotations
 
@@ -9,61 +9,65 @@ from .svg import Box
 
 BEND = 5.0
 
+Point = tuple[float, float]
+
 
 class ArrowEnd(NamedTuple):
-    """One end of a line: a box, the box around its neighbours, and the lane beside it."""
+    """One end of an arrow: a box, the box around its neighbours, and the lane beside it."""
 
     box: Box
     edges: Box
     lane: int
 
+    @property
+    def y(self) -> float:
+        """Where the lane runs."""
+        return self.box.bottom + TIGHT / 2 + LANE * (self.lane + 1)
+
 
 class Route(NamedTuple):
-    """The path of a line, and where it arrives in which direction."""
+    """The path of an arrow, and where it arrives in which direction."""
 
     path: str
-    tip: tuple[float, float]
-    direction: tuple[float, float]
+    tip: Point
+    direction: Point
+
+
+def step(start: Box, end: Box, across: bool) -> Route:
+    """Draw a short arrow straight on."""
+    y = start.middle[1]
+    target = (end.left - 3, y)
+    return _on_page([("M", [(start.right + 4, y)]), ("L", [target])], target, (1.0, 0.0), across)
 
 
 def route(start: ArrowEnd, end: ArrowEnd, across: bool) -> Route:
-    """Draw a line that leaves `start` and arrives at `end`, left to right or top to bottom."""
-    s, e = (start, end) if across else (_turned(start), _turned(end))
-    path: list[tuple[str, list[tuple[float, float]]]] = []
-    if s.box.right >= s.edges.right - 1:
-        point = (s.box.right, s.box.middle[1])
-        path.append(("M", [point]))
-    else:
-        x, y = s.box.middle[0], _lane(s)
-        path.append(("M", [(x, s.box.bottom)]))
-        path.append(("Q", [(x, y), (x + BEND, y)]))
-        point = (s.edges.right, y)
-        path.append(("L", [point]))
-    direct = e.box.left <= e.edges.left + 1
-    target = (e.box.left, e.box.middle[1]) if direct else (e.edges.left, _lane(e))
+    """Draw an arrow that leaves `start` to the right and arrives at `end` from the left, or from
+    the lanes beside them where other cells stand there.
+    """
+    point = (start.box.right, start.box.middle[1])
+    path = [("M", [point])]
+    if start.box.right < start.edges.right - 1:
+        x, y, point = start.box.middle[0], start.y, (start.edges.right, start.y)
+        path = [("M", [(x, start.box.bottom)]), ("Q", [(x, y), (x + BEND, y)]), ("L", [point])]
+    direct = end.box.left <= end.edges.left + 1
+    target = (end.box.left, end.box.middle[1]) if direct else (end.edges.left, end.y)
     middle = (point[0] + target[0]) / 2
     path.append(("C", [(middle, point[1]), (middle, target[1]), target]))
-    direction = (1.0, 0.0)
-    if not direct:
-        x, y = e.box.middle[0], target[1]
-        path.append(("L", [(x - BEND, y)]))
-        target = (x, e.box.bottom)
-        path.append(("Q", [(x, y), target]))
-        direction = (0.0, -1.0)
+    if direct:
+        return _on_page(path, target, (1.0, 0.0), across)
+    x, tip = end.box.middle[0], (end.box.middle[0], end.box.bottom)
+    path += [("L", [(x - BEND, end.y)]), ("Q", [(x, end.y), tip])]
+    return _on_page(path, tip, (0.0, -1.0), across)
+
+
+def _on_page(
+    path: list[tuple[str, list[Point]]], tip: Point, direction: Point, across: bool
+) -> Route:
+    """Write a path, with x and y exchanged where the picture runs down the page."""
     if not across:
         path = [(letter, [(y, x) for x, y in points]) for letter, points in path]
-        target, direction = target[::-1], direction[::-1]
+        tip, direction = (tip[1], tip[0]), (direction[1], direction[0])
     text = " ".join(
         letter + " ".join(f"{x:.1f} {y:.1f}" for x, y in points) for letter, points in path
     )
-    return Route(text, target, direction)
-
-
-def _lane(end: ArrowEnd) -> float:
-    return end.box.bottom + TIGHT / 2 + LANE * (end.lane + 1)
-
-
-def _turned(end: ArrowEnd) -> ArrowEnd:
-    """Swap the axes."""
-    box, edges = (Box(b.top, b.left, b.bottom, b.right) for b in (end.box, end.edges))
-    return ArrowEnd(box, edges, end.lane)
+    return Route(text, tip, direction)

@@ -62,72 +62,64 @@ def _fitting(s: Call, operands: CallValues, raises: bool) -> tuple[Scene, Cells,
 
 def _heading(scene: Scene, values: bool, width: float, refusal: str) -> tuple[list[str], float]:
     """Return the lines of text above the picture and where they end."""
-    texts = [
-        (call_text(scene.call), 15, "ink", True),
-        (shapes_text(scene.call), NOTE, "muted", False),
-        (notes(scene, values), NOTE, "ink", False),
-        (refusal, NOTE, "warning", False),
+    texts: list[tuple[str, float, str, tuple[svg.Option, ...]]] = [
+        (call_text(scene.call), 15, "ink", ("bold",)),
+        (shapes_text(scene.call), NOTE, "muted", ()),
+        (notes(scene, values), NOTE, "ink", ()),
+        (refusal, NOTE, "warning", ()),
     ]
     lines, y = [], MARGIN
-    for text, size, style, bold in texts:
-        advance = size * (svg.BOLD_ADVANCE if bold else svg.SANS_ADVANCE)
+    for text, size, style, options in texts:
+        advance = size * (svg.BOLD_ADVANCE if options else svg.SANS_ADVANCE)
         for part in textwrap.wrap(text, max(20, int(width / advance))):
             y += size + 5
-            lines.append(svg.words(MARGIN, y, part, size, style, bold=bold))
+            lines.append(svg.words(MARGIN, y, part, size, style, *options))
     return lines, y + 22
 
 
 def _body(scene: Scene, layout: Layout) -> Iterator[str]:
     for name, (x, y) in layout.titles.items():
         title, shape = titles(scene)[name]
-        yield svg.words(x, y, title, TITLE_FONT, bold=True)
+        yield svg.words(x, y, title, TITLE_FONT, "ink", "bold")
         yield svg.words(x, y + 16, shape, NOTE, "muted")
     if not (scene.refused or layout.moved.empty):
-        for one, other in layout.steps():
-            yield from _step(*((one, other) if scene.gathers else (other, one)), scene.form.across)
+        for step in layout.steps():
+            yield svg.line(step.path, "thin", stroke_width=2)
+            yield svg.arrow_head(step.tip, step.direction, "arrow")
     for grid in layout.grids.values():
         yield from _grid(grid)
     for label in layout.labels:
-        link = label.link
-        if not link.data:
-            continue
-        route, n = layout.line(label), svg.hue(link.colour)
-        lost = all(layout.moved.cells[number].mark == "lost" for number in link.moved)
-        yield svg.line(
-            route.path, f"line{n}", stroke_width=2, stroke_opacity=0.45 if link.repeat else None,
-            stroke_dasharray="5 4" if lost else None,
-        )  # fmt: skip
-        if not lost:
-            yield svg.arrow_head(route.tip, route.direction, f"tip{n}")
+        if label.link.data:
+            yield from _arrow(layout, label)
     for label in layout.labels:
-        yield from _index(label)
+        yield from _index(label, label.box.on_page(scene.form.across))
 
 
-def _step(one: Box, other: Box, across: bool) -> Iterator[str]:
-    """Draw a short arrow between an index and what it moves."""
-    if across:
-        y = one.middle[1]
-        start, end, direction = (one.right + 4, y), (other.left - 3, y), (1.0, 0.0)
-    else:
-        x = one.middle[0]
-        start, end, direction = (x, one.bottom + 4), (x, other.top - 3), (0.0, 1.0)
-    path = f"M{start[0]:.1f} {start[1]:.1f}L{end[0]:.1f} {end[1]:.1f}"
-    yield svg.line(path, "thin", stroke_width=2)
-    yield svg.arrow_head(end, direction, "arrow")
+def _arrow(layout: Layout, label: Label) -> Iterator[str]:
+    """Draw the arrow between an index and the data."""
+    link, route, n = label.link, layout.route(label), svg.hue(label.link.colour)
+    lost = all(layout.moved.cells[number].mark == "lost" for number in link.moved)
+    opacity, dashes = 0.45 if link.repeat else None, "5 4" if lost else None
+    yield svg.line(
+        route.path, f"line{n}", stroke_width=2, stroke_opacity=opacity, stroke_dasharray=dashes
+    )
+    if not lost:
+        yield svg.arrow_head(route.tip, route.direction, f"tip{n}")
 
 
 def _grid(grid: Grid) -> Iterator[str]:
     if grid.empty or grid.refused:
-        at = _baseline(grid.whole)
-        yield svg.rectangle(grid.whole, "hollow", stroke_dasharray="4 3", rx=4)
+        box = grid.whole.on_page(grid.across)
+        at = _baseline(box)
+        yield svg.rectangle(box, "hollow", stroke_dasharray="4 3", rx=4)
         if grid.empty:
-            yield svg.words(*at, "empty", NOTE, "muted", middle=True)
+            yield svg.words(*at, "empty", NOTE, "muted", "middle")
         else:
-            yield svg.words(*at, "IndexError", 15, "warning", bold=True, middle=True)
+            yield svg.words(*at, "IndexError", 15, "warning", "middle", "bold")
         return
     yield from _positions(grid)
     for number, cell in enumerate(grid.cells):
-        yield from _cell(grid.box(number), cell)
+        yield from _cell(grid.box(number).on_page(grid.across), cell)
 
 
 def _positions(grid: Grid) -> Iterator[str]:
@@ -137,18 +129,19 @@ def _positions(grid: Grid) -> Iterator[str]:
     below = grid.last and not grid.across
     for plane in range(count):
         first = plane * len(grid.cells) // count
-        edges = grid.edges([first])
+        edges = grid.edges([first]).on_page(grid.across)
         if count > 1:
             y = edges.bottom + HEAD * 2 - 4 if below else edges.top - HEAD * bool(columns) - 5
             yield svg.words(edges.left, y, grid.names[plane], NAME, "muted")
         for n, position in enumerate(columns):
-            x, y = grid.box(first + n).middle[0], edges.bottom + 13 if below else edges.top - 4
-            yield svg.words(x, y, str(position), POSITION, "muted", middle=True)
+            x = grid.box(first + n).on_page(grid.across).middle[0]
+            y = edges.bottom + 13 if below else edges.top - 4
+            yield svg.words(x, y, str(position), POSITION, "muted", "middle")
         half = (grid.beside - 1) / 2
         for n, position in enumerate(rows):
             x = edges.right + half if grid.last and grid.across else edges.left - half
-            y = grid.box(first + n * width).middle[1] + 4
-            yield svg.words(x, y, str(position), POSITION, "muted", middle=True)
+            y = grid.box(first + n * width).on_page(grid.across).middle[1] + 4
+            yield svg.words(x, y, str(position), POSITION, "muted", "middle")
 
 
 def _baseline(box: Box, line: int = 0, lines: int = 1) -> tuple[float, float]:
@@ -172,7 +165,7 @@ def _cell(box: Box, cell: Cell) -> Iterator[str]:
     for number, text in enumerate(cell.lines):
         if text:
             at = _baseline(box, number, len(cell.lines))
-            yield svg.words(*at, text, FONT, ink, mono=True, middle=True)
+            yield svg.words(*at, text, FONT, ink, "mono", "middle")
     if cell.mark == "lost":
         left, top, right, bottom = box
         path = f"M{left + 3:.1f} {bottom - 4:.1f}L{right - 3:.1f} {top + 4:.1f}"
@@ -187,9 +180,9 @@ def _cleared(box: Box, text: str, style: str) -> Iterator[str]:
         yield svg.rectangle(area, style, stroke="none", rx=3)
 
 
-def _index(label: Label) -> Iterator[str]:
+def _index(label: Label, box: Box) -> Iterator[str]:
     """Draw an index, or a tuple of them."""
-    (link, texts, box, _), entry = label, label.link.entry
+    link, texts, entry = label.link, label.texts, label.link.entry
     yield '<g opacity="0.5">' if link.repeat else "<g>"
     style = "hollow" if link.colour < 0 else f"fill{svg.hue(link.colour)}"
     dashes = "4 3" if link.repeat else None
@@ -205,7 +198,7 @@ def _index(label: Label) -> Iterator[str]:
             yield from _cleared(part, text, style)
         elif number:
             yield svg.line(f"M{left:.1f} {box.top:.1f}V{box.bottom:.1f}", "thin", stroke_width=1)
-        yield svg.words(*_baseline(part), text, FONT, mono=True, middle=True)
+        yield svg.words(*_baseline(part), text, FONT, "ink", "mono", "middle")
     if link.again:
         yield _dog_ear(box, f"tip{svg.hue(link.colour)}" if link.colour >= 0 else "arrow")
     yield "</g>"
@@ -233,7 +226,7 @@ def _legend(cells: Cells, layout: Layout, y: float) -> tuple[list[str], float]:
     for mark, text in LEGEND.items():
         if mark in marks:
             box = Box(MARGIN, y, MARGIN + 26, y + 20)
-            lines += [*_sample(mark, box), svg.words(box.right + 9, y + 15, text, NOTE)]
+            lines += [*_sample(mark, box), svg.words(box.right + 9, y + 15, text, NOTE, "ink")]
             y += 26
     return lines, y + (MARGIN if lines else 2)
 

@@ -23,29 +23,35 @@ HEAD = 17.0  # a line of positions above or beside cells
 
 @dataclass
 class Grid:
-    """An array's cells: planes of rows and columns, planes below each other (`across`) or side by
-    side, and the positions along each dimension. Lines run in lanes between the cells.
+    """An array's cells: planes of lines of cells, below each other, and the positions along each
+    dimension. Lines are rows; where the picture runs down the page (not `across`), they are
+    columns, and x and y are exchanged when it is drawn.
     """
 
     cells: list[Cell]
     positions: tuple[Shape, ...]
     column: bool  # whether the last dimension is drawn as rows
     across: bool
-    last: bool = False  # whether lines come in: then positions stand where they do not
+    last: bool = False  # whether arrows come in: then positions stand where they do not
     refused: bool = False  # whether there is no such array, because the call raises
-    lanes: int = 0
+    lanes: int = 0  # for arrows between lines of cells
     x: float = 0.0
     y: float = 0.0
-    width: float = field(init=False)  # of a cell
-    height: float = field(init=False)
+    length: float = field(init=False)  # of a cell
+    breadth: float = field(init=False)
     planes: tuple[int, int, int] = field(init=False)
 
     def __post_init__(self) -> None:
-        lines = [cell.lines for cell in self.cells]
-        widths = [width_of(text, FONT, True) + 10 for texts in lines for text in texts]
-        self.width = max([LEAST, *widths])
-        self.height = max([LEAST, *(LINE * len(texts) + 8 for texts in lines)])
+        texts = [cell.lines for cell in self.cells]
+        width = max([LEAST, *(width_of(t, FONT, True) + 10 for lines in texts for t in lines)])
+        height = max([LEAST, *(LINE * len(lines) + 8 for lines in texts)])
+        self.length, self.breadth = (width, height) if self.across else (height, width)
         self.planes = planes(tuple(map(len, self.positions)), self.column)
+
+    @property
+    def empty(self) -> bool:
+        """Whether there are no cells."""
+        return not self.cells
 
     @property
     def heads(self) -> tuple[Shape, Shape]:
@@ -71,72 +77,65 @@ class Grid:
             found.append(f"[{', '.join(places)}]")
         return found
 
-    @property
-    def gaps(self) -> tuple[float, float]:
-        """The gaps between columns and between rows; one of the two is wide enough for lines."""
-        wide = TIGHT + LANE * (self.lanes + 1 if self.lanes else 0)
-        return (TIGHT, wide) if self.across else (wide, TIGHT)
-
     @cached_property
     def margin(self) -> Box:
         """The space for positions on each side of a plane."""
-        beside, above = self.beside, HEAD * (bool(self.heads[1]) + (self.planes[0] > 1))
-        if self.last and self.across:
-            return Box(0, above, beside, 0)
-        return Box(beside, 0, 0, above) if self.last else Box(beside, above, 0, 0)
+        above = HEAD * (bool(self.heads[1]) + (self.planes[0] > 1))
+        side, top = (self.beside, above) if self.across else (above, self.beside)
+        return Box(0, top, side, 0) if self.last else Box(side, top, 0, 0)
+
+    @property
+    def gap(self) -> float:
+        """The gap between lines of cells, which is wide enough for arrows."""
+        return TIGHT + LANE * (self.lanes + 1 if self.lanes else 0)
 
     @property
     def plane(self) -> tuple[float, float]:
-        """Width and height of a plane, with its positions."""
-        _, rows, columns = self.planes
-        (gap_x, gap_y), margin = self.gaps, self.margin
-        # Lines run behind the last cells too, but cells need no gap there.
-        width = margin.left + columns * (self.width + gap_x) + margin.right - TIGHT
-        height = margin.top + rows * (self.height + gap_y) + margin.bottom - TIGHT
+        """Length and breadth of a plane, with its positions and its name."""
+        lines, count = self._lines
+        margin = self.margin
+        # Arrows run behind the last cells too, but cells need no gap there.
+        length = margin.left + count * (self.length + TIGHT) + margin.right - TIGHT
+        breadth = margin.top + lines * (self.breadth + self.gap) - TIGHT
         name = max((width_of(text, NAME) for text in self.names), default=0.0)
-        return max(width, margin.left + name), height
-
-    @property
-    def empty(self) -> bool:
-        """Whether there are no cells."""
-        return not self.cells
+        if self.across:
+            return max(length, margin.left + name), breadth
+        return length, max(breadth, margin.top + name)
 
     @property
     def size(self) -> tuple[float, float]:
-        """Width and height of the whole."""
+        """Length and breadth of the whole."""
         if self.empty:
-            return 74.0, 28.0
-        count, (width, height) = self.planes[0], self.plane
-        if self.across:
-            height = count * (height + PLANE_GAP) - PLANE_GAP
-        else:
-            width = count * (width + PLANE_GAP) - PLANE_GAP
-        return (max(width, 108.0), height) if self.refused else (width, height)
+            return (74.0, 28.0) if self.across else (28.0, 74.0)
+        length, breadth = self.plane
+        breadth = self.planes[0] * (breadth + PLANE_GAP) - PLANE_GAP
+        least = 108.0 if self.refused else 0.0
+        return (max(length, least), breadth) if self.across else (length, max(breadth, least))
 
     @property
     def whole(self) -> Box:
         """The box around everything."""
         return Box(self.x, self.y, self.x + self.size[0], self.y + self.size[1])
 
-    def corner(self, plane: int) -> tuple[float, float]:
-        """Return the corner of a plane, its positions included."""
-        width, height = self.plane
-        if self.across:
-            return self.x, self.y + plane * (height + PLANE_GAP)
-        return self.x + plane * (width + PLANE_GAP), self.y
-
-    def place(self, number: int) -> tuple[int, int, int]:
-        """Return plane, row and column of a cell."""
+    @property
+    def _lines(self) -> tuple[int, int]:
+        """How many lines a plane has, and how many cells a line."""
         _, rows, columns = self.planes
-        return number // (rows * columns), number // columns % rows, number % columns
+        return (rows, columns) if self.across else (columns, rows)
+
+    def _place(self, number: int) -> tuple[int, int, int]:
+        """Return the plane of a cell, its line there, and its place in the line."""
+        _, rows, columns = self.planes
+        plane, row, column = number // (rows * columns), number // columns % rows, number % columns
+        return (plane, row, column) if self.across else (plane, column, row)
 
     def box(self, number: int) -> Box:
         """Return where a cell is."""
-        plane, row, column = self.place(number)
-        x, y = self.corner(plane)
-        x += self.margin.left + column * (self.width + self.gaps[0])
-        y += self.margin.top + row * (self.height + self.gaps[1])
-        return Box(x, y, x + self.width, y + self.height)
+        plane, line, place = self._place(number)
+        x = self.x + (self.margin.left + place * (self.length + TIGHT))
+        y = self.y + plane * (self.plane[1] + PLANE_GAP)
+        y += self.margin.top + line * (self.breadth + self.gap)
+        return Box(x, y, x + self.length, y + self.breadth)
 
     def around(self, numbers: Sequence[int]) -> Box:
         """Return the smallest box around some cells."""
@@ -149,21 +148,20 @@ class Grid:
         first, last = numbers[0] // area, numbers[-1] // area
         return self.around((first * area, (last + 1) * area - 1))
 
-    def take_lanes(self, lines: Iterable[Sequence[int]]) -> list[int]:
-        """Choose the lanes of lines to or from some cells: those of a row (or column) that have any
-        have one each, but for the cell at the edge, which needs none.
+    def take_lanes(self, arrows: Iterable[Sequence[int]]) -> list[int]:
+        """Choose the lanes of arrows to or from some cells: those of a line that have any have one
+        each, but for the cell at the edge, which needs none.
         """
-        _, rows, columns = self.planes
+        edge = 0 if self.last else self._lines[1] - 1
         taken: dict[tuple[int, int], dict[int, int]] = {}
         found = []
-        for numbers in lines:
+        for numbers in arrows:
             lane = 0
             if numbers:
-                plane, row, column = self.place(numbers[0 if self.last else -1])
-                other, along, end = (row, column, columns) if self.across else (column, row, rows)
-                if along != (0 if self.last else end - 1):
-                    lanes = taken.setdefault((plane, other), {})
-                    lane = lanes.setdefault(along, len(lanes))
+                plane, line, place = self._place(numbers[0 if self.last else -1])
+                if place != edge:
+                    lanes = taken.setdefault((plane, line), {})
+                    lane = lanes.setdefault(place, len(lanes))
             found.append(lane)
         self.lanes = max(map(len, taken.values()), default=0)
         return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from .arrows import ArrowEnd, Route, route
+from .arrows import ArrowEnd, Route, route, step
 from .captions import titles
 from .cells import Cells, shortened
 from .grids import FONT, LEAST, TIGHT, Grid
@@ -29,7 +29,9 @@ class Label(NamedTuple):
 
 
 class Layout:
-    """Grids and indices in their places, beginning at (0, 0), and the places of titles.
+    """Grids and indices in their places, beginning at (0, 0), and the places of titles. Where the
+    picture runs down the page, x and y are exchanged when it is drawn; only `titles`, `width` and
+    `height` are those of the page already.
 
     The grids are those of the data (of a scatter: its result), of what moves, and of a scatter's
     data, if asked for. `band` is the box of the indices.
@@ -45,7 +47,8 @@ class Layout:
         self.grids = {"data": self.data, "moved": self.moved}
         texts = [index_texts(self.form, link.entry) for link in links]
         widest = max((width_of(text, FONT, True) for line in texts for text in line), default=0.0)
-        self._component = max(LEAST, widest + 12)
+        component = max(LEAST, widest + 12)
+        self._index = (component, LEAST) if across else (LEAST, component)
         lanes = self._take_lanes(links)
         self._size_cells()
         if before:
@@ -65,20 +68,21 @@ class Layout:
     def _size_cells(self) -> None:
         form, data, moved = self.form, self.data, self.moved
         if form.congruent or not form.across:  # an index stands over the cell that it moves
-            moved.width = max(moved.width, self._component)
-        if form.elements:  # what belongs together stands in one row or column
+            moved.length = max(moved.length, self._index[0])
+            moved.breadth = max(moved.breadth, self._index[1])
+        if form.elements:  # what belongs together stands in one line
             data.lanes = moved.lanes = max(data.lanes, moved.lanes)
-            if form.across:
-                data.height = moved.height = max(data.height, moved.height)
-            else:
-                data.width = moved.width = max(data.width, moved.width)
+            data.breadth = moved.breadth = max(data.breadth, moved.breadth)
 
     def _add_before(self, cells: Cells, scene: Scene) -> None:
         """Add the data of a scatter, which stand over the result, column over column."""
         across, result = self.form.across, self.data
         grid = Grid(cells.before, scene.shown, result.column, across, last=across)
-        grid.lanes = 0 if across else result.lanes
-        grid.width = result.width = max(grid.width, result.width)
+        if across:
+            grid.length = result.length = max(grid.length, result.length)
+        else:
+            grid.lanes = result.lanes
+            grid.breadth = result.breadth = max(grid.breadth, result.breadth)
         self.grids = {"before": grid, **self.grids}
 
     def _stack(self, named: dict[str, tuple[str, str]], count: int, components: int) -> None:
@@ -86,7 +90,7 @@ class Layout:
         above, or from top to bottom with their titles to the left. The data of a scatter stand over
         its result: pictures are no wider for them.
         """
-        across, grids = self.form.across, self.grids
+        across, grids, before = self.form.across, self.grids, self.grids.get("before")
         sizes = {name: grid.size for name, grid in grids.items()}
         sizes["indices"] = self._band_size(count, components)
         widths = {
@@ -97,84 +101,69 @@ class Layout:
         if not self.gathers:
             order = {"moved": NEAR, "indices": GAP, "data": 0.0}
         start = TITLE if across else max(widths[name] for name in sizes) + 14
-        if "before" in grids and across:
-            start += TITLE + sizes["before"][1] + NEAR
-        elif "before" in grids:
+        if before and across:
+            start += TITLE + before.size[1] + NEAR
+        elif before:
             order = {"before": ASIDE, **order}
-        extent = max(size[across] for size in sizes.values())
+        extent = max(breadth for _, breadth in sizes.values())
         at = end = 0.0
         for name, gap in order.items():
-            width, height = sizes[name]
-            if across:
-                x, y = at, start + (extent - height) / 2
-                self.titles[name] = (x, y - TITLE + 14)
-                end = max(end, x + width, x + widths[name])
-                at += max(width, widths[name] - 20)
-            else:
-                x, y = start + (extent - width) / 2, at
-                self.titles[name] = (0.0, y + height / 2 - 3)
-                at += height
-                end = at
-            at += gap
+            length, breadth = sizes[name]
+            x, y = at, start + (extent - breadth) / 2
+            self.titles[name] = (x, y - TITLE + 14) if across else (0.0, x + length / 2 - 3)
             if name == "indices":
-                self.band = Box(x, y, x + width, y + height)
+                self.band = Box(x, y, x + length, y + breadth)
             else:
                 grids[name].x, grids[name].y = x, y
+            title = widths[name] if across else 0.0
+            end = max(end, at + length, at + title)
+            at += max(length, title - 20)
+            at += gap
         self.width, self.height = (end, start + extent) if across else (start + extent, end)
-        if "before" in grids and across:
-            grids["before"].x, grids["before"].y = self.data.x, TITLE
+        if before and across:
+            before.x, before.y = self.data.x, TITLE
             self.titles["before"] = (self.data.x, 14.0)
 
     def _band_size(self, count: int, components: int) -> tuple[float, float]:
         """Return the size of the indices together."""
-        across, (width, height) = self.form.across, self.moved.size
-        tuple_width = self._component * components
-        if self.moved.empty:  # indices that move nothing stand in a row of their own
-            along = max(count, 1) * ((LEAST if across else self._component) + TIGHT)
-            return (tuple_width, along) if across else (along, LEAST)
+        length, breadth = self._index
+        if self.moved.empty:  # indices that move nothing stand in a line of their own
+            return length * components, max(count, 1) * (breadth + TIGHT)
         if self.form.congruent:
-            return width, height
-        return (tuple_width, height) if across else (width, LEAST)
+            return self.moved.size
+        return length * components, self.moved.size[1]
 
     def _index_box(self, link: Link, number: int, components: int) -> Box:
         """Return the box of an index, which stands beside what it moves."""
-        across, band, width = self.form.across, self.band, self._component * components
-        if self.moved.empty:
-            step = number * ((LEAST if across else width) + TIGHT)
-            x, y = (band.left, band.top + step) if across else (band.left + step, band.top)
-        else:
+        length, breadth = self._index
+        x, y = self.band.left, self.band.top + number * (breadth + TIGHT)
+        if not self.moved.empty:
             around = self.moved.around(link.moved)
             if self.form.congruent:
                 around = around.moved(*self._shift)
-            middle = around.middle
-            x, y = middle[0] - width / 2, middle[1] - LEAST / 2
-            if across:
-                x = around.left if self.form.congruent else band.left
-            elif not self.form.congruent:
-                y = band.top
-        return Box(x, y, x + width, y + LEAST)
+                x = around.left
+            y = around.middle[1] - breadth / 2
+        return Box(x, y, x + length * components, y + breadth)
 
     @property
     def _shift(self) -> tuple[float, float]:
         """From what moves to the indices."""
         return self.band.left - self.moved.x, self.band.top - self.moved.y
 
-    def line(self, label: Label) -> Route:
-        """Return the line between an index and the data."""
-        link, box, edges = label.link, label.box, label.box
+    def route(self, label: Label) -> Route:
+        """Return the arrow between an index and the data."""
+        link, edges = label.link, label.box
         if self.form.congruent:
             edges = self.moved.edges(link.moved).moved(*self._shift)
         data = ArrowEnd(self.data.around(link.data), self.data.edges(link.data), label.lanes[0])
-        index = ArrowEnd(box, edges, label.lanes[1])
+        index = ArrowEnd(label.box, edges, label.lanes[1])
         return route(*((data, index) if self.gathers else (index, data)), self.form.across)
 
-    def steps(self) -> Iterator[tuple[Box, Box]]:
-        """Yield what short arrows join: indices and what they move."""
-        if self.form.congruent:
-            yield self.band, self.moved.whole
-            return
-        for label in self.labels:
-            yield label.box, self.moved.around(label.link.moved)
+    def steps(self) -> Iterator[Route]:
+        """Yield the short arrows between indices and what they move."""
+        pairs = [(label.box, self.moved.around(label.link.moved)) for label in self.labels]
+        for pair in [(self.band, self.moved.whole)] if self.form.congruent else pairs:
+            yield step(*(pair if self.gathers else pair[::-1]), self.form.across)
 
 
 def index_texts(form: Form, entry: Entry) -> list[str]:

@@ -45,31 +45,17 @@ class Link(NamedTuple):
 
 
 class Scene(NamedTuple):
-    """A call as it is drawn.
-
-    Attributes
-    ----------
-    call : Call
-        The call itself.
-    full, form : Form
-        Its dimensions, and those that are drawn.
-    made_up : bool
-        Whether the indices are an example, and the places those of a small call.
-    shown : tuple of tuple of int
-        The places that are drawn of each dimension of the data.
-    links : list of Link
-        What the indices that are drawn do, in row-major order.
-    refused : bool
-        Whether the call raises, so that nothing moves.
+    """A call as it is drawn: its dimensions and those that are drawn, the places that are drawn of
+    each dimension of the data, and the links, in row-major order of the indices.
     """
 
     call: Call
     full: Form
     form: Form
-    made_up: bool
+    made_up: bool  # whether the indices are an example, and the places those of a small call
     shown: tuple[Shape, ...]
     links: list[Link]
-    refused: bool
+    refused: bool  # whether the call raises, so that nothing moves
 
     @property
     def gathers(self) -> bool:

@@ -11,13 +11,19 @@ import re
 from collections.abc import Iterable
 from html import escape
 from math import ceil
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 CLASS = "gatherum-picture"
 SANS = "system-ui, 'Segoe UI', Helvetica, Arial, 'DejaVu Sans', sans-serif"
 MONO = "ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
 # The widest advance of their characters, as a share of the size of the font.
 MONO_ADVANCE, SANS_ADVANCE, BOLD_ADVANCE = 0.605, 0.58, 0.66
+Option = Literal["mono", "middle", "bold"]
+OPTIONS: dict[Option, tuple[str, str]] = {
+    "mono": ("font_family", MONO),
+    "middle": ("text_anchor", "middle"),
+    "bold": ("font_weight", "bold"),
+}
 
 # Fill and line of eight colours that stay apart for most eyes: light, then dark.
 HUES = (
@@ -70,6 +76,10 @@ class Box(NamedTuple):
         """Shift the box."""
         return Box(self.left + x, self.top + y, self.right + x, self.bottom + y)
 
+    def on_page(self, across: bool) -> Box:
+        """Exchange x and y where a picture runs down the page, not across it."""
+        return self if across else Box(self.top, self.left, self.bottom, self.right)
+
 
 def hue(colour: int) -> int:
     """Return which of the colours a number stands for."""
@@ -83,12 +93,10 @@ def plain(text: str) -> str:
 
 def element(name: str, style: str, inside: str = "", /, **attributes: object) -> str:
     """Return an element of a class, with the colours of the class for light pages."""
-    light = COLOURS[style][0] if style else {}
-    given = {key.rstrip("_").replace("_", "-"): value for key, value in attributes.items()}
-    pairs = ({"class": style} if style else {}) | light | given
-    text = "".join(
-        f' {key}="{_number(value)}"' for key, value in pairs.items() if value is not None
-    )
+    given = {key.replace("_", "-"): value for key, value in attributes.items()}
+    pairs = {"class": style} | COLOURS[style][0] | given
+    shown = {key: _number(value) for key, value in pairs.items() if value is not None}
+    text = "".join(f' {key}="{value}"' for key, value in shown.items())
     return f"<{name}{text}>{inside}</{name}>" if inside else f"<{name}{text}/>"
 
 
@@ -103,29 +111,10 @@ def rectangle(box: Box, style: str, tip: str = "", **attributes: object) -> str:
     return element("rect", style, inside, **({"x": box.left, "y": box.top} | size | attributes))
 
 
-def words(
-    x: float,
-    y: float,
-    text: str,
-    size: float,
-    style: str = "ink",
-    *,
-    mono: bool = False,
-    middle: bool = False,
-    bold: bool = False,
-) -> str:
+def words(x: float, y: float, text: str, size: float, style: str, *options: Option) -> str:
     """Return a line of text, which begins or has its middle at a point."""
-    return element(
-        "text",
-        style,
-        plain(text),
-        x=x,
-        y=y,
-        font_size=size,
-        font_family=MONO if mono else None,
-        text_anchor="middle" if middle else None,
-        font_weight="bold" if bold else None,
-    )
+    given = dict(OPTIONS[option] for option in options)
+    return element("text", style, plain(text), x=x, y=y, font_size=size, **given)
 
 
 def line(path: str, style: str, **attributes: object) -> str:
