@@ -128,8 +128,7 @@ def _require_support(
 
 def _require_layout(name: str, tensor: BufferTensorDesc, inspection: Inspection) -> None:
     """Check what must hold of one tensor by itself, whatever the operator and level."""
-    require = inspection.require
-    sizes, strides = tensor.sizes, tensor.strides
+    require, sizes = inspection.require, tensor.sizes
     require(
         all(1 <= size <= UINT32_MAX for size in sizes),
         f"{name}.Sizes",
@@ -146,31 +145,38 @@ def _require_layout(name: str, tensor: BufferTensorDesc, inspection: Inspection)
             f"{listing(sizes)} with {written_integer(elements)}",
             f"{TENSOR_PAGE}, Sizes",
         )
-    if strides is not None:
-        require(
-            len(strides) == len(sizes),
-            f"{name}.Strides",
-            f"have DimensionCount = {len(sizes)} entries",
-            listing(strides),
-            f"{TENSOR_PAGE}, Strides",
-        )
-        require(
-            all(0 <= stride <= UINT32_MAX for stride in strides),
-            f"{name}.Strides",
-            f"be strides of 0 to {UINT32_MAX}",
-            listing(strides),
-            f"{TENSOR_PAGE}, Strides",
-        )
-        if tensor.measurable:
-            require(
-                tensor.addressable,
-                f"{name}.Strides",
-                f"keep the elements within {MAX_BYTES} bytes, which is all that can be addressed",
-                f"{listing(strides)} with {written_integer(tensor.spanned_bytes)}",
-                f"{TENSOR_PAGE}, Strides; ruling: tensors can be addressed",
-            )
+    if tensor.strides is not None:
+        _require_strides(name, tensor, tensor.strides, inspection)
     _require_total(name, tensor, inspection)
     _require_alignment(name, tensor, inspection)
+
+
+def _require_strides(
+    name: str, tensor: BufferTensorDesc, strides: tuple[int, ...], inspection: Inspection
+) -> None:
+    require, count = inspection.require, tensor.dimension_count
+    require(
+        len(strides) == count,
+        f"{name}.Strides",
+        f"have DimensionCount = {count} entries",
+        listing(strides),
+        f"{TENSOR_PAGE}, Strides",
+    )
+    require(
+        all(0 <= stride <= UINT32_MAX for stride in strides),
+        f"{name}.Strides",
+        f"be strides of 0 to {UINT32_MAX}",
+        listing(strides),
+        f"{TENSOR_PAGE}, Strides",
+    )
+    if tensor.measurable:
+        require(
+            tensor.addressable,
+            f"{name}.Strides",
+            f"keep the elements within {MAX_BYTES} bytes, which is all that can be addressed",
+            f"{listing(strides)} with {written_integer(tensor.spanned_bytes)}",
+            f"{TENSOR_PAGE}, Strides; ruling: tensors can be addressed",
+        )
 
 
 def _require_total(name: str, tensor: BufferTensorDesc, inspection: Inspection) -> None:

@@ -6,17 +6,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..operators import OPERATORS
+from ..operators import OPERATORS, Operator
 from .descs import (
     GatherElementsOperatorDesc,
-    GatherNd1OperatorDesc,
-    GatherNdOperatorDesc,
     GatherOperatorDesc,
+    NdOperatorDesc,
     OperatorDesc,
-    ScatterNdOperatorDesc,
     ScatterOperatorDesc,
+    nd_counts,
+    nd_result,
 )
 from .types import FeatureLevel
+
+_ROWS = {name: row for row in OPERATORS.values() for name in row.directml}
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,7 @@ class Lowered:
     keeps; those to the left of them are sizes of 1.
     """
 
-    op: str
+    operator: Operator
     attributes: Mapping[str, Any]
     ranks: Mapping[str, int]
 
@@ -38,61 +40,23 @@ def lower_desc(desc: OperatorDesc, level: FeatureLevel) -> Lowered:
     Reads are clamped and writes dropped where an index is invalid, and negative indices count
     from the end with signed index types from level 3_0 on.
     """
+    row, d, axis = _ROWS[desc.operator], desc.input_tensor.dimension_count, 0
+    ranks = dict.fromkeys(desc.tensors, d)
     if isinstance(desc, GatherOperatorDesc):
-        op, attributes, ranks = _lower_gather(desc)
-    elif isinstance(desc, GatherElementsOperatorDesc):
-        op, attributes, ranks = "gather_elements", {"axis": desc.axis}, {}
-    elif isinstance(desc, GatherNdOperatorDesc):
-        op, attributes, ranks = _lower_gather_nd(desc, 0)
-    elif isinstance(desc, GatherNd1OperatorDesc):
-        op, attributes, ranks = _lower_gather_nd(desc, desc.batch_dimension_count)
-    elif isinstance(desc, ScatterOperatorDesc):
-        op, attributes, ranks = "scatter_elements", {"axis": desc.axis}, {}
-    elif isinstance(desc, ScatterNdOperatorDesc):
-        op, attributes, ranks = _lower_scatter_nd(desc)
-    else:
-        raise TypeError(f"`desc` must be an operator desc, got {type(desc).__name__}")
-    signed = desc.indices_tensor.data_type.signed
-    attributes["mode"] = "drop" if OPERATORS[op].scatters else "clip"
-    attributes["negative"] = signed and level >= FeatureLevel.LEVEL_3_0
-    d = desc.input_tensor.dimension_count
-    return Lowered(op, attributes, dict.fromkeys(desc.tensors, d) | ranks)
-
-
-def _lower_gather(desc: GatherOperatorDesc) -> tuple[str, dict[str, Any], dict[str, int]]:
-    d = desc.input_tensor.dimension_count
-    cropped = max(desc.index_dimensions - 1, 0)
-    # Without index dimensions the result has one dimension less: its leading 1 is not written.
-    ranks = {
-        "InputTensor": d - cropped,
-        "IndicesTensor": desc.index_dimensions,
-        "OutputTensor": d if desc.index_dimensions else d - 1,
+        cropped = max(desc.index_dimensions - 1, 0)
+        axis = desc.axis - cropped
+        ranks |= {"InputTensor": d - cropped, "IndicesTensor": desc.index_dimensions}
+        # Without index dimensions the result has one dimension less: its leading 1 is not written.
+        ranks["OutputTensor"] = d if desc.index_dimensions else d - 1
+    elif isinstance(desc, (GatherElementsOperatorDesc, ScatterOperatorDesc)):
+        axis = desc.axis
+    elif isinstance(desc, NdOperatorDesc):
+        r, q, axis = nd_counts(desc)
+        ranks |= {"InputTensor": r, "IndicesTensor": q, "OutputTensor": r}
+        ranks[nd_result(desc)] = q - 1 + r - axis - desc.indices_tensor.sizes[-1]
+    attributes = {
+        row.attribute: axis,
+        "mode": "drop" if row.scatters else "clip",
+        "negative": desc.indices_tensor.data_type.signed and level >= FeatureLevel.LEVEL_3_0,
     }
-    return "gather", {"axis": desc.axis - cropped}, ranks
-
-
-def _lower_gather_nd(
-    desc: GatherNdOperatorDesc | GatherNd1OperatorDesc, batch_dims: int
-) -> tuple[str, dict[str, Any], dict[str, int]]:
-    r, q = desc.input_dimension_count, desc.indices_dimension_count
-    k = desc.indices_tensor.sizes[-1]
-    ranks = {
-        "InputTensor": r,
-        "IndicesTensor": q,
-        "OutputTensor": q - 1 + r - batch_dims - k,
-    }
-    return "gather_nd", {"batch_dims": batch_dims}, ranks
-
-
-def _lower_scatter_nd(
-    desc: ScatterNdOperatorDesc,
-) -> tuple[str, dict[str, Any], dict[str, int]]:
-    r, q = desc.input_dimension_count, desc.indices_dimension_count
-    k = desc.indices_tensor.sizes[-1]
-    ranks = {
-        "InputTensor": r,
-        "IndicesTensor": q,
-        "UpdatesTensor": q - 1 + r - k,
-        "OutputTensor": r,
-    }
-    return "scatter_nd", {"batch_dims": 0}, ranks
+    return Lowered(row, attributes, ranks)

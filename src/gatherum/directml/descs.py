@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeAlias
 
 from . import shape_rules
 from .tensors import BufferTensorDesc, as_integer, set_field
@@ -121,9 +121,8 @@ class GatherOperatorDesc(OperatorDesc):
     def inspect_sizes(self, inspection: Inspection) -> tuple[int, ...] | None:
         """Put the indices in the place of the axis, and crop leading ones so that they fit."""
         sizes, indices = self.input_tensor.sizes, self.indices_tensor.sizes
-        return shape_rules.gather_sizes(
-            sizes, indices, self.axis, self.index_dimensions, inspection
-        )
+        n = self.index_dimensions
+        return shape_rules.gather_sizes(sizes, indices, self.axis, n, inspection)
 
 
 @dataclass(frozen=True)
@@ -169,7 +168,7 @@ class GatherNdOperatorDesc(OperatorDesc):
 
     def inspect_sizes(self, inspection: Inspection) -> tuple[int, ...] | None:
         """Do as GATHER_ND1 without batches."""
-        return _nd_sizes(self, 0, "OutputTensor", inspection)
+        return _nd_sizes(self, inspection)
 
 
 @dataclass(frozen=True)
@@ -195,7 +194,7 @@ class GatherNd1OperatorDesc(OperatorDesc):
 
     def inspect_sizes(self, inspection: Inspection) -> tuple[int, ...] | None:
         """Join the array of tuples and the input's sizes that no tuple addresses."""
-        return _nd_sizes(self, self.batch_dimension_count, "OutputTensor", inspection)
+        return _nd_sizes(self, inspection)
 
 
 @dataclass(frozen=True)
@@ -250,11 +249,13 @@ class ScatterNdOperatorDesc(OperatorDesc):
 
     def inspect_sizes(self, inspection: Inspection) -> tuple[int, ...] | None:
         """Require updates as GATHER_ND would return them; the output is as the input."""
-        expected = _nd_sizes(self, 0, "UpdatesTensor", inspection)
+        expected = _nd_sizes(self, inspection)
         formula = "the indices' array of tuples, then the input's sizes after D - R + k"
         _require_updates(self.updates_tensor, expected, formula, inspection, "; erratum 9")
         return self.input_tensor.sizes
 
+
+NdOperatorDesc: TypeAlias = GatherNdOperatorDesc | GatherNd1OperatorDesc | ScatterNdOperatorDesc
 
 DESCS: dict[str, type[OperatorDesc]] = {
     desc.operator: desc
@@ -281,17 +282,20 @@ def has_one_dimension_count(desc: OperatorDesc, inspection: Inspection) -> bool:
     return same
 
 
-def _nd_sizes(
-    desc: GatherNdOperatorDesc | GatherNd1OperatorDesc | ScatterNdOperatorDesc,
-    batch_dimension_count: int,
-    result: str,
-    inspection: Inspection,
-) -> tuple[int, ...] | None:
+def nd_counts(desc: NdOperatorDesc) -> shape_rules.NdCounts:
+    """Return how many dimensions of input, indices and batches mean something."""
+    batches = desc.batch_dimension_count if isinstance(desc, GatherNd1OperatorDesc) else 0
+    return shape_rules.NdCounts(desc.input_dimension_count, desc.indices_dimension_count, batches)
+
+
+def nd_result(desc: NdOperatorDesc) -> str:
+    """Return which tensor has the sizes that GATHER_ND's output has."""
+    return "UpdatesTensor" if isinstance(desc, ScatterNdOperatorDesc) else "OutputTensor"
+
+
+def _nd_sizes(desc: NdOperatorDesc, inspection: Inspection) -> tuple[int, ...] | None:
     sizes, indices = desc.input_tensor.sizes, desc.indices_tensor.sizes
-    counts = shape_rules.NdCounts(
-        desc.input_dimension_count, desc.indices_dimension_count, batch_dimension_count
-    )
-    return shape_rules.nd_sizes(sizes, indices, counts, result, inspection)
+    return shape_rules.nd_sizes(sizes, indices, nd_counts(desc), nd_result(desc), inspection)
 
 
 def _require_updates(
@@ -301,12 +305,11 @@ def _require_updates(
     inspection: Inspection,
     erratum: str = "",
 ) -> None:
-    if expected is None:
-        return
-    inspection.require(
-        updates.sizes == expected,
-        "UpdatesTensor.Sizes",
-        f"be {listing(expected)} ({formula})",
-        listing(updates.sizes),
-        f"{inspection.page}, UpdatesTensor{erratum}",
-    )
+    if expected is not None:
+        inspection.require(
+            updates.sizes == expected,
+            "UpdatesTensor.Sizes",
+            f"be {listing(expected)} ({formula})",
+            listing(updates.sizes),
+            f"{inspection.page}, UpdatesTensor{erratum}",
+        )

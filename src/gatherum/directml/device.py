@@ -10,7 +10,6 @@ import numpy.typing as npt
 from gatherum.conversion import is_masked
 from gatherum.errors import masked_array
 from gatherum.index_reports import IndexReport, index_report
-from gatherum.operators import OPERATORS
 from gatherum.plans import apply, plan
 
 from .buffers import array_operand, bytes_of, overlap, same_elements, strided_view, view_strides
@@ -91,7 +90,7 @@ class CompiledOperator:
         self._tensors = desc.tensors
         operands = {name: self._planned(name) for name in self._tensors}
         self._plan = plan(
-            OPERATORS[self._lowered.op].name,
+            self._lowered.operator.name,
             operands["InputTensor"],
             operands["IndicesTensor"],
             operands.get("UpdatesTensor"),
@@ -217,7 +216,7 @@ class CompiledOperator:
             values["UpdatesTensor"] = updates
         arrays = {name: self._cropped(name, value) for name, value in values.items()}
         result = apply(
-            self._lowered.op,
+            self._lowered.operator.name,
             arrays["InputTensor"],
             arrays["IndicesTensor"],
             arrays.get("UpdatesTensor"),
@@ -243,7 +242,7 @@ class CompiledOperator:
         attributes = {k: v for k, v in lowered.attributes.items() if k != "mode"}
         rank = lowered.ranks["InputTensor"]
         indices = self._view("IndicesTensor", indices_tensor)
-        op = OPERATORS[lowered.op].name
+        op = lowered.operator.name
         return index_report(op, sizes[len(sizes) - rank :], indices, **attributes)
 
     def _takes_updates(self, updates: object) -> bool:

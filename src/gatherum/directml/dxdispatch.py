@@ -11,15 +11,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from .descs import (
-    DESCS,
-    OperatorDesc,
-    ScatterOperatorDesc,
-)
+from .descs import DESCS, OperatorDesc, ScatterOperatorDesc
 from .jsontext import parse_json
 from .members import (
     TYPE_PREFIX,
     as_object,
+    number_of,
     only_one,
     read_data_type,
     reject_unknown,
@@ -208,10 +205,8 @@ def _read_operator(source: Mapping[str, Any]) -> OperatorDesc:
         members, where = source, ""
         reject_unknown(source, (*outer, *names), "the operator desc")
     else:
-        members, where = source[desc_key], f"{desc_key}."
         reject_unknown(source, (*outer, desc_key), "the operator desc")
-        if not isinstance(members, Mapping):
-            raise ValueError(f"`{desc_key}` must be an object, got {shortened(members)}")
+        members, where = as_object(source[desc_key], f"`{desc_key}`"), f"{desc_key}."
         reject_unknown(members, tuple(names), f"`{desc_key}`")
     values: dict[str, Any] = {}
     for field, attribute in names.items():
@@ -226,18 +221,15 @@ def _read_operator(source: Mapping[str, Any]) -> OperatorDesc:
 
 
 def _read_tensor(source: object, where: str) -> BufferTensorDesc:
-    if not isinstance(source, Mapping):
-        raise ValueError(f"`{where}` must be an object, got {shortened(source)}")
-    kind = source.get("Type", _BUFFER)
+    tensor = as_object(source, f"`{where}`")
+    kind = tensor.get("Type", _BUFFER)
     if kind not in (_BUFFER, "BUFFER"):
         raise ValueError(f"`{where}.Type` must be {_BUFFER}, got {shortened(kind)}")
-    if "Desc" not in source:
-        return _read_buffer_tensor(source, (*_TENSOR_MEMBERS, "Type"), where)
-    reject_unknown(source, ("Type", "Desc"), f"`{where}`")
+    if "Desc" not in tensor:
+        return _read_buffer_tensor(tensor, (*_TENSOR_MEMBERS, "Type"), where)
+    reject_unknown(tensor, ("Type", "Desc"), f"`{where}`")
     where = f"{where}.Desc"
-    if not isinstance(source["Desc"], Mapping):
-        raise ValueError(f"`{where}` must be an object, got {shortened(source['Desc'])}")
-    return _read_buffer_tensor(source["Desc"], _TENSOR_MEMBERS, where)
+    return _read_buffer_tensor(as_object(tensor["Desc"], f"`{where}`"), _TENSOR_MEMBERS, where)
 
 
 def _read_buffer_tensor(
@@ -253,17 +245,15 @@ def _read_buffer_tensor(
     strides = None
     if "Strides" in members:  # DxDispatch reads an empty list as none
         strides = unsigned_list(members["Strides"], f"`{where}.Strides") or None
-    field = "DimensionCount"
-    count = unsigned(members.get(field, len(sizes)), f"`{where}.{field}`", UINT32_MAX)
+    count = number_of(members, "DimensionCount", where, UINT32_MAX, len(sizes))
     for name, numbers in (("Sizes", sizes), ("Strides", strides)):
         if numbers is not None and len(numbers) != count:
             raise ValueError(
-                f"`{where}.{field}` must be the length of {name}, {len(numbers)}, got {count}"
+                f"`{where}.DimensionCount` must be the length of {name}, {len(numbers)}, "
+                f"got {count}"
             )
-    field = "TotalTensorSizeInBytes"
-    total = unsigned(members.get(field, 0), f"`{where}.{field}`", UINT64_MAX)
-    field = "GuaranteedBaseOffsetAlignment"
-    alignment = unsigned(members.get(field, 0), f"`{where}.{field}`", UINT32_MAX)
+    total = number_of(members, "TotalTensorSizeInBytes", where, UINT64_MAX)
+    alignment = number_of(members, "GuaranteedBaseOffsetAlignment", where, UINT32_MAX)
     # DxDispatch reads a total size of 0 as absent.
     return BufferTensorDesc(data_type, sizes, strides, total or None, alignment, flags)
 

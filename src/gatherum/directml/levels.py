@@ -16,7 +16,7 @@ _FLOATS_TO_32: Final = ("FLOAT32", "FLOAT16")
 _INTEGERS_TO_32: Final = ("INT32", "INT16", "INT8", "UINT32", "UINT16", "UINT8")
 
 # Each level keeps its rows until a later one replaces them; names are in the pages' order.
-_DATA_TYPES: Final = {
+_DATA_TYPES: Final[dict[str, tuple[str, ...]]] = {
     "1_0": _FLOATS_TO_32,
     "2_1": (*_FLOATS_TO_32, *_INTEGERS_TO_32),
     "4_1": (
@@ -24,11 +24,11 @@ _DATA_TYPES: Final = {
         *("UINT64", "UINT32", "UINT16", "UINT8"),
     ),
 }
-_INDEX_TYPES: Final = {"1_0": ("UINT32",), "3_0": ("INT64", "INT32", "UINT64", "UINT32")}
-_DIMENSION_COUNTS: Final = {"1_0": (4,), "3_0": (1, 2, 3, 4, 5, 6, 7, 8)}
-
-_DATA: Final = "data"
-_INDICES: Final = "indices"
+_INDEX_TYPES: Final[dict[str, tuple[str, ...]]] = {
+    "1_0": ("UINT32",),
+    "3_0": ("INT64", "INT32", "UINT64", "UINT32"),
+}
+_DIMENSION_COUNTS: Final[dict[str, tuple[int, ...]]] = {"1_0": (4,), "3_0": tuple(range(1, 9))}
 
 
 @dataclass(frozen=True)
@@ -37,46 +37,26 @@ class LevelOperator:
 
     name: str
     introduced: FeatureLevel
-    operands: Mapping[str, str]
+    operands: tuple[str, ...]
     introduction: str
     claim: str = ""
 
 
-_GATHERS: Final = {"InputTensor": _DATA, "IndicesTensor": _INDICES, "OutputTensor": _DATA}
-_SCATTERS: Final = {
-    "InputTensor": _DATA,
-    "IndicesTensor": _INDICES,
-    "UpdatesTensor": _DATA,
-    "OutputTensor": _DATA,
-}
+_GATHERS: Final = ("InputTensor", "IndicesTensor", "OutputTensor")
+_SCATTERS: Final = ("InputTensor", "IndicesTensor", "UpdatesTensor", "OutputTensor")
+
+
+def _operator(name: str, level: FeatureLevel, operands: tuple[str, ...]) -> LevelOperator:
+    return LevelOperator(name, level, operands, f"DML_{name}_OPERATOR_DESC, Availability")
+
 
 OPERATORS: Final[Mapping[str, LevelOperator]] = {
     operator.name: operator
     for operator in (
-        LevelOperator(
-            "GATHER",
-            FeatureLevel.LEVEL_1_0,
-            _GATHERS,
-            "DML_GATHER_OPERATOR_DESC, Availability",
-        ),
-        LevelOperator(
-            "GATHER_ELEMENTS",
-            FeatureLevel.LEVEL_2_1,
-            _GATHERS,
-            "DML_GATHER_ELEMENTS_OPERATOR_DESC, Availability",
-        ),
-        LevelOperator(
-            "GATHER_ND",
-            FeatureLevel.LEVEL_2_1,
-            _GATHERS,
-            "DML_GATHER_ND_OPERATOR_DESC, Availability",
-        ),
-        LevelOperator(
-            "GATHER_ND1",
-            FeatureLevel.LEVEL_3_0,
-            _GATHERS,
-            "DML_GATHER_ND1_OPERATOR_DESC, Availability",
-        ),
+        _operator("GATHER", FeatureLevel.LEVEL_1_0, _GATHERS),
+        _operator("GATHER_ELEMENTS", FeatureLevel.LEVEL_2_1, _GATHERS),
+        _operator("GATHER_ND", FeatureLevel.LEVEL_2_1, _GATHERS),
+        _operator("GATHER_ND1", FeatureLevel.LEVEL_3_0, _GATHERS),
         LevelOperator(
             "SCATTER",
             FeatureLevel.LEVEL_2_0,
@@ -84,12 +64,7 @@ OPERATORS: Final[Mapping[str, LevelOperator]] = {
             "DirectML.h, DML_TARGET_VERSION 0x2000; DirectML feature level history; erratum 7",
             claim="DML_SCATTER_OPERATOR_DESC claims 1_0, which its header contradicts",
         ),
-        LevelOperator(
-            "SCATTER_ND",
-            FeatureLevel.LEVEL_2_1,
-            _SCATTERS,
-            "DML_SCATTER_ND_OPERATOR_DESC, Availability",
-        ),
+        _operator("SCATTER_ND", FeatureLevel.LEVEL_2_1, _SCATTERS),
     )
 }
 
@@ -112,20 +87,16 @@ class SupportRow:
 
 def _rows() -> dict[tuple[FeatureLevel, str, str], SupportRow]:
     rows = {}
-    data_types: tuple[str, ...] = ()
-    index_types: tuple[str, ...] = ()
-    dimension_counts: tuple[int, ...] = ()
+    data, indices, counts = _DATA_TYPES["1_0"], _INDEX_TYPES["1_0"], _DIMENSION_COUNTS["1_0"]
     for level in FeatureLevel:
-        data_types = _DATA_TYPES.get(str(level), data_types)
-        index_types = _INDEX_TYPES.get(str(level), index_types)
-        dimension_counts = _DIMENSION_COUNTS.get(str(level), dimension_counts)
+        data = _DATA_TYPES.get(str(level), data)
+        indices = _INDEX_TYPES.get(str(level), indices)
+        counts = _DIMENSION_COUNTS.get(str(level), counts)
         for operator in OPERATORS.values():
-            if level < operator.introduced:
-                continue
-            for operand, kind in operator.operands.items():
-                names = index_types if kind == _INDICES else data_types
+            for operand in operator.operands if level >= operator.introduced else ():
+                names = indices if operand == "IndicesTensor" else data
                 types = tuple(TensorDataType[name] for name in names)
-                row = SupportRow(level, operator.name, operand, types, dimension_counts)
+                row = SupportRow(level, operator.name, operand, types, counts)
                 rows[level, operator.name, operand] = row
     return rows
 
@@ -138,13 +109,6 @@ def first_level(
     operator: str, operand: str, accepts: Callable[[SupportRow], bool]
 ) -> FeatureLevel | None:
     """Return the first level whose row for an operand is accepted, or None.
-
-    Parameters
-    ----------
-    operator, operand : str
-        Names as in `SUPPORT`, for instance ``"GATHER"`` and ``"IndicesTensor"``.
-    accepts : callable
-        Takes a `SupportRow`, returns whether it will do.
 
     Examples
     --------

@@ -35,6 +35,13 @@ def unsigned(value: object, where: str, limit: int) -> int:
     return value
 
 
+def number_of(
+    source: Mapping[str, Any], name: str, where: str, limit: int, default: int = 0
+) -> int:
+    """Return the integer from 0 to a limit that a member has."""
+    return unsigned(source.get(name, default), f"`{where}.{name}`", limit)
+
+
 def only_one(source: Mapping[str, Any], first: str, second: str, where: str) -> str | None:
     """Return the present one of two spellings of a member."""
     if first in source and second in source:

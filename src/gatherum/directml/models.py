@@ -19,7 +19,7 @@ from .buffers import bytes_of
 from .device import CompiledOperator, Device
 from .dxdispatch import from_json
 from .jsontext import LONGEST, parse_json
-from .members import as_object, reject_unknown, shortened, text_of, unsigned, unsigned_list
+from .members import as_object, number_of, reject_unknown, shortened, text_of, unsigned_list
 from .resources import Resource, read_resource
 from .types import LATEST, UINT64_MAX, LevelLike, TensorDataType
 
@@ -182,14 +182,9 @@ class _Model:
         reject_unknown(binding, _BINDING, f"`{where}`")
         resource = self._resource(binding, "name", where)
         width = resource.data_type.bits // 8 or 1
-        size = unsigned(
-            binding.get("elementSizeInBytes", 0), f"`{where}.elementSizeInBytes`", UINT64_MAX
-        )
-        size = size or width
-        offset = size * unsigned(
-            binding.get("elementOffset", 0), f"`{where}.elementOffset`", UINT64_MAX
-        )
-        count = unsigned(binding.get("elementCount", 0), f"`{where}.elementCount`", UINT64_MAX)
+        size = number_of(binding, "elementSizeInBytes", where, UINT64_MAX) or width
+        offset = size * number_of(binding, "elementOffset", where, UINT64_MAX)
+        count = number_of(binding, "elementCount", where, UINT64_MAX)
         whole = resource.buffer.size
         end = offset + count * size if count else max(whole, offset)
         if end > whole:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from gatherum.regular_files import read_regular
 
-from .members import as_object, read_data_type, reject_unknown, shortened, text_of, unsigned
+from .members import as_object, number_of, read_data_type, reject_unknown, shortened, text_of
 from .types import TensorDataType
 
 _MEMBERS: Final = (
@@ -63,8 +63,8 @@ def read_resource(source: object, where: str, folder: str) -> Resource:
     if isinstance(members["initialValues"], Mapping):  # a file may say what its elements are
         data_type = TensorDataType.from_dtype(values.dtype)
     raw = np.frombuffer(values.tobytes(), np.uint8)
-    offset = _size(members, "initialValuesOffsetInBytes", where, 0)
-    size = _size(members, "sizeInBytes", where, -(-raw.size // 4) * 4)
+    offset = number_of(members, "initialValuesOffsetInBytes", where, _LARGEST)
+    size = number_of(members, "sizeInBytes", where, _LARGEST, -(-raw.size // 4) * 4)
     if offset + raw.size > size:
         raise ValueError(
             f"`{where}.sizeInBytes` must hold the initial values, {offset + raw.size} bytes, "
@@ -81,10 +81,6 @@ def _whole_type(value: object, where: str) -> TensorDataType:
     if data_type.name in ("UINT4", "INT4"):
         raise ValueError(f"`{where}` must have elements of whole bytes, got {data_type.name}")
     return data_type
-
-
-def _size(members: Mapping[str, Any], name: str, where: str, default: int) -> int:
-    return unsigned(members.get(name, default), f"`{where}.{name}`", _LARGEST)
 
 
 def _initial_values(source: object, data_type: TensorDataType, where: str, folder: str) -> Array:
@@ -111,7 +107,7 @@ def _generated(source: object, data_type: TensorDataType, place: str) -> Array:
             raise ValueError(f"`{place}.{name}` is missing")
     dtype = data_type.dtype
     limit = _LARGEST // dtype.itemsize
-    count = unsigned(source["valueCount"], f"`{place}.valueCount`", limit)
+    count = number_of(source, "valueCount", place, limit)
     start = typed_number(source[names[0]], data_type, f"{place}.{names[0]}")
     if names == ("value",):
         return np.full(count, start, dtype)
