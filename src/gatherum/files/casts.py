@@ -16,7 +16,6 @@ from gatherum.files.formats.format import Location, Opening
 from gatherum.files.formats.storage import Source
 from gatherum.files.gathers import gather_nd_file
 from gatherum.files.operands import Path, open_all
-from gatherum.files.stats import Meter
 from gatherum.narrow_floats import FORMATS, rounded, widened
 
 __all__ = ["array_text", "cast_copy", "check_cast", "copy_array", "stored_dtype"]
@@ -113,8 +112,7 @@ def _edges(size: int) -> NDArray[np.int64]:
 @contextmanager
 def _opened(where: Path | Location, folder: str) -> Iterator[Source]:
     with ExitStack() as stack:
-        opening = Opening(Meter(), Budget.parse("1GiB"), folder, stack.callback)
-        yield open_all({"table": locate(where)}, opening)["table"]
+        yield open_all({"table": locate(where)}, Opening.of(stack, spill_dir=folder))["table"]
 
 
 def _numbers_in(source: Source, like: np.dtype[Any]) -> np.dtype[Any]:

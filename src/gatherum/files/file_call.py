@@ -8,7 +8,6 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from gatherum.files.budget import Budget
 from gatherum.files.durable.build import Build
 from gatherum.files.durable.context import Context
 from gatherum.files.durable.interrupt import uninterrupted
@@ -20,7 +19,6 @@ from gatherum.files.formats.format import Location, Opening
 from gatherum.files.inputs import Inputs
 from gatherum.files.operands import Held, Operand, Path, find_operand, open_all
 from gatherum.files.progress import progress_shown
-from gatherum.files.remote import checked_options
 from gatherum.files.reordered import Axes, reordered
 from gatherum.files.results import gathered, scattered
 from gatherum.files.stats import Meter, Progress, Stats
@@ -56,16 +54,14 @@ class FileCall:
         Stats or ndarray
             Statistics of the run; the result itself if there is no output file.
         """
-        budget, options = Budget.parse(self.memory), checked_options(self.storage_options)
         with ExitStack() as stack, progress_shown(self.progress) as progress:
-            meter = Meter(progress)
             out = None if self.out is None else locate(self.out)
             if out is not None and out.remote:
                 raise ValueError(f"{self.op}: the output {out} is a URL; outputs are local files")
             beside = tempfile.gettempdir() if out is None else os.path.dirname(out.resolved)
-            spill_dir = os.fspath(self.spill_dir or beside)
-            if not os.path.isdir(spill_dir):
-                raise FileNotFoundError(f"{spill_dir}: there is no such directory")
+            opening = Opening.of(
+                stack, self.memory, self.spill_dir or beside, self.storage_options, progress
+            )
             operands = {
                 role: find_operand(role, operand, self.op)
                 for role, operand in self.operands.items()
@@ -73,7 +69,6 @@ class FileCall:
             for where in (out, *operands.values()):
                 if isinstance(where, Location):
                     where.require()  # raise for a missing package before any work
-            opening = Opening(meter, budget, spill_dir, stack.callback, storage_options=options)
             if out is not None:
                 return Session(self, out, operands, opening).run()
             self._check_array(operands)

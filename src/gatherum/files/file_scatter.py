@@ -120,8 +120,7 @@ class FileScatter:
         return buckets
 
     def _numbers(self, start: int, stop: int) -> tuple[Ints, NDArray[np.bool_] | None]:
-        coordinates, invalid = self.requests.coordinates(start, stop)
-        numbers = self.table.number(coordinates, stop - start)
+        numbers, invalid = self.requests.numbers(self.table, start, stop)
         return (numbers if invalid is None else numbers[~invalid]), invalid
 
     def _read(self, start: int, stop: int) -> tuple[Ints, NDArray[Any]]:

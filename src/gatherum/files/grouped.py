@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Any, TypedDict, Unpack, overload
+from typing import Any, Unpack, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,13 +16,12 @@ from gatherum import plain_values, shape_limits
 from gatherum.call import Attributes, FoldRule
 from gatherum.dtypes import is_index
 from gatherum.errors import not_an_index_dtype, renamed
-from gatherum.files.budget import Budget
 from gatherum.files.file_call import FileCall
 from gatherum.files.formats.format import Opening
 from gatherum.files.formats.storage import Source
 from gatherum.files.operands import Operand, Path, find_operand, open_all
-from gatherum.files.remote import checked_options
-from gatherum.files.stats import Meter, Progress, Stats
+from gatherum.files.options import EveryOption
+from gatherum.files.stats import Progress, Stats
 from gatherum.groups import errors
 from gatherum.groups.functions import FUNCTIONS, IN_FILES, FileFunction
 from gatherum.groups.grouping import Grouping
@@ -34,18 +33,11 @@ __all__ = ["reduce_file"]
 REDUCE_FILE = "reduce_file"
 
 
-class _Options(TypedDict, total=False):
+class _Options(EveryOption, total=False):
     size: int | None
     func: FileFunction
     axis: int
     fill_value: object
-    memory: str | int
-    mode: ModeName
-    negative: bool
-    spill_dir: Path | None
-    overwrite: bool
-    progress: Progress | bool | None
-    storage_options: Mapping[str, Any] | None
 
 
 @overload
@@ -215,10 +207,8 @@ def _examined(
     """Check the shapes of operands, and read the groups where their number is not given."""
     number = None if size is None else plain_values.as_size(REDUCE_FILE, "size", size)
     operands = {"groups": groups} if values is None else {"values": values, "groups": groups}
-    budget, remote = Budget.parse(options["memory"]), checked_options(options["storage_options"])
-    folder = str(options["spill_dir"] or tempfile.gettempdir())
     with ExitStack() as stack:
-        opening = Opening(Meter(None), budget, folder, stack.callback, storage_options=remote)
+        opening = Opening.of(stack, **options)
         sources = open_all(
             {role: find_operand(role, one, REDUCE_FILE) for role, one in operands.items()}, opening
         )

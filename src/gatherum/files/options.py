@@ -9,20 +9,25 @@ from gatherum.files.reordered import Axes
 from gatherum.files.stats import Progress
 from gatherum.modes import ModeName
 
-__all__ = ["GatherOptions", "ScatterOptions", "TupleOptions"]
+__all__ = ["EveryOption", "GatherOptions", "ScatterOptions", "TupleOptions"]
 
 
-class Options(TypedDict, total=False):
+class EveryOption(TypedDict, total=False):
     """Options of every function."""
 
     memory: str | int
     mode: ModeName
     negative: bool
     spill_dir: Path | None
-    resume: bool
     overwrite: bool
     progress: Progress | bool | None
     storage_options: Mapping[str, Any] | None
+
+
+class Options(EveryOption, total=False):
+    """Options of the operators."""
+
+    resume: bool
 
 
 class GatherOptions(Options, total=False):

@@ -55,8 +55,7 @@ def _fill_panel(
     most = budget.entries if whole else min(budget.entries, max(1, budget.window // row_bytes))
     for start, stop in requests.windows(most):
         rows = result[start:stop] if whole else np.empty((stop - start, panel.width), table.dtype)
-        coordinates, invalid = requests.coordinates(start, stop)
-        numbers, places = table.number(coordinates, stop - start), None
+        (numbers, invalid), places = requests.numbers(table, start, stop), None
         if invalid is not None and invalid.any():
             byte_view(rows)[:] = bytes(fill.tobytes()) * rows.size
             places = np.flatnonzero(~invalid)
@@ -64,10 +63,8 @@ def _fill_panel(
         wanted = best_order(table, numbers, places)
         context.meter.chunks_touched += table.fetch(wanted, rows, limit=budget.block, once=False)
         if not whole:
-            done = 0
-            for first, last in panel.ranges:
-                result[start:stop, first:last] = rows[:, done : done + last - first]
-                done += last - first
+            for first, last, part in panel.columns():
+                result[start:stop, first:last] = rows[:, part]
         context.meter.advance((stop - start) * row_bytes)
 
 

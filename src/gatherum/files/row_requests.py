@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from gatherum import errors
 from gatherum.files.tables.flat import FlatArray
+from gatherum.files.tables.table import RowTable
 from gatherum.indices import first_invalid, resolve
 from gatherum.modes import FILLING
 from gatherum.operators import OPERATORS
@@ -124,6 +125,13 @@ class Requests:
         if invalid is not None:
             self._refuse_invalid(start, values)
         return found, invalid
+
+    def numbers(
+        self, table: RowTable, start: int, stop: int
+    ) -> tuple[Ints, NDArray[np.bool_] | None]:
+        """Return the row numbers of requests in a table, and which are invalid."""
+        coordinates, invalid = self.coordinates(start, stop)
+        return table.number(coordinates, stop - start), invalid
 
     def check(self, length: int) -> None:
         """Check every index, also when no request uses it; raise IndexError as `coordinates`."""

@@ -1,8 +1,6 @@
 """Rows of a table are read for one batch of indices after another, the next one ahead."""
 
 import math
-import os
-import tempfile
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -14,15 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gatherum.files.batches import Batches
-from gatherum.files.budget import Budget
 from gatherum.files.disk import PAGE
 from gatherum.files.formats.format import Location, Opening
 from gatherum.files.formats.storage import Source
 from gatherum.files.lookups import Lookups
 from gatherum.files.operands import Held, Operand, Path, find_operand, open_all
-from gatherum.files.remote import checked_options
 from gatherum.files.results import as_items
-from gatherum.files.stats import Meter
 from gatherum.files.tables.table import stopped_early
 from gatherum.modes import ModeName
 
@@ -98,25 +93,25 @@ def rows(
     [[6.0, 7.0], [0.0, 1.0]]
     [[2.0, 3.0]]
     """
-    budget, directory = Budget.parse(memory), os.fspath(spill_dir or tempfile.gettempdir())
-    if not os.path.isdir(directory):
-        raise FileNotFoundError(f"{directory}: there is no such directory")
+    stack = ExitStack()
+    opening = Opening.of(stack, memory, spill_dir, storage_options)
     attributes = {"axis": axis, "mode": mode, "negative": negative}
     where = find_operand("table", table, "rows")
     if isinstance(where, Location):
         where.require()
-    options = checked_options(storage_options)
-    return _opened(where, batches, attributes, fill_value, (budget, directory, options))
+    return _opened(stack, opening, where, batches, attributes, fill_value)
 
 
 def _opened(
-    where: Location | Held, batches: Iterable[Any], attributes: dict[str, Any], fill_value: object,
-    means: tuple[Budget, str, dict[str, Any]],
-) -> Generator[NDArray[Any], None, None]:  # fmt: skip
+    stack: ExitStack,
+    opening: Opening,
+    where: Location | Held,
+    batches: Iterable[Any],
+    attributes: dict[str, Any],
+    fill_value: object,
+) -> Generator[NDArray[Any], None, None]:
     """Open the table, and yield the rows of each batch."""
-    with ExitStack() as stack:
-        budget, spill_dir, options = means
-        opening = Opening(Meter(), budget, spill_dir, stack.callback, storage_options=options)
+    with stack:
         table = open_all({"table": where}, opening)["table"]
         yield from rows_of(Lookups(table, opening), batches, attributes, fill_value)
 

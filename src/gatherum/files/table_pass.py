@@ -8,14 +8,13 @@ killed run would need again.
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gatherum.files.tables.flat import FlatRows
 from gatherum.files.tables.partition import Buckets, Partition
-from gatherum.files.tables.table import RowTable, Wanted, ahead
+from gatherum.files.tables.table import Wanted, ahead
 from gatherum.files.tables.writer import Writer
 from gatherum.files.windows import Windows
 
@@ -50,12 +49,6 @@ class TablePass:
         self.parked = replace(windows.out, offset=offset)
         self.arrived = FlatRows(self.parked, (1,), windows.row_length, windows.panel)
 
-    def _fetch(
-        self, table: RowTable, wanted: Wanted, rows: NDArray[Any], *, once: bool = False
-    ) -> None:
-        limit = self.context.budget.block
-        self.meter.chunks_touched += table.fetch(wanted, rows, limit=limit, once=once)
-
     def run(self) -> None:
         """Go through the table once, then order each window."""
         self.buckets.settle(self.window)
@@ -68,7 +61,7 @@ class TablePass:
                 if wanted is not None:
                     rows = self.writer.rows(stop - start)
                     self.windows.blank(rows, invalid)
-                    self._fetch(self.arrived, wanted, rows)
+                    self.windows.fetch(self.arrived, wanted, rows)
                     self.writer.put(self.windows.write, start, rows)
                     self.writer.put(self.build.finish, {"ordered": start}, rows.nbytes)
                 if number % self.setback == 0:
@@ -124,7 +117,7 @@ class TablePass:
                         self.meter.advance(nbytes)
                         continue
                     rows = self.writer.rows(wanted.numbers.size)
-                    self._fetch(self.windows.table, wanted, rows, once=True)
+                    self.windows.fetch(self.windows.table, wanted, rows, once=True)
                     for start, stop, row in zip(cuts, cuts[1:], rows_at, strict=False):
                         at = row * self.windows.row_length
                         self.writer.put(self.parked.write, at, rows[start:stop])

@@ -80,10 +80,7 @@ class Windows:
 
     def numbers(self, start: int, stop: int) -> tuple[Ints, Mask | None]:
         """Return the row numbers of requests, and which of them have none."""
-        if self._kept is not None:
-            return self._kept
-        coordinates, invalid = self.requests.coordinates(start, stop)
-        return self.table.number(coordinates, stop - start), invalid
+        return self._kept or self.requests.numbers(self.table, start, stop)
 
     def run(self, cached: float, writer: Writer) -> None:
         """Make the output window by window."""
@@ -101,7 +98,7 @@ class Windows:
                 if wanted is not None:
                     rows = writer.rows(stop - start)
                     self.blank(rows, bad)
-                    self.fetch(wanted, rows)
+                    self.fetch(self.table, wanted, rows)
                     do(self.write, start, rows)
                 self.context.meter.advance((stop - start) * self.row_bytes)
                 window = (stop - 1) // self.length * self.length
@@ -151,11 +148,12 @@ class Windows:
                     places = np.flatnonzero(~bad)
                     yield start + at, start + piece.stop, order(wanted[places], places), bad
 
-    def fetch(self, wanted: Wanted, into: NDArray[Any]) -> None:
-        """Read rows of the table into their places in `into`."""
+    def fetch(
+        self, table: RowTable, wanted: Wanted, into: NDArray[Any], *, once: bool = False
+    ) -> None:
+        """Read rows of the table, or parked ones, into their places in `into`."""
         limit = self.context.budget.block
-        touched = self.table.fetch(wanted, into, limit=limit, once=False)
-        self.context.meter.chunks_touched += touched
+        self.context.meter.chunks_touched += table.fetch(wanted, into, limit=limit, once=once)
 
     def blank(self, rows: NDArray[Any], invalid: Mask | None) -> None:
         """Fill rows of which some request has none."""
@@ -167,11 +165,8 @@ class Windows:
         if self.whole:
             self.out.write(start * self.row_length, rows)
             return
-        done = 0
-        for first, last in self.panel.ranges:
-            part = np.ascontiguousarray(rows[:, done : done + last - first])
-            done += last - first
-            for row, values in enumerate(part, start):
+        for first, _, part in self.panel.columns():
+            for row, values in enumerate(np.ascontiguousarray(rows[:, part]), start):
                 self.out.write(row * self.row_length + first, values)
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gatherum.files.disk import DiskFile
-from gatherum.files.formats.format import Format, Location, Opening, choose_member
+from gatherum.files.formats.format import Format, Location, Opening, choose_member, first_line
 from gatherum.files.formats.npy import checked_shape
 from gatherum.files.formats.storage import BoxStorage, Source
 from gatherum.files.stats import Meter
@@ -189,8 +189,7 @@ def _plain_errors(where: str) -> Iterator[None]:
     try:
         yield
     except (OSError, ValueError, pyarrow.ArrowException) as error:
-        line = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise ValueError(f"{where}: {line}") from None
+        raise ValueError(f"{where}: {first_line(error)}") from None
 
 
 def _described(location: Location, kind: Any) -> tuple[np.dtype[Any], list[int | None]]:

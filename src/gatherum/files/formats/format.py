@@ -2,7 +2,9 @@
 
 import os
 import re
+import tempfile
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import PurePath
@@ -16,12 +18,12 @@ from gatherum.files.durable.build import CREATE, Build
 from gatherum.files.durable.context import Context
 from gatherum.files.durable.stores import FlatTarget, ScatterTarget
 from gatherum.files.formats.storage import Source
-from gatherum.files.remote import RemoteFile, UrlAddress
-from gatherum.files.stats import Meter
+from gatherum.files.remote import RemoteFile, UrlAddress, checked_options
+from gatherum.files.stats import Meter, Progress
 from gatherum.files.tables.flat import FlatArray
 from gatherum.regular_files import check_regular
 
-__all__ = ["Format", "Location", "Opening", "choose_member", "find_named", "in_zarr"]
+__all__ = ["Format", "Location", "Opening", "choose_member", "find_named", "first_line", "in_zarr"]
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,22 @@ class Opening:
     at_end: Callable[[Callable[[], object]], object]
     watched: bool = True
     storage_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        stack: ExitStack,
+        memory: str | int = "1GiB",
+        spill_dir: str | os.PathLike[str] | None = None,
+        storage_options: Mapping[str, Any] | None = None,
+        progress: Progress | None = None,
+    ) -> "Opening":
+        """Return the settings that a caller gives, checked; `stack` closes what is opened."""
+        budget, options = Budget.parse(memory), checked_options(storage_options)
+        folder = os.fspath(spill_dir or tempfile.gettempdir())
+        if not os.path.isdir(folder):
+            raise FileNotFoundError(f"{folder}: there is no such directory")
+        return cls(Meter(progress), budget, folder, stack.callback, storage_options=options)
 
     def file(self, location: "Location") -> DiskFile:
         """Open a file that is closed when the call ends."""
@@ -262,3 +280,8 @@ def choose_member(name: object, what: str, member: str | None, names: list[str])
     if member is None:
         raise ValueError(f"{name}: name one of its {len(names)} {what}s after a colon: {listed}")
     raise ValueError(f"{name}: the file has no such {what}; it holds {listed}")
+
+
+def first_line(error: BaseException) -> str:
+    """Return what another package says of an error, in one line."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from gatherum.files.disk import DiskFile
 from gatherum.files.formats.dtypes import as_bytes, cannot_hold
-from gatherum.files.formats.format import Format, Location, Opening, choose_member
+from gatherum.files.formats.format import Format, Location, Opening, choose_member, first_line
 from gatherum.files.formats.inflating import encoded_size, inflated
 from gatherum.files.formats.npy import checked_shape
 from gatherum.files.formats.storage import BoxStorage, FlatStorage, Source
@@ -59,7 +59,7 @@ class Hdf5(Format):
         try:
             shape, dtype = dataset_type(location, dataset)
         except TypeError as error:
-            raise ValueError(f"{location}: NumPy has no such type: {_line(error)}") from None
+            raise ValueError(f"{location}: NumPy has no such type: {first_line(error)}") from None
         checked_shape(location.text, shape)
         if dtype.hasobject:
             raise ValueError(f"{location}: holds texts or objects of varying length")
@@ -89,7 +89,9 @@ class Hdf5(Format):
             with open(file.fd, "rb", closefd=False) as raw, h5py.File(raw, "r") as opened:
                 others = [key for key in opened if key != name.split("/")[0]]
         except OSError as error:
-            raise ValueError(f"{op}: the output {out} is no HDF5 file: {_line(error)}") from None
+            raise ValueError(
+                f"{op}: the output {out} is no HDF5 file: {first_line(error)}"
+            ) from None
         finally:
             file.close()
         if others or "/" in name:
@@ -167,10 +169,6 @@ def _stored_type(dtype: np.dtype[Any]) -> Any:
     return kind
 
 
-def _line(error: BaseException) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]
-
-
 def _plain_name(out: Location, op: str) -> str:
     if out.member is None:
         raise ValueError(f"{op}: name the dataset to write after a colon: {out}:name")
@@ -195,7 +193,7 @@ def _dataset(location: Location, file: DiskFile, opening: Opening) -> Any:
             return opened[choose_member(location, "dataset", None, names)]
         return _variable(_follow(location, opened, location.member.strip("/").split("/")))
     except (OSError, RuntimeError, KeyError, TypeError) as error:
-        raise ValueError(f"{location}: cannot be read as HDF5: {_line(error)}") from None
+        raise ValueError(f"{location}: cannot be read as HDF5: {first_line(error)}") from None
 
 
 def _list_datasets(group: Any, prefix: str, names: list[str], depth: int) -> None:
@@ -291,7 +289,7 @@ class ChunkedDataset(SlicedArray):
                 self._check_inflates(part)
             return super().read_box(box)
         except (OSError, RuntimeError, ValueError) as error:
-            raise ValueError(f"{self._name}: cannot be read: {_line(error)}") from None
+            raise ValueError(f"{self._name}: cannot be read: {first_line(error)}") from None
 
     def _chunks_of(self, box: tuple[slice, ...]) -> list[tuple[int, ...]]:
         """Return where the chunks begin that a box meets."""

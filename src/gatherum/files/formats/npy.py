@@ -53,11 +53,7 @@ class Npy(Format):
     def open(self, location: Location, opening: Opening) -> Source:
         """Open an input, and check all that its header claims."""
         file = opening.file(location)
-        header = read_header(location.text, file, 0, file.size)
-        storage = FlatStorage.of(
-            file, header.data_offset, header.shape, header.dtype, header.fortran
-        )
-        return Source(location, header.shape, header.dtype, storage, file, fortran=storage.fortran)
+        return read_header(location.text, file, 0, file.size).source(location, file, 0, file)
 
     def header(
         self, out: Location, shape: tuple[int, ...], dtype: np.dtype[Any], *, fortran: bool
@@ -79,6 +75,12 @@ class ArrayHeader:
     def nbytes(self) -> int:
         """Bytes of data, exact however large."""
         return math.prod(self.shape) * self.dtype.itemsize
+
+    def source(self, location: Location, holder: DiskFile, start: int, opened: DiskFile) -> Source:
+        """Return the array of a file that begins at `start` of another one, `holder`."""
+        at, shape, dtype = start + self.data_offset, self.shape, self.dtype
+        storage = FlatStorage.of(holder, at, shape, dtype, self.fortran)
+        return Source(location, shape, dtype, storage, opened, fortran=storage.fortran)
 
 
 def parse_header(name: str, start: bytes, size: int) -> ArrayHeader:

@@ -10,13 +10,8 @@ from itertools import chain
 
 from gatherum.files.disk import DiskFile
 from gatherum.files.formats import npy
-from gatherum.files.formats.format import (
-    Format,
-    Location,
-    Opening,
-    choose_member,
-)
-from gatherum.files.formats.storage import FlatStorage, Source
+from gatherum.files.formats.format import Format, Location, Opening, choose_member
+from gatherum.files.formats.storage import Source
 
 __all__ = ["Npz"]
 
@@ -52,10 +47,7 @@ class Npz(Format):
                     f"{name}: compressed by the zip method {info.compress_type}; stored and "
                     "deflated members are read"
                 )
-        storage = FlatStorage.of(
-            holder, start + header.data_offset, header.shape, header.dtype, header.fortran
-        )
-        return Source(location, header.shape, header.dtype, storage, file, fortran=storage.fortran)
+        return header.source(location, holder, start, file)
 
 
 @contextmanager

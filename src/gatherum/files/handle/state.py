@@ -1,7 +1,6 @@
 """What is open of a table: its file, and how its rows are read."""
 
 import sys
-import tempfile
 import time
 import weakref
 from collections.abc import Mapping
@@ -12,13 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gatherum import conversion, errors, frameworks, native
-from gatherum.files.budget import Budget
 from gatherum.files.formats.format import Location, Opening
 from gatherum.files.handle.row_reads import CALL, OtherReads, cache_of, reads_of
 from gatherum.files.lookups import Lookups
 from gatherum.files.operands import Held, Operand, open_all
 from gatherum.files.receivers import Receiver
-from gatherum.files.stats import Meter
 from gatherum.indices import first_invalid, resolve
 from gatherum.modes import FILLING, MODES
 from gatherum.plans import plan
@@ -26,7 +23,6 @@ from gatherum.plans import plan
 __all__ = ["FEW", "RELOAD", "Settings", "State"]
 
 Ints = NDArray[np.int64]
-BUDGET = Budget(1 << 30)
 FEW = 4096  # rows of a call that go to where they belong at once; more are planned first
 SOON, SOON_BYTES = 256, 256 << 10  # of rows in memory, for which no thread is asked
 FILLED = 8 << 20  # bytes of rows that are put into the cache together
@@ -79,13 +75,7 @@ class State:
 
     def __init__(self, where: Location | Held, settings: Settings) -> None:
         with ExitStack() as stack:
-            opening = Opening(
-                Meter(),
-                BUDGET,
-                tempfile.gettempdir(),
-                stack.callback,
-                storage_options=settings.storage_options,
-            )
+            opening = Opening.of(stack, storage_options=settings.storage_options)
             self.table = open_all({"table": where}, opening)["table"]
             self.shape, self.dtype = self.table.shape, self.table.dtype
             self.lookups, self.meter = Lookups(self.table, opening), opening.meter

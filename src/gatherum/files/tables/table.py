@@ -49,6 +49,13 @@ class Panel:
         """How many elements of each row it holds."""
         return sum(stop - start for start, stop in self.ranges)
 
+    def columns(self) -> Iterator[tuple[int, int, slice]]:
+        """Yield the ranges, each with the place of its columns among those of the panel."""
+        done = 0
+        for start, stop in self.ranges:
+            yield start, stop, slice(done, done + stop - start)
+            done += stop - start
+
     @classmethod
     def of(cls, row_shape: tuple[int, ...], box: tuple[tuple[int, int], ...]) -> "Panel":
         """Return the panel for one part of each trailing dimension."""

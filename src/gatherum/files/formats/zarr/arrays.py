@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from gatherum.files.budget import Budget
 from gatherum.files.disk import check_within
 from gatherum.files.formats.dtypes import cannot_hold, is_added, keeps_values
+from gatherum.files.formats.format import first_line
 from gatherum.files.stats import Meter
 from gatherum.files.tables.dimension_names import names_in
 from gatherum.files.tables.grid import BoxArray
@@ -211,7 +212,7 @@ def _plain_errors(path: str) -> Iterator[None]:
     except (OSError, MemoryError, ImportError):
         raise
     except Exception as error:
-        line = (str(error).strip() or type(error).__name__).splitlines()[0]
+        line = first_line(error)
         if isinstance(error, KeyError):
             line = f"{line} is missing"
         raise ValueError(line if line.startswith(path) else f"{path}: {line}") from error

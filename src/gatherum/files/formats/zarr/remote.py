@@ -6,7 +6,7 @@ Import this module only where `zarr` is installed.
 import asyncio
 import hashlib
 import threading
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from typing import Any, Never
 
@@ -175,29 +175,7 @@ class RemoteStore(Store):  # type: ignore[misc]  # zarr is not typed here
         """Whether there is something under `key`."""
         return await self.get(key) is not None
 
-    def _refuse(self) -> Never:
+    def _refuse(self, *_: Any) -> Never:
         raise NotImplementedError(f"{self}: is only read")
 
-    async def set(self, key: str, value: Any, byte_range: Any = None) -> None:
-        """Refuse."""
-        self._refuse()
-
-    async def set_partial_values(self, key_start_values: Any) -> None:
-        """Refuse."""
-        self._refuse()
-
-    async def delete(self, key: str) -> None:
-        """Refuse."""
-        self._refuse()
-
-    def list(self) -> AsyncIterator[str]:
-        """Refuse."""
-        self._refuse()
-
-    def list_prefix(self, prefix: str) -> AsyncIterator[str]:
-        """Refuse."""
-        self._refuse()
-
-    def list_dir(self, prefix: str) -> AsyncIterator[str]:
-        """Refuse."""
-        self._refuse()
+    set = set_partial_values = delete = list = list_prefix = list_dir = _refuse
