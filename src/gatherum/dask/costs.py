@@ -36,24 +36,21 @@ class Cost:
     ----------
     tasks : int
         Tasks of the call, those that rechunk or make its operands left out.
+    task : int
+        Bytes that a task holds at most: its inputs, its result, and its scratch memory.
     pieces : int
         Parts in which rows move, each from one task to another: at most one for every pair.
     moved : int
         Bytes of rows that tasks hand to each other, and of the numbers that ask for them.
-    whole : int
-        Bytes that every worker gets, on top of that.
     routes : int
         Bytes of routes, which stay until the rows have moved.
-    task : int
-        Bytes that a task holds at most: its inputs, its result, and its scratch memory.
     """
 
     tasks: int
-    pieces: int
-    moved: int
-    whole: int
-    routes: int
     task: int
+    pieces: int = 0
+    moved: int = 0
+    routes: int = 0
 
     def __str__(self) -> str:
         return (
@@ -217,7 +214,6 @@ def _routed_gather(z: _Sizes) -> Cost:
         tasks=tasks,
         pieces=z.pairs(),
         moved=z.rows + (0 if small else z.numbers * z.free),
-        whole=z.routes if small else 0,
         routes=z.routes,
         task=max(z.routing, taken, 2 * replied),
     )
@@ -253,7 +249,6 @@ def _routed_scatter(z: _Sizes) -> Cost:
         tasks=tasks,
         pieces=z.pairs(),
         moved=(0 if z.call.one_update else z.rows) + z.numbers * z.free,
-        whole=0,
         routes=z.routes,
         task=max(z.routing, held),
     )
@@ -268,8 +263,6 @@ def _broadcast_scatter(z: _Sizes) -> Cost:
     return Cost(
         tasks=tasks,
         pieces=z.free * len(z.owners),
-        moved=0,
-        whole=columns * updates + z.routes,
         routes=z.routes,
         task=max(sum(z.layout.entry_counts()) * (ROUTING + z.index), taken + updates, 2 * updates),
     )
@@ -293,14 +286,7 @@ def _whole_columns(z: _Sizes) -> Cost:
     else:
         tasks += columns * blocks
         held = table + most
-    return Cost(
-        tasks=tasks,
-        pieces=0,
-        moved=0,
-        whole=gathered * table,
-        routes=0,
-        task=max(held, 2 * table if gathered else 0),
-    )
+    return Cost(tasks, max(held, 2 * table if gathered else 0))
 
 
 def _partial_scatter(z: _Sizes) -> Cost:
@@ -321,7 +307,5 @@ def _partial_scatter(z: _Sizes) -> Cost:
         tasks=1 + checks + pieces + z.blocks + (2 * columns if several else 0),
         pieces=pieces,
         moved=pieces * table,
-        whole=0,
-        routes=0,
         task=max((MERGED + 1) * table, table + z.entries * (z.row + z.index)),
     )

@@ -39,7 +39,7 @@ def _by_routes(tasks: Tasks) -> None:
     checked = tasks.check_routes(routes)
     for shared in tasks.layout.shared_places():
         owners = tasks.owner_groups(shared)
-        column_routes = [routes[(*shared, n)] for n in range(len(entries))]
+        column_routes = routes[shared]
         for free in tasks.layout.free_places():
             at = (*shared, *free)
             taken = [
@@ -51,12 +51,10 @@ def _by_routes(tasks: Tasks) -> None:
                     tasks.add("reply", (*at, n, number), list.__getitem__, rows, number)
                     for n, rows in enumerate(taken)
                 ]
-                places = tasks.entered(shared, free, run)
-                shapes = [tasks.layout.moved_shape(place) for place in places]
-                route = column_routes[number]
+                route, shapes = column_routes[number], tasks.shapes(shared, free, run)
                 given = tasks.call, checked, route, shapes, owners, private.List(*replies)
                 merged = tasks.add("merge", (*at, number), block_kernels.merge, *given)
-                for n, place in enumerate(places):
+                for n, place in enumerate(tasks.entered(shared, free, run)):
                     tasks.result(place, list.__getitem__, merged, n)
 
 

@@ -50,11 +50,8 @@ def _fold_blocks(tasks: Tasks) -> Ref:
             target = layout.data_at(shared, free, tasks.owners[0])
             held = tasks.data(target)
             for number, step in enumerate(steps):
-                updates = private.List(
-                    *(tasks.update(at) for at in tasks.entered(shared, free, step))
-                )
                 indices = private.List(*where[step.start : step.stop])
-                given = tasks.call, checked, held, indices, updates
+                given = tasks.call, checked, held, indices, tasks.updates(shared, free, step)
                 held = tasks.add("fold", (*target, number), block_kernels.fold_block, *given)
             tasks.result(target, block_kernels.finished_block, held)
     return checked
@@ -69,10 +66,8 @@ def _fold_apart(tasks: Tasks) -> Ref:
             at, shape = (*shared, *free), layout.table_shape(shared, free)
             parts = []
             for number, run in enumerate(tasks.entry_groups()):
-                updates = private.List(
-                    *(tasks.update(moved) for moved in tasks.entered(shared, free, run))
-                )
-                given = tasks.call, shape, private.List(*where[run.start : run.stop]), updates
+                indices = private.List(*where[run.start : run.stop])
+                given = tasks.call, shape, indices, tasks.updates(shared, free, run)
                 parts.append(tasks.add("apart", (*at, number), fold_apart, *given))
             total = _merged(tasks, at, parts)
             given = tasks.call, checked, tasks.table(shared, free), total
@@ -107,7 +102,7 @@ def _fold_by_routes(tasks: Tasks) -> Ref:
     routes = tasks.routes(entries)
     checked = tasks.check_routes(routes)
     for shared in tasks.layout.shared_places():
-        column_routes = [routes[(*shared, n)] for n in range(len(entries))]
+        column_routes = routes[shared]
         for free in tasks.layout.free_places():
             values = [
                 _cut(tasks, (shared, free), n, run, column_routes[n], checked)
@@ -156,10 +151,6 @@ def _cut(
     tasks: Tasks, column: tuple[Place, Place], number: int, run: range, route: Ref, checked: Ref
 ) -> Ref:
     """Return the updates of a run of blocks in the order of their route."""
-    places = tasks.entered(*column, run)
-    shapes = [tasks.layout.moved_shape(place) for place in places]
-    blocks = private.List(*(tasks.update(place) for place in places))
     at = (*column[0], *column[1], number)
-    return tasks.add(
-        "cut", at, block_kernels.routed_updates, tasks.call, checked, route, shapes, blocks
-    )
+    given = tasks.call, checked, route, tasks.shapes(*column, run), tasks.updates(*column, run)
+    return tasks.add("cut", at, block_kernels.routed_updates, *given)

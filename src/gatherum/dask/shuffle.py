@@ -212,7 +212,7 @@ def gather_by_shuffle(tasks: Tasks, whole: bool) -> None:
     for shared in tasks.layout.shared_places():
         runs = tasks.owner_groups(shared)
         owners = tasks.node("-".join(map(str, ("owners", *shared))), runs)
-        column_routes = [routes[(*shared, n)] for n in range(len(entries))]
+        column_routes = routes[shared]
         asked = None
         if whole:
             answer = tasks.add("routes", shared, list, private.List(*column_routes))
@@ -232,8 +232,7 @@ def gather_by_shuffle(tasks: Tasks, whole: bool) -> None:
             sent = moved.barrier() if runs else 0
             for n, group in enumerate(entries):
                 places = tasks.entered(shared, free, group)
-                shapes = [tasks.layout.moved_shape(place) for place in places]
-                route = column_routes[n]
+                route, shapes = column_routes[n], tasks.shapes(shared, free, group)
                 want = moved.id, n, sent, tasks.call, checked, route, shapes, owners
                 if len(places) == 1:
                     tasks.result(places[0], receive_block, *want)
@@ -253,11 +252,9 @@ def scatter_by_shuffle(tasks: Tasks) -> Ref:
         for free in tasks.layout.free_places() if members else ():
             moved = Shuffle(tasks, "send", (*shared, *free), len(tasks.owners))
             for n, run in enumerate(entries):
-                places = tasks.entered(shared, free, run)
-                shapes = [tasks.layout.moved_shape(place) for place in places]
-                blocks = private.List(*(tasks.update(place) for place in places))
-                given = checked, routes[(*shared, n)], shapes, blocks, tasks.strategy.chunk
-                moved.send(n, send_cut, tasks.call, *given)
+                at = shared, free, run
+                given = checked, routes[shared][n], tasks.shapes(*at), tasks.updates(*at)
+                moved.send(n, send_cut, tasks.call, *given, tasks.strategy.chunk)
             sent = moved.barrier()
             for n in members:
                 place = tasks.layout.data_at(shared, free, tasks.owners[n])

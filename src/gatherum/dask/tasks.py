@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import dask.array as da
 from dask.highlevelgraph import HighLevelGraph
 
+from ..errors import Shape
 from . import block_kernels, private
-from .dask_call import DaskCall
-from .layout import ChunkLayout, Chunks, Place, runs_within
+from .layout import Chunks, Place, runs_within
 from .routing import find_invalid, make_route, refuse_invalid
-from .strategy import Strategy, entry_bytes, index_bytes, owner_bytes
+from .strategy import entry_bytes, index_bytes, owner_bytes
+
+if TYPE_CHECKING:
+    from .lazy_calls import CallLayer
 
 Key: TypeAlias = tuple[str | int, ...]
 Ref: TypeAlias = Any  # a TaskRef, or None
@@ -56,19 +59,12 @@ class RechunkedOperand:
 class Tasks:
     """The tasks of one call, as they are made."""
 
-    def __init__(
-        self,
-        name: str,
-        token: str,
-        call: DaskCall,
-        layout: ChunkLayout,
-        strategy: Strategy,
-        sources: Sequence[RechunkedOperand],
-    ) -> None:
-        self.name, self.token = name, token
+    def __init__(self, layer: CallLayer) -> None:
+        call, layout, strategy = layer.call, layer.layout, layer.strategy
+        self.name, self.token = layer.name, layer.token
         self.operator, self.layout, self.strategy = call.operator, layout, strategy
         self.made: dict[Any, Any] = {}
-        self.data, self.indices, *updates = (each.blocks(self.made) for each in sources)
+        self.data, self.indices, *updates = (each.blocks(self.made) for each in layer.sources)
         self._updates = updates[0] if updates else None
         self.refuses = call.refuses
         self.call = self.node("call", call)
@@ -88,11 +84,6 @@ class Tasks:
         """Add the task of a block of the result."""
         key = (self.name, *at)
         self.made[key] = private.Task(key, function, *arguments)
-
-    def update(self, moved: Place) -> Ref:
-        """Return what refers to the block of updates for a block of what moves."""
-        assert self._updates is not None
-        return self._updates(self.layout.updates_at(moved))
 
     def entry_groups(self) -> list[range]:
         """Return runs of neighbouring blocks of entries that one task takes together."""
@@ -115,6 +106,16 @@ class Tasks:
         """Return the places of a run of blocks of what moves."""
         return [self.layout.moved_at(shared, free, self.entries[n]) for n in run]
 
+    def updates(self, shared: Place, free: Place, run: range) -> Any:
+        """Return what refers to the updates for a run of blocks of what moves."""
+        assert self._updates is not None
+        at = map(self.layout.updates_at, self.entered(shared, free, run))
+        return private.List(*map(self._updates, at))
+
+    def shapes(self, shared: Place, free: Place, run: range) -> list[Shape]:
+        """Return the shapes of a run of blocks of what moves."""
+        return [self.layout.moved_shape(place) for place in self.entered(shared, free, run)]
+
     def blocks(self, places: Sequence[Place]) -> Any:
         """Return what refers to blocks of the data."""
         return private.List(*(self.data(place) for place in places))
@@ -128,26 +129,30 @@ class Tasks:
         given = grid, self.layout.roles.indexed, self.blocks(places)
         return self.add("table", (*shared, *free), block_kernels.assemble, *given)
 
-    def routes(self, entries: Sequence[range]) -> dict[Place, Ref]:
-        """Add the tasks that order entries by the owners of their rows."""
-        found = {}
+    def routes(self, entries: Sequence[range]) -> dict[Place, list[Ref]]:
+        """Add the tasks that order entries by the owners of their rows; return those of each place
+        along the shared dimensions.
+        """
+        found: dict[Place, list[Ref]] = {}
         keyed = self.node("chunks", self.layout.keyed)
         for shared in self.layout.shared_places():
-            shape = self.layout.column_shape(shared)
+            shape, found[shared] = self.layout.column_shape(shared), []
             for number, run in enumerate(entries):
                 places = [self.layout.indices_at(shared, self.entries[n]) for n in run]
                 origins = [self.layout.origin(place) for place in places]
                 blocks = private.List(*(self.indices(place) for place in places))
                 given = self.call, keyed, shape, origins, blocks
-                found[(*shared, number)] = self.add("route", (*shared, number), make_route, *given)
+                found[shared].append(self.add("route", (*shared, number), make_route, *given))
         return found
 
-    def check_routes(self, routes: dict[Place, Ref]) -> Ref:
+    def check_routes(self, routes: dict[Place, list[Ref]]) -> Ref:
         """Return what waits until all entries are known to be valid."""
         if not self.refuses:
             return None
         found = [
-            self.add("refused", at, block_kernels.refused_by, route) for at, route in routes.items()
+            self.add("refused", (*shared, n), block_kernels.refused_by, route)
+            for shared, column in routes.items()
+            for n, route in enumerate(column)
         ]
         return self.add("check", (), refuse_invalid, self.call, private.List(*found))
 
