@@ -21,16 +21,8 @@ class Batches:
 
     The thread fetches as long as there is space. Otherwise it holds no reference, so that the
     garbage collector can collect this object. Nothing waits for its end: it may be inside an
-    iterator that waits forever.
-
-    Parameters
-    ----------
-    batches : iterator
-        Index arrays. They are copied: the iterator may reuse the memory for the next one.
-    nbytes : int
-        The bytes of a row, which one index takes from the table.
-    most : int
-        The bytes of a group's indices and rows; at least 1.
+    iterator that waits forever. Batches are copied: the iterator may reuse their memory. One index
+    takes `nbytes` from the table; a group's indices and rows have `most` bytes, at least 1.
     """
 
     def __init__(self, batches: Iterator[Any], nbytes: int, most: int) -> None:

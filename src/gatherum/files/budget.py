@@ -17,12 +17,7 @@ _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*")
 def size_of(name: str, given: object) -> int:
     """Read a number of bytes, such as ``"512MiB"``, for the argument `name`.
 
-    Raises
-    ------
-    TypeError
-        It is neither a str nor an int.
-    ValueError
-        It is not a size, or 1 EiB and more.
+    TypeError for neither a str nor an int, ValueError for no size, or 1 EiB and more.
     """
     if isinstance(given, str):
         match = _SIZE.fullmatch(given)
@@ -51,17 +46,9 @@ class Budget:
 
     @classmethod
     def parse(cls, memory: str | int) -> "Budget":
-        """Read a size such as ``"512MiB"``.
+        """Read a size such as ``"512MiB"``: bytes, or a number with a unit.
 
-        Parameters
-        ----------
-        memory : str or int
-            Bytes, or a number with a unit: k, M, G, T (powers of 1000), KiB, MiB, GiB, TiB.
-
-        Returns
-        -------
-        Budget
-            The budget.
+        Units are k, M, G, T (powers of 1000), KiB, MiB, GiB and TiB.
 
         Raises
         ------
@@ -81,13 +68,7 @@ class Budget:
         return cls(total)
 
     def check_item(self, name: object, nbytes: int) -> None:
-        """Refuse an array whose elements are so large that memory would hold too few of them.
-
-        Raises
-        ------
-        ValueError
-            `nbytes` is more than a window.
-        """
+        """Raise ValueError for an element so large that memory would hold too few of them."""
         if nbytes > self.window:
             raise ValueError(
                 f"{name}: one element has {nbytes} bytes, too much for a memory budget of "
@@ -95,13 +76,7 @@ class Budget:
             )
 
     def check_chunk(self, name: object, nbytes: int) -> None:
-        """Refuse a Zarr array of which not even one chunk, or shard, can be in memory twice.
-
-        Raises
-        ------
-        ValueError
-            `nbytes` is more than half of the budget.
-        """
+        """Raise ValueError for a chunk, or shard, that cannot be in memory twice."""
         if nbytes > self.total // 2:
             raise ValueError(
                 f"{name}: one chunk has {nbytes} bytes, too much for a memory budget of "

@@ -28,26 +28,10 @@ EDGE = 3  # elements that it prints at each end of a longer one
 def cast_copy(
     where: Path | Location, like: np.dtype[Any], dtype: np.dtype[Any], folder: str, name: str
 ) -> Location:
-    """Write a file's array as another dtype to a new file in a folder.
+    """Write a file's array as another dtype to a new file in a folder; return where that is.
 
-    Parameters
-    ----------
-    where : path or Location
-        The file.
-    like, dtype : dtype
-        What its elements are where they are plain bytes, and what they become.
-    folder, name : str
-        Where to write it, and the beginning of its name.
-
-    Returns
-    -------
-    Location
-        The new file.
-
-    Raises
-    ------
-    ValueError
-        A value has no counterpart in `dtype`.
+    `like` is what its elements are where they are plain bytes, and `name` the beginning of the new
+    file's name. ValueError where a value has no counterpart in `dtype`.
     """
     suffix = "safetensors:cast" if is_added(dtype) else "npy"
     made = locate(os.path.join(folder, f"{name}.{suffix}"))

@@ -232,14 +232,8 @@ def check_target(
 ) -> None:
     """Refuse an output that cannot be written, or whose replacement would destroy something.
 
-    Raises
-    ------
-    ValueError
-        The output is an input, or holds more than the one array that is to be replaced.
-    FileNotFoundError
-        Its directory does not exist.
-    OSError
-        It is a device or another special file.
+    ValueError where it is an input, or holds more than the one array that is to be replaced;
+    OSError where it is a special file or its directory does not exist.
     """
     target = out.resolved
     for role, location in inputs.items():

@@ -26,16 +26,7 @@ Slices = Iterator[tuple[Ints, NDArray[Any]]]
 class Updates:
     """The update row of each request, read from a file that may broadcast.
 
-    Parameters
-    ----------
-    array : FlatArray
-        The update file.
-    lead : tuple of int
-        The shape of the requests.
-    row_shape : tuple of int
-        The shape of a row.
-    panel : Panel
-        The columns to return.
+    `lead` is the shape of the requests. Only the columns of `panel` are returned.
     """
 
     def __init__(

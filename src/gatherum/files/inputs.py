@@ -35,21 +35,7 @@ __all__ = ["Inputs"]
 
 
 class Inputs:
-    """The operands of one call.
-
-    Parameters
-    ----------
-    op : str
-        The operator's name.
-    sources : dict
-        The opened operands, by their roles.
-    attributes : dict
-        The operator's attributes.
-    fill_value : scalar
-        The value for an invalid index in mode ``fill``.
-    opening : Opening
-        The settings that they are opened with.
-    """
+    """The opened operands of one call, by their roles."""
 
     def __init__(
         self, op: str, sources: dict[str, Source], attributes: dict[str, Any],
@@ -72,10 +58,7 @@ class Inputs:
     def _check_numbers(self) -> None:
         """Take bytes for updates where the table has numbers that NumPy and `.npy` files lack.
 
-        Raises
-        ------
-        ImportError
-            A reduction needs ml_dtypes, which is not installed.
+        ImportError where a reduction needs ml_dtypes, which is not installed.
         """
         dtype, updates = self.table.dtype, self.sources["updates"]
         name = named_bytes(dtype)

@@ -18,15 +18,7 @@ __all__ = ["Lookups"]
 
 
 class Lookups:
-    """Calls on one opened table; threads may share it.
-
-    Parameters
-    ----------
-    table : Source
-        The opened table.
-    opening : Opening
-        The settings that it was opened with.
-    """
+    """Calls on one opened table; threads may share it."""
 
     def __init__(self, table: Source, opening: Opening) -> None:
         self.table, self.opening = table, opening

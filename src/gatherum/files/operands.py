@@ -44,15 +44,10 @@ class Held:
 
 
 def find_operand(role: str, operand: Operand, op: str = "gather") -> Location | Held:
-    """Return where an operand is; nothing is opened.
+    """Return where an operand is; nothing is opened. TypeError for neither a path nor an array.
 
     Lists, numbers, tensors in this processor's memory and whatever else NumPy makes an array of
     are operands as they are for the operator `op`. Updates without a dtype wait for the table's.
-
-    Raises
-    ------
-    TypeError
-        It is neither a path nor an array.
     """
     if isinstance(operand, (str, os.PathLike, Location)):
         return locate(operand)

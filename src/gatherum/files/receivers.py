@@ -16,17 +16,7 @@ __all__ = ["Receiver"]
 
 
 class Receiver:
-    """The memory that a result goes to, checked as the `out` of the operators in memory.
-
-    Parameters
-    ----------
-    op : str
-        The operator's name.
-    out : ndarray or tensor
-        What the caller gave.
-    shape, dtype
-        Those of the result.
-    """
+    """The memory that a result goes to, checked as the `out` of the operators in memory."""
 
     def __init__(self, op: str, out: Any, shape: Shape, dtype: np.dtype[Any]) -> None:
         self.op = op

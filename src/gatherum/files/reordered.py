@@ -31,20 +31,8 @@ def reordered(
 ) -> Source:  # fmt: skip
     """Return a table with its batch dimensions first, then those that `axes` lists.
 
-    Parameters
-    ----------
-    op : str
-        The operator, for messages.
-    table : Source
-        The table in the file's own order.
-    indices : tuple of int
-        The shape of the indices.
-    axes : sequence of int or str
-        The dimension of each component, by its number or its name in the file.
-    batch_dims : int
-        How many leading dimensions of the file are batch dimensions.
-    meter : Meter
-        Counts the bytes that are read.
+    `axes` are numbers, or names in the file; the first `batch_dims` dimensions of the file are its
+    batch dimensions.
 
     Raises
     ------
@@ -137,15 +125,7 @@ def _boxes(storage: Any) -> BoxArray:
 
 
 class Reordered(BoxArray):
-    """An array whose dimensions are those of another, in another order.
-
-    Parameters
-    ----------
-    array : BoxArray
-        The other one.
-    order : tuple of int
-        Its dimension for each dimension of this.
-    """
+    """An array whose dimensions are those of another; `order` has that of each."""
 
     def __init__(self, array: BoxArray, order: Order) -> None:
         self._array, self._order = array, order

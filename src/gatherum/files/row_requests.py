@@ -28,22 +28,8 @@ Ints = NDArray[np.int64]
 class Requests:
     """All requests of one call, read from the index file a window at a time.
 
-    Parameters
-    ----------
-    op : str
-        The operator's name.
-    data_shape : tuple of int
-        The table's shape.
-    indices : FlatArray
-        The index file.
-    mode, negative : str, bool
-        How an index value is resolved, as in the functional API.
-    axis : int
-        The dimension attribute, counted from the front.
-    resident : int
-        How many bytes of indices may be kept in memory.
-    order : tuple of int, optional
-        The numbers that errors give the table's dimensions.
+    `axis` is counted from the front. Up to `resident` bytes of indices are kept in memory. `order`:
+    the numbers that errors give the table's dimensions.
     """
 
     def __init__(
@@ -109,10 +95,7 @@ class Requests:
     ) -> tuple[list[Ints | None], NDArray[np.bool_] | None]:
         """Return the keyed coordinates of requests `start` to `stop`, and which are invalid.
 
-        Raises
-        ------
-        IndexError
-            An invalid index that the mode does not skip: the first in row-major order.
+        IndexError for an invalid index that the mode does not skip: the first in row-major order.
         """
         values = self.values(start, stop)
         invalid: NDArray[np.bool_] | None = None

@@ -26,17 +26,7 @@ SETBACK_BYTES = 256 << 20
 
 
 class TablePass:
-    """One pass over the table, the second strategy of a gather.
-
-    Parameters
-    ----------
-    windows : Windows
-        The windows of the output.
-    buckets : Buckets
-        All its requests, counted.
-    writer : Writer
-        Writes rows while the next ones are read.
-    """
+    """One pass over the table, the second strategy of a gather; `buckets` counted all requests."""
 
     def __init__(self, windows: Windows, buckets: Buckets, writer: Writer) -> None:
         self.windows, self.buckets, self.writer = windows, buckets, writer

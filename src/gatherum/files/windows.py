@@ -26,24 +26,11 @@ FEW = 4096  # up to so many rows, sorting is faster than asking whether they are
 
 
 class Windows:
-    """The windows of a gather's output, filled one after another.
+    """The windows of a gather's output, filled one after another; `fill` is the item without a row.
 
     For each window, its requests are sorted by row number, and those rows are read and placed. If
     the table is in the page cache and the rows lie far apart, this is done for a piece of the
     window at a time, and rows of a page or more are read in the order of the requests.
-
-    Parameters
-    ----------
-    context : Context
-        The call.
-    table : RowTable
-        Where rows come from.
-    out : FlatArray
-        Where they go.
-    panel : Panel
-        Which of their columns.
-    fill : ndarray
-        The item for requests that have no row.
     """
 
     def __init__(

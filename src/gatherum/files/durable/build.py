@@ -29,20 +29,10 @@ class Build:
     only then recorded, so that a recorded part is never lost, and repeating one that was not
     recorded does no harm: every part is computed from the inputs alone.
 
-    Parameters
-    ----------
-    target : str
-        Absolute path of the output, without symbolic links.
-    fingerprint : dict
-        What the output is made from, for the journal.
-    resume : bool
-        Whether to go on where a killed run stopped.
-    check_inputs : callable
-        Raises OSError when an input changed since it was opened.
-    meter : Meter
-        Counts what is written.
-    staged : bool
-        Whether rows are laid out in a flat file first, from which the output is made.
+    `target` is an absolute path without symbolic links, and `fingerprint` what it is made from, for
+    the journal. `resume`: go on where a killed run stopped. `check_inputs` raises OSError when an
+    input changed since it was opened. `staged`: rows are laid out in a flat file first, from which
+    the output is made.
     """
 
     def __init__(

@@ -13,27 +13,11 @@ __all__ = ["Context"]
 
 @dataclass(frozen=True)
 class Context:
-    """One running call.
-
-    Attributes
-    ----------
-    requests : Requests
-        The rows that the call requests.
-    budget : Budget
-        The memory that it may use.
-    build : Build
-        The output under construction.
-    spill_dir : str
-        Where scratch data go.
-    meter : Meter
-        Counts rows and bytes.
-    at_end : callable
-        Takes a function to be called when the call ends, however it does.
-    """
+    """One running call."""
 
     requests: Requests
     budget: Budget
     build: Build
     spill_dir: str
     meter: Meter
-    at_end: Callable[[Callable[[], object]], object]
+    at_end: Callable[[Callable[[], object]], object]  # is given what to call when the call ends

@@ -30,16 +30,7 @@ class Journal:
 
     The first record is the fingerprint: operator, attributes, inputs and chunking. The others
     name finished parts, and the first of those brings the fingerprint to the disk. A record that
-    was cut off by a crash does not count.
-
-    Parameters
-    ----------
-    path : str
-        The journal file; created when it is not there.
-    fingerprint : dict
-        The call and its inputs.
-    resume : bool
-        Whether to go on with the records that are there.
+    was cut off by a crash does not count. `resume`: go on with the records that are there.
 
     Raises
     ------

@@ -25,12 +25,8 @@ UNSUPPORTED = (errno.ENOTSUP, errno.ENOSYS, errno.EPERM)
 def is_completed(op: str, path: str, fingerprint: dict[str, Any], *, resume: bool) -> bool:
     """Whether the in-place run that is to be resumed has completed; call it before anything else.
 
-    Raises
-    ------
-    OSError
-        The note that says so at the end of the run could not be kept.
-    ValueError
-        `resume` is asked for, and nothing says whether the run has completed.
+    OSError where the note that says so at the end of the run could not be kept, ValueError where
+    `resume` is asked for, and nothing says whether the run has completed.
     """
     if os.path.lexists(path + ".partial.journal"):
         return False  # the journal says how far the run came

@@ -28,21 +28,10 @@ class UnknownKind(ValueError):
 
 
 def locate(path: str | os.PathLike[str] | Location, name: str | None = None) -> Location:
-    """Read a path or a URL such as ``model.safetensors:tensor``.
+    """Read a path or a URL such as ``model.safetensors:tensor``; a Location is returned unchanged.
 
     The suffix decides the format, without opening the file; otherwise the file's first bytes do.
-
-    Parameters
-    ----------
-    path : str, path-like or Location
-        The operand as a user writes it; a Location is returned unchanged.
-    name : str, optional
-        The name of its format, whatever the file's own name and first bytes say.
-
-    Returns
-    -------
-    Location
-        The parts of `path`.
+    `name`: that of the format, whatever the file's own name and first bytes say.
 
     Raises
     ------
@@ -52,11 +41,6 @@ def locate(path: str | os.PathLike[str] | Location, name: str | None = None) -> 
         `path` has none of the known forms.
     OSError
         The file is not a regular file, or cannot be read.
-
-    Examples
-    --------
-    >>> locate("model.safetensors:wte").member
-    'wte'
     """
     if isinstance(path, Location):
         return path

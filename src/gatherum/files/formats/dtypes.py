@@ -56,10 +56,7 @@ def is_bytes(dtype: np.dtype[Any], size: int) -> bool:
 def as_bytes(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """Return a dtype with plain bytes in the place of every type that was added to NumPy.
 
-    Raises
-    ------
-    TypeError
-        Such a number is in another byte order than the machine's, which plain bytes cannot record.
+    TypeError for such numbers in another byte order than the machine's: plain bytes record none.
     """
     if dtype.subdtype is not None:
         base, shape = dtype.subdtype

@@ -68,30 +68,10 @@ def encoded_size(name: str, config: Mapping[str, Any], size: int) -> tuple[int, 
 
 
 def inflated(name: str, config: Mapping[str, Any], data: Any, most: int, exact: bool) -> Any:
-    """Decompress `data` by a codec.
+    """Decompress a chunk by a codec of `INFLATING` with the settings of Zarr's metadata.
 
-    Parameters
-    ----------
-    name : str
-        One of `INFLATING`.
-    config : mapping
-        The codec's settings, as in Zarr's metadata.
-    data : bytes-like
-        A compressed chunk.
-    most : int
-        The most bytes that it may give.
-    exact : bool
-        Whether it must give exactly so many.
-
-    Returns
-    -------
-    bytes-like
-        The compressed bytes.
-
-    Raises
-    ------
-    ValueError
-        It would be more than `most`, or the data are damaged.
+    `most`: the most bytes that it may give, and `exact`: whether it must give exactly so many.
+    ValueError where it would be more, or the data are damaged.
     """
     view = memoryview(data).cast("B")
     if name in ("gzip", "zlib", "bz2", "lzma"):

@@ -86,24 +86,8 @@ class ArrayHeader:
 def parse_header(name: str, start: bytes, size: int) -> ArrayHeader:
     """Read the header of a `.npy` file and check it against the file's size.
 
-    Parameters
-    ----------
-    name : str
-        The file, for error messages.
-    start : bytes
-        The file's first bytes, to `header_end` or to the file's end.
-    size : int
-        The size of the file in bytes.
-
-    Returns
-    -------
-    ArrayHeader
-        The array that the file holds.
-
-    Raises
-    ------
-    ValueError
-        The file is not what its name or its header claims.
+    `start` are its first bytes, to `header_end` or to the file's end. ValueError where the file is
+    not what its name or its header claims.
     """
     length, length_bytes, encoding = _version(name, start)
     offset = 8 + length_bytes + length
@@ -139,21 +123,8 @@ def header_end(name: str, start: bytes) -> int:
 
 
 def write_header(shape: tuple[int, ...], dtype: np.dtype[Any], fortran: bool = False) -> bytes:
-    """Return the header bytes of a `.npy` file, as `numpy.save` writes them.
-
-    Parameters
-    ----------
-    shape : tuple of int
-        The array's shape.
-    dtype : dtype
-        Its dtype.
-    fortran : bool
-        Whether the data are in Fortran order.
-
-    Returns
-    -------
-    bytes
-        Magic, version and header, padded so that the data begin on a multiple of 64.
+    """Return the header of a `.npy` file as `numpy.save` writes it: the data begin at a multiple of
+    64.
     """
     try:
         descr = _descr(dtype)

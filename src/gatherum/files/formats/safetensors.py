@@ -101,13 +101,7 @@ class Tensor:
     nbytes: int
 
     def dtype(self, where: str) -> np.dtype[Any]:
-        """Return the NumPy dtype.
-
-        Raises
-        ------
-        ValueError
-            Elements are smaller than a byte.
-        """
+        """Return the NumPy dtype, or raise ValueError for elements that are smaller than a byte."""
         if self.code in NATIVE:
             return np.dtype(NATIVE[self.code])
         if self.code in EXTENDED:
@@ -116,26 +110,9 @@ class Tensor:
 
 
 def parse_header(name: str, size: int, start: bytes) -> dict[str, Tensor]:
-    """Read and check the header of a file of `size` bytes.
+    """Return the tensors by name of a file of `size` bytes, from its first ones: 8 and the header.
 
-    Parameters
-    ----------
-    name : str
-        The file, for error messages.
-    size : int
-        The size of the file in bytes.
-    start : bytes
-        The file's first bytes: 8 and the header.
-
-    Returns
-    -------
-    dict
-        The tensors by name.
-
-    Raises
-    ------
-    ValueError
-        Anything in the header is not as the format demands.
+    ValueError where anything in the header is not as the format demands.
     """
     length = header_length(name, size, start)
     if len(start) < 8 + length:
@@ -178,10 +155,7 @@ def header_length(name: str, size: int, start: bytes) -> int:
 def write_header(name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> bytes:
     """Return the beginning of a file that holds one tensor.
 
-    Raises
-    ------
-    ValueError
-        The format has no type for `dtype`, or the name is reserved.
+    ValueError where the format has no type for `dtype`, or the name is reserved.
     """
     if name == "__metadata__":
         raise ValueError("a safetensors tensor cannot be named __metadata__")

@@ -77,34 +77,16 @@ class Address(Protocol):
 
 @dataclass(frozen=True)
 class Source:
-    """An input array.
-
-    Attributes
-    ----------
-    location : Address
-        Where it is.
-    shape, dtype
-        Its shape and dtype.
-    storage : Storage
-        Its elements.
-    opened : Opened
-        What must not change while it is read.
-    fortran : bool
-        Whether its elements lie in Fortran order.
-    names : callable
-        Returns the names of its dimensions, none where the file keeps no names.
-    order : tuple of int, optional
-        The dimensions of the file, in the order in which they are those of the array.
-    """
+    """An input array."""
 
     location: Address
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     storage: Storage
-    opened: Opened
-    fortran: bool = False
-    names: Names = tuple
-    order: tuple[int, ...] | None = None
+    opened: Opened  # must not change while it is read
+    fortran: bool = False  # whether its elements lie in Fortran order
+    names: Names = tuple  # returns the names of its dimensions, none where the file keeps no names
+    order: tuple[int, ...] | None = None  # the file's dimensions, as they are those of the array
 
     @property
     def nbytes(self) -> int:

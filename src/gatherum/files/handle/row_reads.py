@@ -156,12 +156,8 @@ class OtherReads(RowReads):
 def reads_of(table: Source, lookups: Lookups, readers: int, direct: bool) -> RowReads | None:
     """Return what reads rows along the first dimension; None where there are none.
 
-    `direct` is for files on this machine whose rows lie in one piece, by so many `readers`.
-
-    Raises
-    ------
-    ValueError
-        The table is no such file, or the system has no direct reads.
+    `direct` is for files on this machine whose rows lie in one piece, by so many `readers`:
+    ValueError for other tables, and where the system has no direct reads.
     """
     if not table.shape or not table.nbytes:
         return None

@@ -63,15 +63,7 @@ class Settings(NamedTuple):
 
 
 class State:
-    """An opened table, which is closed when nothing uses it any more.
-
-    Parameters
-    ----------
-    where : Location or Held
-        The table.
-    settings : Settings
-        How it is opened.
-    """
+    """An opened table, which is closed when nothing uses it any more."""
 
     def __init__(self, where: Location | Held, settings: Settings) -> None:
         with ExitStack() as stack:

@@ -20,17 +20,7 @@ SMALLEST = 4096  # bytes of a request for rows, where memory is short
 
 
 class RemoteFile(DiskFile):
-    """An object at a URL, of which parts are asked for.
-
-    Parameters
-    ----------
-    address : UrlAddress
-        Where it is.
-    meter : Meter
-        Counts requests and bytes.
-    options : mapping
-        Options of fsspec's filesystem.
-    """
+    """An object at a URL, of which parts are asked for; `options` are of fsspec's filesystem."""
 
     local = False
     # Beside other requests, one takes about as much time as 64 KiB: smaller gaps are read.

@@ -29,17 +29,7 @@ LONGEST = 120.0  # seconds that all tries of a request may take together
 
 
 class Remote:
-    """A URL and what lies below it.
-
-    Parameters
-    ----------
-    address : UrlAddress
-        The URL.
-    meter : Meter
-        Counts requests and bytes.
-    options : mapping
-        Options of fsspec's filesystem.
-    """
+    """A URL and what lies below it; `options` are those of fsspec's filesystem."""
 
     def __init__(self, address: UrlAddress, meter: Meter, options: Mapping[str, Any]) -> None:
         self.address, self.meter = address, meter
@@ -136,15 +126,7 @@ class Remote:
 
 
 class Pipeline:
-    """Pieces of work, a few at the same time; their results are handled in order.
-
-    Parameters
-    ----------
-    remote : Remote
-        Where it goes.
-    at_once : int
-        How many pieces.
-    """
+    """Pieces of work, `at_once` of them at the same time; their results are handled in order."""
 
     def __init__(self, remote: Remote, at_once: int) -> None:
         self._remote, self._at_once = remote, at_once

@@ -75,12 +75,7 @@ class Version(NamedTuple):
 def require(address: UrlAddress) -> Any:
     """Return fsspec's filesystem class for a URL.
 
-    Raises
-    ------
-    ImportError
-        A package is missing.
-    ValueError
-        fsspec knows no such protocol.
+    ImportError where a package is missing, ValueError where fsspec knows no such protocol.
     """
     try:
         import fsspec
@@ -97,12 +92,8 @@ def require(address: UrlAddress) -> Any:
 def open_transport(address: UrlAddress, options: Mapping[str, Any]) -> "Transport":
     """Return what asks for objects at `address` and below; `options` are the filesystem's.
 
-    Raises
-    ------
-    ValueError
-        The filesystem does not take the options.
-    OSError
-        It connects to its server at once, as that for FTP does, and cannot reach it.
+    ValueError where it does not take them. OSError where it connects to its server at once, as that
+    for FTP does, and cannot reach it.
     """
     kind = require(address)
     try:

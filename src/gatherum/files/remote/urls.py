@@ -20,21 +20,11 @@ LOCAL = ("file", "local")
 
 @dataclass(frozen=True)
 class UrlAddress:
-    """A URL.
+    """A URL, whose credentials are not shown."""
 
-    Attributes
-    ----------
-    protocol : str
-        The text before ``://``, in small letters.
-    shown : str
-        The URL without user, password and query, for messages, journals and formats.
-    member : str or None
-        The array in the file, where the URL names one after a ``#``.
-    """
-
-    protocol: str
-    shown: str
-    member: str | None
+    protocol: str  # the text before ``://``, in small letters
+    shown: str  # without user, password and query, for messages, journals and formats
+    member: str | None  # the array in the file, where the URL names one after a ``#``
     _host: str = field(repr=False)  # as it is asked for, with user and password
     _rest: str = field(repr=False)  # what follows the host
     _query: str = field(repr=False)
@@ -67,17 +57,7 @@ class UrlAddress:
 
 
 def address_of(text: str) -> UrlAddress | None:
-    """Read a URL; None if the text is not one.
-
-    Parameters
-    ----------
-    text : str
-        A path from the user. A ``#`` in an ``http`` URL begins the name of an array.
-
-    Returns
-    -------
-    UrlAddress or None
-        Its parts.
+    """Read a URL, in which a ``#`` begins the name of an array if it is of HTTP; None for no URL.
 
     Raises
     ------
@@ -126,12 +106,9 @@ def refuse_url(text: str, why: str) -> None:
 
 
 def checked_options(given: object) -> dict[str, Any]:
-    """Return the `storage_options` of a call; an error shows nothing of them but a type.
+    """Return the `storage_options` of a call.
 
-    Raises
-    ------
-    TypeError
-        They are no mapping, or one of their keys is no str.
+    TypeError where they are no mapping whose keys are texts; it shows nothing of them but a type.
     """
     if given is None:
         return {}

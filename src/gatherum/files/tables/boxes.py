@@ -91,10 +91,7 @@ def copy_boxes(source: BoxArray, target: BoxArray, chunks: tuple[int, ...]) -> I
 def dataset_type(name: object, dataset: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
     """Return the shape and dtype of what a dataset reads as: array types of HDF5 add dimensions.
 
-    Raises
-    ------
-    ValueError
-        It has no shape, as empty datasets of HDF5 have none.
+    ValueError where it has no shape, as empty datasets of HDF5 have none.
     """
     if dataset.shape is None:
         raise ValueError(f"{name}: an empty dataset of HDF5 has no shape and no elements")

@@ -53,18 +53,8 @@ class FlatRows(RowTable):
     """Rows of a flat file: a panel of columns of rows that lie one after another.
 
     For the core, a row is a number of bytes, and neighbours are equally far apart. So is each range
-    of a panel: its beginnings are multiples of one step.
-
-    Parameters
-    ----------
-    array : FlatArray
-        The table; its last `len(row_shape)` dimensions are the row.
-    strides : tuple of int
-        For each keyed dimension, the distance in rows between neighbours.
-    row_length : int
-        Elements in a whole row.
-    panel : Panel
-        Which columns.
+    of a panel: its beginnings are multiples of one step. `strides` are the distances in rows
+    between neighbours along each keyed dimension; `row_length` counts the elements of a whole row.
     """
 
     chunked = False

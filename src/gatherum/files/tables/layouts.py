@@ -15,16 +15,8 @@ __all__ = ["BoxLayout", "FlatLayout", "FortranLayout", "flat_layout"]
 class FlatLayout:
     """The rows of a flat file in which each lies in one piece, numbered as they lie.
 
-    Parameters
-    ----------
-    array : FlatArray
-        The table; in Fortran order its rows are single elements.
-    fortran : bool
-        Whether the table's dimensions are those of the storage reversed.
-    depth : int
-        How many leading dimensions requests give coordinates for.
-    budget : Budget
-        The memory that blocks of rows may take.
+    In Fortran order rows are single elements. Requests give coordinates for the leading `depth`
+    dimensions.
     """
 
     def __init__(self, array: FlatArray, fortran: bool, depth: int, budget: Budget) -> None:

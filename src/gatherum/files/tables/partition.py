@@ -57,21 +57,9 @@ class Buckets:
 class Partition:
     """Requests by bucket: row number, request number and, for scatters, the update row.
 
-    Within a bucket requests keep their order. The sizes of the buckets must be known, so the
-    requests are counted once before.
-
-    Parameters
-    ----------
-    buckets : Buckets
-        Settled buckets.
-    columns : sequence of (dtype, width)
-        What is kept for each request.
-    resident : int
-        The bytes that may stay in memory; above, everything is spilled.
-    directory : str
-        Where to spill.
-    meter : Meter
-        Counts spilled bytes.
+    Within a bucket requests keep their order. The sizes of the buckets must be settled, so the
+    requests are counted once before. `columns` are the dtypes and widths of what is kept of each
+    request; where that is more than `resident` bytes, everything is spilled to `directory`.
     """
 
     def __init__(

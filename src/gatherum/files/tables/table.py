@@ -112,21 +112,11 @@ def stretches(numbers: Ints) -> tuple[Ints, Ints]:
 
 @dataclass(frozen=True)
 class Wanted:
-    """Rows that are wanted, in the order in which they are to be read.
-
-    Attributes
-    ----------
-    numbers : ndarray of int64
-        Their numbers.
-    places : ndarray of int64 or None
-        Where each goes; None: one after another.
-    ordered : bool
-        Whether neighbours can be read at once: the numbers ascend, or are for nearly all pages.
-    """
+    """Rows that are wanted, in the order in which they are to be read."""
 
     numbers: Ints
-    places: Ints | None
-    ordered: bool
+    places: Ints | None  # where each goes; None: one after another
+    ordered: bool  # whether neighbours can be read at once: they ascend, or are of nearly all pages
 
     @classmethod
     def sorted(cls, numbers: Ints, places: Ints | None = None) -> "Wanted":
@@ -235,10 +225,7 @@ def distinct(ordered: Ints) -> Ints:
 def blocks(table: RowTable, ordered: Ints, limit: int) -> Iterator[tuple[int, int, Block]]:
     """Read the rows that sorted numbers name, a block of at most `limit` bytes at a time.
 
-    Yields
-    ------
-    tuple
-        `start` and `stop`, the part of `ordered` that the block serves, and the block.
+    Yields `start` and `stop`, the part of `ordered` that the block serves, and the block.
     """
     if ordered.size == 0:
         return

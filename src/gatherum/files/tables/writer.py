@@ -13,15 +13,7 @@ __all__ = ["Writer"]
 
 
 class Writer:
-    """Does jobs in order, in a thread of its own, out of two buffers that are filled in turn.
-
-    Parameters
-    ----------
-    width : int
-        Elements in a row.
-    dtype : dtype
-        Their dtype.
-    """
+    """Does jobs in order, in a thread of its own, out of two buffers of rows, filled in turn."""
 
     def __init__(self, width: int, dtype: np.dtype[Any]) -> None:
         self.width, self.dtype = width, dtype

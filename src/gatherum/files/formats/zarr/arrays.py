@@ -34,25 +34,9 @@ INNER_BYTES = 512  # that handling a chunk of a shard takes, about
 class ZarrArray(BoxArray):
     """An array in a Zarr directory, opened by the `zarr` package once its metadata are checked.
 
-    Parameters
-    ----------
-    path : str
-        The array's directory.
-    meter : Meter
-        Counts decoded bytes.
-    budget : Budget, optional
-        What its elements and chunks must fit in.
-    writable : bool
-        Whether chunks may be replaced.
-    watched : bool
-        Whether `state` and `check_unchanged` will be called, which check every file.
-
-    Raises
-    ------
-    ValueError
-        The directory holds no array, or one that cannot be trusted.
-    ImportError
-        The `zarr` package is not installed.
+    Its elements and chunks must fit in `budget`. `watched`: `state` and `check_unchanged` will be
+    called, which check every file. ValueError where the directory holds no array, or one that
+    cannot be trusted.
     """
 
     def __init__(
@@ -163,12 +147,8 @@ def create_array(
 
 
 def check_dtype(dtype: np.dtype[Any]) -> None:
-    """Refuse elements that a new array of Zarr 3 would not keep, as one in memory shows.
-
-    Raises
-    ------
-    ValueError
-        It has no such type, or one that loses more than byte order and padding.
+    """Raise ValueError for elements that a new array of Zarr 3 would not keep, as one in memory
+    shows: it has no such type, or one that loses more than byte order and padding.
     """
     zarr = import_bounded().zarr
     if is_added(dtype):

@@ -120,12 +120,8 @@ def bounded(array: Any, store: Any) -> tuple[Any, int]:
     """Return an array that was opened from `store`, its files and chunks read within bounds.
 
     The store's `limit` is set, which is how much a chunk in it may have. The second value is how
-    many bytes a chunk or shard may have between two of its codecs.
-
-    Raises
-    ------
-    ValueError
-        One of its codecs cannot be bounded.
+    many bytes a chunk or shard may have between two of its codecs. ValueError where a codec cannot
+    be bounded.
     """
     metadata, shape = array.metadata, tuple(array.shards or array.chunks)
     item = _item(metadata.dtype)

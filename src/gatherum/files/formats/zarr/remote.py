@@ -29,15 +29,7 @@ __all__ = ["RemoteZarrArray"]
 
 
 class RemoteZarrArray(ZarrArray):
-    """An array at a URL; shards are read as a whole.
-
-    Parameters
-    ----------
-    remote : Remote
-        Where the array's metadata are.
-    budget : Budget
-        What its elements and chunks must fit in.
-    """
+    """An array at a URL; shards are read as a whole."""
 
     def __init__(self, remote: Remote, budget: Budget) -> None:
         self.path, self.meter, self._remote = str(remote.address), remote.meter, remote
