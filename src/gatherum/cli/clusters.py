@@ -15,7 +15,7 @@ from click.core import ParameterSource
 from ..call import Array
 from ..operators import Operator
 from .numbers import Integer
-from .options import together
+from .options import flag, together
 
 if TYPE_CHECKING:
     from ..dask.clusters import Cluster
@@ -59,8 +59,7 @@ def is_wanted(options: dict[str, Any]) -> bool:
     context = click.get_current_context()
     for name, why in _ALONE.items():
         if context.get_parameter_source(name) not in (None, ParameterSource.DEFAULT):
-            flag = f"--{name.replace('_', '-')}"
-            raise click.UsageError(f"--{named[0]} does not go with {flag}: {why}.")
+            raise click.UsageError(f"--{named[0]} does not go with {flag(name)}: {why}.")
     if options["resume"] and not options.get("in_place"):
         raise click.UsageError(f"--{named[0]} resumes runs with --in-place only.")
     if missing := [name for name in _PACKAGES if find_spec(name) is None]:

@@ -16,7 +16,8 @@ from ..errors import Shape
 from ..operators import OPERATORS, find_operator
 from . import options as shared
 from .command_group import commands
-from .numbers import Integer, integer, integers, short
+from .indices import Values
+from .numbers import Integer, Parsed, integer
 from .options import FILE
 from .streams import DASH, array_input, check_one, map_file, mapped_input
 
@@ -47,26 +48,26 @@ def _role(param: click.Parameter | None, ctx: click.Context | None) -> str:
     return roles[0]
 
 
-class OperandSpec(click.ParamType):  # type: ignore[type-arg]  # generic in new versions alone
+class OperandSpec(Parsed):
     """An operand's specification: its sizes, or the array in a file."""
 
     name = "shape"
+    expected = f"sizes such as 2x3x4, scalar, a .npy file or {DASH}"
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> Shape | Array:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return a shape or an array."""
         if value == DASH:
             return mapped_input(_role(param, ctx))
-        if value.endswith(".npy"):
-            return map_file(value)
-        sizes = [] if value == "scalar" else value.split("x")
+        return super().convert(value, param, ctx)
+
+    def parse(self, text: str) -> Shape | Array | None:
+        """Return the sizes of a text, or the array of a file."""
+        if text.endswith(".npy"):
+            return map_file(text)
+        sizes = [] if text == "scalar" else text.split("x")
         digits = all(size.isascii() and size.isdecimal() for size in sizes)
         shape = [number for size in sizes if (number := integer(size)) is not None]
-        if digits and len(shape) == len(sizes):
-            return tuple(shape)
-        text = f"must be sizes such as 2x3x4, scalar, a .npy file or -, got {short(value)}."
-        raise click.BadParameter(text, ctx, param)
+        return tuple(shape) if digits and len(shape) == len(sizes) else None
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
@@ -75,78 +76,61 @@ class OperandSpec(click.ParamType):  # type: ignore[type-arg]  # generic in new 
         return [CompletionItem(incomplete, type="file")]
 
 
-class Values(click.ParamType):  # type: ignore[type-arg]  # generic in new versions alone
+class ValuesOrFile(Values):
     """Indices: numbers with commas between them, or the array in a file."""
 
-    name = "values"
+    expected = f"{Values.expected}, a .npy file or {DASH}"
     shell_complete = OperandSpec.shell_complete
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> list[int] | Array:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return a list or an array."""
         if value == DASH:
             _role(param, ctx)
             operator = (ctx or click.get_current_context()).params["operator"]  # as it is eager
             return array_input(OPERATORS[operator], "INDICES")
-        if value.endswith(".npy"):
-            return map_file(value)
-        numbers = integers(value)
-        if numbers is None:
-            text = f"must be integers such as 0,2,2,7, a .npy file or -, got {short(value)}."
-            raise click.BadParameter(text, ctx, param)
-        return numbers
+        return super().convert(value, param, ctx)
+
+    def parse(self, text: str) -> list[int] | Array | None:
+        """Return the numbers of a text, or the array of a file."""
+        return map_file(text) if text.endswith(".npy") else super().parse(text)
 
 
 @commands.command(short_help="Explain what a call would do.")
 @click.argument("operator", type=OperatorChoice(), metavar="OP", is_eager=True)
 @click.option(
-    "--data",
-    type=OperandSpec(),
-    required=True,
+    "--data", type=OperandSpec(), required=True,
     help="The sizes of the data (2x3x4), a .npy file, or - for one on standard input.",
-)
+)  # fmt: skip
 @click.option(
     "--indices", type=OperandSpec(), help="The sizes of the indices (5), a .npy file, or -."
 )
-@click.option("--values", type=Values(), help="The indices themselves: 0,2,2,7, a .npy file, or -.")
 @click.option(
-    "--updates",
-    type=OperandSpec(),
+    "--values", type=ValuesOrFile(),
+    help="The indices themselves: 0,2,2,7, a .npy file, or -.",
+)  # fmt: skip
+@click.option(
+    "--updates", type=OperandSpec(),
     help="The sizes of the updates, a .npy file, or -; by default what fits.",
-)
+)  # fmt: skip
 @click.option("--axis", type=Integer(), help="The axis that is indexed, by default 0.")
 @click.option(
-    "--batch-dims",
-    type=Integer(),
+    "--batch-dims", type=Integer(),
     help="How many leading dimensions data and indices share, by default 0.",
-)
+)  # fmt: skip
+@shared.dtype
 @click.option(
-    "--dtype",
-    default="float32",
-    show_default=True,
-    callback=shared.named_dtype,
-    help="The dtype of the data.",
-)
-@click.option(
-    "--index-dtype",
-    default="int64",
-    show_default=True,
-    callback=shared.named_dtype,
+    "--index-dtype", default="int64", show_default=True, callback=shared.named_dtype,
     help="The dtype of the indices.",
-)
+)  # fmt: skip
 @shared.mode
 @shared.negative
 @shared.fill_value
 @shared.reduction
 @shared.exclude_self
 @click.option(
-    "--svg",
-    "svg_file",
-    type=FILE,
-    metavar="FILE",
+    "--svg", "svg_file", type=FILE, metavar="FILE",
     help="Write a picture of the call to a file, or with - alone to standard output.",
-)
+)  # fmt: skip
 @click.option(
     "--floor", is_flag=True,
     help="Also measure how fast this machine reads memory, and estimate the least time.",
@@ -191,17 +175,13 @@ def _floor(found: Explanation) -> str:
 
 def _check_picture(svg_file: str | None, options: dict[str, Any]) -> None:
     """Raise ValueError when the picture is none or would replace an operand's file."""
+    if svg_file is None or svg_file == DASH:
+        return
     for name in ("data", "indices", "values", "updates"):
-        operand = options[name]
-        if (
-            svg_file in (None, DASH)
-            or not isinstance(operand, np.memmap)
-            or operand.filename is None
-        ):
-            continue
-        if Path(svg_file).exists() and Path(svg_file).samefile(operand.filename):
+        file = options[name].filename if isinstance(options[name], np.memmap) else None
+        if file is not None and Path(svg_file).exists() and Path(svg_file).samefile(file):
             raise ValueError(f"explain: the picture {svg_file} is the same file as --{name}")
-    if svg_file not in (None, DASH) and not svg_file.lower().endswith(".svg"):
+    if not svg_file.lower().endswith(".svg"):
         raise errors.not_a_picture(svg_file)
 
 
@@ -210,10 +190,12 @@ def _attributes(operator: str, options: dict[str, Any]) -> dict[str, Any]:
     name = row.attribute
     other = "axis" if name == "batch_dims" else "batch_dims"
     if options[other] is not None:
-        flags = [f"--{word.replace('_', '-')}" for word in (name, other)]
-        raise click.UsageError(f"{operator} takes {flags[0]}, not {flags[1]}.")
-    attributes = {key: options[key] for key in ("mode", "negative")}
-    attributes[name] = options[name] or 0
+        raise click.UsageError(f"{operator} takes {shared.flag(name)}, not {shared.flag(other)}.")
+    attributes = {
+        name: options[name] or 0,
+        "mode": options["mode"],
+        "negative": options["negative"],
+    }
     if row.scatters:
         attributes |= shared.fold_keywords(options["reduction"], options["exclude_self"])
     else:
@@ -224,8 +206,8 @@ def _attributes(operator: str, options: dict[str, Any]) -> dict[str, Any]:
 
 def _operands(operator: str, options: dict[str, Any]) -> list[Any]:
     """Return the operands: arrays, or shapes and dtypes."""
-    data, dtype = options["data"], options["dtype"]
-    dtype = data.dtype if isinstance(data, np.ndarray) else dtype
+    data = options["data"]
+    dtype = data.dtype if isinstance(data, np.ndarray) else options["dtype"]
     operands = [_spec(data, dtype), _indices(operator, options)]
     if OPERATORS[operator].scatters:
         updates = options["updates"]
@@ -235,7 +217,7 @@ def _operands(operator: str, options: dict[str, Any]) -> list[Any]:
     else:
         for name in ("updates", "reduction", "exclude_self"):
             if isinstance(options[name], np.ndarray) or options[name] not in (None, "none", False):
-                raise click.UsageError(f"{operator} takes no --{name.replace('_', '-')}.")
+                raise click.UsageError(f"{operator} takes no {shared.flag(name)}.")
     return operands
 
 

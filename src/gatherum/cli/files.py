@@ -6,7 +6,7 @@ import os
 import sys
 from contextlib import nullcontext
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 import numpy as np
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from ..call import Array
     from ..files import Stats
     from ..files.formats.format import Location
+
+
+Given: TypeAlias = str | list[int]  # a path, a dash, or the numbers of --values
 
 
 def _format(_: click.Context, __: click.Parameter, name: str | None) -> str | None:
@@ -107,7 +110,7 @@ def gather(**options: Any) -> None:
 
     Example: gatherum gather table.npy rows.npy -o picked.npy --axis 0
     """
-    _run_gather("gather_file", options)
+    _run_command("gather", options)
 
 
 @commands.command(short_help="Take one element for every index.")
@@ -120,7 +123,7 @@ def gather_elements(**options: Any) -> None:
 
     Example: gatherum gather-elements scores.npy order.npy -o sorted.npy --axis 1
     """
-    _run_gather("gather_elements_file", options)
+    _run_command("gather_elements", options)
 
 
 @commands.command(short_help="Take elements or slices by tuples.")
@@ -141,7 +144,7 @@ def gather_nd(**options: Any) -> None:
 
     Example: gatherum gather-nd cube.nc:t2m stations.csv -o series.npy --axes lat,lon
     """
-    _run_gather("gather_nd_file", options)
+    _run_command("gather_nd", options)
 
 
 @commands.command(short_help="Write slices along one axis.")
@@ -154,7 +157,7 @@ def scatter_slices(**options: Any) -> None:
 
     Example: gatherum scatter-slices table.npy rows.npy new.npy --in-place
     """
-    _run_scatter("scatter_slices_file", options)
+    _run_command("scatter_slices", options)
 
 
 @commands.command(short_help="Write one element for every index.")
@@ -168,7 +171,7 @@ def scatter_elements(**options: Any) -> None:
 
     Example: gatherum scatter-elements t.npy i.npy u.npy -o changed.npy --axis 1 --reduction add
     """
-    _run_scatter("scatter_elements_file", options)
+    _run_command("scatter_elements", options)
 
 
 @commands.command(short_help="Write elements or slices by tuples.")
@@ -181,73 +184,64 @@ def scatter_nd(**options: Any) -> None:
 
     Example: gatherum scatter-nd volume.zarr points.npy values.npy --in-place
     """
-    _run_scatter("scatter_nd_file", options)
+    _run_command("scatter_nd", options)
 
 
-def _run_gather(name: str, options: dict[str, Any]) -> None:
-    table, indices, values, out = (
-        options.pop(key) for key in ("table", "indices", "values", "out")
-    )
-    if values is not None and indices is not None:
-        raise click.UsageError("--values takes the place of INDICES.")
-    if values is None and indices is None:
-        raise click.UsageError("Missing argument 'INDICES' (or --values).")
-    _run_on_files(name, table, indices if values is None else values, (), out, options)
+def _run_command(name: str, options: dict[str, Any]) -> None:
+    """Run a command of an operator, and print its statistics."""
+    operator, table, out = OPERATORS[name], options.pop("table"), options.pop("out")
+    operands = {"TABLE": table, **_operands(options)}
+    if operator.scatters:
+        options |= shared.fold_keywords(options.pop("reduction"), options.pop("exclude_self"))
+        if options["in_place"]:
+            if out is not None or options["no_clobber"]:
+                taken = "--no-clobber" if out is None else "--out"
+                raise click.UsageError(f"--in-place changes TABLE, so it takes no {taken}.")
+            out = table
+        elif out is None:
+            raise click.UsageError("Missing option '-o' / '--out' (or --in-place).")
+    _run_on_files(operator, operands, out, options)
 
 
-def _run_scatter(name: str, options: dict[str, Any]) -> None:
-    table, indices, updates, values, out = (
-        options.pop(key) for key in ("table", "indices", "updates", "values", "out")
-    )
+def _operands(options: dict[str, Any]) -> dict[str, Given]:
+    """Return the operands beside TABLE: after --values, the first argument is UPDATES."""
+    given = [options.pop(key) for key in ("indices", "updates") if key in options]
+    values = options.pop("values")
     if values is not None:
-        if updates is not None:
+        if given[-1] is not None:
             raise click.UsageError("--values takes the place of INDICES.")
-        indices, updates = values, indices
-    for operand, given in (("INDICES", indices), ("UPDATES", updates)):
-        if given is None:
-            hint = " (or --values)" if operand == "INDICES" else ""
-            raise click.UsageError(f"Missing argument '{operand}'{hint}.")
-    if options["in_place"]:
-        if out is not None:
-            raise click.UsageError("--in-place changes TABLE, so it takes no --out.")
-        if options["no_clobber"]:
-            raise click.UsageError("--in-place changes TABLE, so it takes no --no-clobber.")
-        out = table
-    elif out is None:
-        raise click.UsageError("Missing option '-o' / '--out' (or --in-place).")
-    options |= shared.fold_keywords(options.pop("reduction"), options.pop("exclude_self"))
-    _run_on_files(name, table, indices, (updates,), out, options)
+        given = [values, *given[:-1]]
+    operands = dict(zip(("INDICES", "UPDATES"), given, strict=False))
+    for role, operand in operands.items():
+        if operand is None:
+            hint = " (or --values)" if role == "INDICES" else ""
+            raise click.UsageError(f"Missing argument '{role}'{hint}.")
+    return operands
 
 
 def _run_on_files(
-    name: str,
-    table: str,
-    indices: str | list[int],
-    updates: tuple[str, ...],
-    out: str,
-    options: dict[str, Any],
+    operator: Operator, operands: dict[str, Given], out: str, options: dict[str, Any]
 ) -> None:
-    """Run a function of `gatherum.files` and print its statistics."""
+    """Run on a cluster, or on this machine with a folder for streams and copies."""
     from ..files.file_call import check_absent
     from ..files.formats import locate
 
-    operator = OPERATORS[name.removesuffix("_file")]
     show, quiet = options.pop("show"), options.pop("no_progress")
-    streams = [role for role, given in _roles(table, indices, updates) if given == DASH]
-    _check_usage(indices, out, options, streams)
+    streams = [role for role, given in operands.items() if given == DASH]
+    _check_usage(operands["INDICES"], out, options, streams)
     on_cluster = clusters.is_wanted(options)
     if options.pop("no_clobber") and out != DASH:
         check_absent(locate(out), "--no-clobber")
     bar = not quiet and sys.stderr.isatty()  # only where a person can see it
     if on_cluster:
         del options["cast"]  # `_check_usage` has refused it here
-        others = _cluster_operands(operator, indices, updates)
-        did = clusters.run(operator, table, others, out, options, shown=bar)
+        table, *others = (_cluster_operand(operator, *one) for one in operands.items())
+        did = clusters.run(operator, str(table), tuple(others), out, options, shown=bar)
         click.echo(f"{out}: {did}")
         return
     for option in ("scheduler", "workers"):
         options.pop(option)
-    operands, call = _roles(table, indices, updates), {"progress": bar, **options}
+    call = {"progress": bar, **options}
     needed = streams or out == DASH or show or options["cast"] is not None
     beside = os.path.dirname(os.path.abspath(out))  # where copies in another dtype fit
     at_out = options["cast"] is not None and out != DASH and os.path.isdir(beside)
@@ -256,30 +250,16 @@ def _run_on_files(
         _run_alone(operator, operands, out, call, show=show, folder=folder)
 
 
-def _cluster_operands(
-    operator: Operator, indices: str | list[int], updates: tuple[str, ...]
-) -> tuple[str | Array, ...]:
-    """Return what a run on a cluster takes beside the table; what comes by standard input is read
-    into memory, since no worker sees it.
+def _cluster_operand(operator: Operator, role: str, given: Given) -> str | Array:
+    """Return what a run on a cluster takes; what comes by standard input is read into memory, since
+    no worker sees it.
     """
-
-    def operand(role: str, given: str | list[int]) -> str | Array:
-        if given == DASH:
-            return array_input(operator, role)
-        return as_operand(operator, given) if role == "INDICES" else str(given)
-
-    return tuple(operand(*one) for one in _roles("", indices, updates)[1:])
+    if given == DASH:
+        return array_input(operator, role)
+    return as_operand(operator, given) if role == "INDICES" else str(given)
 
 
-def _roles(
-    table: str, indices: str | list[int], updates: tuple[str, ...]
-) -> list[tuple[str, str | list[int]]]:
-    return list(zip(("TABLE", "INDICES", "UPDATES"), (table, indices, *updates), strict=False))
-
-
-def _check_usage(
-    indices: str | list[int], out: str, options: dict[str, Any], streams: list[str]
-) -> None:
+def _check_usage(indices: Given, out: str, options: dict[str, Any], streams: list[str]) -> None:
     """Refuse options that exclude each other."""
     shared.check_fill_value(options["mode"])
     check_one(streams)
@@ -294,20 +274,19 @@ def _check_usage(
         raise click.UsageError(f"{flag} needs files as TABLE and OUT, not {DASH}.")
     for name in ("in_place", "resume", "workers", "scheduler"):
         if options["cast"] is not None and options.get(name):
-            flag = f"--{name.replace('_', '-')}"
-            raise click.UsageError(f"--cast does not go with {flag}.")
+            raise click.UsageError(f"--cast does not go with {shared.flag(name)}.")
     if options["resume"] and (not isinstance(indices, str) or is_text(indices)):
         raise click.UsageError("--resume needs an array file as INDICES.")
 
 
 def _run_alone(
-    operator: Operator, given: list[tuple[str, str | list[int]]], out: str,
-    options: dict[str, Any], *, show: bool, folder: str,
+    operator: Operator, given: dict[str, Given], out: str, options: dict[str, Any], *, show: bool,
+    folder: str,
 ) -> None:  # fmt: skip
     """Run an operator on this machine; `folder` takes streams and copies in another dtype."""
     from ..files.formats import locate
 
-    def operand(role: str, given: str | list[int]) -> Any:
+    def operand(role: str, given: Given) -> Any:
         if given == DASH:
             return received(folder, operator, role)
         if role == "INDICES":
@@ -316,7 +295,7 @@ def _run_alone(
 
     form, cast = options.pop("format"), options.pop("cast")
     components = len(options.get("axes") or [0])
-    operands = [operand(*one) for one in given]
+    operands = [operand(*one) for one in given.items()]
     target = named_file(folder, OUTPUT) if out == DASH else locate(out)
     if options.get("in_place"):
         target = operands[0]

@@ -4,50 +4,40 @@ from __future__ import annotations
 
 import codecs
 import re
-from typing import Any
 
-import click
 import numpy as np
 
 from ..call import Array
 from ..operators import Operator
 from ..regular_files import read_regular
-from .numbers import integer, integers, short
+from .numbers import Parsed, integer, integers, short
 
 TEXTS = (".csv", ".tsv", ".txt")
 LARGEST = 64 << 20
 
 
-class Values(click.ParamType):  # type: ignore[type-arg]  # generic in new versions alone
+class Values(Parsed):
     """Indices on the command line: integers with commas between them."""
 
     name = "values"
+    expected = "integers such as 0,2,2,7"
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> list[int]:
+    def parse(self, text: str) -> list[int] | Array | None:
         """Return a list of integers."""
-        numbers = integers(value)
-        if numbers is None:
-            text = f"must be integers such as 0,2,2,7, got {short(value)}."
-            raise click.BadParameter(text, ctx, param)
-        return numbers
+        return integers(text)
 
 
-class Axes(click.ParamType):  # type: ignore[type-arg]  # generic in new versions alone
+class Axes(Parsed):
     """Dimensions on the command line: numbers or names with commas between them."""
 
     name = "axes"
+    expected = "dimensions such as 1,2 or lat,lon"
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> list[int | str]:
+    def parse(self, text: str) -> list[int | str] | None:
         """Return a list of integers and names."""
-        texts = [text.strip() for text in value.split(",")]
-        if not all(texts):
-            text = f"must be dimensions such as 1,2 or lat,lon, got {short(value)}."
-            raise click.BadParameter(text, ctx, param)
-        return [text if (number := integer(text)) is None else number for text in texts]
+        parts = [part.strip() for part in text.split(",")]
+        found = [part if (number := integer(part)) is None else number for part in parts]
+        return found if all(parts) else None
 
 
 def is_text(path: str) -> bool:

@@ -32,15 +32,13 @@ def run_model(file: str, feature_level: FeatureLevel) -> None:
     from ..files.remote import refuse_url
 
     refuse_url(file, "a URL is not run; download it")
-    text = read("MODEL", LARGEST) if file == DASH else None
-    file = INPUT if file == DASH else file
     try:
-        if text is None:
-            result = run_file(file, feature_level)
+        if file == DASH:
+            result = run_text(read("MODEL", LARGEST), "", feature_level)
         else:
-            result = run_text(text, "", feature_level)
+            result = run_file(file, feature_level)
     except ValueError as error:
-        raise ValueError(f"{file}: {error}") from error
+        raise ValueError(f"{INPUT if file == DASH else file}: {error}") from error
     result.write_files()
     click.echo("\n".join(result.lines), nl=bool(result.lines))
     if not result.equal:

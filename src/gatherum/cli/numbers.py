@@ -12,21 +12,32 @@ LEAST, GREATEST = -(2**63), 2**64 - 1
 _LONGEST = 40
 
 
-class Integer(click.ParamType):  # type: ignore[type-arg]  # generic in new versions alone
+class Parsed(click.ParamType):  # type: ignore[type-arg]  # generic in new versions alone
+    """A value on the command line: `parse` returns None for a text that is not as `expected`."""
+
+    expected = ""
+
+    def parse(self, text: str) -> Any:
+        """Return what a text stands for."""
+        raise NotImplementedError
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the value, or raise a usage error."""
+        found = self.parse(value)
+        if found is None:
+            raise click.BadParameter(f"must be {self.expected}, got {short(value)}.", ctx, param)
+        return found
+
+
+class Integer(Parsed):
     """An integer of 64 bits."""
 
     name = "integer"
+    expected = "an integer of 64 bits"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Return the integer that a text stands for."""
-        if isinstance(value, int):  # a default
-            return value
-        number = integer(value)
-        if number is None:
-            raise click.BadParameter(
-                f"must be an integer of 64 bits, got {short(value)}.", ctx, param
-            )
-        return number
+    def parse(self, text: str | int) -> int | None:
+        """Return the integer; a default is one already."""
+        return text if isinstance(text, int) else integer(text)
 
 
 def integer(text: str, least: int = LEAST, greatest: int = GREATEST) -> int | None:

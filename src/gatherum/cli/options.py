@@ -54,6 +54,17 @@ def named_dtype(_: click.Context, __: click.Parameter, text: str | None) -> np.d
         raise wrong from None
 
 
+dtype = click.option(
+    "--dtype", default="float32", show_default=True, callback=named_dtype,
+    help="The dtype of the data.",
+)  # fmt: skip
+
+
+def flag(name: str) -> str:
+    """Return the option that gives a parameter."""
+    return f"--{name.replace('_', '-')}"
+
+
 def _level(_: click.Context, __: click.Parameter, text: str) -> FeatureLevel:
     from .. import directml
 

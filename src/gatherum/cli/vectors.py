@@ -26,10 +26,7 @@ FORMATS = ("npz", "onnx", "webnn", "dxdispatch")
     "--op", type=click.Choice([row.command for row in OPERATORS.values()]),
     help="Write the cases of one operator only.",
 )  # fmt: skip
-@click.option(
-    "--dtype", default="float32", show_default=True, callback=shared.named_dtype,
-    help="The dtype of the data.",
-)  # fmt: skip
+@shared.dtype
 @click.option(
     "--rule", metavar="NAME",
     help="Write the cases of one rule only. Those of far_sizes, whose tables are not stored, are "
@@ -42,16 +39,7 @@ FORMATS = ("npz", "onnx", "webnn", "dxdispatch")
 @click.option(
     "--seed", type=Integer(), default=0, show_default=True, help="The seed of the random cases."
 )
-def vectors(
-    folder: str,
-    target: Any,
-    op: str | None,
-    dtype: Any,
-    rule: str | None,
-    opset: int | None,
-    feature_level: str | None,
-    seed: int,
-) -> None:
+def vectors(folder: str, target: Any, **options: Any) -> None:
     """Write test vectors into the folder DIR: calls, their results, and the rule that each tests.
 
     Example: gatherum vectors cases --format onnx --op scatter-nd
@@ -60,8 +48,5 @@ def vectors(
 
     if folder == DASH:
         raise click.UsageError(f"DIR is a folder of files, which standard output ({DASH}) is not.")
-    count = write(
-        folder, target, op=op, dtype=dtype, rule=rule, seed=seed, opset=opset,
-        feature_level=feature_level,
-    )  # fmt: skip
+    count = write(folder, target, **options)
     click.echo(f"{folder}: {count} cases")
