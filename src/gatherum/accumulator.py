@@ -175,44 +175,16 @@ class Accumulator:
     def scatter_elements(
         self, indices: ArrayLike, updates: ArrayLike, axis: int = 0
     ) -> Accumulator:
-        """Take a batch of one element for every index.
+        """Take a batch of one element for every index, as `scatter_nd` does.
 
-        Parameters
-        ----------
-        indices, updates, axis
-            As in `gatherum.scatter_elements`.
-
-        Returns
-        -------
-        Accumulator
-            This one.
-
-        Raises
-        ------
-        TypeError, ValueError, IndexError
-            As `gatherum.scatter_elements`, in whose name they speak. Nothing of the batch has then
-            been taken.
+        The arguments are those of `gatherum.scatter_elements`.
         """
         return self._take("scatter_elements", indices, updates, axis)
 
     def scatter_slices(self, indices: ArrayLike, updates: ArrayLike, axis: int = 0) -> Accumulator:
-        """Take a batch of one slice for every index.
+        """Take a batch of one slice for every index, as `scatter_nd` does.
 
-        Parameters
-        ----------
-        indices, updates, axis
-            As in `gatherum.scatter_slices`.
-
-        Returns
-        -------
-        Accumulator
-            This one.
-
-        Raises
-        ------
-        TypeError, ValueError, IndexError
-            As `gatherum.scatter_slices`, in whose name they speak. Nothing of the batch has then
-            been taken.
+        The arguments are those of `gatherum.scatter_slices`.
         """
         return self._take("scatter_slices", indices, updates, axis)
 

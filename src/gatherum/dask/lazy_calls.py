@@ -1,4 +1,4 @@
-"""A call on arrays of Dask becomes a lazy array: a layer of a graph, which makes tasks on demand."""
+"""A call on arrays of Dask becomes a lazy array, whose layer of a graph makes tasks on demand."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..directml import FeatureLevel
@@ -162,19 +162,9 @@ def reports_to_json(reports: Sequence[NodeReport]) -> str:
 
 
 def _plain(report: NodeReport) -> dict[str, Any]:
-    first = report.first_level
-    return {
-        "name": report.name,
-        "op_type": report.op_type,
-        "path": report.path,
-        "output": report.output,
-        "opset": report.opset,
-        "operator": report.operator or None,
-        "feature_level": str(report.feature_level),
-        "accepted": report.accepted,
-        "reasons": list(report.reasons),
-        "first_level": None if first is None else str(first),
-    }
+    level, first = report.feature_level, report.first_level
+    levels = {"feature_level": str(level), "first_level": None if first is None else str(first)}
+    return asdict(report) | {"operator": report.operator or None, **levels}
 
 
 def _row(report: NodeReport) -> tuple[str, ...]:

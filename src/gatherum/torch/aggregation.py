@@ -19,8 +19,8 @@ from ..edge_folds import NAME, AggregateOptions, Pointer
 from ..reductions import FOLDS, ROWS
 from . import checks, dtypes, namespace, operands, private
 from .batching import front, shape_of_one, stretched
-from .gradients import apply, below_recording, recording, records, value_alone
 from .ops import LIBRARY, overload, with_below
+from .recording import apply, below_recording, recording, records, value_alone
 from .scatter_arguments import checked_out
 
 _LINEAR = tuple(name for name in FOLDS if ROWS[name].linear)

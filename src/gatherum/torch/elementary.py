@@ -17,8 +17,8 @@ from .. import elementary
 from . import dtypes, private
 from . import errors as torch_errors
 from .checks import check_dense, check_storage
-from .gradients import apply, below_recording, recording, value_alone
 from .ops import LIBRARY, overload, with_below
+from .recording import apply, below_recording, recording, value_alone
 
 NAMES = ("exp", "log", "sqrt")
 

@@ -1,22 +1,13 @@
-"""Derivatives: a kernel for the Autograd key of each op.
-
-The rules are those of `gatherum.derivatives`. `torch.library.register_autograd` and plain
-`autograd.Function` are not used: the first has no forward mode (`jvp` gives zero in silence), the
-second gives wrong gradients in silence where `torch.compile` traces `torch.func.grad` of it. A
-function of a single level, applied by a kernel, is what both are made of. Its names are
-private: `private` has them, and what is done where one is missing.
-"""
+"""Derivatives: a kernel for the Autograd key of each op, by the rules of `gatherum.derivatives`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
-from torch.autograd import forward_ad
 
 from .. import derivatives, native
 from ..call import Attributes
@@ -34,41 +25,24 @@ from .ops import (
     fill_of,
     forms,
     gather_attributes,
-    name_of,
     operand_names,
     overload,
     scatter_attributes,
+)
+from .recording import (
+    apply,
+    below_recording,
+    has_tangent,
+    may_have_tangents,
+    recording,
+    redispatched,
+    value_alone,
 )
 
 is_traced = torch.compiler.is_dynamo_compiling
 _Attributes: TypeAlias = tuple[str, int, str, bool]  # operator, axis, mode and `negative`
 _SKIPPING = {mode: "drop" if mode == "fill" else mode for mode in MODES}
 _INVERSE = {name: inverse(operator).name for name, operator in OPERATORS.items()}
-
-
-def redispatched(op: Any, keyset: Any, *operands: Any) -> Any:
-    """Go on to the kernels below the Autograd key."""
-    if private.redispatches:
-        return private.below_autograd(op, keyset, operands)
-    return below(op)(*operands)
-
-
-def below_recording(op: Any, keyset: Any, *operands: Any) -> Any:
-    """Do the same from a function of a single level, with the other levels recording."""
-    with recording():
-        return redispatched(op, keyset, *operands)
-
-
-@contextmanager
-def recording() -> Iterator[None]:
-    """Let the other transforms of `torch.func` record, which a function of a single level has
-    switched off for all of them.
-    """
-    if not private.transforms_active():
-        yield
-        return
-    with torch.enable_grad(), private.forward_mode_enabled():
-        yield
 
 
 def _graph_key(ctx: Any) -> tuple[Any, ...]:
@@ -220,17 +194,11 @@ class _Scatter(_Call):  # type: ignore[misc]
             return derivatives.tangent(places, values, tangents[2], tangents[4])
 
 
-def value_alone(saved: Tensor) -> Tensor:
-    """Return a saved tensor without its tangent of this level."""
-    found: Tensor = forward_ad.unpack_dual(saved, level=0)[0]
-    return found
-
-
 def _save(ctx: Any, attributes: Attributes, data: Tensor, indices: Tensor, *values: Tensor) -> None:
     """Keep what the derivatives need; tensors where torch can see them."""
     ctx.save_for_backward(indices, *values)
     ctx.set_materialize_grads(False)  # zeros in place of no tangent would meet infinite factors
-    if _may_have_tangents() or private.transforms_active():
+    if may_have_tangents() or private.transforms_active():
         ctx.save_for_forward(indices, *values)
     ctx.attributes, ctx.shape = attributes, tuple(data.shape)
 
@@ -259,7 +227,7 @@ def _recorded_gradients(
     """Differentiate in operations of torch, where a derivative of the gradients may be wanted."""
     tensors = gradient, data, indices, updates, result
     recorded = torch.is_grad_enabled() and private.any_requires_grad(*tensors)
-    if recorded or private.transforms_active() or _has_tangent(tensors):
+    if recorded or private.transforms_active() or has_tangent(tensors):
         places, wanted = fused_gradients.places_of(scatter, data, indices, *rest)
         values = ScatterValues(data, updates, result)
         found = derivatives.cotangents(places, values, gradient, wanted)
@@ -284,22 +252,6 @@ def record_total(
 ) -> Any:
     """Return the result of a scatter of sums into zeros with its gradient, for plain tensors."""
     return _Total.apply(updates, indices, (result, (op, axis, mode, negative)))
-
-
-def apply(
-    function: Any, op: Any, keyset: Any, call: tuple[Any, ...], operands: Any, *before: Any
-) -> Any:
-    """Run a call of an op, recorded by a function where a derivative of the operands may be wanted.
-
-    The function takes `before` and the call.
-    """
-    if private.transforms_active():
-        private.check_transforms(name_of(op))
-        with private.single_level():
-            return function.apply(keyset, *before, *call)
-    if not records(operands):
-        return redispatched(op, keyset, *call)
-    return function.apply(keyset, *before, *call)
 
 
 def _recorded(operator: Operator) -> Callable[..., Any]:
@@ -338,33 +290,6 @@ def _plain(operator: Operator, data: Tensor, indices: Tensor, *rest: Any) -> Ten
     return found
 
 
-def records(operands: tuple[Any, ...]) -> bool:
-    """Whether an operand needs a gradient, or may have a tangent."""
-    if torch.is_grad_enabled() and private.any_requires_grad(*operands):
-        return True
-    return _may_have_tangents()
-
-
-def _may_have_tangents() -> bool:
-    """Whether a level of forward mode is entered; a graph that is traced may enter one without
-    Python's count of them.
-    """
-    return private.in_forward_mode() or private.count_dispatch_modes() > 0
-
-
-def _has_tangent(operands: tuple[Any, ...]) -> bool:
-    if not _may_have_tangents():
-        return False
-    from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
-
-    with disable_proxy_modes_tracing():  # or the question is written into a graph
-        return any(
-            forward_ad.unpack_dual(operand, level=0)[1] is not None
-            for operand in operands
-            if isinstance(operand, Tensor)
-        )
-
-
 def _refused(operator: Operator, name: str, onward: Callable[..., Any]) -> Callable[..., Any]:
     """Return the Autograd kernel of a form that writes, which has no derivative."""
     names = operand_names(operator, name)
@@ -372,7 +297,7 @@ def _refused(operator: Operator, name: str, onward: Callable[..., Any]) -> Calla
     def kernel(keyset: Any, *operands: Any) -> Any:
         check_storages(operator.name, names, operands)
         recorded = torch.is_grad_enabled() and private.any_requires_grad(*operands)
-        if recorded or _has_tangent(operands):
+        if recorded or has_tangent(operands):
             raise torch_errors.out_of_gradients(operator.name)
         try:
             return onward(keyset, *operands)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from .. import errors
 from ..call import ArraySpec, Attributes
-from . import api, dtypes, gradients, private
+from . import api, dtypes, private, recording
 
 
 class PreparedOnTensors:
@@ -54,7 +54,7 @@ def _are_plain(*tensors: Any) -> bool:
     """Whether tensors are memory of this processor alone, and nobody records what is done."""
     if private.transforms_active() or private.count_dispatch_modes():
         return False
-    if any(type(tensor) is not Tensor for tensor in tensors) or gradients.records(tensors):
+    if any(type(tensor) is not Tensor for tensor in tensors) or recording.records(tensors):
         return False
     return all(
         tensor.device.type == "cpu"

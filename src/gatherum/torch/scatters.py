@@ -17,7 +17,7 @@ from torch import Tensor
 from ..call import Attributes, FoldRule
 from ..places import Places
 from ..reductions import ROWS
-from . import checks, extremes, gradients, namespace, operands, private
+from . import checks, extremes, namespace, operands, private, recording
 from . import errors as torch_errors
 from .ops import overload
 from .scatter_arguments import FOLDS, called, known_call, reduction_of, scatter_operands
@@ -238,7 +238,7 @@ def _differentiated(src: Tensor, out: Tensor | None) -> bool:
         return False
     if torch.compiler.is_compiling() or private.transforms_active():
         return True
-    return gradients.records((src, out))
+    return recording.records((src, out))
 
 
 def _first(places: Places, src: Tensor, found: Tensor, old: Tensor | None, dim: int) -> Tensor:

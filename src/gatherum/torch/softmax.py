@@ -20,8 +20,8 @@ from ..groups.grouping import Grouping
 from ..places import ADD, Places
 from . import namespace, private
 from .checks import check_storages
-from .gradients import below_recording, recording, records, redispatched
 from .ops import LIBRARY, overload, with_below
+from .recording import below_recording, recording, records, redispatched
 
 NAME = "group_softmax"
 
