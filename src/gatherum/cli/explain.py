@@ -13,7 +13,7 @@ from click.shell_completion import CompletionItem
 from .. import errors
 from ..call import Array
 from ..errors import Shape
-from ..operators import OPERATORS, find_operator
+from ..operators import OPERATORS, Operator, find_operator
 from . import options as shared
 from .command_group import commands
 from .indices import Values
@@ -31,10 +31,9 @@ class OperatorChoice(click.Choice):  # type: ignore[type-arg]  # generic in new 
     def __init__(self) -> None:
         super().__init__([row.command for row in OPERATORS.values()])
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the name that Python knows."""
-        name = super().convert(str(value).replace("_", "-"), param, ctx)
-        return find_operator(name, "explain").name
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the operator's row."""
+        return find_operator(super().convert(str(value).replace("_", "-"), param, ctx))
 
 
 def _role(param: click.Parameter | None, ctx: click.Context | None) -> str:
@@ -87,7 +86,7 @@ class ValuesOrFile(Values):
         if value == DASH:
             _role(param, ctx)
             operator = (ctx or click.get_current_context()).params["operator"]  # as it is eager
-            return array_input(OPERATORS[operator], "INDICES")
+            return array_input(operator, "INDICES")
         return super().convert(value, param, ctx)
 
     def parse(self, text: str) -> list[int] | Array | None:
@@ -136,7 +135,9 @@ class ValuesOrFile(Values):
     help="Also measure how fast this machine reads memory, and estimate the least time.",
 )  # fmt: skip
 @shared.device
-def explain(operator: str, svg_file: str | None, floor: bool, device: str, **options: Any) -> None:
+def explain(
+    operator: Operator, svg_file: str | None, floor: bool, device: str, **options: Any
+) -> None:
     """Explain what a call of OP would do: its result, algorithm, bytes, loops and a picture.
 
     OP is gather, gather-elements, gather-nd, scatter-slices, scatter-elements or scatter-nd. The
@@ -152,9 +153,8 @@ def explain(operator: str, svg_file: str | None, floor: bool, device: str, **opt
     if floor and svg_file == DASH:
         raise click.UsageError(f"--svg {DASH} prints the picture alone, so it takes no --floor.")
     _check_picture(svg_file, options)
-    data, indices, *updates = _operands(operator, options)
-    operands = data, indices, *(updates or [None])
-    found = explained(OPERATORS[operator], operands, _attributes(operator, options), device)
+    operands, attributes = _operands(operator, options), _attributes(operator, options)
+    found = explained(operator, operands, attributes, device)
     if svg_file == DASH:
         click.echo(found.svg(), nl=False)
         return
@@ -185,47 +185,44 @@ def _check_picture(svg_file: str | None, options: dict[str, Any]) -> None:
         raise errors.not_a_picture(svg_file)
 
 
-def _attributes(operator: str, options: dict[str, Any]) -> dict[str, Any]:
-    row = OPERATORS[operator]
-    name = row.attribute
+def _attributes(operator: Operator, options: dict[str, Any]) -> dict[str, Any]:
+    name = operator.attribute
     other = "axis" if name == "batch_dims" else "batch_dims"
     if options[other] is not None:
-        raise click.UsageError(f"{operator} takes {shared.flag(name)}, not {shared.flag(other)}.")
-    attributes = {
-        name: options[name] or 0,
-        "mode": options["mode"],
-        "negative": options["negative"],
-    }
-    if row.scatters:
-        attributes |= shared.fold_keywords(options["reduction"], options["exclude_self"])
-    else:
-        shared.check_fill_value(options["mode"])
-        attributes["fill_value"] = options["fill_value"]
-    return attributes
+        takes = f"{shared.flag(name)}, not {shared.flag(other)}"
+        raise click.UsageError(f"{operator.name} takes {takes}.")
+    attributes = {key: options[key] for key in ("mode", "negative")}
+    attributes[name] = options[name] or 0
+    if operator.scatters:
+        return attributes | shared.fold_keywords(options["reduction"], options["exclude_self"])
+    shared.check_fill_value(options["mode"])
+    return attributes | {"fill_value": options["fill_value"]}
 
 
-def _operands(operator: str, options: dict[str, Any]) -> list[Any]:
-    """Return the operands: arrays, or shapes and dtypes."""
-    data = options["data"]
-    dtype = data.dtype if isinstance(data, np.ndarray) else options["dtype"]
-    operands = [_spec(data, dtype), _indices(operator, options)]
-    if OPERATORS[operator].scatters:
-        updates = options["updates"]
-        if updates is None:
-            updates = _updates_shape(operator, operands, options)
-        operands.append(_spec(updates, dtype))
-    else:
+def _operands(operator: Operator, options: dict[str, Any]) -> tuple[Any, Any, Any]:
+    """Return the operands: arrays, or shapes and dtypes; None for a gather's updates."""
+    given, updates = options["data"], options["updates"]
+    dtype = given.dtype if isinstance(given, np.ndarray) else options["dtype"]
+    data, indices = _spec(given, dtype), _indices(operator, options)
+    if not operator.scatters:
         for name in ("updates", "reduction", "exclude_self"):
             if isinstance(options[name], np.ndarray) or options[name] not in (None, "none", False):
-                raise click.UsageError(f"{operator} takes no {shared.flag(name)}.")
-    return operands
+                raise click.UsageError(f"{operator.name} takes no {shared.flag(name)}.")
+        return data, indices, None
+    if updates is None:  # what fits without broadcasting
+        first, second = (
+            one.shape if isinstance(one, np.ndarray) else one[0] for one in (data, indices)
+        )
+        axis = operator.resolve(first, second, options[operator.attribute] or 0)
+        updates = operator.moved(first, second, axis)
+    return data, indices, _spec(updates, dtype)
 
 
 def _spec(given: Any, dtype: np.dtype[Any]) -> Any:
     return given if isinstance(given, np.ndarray) else (given, dtype)
 
 
-def _indices(operator: str, options: dict[str, Any]) -> Any:
+def _indices(operator: Operator, options: dict[str, Any]) -> Any:
     values, shape, dtype = options["values"], options["indices"], options["index_dtype"]
     if values is None:
         if shape is None:
@@ -239,19 +236,10 @@ def _indices(operator: str, options: dict[str, Any]) -> Any:
         except OverflowError:
             raise click.UsageError(f"--values must fit into --index-dtype {dtype}.") from None
     if shape is None:
-        return values.reshape(-1, 1) if OPERATORS[operator].tuples and values.ndim == 1 else values
+        return values.reshape(-1, 1) if operator.tuples and values.ndim == 1 else values
     if prod(shape) != values.size:
         raise ValueError(
             f"explain: --values must be {prod(shape)} numbers for indices of shape {shape}, "
             f"got {values.size}"
         )
     return values.reshape(shape)
-
-
-def _updates_shape(operator: str, operands: list[Any], options: dict[str, Any]) -> Shape:
-    """Return the shape that updates have when they are not broadcast."""
-    data, indices = (
-        operand.shape if isinstance(operand, np.ndarray) else operand[0] for operand in operands
-    )
-    row = OPERATORS[operator]
-    return row.moved(data, indices, row.resolve(data, indices, options[row.attribute] or 0))
