@@ -6,20 +6,14 @@ Shapes are padded with leading ones to the least count that holds them and that 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from ..directml import (
     BufferTensorDesc,
     FeatureLevel,
-    GatherElementsOperatorDesc,
-    GatherNd1OperatorDesc,
-    GatherNdOperatorDesc,
-    GatherOperatorDesc,
     OperatorDesc,
-    ScatterNdOperatorDesc,
-    ScatterOperatorDesc,
     TensorDataType,
     check,
 )
@@ -62,26 +56,19 @@ def desc_of(call: NodeCall, level: FeatureLevel) -> OperatorDesc:
     data, indices = call.shapes["data"], call.shapes["indices"]
     rank = max(len(call.moved_shape()), *map(len, call.shapes.values()), call.least_rank)
     d = _dimension_count(call, level, rank)
-    tensors = {
-        name: BufferTensorDesc(call.types[name], (1,) * (d - len(shape)) + shape)
-        for name, shape in call.shapes.items()
-    }
-    source, index = tensors["data"], tensors["indices"]
-    if call.op == "gather":
+    tensors = [
+        BufferTensorDesc(call.types[name], (1,) * (d - len(call.shapes[name])) + call.shapes[name])
+        for name in ("data", "indices", "updates")
+        if name in call.shapes
+    ]
+    numbers: tuple[int, ...]
+    if OPERATORS[call.op].tuples:
+        numbers = len(data), len(indices), *((call.axis,) if call.axis else ())
+    else:
         axis = call.axis % len(data) + d - len(data)
-        return GatherOperatorDesc(source, index, None, axis, len(indices))
-    if call.op == "gather_elements":
-        axis = call.axis % len(data) + d - len(data)
-        return GatherElementsOperatorDesc(source, index, None, axis)
-    if call.op == "scatter_elements":
-        axis = call.axis % len(data) + d - len(data)
-        return ScatterOperatorDesc(source, index, tensors["updates"], None, axis)
-    counts = len(data), len(indices)
-    if call.op == "scatter_nd":
-        return ScatterNdOperatorDesc(source, index, tensors["updates"], None, *counts)
-    if call.axis:
-        return GatherNd1OperatorDesc(source, index, None, *counts, call.axis)
-    return GatherNdOperatorDesc(source, index, None, *counts)
+        numbers = (axis, len(indices)) if call.op == "gather" else (axis,)
+    make: Callable[..., OperatorDesc] = call.desc_type
+    return make(*tensors, None, *numbers)
 
 
 def _dimension_count(call: NodeCall, level: FeatureLevel, rank: int) -> int:

@@ -28,23 +28,9 @@ _on_arrays: Any = aggregation.aggregate
 
 
 @torch.compiler.allow_in_graph  # type: ignore[untyped-decorator]
-def aggregate(
-    data: Tensor,
-    gather_indices: Any,
-    scatter_indices: Any,
-    size: int | None,
-    reduction: Any,
-    weights: Any = None,
-    *,
-    indptr: Any = None,
-    mode: Any = "raise",
-    negative: bool = True,
-    out: Tensor | None = None,
-) -> Any:
+def aggregate(data: Tensor, *edges: Any, **how: Any) -> Any:
     """Reduce rows of a tensor into others, edge by edge: see `gatherum.aggregate`."""
-    given = gather_indices, scatter_indices, size, reduction, weights
-    how: Any = {"indptr": indptr, "mode": mode, "negative": negative, "out": out}
-    return aggregation.aggregate(data, *given, **how)
+    return aggregation.aggregate(data, *edges, **how)
 
 
 def run(

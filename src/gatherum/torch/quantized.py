@@ -23,34 +23,9 @@ _OPERANDS = ("data", "indices", "scales", "zero_points")
 
 
 @torch.compiler.allow_in_graph  # type: ignore[untyped-decorator]
-def gather_quantized(
-    data: Tensor,
-    indices: Any,
-    scales: Any,
-    zero_points: Any = None,
-    *,
-    axis: int = 0,
-    quantize_axis: int = -1,
-    block_size: int,
-    bits: int | None = None,
-    dtype: Any = "float32",
-    mode: Any = "raise",
-    negative: bool = True,
-) -> Any:
+def gather_quantized(data: Tensor, *operands: Any, **how: Any) -> Any:
     """Take slices of a quantized tensor, and dequantize them: see `gatherum.gather_quantized`."""
-    return quantized.gather_quantized(
-        data,
-        indices,
-        scales,
-        zero_points,
-        axis=axis,
-        quantize_axis=quantize_axis,
-        block_size=block_size,
-        bits=bits,
-        dtype=dtype,
-        mode=mode,
-        negative=negative,
-    )
+    return quantized.gather_quantized(data, *operands, **how)
 
 
 def run(
