@@ -460,6 +460,22 @@ def test_pictures_of_shapes_are_whole_and_small(call):
     assert len(texts_of(picture)) < 260
 
 
+@pytest.mark.parametrize("call", SHAPES, ids=str)
+def test_cells_and_indices_have_places_of_their_own(call):
+    boxes = []
+    for element, x, y in placed(parse(explained(*call).svg())):
+        if element.find(f"{NAMESPACE}title") is not None and element.get("x"):  # what has a tip
+            left, top, width, height = (
+                float(element.get(n)) for n in ("x", "y", "width", "height")
+            )
+            boxes.append((x + left, y + top, x + left + width, y + top + height))
+    assert len(boxes) == len({*boxes})
+    for number, (left, top, right, bottom) in enumerate(boxes):
+        for other in boxes[:number]:
+            apart = left >= other[2] or right <= other[0] or top >= other[3] or bottom <= other[1]
+            assert apart, (other, boxes[number])
+
+
 def test_a_dimension_without_places_that_is_indexed_all_the_same():
     """Drawn as a small call, where only places that are addressed are shown: here none."""
     data, indices = np.zeros((1, 1, 4, 0, 1), "f4"), np.zeros((1, 1, 4, 4, 1), "i4")

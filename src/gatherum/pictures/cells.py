@@ -135,7 +135,7 @@ def _gather(scene: Scene, data: list[Cell], moved: list[Cell], fill_value: objec
 
 def _scatter(scene: Scene, data: list[Cell], moved: list[Cell], values: list[NDArray[Any]]) -> None:
     """Write what a scatter leaves into the cells of its result, and mark the updates."""
-    s = scene.call
+    s, complete = scene.call, scene.form.indices == scene.full.indices
     arrivals: dict[int, list[int]] = {}
     for link in scene.links:
         if not link.data:
@@ -153,7 +153,7 @@ def _scatter(scene: Scene, data: list[Cell], moved: list[Cell], values: list[NDA
         else:
             terms = [*data[d].lines * s.include_self, *(moved[m].lines[0] for m in chain)]
             lines = expression(s.reduction, terms)
-            if values and scene.complete and len(terms) > 1:
+            if values and complete and len(terms) > 1:
                 places = np.zeros((len(chain), 1), np.int64)
                 old, new = values[0][d : d + 1], values[1][chain]
                 folded = apply("scatter_nd", old, places, new, **s.attributes.fold_keywords)

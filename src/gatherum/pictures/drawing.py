@@ -97,14 +97,18 @@ def _body(scene: Scene, layout: Layout) -> Iterator[str]:
 
 def _arrow(layout: Layout, label: Label) -> Iterator[str]:
     """Draw the arrow between an index and the data."""
-    link, route, n = label.link, layout.route(label), svg.hue(label.link.colour)
+    link, route = label.link, layout.route(label)
     lost = all(layout.moved.cells[number].mark == "lost" for number in link.moved)
     opacity, dashes = 0.45 if link.repeat else None, "5 4" if lost else None
     yield svg.line(
-        route.path, f"line{n}", stroke_width=2, stroke_opacity=opacity, stroke_dasharray=dashes
+        route.path,
+        f"line{link.colour}",
+        stroke_width=2,
+        stroke_opacity=opacity,
+        stroke_dasharray=dashes,
     )
     if not lost:
-        yield svg.arrow_head(route.tip, route.direction, f"tip{n}")
+        yield svg.arrow_head(route.tip, route.direction, f"tip{link.colour}")
 
 
 def _grid(grid: Grid) -> Iterator[str]:
@@ -153,7 +157,7 @@ def _baseline(box: Box, line: int = 0, lines: int = 1) -> tuple[float, float]:
 def _cell(box: Box, cell: Cell) -> Iterator[str]:
     style = "hollow" if cell.mark in ("filled", "dropped") else "plain"
     if cell.colour >= 0:
-        style = f"fill{svg.hue(cell.colour)}"
+        style = f"fill{cell.colour}"
     yield svg.rectangle(
         box, style, cell.tip, rx=3, stroke_dasharray="4 3" if style == "hollow" else None,
         stroke_width=1 if cell.colour < 0 else 1.5,
@@ -184,7 +188,7 @@ def _index(label: Label, box: Box) -> Iterator[str]:
     """Draw an index, or a tuple of them."""
     link, texts, entry = label.link, label.texts, label.link.entry
     yield '<g opacity="0.5">' if link.repeat else "<g>"
-    style = "hollow" if link.colour < 0 else f"fill{svg.hue(link.colour)}"
+    style = "hollow" if link.colour < 0 else f"fill{link.colour}"
     dashes = "4 3" if link.repeat else None
     tip = f"indices{list(entry.where)} = {', '.join(map(str, entry.values)) or 'no component'}"
     yield svg.rectangle(box, style, tip, rx=10, stroke_width=1.5, stroke_dasharray=dashes)
@@ -200,7 +204,7 @@ def _index(label: Label, box: Box) -> Iterator[str]:
             yield svg.line(f"M{left:.1f} {box.top:.1f}V{box.bottom:.1f}", "thin", stroke_width=1)
         yield svg.words(*_baseline(part), text, FONT, "ink", "mono", "middle")
     if link.again:
-        yield _dog_ear(box, f"tip{svg.hue(link.colour)}" if link.colour >= 0 else "arrow")
+        yield _dog_ear(box, f"tip{link.colour}" if link.colour >= 0 else "arrow")
     yield "</g>"
 
 

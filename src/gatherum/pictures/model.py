@@ -15,6 +15,7 @@ from ..errors import Shape
 from ..indices import number_rows
 from ..modes import FILLING, MOVING
 from .roles import MOST_ACROSS, MOST_OF_A_DIMENSION, MOST_PLACES, Form, reduce
+from .svg import HUES
 
 
 class Entry(NamedTuple):
@@ -61,11 +62,6 @@ class Scene(NamedTuple):
     def gathers(self) -> bool:
         """Whether cells of the data go to a result; else those of updates go to the data."""
         return self.call.updates is None
-
-    @property
-    def complete(self) -> bool:
-        """Whether every index is drawn."""
-        return self.form.indices == self.full.indices
 
     @property
     def reduced(self) -> bool:
@@ -175,7 +171,7 @@ def _links(
             met.add(key)
             if not refused and 0 not in form.moved:
                 shared = key[form.axis] if form.elements else key
-                colour = colours.setdefault(shared, len(colours))
+                colour = colours.setdefault(shared, len(colours) % len(HUES))
                 place = tuple(map(tuple.index, named, entry.place))
         if 0 in form.moved:
             yield Link(entry, [], [], colour, again, False)

@@ -81,11 +81,6 @@ class Box(NamedTuple):
         return self if across else Box(self.top, self.left, self.bottom, self.right)
 
 
-def hue(colour: int) -> int:
-    """Return which of the colours a number stands for."""
-    return colour % len(HUES)
-
-
 def plain(text: str) -> str:
     """Return text as it may stand in a document: escaped, without characters that XML lacks."""
     return escape(re.sub("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "\ufffd", text))
