@@ -8,6 +8,8 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from numpy.typing import NDArray
+
 from gatherum.files.durable.build import Build
 from gatherum.files.durable.context import Context
 from gatherum.files.durable.interrupt import uninterrupted
@@ -46,14 +48,8 @@ class FileCall:
     storage_options: Mapping[str, Any] | None = field(default=None, repr=False)
     axes: Axes | None = None
 
-    def run(self) -> Any:
-        """Run the call.
-
-        Returns
-        -------
-        Stats or ndarray
-            Statistics of the run; the result itself if there is no output file.
-        """
+    def run(self) -> Stats | NDArray[Any]:
+        """Return statistics of the run; the result itself if there is no output file."""
         with ExitStack() as stack, progress_shown(self.progress) as progress:
             out = None if self.out is None else locate(self.out)
             if out is not None and out.remote:

@@ -90,7 +90,7 @@ def gather_file(
     --------
     >>> gather_file("table.npy", "rows.npy", "picked.npy", memory="256MiB")  # doctest: +SKIP
     """
-    answer: Stats | NDArray[Any] = FileCall(
+    return FileCall(
         "gather",
         {"table": table, "indices": indices},
         out,
@@ -103,7 +103,6 @@ def gather_file(
         progress=progress,
         storage_options=storage_options,
     ).run()
-    return answer
 
 
 @overload
@@ -159,7 +158,7 @@ def gather_elements_file(
     --------
     >>> gather_elements_file("x.npy", "order.npy", "sorted.npy", axis=-1)  # doctest: +SKIP
     """
-    answer: Stats | NDArray[Any] = FileCall(
+    return FileCall(
         "gather_elements",
         {"table": table, "indices": indices},
         out,
@@ -172,7 +171,6 @@ def gather_elements_file(
         progress=progress,
         storage_options=storage_options,
     ).run()
-    return answer
 
 
 @overload
@@ -241,7 +239,7 @@ def gather_nd_file(
     >>> gather_nd_file("volume.zarr", "points.npy", "values.npy")  # doctest: +SKIP
     >>> gather_nd_file("cube.nc:t", "stations.npy", axes=("lat", "lon"))  # doctest: +SKIP
     """
-    answer: Stats | NDArray[Any] = FileCall(
+    return FileCall(
         "gather_nd",
         {"table": table, "indices": indices},
         out,
@@ -255,4 +253,3 @@ def gather_nd_file(
         storage_options=storage_options,
         axes=axes,
     ).run()
-    return answer

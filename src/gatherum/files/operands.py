@@ -15,7 +15,7 @@ from gatherum.conversion import as_array, as_indices, as_updates, is_masked, is_
 from gatherum.files.durable.journal import check_readable
 from gatherum.files.formats import locate
 from gatherum.files.formats.format import Location, Opening
-from gatherum.files.formats.storage import BoxStorage, FlatStorage, Source
+from gatherum.files.formats.storage import BoxStorage, FlatStorage, Opened, Source
 from gatherum.files.memory import MemoryFile
 from gatherum.files.stats import Meter
 from gatherum.files.tables.boxes import SlicedArray
@@ -140,18 +140,8 @@ def _open_plain(where: Held, array: NDArray[Any], meter: Meter) -> Source:
     return Source(where, array.shape, array.dtype, boxes, UNWATCHED, names=where.names)
 
 
-class Unwatched:
-    """An array that the caller holds, and may change."""
-
-    def state(self) -> list[Any]:
-        """Return nothing: no journal is kept of it."""
-        return []
-
-    def check_unchanged(self) -> None:
-        """Trust the caller."""
-
-    def stop(self) -> None:
-        """There is nothing to wait for."""
+class Unwatched(Opened):
+    """An array that the caller holds, and may change; no journal is kept of it."""
 
 
 UNWATCHED = Unwatched()

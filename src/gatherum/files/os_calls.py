@@ -75,12 +75,7 @@ def remove_locked(path: str, fd: int) -> None:
 
 def sync_file(path: str) -> None:
     """Force a closed file to the disk."""
-    fd = os.open(path, os.O_RDWR if sys.platform == "win32" else os.O_RDONLY)
-    try:
-        with naming(path):
-            os.fsync(fd)
-    finally:
-        os.close(fd)
+    _sync(path, os.O_RDWR if sys.platform == "win32" else os.O_RDONLY)
 
 
 def sync_directory(path: str) -> None:
@@ -88,9 +83,12 @@ def sync_directory(path: str) -> None:
 
     Windows cannot be asked for that.
     """
-    if sys.platform == "win32":
-        return
-    fd = os.open(path or ".", os.O_RDONLY | os.O_DIRECTORY)
+    if sys.platform != "win32":
+        _sync(path or ".", os.O_RDONLY | os.O_DIRECTORY)
+
+
+def _sync(path: str, flags: int) -> None:
+    fd = os.open(path, flags)
     try:
         with naming(path):
             os.fsync(fd)

@@ -82,7 +82,7 @@ def scatter_slices_file(
     --------
     >>> scatter_slices_file("x.npy", "rows.npy", "new.npy", "y.npy", 1)  # doctest: +SKIP
     """
-    answer: Stats | NDArray[Any] = FileCall(
+    return FileCall(
         "scatter_slices",
         {"table": table, "indices": indices, "updates": updates},
         out,
@@ -102,7 +102,6 @@ def scatter_slices_file(
         progress,
         storage_options,
     ).run()
-    return answer
 
 
 @overload
@@ -175,7 +174,7 @@ def scatter_elements_file(
     --------
     >>> scatter_elements_file("x.npy", "i.npy", "u.npy", "y.npy", 1)  # doctest: +SKIP
     """
-    answer: Stats | NDArray[Any] = FileCall(
+    return FileCall(
         "scatter_elements",
         {"table": table, "indices": indices, "updates": updates},
         out,
@@ -195,7 +194,6 @@ def scatter_elements_file(
         progress,
         storage_options,
     ).run()
-    return answer
 
 
 @overload
@@ -266,7 +264,7 @@ def scatter_nd_file(
     --------
     >>> scatter_nd_file("t.npy", "rows.npy", "new.npy", "t.npy", in_place=True)  # doctest: +SKIP
     """
-    answer: Stats | NDArray[Any] = FileCall(
+    return FileCall(
         "scatter_nd",
         {"table": table, "indices": indices, "updates": updates},
         out,
@@ -286,4 +284,3 @@ def scatter_nd_file(
         progress,
         storage_options,
     ).run()
-    return answer

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from gatherum.files.disk import PAGE, byte_view
 from gatherum.files.durable.context import Context
 from gatherum.files.durable.journal import ALL, COLUMNS, WINDOW, Record
-from gatherum.files.tables.flat import FlatArray
-from gatherum.files.tables.table import Panel, RowTable, Wanted, ahead
+from gatherum.files.tables.flat import FlatArray, FlatRows
+from gatherum.files.tables.table import Block, Panel, RowTable, Wanted, ahead
 from gatherum.files.tables.writer import Writer
 
 __all__ = ["Windows", "best_order", "valid"]
@@ -42,6 +42,7 @@ class Windows:
         self.whole = panel.width == self.row_length
         self.row_bytes = max(1, panel.width * table.dtype.itemsize)
         self.length = self._length()
+        self._written = FlatRows(out, (1,), self.row_length, panel)
         self.label = [list(part) for part in panel.ranges[:1]]
         self._kept: tuple[Ints, Mask | None] | None = None
 
@@ -149,12 +150,8 @@ class Windows:
 
     def write(self, start: int, rows: NDArray[Any]) -> None:
         """Write the rows of requests from `start` on."""
-        if self.whole:
-            self.out.write(start * self.row_length, rows)
-            return
-        for first, _, part in self.panel.columns():
-            for row, values in enumerate(np.ascontiguousarray(rows[:, part]), start):
-                self.out.write(row * self.row_length + first, values)
+        first, count = np.array([start]), np.array([len(rows)])
+        self._written.write(Block(first, count, rows, rows))
 
 
 def _at_once(job: Callable[..., object], *arguments: Any) -> None:

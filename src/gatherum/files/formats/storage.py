@@ -55,12 +55,15 @@ class Opened(Protocol):
 
     def state(self) -> list[Any]:
         """Return its identity and version, as the journal keeps them."""
+        return []
 
     def check_unchanged(self) -> None:
         """Raise OSError when it changed since it was opened."""
+        return
 
     def stop(self) -> None:
         """Cancel pending work that may take long, as the call is over."""
+        return
 
 
 class Address(Protocol):

@@ -13,23 +13,21 @@ from gatherum.files.durable.stores import PatchTarget, ScatterTarget
 from gatherum.files.formats.format import Format, Location, Opening, in_zarr
 from gatherum.files.formats.storage import BoxStorage, Source
 from gatherum.files.formats.zarr.arrays import (
+    CHUNK,
     ZarrArray,
     check_dtype,
     check_metadata,
-    create_array,
+    create_like,
     import_bounded,
     is_array,
-    metadata_name,
 )
 from gatherum.files.formats.zarr.stores import ZarrCopyTarget, ZarrPatchTarget
 from gatherum.files.remote import Remote, UrlAddress
 from gatherum.files.stats import Meter
-from gatherum.files.tables.boxes import FlatBoxes, copy_boxes, filled_first
+from gatherum.files.tables.boxes import FlatBoxes, copy_boxes
 from gatherum.files.tables.flat import FlatArray
 
 __all__ = ["CHUNK", "Zarr", "create_like"]
-
-CHUNK = 4 << 20
 
 
 class Zarr(Format):
@@ -109,18 +107,6 @@ class Zarr(Format):
     def copy(self, out: Location, table: Source, context: Context) -> ScatterTarget:
         """Return an output that begins as a copy of the table, with its chunks if it has any."""
         return table.storage.duplicate(context) or super().copy(out, table, context)
-
-
-def create_like(
-    path: str, like: str, shape: tuple[int, ...], dtype: np.dtype[Any], most: int = CHUNK
-) -> tuple[int, ...]:
-    """Make an empty array with chunks of at most `most` bytes, in the format of `like` if that is
-    an array of Zarr; return its chunks.
-    """
-    version = 2 if metadata_name(like) == ".zarray" else 3
-    chunks = filled_first(shape, dtype.itemsize, most)
-    create_array(path, shape, chunks, dtype, version)
-    return chunks
 
 
 @dataclass(frozen=True)

@@ -19,14 +19,16 @@ from gatherum.files.disk import check_within
 from gatherum.files.formats.dtypes import cannot_hold, is_added, keeps_values
 from gatherum.files.formats.format import first_line
 from gatherum.files.stats import Meter
+from gatherum.files.tables.boxes import filled_first
 from gatherum.files.tables.dimension_names import names_in
 from gatherum.files.tables.grid import BoxArray
 from gatherum.regular_files import check_regular, naming, read_regular
 from gatherum.shape_limits import MAX_RANK
 
-__all__ = ["ZarrArray", "check_dtype", "create_array", "tree_state"]
+__all__ = ["ZarrArray", "check_dtype", "create_like", "tree_state"]
 
 METADATA = ("zarr.json", ".zarray")
+CHUNK = 4 << 20  # bytes of a new array's chunks at most
 LONGEST_METADATA = 16 << 20
 INNER_BYTES = 512  # that handling a chunk of a shard takes, about
 
@@ -135,15 +137,20 @@ class ZarrArray(BoxArray):
         self.meter.wrote(values.nbytes)
 
 
-def create_array(
-    path: str, shape: tuple[int, ...], chunks: tuple[int, ...], dtype: np.dtype[Any], version: int
-) -> None:
-    """Make an empty array with the `zarr` package's own default compression."""
-    zarr = import_bounded().zarr
+def create_like(
+    path: str, like: str, shape: tuple[int, ...], dtype: np.dtype[Any], most: int = CHUNK
+) -> tuple[int, ...]:
+    """Make an empty array with chunks of at most `most` bytes, compressed as `zarr` does by itself.
+
+    It has the format of `like`, if that is an array of Zarr. Returns its chunks.
+    """
+    version = 2 if metadata_name(like) == ".zarray" else 3
+    chunks = filled_first(shape, dtype.itemsize, most)
     with _plain_errors(path):
-        zarr.create_array(
+        import_bounded().zarr.create_array(
             path, shape=shape, chunks=chunks, dtype=dtype, zarr_format=version, overwrite=True
         )
+    return chunks
 
 
 def check_dtype(dtype: np.dtype[Any]) -> None:

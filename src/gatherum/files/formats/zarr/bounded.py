@@ -21,7 +21,6 @@ from gatherum.files.disk import check_within
 from gatherum.files.formats.inflating import INFLATING, check_codec, encoded_size, inflated
 from gatherum.files.formats.zarr.arrays import LONGEST_METADATA, METADATA
 from gatherum.files.formats.zarr.private import default_buffer_prototype
-from gatherum.files.os_calls import read_some
 from gatherum.regular_files import naming, open_regular
 
 __all__ = ["METADATA_KEYS", "RegularStore", "bounded", "inner_chunks", "span"]
@@ -70,15 +69,14 @@ class RegularStore(LocalStore):  # type: ignore[misc]  # zarr is not typed here
         descriptor = _opened(path, self.within)
         if descriptor is None:
             return None
-        try:
+        with open(descriptor, "rb") as file, naming(path):
             size = os.fstat(descriptor).st_size
             limit = LONGEST_METADATA if key in METADATA_KEYS else self.limit
             if size > limit:
                 raise ValueError(str(errors.file_too_big(path, limit)))
-            with naming(path):
-                content = _content(descriptor, *span(byte_range, size))
-        finally:
-            os.close(descriptor)
+            start, stop = span(byte_range, size)
+            file.seek(start)
+            content = file.read(max(0, stop - start))
         return (prototype or default_buffer_prototype()).buffer.from_bytes(content)
 
 
@@ -97,14 +95,6 @@ def _opened(path: str, within: str) -> int | None:
         if error.errno is not None:
             raise
         raise ValueError(str(error)) from None  # it exists and is not a regular file
-
-
-def _content(descriptor: int, start: int, stop: int) -> bytes:
-    pieces: list[bytes] = []
-    while start < stop and (piece := read_some(descriptor, stop - start, start)):
-        pieces.append(piece)
-        start += len(piece)
-    return b"".join(pieces)
 
 
 def span(wanted: Any, size: int) -> tuple[int, int]:
