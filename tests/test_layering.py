@@ -36,7 +36,7 @@ ROWS = [
     {"native", "shape_limits", "narrow_floats", "torch_compile"},
     {"dtypes"},
     {"regular_files"},
-    {"errors", "private_names"},
+    {"errors", "edge_errors", "framework_errors", "private_names"},
     {"modes", "reductions"},
     {
         "version",

@@ -16,6 +16,7 @@ from .call import Array, ArraySpec, Attributes, Call, same_spec
 from .checks import check_before_updates, check_dtypes
 from .dtypes import DType, check_units, dtype_of
 from .errors import Shape
+from .framework_errors import no_array_result
 from .indices import first_invalid
 from .modes import FILLING
 from .operators import OPERATORS
@@ -31,7 +32,7 @@ def _normalise(*call: object) -> object:
         frameworks.check_one_framework(str(op), operands)
         result = adapter.call(attributes, data, indices, updates, fill_value, out)
         if isinstance(result, tuple):  # the core would take it for arguments
-            raise errors.no_array_result(attributes.op, type(adapter).__name__, result)
+            raise no_array_result(attributes.op, type(adapter).__name__, result)
         if result is not NotImplemented:
             return result
     elif kind not in frameworks.COMMON and xarray_labels.has_labels(call[1]):

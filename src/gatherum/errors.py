@@ -3,7 +3,8 @@
 Neither can serve for both: C programs have no Python, and here sizes may be the symbols of a traced
 graph, and advice follows. `tests/test_c_programs.py` holds them against each other.
 
-The messages of one framework alone are in its folder's `errors.py`. Each function returns the
+The messages of one framework alone are in its folder's `errors.py`; those about arrays of other
+frameworks and about edges are in `framework_errors` and `edge_errors`. Each function returns the
 exception to raise. Its message names the operator, the operand, what was expected, what was found,
 and where.
 """
@@ -99,104 +100,6 @@ def not_an_array(op: str, operand: str, why: object) -> ValueError:
 
 def masked_array(op: str, operand: str) -> TypeError:
     return TypeError(f"{op}: `{operand}` must not be a masked array: its mask would be lost")
-
-
-def no_adapter(found: str, member: str) -> TypeError:
-    return TypeError(
-        f"frameworks.register: the adapter must have `{member}`, which {found} lacks; see "
-        "gatherum.frameworks.Framework"
-    )
-
-
-def not_an_adapter(found: str) -> TypeError:
-    return TypeError(f"frameworks.register: the adapter must be an object, got the class {found}")
-
-
-def no_modules(found: object) -> TypeError:
-    return TypeError(
-        f"frameworks.register: `modules` must be a tuple of names of modules, got {found!r}"
-    )
-
-
-def no_array_result(op: str, adapter: str, found: object) -> TypeError:
-    return TypeError(f"{op}: {adapter}.call must return an array, got {found!r}")
-
-
-def foreign_array(op: str, operand: str, found: str, instead: str) -> TypeError:
-    advice = f"; {instead}" if instead else ""
-    return TypeError(f"{op}: `{operand}` must be a NumPy array, got a {found}{advice}")
-
-
-def no_out_with_labels(op: str) -> TypeError:
-    return TypeError(
-        f"{op}: `out` must be None for an array of xarray, since the result is a new one; write "
-        "data.data to call on the array that it holds"
-    )
-
-
-def no_names(op: str, number: int) -> ValueError:
-    return ValueError(
-        f"{op}: `indices` must be an xarray.DataArray, whose dimensions give the result {number} "
-        "names; write data.data for a result without names"
-    )
-
-
-def other_name(op: str, operand: str, number: object, expected: object, found: object
-               ) -> ValueError:  # fmt: skip
-    return ValueError(
-        f"{op}: dimension {number} of `{operand}` must be named {expected!r}, got {found!r}"
-    )
-
-
-def equal_names(op: str, names: tuple[object, ...]) -> ValueError:
-    return ValueError(
-        f"{op}: the result would have the dimensions {names}, two of one name; rename those of "
-        "`indices`"
-    )
-
-
-def two_coordinates(op: str, name: object) -> ValueError:
-    return ValueError(
-        f"{op}: `data` and `indices` have different coordinates of the name {name!r}; rename one, "
-        "or drop it"
-    )
-
-
-def held_array(op: str, operand: str, found: str, held: str, instead: str) -> TypeError:
-    return TypeError(
-        f"{op}: `{operand}` must be one array, got a {found} that holds a {held}; {instead}"
-    )
-
-
-def no_whole_items(op: str, operand: str, framework: str, found: object) -> TypeError:
-    return TypeError(
-        f"{op}: `{operand}` must have a dtype of {framework} that stores each number in whole "
-        f"bytes, got {found}"
-    )
-
-
-def unread_values(op: str, operand: str, found: str) -> TypeError:
-    return TypeError(f"{op}: `{operand}` must have values that can be read here, got a {found}")
-
-
-def other_device(op: str, operand: str, expected: str, found: str, instead: str) -> TypeError:
-    return TypeError(
-        f"{op}: `{operand}` must be on the device of `data`, {expected}, got {found}; {instead}"
-    )
-
-
-def copy_in_capture(op: str, operand: str) -> RuntimeError:
-    return RuntimeError(
-        f"{op}: `{operand}` must be on the device while a CUDA graph is captured, got values on "
-        "the host; copy them before the capture"
-    )
-
-
-def two_frameworks(op: str, one: str, found: str, other: str, found_there: str) -> TypeError:
-    return TypeError(
-        f"{op}: the arrays must be of one framework, got a {found} as `{one}` and a {found_there} "
-        f"as `{other}`"
-    )
 
 
 def no_updates(op: str) -> TypeError:
@@ -427,81 +330,6 @@ def out_overlaps(op: str, operand: str) -> ValueError:
 def out_overlaps_itself(op: str, shape: Shape, strides: Shape) -> ValueError:
     return ValueError(
         f"{op}: `out` must not overlap itself, got shape {shape} with strides {strides}"
-    )
-
-
-def two_destinations(op: str, operand: str) -> ValueError:
-    return ValueError(f"{op}: must have `{operand}` or `indptr`, got both")
-
-
-def no_destinations(op: str) -> ValueError:
-    return ValueError(
-        f"{op}: must have `scatter_indices`, `indptr`, or a sparse matrix as `gather_indices`"
-    )
-
-
-def destinations_twice(op: str, operand: str) -> ValueError:
-    return ValueError(
-        f"{op}: `{operand}` must be None where `gather_indices` is a sparse matrix, which has its "
-        "own"
-    )
-
-
-def weights_twice(op: str) -> ValueError:
-    return ValueError(
-        f"{op}: `weights` must be None where `gather_indices` is a sparse matrix, whose values are "
-        "the weights"
-    )
-
-
-def other_size(op: str, expected: int, operand: str, found: object) -> ValueError:
-    return ValueError(
-        f"{op}: `size` must be None or {expected}, which `{operand}` gives, got {found}"
-    )
-
-
-def other_columns(op: str, expected: int, found: int) -> ValueError:
-    return ValueError(
-        f"{op}: `gather_indices` must have a column for each row of `data`, {expected}, got {found}"
-    )
-
-
-def other_format(op: str, operand: str, found: str, instead: str) -> TypeError:
-    return TypeError(
-        f"{op}: `{operand}` must be a sparse matrix in CSR, CSC or COO format, got {found}; "
-        f"{instead.format(operand)}"
-    )
-
-
-def no_tensor(op: str, operand: str, found: str) -> TypeError:
-    return TypeError(
-        f"{op}: `data` must be a tensor where `{operand}` is a sparse tensor, got {found}; write "
-        "torch.as_tensor(data)"
-    )
-
-
-def not_of_rank(op: str, operand: str, expected: int, found: int) -> ValueError:
-    dimensions = "dimension" if expected == 1 else "dimensions"
-    return ValueError(f"{op}: `{operand}` must have {expected} {dimensions}, got {found}")
-
-
-def empty_pointer(op: str, operand: str) -> ValueError:
-    return ValueError(f"{op}: `{operand}` must have at least 1 entry, got 0")
-
-
-def pointer_begins(op: str, operand: str, found: int) -> ValueError:
-    return ValueError(f"{op}: `{operand}` must begin with 0, got {found} ({operand}[0])")
-
-
-def pointer_falls(op: str, operand: str, found: int, before: int, position: int) -> ValueError:
-    return ValueError(
-        f"{op}: `{operand}` must not decrease, got {found} after {before} ({operand}[{position}])"
-    )
-
-
-def pointer_ends(op: str, operand: str, expected: int, found: int) -> ValueError:
-    return ValueError(
-        f"{op}: `{operand}` must end with the number of edges, {expected}, got {found}"
     )
 
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from . import errors
+from . import framework_errors
 from .call import ArraySpec, Attributes
 
 
@@ -154,12 +154,12 @@ def register(adapter: Framework) -> None:
         If the adapter lacks a member of `Framework`.
     """
     if isinstance(adapter, type):
-        raise errors.not_an_adapter(adapter.__name__)
+        raise framework_errors.not_an_adapter(adapter.__name__)
     for member in ("name", "modules", "to_numpy", "owns", "call", "spec", "device", "describe"):
         if not hasattr(adapter, member):
-            raise errors.no_adapter(type(adapter).__name__, member)
+            raise framework_errors.no_adapter(type(adapter).__name__, member)
     if not isinstance(adapter.modules, tuple):
-        raise errors.no_modules(adapter.modules)
+        raise framework_errors.no_modules(adapter.modules)
     for module in adapter.modules:
         if module not in _by_module:
             _by_module[module] = FrameworkRow(adapter.name, adapter.to_numpy)
@@ -286,4 +286,4 @@ def check_one_framework(op: str, operands: Mapping[str, object]) -> None:
         if first is None:
             first = operand, found
         elif found.source != first[1].source:
-            raise errors.two_frameworks(op, first[0], first[1].name, operand, found.name)
+            raise framework_errors.two_frameworks(op, first[0], first[1].name, operand, found.name)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from . import conversion, errors, frameworks, plain_values, shape_limits
+from . import conversion, errors, framework_errors, frameworks, plain_values, shape_limits
 from .call import Array, ArraySpec, is_spec
 from .call_types import IndexAttributes, OperatorName
 from .checks import check_range
@@ -124,7 +124,9 @@ def reported(
     spec: Any = frameworks.spec(operator.name, "indices", indices)
     if spec is not indices and is_spec(spec):
         found = frameworks.foreign(type(indices))
-        raise errors.unread_values(operator.name, "indices", found.name if found else "description")
+        raise framework_errors.unread_values(
+            operator.name, "indices", found.name if found else "description"
+        )
     array = conversion.as_indices(operator.name, spec)
     pins = conversion.pinned(array)
     check_range(operator, shape, array.shape, a.axis)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import ArrayLike, NDArray
 
-from . import conversion, errors, frameworks, native, nests, sparse_edges
+from . import conversion, edge_errors, errors, frameworks, native, nests, sparse_edges
 from .call import Array, ArraySpec, Attributes, Call, is_spec
 from .call_types import OperatorName, PrepareAttributes
 from .callbacks import check_out_memory, find_refusal
@@ -336,7 +336,7 @@ def _pointed(operator: Operator, indices: object, indptr: object) -> tuple[Array
     if operator.name not in ("gather", "scatter_slices"):
         raise errors.unknown_attribute(NAME, "indptr", tuple(Attributes(operator.name).keywords))
     if indices is not None:
-        raise errors.two_destinations(operator.name, "indices")
+        raise edge_errors.two_destinations(operator.name, "indices")
     return sparse_edges.all_segments(operator.name, indptr)
 
 

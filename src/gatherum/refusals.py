@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from . import errors
+from . import framework_errors
 from .frameworks import CUDA, OURS, WHOLE, adapter_of, foreign
 
 # Tuples of a framework that stand for one array, and what to write for its values.
@@ -26,11 +26,11 @@ def refuse(op: str, operand: str, value: object) -> None:
         is_array = found.source is CUDA or hasattr(kind, "__array__")
         is_array = is_array or (not found.source.package and adapter_of(kind) is not None)
         instead = found.source.to_numpy.format(operand) if is_array else ""
-        raise errors.foreign_array(op, operand, found.name, instead)
+        raise framework_errors.foreign_array(op, operand, found.name, instead)
     if not issubclass(kind, OURS) and (reading := _reading(value)):
         root = str(kind.__module__).partition(".")[0]
         name = f"{root}.{kind.__name__}"
-        raise errors.foreign_array(op, operand, name, reading.format(operand))
+        raise framework_errors.foreign_array(op, operand, name, reading.format(operand))
 
 
 def refuse_held(op: str, operand: str, value: Iterable[object], held: type) -> None:
@@ -39,7 +39,7 @@ def refuse_held(op: str, operand: str, value: Iterable[object], held: type) -> N
         kind, flat = type(value), all(foreign(type(item)) for item in value)
         stacked = f"write {found.source.stack}({{}})" if flat else "make one array of them"
         instead = (whole_tuple(kind) or stacked).format(operand)
-        raise errors.held_array(op, operand, kind.__name__, found.name, instead)
+        raise framework_errors.held_array(op, operand, kind.__name__, found.name, instead)
 
 
 def whole_tuple(kind: type) -> str:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import conversion, errors, frameworks, plain_values, shape_limits
+from . import conversion, edge_errors, errors, frameworks, plain_values, shape_limits
 from .call import Array, is_spec
 from .dtypes import is_index
 from .edge_folds import NAME, Pointer
@@ -55,30 +55,30 @@ def list_edges(
     """Return edges that are given by a pointer or as a matrix, with two indices for each."""
     matrix = _matrix(sources)
     if targets is not None and indptr is not None:
-        raise errors.two_destinations(NAME, SCATTER)
+        raise edge_errors.two_destinations(NAME, SCATTER)
     if targets is not None and matrix is not None:
-        raise errors.destinations_twice(NAME, SCATTER)
+        raise edge_errors.destinations_twice(NAME, SCATTER)
     if targets is not None:
         raise errors.not_an_integer(NAME, "size", size)
     if indptr is not None:
         if matrix is not None:
-            raise errors.destinations_twice(NAME, POINTER)
+            raise edge_errors.destinations_twice(NAME, POINTER)
         to, rows = _numbered(data, POINTER, indptr, GATHER, sources)
         return Edges(sources, to, _checked_size(size, rows, POINTER), weights, nullcontext())
     if matrix is None:
-        raise errors.no_destinations(NAME)
+        raise edge_errors.no_destinations(NAME)
     if weights is not None:
-        raise errors.weights_twice(NAME)
+        raise edge_errors.weights_twice(NAME)
     if len(matrix.shape) != 2:
-        raise errors.not_of_rank(NAME, GATHER, 2, len(matrix.shape))
+        raise edge_errors.not_of_rank(NAME, GATHER, 2, len(matrix.shape))
     owner = frameworks.adapter_of(type(sources))
     if owner is not None and owner is not frameworks.adapter_of(type(data)):
-        raise errors.no_tensor(NAME, GATHER, type(data).__name__)
+        raise edge_errors.no_tensor(NAME, GATHER, type(data).__name__)
     size = _checked_size(size, matrix.shape[0], GATHER)
     if frameworks.namespace(NAME, {"data": data}) is None:
         data = conversion.as_array(NAME, "data", data)
     if len(data.shape) > 0 and data.shape[0] != matrix.shape[1]:
-        raise errors.other_columns(NAME, data.shape[0], matrix.shape[1])
+        raise edge_errors.other_columns(NAME, data.shape[0], matrix.shape[1])
     with _renaming(matrix.names):
         ends = _ends(data, matrix)
         count, found = tuple(np.shape(ends[0])), tuple(np.shape(matrix.values))
@@ -99,7 +99,7 @@ def _ends(data: Any, matrix: Matrix) -> tuple[Any, Any]:
 
 def _checked_size(size: object, found: int, operand: str) -> int:
     if size is not None and plain_values.as_size(NAME, "size", size) != found:
-        raise errors.other_size(NAME, found, operand, size)
+        raise edge_errors.other_size(NAME, found, operand, size)
     return found
 
 
@@ -131,7 +131,7 @@ def _numbered(
 
 def _kept(operand: str, indptr: Any) -> Pointer:
     if len(indptr) == 0:
-        raise errors.empty_pointer(NAME, operand)
+        raise edge_errors.empty_pointer(NAME, operand)
     return Pointer(operand, indptr)
 
 
@@ -141,7 +141,7 @@ def _count(
     """Return the number of edges, or raise for a pointer that cannot be one to them."""
     _check(NAME, operand, dtype, shape, size)
     if len(edges.shape) != 1:
-        raise errors.not_of_rank(NAME, beside, 1, len(edges.shape))
+        raise edge_errors.not_of_rank(NAME, beside, 1, len(edges.shape))
     count: int = edges.shape[0]  # or a symbol of a graph
     return count
 
@@ -150,7 +150,7 @@ def _check(op: str, operand: str, dtype: Any, shape: tuple[int, ...], size: int 
     if not is_index(dtype):
         raise errors.not_an_index_dtype(op, dtype, False, operand)
     if len(shape) != 1:
-        raise errors.not_of_rank(op, operand, 1, len(shape))
+        raise edge_errors.not_of_rank(op, operand, 1, len(shape))
     if size is not None and shape != (size + 1,):
         raise errors.other_shape(op, operand, (size + 1,), shape)
 
@@ -172,15 +172,15 @@ def all_segments(op: str, indptr: object) -> tuple[Array, int]:
 def segment_numbers(op: str, operand: str, indptr: Array, edges: int) -> Array:
     """Return the segment of each edge, or raise ValueError for what is no pointer to so many."""
     if len(indptr) == 0:
-        raise errors.empty_pointer(op, operand)
+        raise edge_errors.empty_pointer(op, operand)
     given = np.array(indptr, indptr.dtype.newbyteorder("="))  # which nobody else changes
     if given[0] != 0:
-        raise errors.pointer_begins(op, operand, int(given[0]))
+        raise edge_errors.pointer_begins(op, operand, int(given[0]))
     if (falls := given[1:] < given[:-1]).any():
         at = int(falls.argmax())
-        raise errors.pointer_falls(op, operand, int(given[at + 1]), int(given[at]), at + 1)
+        raise edge_errors.pointer_falls(op, operand, int(given[at + 1]), int(given[at]), at + 1)
     if given[-1] != edges:
-        raise errors.pointer_ends(op, operand, edges, int(given[-1]))
+        raise edge_errors.pointer_ends(op, operand, edges, int(given[-1]))
     ends = given.astype(np.int64)
     sizes = ends[1:] - ends[:-1]
     narrow = np.int32 if len(sizes) <= np.iinfo(np.int32).max else np.int64
@@ -206,7 +206,7 @@ def _of_scipy(value: Any) -> Matrix:
         names |= {SCATTER: "row", GATHER: "col"}
         return Matrix(value.shape, rows, columns, value.data, "", names)
     if form not in ("csr", "csc"):
-        raise errors.other_format(NAME, GATHER, form, "write {}.tocsr()")
+        raise edge_errors.other_format(NAME, GATHER, form, "write {}.tocsr()")
     indptr, indices, values = value.indptr, value.indices, value.data
     if all(isinstance(part, np.ndarray) and part.ndim == 1 for part in (indptr, indices, values)):
         end = int(indptr[-1]) if indptr.size and is_index(indptr.dtype) else -1
@@ -228,9 +228,11 @@ def _of_torch(value: Any, layout: str) -> Matrix:
         parts = value.ccol_indices(), value.row_indices(), value.values()
         return _compressed(value.shape, *parts, False, names, "ccol_indices()", "row_indices()")
     if layout != "sparse_coo":
-        raise errors.other_format(NAME, GATHER, layout, "write {}.to_sparse_csr()")
+        raise edge_errors.other_format(NAME, GATHER, layout, "write {}.to_sparse_csr()")
     if not value.is_coalesced():
-        raise errors.other_format(NAME, GATHER, "sparse_coo with duplicates", "write {}.coalesce()")
+        raise edge_errors.other_format(
+            NAME, GATHER, "sparse_coo with duplicates", "write {}.coalesce()"
+        )
     indices = value.indices()
     rows, columns = (indices[0], indices[1]) if len(indices) == 2 else (None, None)
     names |= {SCATTER: "indices()[0]", GATHER: "indices()[1]"}

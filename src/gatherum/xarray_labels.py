@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from . import errors, native
+from . import framework_errors, native
 from .call import Attributes
 from .dimensions import Dimensions
 from .errors import Shape
@@ -44,7 +44,7 @@ def run(
     """Run a call on an array with labels, and return one."""
     op, operator = attributes.op, attributes.operator
     if out is not None:
-        raise errors.no_out_with_labels(op)
+        raise framework_errors.no_out_with_labels(op)
     plain = _plain(indices)
     shape = np.shape(plain)
     axis = operator.resolve(data.shape, shape, attributes.axis)
@@ -53,9 +53,9 @@ def run(
     if operator.scatters:
         _check_updates(op, updates, names)
     elif None in names:
-        raise errors.no_names(op, len(dimensions.entries))
+        raise framework_errors.no_names(op, len(dimensions.entries))
     elif len(set(names)) < len(names):
-        raise errors.equal_names(op, names)
+        raise framework_errors.equal_names(op, names)
     how = *attributes.positional, fill_value, None
     result = native.call(op, data.data, plain, _plain(updates), *how)
     if operator.scatters:
@@ -81,7 +81,7 @@ def _names(op: str, data: Labelled, indices: Any, dimensions: Dimensions) -> Nam
             names.append(own if given or not alone else data.dims[dimensions.indexed.start])
             continue
         if own not in (None, data.dims[d]):
-            raise errors.other_name(op, "indices", e, data.dims[d], own)
+            raise framework_errors.other_name(op, "indices", e, data.dims[d], own)
         names.append(data.dims[d])
     return tuple(names)
 
@@ -92,7 +92,7 @@ def _check_updates(op: str, updates: Any, names: Names) -> None:
         expected = names[len(names) - min(updates.ndim, len(names)) :]
         for i, (name, found) in enumerate(zip(expected, updates.dims, strict=False)):
             if name not in (None, found):
-                raise errors.other_name(op, "updates", i, name, found)
+                raise framework_errors.other_name(op, "updates", i, name, found)
 
 
 def _with_coordinates(
@@ -116,7 +116,7 @@ def _with_coordinates(
         own = _along(indices, entries)
         for name in entries & set(own.coords):
             if name in made.coords and not made.coords[name].equals(own.coords[name]):
-                raise errors.two_coordinates(attributes.op, name)
+                raise framework_errors.two_coordinates(attributes.op, name)
         known = [name for name in own.coords if name in made.coords]
         made = made.assign_coords(own.drop_vars(known).coords)
     return made

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import errors
+from .. import errors, framework_errors
 from .._core import dtype_of_dlpack
 from ..call import ArraySpec
 from ..dtypes import AnyDType, Extension, dtype_of
@@ -215,7 +215,7 @@ def _by_dlpack(op: str, operand: str, value: Any) -> View:
     code = dtype_of_dlpack(tensor.code, tensor.bits) if tensor.lanes == 1 else None
     if code is None:
         found = f"code {tensor.code}, {tensor.bits} bits, {tensor.lanes} lanes"
-        raise errors.no_whole_items(op, operand, "DLPack", found)
+        raise framework_errors.no_whole_items(op, operand, "DLPack", found)
     dtype = dtype_of(code)
     shape = tuple(tensor.shape[: tensor.ndim])
     if tensor.strides:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import conversion, errors, native
+from .. import conversion, framework_errors, native
 from ..call import ArraySpec, Attributes, Call
 from ..callbacks import check_out_memory, place_at
 from ..checks import check_before_updates
@@ -160,7 +160,7 @@ def _one_device(op: str, given: DeviceOperands) -> int:
             found = operand.device
         elif operand.device != found:
             words = [f"cuda:{number}" for number in (found, operand.device)]
-            raise errors.other_device(op, name, words[0], words[1], "copy it there")
+            raise framework_errors.other_device(op, name, words[0], words[1], "copy it there")
     return found or 0
 
 
@@ -184,7 +184,7 @@ def _check_capture(
         raise cuda_errors.raise_in_capture(op)
     if nowhere:
         raise cuda_errors.nowhere_in_capture(op, mode)
-    raise errors.copy_in_capture(op, copied[0])
+    raise framework_errors.copy_in_capture(op, copied[0])
 
 
 def _on_device(

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import errors
+from .. import framework_errors
 from ..dtypes import DType, is_reducible
 
 # Those that XLA keeps in whole bytes: int4 and its like are packed, keys and float0 are no numbers.
@@ -23,7 +23,7 @@ def plan_dtype(op: str, operand: str, dtype: Any) -> DType:
     of whole bytes with one meaning.
     """
     if not isinstance(dtype, np.dtype) or dtype.name not in _WHOLE:
-        raise errors.no_whole_items(op, operand, "JAX", dtype)
+        raise framework_errors.no_whole_items(op, operand, "JAX", dtype)
     return dtype
 
 

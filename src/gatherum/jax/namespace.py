@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .. import conversion, errors, plain_values
+from .. import conversion, edge_errors, plain_values
 from ..call import Attributes
 from ..dtypes import AnyDType
 from ..places import Places
@@ -212,7 +212,7 @@ def traced_segments(op: str, operand: str, indptr: Array, edges: Array) -> Array
     if not isinstance(indptr, Tracer):
         return None
     if indptr.shape == (0,):
-        raise errors.empty_pointer(op, operand)
+        raise edge_errors.empty_pointer(op, operand)
     count = edges.shape[0]
     ordered = (indptr[0] == 0) & (indptr[-1] == count) & (indptr[1:] >= indptr[:-1]).all()
     numbers = jnp.searchsorted(indptr, arange(0, count, edges), side="right") - 1

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .. import conversion, errors, frameworks, native, refusals
+from .. import conversion, errors, framework_errors, frameworks, native, refusals
 from . import addresses, private
 from . import errors as torch_errors
 
@@ -70,9 +70,9 @@ def check_dense(op: str, operand: str, tensor: Tensor, device: torch.device) -> 
         check_plain_tensor(op, operand, tensor)
     if tensor.device != device:
         if tensor.is_meta:
-            raise errors.unread_values(op, operand, "tensor on the device meta")
+            raise framework_errors.unread_values(op, operand, "tensor on the device meta")
         instead = f"write {operand}.to(data.device)"
-        raise errors.other_device(op, operand, str(device), str(tensor.device), instead)
+        raise framework_errors.other_device(op, operand, str(device), str(tensor.device), instead)
 
 
 def check_plain_tensor(op: str, operand: str, tensor: Tensor) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from numpy.typing import NDArray
 
-from .. import dtypes, errors
+from .. import dtypes, framework_errors
 from .._core import DType
 from ..dtypes import AnyDType, is_reducible
 
@@ -30,7 +30,7 @@ def code_of(op: str, operand: str, dtype: torch.dtype) -> DType:
     try:
         return _CODES[dtype]
     except KeyError:
-        raise errors.no_whole_items(op, operand, "torch", dtype) from None
+        raise framework_errors.no_whole_items(op, operand, "torch", dtype) from None
 
 
 def plan_dtype(op: str, operand: str, dtype: torch.dtype) -> AnyDType:

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .. import conversion, errors
+from .. import conversion, errors, framework_errors
 from ..dtypes import is_index
 from ..narrow_floats import Rounded
 from ..operators import OPERATORS
@@ -144,7 +144,7 @@ def as_tensor(op: str, operand: str, array: NDArray[Any], data: Tensor) -> Tenso
     """Return an array as a tensor of the same memory, or a copy where torch cannot see it."""
     dtype = dtypes.of_name(array.dtype.name)
     if dtype is None:
-        raise errors.no_whole_items(op, operand, "torch", array.dtype)
+        raise framework_errors.no_whole_items(op, operand, "torch", array.dtype)
     array = array.astype(array.dtype.newbyteorder("="), copy=False)
     if array.dtype.kind in "iu":
         array = array.view(array.dtype.str)  # of C's types of one width, torch knows one
@@ -164,5 +164,5 @@ def as_tensor(op: str, operand: str, array: NDArray[Any], data: Tensor) -> Tenso
 def _moved(op: str, operand: str, tensor: Tensor, data: Tensor) -> Tensor:
     """Return a tensor where the data is; a CUDA graph would repeat the copy without its values."""
     if data.is_cuda and torch.cuda.is_current_stream_capturing():
-        raise errors.copy_in_capture(op, operand)
+        raise framework_errors.copy_in_capture(op, operand)
     return tensor.to(data.device)
