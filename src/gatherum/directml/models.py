@@ -60,25 +60,12 @@ def run_file(path: str, feature_level: LevelLike = LATEST) -> ModelRun:
 
     The whole model is read and compiled before its first command. Nothing is written: the files
     of its commands are in the result.
-
-    Raises
-    ------
-    OSError
-        If a file cannot be read.
-    ValueError
-        If it is not such a model, or the feature level does not accept one of its operators.
     """
     return run_text(read_regular(path, LONGEST), os.path.dirname(path), feature_level)
 
 
 def run_text(text: bytes, folder: str, feature_level: LevelLike = LATEST) -> ModelRun:
-    """Execute the commands of a DxDispatch model in JSON, as `run_file`; its files are in a folder.
-
-    Raises
-    ------
-    OSError, ValueError
-        As `run_file`.
-    """
+    """Execute the commands of a DxDispatch model in JSON, whose files are in a folder."""
     return _Model(parse_json(text), folder, feature_level).run()
 
 

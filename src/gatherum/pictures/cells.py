@@ -66,13 +66,11 @@ def fill_cells(scene: Scene, operands: CallValues) -> Cells:
     data = _cells("data", places, texts[0])
     if scene.gathers:
         moved = _cells("result", np.ndindex(form.moved), [""] * prod(form.moved))
-        if not scene.refused:
-            _gather(scene, data, moved, operands.fill_value)
+        _gather(scene, data, moved, operands.fill_value)
         return Cells(data, moved, [], bool(values))
     moved = _cells("updates", np.ndindex(form.moved), texts[1])
     result = _cells("result", places, [""] * len(places) if scene.refused else texts[0])
-    if not scene.refused:
-        _scatter(scene, result, moved, values)
+    _scatter(scene, result, moved, values)
     return Cells(result, moved, data, bool(values))
 
 
@@ -117,35 +115,39 @@ def letters(shape: Shape, first: str) -> list[str]:
     return ["".join(name) for name in islice(names, prod(shape))]
 
 
-def _gather(scene: Scene, data: list[Cell], moved: list[Cell], fill_value: object) -> None:
-    """Write what is read into the cells of a gather's result, and colour both."""
-    s, filled = scene.call, ""
-    if s.mode in FILLING:  # of strings, 0 is the empty one
-        filled = (value_texts(fill_item(s.op, s.data.dtype, fill_value)) or ["fill"])[0]
-    for link in scene.links:
+def _pair(scene: Scene, data: list[Cell], moved: list[Cell]) -> dict[int, list[int]]:
+    """Return the numbers of the moved cells that each cell of the data meets, in their order. They
+    get one colour; those that meet none get a mark.
+    """
+    met: dict[int, list[int]] = {}
+    for link in scene.links if not scene.refused else ():
         if not link.data:
             for m in link.moved:
-                moved[m].lines, moved[m].mark = [filled], "filled"
+                moved[m].mark = "filled" if scene.gathers else "dropped"
             continue
         for d, m in zip(link.data, link.moved, strict=True):
             data[d].colour = moved[m].colour = link.colour
+            met.setdefault(d, []).append(m)
+    return met
+
+
+def _gather(scene: Scene, data: list[Cell], moved: list[Cell], fill_value: object) -> None:
+    """Write what is read into the cells of a gather's result."""
+    s, filled = scene.call, ""
+    for d, readers in _pair(scene, data, moved).items():
+        for m in readers:
             moved[m].lines = data[d].lines
             moved[m].tip += f" = {data[d].tip}"
+    if s.mode in FILLING:  # of strings, 0 is the empty one
+        filled = (value_texts(fill_item(s.op, s.data.dtype, fill_value)) or ["fill"])[0]
+    for cell in moved:
+        cell.lines = [filled] if cell.mark else cell.lines
 
 
 def _scatter(scene: Scene, data: list[Cell], moved: list[Cell], values: list[NDArray[Any]]) -> None:
-    """Write what a scatter leaves into the cells of its result, and mark the updates."""
+    """Write what a scatter leaves into the cells of its result, and mark lost updates."""
     s, complete = scene.call, scene.form.indices == scene.full.indices
-    arrivals: dict[int, list[int]] = {}
-    for link in scene.links:
-        if not link.data:
-            for m in link.moved:
-                moved[m].mark = "dropped"
-            continue
-        for d, m in zip(link.data, link.moved, strict=True):
-            data[d].colour = moved[m].colour = link.colour
-            arrivals.setdefault(d, []).append(m)
-    for d, chain in arrivals.items():
+    for d, chain in _pair(scene, data, moved).items():
         if s.reduction == "none":
             for m in chain[:-1]:
                 moved[m].mark = "lost"
