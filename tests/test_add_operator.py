@@ -176,18 +176,18 @@ refused(NotImplementedError, "gather_rows: ONNX has no operator for it; write th
 """,
     "files": """
 import os, tempfile
-from gatherum.files.file_call import FileCall
+from gatherum.files.file_call import FileCall, RunSettings
 with tempfile.TemporaryDirectory() as folder:
     os.chdir(folder)
     for name, array in (("data", data), ("indices", indices), ("updates", updates)):
         np.save(f"{name}.npy", array)
     operands = {"table": "data.npy", "indices": "indices.npy"}
-    how = {"axis": 1, "mode": "raise", "negative": True}
-    FileCall("gather_rows", operands, "out.npy", how, memory="64MiB").run()
+    attributes, how = {"axis": 1, "mode": "raise", "negative": True}, RunSettings("64MiB")
+    FileCall("gather_rows", operands, "out.npy", attributes, how).run()
     assert (np.load("out.npy") == taken).all()
-    how |= {"reduction": "add", "include_self": True}
+    attributes |= {"reduction": "add", "include_self": True}
     operands["updates"] = "updates.npy"
-    FileCall("scatter_rows", operands, "out.npy", how, memory="64MiB").run()
+    FileCall("scatter_rows", operands, "out.npy", attributes, how).run()
     assert (np.load("out.npy") == added).all()
     os.chdir("/")
 """,

@@ -450,9 +450,8 @@ def test_no_error_and_no_log_shows_a_secret(
     else:
         web.fail(fault, times=ALWAYS, after=1)
     operands, how = {"table": _secret(url), "indices": np.arange(9)}, {"axis": 0, "mode": "raise"}
-    call = files.file_call.FileCall(
-        "gather", operands, None, {**how, "negative": True}, **_options()
-    )
+    settings = files.file_call.RunSettings(**_options())
+    call = files.file_call.FileCall("gather", operands, None, {**how, "negative": True}, settings)
     try:
         call.run()
         shown = ""

@@ -27,7 +27,20 @@ from gatherum.files.stats import Meter, Progress, Stats
 from gatherum.operators import OPERATORS
 from gatherum.reader_advice import option
 
-__all__ = ["FileCall", "check_absent"]
+__all__ = ["FileCall", "RunSettings", "check_absent"]
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """How a call is run. Storage options may hold credentials, so they are not shown."""
+
+    memory: str | int = "1GiB"
+    spill_dir: Path | None = None
+    resume: bool = False
+    overwrite: bool = True
+    progress: Progress | bool | None = None
+    storage_options: Mapping[str, Any] | None = field(default=None, repr=False)
+    in_place: bool = False
 
 
 @dataclass(frozen=True)
@@ -38,25 +51,20 @@ class FileCall:
     operands: dict[str, Operand] = field(repr=False)
     out: Path | None = field(repr=False)
     attributes: dict[str, Any]
+    how: RunSettings
     fill_value: object = 0
-    memory: str | int = "1GiB"
-    spill_dir: Path | None = None
-    resume: bool = False
-    overwrite: bool = True
-    in_place: bool = False
-    progress: Progress | bool | None = None
-    storage_options: Mapping[str, Any] | None = field(default=None, repr=False)
     axes: Axes | None = None
 
     def run(self) -> Stats | NDArray[Any]:
         """Return statistics of the run; the result itself if there is no output file."""
-        with ExitStack() as stack, progress_shown(self.progress) as progress:
+        how = self.how
+        with ExitStack() as stack, progress_shown(how.progress) as progress:
             out = None if self.out is None else locate(self.out)
             if out is not None and out.remote:
                 raise ValueError(f"{self.op}: the output {out} is a URL; outputs are local files")
             beside = tempfile.gettempdir() if out is None else os.path.dirname(out.resolved)
             opening = Opening.of(
-                stack, self.memory, self.spill_dir or beside, self.storage_options, progress
+                stack, how.memory, how.spill_dir or beside, how.storage_options, progress
             )
             operands = {
                 role: find_operand(role, operand, self.op)
@@ -75,7 +83,7 @@ class FileCall:
 
     def opened(self, operands: dict[str, Location | Held], opening: Opening) -> Inputs:
         """Open the operands, the table's dimensions in the order in which they are addressed."""
-        sources = open_all(operands, opening, in_place=self.in_place)
+        sources = open_all(operands, opening, in_place=self.how.in_place)
         if self.axes is not None:
             sources["table"] = reordered(
                 self.op, sources["table"], sources["indices"].shape, self.axes,
@@ -85,11 +93,11 @@ class FileCall:
 
     def _check_array(self, operands: dict[str, Location | Held]) -> None:
         """Refuse options that need an output file."""
-        if self.in_place:
+        if self.how.in_place:
             raise ValueError(
                 f"{self.op}: in place the output is the table, {operands['table']}, got None"
             )
-        if self.resume:
+        if self.how.resume:
             raise ValueError(f"{self.op}: a run without an output file cannot be resumed")
 
 
@@ -100,21 +108,22 @@ class Session:
         self, call: FileCall, out: Location, operands: dict[str, Location | Held], opening: Opening
     ) -> None:
         self.call, self.op, self.out, self.opening = call, call.op, out, opening
+        self.how = call.how
         self.budget, self.meter = opening.budget, opening.meter
         self._check_held(operands)
-        if not call.overwrite:
+        if not self.how.overwrite:
             check_absent(out, "overwrite=False")
-        if not call.in_place:
+        if not self.how.in_place:
             check_target(self.op, out, operands, self.meter)
         self.inputs = call.opened(operands, opening)
         self.table = self.inputs.table
-        if call.in_place:
+        if self.how.in_place:
             self._check_in_place(operands)
 
     def _check_held(self, operands: dict[str, Location | Held]) -> None:
         """Refuse arrays where only files are allowed."""
         held = [role for role, where in operands.items() if isinstance(where, Held)]
-        if self.call.resume and held:
+        if self.how.resume and held:
             raise ValueError(
                 f"{self.op}: a run can be resumed when all operands are files, the {held[0]} are "
                 "an array"
@@ -139,8 +148,8 @@ class Session:
     def run(self) -> Stats:
         """Do the work."""
         fingerprint = self._fingerprint()
-        out, resume = self.out.resolved, self.call.resume
-        if self.call.in_place and is_completed(self.op, out, fingerprint, resume=resume):
+        out, resume = self.out.resolved, self.how.resume
+        if self.how.in_place and is_completed(self.op, out, fingerprint, resume=resume):
             return self.meter.stats()
         scatters = self.inputs.row.scatters
         build = Build(
@@ -149,17 +158,17 @@ class Session:
             resume=resume,
             check_inputs=self.inputs.check_unchanged,
             meter=self.meter,
-            staged=not self.call.in_place
+            staged=not self.how.in_place
             and self.out.format.staged(self.table if scatters else None),
         )
         with removed_when_refused(build):
-            if build.replacing and not self.call.in_place:
+            if build.replacing and not self.how.in_place:
                 build.replace()
                 return self.meter.stats()
             context = self.inputs.context(build)
             if not scatters:
                 self._gather(context)
-            elif self.call.in_place:
+            elif self.how.in_place:
                 self._scatter_in_place(context)
             else:
                 self._scatter_copy(context)
@@ -175,7 +184,7 @@ class Session:
             "fill value": hashlib.sha256(self.inputs.fill().tobytes()).hexdigest(),
             "memory": self.budget.total,
             "output": [self.out.resolved, self.out.member],
-            "in_place": self.call.in_place,
+            "in_place": self.how.in_place,
             "table_state": states["table"].pop("file"),
             **states,
         }

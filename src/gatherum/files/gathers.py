@@ -5,7 +5,7 @@ from typing import Any, Unpack, overload
 
 from numpy.typing import NDArray
 
-from gatherum.files.file_call import FileCall
+from gatherum.files.file_call import FileCall, RunSettings
 from gatherum.files.operands import Operand, Path
 from gatherum.files.options import GatherOptions, TupleOptions
 from gatherum.files.reordered import Axes
@@ -90,19 +90,10 @@ def gather_file(
     --------
     >>> gather_file("table.npy", "rows.npy", "picked.npy", memory="256MiB")  # doctest: +SKIP
     """
-    return FileCall(
-        "gather",
-        {"table": table, "indices": indices},
-        out,
-        {"axis": axis, "mode": mode, "negative": negative},
-        fill_value,
-        memory,
-        spill_dir,
-        resume,
-        overwrite,
-        progress=progress,
-        storage_options=storage_options,
-    ).run()
+    operands = {"table": table, "indices": indices}
+    attributes = {"axis": axis, "mode": mode, "negative": negative}
+    how = RunSettings(memory, spill_dir, resume, overwrite, progress, storage_options)
+    return FileCall("gather", operands, out, attributes, how, fill_value).run()
 
 
 @overload
@@ -158,19 +149,10 @@ def gather_elements_file(
     --------
     >>> gather_elements_file("x.npy", "order.npy", "sorted.npy", axis=-1)  # doctest: +SKIP
     """
-    return FileCall(
-        "gather_elements",
-        {"table": table, "indices": indices},
-        out,
-        {"axis": axis, "mode": mode, "negative": negative},
-        fill_value,
-        memory,
-        spill_dir,
-        resume,
-        overwrite,
-        progress=progress,
-        storage_options=storage_options,
-    ).run()
+    operands = {"table": table, "indices": indices}
+    attributes = {"axis": axis, "mode": mode, "negative": negative}
+    how = RunSettings(memory, spill_dir, resume, overwrite, progress, storage_options)
+    return FileCall("gather_elements", operands, out, attributes, how, fill_value).run()
 
 
 @overload
@@ -239,17 +221,7 @@ def gather_nd_file(
     >>> gather_nd_file("volume.zarr", "points.npy", "values.npy")  # doctest: +SKIP
     >>> gather_nd_file("cube.nc:t", "stations.npy", axes=("lat", "lon"))  # doctest: +SKIP
     """
-    return FileCall(
-        "gather_nd",
-        {"table": table, "indices": indices},
-        out,
-        {"batch_dims": batch_dims, "mode": mode, "negative": negative},
-        fill_value,
-        memory,
-        spill_dir,
-        resume,
-        overwrite,
-        progress=progress,
-        storage_options=storage_options,
-        axes=axes,
-    ).run()
+    operands = {"table": table, "indices": indices}
+    attributes = {"batch_dims": batch_dims, "mode": mode, "negative": negative}
+    how = RunSettings(memory, spill_dir, resume, overwrite, progress, storage_options)
+    return FileCall("gather_nd", operands, out, attributes, how, fill_value, axes).run()

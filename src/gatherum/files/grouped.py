@@ -6,7 +6,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Unpack, overload
 
 import numpy as np
@@ -16,7 +16,7 @@ from gatherum import plain_values, shape_limits
 from gatherum.call import Attributes, FoldRule
 from gatherum.dtypes import is_index
 from gatherum.errors import not_an_index_dtype, renamed
-from gatherum.files.file_call import FileCall
+from gatherum.files.file_call import FileCall, RunSettings
 from gatherum.files.formats.format import Opening
 from gatherum.files.formats.storage import Source
 from gatherum.files.operands import Operand, Path, find_operand, open_all
@@ -113,9 +113,9 @@ def reduce_file(
         mode=plain_values.as_choice(REDUCE_FILE, "mode", mode, MODES),
         negative=plain_values.as_boolean(REDUCE_FILE, "negative", negative),
     )
-    options = {"memory": memory, "spill_dir": spill_dir, "storage_options": storage_options}
+    settings = RunSettings(memory, spill_dir, False, overwrite, progress, storage_options)
     with _messages():
-        found = _examined(values, groups, size, how, options)
+        found = _examined(values, groups, size, how, settings)
     row = FUNCTIONS[name]
     check_defined(REDUCE_FILE, row, name, found.dtype)
     dtype: np.dtype[Any] = np.dtype(row.result(found.dtype))  # type: ignore[arg-type]
@@ -124,16 +124,16 @@ def reduce_file(
     one_group = Grouping.of(REDUCE_FILE, "groups", np.zeros(1, np.int64), (1,), 0)
     start = start_of(row, dtype, one_group, np.zeros((), dtype), fill_value)
     if start is None:
-        touched = found.scatter(np.zeros((), np.bool_), groups, np.ones((), np.bool_), options)
+        quiet = replace(settings, progress=None)
+        touched = found.scatter(np.zeros((), np.bool_), groups, np.ones((), np.bool_), quiet)
         if not touched.all():
             place = tuple(map(int, np.unravel_index(int(touched.argmin()), touched.shape)))
             where = place if found.elements else ()
             raise errors.empty_group(REDUCE_FILE, name, dtype, place[found.attributes.axis], where)
         start = np.zeros((), dtype)
-    more = {"out": out, "overwrite": overwrite, "progress": progress}
     updates = np.ones((), dtype) if name == "count" else values
     answer: Stats | NDArray[Any] = found.scatter(
-        start, groups, updates, options | more, str(row.reduction)
+        start, groups, updates, settings, str(row.reduction), out
     )
     return answer
 
@@ -183,18 +183,16 @@ class _Examined:
         start: NDArray[Any],
         groups: Operand,
         updates: Operand,
-        options: Mapping[str, Any],
+        settings: RunSettings,
         reduction: str = "none",
+        out: Path | None = None,
     ) -> Any:
         """Fold the updates of each group; an empty one is `start`."""
         operands = {"table": np.broadcast_to(start, self.shape), "indices": groups}
         how = self.attributes.with_fold(FoldRule.afresh(reduction)).keywords
-        call = FileCall(
-            self.attributes.op, operands | {"updates": updates}, attributes=how,
-            **{"out": None, **options},
-        )  # fmt: skip
+        operands["updates"] = updates
         with _messages():
-            return call.run()
+            return FileCall(self.attributes.op, operands, out, how, settings).run()
 
 
 def _examined(
@@ -202,13 +200,13 @@ def _examined(
     groups: Operand,
     size: object,
     attributes: Attributes,
-    options: Mapping[str, Any],
+    settings: RunSettings,
 ) -> _Examined:
     """Check the shapes of operands, and read the groups where their number is not given."""
     number = None if size is None else plain_values.as_size(REDUCE_FILE, "size", size)
     operands = {"groups": groups} if values is None else {"values": values, "groups": groups}
     with ExitStack() as stack:
-        opening = Opening.of(stack, **options)
+        opening = Opening.of(stack, settings.memory, settings.spill_dir, settings.storage_options)
         sources = open_all(
             {role: find_operand(role, one, REDUCE_FILE) for role, one in operands.items()}, opening
         )

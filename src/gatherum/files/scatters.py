@@ -6,7 +6,7 @@ from typing import Any, Unpack, overload
 from numpy.typing import NDArray
 
 from gatherum.call_types import ReductionName
-from gatherum.files.file_call import FileCall
+from gatherum.files.file_call import FileCall, RunSettings
 from gatherum.files.operands import Operand, Path
 from gatherum.files.options import ScatterOptions
 from gatherum.files.stats import Progress, Stats
@@ -82,26 +82,16 @@ def scatter_slices_file(
     --------
     >>> scatter_slices_file("x.npy", "rows.npy", "new.npy", "y.npy", 1)  # doctest: +SKIP
     """
-    return FileCall(
-        "scatter_slices",
-        {"table": table, "indices": indices, "updates": updates},
-        out,
-        {
-            "axis": axis,
-            "reduction": reduction,
-            "include_self": include_self,
-            "mode": mode,
-            "negative": negative,
-        },
-        0,
-        memory,
-        spill_dir,
-        resume,
-        overwrite,
-        in_place,
-        progress,
-        storage_options,
-    ).run()
+    operands = {"table": table, "indices": indices, "updates": updates}
+    attributes = {
+        "axis": axis,
+        "reduction": reduction,
+        "include_self": include_self,
+        "mode": mode,
+        "negative": negative,
+    }
+    how = RunSettings(memory, spill_dir, resume, overwrite, progress, storage_options, in_place)
+    return FileCall("scatter_slices", operands, out, attributes, how).run()
 
 
 @overload
@@ -174,26 +164,16 @@ def scatter_elements_file(
     --------
     >>> scatter_elements_file("x.npy", "i.npy", "u.npy", "y.npy", 1)  # doctest: +SKIP
     """
-    return FileCall(
-        "scatter_elements",
-        {"table": table, "indices": indices, "updates": updates},
-        out,
-        {
-            "axis": axis,
-            "reduction": reduction,
-            "include_self": include_self,
-            "mode": mode,
-            "negative": negative,
-        },
-        0,
-        memory,
-        spill_dir,
-        resume,
-        overwrite,
-        in_place,
-        progress,
-        storage_options,
-    ).run()
+    operands = {"table": table, "indices": indices, "updates": updates}
+    attributes = {
+        "axis": axis,
+        "reduction": reduction,
+        "include_self": include_self,
+        "mode": mode,
+        "negative": negative,
+    }
+    how = RunSettings(memory, spill_dir, resume, overwrite, progress, storage_options, in_place)
+    return FileCall("scatter_elements", operands, out, attributes, how).run()
 
 
 @overload
@@ -264,23 +244,13 @@ def scatter_nd_file(
     --------
     >>> scatter_nd_file("t.npy", "rows.npy", "new.npy", "t.npy", in_place=True)  # doctest: +SKIP
     """
-    return FileCall(
-        "scatter_nd",
-        {"table": table, "indices": indices, "updates": updates},
-        out,
-        {
-            "batch_dims": batch_dims,
-            "reduction": reduction,
-            "include_self": include_self,
-            "mode": mode,
-            "negative": negative,
-        },
-        0,
-        memory,
-        spill_dir,
-        resume,
-        overwrite,
-        in_place,
-        progress,
-        storage_options,
-    ).run()
+    operands = {"table": table, "indices": indices, "updates": updates}
+    attributes = {
+        "batch_dims": batch_dims,
+        "reduction": reduction,
+        "include_self": include_self,
+        "mode": mode,
+        "negative": negative,
+    }
+    how = RunSettings(memory, spill_dir, resume, overwrite, progress, storage_options, in_place)
+    return FileCall("scatter_nd", operands, out, attributes, how).run()
