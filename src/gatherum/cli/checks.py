@@ -89,7 +89,8 @@ def _given(file: str) -> _Given:
         return _Given(file, file, file.lower().endswith(".onnx"))
     start = opened("FILE").read(1)
     is_model = start == ONNX
-    return _Given(INPUT, start + read("FILE", LARGEST_MODEL if is_model else LARGEST), is_model)
+    limit = LARGEST_MODEL if is_model else LARGEST
+    return _Given(INPUT, read("FILE", limit, start), is_model)
 
 
 def _check(

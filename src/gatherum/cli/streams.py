@@ -46,12 +46,9 @@ def received(folder: str, operator: Operator, role: str) -> Location | Array:
                 file.write(start)
                 shutil.copyfileobj(stream, file, 1 << 20)
             return found
-        if not start:
-            raise ValueError(f"{INPUT}: is empty; a header alone is a text without numbers")
-        content = start + stream.read(LARGEST + 1 - len(start))
-    if len(content) > LARGEST:
-        raise errors.file_too_big(INPUT, LARGEST)
-    return from_text(operator, INPUT, content)
+    if not start:
+        raise ValueError(f"{INPUT}: is empty; a header alone is a text without numbers")
+    return from_text(operator, INPUT, read(role, LARGEST, start))
 
 
 def array_input(operator: Operator, role: str) -> Array:
@@ -69,10 +66,12 @@ def opened(role: str) -> IO[bytes]:
     return sys.stdin.buffer
 
 
-def read(role: str, limit: int) -> bytes:
-    """Return all of standard input, or raise OSError if it has more than `limit` bytes."""
+def read(role: str, limit: int, start: bytes = b"") -> bytes:
+    """Return all of standard input, whose start may have been read, or raise OSError if it has more
+    than `limit` bytes.
+    """
     with naming(INPUT):
-        content = opened(role).read(limit + 1)
+        content = start + opened(role).read(limit + 1 - len(start))
     if len(content) > limit:
         raise errors.file_too_big(INPUT, limit)
     return content
