@@ -44,43 +44,22 @@ class ScatterValues(NamedTuple):
 
 
 class Factors(NamedTuple):
-    """The factors of one scatter: functions that multiply an array by them.
+    """The factors of one scatter: functions that multiply an array by them."""
 
-    Attributes
-    ----------
-    both : callable
-        Multiplies an array of the data's shape by B.
-    data : callable
-        Multiplies one by D, where the old value takes part.
-    updates : callable
-        Multiplies one of the updates' shape by U.
-    moves : bool
-        Whether nothing is computed, so that no wider type is needed.
-    """
-
-    both: Times
-    data: Times
-    updates: Times
-    moves: bool = False
+    both: Times  # multiplies an array of the data's shape by B
+    data: Times  # multiplies one by D, where the old value takes part
+    updates: Times  # multiplies one of the updates' shape by U
+    moves: bool = False  # whether nothing is computed, so that no wider type is needed
 
 
 class DerivativeRule(NamedTuple):
-    """The derivative of one reduction.
+    """The derivative of one reduction."""
 
-    Attributes
-    ----------
-    linear : bool
-        As its row in `reductions` says: its factors do not depend on values, and the tangent of its
-        result is the same scatter of tangents.
-    factors : callable
-        From places and, unless it is linear, values to factors.
-    replaces : bool
-        Whether the old value never takes part.
-    """
-
+    # As its row in `reductions` says: its factors do not depend on values, and the tangent of its
+    # result is the same scatter of tangents.
     linear: bool
-    factors: Callable[[Places, Any], Factors]
-    replaces: bool
+    factors: Callable[[Places, Any], Factors]  # from places and, unless it is linear, values
+    replaces: bool  # whether the old value never takes part
 
 
 def rule(reduction: str) -> DerivativeRule:
@@ -92,16 +71,9 @@ def rule(reduction: str) -> DerivativeRule:
 
 
 def tangent(places: Places, values: Any, of_data: Array, of_updates: Array) -> Array:
-    """Return the tangent of a scatter's result.
+    """Return the tangent of a scatter's result from those of its operands: None for one without.
 
-    Parameters
-    ----------
-    places : Places
-        Of the scatter.
-    values : Values or None
-        Its operands and result. A rule that is linear needs none.
-    of_data, of_updates : array or None
-        The tangents of the operands, None for one that has none; not for both.
+    A rule that is linear needs no values.
     """
     xp, fold = places.xp, places.attributes.fold
     how = rule(fold.reduction)
@@ -277,17 +249,9 @@ def _other_updates(places: Places, updates: Array) -> tuple[Array, Array]:
 def _products_in_front(xp: Namespace, x: Array, enters: Array, whole: Array) -> Array:
     """Return for each block of entries the product of those in front that belong to its first one.
 
-    Parameters
-    ----------
-    xp : Namespace
-        Of the arrays.
-    x : array
-        The product of each block's last entries that belong together. It has four dimensions;
-        blocks stand along the third, as many as a power of 2.
-    enters : array
-        Whether a block's first entry belongs to the one in front, along the second and third.
-    whole : array
-        Whether all entries of a block belong to the one in front.
+    `x` is the product of each block's last entries that belong together. It has four dimensions;
+    blocks stand along the third, as many as a power of 2. `enters` says, along the second and
+    third, whether a block's first entry belongs to the one in front, and `whole` whether all do.
 
     Two blocks become one, and so on: twice as many multiplications as entries.
     """

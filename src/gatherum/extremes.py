@@ -15,22 +15,10 @@ from .plans import Plan, build
 def positions_of_extremes(
     attributes: Attributes, data: Array, indices: Array, updates: Array, none: int
 ) -> NDArray[np.int64]:
-    """Find the first update of each extreme of a scatter that leaves out the old values.
+    """Return where along the entries of `indices` the first update stands that is equal to the
+    result of a scatter "max" or "min" without old values; `none` where nothing arrives.
 
-    Parameters
-    ----------
-    attributes : Attributes
-        Of the scatter, with the reduction "max" or "min" and the axis counted from the front.
-    data, indices, updates : numpy.ndarray
-        Its operands.
-    none : int
-        The position where nothing arrives.
-
-    Returns
-    -------
-    numpy.ndarray of int64
-        Where along the entries of `indices` the first update stands that is equal to the result.
-        Zeros of either sign are equal, and so are NaN.
+    The axis is counted from the front. Zeros of either sign are equal, and so are NaN.
     """
     found = planned(Call(attributes, *(ArraySpec.of(one) for one in (data, indices, updates))))
     positions: NDArray[np.int64] = native.new_result(np.dtype(np.int64), found.shape)

@@ -17,13 +17,9 @@ Array = TypeVar("Array")
 class Functions(Generic[Array]):
     """The six functions on arrays of one framework.
 
-    Parameters
-    ----------
-    module : str
-        The module whose attribute ``FUNCTIONS`` is this object. Pickles refer to it.
-    run : callable
-        Takes the operator's name, `data`, `indices`, `updates` (None for a gather), the axis,
-        `reduction`, `include_self`, `mode`, `negative` and `fill_value`.
+    The attribute ``FUNCTIONS`` of `module` is this object: pickles refer to it. `run` takes the
+    operator's name, `data`, `indices`, `updates` (None for a gather), the axis, `reduction`,
+    `include_self`, `mode`, `negative` and `fill_value`.
     """
 
     def __init__(self, module: str, run: Callable[..., Array]) -> None:
@@ -143,14 +139,8 @@ def function_of(
 ) -> Callable[..., Array]:
     """Make the function of an operator that a framework does not write out.
 
-    Parameters
-    ----------
-    operator : Operator
-        Its row.
-    like : callable
-        A function of the same family there, with `axis`: the new one has its parameters.
-    run : callable
-        As of `Functions`; it takes `out`, too, where `like` does.
+    It has the parameters of `like`, a function of the same family there, with `axis`. `run` is as
+    of `Functions`; it takes `out`, too, where `like` does.
     """
     theirs = signature(like).parameters.values()
     bare = signature(like).replace(

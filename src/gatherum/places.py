@@ -99,24 +99,13 @@ class Namespace(Basics, Protocol):
 
 
 class Places(NamedTuple):
-    """The places that the indices of one call address, as a gather and as a scatter.
-
-    Attributes
-    ----------
-    xp : Namespace
-        Of the framework.
-    attributes : Attributes
-        Of the call, a gather or a scatter, with the axis counted from the front.
-    indices : array
-        Its indices.
-    shape : tuple of int
-        The shape of its data.
-    """
+    """The places that the indices of one call address, as a gather and as a scatter."""
 
     xp: Namespace
+    # Of the call, a gather or a scatter, with the axis counted from the front.
     attributes: Attributes
     indices: Array
-    shape: Shape
+    shape: Shape  # that of its data
 
     @property
     def operator(self) -> Operator:

@@ -40,18 +40,10 @@ COMPILER_OPTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """A kernel and its compile-time options.
+    """A kernel and its compile-time options."""
 
-    Attributes
-    ----------
-    name : str
-        Of the file ``kernels/<name>.cu`` and of the function in it.
-    macros : tuple of (str, str)
-        Names and values, sorted by name.
-    """
-
-    name: str
-    macros: Macros
+    name: str  # of the file ``kernels/<name>.cu`` and of the function in it
+    macros: Macros  # names and values, sorted by name
 
     @classmethod
     def of(cls, name: str, **macros: object) -> Kernel:

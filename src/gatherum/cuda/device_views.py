@@ -13,36 +13,19 @@ from .device import Buffer, Pairs
 
 
 class View(NamedTuple):
-    """An array in a device's memory.
+    """An array in a device's memory."""
 
-    Attributes
-    ----------
-    address : int
-        Of its first element.
-    spec : ArraySpec
-        Its shape, dtype and strides.
-    device : int or None
-        The number of its device; None for an array without memory.
-    holder : object
-        Keeps the memory.
-    """
-
-    address: int
+    address: int  # of its first element
     spec: ArraySpec
-    device: int | None
-    holder: object
+    device: int | None  # its number; None for an array without memory
+    holder: object  # keeps the memory
 
 
 class DeviceFramework(Protocol):
     """Where arrays come from, and their results and scratch memory with them."""
 
-    @property
-    def name(self) -> str:
-        """The framework's name."""
-
-    @property
-    def captures_graphs(self) -> bool:
-        """Whether calls can be part of a CUDA graph that their stream captures."""
+    name: str
+    captures_graphs: bool  # whether calls can be part of a CUDA graph that their stream captures
 
     def owns(self, value: object) -> bool:
         """Whether a value is an array of the framework, on whatever device."""

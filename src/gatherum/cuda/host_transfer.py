@@ -18,21 +18,11 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class OnDevice:
-    """Copies operands to a device, calls `gatherum.cuda`, and copies the answer back.
+    """Copies operands to a device, calls `gatherum.cuda`, and copies the answer back."""
 
-    Attributes
-    ----------
-    name : str
-        Of the device and of the framework whose arrays are used.
-    there : callable
-        Returns an array of the device with the values of a NumPy array.
-    back : callable
-        Returns the values of an array of the device, given their dtype.
-    """
-
-    name: str
-    there: Callable[[Array], Any]
-    back: Callable[[Any, np.dtype[Any]], Array]
+    name: str  # of the device and of the framework whose arrays are used
+    there: Callable[[Array], Any]  # from a NumPy array to one on the device
+    back: Callable[[Any, np.dtype[Any]], Array]  # from one on the device and its dtype to values
 
     def __getattr__(self, op: str) -> Callable[..., Array]:
         if op not in OPERATORS:

@@ -26,38 +26,21 @@ from .kernel_tables import IndexComponent, Parts, Step, Steps, count_points
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A plan's nest, for launches.
+    """A plan's nest, for launches."""
 
-    Attributes
-    ----------
-    tuples, row, to : tuple of Step
-        See above; without the chunks of a block, whose width a launch chooses.
-    parts : tuple of Part
-        The components of an index tuple.
-    block : int
-        Contiguous bytes that a point of the row moves; 0 where the call moves nothing.
-    destinations : int
-        How many distinct ones a scatter has.
-    positions : int
-        How many updates may meet at one of them, at most.
-    checks : tuple of Step
-        The loops over all index tuples, in row-major order; empty where there is none to check,
-        and one loop of one step for a single tuple.
-    copy : tuple of Step
-        The loops that make the data the start of the result.
-    copy_block : int
-        Contiguous bytes that a point of the copy moves; 0 where there is nothing to copy.
-    """
-
+    # See above; without the chunks of a block, whose width a launch chooses.
     tuples: Steps
     row: Steps
     to: Steps
-    parts: Parts
-    block: int
-    destinations: int
-    positions: int
+    parts: Parts  # the components of an index tuple
+    block: int  # contiguous bytes that a point of the row moves; 0 where the call moves nothing
+    destinations: int  # how many distinct ones a scatter has
+    positions: int  # how many updates may meet at one of them, at most
+    # The loops over all index tuples, in row-major order; empty where there is none to check, and
+    # one loop of one step for a single tuple.
     checks: Steps
-    copy: Steps
+    copy: Steps  # the loops that make the data the start of the result
+    # Contiguous bytes that a point of the copy moves; 0 where there is nothing to copy.
     copy_block: int
 
     @property

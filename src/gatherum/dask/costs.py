@@ -30,27 +30,15 @@ from .strategy import (
 
 @dataclass(frozen=True)
 class Cost:
-    """The predicted cost of a call.
+    """The predicted cost of a call."""
 
-    Attributes
-    ----------
-    tasks : int
-        Tasks of the call, those that rechunk or make its operands left out.
-    task : int
-        Bytes that a task holds at most: its inputs, its result, and its scratch memory.
-    pieces : int
-        Parts in which rows move, each from one task to another: at most one for every pair.
-    moved : int
-        Bytes of rows that tasks hand to each other, and of the numbers that ask for them.
-    routes : int
-        Bytes of routes, which stay until the rows have moved.
-    """
-
-    tasks: int
-    task: int
+    tasks: int  # those that rechunk or make the operands left out
+    task: int  # bytes that a task holds at most: its inputs, its result, and its scratch memory
+    # Parts in which rows move, each from one task to another: at most one for every pair.
     pieces: int = 0
+    # Bytes of rows that tasks hand to each other, and of the numbers that ask for them.
     moved: int = 0
-    routes: int = 0
+    routes: int = 0  # bytes of routes, which stay until the rows have moved
 
     def __str__(self) -> str:
         return (

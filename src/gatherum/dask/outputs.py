@@ -30,29 +30,16 @@ from .strategy import chunk_bytes
 
 @dataclass(frozen=True)
 class ClusterCall:
-    """A call whose operands and output are named by their paths.
-
-    Attributes
-    ----------
-    op : str
-        The operator.
-    table, out : str
-        Its data, and a Zarr directory; both are the same where the table is changed in place.
-    operands : tuple
-        The indices, a path or an array in memory, and for a scatter the path of the updates.
-    attributes : dict
-        As the operator takes them.
-    resume : bool
-        Whether to complete a run in place that was killed.
-    """
+    """A call whose operands and output are named by their paths."""
 
     op: str
     table: str
+    # Indices, a path or an array, and for a scatter the path of the updates.
     operands: tuple[Any, ...]
-    out: str
-    attributes: dict[str, Any]
+    out: str  # a Zarr directory: the table, where that is changed in place
+    attributes: dict[str, Any]  # as the operator takes them
     in_place: bool = False
-    resume: bool = False
+    resume: bool = False  # whether to complete a run in place that was killed
 
     def __post_init__(self) -> None:
         out = locate(self.out)

@@ -31,27 +31,13 @@ class OwnerRows(NamedTuple):
 
 @dataclass(frozen=True)
 class ChunkRoute:
-    """The entries of neighbouring blocks, ordered by the owners of the rows that they address.
+    """The entries of neighbouring blocks, ordered by the owners of the rows that they address."""
 
-    Attributes
-    ----------
-    size : int
-        How many entries the blocks have, invalid ones among them.
-    order : ndarray
-        The places among them of those that are valid, by owner; ascending for each owner.
-    starts : ndarray
-        Where the entries of each owner start in `order`, and the end.
-    rows : ndarray
-        The rows within their owners.
-    invalid : Invalid or None
-        The first entry that the call refuses.
-    """
-
-    size: int
-    order: Ints
-    starts: Ints
-    rows: Ints
-    invalid: Invalid | None
+    size: int  # how many entries the blocks have, invalid ones among them
+    order: Ints  # the places among them of those that are valid, by owner; ascending for each
+    starts: Ints  # where the entries of each owner start in `order`, and the end
+    rows: Ints  # within their owners
+    invalid: Invalid | None  # the first entry that the call refuses
 
     def part(self, first: int, last: int) -> OwnerRows:
         """Return what the owners from `first` up to `last` are asked for."""

@@ -60,24 +60,19 @@ def chunk_bytes() -> int:
 class Strategy:
     """How rows move.
 
-    Attributes
-    ----------
-    name : str
-        ``"blockwise"``: aligned chunks: no rows move.
-        ``"partial"``: updates are folded where they are, each task into a table of its own, and the
-        tables are merged: where the order of updates does not matter, or the last one wins.
-        ``"broadcast"``: what is small goes whole to everything that needs it.
-        ``"tasks"``: entries are split by the owners of their rows, and rows are sent back.
-        ``"shuffle"``: the same, from worker to worker, over distributed's P2P machinery.
-    reason : str
-        The rule that chose it, with the numbers that it compared.
-    chunk : int
-        Bytes that a task may take together: neighbouring chunks that are smaller share one.
+    By the name:
+
+    - ``"blockwise"``: aligned chunks: no rows move;
+    - ``"partial"``: updates are folded where they are, each task into a table of its own, and the
+      tables are merged: where the order of updates does not matter, or the last one wins;
+    - ``"broadcast"``: what is small goes whole to everything that needs it;
+    - ``"tasks"``: entries are split by the owners of their rows, and rows are sent back;
+    - ``"shuffle"``: the same, from worker to worker, over distributed's P2P machinery.
     """
 
     name: str
-    reason: str
-    chunk: int
+    reason: str  # the rule that chose it, with the numbers that it compared
+    chunk: int  # bytes that a task may take together: neighbours that are smaller share one
 
     def __str__(self) -> str:
         return f"{self.name}: {self.reason}"

@@ -40,37 +40,17 @@ Composition: TypeAlias = Callable[[Array, Grouping, Array, int], Array]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionRow:
-    """What there is to know of one function. No field has a default: each row says all.
+    """What there is to know of one function. No field has a default: each row says all."""
 
-    Attributes
-    ----------
-    name : str
-        Its name. With ``nan`` before it, it skips NaN.
-    compose : callable
-        What it does, by the operators.
-    composes : str
-        The same in a line, for the documentation.
-    accepts : callable
-        Whether it is defined for a dtype.
-    result : callable
-        The dtype of the values in; the dtype of the result out.
-    empty : float or None
-        The default value of an empty group. None: NaN where the result's dtype has
-        one, else an error.
-    ties : str
-        Which of several equal values counts, for the documentation; "" where none does.
-    reduction : str or None
-        The reduction, where the function is one scatter of the values, or of ones to be counted.
-    """
-
-    name: str
-    compose: Composition
-    composes: str
-    accepts: Callable[[AnyDType], bool]
-    result: Callable[[AnyDType], AnyDType]
+    name: str  # with ``nan`` before it, it skips NaN
+    compose: Composition  # what it does, by the operators
+    composes: str  # the same in a line, for the documentation
+    accepts: Callable[[AnyDType], bool]  # whether it is defined for a dtype
+    result: Callable[[AnyDType], AnyDType]  # from the dtype of the values to that of the result
+    # For an empty group; None: NaN where the result's dtype has one, else an error.
     empty: float | None
-    ties: str
-    reduction: str | None
+    ties: str  # which of several equal values counts, for the documentation; "" where none does
+    reduction: str | None  # where it is one scatter of the values, or of ones to be counted
 
     @property
     def locates(self) -> bool:

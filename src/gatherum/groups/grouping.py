@@ -19,27 +19,13 @@ from .protocol import Arrays
 
 @dataclass(frozen=True, slots=True)
 class Grouping:
-    """Which group each value belongs to.
+    """Which group each value belongs to."""
 
-    Attributes
-    ----------
-    op : str
-        The function that was called, for messages.
-    operand : str
-        Its argument that has the groups, for messages.
-    given : array of int or None
-        The groups as the caller gave them, for messages; None for the operators' own.
-    places : Places
-        Of a scatter of the values to their groups.
-    axis : int
-        The axis of the values that the groups take the place of, counted from the front.
-    """
-
-    op: str
-    operand: str
-    given: Array
-    places: Places
-    axis: int
+    op: str  # the function that was called, for messages
+    operand: str  # its argument that has the groups, for messages
+    given: Array  # the groups as the caller gave them, for messages; None for the operators' own
+    places: Places  # of a scatter of the values to their groups
+    axis: int  # of the values; the groups take its place, counted from the front
 
     @classmethod
     def of(

@@ -28,21 +28,11 @@ Numbers: TypeAlias = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Numbered:
-    """The numbers of all dimensions of a call.
+    """The numbers of all dimensions of a call."""
 
-    Attributes
-    ----------
-    operands : tuple of tuple of int
-        Those of data, indices and updates.
-    result : tuple of int
-        Those of the result.
-    shared : frozenset of int
-        The numbers along which devices may share the work.
-    """
-
-    operands: tuple[Numbers, ...]
+    operands: tuple[Numbers, ...]  # those of data, indices and updates
     result: Numbers
-    shared: frozenset[int]
+    shared: frozenset[int]  # along which devices may share the work
 
     @classmethod
     def of(cls, attributes: Attributes, data: Shape, indices: Shape, *updates: Shape) -> Numbered:

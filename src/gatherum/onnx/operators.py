@@ -63,18 +63,10 @@ def attribute_faults(node: onnx.NodeProto, schema: onnx.defs.OpSchema) -> list[s
 
 
 class NodeOp(OpRun):
-    """An operator of gatherum in ONNX's evaluator, whose messages name the node and its inputs.
+    """An operator of gatherum in ONNX's evaluator, whose messages name the node and its inputs."""
 
-    Attributes
-    ----------
-    op : str
-        The name of gatherum's function.
-    names : tuple of str
-        What its inputs are called.
-    """
-
-    op: ClassVar[str]
-    names: ClassVar[tuple[str, ...]] = ("data", "indices", "updates")
+    op: ClassVar[str]  # the name of gatherum's function
+    names: ClassVar[tuple[str, ...]] = ("data", "indices", "updates")  # of its inputs
 
     def run(self, *args: Any, **context: Any) -> tuple[Array, ...]:
         """Run the node; a TypeError keeps its own message, which ONNX would wrap in another."""
