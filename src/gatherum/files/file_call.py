@@ -181,7 +181,7 @@ class Session:
         return {
             "operator": self.op,
             "attributes": {k: repr(v) for k, v in attributes},
-            "fill value": hashlib.sha256(self.inputs.fill().tobytes()).hexdigest(),
+            "fill value": hashlib.sha256(self.inputs.fill.tobytes()).hexdigest(),
             "memory": self.budget.total,
             "output": [self.out.resolved, self.out.member],
             "in_place": self.how.in_place,
@@ -199,7 +199,7 @@ class Session:
         else:
             layout = self.table.storage.layout(context.requests.depth, self.budget)
             for panel in layout.panels():
-                FileGather(context, layout.rows(panel), array, panel, self.inputs.fill()).run()
+                FileGather(context, layout.rows(panel), array, panel, self.inputs.fill).run()
         form.put(array, self.table, build, self.budget.block)
 
     # ----------------------------------------------------------------- scatter

@@ -3,6 +3,7 @@
 import copy
 import math
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -48,7 +49,6 @@ class Inputs:
         if "updates" in sources:
             self._check_numbers()
         self._laid: dict[str, FlatArray] = {}
-        self._fill: NDArray[Any] | None = None
         self._panels: list[tuple[Panel, RowTable]] | None = None
         # or what the operator in memory would raise
         described = [(source.shape, source.dtype) for source in self.sources.values()]
@@ -103,12 +103,6 @@ class Inputs:
         for source in self.sources.values():
             source.opened.check_unchanged()
 
-    def fill(self) -> NDArray[Any]:
-        """Return the item that an invalid index gives, checked as in memory."""
-        if self._fill is None:
-            self._fill = self._checked_fill()
-        return self._fill
-
     def panels(self, depth: int) -> list[tuple[Panel, RowTable]]:
         """Return the table's rows, whose leading `depth` dimensions are keyed, panel by panel."""
         if self._panels is None:
@@ -116,7 +110,9 @@ class Inputs:
             self._panels = [(panel, layout.rows(panel)) for panel in layout.panels()]
         return self._panels
 
-    def _checked_fill(self) -> NDArray[Any]:
+    @cached_property
+    def fill(self) -> NDArray[Any]:
+        """The item that an invalid index gives, checked as in memory."""
         if self.attributes["mode"] not in FILLING or self.row.scatters:
             return np.zeros(1, self.table.dtype)
         beyond = np.array([[1]] if self.row.tuples else [1])

@@ -26,7 +26,7 @@ __all__ = ["Held", "Operand", "Path", "find_operand", "open_all"]
 Path = str | os.PathLike[str]
 Operand = Any  # a path, what the functions on arrays take, or an array object of Zarr or h5py
 CHUNK = 64 << 10  # bytes of an array without chunks that are taken together
-STORED = {"zarr": ("Array",), "h5py": ("Dataset",)}
+STORED = {"zarr": "Array", "h5py": "Dataset"}
 
 
 @dataclass(frozen=True)
@@ -84,9 +84,8 @@ def _is_stored(operand: object) -> bool:
     """Whether an operand is an array object of Zarr or h5py, which are imported only if it is."""
     return any(
         isinstance(operand, kind)
-        for package, names in STORED.items()
+        for package, name in STORED.items()
         if (module := sys.modules.get(package))
-        for name in names
         if isinstance(kind := getattr(module, name, None), type)
     )
 

@@ -23,7 +23,7 @@ def gathered(inputs: Inputs, out: NDArray[Any] | None = None) -> NDArray[Any]:
 
     `out` has the shape and dtype of the result. It is not touched where an index is refused.
     """
-    context, fill = inputs.context(MemoryBuild(inputs.meter)), inputs.fill()
+    context, fill = inputs.context(MemoryBuild(inputs.meter)), inputs.fill
     direct = out is not None and out.flags.c_contiguous
     result = out if direct and out is not None else np.empty(inputs.shape, inputs.table.dtype)
     if result.size == 0 or direct:

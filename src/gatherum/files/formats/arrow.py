@@ -206,13 +206,9 @@ def _described(location: Location, kind: Any) -> tuple[np.dtype[Any], list[int |
     while types.is_fixed_size_list(plain) or _has_lists(plain):
         widths.append(plain.list_size if types.is_fixed_size_list(plain) else None)
         plain = plain.value_type
-    if types.is_date32(plain):
-        return np.dtype("M8[D]"), widths
-    if types.is_date64(plain):
-        return np.dtype("M8[ms]"), widths
-    if types.is_duration(plain) or (types.is_timestamp(plain) and plain.tz is None):
-        return np.dtype(f"{'m' if types.is_duration(plain) else 'M'}8[{plain.unit}]"), widths
-    if not (types.is_integer(plain) or types.is_floating(plain) or types.is_boolean(plain)):
+    names = ("integer", "floating", "boolean", "date", "duration")
+    zoneless = types.is_timestamp(plain) and plain.tz is None
+    if not zoneless and not any(getattr(types, f"is_{name}")(plain) for name in names):
         raise ValueError(
             f"{location}: a column of {kind}, expected numbers, bools, times without a zone, or "
             "lists of these"
@@ -226,7 +222,7 @@ def _has_lists(kind: Any) -> bool:
     import pyarrow
 
     names = ("is_list", "is_large_list", "is_list_view", "is_large_list_view")
-    return any(getattr(pyarrow.types, name)(kind) for name in names if hasattr(pyarrow.types, name))
+    return any(getattr(pyarrow.types, name)(kind) for name in names)
 
 
 def _measured(location: Location, groups: Groups, widths: list[int | None]) -> list[int]:

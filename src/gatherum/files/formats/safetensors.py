@@ -21,7 +21,7 @@ from gatherum.files.formats.npy import checked_shape
 from gatherum.files.formats.storage import FlatStorage, Source
 from gatherum.files.stats import Meter
 
-__all__ = ["Safetensors", "Tensor", "parse_header", "write_header"]
+__all__ = ["Safetensors", "Tensor", "read_header", "write_header"]
 
 LONGEST_HEADER = 100_000_000
 BITS = {
@@ -54,7 +54,7 @@ class Safetensors(Format):
     def open(self, location: Location, opening: Opening) -> Source:
         """Open an input, and check all that the file's header claims."""
         file = opening.file(location)
-        tensors = _tensors(location.file, file)
+        tensors = read_header(location.file, file)
         tensor = tensors[choose_member(location, "tensor", location.member, list(tensors))]
         dtype = tensor.dtype(location.text)
         storage = FlatStorage.of(file, tensor.offset, tensor.shape, dtype)
@@ -69,7 +69,7 @@ class Safetensors(Format):
             return
         file = DiskFile(out.resolved, meter)
         try:
-            others = [name for name in _tensors(out.file, file) if name != out.member]
+            others = [name for name in read_header(out.file, file) if name != out.member]
         finally:
             file.close()
         if others:
@@ -83,11 +83,6 @@ class Safetensors(Format):
     ) -> bytes:
         """Return the bytes before the elements of a new file."""
         return write_header(out.member or "", shape, dtype)
-
-
-def _tensors(name: str, file: DiskFile) -> "dict[str, Tensor]":
-    length = header_length(name, file.size, file.read_bytes(0, 8))
-    return parse_header(name, file.size, file.read_bytes(0, 8 + length))
 
 
 @dataclass(frozen=True)
@@ -109,16 +104,13 @@ class Tensor:
         raise ValueError(f"{where}: elements of type {self.code} are not whole bytes")
 
 
-def parse_header(name: str, size: int, start: bytes) -> dict[str, Tensor]:
-    """Return the tensors by name of a file of `size` bytes, from its first ones: 8 and the header.
-
-    ValueError where anything in the header is not as the format demands.
-    """
-    length = header_length(name, size, start)
-    if len(start) < 8 + length:
-        raise ValueError(f"{name}: the file ends inside its header")
+def read_header(name: str, file: DiskFile) -> dict[str, Tensor]:
+    """Return the tensors of a file by name; ValueError where its header is not as it must be."""
+    size = file.size
+    length = _header_length(name, size, file.read_bytes(0, 8))
     try:
-        header = json.loads(start[8 : 8 + length].decode("utf-8"), object_pairs_hook=_unique)
+        text = file.read_bytes(8, length).decode("utf-8")
+        header = json.loads(text, object_pairs_hook=_unique)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{name}: the safetensors header is not valid JSON: {error}") from None
     if not isinstance(header, dict):
@@ -140,7 +132,7 @@ def parse_header(name: str, size: int, start: bytes) -> dict[str, Tensor]:
     return {tensor.name: tensor for tensor in tensors}
 
 
-def header_length(name: str, size: int, start: bytes) -> int:
+def _header_length(name: str, size: int, start: bytes) -> int:
     """Return the length of the JSON header that the first 8 bytes announce."""
     if len(start) < 8:
         raise ValueError(f"{name}: not a safetensors file ({size} bytes are too few)")
