@@ -247,8 +247,8 @@ def test_an_invalid_group_is_named(func, threads, settings_restored):
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "c8", "i2", "i8", "u4", "?"])
 @pytest.mark.parametrize("reduction", ["add", "mean"])
-def test_sums_that_are_counted_apart(reduction, dtype, threads, settings_restored):
-    """One thread folds and the other counts; -0 begins a sum, and a NaN alone keeps its bits."""
+def test_sums_that_begin_with_nothing(reduction, dtype, threads, settings_restored):
+    """-0 begins a sum without an old value, and a NaN alone keeps its bits."""
     if not is_reducible(np.dtype(dtype), reduction):
         pytest.skip("there are no such means")
     gatherum.set_num_threads(threads)

@@ -313,13 +313,6 @@ struct Kernels {
   bool (*chooses_slots)(const Nest&, int64_t destinations);
   bool (*slab_take)(const SlabScatter&, const Operands&, int64_t task, char* scratch);
   void (*slab_write)(const SlabScatter&, const Operands&, int64_t task, char* scratch);
-  // A scatter into one counted slab whose sums and counters are two tasks (scatter_apart.hpp), where `keeps`
-  // says that it can be. `exact` of all destinations comes before `write` of any; where it is false,
-  // slab_take folds.
-  bool (*apart_keeps)(const Combine&);
-  bool (*apart_take)(const SlabScatter&, const Operands&, bool counts, char* scratch);
-  bool (*apart_is_exact)(const SlabScatter&, const Operands&, int64_t begin, int64_t end, char* scratch);
-  void (*apart_write)(const SlabScatter&, const Operands&, int64_t begin, int64_t end, char* scratch);
   // A scatter into one set of accumulators for each piece of the updates, so many bytes each: 0 where the
   // order may matter, which the other two are then not called for. `take` folds a piece; `write` folds and
   // writes the destinations [begin, end) of all sets.

@@ -2,7 +2,6 @@
 // slabs.
 #include "dispatch.hpp"
 #include "fold_items.hpp"
-#include "scatter_apart.hpp"
 #include "scatter_keyed.hpp"
 #include "scatter_partition.hpp"
 #include "scatter_private.hpp"
@@ -28,43 +27,6 @@ void slab_write(const SlabScatter& call, const Operands& at, int64_t task, char*
   const FloatMode mode;
   by_slab(call.combine, call.ids->item, [&](auto fold, auto counted) {
     GATHERUM_LEVEL::slab_write<decltype(fold), decltype(counted)::value>(call, at, task, scratch);
-  });
-}
-
-// Calls f(fold) where sums and counters can be two tasks.
-template <class F>
-bool by_apart(const Combine& how, F&& f) {
-  if (how.reduction == Reduction::none || !needs_counter(how)) return false;
-  return by_value<true>(how.value, how.reduction, [&](auto fold) {
-    if constexpr (kAddsFirst<decltype(fold)>)
-      return f(fold);
-    else
-      return false;
-  });
-}
-
-bool apart_keeps(const Combine& how) {
-  return by_apart(how, [](auto) { return true; });
-}
-
-bool apart_take(const SlabScatter& call, const Operands& at, bool counts, char* scratch) {
-  const FloatMode mode;
-  return by_apart(call.combine, [&](auto fold) {
-    return GATHERUM_LEVEL::apart_take<decltype(fold)>(call, at, counts, scratch);
-  });
-}
-
-bool apart_is_exact(const SlabScatter& call, const Operands& at, int64_t begin, int64_t end, char* scratch) {
-  return by_apart(call.combine, [&](auto fold) {
-    return GATHERUM_LEVEL::apart_is_exact<decltype(fold)>(call, at, begin, end, scratch);
-  });
-}
-
-void apart_write(const SlabScatter& call, const Operands& at, int64_t begin, int64_t end, char* scratch) {
-  const FloatMode mode;
-  by_apart(call.combine, [&](auto fold) {
-    GATHERUM_LEVEL::apart_write<decltype(fold)>(call, at, begin, end, scratch);
-    return true;
   });
 }
 
@@ -221,10 +183,6 @@ void add_slab_kernels(Kernels& all) {
   all.chooses_slots = chooses_slots;
   all.slab_take = slab_take;
   all.slab_write = slab_write;
-  all.apart_keeps = apart_keeps;
-  all.apart_take = apart_take;
-  all.apart_is_exact = apart_is_exact;
-  all.apart_write = apart_write;
   all.private_bytes = private_bytes;
   all.private_take = private_take;
   all.private_write = private_write;

@@ -62,29 +62,18 @@ bool take_units(const Slab& slab, const Nest& ids, int units, const Range& range
   return walk.valid();
 }
 
-// One step of a fold; a NaN that a sum of floats becomes is made canonical at the end.
-template <class F>
-GATHERUM_INLINE typename F::Sum fold_unsettled(typename F::Sum a, typename F::Sum b) {
-  if constexpr (kSettlesLater<F>)
-    return a + b;
-  else
-    return F::fold(a, b);
-}
-
 // Folds the updates of a block one by one, each after its index has been compared, and returns how many: all
 // n, or those before the first index that is negative or not valid. Their order in time is that of the block:
 // nothing is staged (20M float32 into 256: staged 14.5 ms, so 11).
-template <class F, class T, class Step>
+template <class Stored, class T, class Step, class Taker>
 GATHERUM_INLINE int fold_checked(const char* values, uint64_t size, const char* updates, Step step, int n,
-                                 char* GATHERUM_RESTRICT sums) {
-  using Sum = typename F::Sum;
+                                 const Taker take) {
   GATHERUM_UNROLL(8)
   for (int i = 0; i < n; ++i) {
     const auto slot = opaque_integer(load_value<T>(values + i * static_cast<int64_t>(sizeof(T))));
     if (static_cast<uint64_t>(int64_t{slot}) >= size) [[unlikely]]
       return i;
-    const auto update = load_value<typename F::Stored>(updates + i * step);
-    put<Sum>(sums, slot, fold_unsettled<F>(get<Sum>(sums, slot), F::template widen<Branched>(update)));
+    take.add(slot, load_value<Stored>(updates + i * step));
   }
   return n;
 }
@@ -101,10 +90,11 @@ bool folds_checked(const Nest& ids) {
 }
 
 // What is left of a block from an index on that is negative or not valid goes as in every walk.
-template <class F>
-bool take_checked(const Slab<F, false>& slab, const Nest& ids, int units, const Range& range,
+template <class F, bool Counted>
+bool take_checked(const Slab<F, Counted>& slab, const Nest& ids, int units, const Range& range,
                   const Operands& at) {
-  constexpr std::integral_constant<int64_t, static_cast<int64_t>(sizeof(typename F::Stored))> packed;
+  using Stored = typename F::Stored;
+  constexpr std::integral_constant<int64_t, static_cast<int64_t>(sizeof(Stored))> packed;
   constexpr std::integral_constant<int64_t, 0> same;
   const auto size = static_cast<uint64_t>(ids.component[0].size);
   const int64_t width = ids.index.width, step = ids.line_loop().other;
@@ -118,14 +108,14 @@ bool take_checked(const Slab<F, false>& slab, const Nest& ids, int units, const 
     const char* updates = at.other + place.other;
     const char* values = index + ids.component[0].offset;
     const auto fold = [&](auto apart) {
-      return width == 8 ? fold_checked<F, int64_t>(values, size, updates, apart, n, slab.sums())
-                        : fold_checked<F, int32_t>(values, size, updates, apart, n, slab.sums());
+      return width == 8 ? fold_checked<Stored, int64_t>(values, size, updates, apart, n, take)
+                        : fold_checked<Stored, int32_t>(values, size, updates, apart, n, take);
     };
     const int taken = step == packed ? fold(packed) : fold(same);
     if (taken == n) continue;
     valid &= choose_staged(ids, index + taken * width, {0, ids.component[0].size}, n - taken, rest);
     for (int k = 0; k < rest.n; ++k)
-      take(rest.slots[k], load_value<typename F::Stored>(updates + (taken + rest.which[k]) * step));
+      take(rest.slots[k], load_value<Stored>(updates + (taken + rest.which[k]) * step));
   }
   return valid;
 }
@@ -197,17 +187,16 @@ bool slab_take(const SlabScatter& call, const Operands& at, int64_t task, char* 
   Slab<F, Counted> slab(scratch, t.layout, call.combine.include_self, call.direct);
   slab.read();
   const Taking taking(call, t);
-  if constexpr (!Counted && !kIsExact<F>)
-    if (is_plain<F>(call)) {
-      if constexpr (!kSettlesLater<F>)
-        return take_checked<F>(slab, taking.ids(), call.units, taking.range, at);
-      if constexpr (kSettlesLater<F>)
-        if (!slab.has_nan()) {
-          const bool valid = take_checked<F>(slab, taking.ids(), call.units, taking.range, at);
-          slab.settle();
-          return valid;
-        }
+  if constexpr (Slab<F, Counted>::kFoldsAlike) {
+    constexpr bool settles = kSettlesLater<F> && !Counted;
+    bool plain = is_plain<F>(call);
+    if constexpr (settles) plain = plain && !slab.has_nan();
+    if (plain) {
+      const bool valid = take_checked<F>(slab, taking.ids(), call.units, taking.range, at);
+      if constexpr (settles) slab.settle();
+      return valid;
     }
+  }
   return take_units<typename F::Stored>(slab, taking.ids(), call.units, taking.range, at, taking.share);
 }
 

@@ -65,15 +65,6 @@ int64_t private_slab_bytes(const Program& p, int threads) {
   return bytes / kCacheLine * kCacheLine + kCacheLine;
 }
 
-// Whether one of two threads folds while the other counts. Fewer accumulators are as fast on one thread, and
-// of more, two threads do better by ranges (means of 10M float64 in 10,000 groups: 1.5 times as fast; in 100
-// or a million no faster).
-bool folds_apart(const Program& p, int threads) {
-  const int64_t bytes = slab_bytes(p, p.destinations);
-  return threads == 2 && p.tuples >= thresholds().many && bytes >= thresholds().own / 16 &&
-         bytes <= thresholds().cache / 2 && chosen_kernels().apart_keeps(p.combine);
-}
-
 }  // namespace
 
 bool shares_slots(const Program& p, int threads, int64_t bytes) {
@@ -171,7 +162,7 @@ Run locate_items(const Program& p, const Call& call, int64_t* positions, int64_t
 }
 
 bool applies_shared_slabs(const Program& p, int threads, std::string* why) {
-  if (!keeps_one_slab(p, nullptr) || folds_apart(p, threads)) return false;
+  if (!keeps_one_slab(p, nullptr)) return false;
   if (!shares_slots(p, threads, slab_bytes(p, p.destinations))) return false;
   keeps_one_slab(p, why);
   append(why, ", shared by ", int64_t{threads}, " threads: each reads every index");
@@ -186,37 +177,6 @@ int64_t scratch_shared_slabs(const Program& p, int threads) {
 bool applies_one_slab(const Program& p, int, std::string* why) { return keeps_one_slab(p, why); }
 
 int64_t scratch_one_slab(const Program& p, int) { return slab_bytes(p, p.destinations); }
-
-namespace {
-
-// Lines that the processor fetches together. Counters and the sums behind them do not meet in one: they are
-// written by two threads at a time.
-constexpr uintptr_t kPairOfLines = 2 * kCacheLine;
-
-// Sums and counters are two tasks: nothing is written before both have found all indices valid, and no NaN
-// has to be copied as it is.
-Run run_apart(const Program& p, const Call& call, const SlabScatter& slabs, char* scratch, bool& exact) {
-  const uintptr_t sums = reinterpret_cast<uintptr_t>(scratch) + static_cast<uintptr_t>(p.destinations) * 8;
-  scratch += -sums % kPairOfLines;
-  All valid, all_exact;
-  Run run;
-  run.finished = run_tasks(2, call.threads, call.poll, [&](int64_t i, int) {
-    valid &= chosen_kernels().apart_take(slabs, call.at, i == 1, scratch);
-  });
-  run.valid = static_cast<bool>(valid);
-  if (!run.finished || (!run.valid && p.raises)) return run;
-  share_destinations(p, call.threads, [&](int64_t begin, int64_t end) {
-    all_exact &= chosen_kernels().apart_is_exact(slabs, call.at, begin, end, scratch);
-  });
-  exact = static_cast<bool>(all_exact);
-  if (exact)
-    share_destinations(p, call.threads, [&](int64_t begin, int64_t end) {
-      chosen_kernels().apart_write(slabs, call.at, begin, end, scratch);
-    });
-  return run;
-}
-
-}  // namespace
 
 // One unit: its destinations are cut into ranges, and the task of each range reads every index. Nothing is
 // written before all indices have been found valid.
@@ -238,14 +198,8 @@ Run run_ranges(const Program& p, const Call& call) {
                           p.combine,
                           call.fresh,
                           times(ranges.size, p.step) >= thresholds().stream};
-  const WorkerScratch scratch(slab_bytes(p, ranges.size) + static_cast<int64_t>(kPairOfLines),
-                              static_cast<int>(ranges.count));
+  const WorkerScratch scratch(slab_bytes(p, ranges.size), static_cast<int>(ranges.count));
   if (!scratch) return {.memory = false};
-  if (ranges.count == 1 && folds_apart(p, call.threads)) {
-    bool exact = true;
-    const Run apart = run_apart(p, call, slabs, scratch.of(0), exact);
-    if (exact) return apart;
-  }
   All valid;
   Run run;
   run.finished = run_tasks(ranges.count, call.threads, call.poll, [&](int64_t range, int) {
