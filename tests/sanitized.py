@@ -25,12 +25,12 @@ KERNELS = {
         "cases", "bounds", "untouched", "corner_cases", "far_offsets", "properties", "algorithms",
         "kernel_edges", "integer_bins", "shares", "slab_blocks", "halves", "groups", "walks",
         "aggregate", "prepare", "c_gradients", "extremes", "elementary", "exact_sums", "quantized",
-        "pointed_rows",
+        "pointed_rows", "uncounted",
     ),
     "tsan": (
         "threads", "determinism", "integer_bins", "shares", "slab_blocks", "groups", "walks",
         "aggregate", "prepare", "c_gradients", "extremes", "exact_sums", "quantized",
-        "pointed_rows",
+        "pointed_rows", "uncounted",
     ),
 }  # fmt: skip
 # What is compiled once runs on the best level and on portable, and not on those between.
