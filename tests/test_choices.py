@@ -87,8 +87,8 @@ def _chosen(op, *arguments):
         (_scatter(9, 5, "mean"), "one_slab"),  # nowhere else to count
         (_scatter(9, 5, "add", "f2"), "one_slab"),  # nowhere else to round once
         (_scatter(9, 5, "max", "f2"), "units"),
-        (_scatter(85, 5, "mean"), "one_slab"),
-        (_scatter(86, 5, "mean"), "sorted_groups"),  # too many accumulators, of 12 bytes
+        (_scatter(64, 5, "mean"), "one_slab"),
+        (_scatter(65, 5, "mean"), "sorted_groups"),  # too many accumulators, of 12 bytes
         (_scatter(2_100_000, 400_000, "add"), "partition"),
         (_scatter(2_000_000, 400_000, "add"), "units"),
         (_scatter(2_000_000, 600_000, "add"), "one_slab"),  # still near
@@ -180,7 +180,7 @@ def test_a_size_of_one_makes_no_step_uneven():
 
 
 def test_columns_of_accumulators_fill_whole_cache_lines_even_where_one_outgrows_the_cache():
-    shape, item = (400_000, 64), 12
+    shape, item = (400_000, 64), 16
     plan = gatherum.plan(
         "scatter_elements", (shape, "f4"), (shape, "i4"), (shape, "f4"), axis=0, reduction="mean"
     )
