@@ -10,7 +10,6 @@ from __future__ import annotations
 import ctypes
 import weakref
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,7 @@ from ..errors import Shape
 from ..shape_limits import contiguous_strides
 from . import errors as cuda_errors
 from .device import Pairs
-from .device_views import View
+from .device_views import DeviceFramework, View
 from .driver import LEGACY_STREAM, Driver, Kept, open_driver
 
 # Devices of DLPack whose memory a CUDA device reads at its address: its own, and managed memory.
@@ -88,7 +87,7 @@ def _type_string(dtype: AnyDType) -> str:
     return dtype.str if known else f"|V{dtype.itemsize}"  # type: ignore[union-attr]  # known
 
 
-class Protocols:
+class Protocols(DeviceFramework):
     """Arrays of frameworks without an adapter of their own, by protocol."""
 
     name = "cuda"
@@ -139,10 +138,6 @@ class Protocols:
         from .cub import radix_sort
 
         return radix_sort(self, pairs, device, stream)
-
-    def lasting(self, result: object, device: int, stream: int) -> AbstractContextManager[None]:
-        """Do nothing: no graph is captured."""
-        return nullcontext()
 
     def keep(self, holders: Sequence[object], device: int, stream: int) -> None:
         """Keep arrays until the stream has come to this point, and let go of earlier ones."""

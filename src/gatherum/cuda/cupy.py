@@ -15,7 +15,7 @@ from ..call import ArraySpec
 from ..dtypes import AnyDType
 from ..errors import Shape
 from .device import Pairs
-from .device_views import View
+from .device_views import DeviceFramework, View
 from .driver import LEGACY_STREAM, Kept, open_driver
 from .host_transfer import OnDevice
 
@@ -28,7 +28,7 @@ class _Scratch:
         self.address = int(memory.ptr)
 
 
-class CuPy:
+class CuPy(DeviceFramework):
     """Arrays of CuPy."""
 
     name = "cupy"

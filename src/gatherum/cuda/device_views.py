@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple, Protocol
 
 from ..call import ArraySpec
@@ -52,8 +52,10 @@ class DeviceFramework(Protocol):
 
     def lasting(self, result: Any, device: int, stream: int) -> AbstractContextManager[None]:
         """Return a context: what memory is taken in it lasts as long as `result` where the stream
-        captures a graph, which will use that memory whenever it is replayed.
+        captures a graph, which will use that memory whenever it is replayed. A framework that
+        captures none, or gives each of its graphs a pool of its own, has nothing to do.
         """
+        return nullcontext()
 
     def keep(self, holders: Sequence[object], device: int, stream: int) -> None:
         """Keep memory for as long as what the stream has been given until now may use it: that of

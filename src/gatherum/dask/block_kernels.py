@@ -59,16 +59,6 @@ def _joined(blocks: Sequence[Array], axis: int) -> Array:
     return np.concatenate([block.view(raw) for block in blocks], axis=axis).view(dtype)
 
 
-def part_of(route: ChunkRoute, first: int, last: int) -> OwnerRows:
-    """Return what some owners are asked for by a route."""
-    return route.part(first, last)
-
-
-def refused_by(route: ChunkRoute) -> Any:
-    """Return the first invalid entry of a route's blocks."""
-    return route.invalid
-
-
 def take(
     call: DaskCall, _: None, blocks: Sequence[Array], parts: Sequence[OwnerRows]
 ) -> list[Array]:
@@ -286,8 +276,3 @@ def finished_of(folds: Sequence[BlockFold], number: int, shape: Shape) -> Array:
 def kept(_: None, block: Array) -> Array:
     """Return a block of data that no update reaches, once all entries are known to be valid."""
     return block
-
-
-def finished_block(fold: BlockFold) -> Array:
-    """Return the block that was folded."""
-    return fold.finish()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from . import block_kernels, private
 from .layout import Place
+from .routing import ChunkRoute
 from .strategy import is_small
 from .tasks import Ref, Tasks
 
@@ -74,7 +75,7 @@ def _taken(
         given = tasks.call, checked, blocks, run.start, private.List(*routes)
         return tasks.add("take", at, block_kernels.take_whole, *given)
     parts = [
-        tasks.add("part", (*shared, number, n), block_kernels.part_of, route, run.start, run.stop)
+        tasks.add("part", (*shared, number, n), ChunkRoute.part, route, run.start, run.stop)
         for n, route in enumerate(routes)
     ]
     return tasks.add(

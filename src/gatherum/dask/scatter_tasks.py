@@ -53,7 +53,7 @@ def _fold_blocks(tasks: Tasks) -> Ref:
                 indices = private.List(*where[step.start : step.stop])
                 given = tasks.call, checked, held, indices, tasks.updates(shared, free, step)
                 held = tasks.add("fold", (*target, number), block_kernels.fold_block, *given)
-            tasks.result(target, block_kernels.finished_block, held)
+            tasks.result(target, block_kernels.BlockFold.finish, held)
     return checked
 
 

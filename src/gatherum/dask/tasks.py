@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import dask.array as da
@@ -150,7 +151,7 @@ class Tasks:
         if not self.refuses:
             return None
         found = [
-            self.add("refused", (*shared, n), block_kernels.refused_by, route)
+            self.add("refused", (*shared, n), attrgetter("invalid"), route)
             for shared, column in routes.items()
             for n, route in enumerate(column)
         ]

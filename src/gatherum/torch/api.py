@@ -167,32 +167,19 @@ def _traced(
         return call(attributes, data, indices, updates, fill_value, out)
 
 
-def _through_gather(
-    attributes: Attributes, data: Tensor, indices: Tensor, fill: Any, out: Tensor | None
+def _through_ops(
+    attributes: Attributes, given: tuple[Tensor, ...], how: tuple[Any, ...], out: Tensor | None
 ) -> Tensor:
-    op, how = attributes.op, (attributes.axis, attributes.mode, attributes.negative, fill)
+    op = attributes.op
     if out is None:
-        return getattr(_ops, op)(data, indices, *how)
+        return getattr(_ops, op)(*given, *how)
     if operands.is_indirect(out):
         checks.check_storage(op, "out", out)
-        return out.copy_(getattr(_ops, op)(data, indices, *how))
-    getattr(_ops, f"{op}_out")(data, indices, out, *how)
-    return out
-
-
-def _through_scatter(
-    attributes: Attributes, data: Tensor, indices: Tensor, updates: Tensor, out: Tensor | None
-) -> Tensor:
-    op, how = attributes.op, attributes.positional
-    if out is None:
-        return getattr(_ops, op)(data, indices, updates, *how)
-    if operands.is_indirect(out):
-        checks.check_storage(op, "out", out)
-        return out.copy_(getattr(_ops, op)(data, indices, updates, *how))
-    if out is data:
-        getattr(_ops, f"{op}_")(data, indices, updates, *how)
+        return out.copy_(getattr(_ops, op)(*given, *how))
+    if attributes.operator.scatters and out is given[0]:
+        getattr(_ops, f"{op}_")(*given, *how)
     else:
-        getattr(_ops, f"{op}_out")(data, indices, updates, out, *how)
+        getattr(_ops, f"{op}_out")(*given, out, *how)
     return out
 
 
@@ -222,6 +209,7 @@ def call(
         updates = given.as_updates(op, updates, data)
         if not traced:
             _check(op, data, indices, updates, out)
-        return _through_scatter(attributes, data, indices, updates, out)
+        return _through_ops(attributes, (data, indices, updates), attributes.positional, out)
     fill = given.as_fill(op, fill_value, data) if attributes.fills else 0
-    return _through_gather(attributes, data, indices, fill, out)
+    how = attributes.axis, attributes.mode, attributes.negative, fill
+    return _through_ops(attributes, (data, indices), how, out)

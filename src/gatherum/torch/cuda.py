@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from ..call import Attributes
 from ..cuda import cub, device_calls, elementary
 from ..cuda import errors as cuda_errors
 from ..cuda.device import Pairs
-from ..cuda.device_views import View
+from ..cuda.device_views import DeviceFramework, View
 from ..cuda.driver import LEGACY_STREAM
 from ..cuda.host_transfer import OnDevice
 from ..dtypes import AnyDType
@@ -39,7 +38,7 @@ class _Scratch:
         return self.memory[: count * width].view(torch.int32 if width == 4 else torch.int64)
 
 
-class _Torch:
+class _Torch(DeviceFramework):
     """Tensors on a CUDA device."""
 
     name = "torch"
@@ -81,10 +80,6 @@ class _Torch:
         payload = pairs.payload.integers(count, widths.payload).index_select(0, order)
         one, other = (_Scratch(each.view(torch.uint8)) for each in (keys, payload))
         return pairs._replace(keys=one, payload=other)
-
-    def lasting(self, result: object, device: int, stream: int) -> AbstractContextManager[None]:
-        """Do nothing: torch gives each of its graphs a pool of its own."""
-        return nullcontext()
 
     def keep(self, holders: Sequence[object], device: int, stream: int) -> None:
         """Keep nothing: torch's allocator gives memory out again in the order of its stream."""
