@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from . import kernel_tables
 from .device import Device, Kernel
-from .execution import NARROW, THREADS, launch
+from .execution import NARROW, launch
 
 __all__ = ["map_on_device"]
 
@@ -21,4 +21,4 @@ def map_on_device(
     bits = 32 if count < NARROW else 64
     macros = {"VALUE": f"value_{dtype}", "FUNCTION": function.capitalize(), "OFFSET_BITS": bits}
     kernel = Kernel.of("elementary", **macros, LOOPS=kernel_tables.FEW_LOOPS)
-    launch(device, kernel, count, [values, out, count], threads=THREADS)
+    launch(device, kernel, count, [values, out, count])

@@ -82,13 +82,7 @@ class Execution:
         fields = [*first, total, *kernel_tables.loops(steps, bits, size)]
         fields += kernel_tables.tuple_of(parts, components)
         own = {"OFFSET_BITS": bits, "LOOPS": size, "COMPONENTS": components}
-        self.launch(Kernel.of(name, **macros, **own), total, fields, each=each)
-
-    def launch(
-        self, kernel: Kernel, total: int, fields: Fields, *, threads: int = THREADS, each: int = 1
-    ) -> None:
-        """Launch a kernel over so many flat numbers."""
-        launch(self.device, kernel, total, fields, threads=threads, each=each)
+        launch(self.device, Kernel.of(name, **macros, **own), total, fields, each=each)
 
     def cleared(self, nbytes: int) -> Buffer:
         """Return scratch memory of zeros."""
@@ -98,7 +92,13 @@ class Execution:
 
 
 def launch(
-    device: Device, kernel: Kernel, total: int, fields: Fields, *, threads: int, each: int = 1
+    device: Device,
+    kernel: Kernel,
+    total: int,
+    fields: Fields,
+    *,
+    threads: int = THREADS,
+    each: int = 1,
 ) -> None:
     """Launch a kernel over so many flat numbers, as blocks of `threads` that take `each`."""
     blocks = -(-total // (threads * each))

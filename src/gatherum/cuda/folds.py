@@ -9,7 +9,7 @@ from ..reductions import ROWS
 from . import kernel_tables
 from .checks import address
 from .device import Buffer, Kernel, Pairs, Widths
-from .execution import NARROW, THREADS, Execution, Macros
+from .execution import NARROW, THREADS, Execution, Macros, launch
 from .kernel_tables import Fields, Steps, count_points
 from .loops import Work
 from .movement import WIDEST, writing_mode
@@ -137,7 +137,7 @@ def _launch(
     widths = {"KEY_WIDTH": pairs.widths.key, "PAYLOAD_WIDTH": pairs.widths.payload}
     kernel = Kernel.of(name, **macros, **widths, OFFSET_BITS=bits, LOOPS=size)
     threads = LONG_THREADS if "THREADS" in macros else THREADS
-    run.launch(kernel, total[0], fields, threads=threads)
+    launch(run.device, kernel, total[0], fields, threads=threads)
 
 
 def may_be_atomic(s: Call) -> bool:

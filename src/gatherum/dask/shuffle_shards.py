@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from operator import attrgetter
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
@@ -145,7 +146,7 @@ class RowsRun(private.ArrayRechunkRun):  # type: ignore[misc, valid-type]  # dis
     def _get_output_partition(self, partition_id: Any, key: Any, **_: Any) -> Received:
         (receiver,) = partition_id
         shards, file = self._opened(receiver // _TOGETHER)
-        return Received(sorted(shards.get(receiver, ()), key=_sender), file)
+        return Received(sorted(shards.get(receiver, ()), key=attrgetter("sender")), file)
 
     def _opened(self, number: int) -> tuple[dict[int, list[Shard]], mmap.mmap | None]:
         """Return the shards in a file by their receivers."""
@@ -164,10 +165,6 @@ class RowsRun(private.ArrayRechunkRun):  # type: ignore[misc, valid-type]  # dis
                     del self._files[next(iter(self._files))]
                 self._files[number] = found, file
             return self._files[number]
-
-
-def _sender(shard: Shard) -> int:
-    return shard.sender
 
 
 @dataclass(frozen=True)

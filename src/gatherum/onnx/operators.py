@@ -127,7 +127,8 @@ class VersionedOp(NodeOp):
         name, since = type(self).__name__.partition("_")[0], self.since
         self._definition = schema or onnx.defs.get_schema(name, since, "")
         self._require_inputs()
-        self._require_attributes()
+        for fault in attribute_faults(onnx_node, self._definition):
+            raise ValueError(self._said(fault))
         self._types = _allowed_types(self._definition)
 
     @classmethod
@@ -158,10 +159,6 @@ class VersionedOp(NodeOp):
         if not least <= len(given) <= most or "" in given[:least]:
             count = most if least == most else f"{least} or {most}"
             raise ValueError(self._said(f"must have {count} inputs ({names}), got {given}"))
-
-    def _require_attributes(self) -> None:
-        for fault in attribute_faults(self.onnx_node, self._definition):
-            raise ValueError(self._said(fault))
 
     def _require_types(self, operands: dict[str, Array]) -> None:
         formals = {formal.name: formal.type_str for formal in self._definition.inputs}

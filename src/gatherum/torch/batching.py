@@ -53,12 +53,8 @@ def _gather(operator: Operator, info: Any, dims: Any, data: Tensor, indices: Ten
         return op(data, indices, axis, *more), axis
     rows = data.movedim(of_data, 0).movedim(axis + 1, 1)
     found = overload("gather_nd")(rows, indices.unsqueeze(-1), 1, *more)
-    return _from_front(found, 1, indices.dim() - 1, 1 + axis), 0
-
-
-def _from_front(tensor: Tensor, first: int, count: int, to: int) -> Tensor:
-    """Move some neighbouring dimensions to where they belong."""
-    return tensor.movedim(tuple(range(first, first + count)), tuple(range(to, to + count)))
+    q = indices.dim() - 1
+    return found.movedim(tuple(range(1, 1 + q)), tuple(range(1 + axis, 1 + axis + q))), 0
 
 
 def _scatter(operator: Operator, info: Any, dims: Any, data: Tensor, indices: Tensor,

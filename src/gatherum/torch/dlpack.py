@@ -53,27 +53,23 @@ def open_exchange(record: Callable[..., Tensor], record_total: Callable[..., Ten
         return
     find_storage()
     try:
-        _set_torch(record, record_total)
+        native.set_torch(
+            private.exchange,
+            Tensor,
+            torch.nn.Parameter,
+            torch.int8,
+            torch.uint8,
+            private.watchers,
+            torch.is_grad_enabled,
+            Tensor.requires_grad,
+            Tensor.is_neg,
+            record,
+            record_total,
+            private.level_module(),
+            check_storage,
+        )
     except ValueError:  # another version of DLPack
         private.exchange = None
-
-
-def _set_torch(record: Callable[..., Tensor], record_total: Callable[..., Tensor]) -> None:
-    native.set_torch(
-        private.exchange,
-        Tensor,
-        torch.nn.Parameter,
-        torch.int8,
-        torch.uint8,
-        private.watchers(),
-        torch.is_grad_enabled,
-        Tensor.requires_grad,
-        Tensor.is_neg,
-        record,
-        record_total,
-        private.level_module(),
-        check_storage,
-    )
 
 
 def find_storage() -> None:

@@ -40,10 +40,10 @@ def call(places: Places, data: Tensor, updates: Tensor, fold: FoldRule, none: in
     `none` is the number where the old value is the extreme, or nothing arrives.
     """
     how = places.attributes.with_fold(fold)
-    indices = places.indices
-    found = overload(NAME)(how.op, data, indices, updates, *how.positional, none)
-    values, positions = found
-    return values, positions
+    found: tuple[Tensor, Tensor] = overload(NAME)(
+        how.op, data, places.indices, updates, *how.positional, none
+    )
+    return found
 
 
 def _on_cpu(scatter: str, data: Tensor, indices: Tensor, updates: Tensor, *rest: Any

@@ -86,22 +86,17 @@ def _always() -> bool:
     return True
 
 
-# What watches calls of torch; each returns whether it does, or how many do.
+# What watches calls of torch; each returns whether it does, or how many do. The core asks them.
 transforms_active: Callable[[], bool] = (
     _find("torch._C._are_functorch_transforms_active") or _always
 )
 count_dispatch_modes: Callable[[], int] = _find("torch._C._len_torch_dispatch_stack") or _always
-_WATCHERS = (
+watchers: list[Callable[[], Any]] = [
     count_dispatch_modes,
     _find("torch._C._len_torch_function_stack") or _always,
     transforms_active,
     _find("torch._C._is_tracing") or torch.jit.is_tracing,
-)
-
-
-def watchers() -> list[Callable[[], Any]]:
-    """Return functions that say whether something watches a call: the core asks them."""
-    return [*_WATCHERS]
+]
 
 
 def level_module() -> types.ModuleType:

@@ -119,11 +119,8 @@ def _fake(
 def _keep(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
     data, indices, scales, zeros, *rest = inputs
     ctx.save_for_backward(data, indices, *([] if zeros is None else [zeros]))
-    ctx.attributes, ctx.shape, ctx.dtype = (
-        QuantizedAttributes(*rest),
-        tuple(scales.shape),
-        scales.dtype,
-    )
+    ctx.attributes, ctx.shape = QuantizedAttributes(*rest), tuple(scales.shape)
+    ctx.dtype = scales.dtype
 
 
 def _backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:

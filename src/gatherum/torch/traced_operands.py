@@ -56,7 +56,8 @@ def as_updates(op: str, updates: Any, data: Tensor) -> Tensor:
     if not _is_number(updates):
         instead = "write torch.as_tensor(updates, dtype=data.dtype)"
         raise torch_errors.no_tensor(op, "updates", type(updates).__name__, instead)
-    return number_tensor(op, _in_scalar(op, "updates", updates, data), data)
+    number = _in_scalar(op, "updates", updates, data)
+    return torch.ops.gatherum.number(op, number, dtype=data.dtype, device=data.device)
 
 
 def as_fill(op: str, value: Any, data: Tensor) -> Any:
@@ -86,11 +87,6 @@ def _in_scalar(op: str, operand: str, value: Any, data: Tensor) -> Any:
 
 def _name(data: Tensor) -> str:
     return str(data.dtype).removeprefix("torch.")
-
-
-def number_tensor(op: str, value: Any, data: Tensor) -> Tensor:
-    """Return a number of `updates` as a tensor of the dtype of the data."""
-    return torch.ops.gatherum.number(op, value, dtype=data.dtype, device=data.device)
 
 
 def _number(op: str, value: Any, *, dtype: torch.dtype, device: torch.device) -> Tensor:
