@@ -4,6 +4,7 @@ import math
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -35,23 +36,20 @@ def cast_copy(
     """
     suffix = "safetensors:cast" if is_added(dtype) else "npy"
     made = locate(os.path.join(folder, f"{name}.{suffix}"))
-    with _opened(where, folder) as source, open(made.file, "wb") as file:
+    with _opened(where, folder) as (source, opening), open(made.file, "wb") as file:
         stored = _numbers_in(source, like)
         check_cast(where, stored, dtype)
-        array = source.storage.flat(folder, Budget.parse("64MiB")).array
-        try:
-            file.write(made.format.checked_header(made, source.shape, dtype))
-            for start in range(0, array.size, STEP):
-                values = array.read(start, min(start + STEP, array.size))
-                file.write(_converted(where, values, stored, dtype).tobytes())
-        finally:
-            array.file.close()
+        array = source.storage.flat(replace(opening, budget=Budget.parse("64MiB"))).array
+        file.write(made.format.checked_header(made, source.shape, dtype))
+        for start in range(0, array.size, STEP):
+            values = array.read(start, min(start + STEP, array.size))
+            file.write(_converted(where, values, stored, dtype).tobytes())
     return made
 
 
 def stored_dtype(where: Path | Location, folder: str) -> np.dtype[Any]:
     """Return the dtype of a file's array."""
-    with _opened(where, folder) as source:
+    with _opened(where, folder) as (source, _):
         return source.dtype
 
 
@@ -76,7 +74,7 @@ def array_text(where: Path | Location, like: np.dtype[Any], folder: str) -> str:
 
     `like`: what its elements are where they are plain bytes.
     """
-    with _opened(where, folder) as source:
+    with _opened(where, folder) as (source, _):
         stored, shape = _numbers_in(source, like), source.shape
     whole = math.prod(shape) <= WHOLE
     indices = np.zeros(0, np.int64)
@@ -94,9 +92,10 @@ def _edges(size: int) -> NDArray[np.int64]:
 
 
 @contextmanager
-def _opened(where: Path | Location, folder: str) -> Iterator[Source]:
+def _opened(where: Path | Location, folder: str) -> Iterator[tuple[Source, Opening]]:
     with ExitStack() as stack:
-        yield open_all({"table": locate(where)}, Opening.of(stack, spill_dir=folder))["table"]
+        opening = Opening.of(stack, spill_dir=folder)
+        yield open_all({"table": locate(where)}, opening)["table"], opening
 
 
 def _numbers_in(source: Source, like: np.dtype[Any]) -> np.dtype[Any]:

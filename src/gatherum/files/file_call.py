@@ -85,10 +85,9 @@ class FileCall:
         """Open the operands, the table's dimensions in the order in which they are addressed."""
         sources = open_all(operands, opening, in_place=self.how.in_place)
         if self.axes is not None:
-            sources["table"] = reordered(
-                self.op, sources["table"], sources["indices"].shape, self.axes,
-                self.attributes["batch_dims"], opening.meter,
-            )  # fmt: skip
+            indices, batch_dims = sources["indices"].shape, self.attributes["batch_dims"]
+            table = reordered(self.op, sources["table"], indices, self.axes, batch_dims)
+            sources["table"] = table
         return Inputs(self.op, sources, self.attributes, self.fill_value, opening)
 
     def _check_array(self, operands: dict[str, Location | Held]) -> None:

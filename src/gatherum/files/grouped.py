@@ -231,8 +231,7 @@ def _examined(
 
 def _largest(groups: Source, opening: Opening) -> int:
     """Return the largest entry, -1 of none."""
-    flat = groups.storage.flat(opening.spill_dir, opening.budget, any_order=True).array
-    opening.at_end(flat.file.close)
+    flat = groups.storage.flat(opening, any_order=True).array
     starts = range(0, flat.size, opening.budget.entries)
     windows = (flat.read(n, min(n + opening.budget.entries, flat.size)) for n in starts)
     return max((int(window.max()) for window in windows), default=-1)

@@ -128,8 +128,7 @@ class Inputs:
         """Return an operand in C order, laid out in a scratch file if it is not."""
         if role not in self._laid:
             source = self.sources[role]
-            array = source.storage.flat(self.opening.spill_dir, self.budget).array
-            self.opening.at_end(array.file.close)
+            array = source.storage.flat(self.opening).array
             self._laid[role] = replace(array, dtype=source.dtype)
         return self._laid[role]
 
@@ -149,7 +148,8 @@ class Inputs:
         self.meter.rows = requests.count
         self.meter.in_chunks = not isinstance(self.table.storage, FlatStorage)
         opening = self.opening
-        return Context(requests, self.budget, build, opening.spill_dir, self.meter, opening.at_end)
+        means = opening.meter, opening.budget, opening.spill_dir, opening.at_end
+        return Context(*means, requests, build)
 
     def scattered_whole(self) -> NDArray[Any] | None:
         """Return a scatter's result where the table is flat and all fits in memory, else None.

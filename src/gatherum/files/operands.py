@@ -123,7 +123,7 @@ def _open_held(where: Held, opening: Opening) -> Source:
         return _open_plain(where, np.asarray(where.array), opening.meter)
     boxes = SlicedArray(str(where), where.array, opening.meter, CHUNK)
     opening.budget.check_chunk(where, math.prod(boxes.chunks) * boxes.dtype.itemsize)
-    storage = BoxStorage(boxes, opening.meter)
+    storage = BoxStorage(boxes)
     return Source(where, boxes.shape, boxes.dtype, storage, UNWATCHED, names=where.names)
 
 
@@ -135,7 +135,7 @@ def _open_plain(where: Held, array: NDArray[Any], meter: Meter) -> Source:
         file = MemoryFile(array.T if fortran else array, meter)
         flat = FlatStorage.of(file, 0, array.shape, array.dtype, fortran)
         return Source(where, array.shape, array.dtype, flat, UNWATCHED, names=where.names)
-    boxes = BoxStorage(SlicedArray(str(where), array, meter, CHUNK), meter)
+    boxes = BoxStorage(SlicedArray(str(where), array, meter, CHUNK))
     return Source(where, array.shape, array.dtype, boxes, UNWATCHED, names=where.names)
 
 

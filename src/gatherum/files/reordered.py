@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from gatherum import errors
 from gatherum.files.disk import PAGE
 from gatherum.files.formats.storage import BoxStorage, FlatStorage, Source
-from gatherum.files.stats import Meter
 from gatherum.files.tables.boxes import FlatBoxes, filled_first
 from gatherum.files.tables.grid import BoxArray
 from gatherum.operators import OPERATORS
@@ -26,9 +25,7 @@ Order = tuple[int, ...]
 Axes = Sequence[int | str]
 
 
-def reordered(
-    op: str, table: Source, indices: errors.Shape, axes: Axes, batch_dims: int, meter: Meter
-) -> Source:  # fmt: skip
+def reordered(op: str, table: Source, indices: errors.Shape, axes: Axes, batch_dims: int) -> Source:
     """Return a table with its batch dimensions first, then those that `axes` lists.
 
     `axes` are numbers, or names in the file; the first `batch_dims` dimensions of the file are its
@@ -57,7 +54,7 @@ def reordered(
     if order == tuple(range(len(order))):
         return table
     boxes = Reordered(_boxes(table.storage), order)
-    storage = BoxStorage(boxes, meter, "its dimensions are read in another order")
+    storage = BoxStorage(boxes, "its dimensions are read in another order")
     return replace(table, shape=boxes.shape, storage=storage, order=order, fortran=False)
 
 

@@ -73,8 +73,7 @@ def scattered(inputs: Inputs) -> NDArray[Any]:
     context = inputs.context(MemoryBuild(inputs.meter))
     if (whole := inputs.scattered_whole()) is not None:
         return whole
-    table = inputs.table.storage.flat(context.spill_dir, context.budget)
-    context.at_end(table.array.file.close)
+    table = inputs.table.storage.flat(context)
     result = np.empty(inputs.shape, inputs.table.dtype)
     copy = replace(table.array, file=MemoryFile(result, context.meter), offset=0)
     layout = table.layout(context.requests.depth, context.budget)

@@ -4,20 +4,33 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from gatherum.files.budget import Budget
+from gatherum.files.disk import DiskFile
 from gatherum.files.durable.build import Build
 from gatherum.files.row_requests import Requests
 from gatherum.files.stats import Meter
 
-__all__ = ["Context"]
+__all__ = ["Context", "Means"]
 
 
 @dataclass(frozen=True)
-class Context:
+class Means:
+    """What a call may use; `at_end` is given what to call when the call ends."""
+
+    meter: Meter
+    budget: Budget
+    spill_dir: str
+    at_end: Callable[[Callable[[], object]], object]
+
+    def scratch(self) -> DiskFile:
+        """Return an unnamed file that is gone when the call ends."""
+        file = DiskFile.scratch(self.spill_dir, self.meter)
+        self.at_end(file.close)
+        return file
+
+
+@dataclass(frozen=True)
+class Context(Means):
     """One running call."""
 
     requests: Requests
-    budget: Budget
     build: Build
-    spill_dir: str
-    meter: Meter
-    at_end: Callable[[Callable[[], object]], object]  # is given what to call when the call ends

@@ -65,7 +65,7 @@ class Arrow(Format):
         # a group is decoded as a whole, and its rows are copied out of it
         nbytes = 2 * column.chunks[0] * math.prod(shape[1:]) * dtype.itemsize
         opening.budget.check_chunk(location, max(nbytes, groups.held))
-        storage = BoxStorage(column, opening.meter, self.read_only)
+        storage = BoxStorage(column, self.read_only)
         return Source(location, shape, dtype, storage, file)
 
 

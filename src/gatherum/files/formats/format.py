@@ -3,7 +3,7 @@
 import os
 import re
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,7 +15,7 @@ import numpy as np
 from gatherum.files.budget import Budget
 from gatherum.files.disk import DiskFile
 from gatherum.files.durable.build import CREATE, Build
-from gatherum.files.durable.context import Context
+from gatherum.files.durable.context import Context, Means
 from gatherum.files.durable.stores import FlatTarget, ScatterTarget
 from gatherum.files.formats.storage import Source
 from gatherum.files.remote import RemoteFile, UrlAddress, checked_options
@@ -27,17 +27,13 @@ __all__ = ["Format", "Location", "Opening", "choose_member", "find_named", "firs
 
 
 @dataclass(frozen=True)
-class Opening:
-    """The settings that an input is opened with: its meter, its budget, and what closes it.
+class Opening(Means):
+    """The settings that an input is opened with.
 
     `watched`: somebody will ask whether it changed meanwhile. `storage_options` is what fsspec's
     filesystems take for URLs, and is never shown.
     """
 
-    meter: Meter
-    budget: Budget
-    spill_dir: str
-    at_end: Callable[[Callable[[], object]], object]
     watched: bool = True
     storage_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
@@ -64,12 +60,6 @@ class Opening:
             file = DiskFile(location.file, self.meter)
         else:
             file = RemoteFile(location.remote, self.meter, self.storage_options)
-        self.at_end(file.close)
-        return file
-
-    def scratch(self) -> DiskFile:
-        """Return an unnamed file that is gone when the call ends."""
-        file = DiskFile.scratch(self.spill_dir, self.meter)
         self.at_end(file.close)
         return file
 
@@ -229,8 +219,7 @@ class Format(Protocol):
     def copy(self, out: Location, table: Source, context: Context) -> ScatterTarget:
         """Return an output that begins as a copy of the table."""
         self.checked_header(out, table.shape, table.dtype)  # before the table is laid out
-        laid = table.storage.flat(context.spill_dir, context.budget, any_order=self.any_order)
-        context.at_end(laid.array.file.close)
+        laid = table.storage.flat(context, any_order=self.any_order)
         build, limit = context.build, context.budget.block
         copy = self.create(out, table.shape, table.dtype, build, fortran=laid.fortran)
         layout = laid.layout(context.requests.depth, context.budget)

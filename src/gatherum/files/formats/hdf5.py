@@ -24,6 +24,7 @@ from gatherum.files.formats.storage import BoxStorage, FlatStorage, Source
 from gatherum.files.stats import Meter
 from gatherum.files.tables.boxes import SlicedArray, dataset_type
 from gatherum.files.tables.dimension_names import DAMAGED, is_hard, names_in
+from gatherum.regular_files import open_regular
 
 __all__ = ["Hdf5"]
 
@@ -72,7 +73,7 @@ class Hdf5(Format):
         chunked = ChunkedDataset(location.text, dataset, settings, opening.meter)
         nbytes = math.prod(chunked.chunks) * dtype.itemsize
         opening.budget.check_chunk(location, nbytes * (2 if chunked.filters else 1))
-        boxes = BoxStorage(chunked, opening.meter, "it is not stored in one piece")
+        boxes = BoxStorage(chunked, "it is not stored in one piece")
         return Source(location, shape, dtype, boxes, file, names=names_in(dataset))
 
     def check_target(self, op: str, out: Location, meter: Meter) -> None:
@@ -82,18 +83,16 @@ class Hdf5(Format):
         import h5py
 
         try:
-            file = DiskFile(out.resolved, meter)
+            descriptor = open_regular(out.resolved)
         except FileNotFoundError:
             return
         try:
-            with open(file.fd, "rb", closefd=False) as raw, h5py.File(raw, "r") as opened:
+            with open(descriptor, "rb") as raw, h5py.File(raw, "r") as opened:
                 others = [key for key in opened if key != name.split("/")[0]]
         except OSError as error:
             raise ValueError(
                 f"{op}: the output {out} is no HDF5 file: {first_line(error)}"
             ) from None
-        finally:
-            file.close()
         if others or "/" in name:
             raise ValueError(
                 f"{op}: {out.file} holds other datasets, which a new file would lose; choose a new "

@@ -9,6 +9,7 @@ import math
 import os
 import re
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,11 +68,8 @@ class Safetensors(Format):
             raise ValueError(f"{op}: name the tensor to write after a colon: {out}:name")
         if not os.path.exists(out.resolved):
             return
-        file = DiskFile(out.resolved, meter)
-        try:
+        with closing(DiskFile(out.resolved, meter)) as file:
             others = [name for name in read_header(out.file, file) if name != out.member]
-        finally:
-            file.close()
         if others:
             raise ValueError(
                 f"{op}: {out.file} holds other tensors ({', '.join(map(repr, others[:4]))}), "

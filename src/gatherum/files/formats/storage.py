@@ -1,8 +1,6 @@
 """A storage gives the rows of an opened array, whatever the format."""
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -10,9 +8,8 @@ import numpy as np
 
 from gatherum.files.budget import Budget
 from gatherum.files.disk import DiskFile
-from gatherum.files.durable.context import Context
+from gatherum.files.durable.context import Context, Means
 from gatherum.files.durable.stores import FlatPatchTarget, PatchTarget, ScatterTarget
-from gatherum.files.stats import Meter
 from gatherum.files.tables.boxes import FlatBoxes, copy_boxes, filled_first
 from gatherum.files.tables.dimension_names import Names
 from gatherum.files.tables.flat import FlatArray
@@ -33,11 +30,10 @@ class Storage:
         """Return the array's rows, for a call that keys its leading `depth` dimensions."""
         raise NotImplementedError
 
-    def flat(self, spill_dir: str, budget: Budget, *, any_order: bool = False) -> "FlatStorage":
+    def flat(self, means: Means, *, any_order: bool = False) -> "FlatStorage":
         """Return the same array in C order in a file, laid out in a scratch file if need be.
 
-        `any_order`: Fortran order is as good. A file that is not the array's own is the caller's
-        to close.
+        `any_order`: Fortran order is as good.
         """
         raise NotImplementedError
 
@@ -129,25 +125,24 @@ class FlatStorage(Storage):
         """Return the array's rows."""
         return flat_layout(self.array, self.fortran, depth, budget)
 
-    def flat(self, spill_dir: str, budget: Budget, *, any_order: bool = False) -> "FlatStorage":
+    def flat(self, means: Means, *, any_order: bool = False) -> "FlatStorage":
         """Return the same array in C order in a file."""
         if any_order or not self.fortran:
-            return self if self.array.file.local else self._fetched(spill_dir, budget)
-        shape, item, limit = self.array.shape[::-1], self.array.dtype.itemsize, budget.window
+            return self if self.array.file.local else self._fetched(means)
+        shape, item, limit = self.array.shape[::-1], self.array.dtype.itemsize, means.budget.window
         across = filled_first(shape[::-1], item, 64 * item)[::-1]
         chunks = filled_first(shape, item, limit, unit=across)
         boxes = FlatBoxes(self.array, True, chunks)
-        return _laid_out(boxes, chunks, spill_dir, self.array.file.meter)
+        return _laid_out(boxes, chunks, means)
 
-    def _fetched(self, spill_dir: str, budget: Budget) -> "FlatStorage":
+    def _fetched(self, means: Means) -> "FlatStorage":
         """Return the same array in a scratch file, so that a remote file is read once."""
-        file, nbytes = self.array.file, self.array.nbytes
-        with closed_on_error(DiskFile.scratch(spill_dir, file.meter)) as scratch:
-            buffer = memoryview(bytearray(min(budget.window, nbytes)))
-            for start in range(0, nbytes, max(1, len(buffer))):
-                view = buffer[: min(len(buffer), nbytes - start)]
-                file.read_into(self.array.offset + start, view)
-                scratch.write_from(start, view)
+        file, nbytes, scratch = self.array.file, self.array.nbytes, means.scratch()
+        buffer = memoryview(bytearray(min(means.budget.window, nbytes)))
+        for start in range(0, nbytes, max(1, len(buffer))):
+            view = buffer[: min(len(buffer), nbytes - start)]
+            file.read_into(self.array.offset + start, view)
+            scratch.write_from(start, view)
         return replace(self, array=replace(self.array, file=scratch, offset=0))
 
     def patch(self, context: Context) -> PatchTarget:
@@ -161,36 +156,22 @@ class BoxStorage(Storage):
     """Elements that are read in boxes, best in whole chunks."""
 
     array: BoxArray
-    meter: Meter
     cannot_change: str | None = "it is stored in chunks"
 
     def layout(self, depth: int, budget: Budget) -> BoxLayout:
         """Return the array's rows."""
         return BoxLayout(self.array, depth, budget)
 
-    def flat(self, spill_dir: str, budget: Budget, *, any_order: bool = False) -> FlatStorage:
+    def flat(self, means: Means, *, any_order: bool = False) -> FlatStorage:
         """Return the same array in C order in a scratch file."""
-        array = self.array
-        chunks = filled_first(array.shape, array.dtype.itemsize, budget.window, unit=array.chunks)
-        return _laid_out(array, chunks, spill_dir, self.meter)
+        array, limit = self.array, means.budget.window
+        chunks = filled_first(array.shape, array.dtype.itemsize, limit, unit=array.chunks)
+        return _laid_out(array, chunks, means)
 
 
-def _laid_out(
-    boxes: BoxArray, chunks: tuple[int, ...], spill_dir: str, meter: Meter
-) -> FlatStorage:
+def _laid_out(boxes: BoxArray, chunks: tuple[int, ...], means: Means) -> FlatStorage:
     """Lay an array out in C order in a scratch file."""
-    with closed_on_error(DiskFile.scratch(spill_dir, meter)) as scratch:
-        laid = FlatArray(scratch, 0, boxes.shape, boxes.dtype)
-        for _ in copy_boxes(boxes, FlatBoxes(laid, False, chunks), chunks):
-            pass
+    laid = FlatArray(means.scratch(), 0, boxes.shape, boxes.dtype)
+    for _ in copy_boxes(boxes, FlatBoxes(laid, False, chunks), chunks):
+        pass
     return FlatStorage(laid)
-
-
-@contextmanager
-def closed_on_error(file: DiskFile) -> Iterator[DiskFile]:
-    """Close a file if the block fails."""
-    try:
-        yield file
-    except BaseException:
-        file.close()
-        raise

@@ -52,7 +52,7 @@ class Zarr(Format):
             return self._open_remote(location, location.remote, opening)
         watched = opening.watched
         array = ZarrArray(location.file, opening.meter, opening.budget, watched=watched)
-        storage = ZarrStorage(array, opening.meter)
+        storage = ZarrStorage(array)
         return Source(location, array.shape, array.dtype, storage, array, names=array.names)
 
     def _open_remote(self, location: Location, address: UrlAddress, opening: Opening) -> Source:
@@ -62,7 +62,7 @@ class Zarr(Format):
         store = Remote(address, opening.meter, opening.storage_options)
         array = RemoteZarrArray(store, opening.budget)
         opening.at_end(array.stop)
-        boxes = BoxStorage(array, opening.meter, "it lies at a URL")
+        boxes = BoxStorage(array, "it lies at a URL")
         return Source(location, array.shape, array.dtype, boxes, array, names=array.names)
 
     def check_target(self, op: str, out: Location, meter: Meter) -> None:
