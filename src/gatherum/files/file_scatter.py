@@ -122,15 +122,8 @@ class FileScatter:
 
     def _by_bucket(self, buckets: Buckets) -> None:
         columns = [(np.dtype(np.int64), 1), (self.table.dtype, self.table.width)]
-        with closing(
-            Partition(
-                buckets,
-                columns,
-                resident=self.budget.window,
-                directory=self.context.spill_dir,
-                meter=self.meter,
-            )
-        ) as partition:
+        kept = Partition(buckets, columns, self.budget.window, self.context.scratch)
+        with closing(kept) as partition:
             for start, stop in self.requests.windows(self.most):
                 numbers, rows = self._read(start, stop)
                 partition.put(numbers, numbers, rows)

@@ -81,16 +81,9 @@ class TablePass:
             self.meter.advance(self.requests.count * self.row_bytes)
             return
         arrived = np.zeros(self.windows.number, np.int64)
-        int64 = np.dtype(np.int64)
-        with closing(
-            Partition(
-                buckets,
-                [(int64, 1), (int64, 1)],
-                resident=self.context.budget.window,
-                directory=self.context.spill_dir,
-                meter=self.meter,
-            )
-        ) as partition:
+        columns = [(np.dtype(np.int64), 1)] * 2
+        kept = Partition(buckets, columns, self.context.budget.window, self.context.scratch)
+        with closing(kept) as partition:
             for start, stop in self.requests.windows(self.window):
                 numbers, invalid = self.windows.numbers(start, stop)
                 places = np.arange(start, stop)

@@ -1,6 +1,6 @@
 """Requests are sorted into buckets of neighbouring rows, in memory or in a spill file."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -59,27 +59,21 @@ class Partition:
 
     Within a bucket requests keep their order. The sizes of the buckets must be settled, so the
     requests are counted once before. `columns` are the dtypes and widths of what is kept of each
-    request; where that is more than `resident` bytes, everything is spilled to `directory`.
+    request; where that is more than `resident` bytes, everything goes to a file of `scratch`.
     """
 
     def __init__(
         self,
         buckets: Buckets,
         columns: list[tuple[np.dtype[Any], int]],
-        *,
         resident: int,
-        directory: str,
-        meter: Meter,
+        scratch: Callable[[], DiskFile],
     ) -> None:
         self.buckets = buckets
         total = int(buckets.sizes.sum())
         size = total * sum(dtype.itemsize * width for dtype, width in columns)
-        spilled = size > resident
-        self._file = (
-            DiskFile.scratch(directory, meter)
-            if spilled
-            else MemoryFile(np.empty(size, "u1"), meter)
-        )
+        fits = size <= resident
+        self._file = MemoryFile(np.empty(size, "u1"), Meter()) if fits else scratch()
         self.starts = np.cumsum(buckets.sizes) - buckets.sizes
         self.filled = self.starts.copy()
         self._columns: list[FlatArray] = []
