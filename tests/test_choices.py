@@ -88,7 +88,7 @@ def _chosen(op, *arguments):
         (_scatter(9, 5, "add", "f2"), "one_slab"),  # nowhere else to round once
         (_scatter(9, 5, "max", "f2"), "units"),
         (_scatter(64, 5, "mean"), "one_slab"),
-        (_scatter(65, 5, "mean"), "sorted_groups"),  # too many accumulators, of 12 bytes
+        (_scatter(65, 5, "mean"), "sorted_groups"),  # too many accumulators, of 16 bytes
         (_scatter(2_100_000, 400_000, "add"), "partition"),
         (_scatter(2_000_000, 400_000, "add"), "units"),
         (_scatter(2_000_000, 600_000, "add"), "one_slab"),  # still near
