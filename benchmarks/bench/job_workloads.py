@@ -62,6 +62,12 @@ def _messages(func: str) -> Maker:
     return make
 
 
+def _positions(scale: float, rng: np.random.Generator) -> Job:
+    n, count = scaled(100_000, scale), scaled(1_000_000, scale)
+    operands = {"groups": _grouped(rng, n, count), "values": values(rng, (count, 64), "f4")}
+    return Job("positions", operands, n, "argmax", 512)
+
+
 def _bags(scale: float, rng: np.random.Generator) -> Job:
     n, size, rows = (scaled(count, scale) for count in (1_000_000, 20_000, 800_000))
     operands = {
@@ -154,6 +160,8 @@ JOBS: tuple[Workload, ...] = (
              _groups(10_000, "max"), _all_once, 1.1),
     Workload("job-max-1M", "group maxima: 10M f64 into 1M",
              _groups(1_000_000, "max"), _all_once, 1.5),
+    Workload("job-argmax", "positions of maxima: 1M rows of 64 f32 into 100k",
+             _positions, _all_once, 15.0),
     Workload("job-query-3", "table of 10M rows: sum of v1, mean of v3 by 100k groups",
              _table("sum, mean", 2), _all_once, 1.0),
     Workload("job-query-5", "table of 10M rows: sums of v1, v2, v3 by 100k groups",

@@ -110,6 +110,11 @@ def columns(*found: Any) -> Array:
     return arranged[0] if len(found) == 1 else arranged
 
 
+def at_positions(values: Array, found: Any) -> Array:
+    """Return the values at positions: of equal values, another position is as good an answer."""
+    return np.take_along_axis(values, np.asarray(found), 0)
+
+
 def by_group(groups: Any, *found: Any) -> Array:
     """Return columns that a table has for its groups, in any order, in the order of the groups."""
     order = np.argsort(np.asarray(groups))

@@ -103,6 +103,31 @@ void edge_rows(const Call& c) {
   });
 }
 
+// Positions of maxima: out[g[i], e] = i where v[i, e] is the first greatest. Every thread has columns of its
+// own.
+void positions(const Call& c) {
+  const auto* values = static_cast<const float*>(c.values);
+  auto* out = static_cast<int64_t*>(c.out);
+  std::vector<float> best(static_cast<size_t>(c.size * c.width), -std::numeric_limits<float>::infinity());
+  shared(c.threads, [&](int64_t t) {
+    const int64_t first = c.width * t / c.threads, last = c.width * (t + 1) / c.threads;
+    for (int64_t i = 0; i < c.count; ++i) {
+      const int64_t next = c.groups[std::min(i + c.ahead, c.count - 1)] * c.width;
+      for (int64_t e = first; c.ahead > 0 && e < last; e += 8) {
+        __builtin_prefetch(best.data() + next + e, 1);
+        __builtin_prefetch(out + next + e, 1);
+      }
+      const float* __restrict__ from = values + i * c.width;
+      float* __restrict__ most = best.data() + c.groups[i] * c.width;
+      int64_t* __restrict__ to = out + c.groups[i] * c.width;
+      for (int64_t e = first; e < last; ++e) {
+        to[e] = most[e] < from[e] ? i : to[e];
+        most[e] = most[e] < from[e] ? from[e] : most[e];
+      }
+    }
+  });
+}
+
 // Bags and sparse products: out[g, :] = sum of weights[k] * table[rows[k], :] for k of the group. Sums are
 // float32.
 template <class T>
@@ -145,4 +170,5 @@ extern "C" void run_job(int64_t kernel, const Call* call) {
   if (kernel == 5) edge_rows<true>(c);
   if (kernel == 6) pointed_rows<float>(c);
   if (kernel == 7) pointed_rows<_Float16>(c);
+  if (kernel == 8) positions(c);
 }

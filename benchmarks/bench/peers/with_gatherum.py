@@ -12,7 +12,7 @@ import gatherum
 from gatherum import clear_output_cache, operators
 
 from ..cases import Array, Case
-from ..jobs import QUERIES, Answer, Job, columns
+from ..jobs import QUERIES, Answer, Job, at_positions, columns
 from . import Methods
 
 OPERATORS: dict[str, Callable[..., Any]] = {
@@ -69,6 +69,12 @@ def _groups(job: Job) -> Methods:
     return _in_memory(lambda: reduce(job["values"], job["groups"], job.size, job.func))
 
 
+def _positions(job: Job) -> Methods:
+    groups, values, reduce = job["groups"], job["values"], gatherum.groups.reduce
+    arranged = partial(at_positions, values)
+    return _in_memory(lambda: Answer(reduce(values, groups, job.size, job.func), arranged))
+
+
 def _query(job: Job) -> Methods:
     def reduced(column: str, func: str) -> Array:
         return gatherum.groups.reduce(job[column], job["groups"], job.size, func)
@@ -95,6 +101,7 @@ JOBS = {
     "bags": _pointed,
     "combine": _pointed,
     "groups": _groups,
+    "positions": _positions,
     "query": _query,
     "counts": _counts,
     "take": _take,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ..cases import Array, Case
-from ..jobs import Answer, Job, columns
+from ..jobs import Answer, Job, at_positions, columns
 from . import Methods
 
 UFUNCS: dict[str, Any] = {"add": np.add, "max": np.maximum}
@@ -126,6 +127,21 @@ def _groups(job: Job) -> Methods:
     }
 
 
+def _positions(job: Job) -> Methods:
+    groups, rows = job["groups"], job["values"]
+    numbers = np.arange(len(rows))[:, None]
+
+    def sorted_rows() -> Answer:
+        order = np.argsort(groups, kind="stable")
+        begin = np.searchsorted(groups[order], np.arange(job.size))
+        greatest = np.maximum.reduceat(rows[order], begin)
+        places = np.where(rows == greatest[groups], numbers, len(rows))
+        found = np.minimum.reduceat(places[order], begin)
+        return Answer(found, partial(at_positions, rows))
+
+    return {"np.argsort, np.maximum.reduceat, np.minimum.reduceat": sorted_rows}
+
+
 def _query(job: Job) -> Methods:
     groups, size = job["groups"], job.size
     v1, v2, v3 = job["v1"], job["v2"], job["v3"]
@@ -166,6 +182,7 @@ JOBS = {
     "bags": _pointed,
     "combine": _pointed,
     "groups": _groups,
+    "positions": _positions,
     "query": _query,
     "counts": _counts,
     "take": _take,

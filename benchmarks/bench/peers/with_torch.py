@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from importlib import import_module
 from typing import Any
 
 from ..cases import Case
-from ..jobs import Answer, Job, columns
+from ..jobs import Answer, Job, at_positions, columns
 from . import Methods
 
 torch: Any = import_module("torch")
@@ -160,6 +161,21 @@ def _groups(job: Job) -> Methods:
     return methods
 
 
+def _positions(job: Job) -> Methods:
+    groups, values = torch.from_numpy(job["groups"]), torch.from_numpy(job["values"])
+    wide, shape = groups[:, None].expand_as(values), (job.size, values.shape[1])
+    numbers = torch.arange(len(values))[:, None].expand_as(values)
+    start, most = torch.zeros(shape), torch.full(shape, len(values))
+
+    def compared() -> Answer:
+        greatest = torch.scatter_reduce(start, 0, wide, values, "amax", include_self=False)
+        places = torch.where(values == greatest[groups], numbers, len(values))
+        found = torch.scatter_reduce(most, 0, wide, places, "amin")
+        return Answer(found, partial(at_positions, job["values"]))
+
+    return {"torch.scatter_reduce of maxima, then of positions": compared}
+
+
 def _counts(job: Job) -> Methods:
     groups = torch.from_numpy(job["groups"])
     return {"torch.bincount": lambda: Answer(torch.bincount(groups, minlength=job.size), columns)}
@@ -181,6 +197,7 @@ JOBS = {
     "bags": _bags,
     "combine": _combine,
     "groups": _groups,
+    "positions": _positions,
     "counts": _counts,
     "take": _take,
     "permute": _take,

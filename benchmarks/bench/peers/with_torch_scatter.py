@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from importlib import import_module
 from typing import Any
 
-from ..jobs import Job
+from ..jobs import Answer, Job, at_positions
 from . import Methods
 
 torch: Any = import_module("torch")
@@ -43,4 +44,21 @@ def _groups(job: Job) -> Methods:
     }
 
 
-JOBS = {"messages": _edges, "maxima": _edges, "bags": _bags, "groups": _groups}
+def _positions(job: Job) -> Methods:
+    groups, values = torch.from_numpy(job["groups"]), torch.from_numpy(job["values"])
+    arranged = partial(at_positions, job["values"])
+    scatter_max = torch_scatter.scatter_max
+    return {
+        "torch_scatter.scatter_max": lambda: Answer(
+            scatter_max(values, groups, 0, dim_size=job.size)[1], arranged
+        )
+    }
+
+
+JOBS = {
+    "messages": _edges,
+    "maxima": _edges,
+    "bags": _bags,
+    "groups": _groups,
+    "positions": _positions,
+}
