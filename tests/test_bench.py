@@ -41,7 +41,8 @@ JOB_FLOORS = {
     "job-messages-sum": 1.6, "job-messages-max": 1.6, "job-product-64": 1.53,
     "job-product-8": 0.457, "job-bags": 5.15, "job-sum-100": 3.81, "job-sum-10k": 3.81,
     "job-sum-1M": 4.0, "job-mean-100": 3.81, "job-mean-10k": 3.81, "job-mean-1M": 4.0,
-    "job-max-100": 3.81, "job-max-10k": 3.81, "job-max-1M": 4.0, "job-query-3": 7.66,
+    "job-max-100": 3.81, "job-max-10k": 3.81, "job-max-1M": 4.0, "job-argmax": 7.5,
+    "job-query-3": 7.66,
     "job-query-5": 7.68, "job-query-7": 7.64, "job-counts": 3.82, "job-take": 1.9,
     "job-permute": 3.61, "job-combine": 3.61,
 }  # fmt: skip

@@ -40,6 +40,7 @@ JOB_PEERS = {
     "permute": ("numpy", "torch"),
     "combine": ("numpy", "torch"),
     "groups": ("numpy", "torch", "torch_scatter", "numpy_groupies", "polars", "pandas", "pyarrow"),
+    "positions": ("numpy", "torch", "torch_scatter"),
     "query": ("numpy", "numpy_groupies", "polars", "pandas", "pyarrow"),
     "counts": ("numpy", "torch", "numpy_groupies", "polars", "pandas", "pyarrow"),
     "take": ("numpy", "torch", "polars", "pandas", "pyarrow"),
