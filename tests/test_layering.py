@@ -48,7 +48,7 @@ ROWS = [
         "_core",
     },
 ]
-FILES = [  # likewise inside of `files`: a room imports only what comes behind it
+FILES = [  # likewise inside of `files`: a module imports only what comes behind it
     "casts", "grouped", "gathers", "scatters", "handle", "stream", "batches", "options",
     "file_call", "lookups", "receivers", "results", "inputs", "operands", "reordered", "progress",
     "file_gather", "table_pass", "windows", "file_scatter", "formats", "remote", "durable",
@@ -56,12 +56,12 @@ FILES = [  # likewise inside of `files`: a room imports only what comes behind i
 ]  # fmt: skip
 # What they import when it is used.
 LATER = {"__main__": {"cli"}, "torch_compile": {"torch"}, "plans": {"explanations"}}
-ROW_OF = {room: number for number, row in enumerate(ROWS) for room in row}
+ROW_OF = {module: number for number, row in enumerate(ROWS) for module in row}
 ORACLE = PACKAGE / "reference"
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if ORACLE not in path.parents)
 
 
-def room_of(path: Path) -> str:
+def module_of(path: Path) -> str:
     return path.relative_to(PACKAGE).with_suffix("").parts[0]
 
 
@@ -73,12 +73,12 @@ class _Run(ast.NodeTransformer):
         return None if checked else node
 
 
-def imported_rooms(path: Path) -> set[str]:
-    """The rooms of this package that a file imports, at its top or inside functions."""
+def imported_modules(path: Path) -> set[str]:
+    """The modules of this package that a file imports, at its top or inside functions."""
     found = set()
     folder = ("gatherum", *path.relative_to(PACKAGE).parent.parts)
     tree = ast.parse(path.read_text())
-    if path == PACKAGE / "__init__.py":  # its rooms are imported when they are first used
+    if path == PACKAGE / "__init__.py":  # its modules are imported when they are first used
         tree = _Run().visit(tree)
     for node in ast.walk(tree):
         names: list[str] = []
@@ -100,10 +100,10 @@ def imported_rooms(path: Path) -> set[str]:
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_a_module_imports_only_lower_rows(path: Path) -> None:
-    own = room_of(path)
+    own = module_of(path)
     assert own in ROW_OF, f"give {own} a place in ROWS"
-    others = imported_rooms(path) - {own, "reference"}
-    above = {room for room in others if ROW_OF[room] <= ROW_OF[own]}
+    others = imported_modules(path) - {own, "reference"}
+    above = {module for module in others if ROW_OF[module] <= ROW_OF[own]}
     assert above == LATER.get(own, set())
 
 
@@ -112,7 +112,7 @@ def test_every_module_says_what_it_does() -> None:
     assert without == []
 
 
-def test_the_rooms_of_files_import_only_lower_rows() -> None:
+def test_the_modules_of_files_import_only_lower_rows() -> None:
     wrong = []
     for path in (PACKAGE / "files").rglob("*.py"):
         own = path.relative_to(PACKAGE / "files").with_suffix("").parts[0]
@@ -124,8 +124,8 @@ def test_the_rooms_of_files_import_only_lower_rows() -> None:
 
 def test_the_oracle_stands_apart() -> None:
     oracle = list(ORACLE.glob("*.py"))
-    assert set().union(*map(imported_rooms, oracle)) == {"reference"}
-    importers = {room_of(path) for path in MODULES if "reference" in imported_rooms(path)}
+    assert set().union(*map(imported_modules, oracle)) == {"reference"}
+    importers = {module_of(path) for path in MODULES if "reference" in imported_modules(path)}
     assert importers == {"conformance"}  # whose answers are the oracle's
 
 
@@ -139,7 +139,7 @@ def test_the_rule_sees_every_way_to_import(tmp_path: Path, monkeypatch: pytest.M
         "from .. import shape_limits, gather\nfrom ..gathers import gather\nfrom . import disk\n"
         "def late():\n    from gatherum import onnx\n"
     )
-    assert imported_rooms(module) == {
+    assert imported_modules(module) == {
         "cli",
         "plans",
         "native",
