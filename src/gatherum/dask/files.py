@@ -81,7 +81,7 @@ class FileArray:
             if isinstance(storage, BoxStorage):
                 return storage.array.read_box(box)
             assert isinstance(storage, FlatStorage)
-            return FlatBoxes(storage.array, source.fortran, ()).read_box(box)
+            return FlatBoxes(storage.array, storage.fortran, ()).read_box(box)
 
     def __dask_tokenize__(self) -> object:
         return self.path, self.shape, str(self.dtype), self.version

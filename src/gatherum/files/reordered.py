@@ -55,7 +55,7 @@ def reordered(op: str, table: Source, indices: errors.Shape, axes: Axes, batch_d
         return table
     boxes = Reordered(_boxes(table.storage), order)
     storage = BoxStorage(boxes, "its dimensions are read in another order")
-    return replace(table, shape=boxes.shape, storage=storage, order=order, fortran=False)
+    return replace(table, shape=boxes.shape, storage=storage, order=order)
 
 
 def _resolved(op: str, table: Source, axes: Axes) -> Order:

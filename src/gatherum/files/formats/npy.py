@@ -80,7 +80,7 @@ class ArrayHeader:
         """Return the array of a file that begins at `start` of another one, `holder`."""
         at, shape, dtype = start + self.data_offset, self.shape, self.dtype
         storage = FlatStorage.of(holder, at, shape, dtype, self.fortran)
-        return Source(location, shape, dtype, storage, opened, fortran=storage.fortran)
+        return Source(location, shape, dtype, storage, opened)
 
 
 def parse_header(name: str, start: bytes, size: int) -> ArrayHeader:

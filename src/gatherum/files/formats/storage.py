@@ -9,7 +9,7 @@ import numpy as np
 from gatherum.files.budget import Budget
 from gatherum.files.disk import DiskFile
 from gatherum.files.durable.context import Context, Means
-from gatherum.files.durable.stores import FlatPatchTarget, PatchTarget, ScatterTarget
+from gatherum.files.durable.stores import FlatPatchTarget, PatchTarget
 from gatherum.files.tables.boxes import FlatBoxes, copy_boxes, filled_first
 from gatherum.files.tables.dimension_names import Names
 from gatherum.files.tables.flat import FlatArray
@@ -24,7 +24,7 @@ class Storage:
     """The elements of an opened array."""
 
     cannot_change: str | None = None  # why the array cannot be changed in place, if it cannot
-    duplicates: bool = False  # whether a copy in the same format can be made without a flat file
+    fortran: bool = False  # whether the elements lie in Fortran order
 
     def layout(self, depth: int, budget: Budget) -> TableLayout:
         """Return the array's rows, for a call that keys its leading `depth` dimensions."""
@@ -40,10 +40,6 @@ class Storage:
     def patch(self, context: Context) -> PatchTarget:
         """Return what takes changes of the array itself, until they are complete."""
         raise NotImplementedError(self.cannot_change)
-
-    def duplicate(self, context: Context) -> ScatterTarget | None:
-        """Return such a copy, None if it needs a flat file in between."""
-        return None
 
 
 class Opened(Protocol):
@@ -83,7 +79,6 @@ class Source:
     dtype: np.dtype[Any]
     storage: Storage
     opened: Opened  # must not change while it is read
-    fortran: bool = False  # whether its elements lie in Fortran order
     names: Names = tuple  # returns the names of its dimensions, none where the file keeps no names
     order: tuple[int, ...] | None = None  # the file's dimensions, as they are those of the array
 
@@ -100,7 +95,7 @@ class Source:
             "member": self.location.member,
             "shape": [self.shape[order.index(axis)] for axis in range(len(order))],
             "dtype": repr(self.dtype),
-            "fortran": self.fortran,
+            "fortran": self.storage.fortran,
             "file": self.opened.state(),
         }
 

@@ -90,7 +90,7 @@ class Zarr(Format):
 
     def staged(self, table: Source | None) -> bool:
         """Whether rows are laid out flat first: all but copies of Zarr tables."""
-        return table is None or not table.storage.duplicates
+        return table is None or not isinstance(table.storage, ZarrStorage)
 
     def put(self, array: FlatArray, like: Source, build: Build, limit: int) -> None:
         """Make the array from the flat file, in the table's format if that is Zarr's, too."""
@@ -106,7 +106,9 @@ class Zarr(Format):
 
     def copy(self, out: Location, table: Source, context: Context) -> ScatterTarget:
         """Return an output that begins as a copy of the table, with its chunks if it has any."""
-        return table.storage.duplicate(context) or super().copy(out, table, context)
+        if isinstance(table.storage, ZarrStorage):
+            return ZarrCopyTarget(context, table.storage.array)
+        return super().copy(out, table, context)
 
 
 @dataclass(frozen=True)
@@ -115,12 +117,7 @@ class ZarrStorage(BoxStorage):
 
     array: ZarrArray
     cannot_change: str | None = None
-    duplicates = True
 
     def patch(self, context: Context) -> PatchTarget:
         """Return what takes changed chunks, until they are complete."""
         return ZarrPatchTarget(context, self.array)
-
-    def duplicate(self, context: Context) -> ScatterTarget | None:
-        """Return a copy with the same chunks."""
-        return ZarrCopyTarget(context, self.array)
