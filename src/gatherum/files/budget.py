@@ -48,19 +48,8 @@ class Budget:
     def parse(cls, memory: str | int) -> "Budget":
         """Read a size such as ``"512MiB"``: bytes, or a number with a unit.
 
-        Units are k, M, G, T (powers of 1000), KiB, MiB, GiB and TiB.
-
-        Raises
-        ------
-        TypeError
-            `memory` is neither a str nor an int.
-        ValueError
-            `memory` is not a size, less than 64 KiB, or 1 EiB and more.
-
-        Examples
-        --------
-        >>> Budget.parse("1.5 GiB").total
-        1610612736
+        Units are k, M, G, T (powers of 1000), KiB, MiB, GiB and TiB. TypeError for neither a str
+        nor an int; ValueError for no size, less than 64 KiB, or 1 EiB and more.
         """
         total = size_of("memory", memory)
         if total < SMALLEST:

@@ -29,13 +29,8 @@ def reordered(op: str, table: Source, indices: errors.Shape, axes: Axes, batch_d
     """Return a table with its batch dimensions first, then those that `axes` lists.
 
     `axes` are numbers, or names in the file; the first `batch_dims` dimensions of the file are its
-    batch dimensions.
-
-    Raises
-    ------
-    TypeError, ValueError
-        `axes` are not one dimension of the table for each component, or `batch_dims` is not one of
-        its values.
+    batch dimensions. TypeError or ValueError where `axes` are not one dimension of the table for
+    each component, or `batch_dims` is not one of its values.
     """
     found = _resolved(op, table, axes)
     batch = range(OPERATORS[op].resolve(table.shape, indices, as_axis(op, batch_dims)))

@@ -30,14 +30,10 @@ class Journal:
 
     The first record is the fingerprint: operator, attributes, inputs and chunking. The others
     name finished parts, and the first of those brings the fingerprint to the disk. A record that
-    was cut off by a crash does not count. `resume`: go on with the records that are there.
+    was cut off by a crash does not count.
 
-    Raises
-    ------
-    ValueError
-        `resume` is asked for, and the journal belongs to another call or to other inputs.
-    BlockingIOError
-        Another process is writing this output.
+    `resume`: go on with the records that are there; ValueError where they belong to another call or
+    to other inputs. BlockingIOError where another process is writing this output.
     """
 
     def __init__(self, path: str, fingerprint: Record, *, resume: bool) -> None:

@@ -33,14 +33,8 @@ def locate(path: str | os.PathLike[str] | Location, name: str | None = None) -> 
     The suffix decides the format, without opening the file; otherwise the file's first bytes do.
     `name`: that of the format, whatever the file's own name and first bytes say.
 
-    Raises
-    ------
-    TypeError
-        `path` is not a path.
-    ValueError
-        `path` has none of the known forms.
-    OSError
-        The file is not a regular file, or cannot be read.
+    TypeError where it is no path, ValueError where it has none of the known forms, OSError where
+    the file is not a regular file, or cannot be read.
     """
     if isinstance(path, Location):
         return path

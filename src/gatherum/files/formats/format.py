@@ -103,32 +103,15 @@ class Format(Protocol):
     A format that is only read has a name, `form`, `suffixes`, `read_only` and `open`. One that is
     written also has `header`, all bytes before the elements of its only array, and the checks
     before it replaces a file. The other methods suit both.
-
-    Attributes
-    ----------
-    name : str
-        A short name, such as ``"npy"``.
-    form : str
-        How an error writes a path of this format.
-    suffixes : tuple of str
-        How the names of such files end, without the dot.
-    members : bool
-        Whether a file holds several arrays, one of which may be named after a colon.
-    read_only : str or None
-        Why nothing is written to such files.
-    any_order : bool
-        Whether an array may be written in Fortran order.
-    remote : bool
-        Whether it is read from URLs, too.
     """
 
-    name: str
-    form: str
-    suffixes: tuple[str, ...] = ()
-    members: bool = True
-    read_only: str | None = None
-    any_order: bool = False
-    remote: bool = False
+    name: str  # a short one, such as "npy"
+    form: str  # how an error writes a path of this format
+    suffixes: tuple[str, ...] = ()  # how the names of such files end, without the dot
+    members: bool = True  # whether a file holds several arrays, one of them named after a colon
+    read_only: str | None = None  # why nothing is written to such files
+    any_order: bool = False  # whether an array may be written in Fortran order
+    remote: bool = False  # whether it is read from URLs, too
 
     def recognise(self, text: str) -> tuple[str, str | None] | None:
         """Return the file and the member that a path of this format names; None for others."""
@@ -145,12 +128,7 @@ class Format(Protocol):
     def open(self, location: Location, opening: Opening) -> Source:
         """Open an input, and check all that its header claims; no element is read.
 
-        Raises
-        ------
-        ValueError
-            The file is not what it claims to be.
-        OSError
-            The file cannot be read.
+        ValueError where the file is not what it claims to be, OSError where it cannot be read.
         """
 
     # ------------------------------------------------------------------ written
@@ -158,12 +136,8 @@ class Format(Protocol):
     def check_target(self, op: str, out: Location, meter: Meter) -> None:
         """Refuse an output whose replacement would destroy something else.
 
-        Raises
-        ------
-        ValueError
-            It holds more than the one array that is to be replaced.
-        OSError
-            It is a device or another special file.
+        ValueError where it holds more than the one array that is to be replaced, OSError where it
+        is a device or another special file.
         """
         if os.path.isdir(out.resolved):
             raise ValueError(f"{op}: the output {out} is a directory")
@@ -182,10 +156,7 @@ class Format(Protocol):
     ) -> bytes:
         """Return the bytes before the elements of a new file.
 
-        Raises
-        ------
-        ValueError
-            The format cannot hold such elements.
+        ValueError where the format cannot hold such elements.
         """
         return b""
 

@@ -59,11 +59,8 @@ class UrlAddress:
 def address_of(text: str) -> UrlAddress | None:
     """Read a URL, in which a ``#`` begins the name of an array if it is of HTTP; None for no URL.
 
-    Raises
-    ------
-    ValueError
-        It is a chain of URLs, names a local file, or hides where its host ends. The error shows
-        nothing of it but its protocol.
+    ValueError where it is a chain of URLs, names a local file, or hides where its host ends. The
+    error shows nothing of it but its protocol.
     """
     if CHAINED.match(text):
         raise ValueError("chained URLs, with '::' between them, are not read")
