@@ -29,7 +29,7 @@ class BoxArray:
         raise NotImplementedError
 
     def write_box(self, box: Box, values: NDArray[Any]) -> None:
-        """Replace a box of the array; those that are only read have no such method."""
+        """Replace a box of the array, unless it is only read."""
         raise NotImplementedError
 
     def announce(self, boxes: Iterator[Box]) -> None:
