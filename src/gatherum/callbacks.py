@@ -202,7 +202,7 @@ def raise_invalid(plan: Plan, position: int, component: int, value: int) -> NoRe
     where: Shape | None = None
     if position >= 0:
         entries = s.operator.entries(s.indices.layout).shape
-        where = tuple(int(n) for n in np.unravel_index(position, entries))
+        where = shape_limits.place_of(position, entries)
     raise invalid_index(s, component, value, where)
 
 

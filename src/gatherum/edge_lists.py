@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from itertools import repeat
 from typing import NamedTuple
 
-import numpy as np
-
-from . import errors, native, nests
+from . import errors, native, nests, shape_limits
 from .call import Array, FoldRule
 from .dtypes import index_fields
 from .nests import Component, Loop, Nest
@@ -45,7 +43,8 @@ class EdgeLoops(NamedTuple):
         """Return what walks the indices of one end, in order."""
         extents = [loop.extent for loop in self.loops]
         loops = list(map(Loop, extents, repeat(0), steps, repeat(0)))
-        nest = Nest(len(loops) - 1, tuple(loops), (_numbers(end.size),), 0)
+        numbers = Component(end.size, 1, 0)  # of what the indices address
+        nest = Nest(len(loops) - 1, tuple(loops), (numbers,), 0)
         how = index_fields(end.indices.dtype, mode, negative)
         return native.Program(**how, checks=nest if loops else nests.EMPTY)
 
@@ -128,13 +127,6 @@ class EdgeLoops(NamedTuple):
         )
 
 
-def _numbers(size: int) -> Component:
-    """Return the component that numbers what an index addresses."""
-    return Component(size, 1, 0)
-
-
-def _invalid(op: str, end: EdgeEnd, position: int, value: int, mode: str) -> IndexError:
-    where = None
-    if position >= 0:
-        where = tuple(int(n) for n in np.unravel_index(position, end.indices.shape))
+def _invalid(op: str, end: EdgeEnd, number: int, value: int, mode: str) -> IndexError:
+    where = shape_limits.place_of(number, end.indices.shape) if number >= 0 else None
     return errors.index_out_of_bounds(op, value, 0, end.size, where, mode, end.operand)

@@ -17,7 +17,7 @@ from .errors import Shape
 from .indices import number_entries
 from .modes import MOVING
 from .operators import Operator, find_operator
-from .shape_limits import OperandLayout
+from .shape_limits import OperandLayout, place_of
 
 
 class IndexReport(NamedTuple):
@@ -145,8 +145,8 @@ def reported(
         entries=numbers.size,
         invalid=int(np.count_nonzero(invalid)),
         duplicates=duplicates.size,
-        first_invalid=_place(int(invalid.argmax()), entries) if invalid.any() else None,
-        first_duplicate=_place(int(duplicates.min()), entries) if duplicates.size else None,
+        first_invalid=place_of(int(invalid.argmax()), entries) if invalid.any() else None,
+        first_duplicate=place_of(int(duplicates.min()), entries) if duplicates.size else None,
     )
 
 
@@ -172,7 +172,3 @@ def _duplicates(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
     ordered = numbers[order]
     again: NDArray[np.int64] = order[1:][(ordered[1:] == ordered[:-1]) & (ordered[1:] >= 0)]
     return again
-
-
-def _place(number: int, shape: Shape) -> Shape:
-    return tuple(int(n) for n in np.unravel_index(number, shape))

@@ -16,7 +16,7 @@ from .dtypes import DType, index_fields
 from .errors import Shape
 from .nests import Component, Nest
 from .operators import OPERATORS, Operator
-from .shape_limits import OperandLayout
+from .shape_limits import OperandLayout, place_of
 
 
 class Invalid(NamedTuple):
@@ -112,9 +112,8 @@ def first_invalid(
     del pins
     if found is None or found[0] < 0:  # another thread has made it valid meanwhile
         return None
-    position, component, value = found
-    where = tuple(int(n) for n in np.unravel_index(position, shape)) if shape else ()
-    return Invalid(where, component, value)
+    number, component, value = found
+    return Invalid(place_of(number, shape), component, value)
 
 
 def _number(

@@ -144,6 +144,11 @@ def contiguous_strides(shape: Shape, itemsize: int) -> Shape:
     return tuple(reversed(strides))
 
 
+def place_of(number: int, shape: Shape) -> Shape:
+    """Return where the item of a number, in row-major order, lies in an array of a shape."""
+    return tuple(int(n) for n in np.unravel_index(number, shape))
+
+
 def overlaps_itself(shape: Shape, strides: Shape, itemsize: int) -> bool:
     """Whether two elements share a byte. Exact where bounded work decides; when in doubt, True."""
     return _core.overlaps_itself(shape, strides, itemsize, False)

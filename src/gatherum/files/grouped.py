@@ -127,7 +127,7 @@ def reduce_file(
         quiet = replace(settings, progress=None)
         touched = found.scatter(np.zeros((), np.bool_), groups, np.ones((), np.bool_), quiet)
         if not touched.all():
-            place = tuple(map(int, np.unravel_index(int(touched.argmin()), touched.shape)))
+            place = shape_limits.place_of(int(touched.argmin()), touched.shape)
             where = place if found.elements else ()
             raise errors.empty_group(REDUCE_FILE, name, dtype, place[found.attributes.axis], where)
         start = np.zeros((), dtype)

@@ -19,6 +19,7 @@ from gatherum.files.tables.table import RowTable
 from gatherum.indices import first_invalid, resolve
 from gatherum.modes import FILLING
 from gatherum.operators import OPERATORS
+from gatherum.shape_limits import place_of
 
 __all__ = ["Requests"]
 
@@ -152,6 +153,6 @@ class Requests:
         dim = self.indexed[component]
         entry = (start + row) % self.cycle * self.tuple_size + component
         shape = self.indices.shape
-        where = tuple(int(n) for n in np.unravel_index(entry, shape)) if shape else ()
+        where = place_of(entry, shape)
         axis, size = self.order[dim], self.keyed[dim]
         raise errors.index_out_of_bounds(self.op, value, axis, size, where, self.mode)

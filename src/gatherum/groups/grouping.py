@@ -12,6 +12,7 @@ from gatherum.errors import Shape
 from gatherum.extremes import positions_of_extremes
 from gatherum.indices import first_invalid
 from gatherum.places import Array, Places
+from gatherum.shape_limits import place_of
 
 from . import errors, namespace
 from .protocol import Arrays
@@ -111,8 +112,7 @@ class Grouping:
             raise errors.unknown_groups(self.op)
         if known.all() or 0 in self.shape:
             return None
-        place = np.unravel_index(int(known.argmin()), known.shape)
-        return tuple(int(n) for n in place)
+        return place_of(int(known.argmin()), known.shape)
 
     def first(self, values: Array, start: Array) -> Array:
         """Return the first value of each group, `start` for an empty one."""
