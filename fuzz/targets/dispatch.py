@@ -203,7 +203,7 @@ def _expected(compiled: Any, given: dict[str, Given]) -> NDArray[np.uint8]:
     views = [
         _view(compiled, name, given[name], given[name].memory) for name in INPUTS if name in given
     ]
-    result = getattr(reference, lowered.op)(*views, **lowered.attributes)
+    result = getattr(reference, lowered.operator.name)(*views, **lowered.attributes)
     memory = out.memory.copy()
     place = _view(compiled, "OutputTensor", out, memory)
     byte_rows(place, writable=True)[...] = byte_rows(result.reshape(place.shape))
