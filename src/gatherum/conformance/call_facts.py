@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ import numpy as np
 from gatherum.call import Attributes, FoldRule
 from gatherum.operators import OPERATORS
 
-from .case import Array, Case, RuleCall, answer
+from .case import Case, RuleCall, answer
 
 INDEX = "cases.json"
 
@@ -61,15 +60,10 @@ def order_shows(call: RuleCall) -> bool:
     return result is None or other is None or result.tobytes() != other.tobytes()
 
 
-def arrays_of(call: RuleCall) -> Iterable[Array]:
-    """Return the values that move."""
-    return [array for name, array in call.operands.items() if name != "indices"]
-
-
 def is_finite(call: RuleCall) -> bool:
     """Whether JSON can write every number."""
     with np.errstate(all="ignore"):
-        return all(bool(np.isfinite(array).all()) for array in arrays_of(call))
+        return all(bool(np.isfinite(array).all()) for array in call.operands.values())
 
 
 def has_size(call: RuleCall) -> bool:
@@ -84,15 +78,8 @@ def case_record(case: Case, **more: Any) -> dict[str, Any]:
     return shown | ({"error": case.error} if case.error else {}) | more
 
 
-def write_index(folder: str, rows: list[dict[str, Any]]) -> None:
-    """Write the index of cases."""
-    with open(os.path.join(folder, INDEX), "w", encoding="utf-8") as file:
-        json.dump(rows, file, indent=1)
+def write_json(folder: str, name: str, value: object) -> None:
+    """Write a file of JSON: a case, or the index of cases."""
+    with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+        json.dump(value, file, indent=1)
         file.write("\n")
-
-
-__all__ = [
-    "arrays_of", "case_record", "has_size", "is_finite", "is_portable", "meet", "moved_shape",
-    "order_shows",
-    "reduction", "write_index",
-]  # fmt: skip

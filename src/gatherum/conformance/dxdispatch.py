@@ -6,8 +6,6 @@ several updates stays: such calls are left out, and so is what the feature level
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,6 +15,7 @@ from gatherum import directml
 from gatherum.operators import OPERATORS
 
 from .call_facts import (
+    INDEX,
     case_record,
     has_size,
     is_finite,
@@ -24,7 +23,7 @@ from .call_facts import (
     meet,
     moved_shape,
     reduction,
-    write_index,
+    write_json,
 )
 from .case import Array, Case, RuleCall, answer
 
@@ -54,9 +53,8 @@ def adapt(call: RuleCall, *, feature_level: str | None = None, **_: object) -> R
 def _desc(call: RuleCall) -> directml.OperatorDesc | None:
     """Return the operator desc; None where DirectML has no such dtype or shape."""
     data, indices = call.operands["data"], call.operands["indices"]
-    rank = max(
-        _LEAST_RANK, _rank_of_result(call), *(array.ndim for array in call.operands.values())
-    )
+    ranks = [array.ndim for array in call.operands.values()]
+    rank = max(_LEAST_RANK, *ranks, len(moved_shape(call)))
     try:
         tensors = {
             name: directml.BufferTensorDesc(
@@ -87,21 +85,14 @@ def _desc(call: RuleCall) -> directml.OperatorDesc | None:
     return desc
 
 
-def _rank_of_result(call: RuleCall) -> int:
-    row = OPERATORS[call.operator]
-    return call.operands["data"].ndim if row.scatters else len(moved_shape(call))
-
-
 def write(cases: Iterator[Case], folder: str, _: int | None) -> int:
     """Write ``NAME.json``, a model, for each case, and an index with the values to be printed."""
     rows = []
     for case in cases:
         assert case.expected is not None
-        with open(os.path.join(folder, f"{case.name}.json"), "w", encoding="utf-8") as file:
-            json.dump(_model(case), file, indent=1)
-            file.write("\n")
+        write_json(folder, f"{case.name}.json", _model(case))
         rows.append(case_record(case, expected=case.expected.ravel().tolist()))
-    write_index(folder, rows)
+    write_json(folder, INDEX, rows)
     return len(rows)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from .call_facts import case_record, write_index
+from .call_facts import INDEX, case_record, write_json
 from .case import Case, RuleCall
 
 
@@ -25,5 +25,5 @@ def write(cases: Iterator[Case], folder: str, _: int | None) -> int:
             arrays["expected"] = case.expected
         np.savez(os.path.join(folder, f"{case.name}.npz"), **arrays)
         rows.append(case_record(case))
-    write_index(folder, rows)
+    write_json(folder, INDEX, rows)
     return len(rows)

@@ -18,13 +18,14 @@ from gatherum.operators import OPERATORS
 from gatherum.reductions import known_to_onnx
 
 from .call_facts import (
+    INDEX,
     case_record,
     is_portable,
     meet,
     moved_shape,
     order_shows,
     reduction,
-    write_index,
+    write_json,
 )
 from .case import Array, Case, RuleCall, answer
 
@@ -91,7 +92,7 @@ def write(cases: Iterator[Case], folder: str, opset: int | None) -> int:
         if case.expected is not None:
             _save(case.expected, "output", os.path.join(data_set, "output_0.pb"))
         rows.append(case_record(case, opset=version))
-    write_index(folder, rows)
+    write_json(folder, INDEX, rows)
     return len(rows)
 
 

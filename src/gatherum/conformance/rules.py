@@ -142,42 +142,33 @@ def _order(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterat
     if op.scatters and dtype.kind == "f":
         large = 1 / float(np.finfo(dtype).eps) ** 2 if dtype.itemsize > 2 else 2048.0
         for numbers in ((large, 1, -large, 1), (1, large, 1, -large), (large, 1, 1, 1)):
-            column = np.array(numbers, dtype).reshape(-1, 1)
-            start = np.zeros((_SOME, 2), dtype)
-            yield _folded(op, start, column, FoldRule("add"))
+            yield _folded(op, 0, np.array(numbers, dtype), FoldRule("add"))
 
 
-def _folded(op: Operator, start: Array, column: Array, fold: FoldRule) -> RuleCall:
-    """Fold a column of values into one row, or one element, of a table."""
-    indices = np.array(pointing(op, *[1] * len(column)), np.int64)
-    shape = op.moved(start.shape, indices.shape, 0)
-    wide = column.reshape(-1, *(1,) * (len(shape) - 1))
+def _folded(op: Operator, start: int, values: Array, fold: FoldRule) -> RuleCall:
+    """Fold values into one row, or one element, of a table that holds `start` everywhere."""
+    full = np.full((_SOME, 2), start, values.dtype)
+    indices = np.array(pointing(op, *[1] * len(values)), np.int64)
+    shape = op.moved(full.shape, indices.shape, 0)
+    wide = values.reshape(-1, *(1,) * (len(shape) - 1))
     updates = np.ascontiguousarray(np.broadcast_to(wide, shape))
-    return made(op, start, indices, updates=updates, **fold._asdict())
+    return made(op, full, indices, updates=updates, **fold._asdict())
 
 
 def _rounding(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[RuleCall]:
     if op.scatters:
-        half = np.dtype(np.float16)
         for numbers in ((2048, 1, 1), (1, 2**-11, 2**-11), (60000, 60000, -60000)):
-            column = np.array(numbers, half).reshape(-1, 1)
-            yield _folded(op, np.zeros((_SOME, 2), half), column, FoldRule("add"))
-        column = np.full((5, 1), 1.0009765625, half)
-        yield _folded(op, np.ones((_SOME, 2), half), column, FoldRule("mul"))
+            yield _folded(op, 0, np.array(numbers, np.float16), FoldRule("add"))
+        yield _folded(op, 1, np.full(5, 1.0009765625, np.float16), FoldRule("mul"))
 
 
 def _bits(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[RuleCall]:
     """NaN with payloads, both zeros, infinities and the smallest subnormal number, moved."""
     words = [0x7FC00001, 0xFFC12345, 0x80000000, 0x00000001, 0xFF800000, 0x7FA00000]
     held = np.array(words, np.uint32).view(np.float32).reshape(_SOME, 2)
-    yield made(
-        op, held, pointing(op, 2, 0, 1), updates=None if not op.scatters else _same(op, held)
-    )
-
-
-def _same(op: Operator, held: Array) -> Array:
     indices = np.array(pointing(op, 2, 0, 1), np.int64)
-    return np.resize(held, op.moved(held.shape, indices.shape, 0))
+    moved = np.resize(held, op.moved(held.shape, indices.shape, 0))
+    yield made(op, held, indices, updates=moved)
 
 
 def _extremes(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[RuleCall]:
@@ -185,27 +176,23 @@ def _extremes(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Ite
         nan = np.array([0x7FC00001], np.uint32).view(np.float32)[0]
         for reduction in REDUCTIONS[1:]:
             for numbers in ((0.0, -0.0), (-0.0, 0.0), (1.0, nan, 2.0), (np.inf, -np.inf)):
-                column = np.array(numbers, np.float32).reshape(-1, 1)
-                start = np.zeros((_SOME, 2), np.float32)
-                yield _folded(op, start, column, FoldRule.afresh(reduction))
+                values = np.array(numbers, np.float32)
+                yield _folded(op, 0, values, FoldRule.afresh(reduction))
 
 
 def _wraps(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[RuleCall]:
     if op.scatters:
         for kind in (np.int8, np.uint8, np.int64):
             most = np.iinfo(kind).max
-            column = np.array([most, most, 2], kind).reshape(-1, 1)
             for reduction in _reductions(np.dtype(kind)):
-                yield _folded(op, np.ones((_SOME, 2), kind), column, FoldRule(reduction))
+                yield _folded(op, 1, np.array([most, most, 2], kind), FoldRule(reduction))
 
 
 def _truths(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[RuleCall]:
     if op.scatters:
         for reduction in _reductions(np.dtype(bool)):
             for numbers in ((True, True), (False, True), (False, False)):
-                column = np.array(numbers).reshape(-1, 1)
-                start = np.zeros((_SOME, 2), bool)
-                yield _folded(op, start, column, FoldRule.afresh(reduction))
+                yield _folded(op, 0, np.array(numbers), FoldRule.afresh(reduction))
 
 
 def _empty(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[RuleCall]:

@@ -14,12 +14,11 @@ import numpy as np
 
 from gatherum.operators import Operator
 
-from .call_facts import case_record, write_index
+from .call_facts import INDEX, case_record, write_json
 from .case import Array, Case, RuleCall, answer
 from .rules import SHAPES, items, made, pointing
 
 NAME = "far_sizes"
-TEXT = "Row numbers and offsets pass 2^31."
 _WIDE = 2  # columns
 # Rows of a table, and which of them are not zero: where row numbers pass 31 bits, where offsets of
 # elements do and row numbers do not, and where 32 bits are passed.
@@ -107,7 +106,7 @@ def write(cases: Iterator[Case], folder: str) -> int:
         operands = {name: _plain(array) for name, array in case.operands.items()}
         more = {} if case.expected is None else {"expected": _plain(case.expected)}
         rows.append(case_record(case, virtual=True, operands=operands, **more))
-    write_index(folder, rows)
+    write_json(folder, INDEX, rows)
     return len(rows)
 
 

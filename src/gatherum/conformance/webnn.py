@@ -6,8 +6,6 @@ sizes off the axis, and leaves open which of several updates stays: such calls a
 
 from __future__ import annotations
 
-import json
-import os
 from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
@@ -15,6 +13,7 @@ from typing import Any
 from gatherum.operators import OPERATORS
 
 from .call_facts import (
+    INDEX,
     case_record,
     has_size,
     is_finite,
@@ -22,7 +21,7 @@ from .call_facts import (
     meet,
     moved_shape,
     reduction,
-    write_index,
+    write_json,
 )
 from .case import Array, Case, RuleCall
 
@@ -69,10 +68,8 @@ def write(cases: Iterator[Case], folder: str, _: int | None) -> int:
         tests[case.operator].append(_test(case))
         rows.append(case_record(case))
     for operator, found in tests.items():
-        with open(os.path.join(folder, f"{operator}.json"), "w", encoding="utf-8") as file:
-            json.dump({"tests": found}, file, indent=1)
-            file.write("\n")
-    write_index(folder, rows)
+        write_json(folder, f"{operator}.json", {"tests": found})
+    write_json(folder, INDEX, rows)
     return len(rows)
 
 
@@ -81,7 +78,8 @@ def _test(case: Case) -> dict[str, Any]:
     names = {key: key if key != "data" else "input" for key in case.operands}
     arguments: list[dict[str, Any]] = [{names[key]: key} for key in case.operands]
     if not row.tuples:
-        arguments.append({"options": {"axis": case.attributes.get("axis", 0) % _rank(case)}})
+        axis = case.attributes.get("axis", 0) % case.operands["data"].ndim
+        arguments.append({"options": {"axis": axis}})
     assert case.expected is not None
     return {
         "name": f"{name} {case.rule}: {case.name}",
@@ -91,10 +89,6 @@ def _test(case: Case) -> dict[str, Any]:
             "expectedOutputs": {"output": _tensor(case.expected)},
         },
     }
-
-
-def _rank(case: Case) -> int:
-    return int(case.operands["data"].ndim)
 
 
 def _tensor(array: Array) -> dict[str, Any]:
