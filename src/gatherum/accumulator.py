@@ -26,7 +26,6 @@ from .accumulator_state import (
 )
 from .call import Array, ArraySpec, Attributes, Call, FoldRule
 from .call_types import ReductionName
-from .checks import check_out_spec
 from .dtypes import DType, accumulator_dtype, value_of
 from .modes import ModeName
 from .plans import Plan, apply, build
@@ -298,14 +297,14 @@ class Accumulator:
         ValueError
             If `out` has another shape, is read-only or overlaps itself.
         """
-        pins = [] if out is None else conversion.pinned(out)
-        target = None if out is None else self._plain_out(out)
-        direct = target is not None and target.flags.c_contiguous
-        result = self._finished(target if direct else None)
         if out is None:
-            return result
-        if not direct:
-            apply("gather_nd", result, ALL, out=target)
+            return self._finished(None)
+        pins = conversion.pinned(out)
+        target = conversion.as_plain_out(f"{NAME}.finish", out, self._shape, self._dtype)
+        if target.flags.c_contiguous:
+            self._finished(target)
+        else:
+            apply("gather_nd", self._finished(None), ALL, out=target)
         del pins
         return out
 
@@ -317,15 +316,6 @@ class Accumulator:
                 self._data, self._sums, self._counts, self._dtype, out
             )
         return result
-
-    def _plain_out(self, out: Array) -> Array:
-        """Return `out` as a plain array, or raise as a scatter would."""
-        op = f"{NAME}.finish"
-        plain = np.asarray(conversion.as_out(op, out))
-        check_out_spec(op, self._shape, self._dtype, ArraySpec.of(plain))
-        if not plain.flags.writeable:
-            raise errors.out_read_only(op)
-        return plain
 
     def __repr__(self) -> str:
         how = (f"{name}={value!r}" for name, value in state_of(self._attributes).items())

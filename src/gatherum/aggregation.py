@@ -8,10 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import conversion, errors, frameworks, native, plain_values, shape_limits, sparse_edges
-from .call import Array, ArraySpec, FoldRule
+from .call import Array, FoldRule
 from .call_types import FoldName, Foreign, SparseMatrix
 from .callbacks import shares_memory
-from .checks import check_out_spec
 from .dtypes import check_movable, is_index, is_reducible
 from .edge_folds import NAME, AggregateOptions, Pointer
 from .edge_lists import EdgeEnd, EdgeLoops
@@ -337,10 +336,7 @@ def _as_out(
     targets: EdgeEnd,
 ) -> Array:
     """Return `out` as a plain array, or raise where the result cannot go there."""
-    plain = np.asarray(conversion.as_out(NAME, out))
-    check_out_spec(NAME, shape, table.dtype, ArraySpec.of(plain))
-    if not plain.flags.writeable:
-        raise errors.out_read_only(NAME)
+    plain = conversion.as_plain_out(NAME, out, shape, table.dtype)
     inputs = [("data", table), *((end.operand, end.indices) for end in (sources, targets))]
     if weights is not None:
         inputs.append(("weights", weights))

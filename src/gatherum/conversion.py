@@ -26,8 +26,9 @@ from .casting import (
     stays_finite,
     stays_infinite,
 )
-from .checks import check_before_updates
+from .checks import check_before_updates, check_out_spec
 from .dtypes import AnyDType, DType, Extension, check_units
+from .errors import Shape
 from .operators import OPERATORS
 from .plain_values import as_attributes
 
@@ -148,6 +149,17 @@ def as_out(op: str, out: object) -> Array:
     if is_plain(out):
         return out  # type: ignore[return-value]  # is_plain has checked it
     raise errors.masked_array(op, "out") if is_masked(out) else errors.out_not_an_array(op, out)
+
+
+def as_plain_out(op: str, out: object, shape: Shape, dtype: DType) -> Array:
+    """Return `out` as a plain array, or raise where a result of this shape and dtype cannot go
+    there.
+    """
+    plain = np.asarray(as_out(op, out))
+    check_out_spec(op, shape, dtype, ArraySpec.of(plain))
+    if not plain.flags.writeable:
+        raise errors.out_read_only(op)
+    return plain
 
 
 def as_indices(op: str, value: object, operand: str = "indices") -> Array:

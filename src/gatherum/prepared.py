@@ -14,7 +14,6 @@ from . import conversion, edge_errors, errors, frameworks, native, nests, sparse
 from .call import Array, ArraySpec, Attributes, Call, is_spec
 from .call_types import OperatorName, PrepareAttributes
 from .callbacks import check_out_memory, find_refusal
-from .checks import check_out_spec
 from .edge_lists import EdgeEnd, EdgeLoops
 from .indices import resolve
 from .modes import FILLING
@@ -160,9 +159,9 @@ class Prepared:
         values = conversion.as_updates(s.op, updates, data.dtype)
         if values.shape != self._moved or values.dtype != data.dtype:
             return None  # it may broadcast, or be wrong: the operator knows
-        given = None if out is None else np.asarray(conversion.as_out(s.op, out))
-        if given is not None:
-            check_out_spec(s.op, data.shape, data.dtype, ArraySpec.of(given))
+        given = None
+        if out is not None:
+            given = conversion.as_plain_out(s.op, out, data.shape, data.dtype)
             check_out_memory(s.op, data, self.indices, values, given)
         source = rows.of_updates(values)
         result: Array = native.new_result(data.dtype, data.shape) if given is None else given

@@ -28,11 +28,9 @@ class Receiver:
             check_out_spec(op, shape, dtype, spec)
             self.array = _bytes_of(op, out).view(dtype).reshape(shape)
             return
-        array = np.asarray(conversion.as_out(op, found))
-        check_out_spec(op, shape, dtype, ArraySpec.of(array))
+        self.array = conversion.as_plain_out(op, found, shape, dtype)
         if getattr(out, "requires_grad", False):
             raise ValueError(f"{op}: `out` must not require a gradient; write out.detach()")
-        self.array = array
 
     def check_apart(self, *operands: object) -> None:
         """Raise ValueError where it is read-only or shares memory with an operand."""
