@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar, overload
 
 import numpy as np
@@ -11,8 +12,8 @@ from . import conversion, errors, frameworks, native, plain_values, shape_limits
 from .call import Array, FoldRule
 from .call_types import FoldName, Foreign, SparseMatrix
 from .callbacks import shares_memory
-from .dtypes import check_movable, is_index, is_reducible
-from .edge_folds import NAME, AggregateOptions, Pointer
+from .dtypes import check_movable
+from .edge_folds import NAME, AggregateOptions, Pointer, check_edges
 from .edge_lists import EdgeEnd, EdgeLoops
 from .modes import MODES, ModeName
 from .reductions import FOLDS, ROWS
@@ -218,19 +219,22 @@ def aggregate(
         return found
     rows = plain_values.as_size(NAME, "size", size)
     table = conversion.as_array(NAME, "data", data)
-    sources = EdgeEnd("gather_indices", _as_indices("gather_indices", gather_indices), 0)
+    check_movable(NAME, "data", table.dtype)
+    of = conversion.as_indices(NAME, gather_indices, "gather_indices")
     pointed = isinstance(scatter_indices, Pointer)
     if isinstance(scatter_indices, Pointer):
-        targets = EdgeEnd(scatter_indices.operand, scatter_indices.indptr, rows)
+        operand, to = scatter_indices
     else:
-        targets = EdgeEnd("scatter_indices", _as_indices("scatter_indices", scatter_indices), rows)
-    check_movable(NAME, "data", table.dtype)
+        operand = "scatter_indices"
+        to = conversion.as_indices(NAME, scatter_indices, operand)
     scale = None
     if weights is not None:
         scale = conversion.as_updates(NAME, weights, table.dtype, "weights")
-    _check_dtypes(table, scale, reduction)
-    shape = _checked_shape(table, sources, targets, pointed)
-    sources = sources._replace(size=len(table))
+    check_edges(attrgetter("dtype"), table, of, of if pointed else to, scale, reduction)
+    shape = (rows, *table.shape[1:])
+    shape_limits.check_result(NAME, shape, table.dtype)
+    sources = EdgeEnd("gather_indices", of, len(table))
+    targets = EdgeEnd(operand, to, rows)
     given = None if out is None else _as_out(out, shape, table, scale, sources, targets)
     pins = conversion.pinned(table, sources.indices, targets.indices, scale, given)
     rows_of = _Rows(table, scale, reduction, how, negative, shape, given)
@@ -297,34 +301,6 @@ class _Rows(NamedTuple):
         return shape_limits.broadcast_strides(
             NAME, "weights", weights.shape, weights.strides, edges
         )
-
-
-def _as_indices(operand: str, value: object) -> Array:
-    indices = conversion.as_indices(NAME, value, operand)
-    if not is_index(indices.dtype):
-        raise errors.not_an_index_dtype(NAME, indices.dtype, False, operand)
-    return indices
-
-
-def _check_dtypes(table: Array, weights: Array | None, reduction: str) -> None:
-    if not is_reducible(table.dtype, reduction):
-        raise errors.not_reducible(NAME, reduction, table.dtype)
-    if weights is not None and weights.dtype != table.dtype:
-        raise errors.other_dtype(NAME, "weights", table.dtype, weights.dtype)
-
-
-def _checked_shape(
-    table: Array, sources: EdgeEnd, targets: EdgeEnd, pointed: bool
-) -> tuple[int, ...]:
-    """Return the result's shape, or raise for operands that do not fit together."""
-    if table.ndim == 0:
-        raise errors.too_few_dimensions(NAME, "data", 0)
-    expected, found = sources.indices.shape, targets.indices.shape
-    if found != expected and not pointed:
-        raise errors.other_shape(NAME, targets.operand, expected, found)
-    shape = (targets.size, *table.shape[1:])
-    shape_limits.check_result(NAME, shape, table.dtype)
-    return shape
 
 
 def _as_out(

@@ -6,12 +6,13 @@ the core folds them without.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from . import errors, shape_limits
 from .call import Attributes
-from .dtypes import is_index, is_reducible
+from .dtypes import AnyDType, is_index, is_reducible
 from .modes import FILLING
 from .reductions import ROWS
 
@@ -47,29 +48,30 @@ class AggregateOptions(NamedTuple):
 
 
 def check_edges(
-    xp: Any, data: Array, sources: Array, targets: Array, weights: Array | None, reduction: str
+    kind: Callable[[Array], AnyDType],
+    data: Array,
+    sources: Array,
+    targets: Array,
+    weights: Array | None,
+    reduction: str,
 ) -> None:
-    """Raise for operands that do not fit together."""
-    kind = xp.kind(data)
+    """Raise for operands that do not fit together; `kind` gives the dtype of an array."""
     for operand, indices in (("gather_indices", sources), ("scatter_indices", targets)):
-        if not is_index(xp.kind(indices)):
-            raise errors.not_an_index_dtype(NAME, xp.kind(indices), False, operand)
-    if not is_reducible(kind, reduction):
-        raise errors.not_reducible(NAME, reduction, kind)
-    if weights is not None and xp.kind(weights) != kind:
-        raise errors.other_dtype(NAME, "weights", kind, xp.kind(weights))
+        if not is_index(found := kind(indices)):
+            raise errors.not_an_index_dtype(NAME, found, False, operand)
+    if not is_reducible(kind(data), reduction):
+        raise errors.not_reducible(NAME, reduction, kind(data))
+    if weights is not None and kind(weights) != kind(data):
+        raise errors.other_dtype(NAME, "weights", kind(data), kind(weights))
     if len(data.shape) == 0:
         raise errors.too_few_dimensions(NAME, "data", 0)
     edges = tuple(sources.shape)
-    if len(targets.shape) != len(edges) or not _may_be(tuple(targets.shape), edges):
-        raise errors.other_shape(NAME, "scatter_indices", edges, tuple(targets.shape))
-    found = () if weights is None else tuple(weights.shape)
-    if all(type(n) is int for n in (*edges, *found)) and not shape_limits.broadcasts(found, edges):
-        raise errors.other_shape(NAME, "weights", edges, found)
-
-
-def _may_be(one: Sequence[Any], other: Sequence[Any]) -> bool:
-    return all(shape_limits.holds(n == m) for n, m in zip(one, other, strict=True))
+    ends = tuple(targets.shape)
+    if len(ends) != len(edges) or not all(map(shape_limits.holds, map(operator.eq, ends, edges))):
+        raise errors.other_shape(NAME, "scatter_indices", edges, ends)
+    shape = () if weights is None else tuple(weights.shape)
+    if all(type(n) is int for n in (*edges, *shape)) and not shape_limits.broadcasts(shape, edges):
+        raise errors.other_shape(NAME, "weights", edges, shape)
 
 
 def composed(

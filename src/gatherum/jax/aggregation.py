@@ -38,7 +38,7 @@ def run(data: Any, sources: Any, targets: Any, fold: AggregateOptions, weights: 
             ends = np.asarray(targets.indptr)
             numbers = segment_numbers(NAME, targets.operand, ends, sources.shape[0])
             targets = jnp.asarray(numbers)
-        edge_folds.check_edges(namespace, data, sources, targets, weights, fold.reduction)
+        edge_folds.check_edges(namespace.kind, data, sources, targets, weights, fold.reduction)
         return edge_folds.composed(namespace, data, sources, targets, weights, fold)
     given = data, sources, weights
     table, of, scale = (None if each is None else np.asarray(each) for each in given)

@@ -47,7 +47,7 @@ def run(
         weights = _as_weights(weights, data)
     with errors.for_tensors():
         ends = sources, sources if fold.pointer else targets
-        edge_folds.check_edges(namespace, data, *ends, weights, fold.reduction)
+        edge_folds.check_edges(namespace.kind, data, *ends, weights, fold.reduction)
     found = _again(data, sources, targets, weights, fold)
     return found if out is None else checked_out(NAME, out, found).copy_(found)
 
