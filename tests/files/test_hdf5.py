@@ -5,6 +5,7 @@ import re
 import struct
 import sys
 import time
+import warnings
 import zlib
 from pathlib import Path
 from typing import Any
@@ -382,3 +383,12 @@ def test_without_h5py(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(ImportError) as caught:
             files.gather_file(table, np.array([0]), out)
         assert str(caught.value) == "HDF5 files need h5py: pip install h5py"
+
+
+def test_texts_of_fixed_length_are_written_elsewhere_without_a_warning(tmp_path):
+    with h5py.File(tmp_path / "texts.h5", "w") as file:
+        file["names"] = np.array([b"ab", b"cde", b"f"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        files.gather_file(f"{tmp_path}/texts.h5:names", np.array([2, 0]), out=tmp_path / "out.npy")
+    assert np.load(tmp_path / "out.npy").tolist() == [b"f", b"ab"]

@@ -22,6 +22,8 @@ from gatherum import files
     ("content", "line"),
     [
         (b"", "t.npy: not a .npy file (no \\x93NUMPY at its beginning)"),
+        (b"\x93NU", "t.npy: the file ends in its .npy header, after 3 bytes"),
+        (b"\x93NUMPY\x01\x00v\x00{", "t.npy: the file ends in its .npy header, after 11 bytes"),
         (b"PK\3\4" + bytes(60), "t.npy: not a .npy file (no \\x93NUMPY at its beginning)"),
         (
             b"\x93NUMPY\x04\x00" + bytes(60),

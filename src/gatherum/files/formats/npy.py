@@ -152,7 +152,9 @@ def _descr(dtype: np.dtype[Any]) -> Any:
 
 
 def _version(name: str, start: bytes) -> tuple[int, int, str]:
-    if len(start) < PREFIX_BYTES or start[:6] != MAGIC:
+    if start and len(start) < PREFIX_BYTES and MAGIC.startswith(start[:6]):
+        raise ValueError(f"{name}: the file ends in its .npy header, after {len(start)} bytes")
+    if start[:6] != MAGIC:
         raise ValueError(f"{name}: not a .npy file (no \\x93NUMPY at its beginning)")
     major, minor = start[6], start[7]
     if minor != 0 or major not in (1, 2, 3):

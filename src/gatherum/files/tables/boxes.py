@@ -99,6 +99,8 @@ def dataset_type(name: object, dataset: Any) -> tuple[tuple[int, ...], np.dtype[
     while dtype.subdtype is not None:
         dtype, inner = dtype.subdtype
         shape += inner
+    if dtype.kind == "S":  # of which h5py says the encoding in metadata that no other format keeps
+        dtype = np.dtype(dtype.str)
     return shape, dtype
 
 
