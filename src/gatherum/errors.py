@@ -290,8 +290,8 @@ def not_axes(op: str, value: object) -> TypeError:
     )
 
 
-def below_zero(op: str, name: str, value: int) -> ValueError:
-    return ValueError(f"{op}: `{name}` must be at least 0, got {value}")
+def too_small(op: str, name: str, least: int, value: int) -> ValueError:
+    return ValueError(f"{op}: `{name}` must be at least {least}, got {value}")
 
 
 def negative_size(op: str, name: str, shape: Shape) -> ValueError:

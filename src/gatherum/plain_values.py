@@ -43,11 +43,11 @@ def as_integer(op: str, name: str, value: object) -> int:
         raise errors.not_an_integer(op, name, value) from None
 
 
-def as_size(op: str, name: str, value: object) -> int:
-    """Return a number of items as an int of at least 0."""
+def as_size(op: str, name: str, value: object, least: int = 0) -> int:
+    """Return a number of items as an int, or raise ValueError for fewer than the least."""
     size = as_integer(op, name, value)
-    if size < 0:
-        raise errors.below_zero(op, name, size)
+    if size < least:
+        raise errors.too_small(op, name, least, size)
     return size
 
 

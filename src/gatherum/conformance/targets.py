@@ -112,8 +112,8 @@ def vectors(
     ):
         if value is not None and format != of:
             raise ValueError(f"{NAME}: `{name}` is for format {of!r}, got {format!r}")
-    if opset is not None and plain_values.as_integer(NAME, "opset", opset) < 1:
-        raise ValueError(f"{NAME}: `opset` must be at least 1, got {opset}")
+    if opset is not None:
+        plain_values.as_size(NAME, "opset", opset, 1)
     options = {"opset": opset, "feature_level": feature_level}
     number = plain_values.as_size(NAME, "seed", seed)
     if rule == virtual.NAME:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..errors import Shape
-from .formats import CODES, NAME, RESULTS, SCALES
+from .formats import NAME
 
 
 def _listed(names: Iterable[object]) -> str:
@@ -13,26 +13,14 @@ def _listed(names: Iterable[object]) -> str:
     return f"{', '.join(first)} or {last}" if first else last
 
 
-def not_quantized(dtype: object) -> TypeError:
-    return TypeError(f"{NAME}: `data` must be {_listed(CODES)}, got {dtype}")
-
-
-def not_a_scale(dtype: object) -> TypeError:
-    return TypeError(f"{NAME}: `scales` must be {_listed(SCALES)}, got {dtype}")
-
-
-def not_a_result(dtype: object) -> TypeError:
-    return TypeError(f"{NAME}: `dtype` must be {_listed(RESULTS)}, got {dtype!r}")
+def other_type(operand: str, choices: Iterable[str], found: str) -> TypeError:
+    return TypeError(f"{NAME}: `{operand}` must be {_listed(choices)}, got {found}")
 
 
 def other_bits(dtype: object, choices: Iterable[int], found: int) -> ValueError:
     return ValueError(
         f"{NAME}: `bits` must be {_listed(choices)} where `data` is {dtype}, got {found}"
     )
-
-
-def not_a_block(found: int) -> ValueError:
-    return ValueError(f"{NAME}: `block_size` must be at least 1, got {found}")
 
 
 def no_zero_points(dtype: object) -> TypeError:

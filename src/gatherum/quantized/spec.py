@@ -10,7 +10,7 @@ from ..errors import Shape, other_dtype, out_of_range
 from ..modes import MODES
 from ..operators import OPERATORS
 from . import errors
-from .formats import BITS, CODES, NAME, PACKS, SCALES, Codes, result_name
+from .formats import BITS, CODES, NAME, PACKS, RESULTS, SCALES, Codes, result_name
 
 
 class QuantizedAttributes(NamedTuple):
@@ -115,12 +115,10 @@ def as_attributes(
     negative: object,
 ) -> QuantizedAttributes:
     """Return the arguments that are no arrays, as plain values."""
-    block = plain_values.as_integer(NAME, "block_size", block_size)
-    if block < 1:
-        raise errors.not_a_block(block)
+    block = plain_values.as_size(NAME, "block_size", block_size, 1)
     result = result_name(dtype)
     if result is None:
-        raise errors.not_a_result(dtype)
+        raise errors.other_type("dtype", RESULTS, repr(dtype))
     return QuantizedAttributes(
         plain_values.as_integer(NAME, "axis", axis),
         plain_values.as_integer(NAME, "quantize_axis", quantize_axis),
@@ -135,7 +133,7 @@ def as_attributes(
 def codes_of(dtype: str, bits: int | None) -> Codes:
     """Return how values are stored, by the name of the data's dtype and by `bits`."""
     if dtype not in CODES:
-        raise errors.not_quantized(dtype)
+        raise errors.other_type("data", CODES, dtype)
     value, own = CODES[dtype]
     choices = BITS if dtype in PACKS else (own,)
     bits = own if bits is None else bits
@@ -156,7 +154,7 @@ def spec_of(
     shape, dtype = data
     codes = codes_of(dtype, attributes.bits)
     if scales[1] not in SCALES:
-        raise errors.not_a_scale(scales[1])
+        raise errors.other_type("scales", SCALES, scales[1])
     if zero_points is not None:
         _check_zero_points(dtype, codes, zero_points[1])
     shape_limits.check_rank(NAME, "`data`", len(shape))
