@@ -25,7 +25,8 @@ def _shape_of_one(array: Array, dim: int | None) -> tuple[int, ...]:
     return shape if dim is None else shape[:dim] + shape[dim + 1 :]
 
 
-def _size(operands: tuple[Any, ...], dims: tuple[int | None, ...]) -> int:
+def batch_size(operands: tuple[Any, ...], dims: tuple[int | None, ...]) -> int:
+    """Return how many members a batch has."""
     found = zip(operands, dims, strict=True)
     return next(int(array.shape[dim]) for array, dim in found if dim is not None)
 
@@ -40,10 +41,10 @@ def _resolved(
 
 
 def _gather(operands: Any, dims: Any, *, attributes: Attributes) -> Batched:
-    n, attributes = _size(operands, dims), _resolved(attributes, operands, dims)
+    n, attributes = batch_size(operands, dims), _resolved(attributes, operands, dims)
     (data, indices), (of_data, of_indices) = operands, dims
     if of_data is None:
-        return _gather_of_one(attributes, data, indices, of_indices, n)
+        return _gather_of_one(attributes, data, indices, of_indices)
     axis = attributes.axis
     if attributes.operator.addressing.shares_front:
         both = front(data, of_data, n), front(indices, of_indices, n)
@@ -57,9 +58,7 @@ def _gather(operands: Any, dims: Any, *, attributes: Attributes) -> Batched:
     return _moved(found, 1, indices.ndim - 1, 1 + axis), 0
 
 
-def _gather_of_one(
-    attributes: Attributes, data: Array, indices: Array, dim: int, n: int
-) -> Batched:
+def _gather_of_one(attributes: Attributes, data: Array, indices: Array, dim: int) -> Batched:
     """Gather with many indices from one array, of which no copies are made."""
     addressing, axis = attributes.operator.addressing, attributes.axis
     # In front of the entries, behind the dimensions that data and indices have in common.
@@ -74,7 +73,7 @@ def _gather_of_one(
 
 
 def _scatter(operands: Any, dims: Any, *, attributes: Attributes) -> Batched:
-    n, attributes = _size(operands, dims), _resolved(attributes, operands, dims)
+    n, attributes = batch_size(operands, dims), _resolved(attributes, operands, dims)
     (data, indices, updates), (of_data, of_indices, of_updates) = operands, dims
     axis, rank = attributes.axis, data.ndim - (of_data is not None)
     moved = attributes.operator.moved(

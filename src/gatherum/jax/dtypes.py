@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
 import numpy as np
 
 from .. import framework_errors
@@ -25,6 +26,11 @@ def plan_dtype(op: str, operand: str, dtype: Any) -> DType:
     if not isinstance(dtype, np.dtype) or dtype.name not in _WHOLE:
         raise framework_errors.no_whole_items(op, operand, "JAX", dtype)
     return dtype
+
+
+def canonical(dtype: Any) -> Any:
+    """Return the dtype that JAX has in its place: without jax_enable_x64 none has 64 bits."""
+    return np.dtype(jax.dtypes.canonicalize_dtype(dtype))
 
 
 def folds(dtype: DType) -> bool:

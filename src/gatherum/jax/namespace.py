@@ -95,6 +95,7 @@ def places(attributes: Attributes, shape: Shape, indices: Array) -> Places:
 isinf = jnp.isinf
 as_size = plain_values.as_size
 whole = jnp.broadcast_to
+dtype = dtypes.canonical
 
 
 def as_values(op: str, operand: str, value: Array) -> Array:
@@ -112,11 +113,6 @@ def as_groups(op: str, operand: str, value: object, values: Array) -> Array:
 def kind(x: Array) -> AnyDType:
     found: AnyDType = np.dtype(x.dtype)
     return found
-
-
-def dtype(of: AnyDType) -> Any:
-    """Return the dtype that JAX has in its place: without jax_enable_x64 none has 64 bits."""
-    return np.dtype(jax.dtypes.canonicalize_dtype(of))
 
 
 def item(op: str, of: AnyDType, value: object, like: Array) -> Array:

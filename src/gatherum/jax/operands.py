@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from .. import conversion, errors, frameworks
 from ..call import Attributes
 from ..dtypes import is_index
+from . import dtypes
 from . import errors as jax_errors
 from .primitives import Array, plan_of, spec_of
 
@@ -55,14 +56,14 @@ def as_jax_dtype(op: str, operand: str, array: Any) -> Array:
     if is_jax(array):
         return array
     native: NDArray[Any] = array.astype(array.dtype.newbyteorder("="), copy=False)
-    as_jax_dtype = np.dtype(jax.dtypes.canonicalize_dtype(native.dtype))
-    if as_jax_dtype == native.dtype:
+    known = dtypes.canonical(native.dtype)
+    if known == native.dtype:
         return native
-    if is_index(as_jax_dtype) and native.size:
-        limits = np.iinfo(as_jax_dtype)
+    if is_index(known) and native.size:
+        limits = np.iinfo(known)
         fits = limits.min <= int(native.min()) and int(native.max()) <= limits.max
     else:
         fits = native.size == 0
     if not fits:
-        raise jax_errors.needs_x64(op, operand, native.dtype, as_jax_dtype)
-    return native.astype(as_jax_dtype)
+        raise jax_errors.needs_x64(op, operand, native.dtype, known)
+    return native.astype(known)

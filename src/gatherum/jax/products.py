@@ -18,7 +18,7 @@ from .. import derivatives
 from ..call import Attributes
 from ..operators import inverse
 from ..places import Places
-from .batching import front
+from .batching import batch_size, front
 from .primitives import TARGET, Array, aligned, call_attributes, planned_for
 
 # From data, indices, updates and a gradient, which is 1 everywhere, to the gradients of data and
@@ -90,7 +90,7 @@ def _evaluate(*operands: Array, unindexed: Places) -> Any:
 
 
 def _batched(operands: Any, dims: Any, *, unindexed: Places) -> Any:
-    n = next(o.shape[d] for o, d in zip(operands, dims, strict=True) if d is not None)
+    n = batch_size(operands, dims)
     one_list = not unindexed.operator.addressing.shares_front  # serves the whole batch
     if one_list and dims[1] is not None:
         run = partial(_in_jax, unindexed=unindexed)
