@@ -20,6 +20,16 @@ inline constexpr int64_t kLargeResult = int64_t{2} << 20;
 namespace nb = nanobind;
 
 inline PyArrayObject* as_array(nb::handle h) { return reinterpret_cast<PyArrayObject*>(h.ptr()); }
+// The same of what may be any object; TypeError where it is no array.
+inline PyArrayObject* checked_array(nb::handle h) {
+  if (!PyArray_Check(h.ptr())) throw nb::type_error("gatherum: not an array");
+  return as_array(h);
+}
+inline PyArrayObject* contiguous_array(nb::handle h) {
+  if (!PyArray_Check(h.ptr()) || !PyArray_ISCARRAY_RO(as_array(h)))
+    throw nb::type_error("gatherum: not a contiguous array");
+  return as_array(h);
+}
 
 // A new object of Python's, or its exception where there is none.
 inline nb::object checked(PyObject* made) {

@@ -1,11 +1,9 @@
-#include "bind_folds.hpp"
-
+// Folds in batches: the class `Fold`.
 #include <algorithm>
 #include <cstring>
 
-#include "gil_release.hpp"
+#include "bindings.hpp"
 #include "guarded.hpp"
-#include "plan_table.hpp"
 #include "runs.hpp"
 
 namespace gatherum {
@@ -64,15 +62,8 @@ State state_of(const BoundFold& fold, nb::handle sums, nb::handle counts) {
 // Runs what gives a status without the interpreter's lock, where it takes long.
 template <class Body>
 void run_fold(int64_t bytes, const Body& body) {
-  gatherum_status status = GATHERUM_OK;
-  if (bytes < kLongBytes) {
-    status = body();
-  } else {
-    const GilRelease unlock;
-    status = body();
-  }
-  if (status == GATHERUM_NO_MEMORY) throw std::bad_alloc();
-  if (status != GATHERUM_OK) throw nb::value_error("gatherum: not a fold");
+  run_released(bytes >= kLongBytes, error_of("gatherum: not a fold"),
+               [&](const gatherum_poll*) { return body(); });
 }
 
 void begin(const BoundFold& fold, nb::handle data, nb::handle sums) {

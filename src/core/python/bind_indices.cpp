@@ -1,6 +1,5 @@
-#include "bind_indices.hpp"
-
-#include "programs.hpp"
+// From arrays of indices to what they address.
+#include "bindings.hpp"
 #include "runs.hpp"
 
 namespace gatherum {
@@ -10,8 +9,7 @@ namespace {
 template <class Body>
 gatherum_status on_indices(const BoundProgram& program, nb::handle indices, const gatherum_error& error,
                            const Body& body) {
-  if (!PyArray_Check(indices.ptr())) throw nb::type_error("gatherum: not an array");
-  const char* const start = PyArray_BYTES(as_array(indices));
+  const char* const start = PyArray_BYTES(checked_array(indices));
   return run_released(gatherum_program_is_long(program.core()) != 0, error,
                       [&](const gatherum_poll* poll) { return body(start, poll); });
 }

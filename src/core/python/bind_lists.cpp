@@ -1,11 +1,10 @@
-#include "bind_lists.hpp"
-
+// Lists of rows.
 #include <cstring>
 #include <memory>
 #include <vector>
 
+#include "bindings.hpp"
 #include "guarded.hpp"
-#include "programs.hpp"
 #include "runs.hpp"
 
 namespace gatherum {
@@ -23,10 +22,7 @@ class BoundLists {
   gatherum_lists* const lists_;
 };
 
-char* memory_of(nb::handle array) {
-  if (!PyArray_Check(array.ptr())) throw nb::type_error("gatherum: not an array");
-  return PyArray_BYTES(as_array(array));
-}
+char* memory_of(nb::handle array) { return PyArray_BYTES(checked_array(array)); }
 
 // Lists, or (operand, position, value) of an invalid index.
 nb::object make(int64_t destinations, int64_t block, const BoundProgram& targets, nb::handle target_indices,

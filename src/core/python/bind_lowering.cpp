@@ -1,8 +1,8 @@
-#include "bind_lowering.hpp"
-
+// Calls of operators: their checks, the roles of dimensions, and the loops.
 #include <utility>
 
 #include "../shape_rules.hpp"
+#include "bindings.hpp"
 #include "guarded.hpp"
 #include "programs.hpp"
 

@@ -1,12 +1,8 @@
-#include "bind_quantized.hpp"
-
+// Gathers of quantized rows.
 #include <nanobind/stl/array.h>
 
-#include <array>
-#include <stdexcept>
-
-#include "../include/gatherum.h"
-#include "gil_release.hpp"
+#include "bindings.hpp"
+#include "runs.hpp"
 
 namespace gatherum {
 namespace {
@@ -16,21 +12,15 @@ constexpr int64_t kShortResult = 1 << 14;
 
 using Three = std::array<int64_t, 3>;
 
-PyArrayObject* contiguous(nb::handle h) {
-  if (!PyArray_Check(h.ptr()) || !PyArray_ISCARRAY_RO(as_array(h)))
-    throw nb::type_error("gatherum: not a contiguous array");
-  return as_array(h);
-}
-
 // Writes the rows that `rows` numbers to `out`. All arrays are contiguous; those of types that NumPy lacks
 // may be of any type of that size.
 void dequantize(nb::handle data, nb::handle scales, nb::handle zero_points, nb::handle rows, nb::handle out,
                 const char* value, const char* scale, const char* result, int bits, bool packed, float zero,
                 const Three& before, int64_t gathered, const Three& behind, const Three& blocks,
                 int64_t scale_line) {
-  PyArrayObject *const table = contiguous(data), *const factors = contiguous(scales);
-  PyArrayObject *const numbers = contiguous(rows), *const to = contiguous(out);
-  PyArrayObject* const zeros = zero_points.is_none() ? nullptr : contiguous(zero_points);
+  PyArrayObject *const table = contiguous_array(data), *const factors = contiguous_array(scales);
+  PyArrayObject *const numbers = contiguous_array(rows), *const to = contiguous_array(out);
+  PyArrayObject* const zeros = zero_points.is_none() ? nullptr : contiguous_array(zero_points);
   if (PyArray_TYPE(numbers) != NPY_INT64 || !PyArray_ISWRITEABLE(to))
     throw nb::value_error("gatherum: not the arrays of a gather of quantized rows");
   gatherum_quantized call{};
@@ -57,10 +47,8 @@ void dequantize(nb::handle data, nb::handle scales, nb::handle zero_points, nb::
   std::copy(behind.begin(), behind.end(), call.behind);
   std::copy(blocks.begin(), blocks.end(), call.blocks);
   call.scale_line = scale_line;
-  const auto run = [&](const gatherum_poll* poll) { return gatherum_dequantize(&call, poll); };
-  const gatherum_status status = call.out_bytes < kShortResult ? run(nullptr) : run_without_lock(run);
-  if (status == GATHERUM_INTERRUPTED) nb::raise_python_error();
-  if (status != GATHERUM_OK) throw nb::value_error("gatherum: not a gather of quantized rows");
+  run_released(call.out_bytes >= kShortResult, error_of("gatherum: not a gather of quantized rows"),
+               [&](const gatherum_poll* poll) { return gatherum_dequantize(&call, poll); });
 }
 
 }  // namespace

@@ -1,5 +1,4 @@
-#include "bind_row_caches.hpp"
-
+// A cache of rows.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -7,6 +6,7 @@
 #include <vector>
 
 #include "../row_cache.hpp"
+#include "bindings.hpp"
 #include "file_calls.hpp"
 #include "gil_release.hpp"
 #include "guarded.hpp"
@@ -16,50 +16,34 @@ namespace {
 
 constexpr int64_t kLong = int64_t{1} << 20;  // bytes, for which the interpreter's lock is released
 
-struct Asked {
-  const int64_t* numbers;
-  const int64_t* places;
-  int64_t count;
-  char* rows;
-  int64_t capacity;
-};
-
-const int64_t* int64s(nb::handle h, int64_t& count) {
-  const bool fits = PyArray_Check(h.ptr()) && PyArray_TYPE(as_array(h)) == NPY_INT64 &&
-                    PyArray_NDIM(as_array(h)) == 1 && PyArray_ISCARRAY_RO(as_array(h));
-  if (!fits) throw nb::type_error("RowCache: numbers and places must be flat arrays of int64");
-  count = PyArray_SIZE(as_array(h));
-  return reinterpret_cast<const int64_t*>(PyArray_BYTES(as_array(h)));
-}
-
-Asked asked(const RowCache& cache, nb::handle numbers, nb::handle places, nb::handle rows) {
-  Asked found{};
-  found.numbers = int64s(numbers, found.count);
-  int64_t count = found.count;
-  if (!places.is_none()) found.places = int64s(places, count);
-  if (count != found.count) throw nb::value_error("RowCache: numbers and places differ in length");
-  if (!PyArray_Check(rows.ptr()) || !PyArray_ISCARRAY(as_array(rows)) ||
-      PyArray_TYPE(as_array(rows)) != NPY_UINT8)
-    throw nb::type_error("RowCache: the rows must be a contiguous, writable array of bytes");
-  found.rows = PyArray_BYTES(as_array(rows));
-  found.capacity = PyArray_NBYTES(as_array(rows)) / cache.item();
+gatherum_rows asked(const RowCache& cache, nb::handle numbers, nb::handle places, nb::handle rows) {
+  gatherum_rows found = {};
+  found.item = cache.item();
+  set_requests(found, "RowCache", numbers, places, rows);
   return found;
 }
 
 template <class Work>
-void run(const RowCache& cache, const Asked& a, const Work& work) {
-  if (a.count < kLong / cache.item()) return work();
+void run(const gatherum_rows& a, const Work& work) {
+  if (a.count < kLong / a.item) return work();
   const GilRelease unlock;
   work();
 }
 
+// As RowCache::lookup, with space for the numbers of the requests that are not here.
+int64_t find_missing(RowCache& cache, const gatherum_rows& a, std::vector<int64_t>& missing) {
+  missing.resize(static_cast<size_t>(a.count));
+  int64_t found = 0;
+  run(a, [&] {
+    found = cache.lookup(a.numbers, a.places, a.count, static_cast<char*>(a.out), a.capacity, missing.data());
+  });
+  return found;
+}
+
 // None where all rows were here, False where a number is no row's, otherwise which were not here.
 nb::object lookup(RowCache& cache, nb::handle numbers, nb::handle places, nb::handle out) {
-  const Asked a = asked(cache, numbers, places, out);
-  std::vector<int64_t> missing(static_cast<size_t>(a.count));
-  int64_t found = 0;
-  run(cache, a,
-      [&] { found = cache.lookup(a.numbers, a.places, a.count, a.rows, a.capacity, missing.data()); });
+  std::vector<int64_t> missing;
+  const int64_t found = find_missing(cache, asked(cache, numbers, places, out), missing);
   if (found == 0) return nb::none();
   if (found == RowCache::kOutside) return nb::bool_(false);
   npy_intp extent = found;
@@ -72,14 +56,12 @@ nb::object lookup(RowCache& cache, nb::handle numbers, nb::handle places, nb::ha
 // otherwise what read_file_rows returns.
 nb::object read(RowCache& cache, int file, const nb::tuple& where, nb::handle numbers, nb::handle places,
                 nb::handle out, double waste, int64_t scratch) {
-  const Asked a = asked(cache, numbers, places, out);
+  const gatherum_rows a = asked(cache, numbers, places, out);
   gatherum_rows reads = {};
   if (!set_where(reads, where) || reads.item != cache.item() || scratch < 0)
     throw nb::value_error("RowCache: `where` describes no such rows of a file");
-  std::vector<int64_t> missing(static_cast<size_t>(a.count));
-  int64_t found = 0;
-  run(cache, a,
-      [&] { found = cache.lookup(a.numbers, a.places, a.count, a.rows, a.capacity, missing.data()); });
+  std::vector<int64_t> missing;
+  const int64_t found = find_missing(cache, a, missing);
   if (found == 0) return nb::none();
   if (found == RowCache::kOutside) return nb::make_tuple("outside", 0, 0, 0, 0, 0);
   std::vector<std::pair<int64_t, int64_t>> wanted;  // numbers and places, in the order of the file
@@ -101,12 +83,12 @@ nb::object read(RowCache& cache, int file, const nb::tuple& where, nb::handle nu
   reads.scratch = scratch;
   nb::tuple result = run_reads(reads);
   if (PyUnicode_CompareWithASCIIString(nb::handle(result[0]).ptr(), "done") != 0) return result;
-  run(cache, a, [&] {
+  run(a, [&] {
     cache.insert(missing.data(), nullptr, found, fresh.get(), found);
     for (int64_t i = 0; i < found; ++i) {
       const int64_t place = wanted[static_cast<size_t>(i)].second;
       if (place < 0 || place >= a.capacity) continue;  // it has changed since it was checked
-      std::memcpy(a.rows + place * cache.item(), fresh.get() + i * cache.item(),
+      std::memcpy(static_cast<char*>(a.out) + place * cache.item(), fresh.get() + i * cache.item(),
                   static_cast<size_t>(cache.item()));
     }
   });
@@ -114,8 +96,8 @@ nb::object read(RowCache& cache, int file, const nb::tuple& where, nb::handle nu
 }
 
 void insert(RowCache& cache, nb::handle numbers, nb::handle places, nb::handle rows) {
-  const Asked a = asked(cache, numbers, places, rows);
-  run(cache, a, [&] { cache.insert(a.numbers, a.places, a.count, a.rows, a.capacity); });
+  const gatherum_rows a = asked(cache, numbers, places, rows);
+  run(a, [&] { cache.insert(a.numbers, a.places, a.count, static_cast<const char*>(a.out), a.capacity); });
 }
 
 }  // namespace

@@ -2,18 +2,20 @@
 
 #include <cstring>
 #include <limits>
+#include <string>
 
-#include "../include/gatherum.h"
 #include "../platform.hpp"
+#include "bindings.hpp"
 #include "gil_release.hpp"
 
 namespace gatherum {
 namespace {
 
-const int64_t* as_int64s(nb::handle h, int64_t& count, const char* name) {
+const int64_t* as_int64s(nb::handle h, int64_t& count, const char* caller, const char* name) {
   const bool fits = PyArray_Check(h.ptr()) && PyArray_TYPE(as_array(h)) == NPY_INT64 &&
                     PyArray_NDIM(as_array(h)) == 1 && PyArray_ISCARRAY_RO(as_array(h));
-  if (!fits) throw nb::type_error(name);
+  if (!fits)
+    throw nb::type_error((std::string(caller) + ": `" + name + "` must be a flat array of int64").c_str());
   count = PyArray_SIZE(as_array(h));
   return reinterpret_cast<const int64_t*>(PyArray_BYTES(as_array(h)));
 }
@@ -64,6 +66,21 @@ bool set_where(gatherum_rows& reads, const nb::tuple& where) {
          reads.extent < (std::numeric_limits<int64_t>::max() - reads.base) / reads.stride;
 }
 
+void set_requests(gatherum_rows& reads, const char* caller, nb::handle numbers, nb::handle places,
+                  nb::handle out) {
+  reads.numbers = as_int64s(numbers, reads.count, caller, "numbers");
+  int64_t count = reads.count;
+  if (!places.is_none()) reads.places = as_int64s(places, count, caller, "places");
+  if (count != reads.count)
+    throw nb::value_error((std::string(caller) + ": `places` and `numbers` differ in length").c_str());
+  if (!PyArray_Check(out.ptr()) || !PyArray_ISCARRAY(as_array(out)) ||
+      PyArray_TYPE(as_array(out)) != NPY_UINT8)
+    throw nb::type_error(
+        (std::string(caller) + ": `out` must be a contiguous, writable array of bytes").c_str());
+  reads.out = PyArray_BYTES(as_array(out));
+  reads.capacity = PyArray_NBYTES(as_array(out)) / reads.item;
+}
+
 nb::tuple run_reads(const gatherum_rows& reads) {
   gatherum_rows_read result;
   run_without_lock([&](const gatherum_poll* poll) { return gatherum_read_rows(&reads, poll, &result); });
@@ -72,24 +89,15 @@ nb::tuple run_reads(const gatherum_rows& reads) {
                         result.runs);
 }
 
+namespace {
+
 nb::tuple read_file_rows(int file, const nb::tuple& where, nb::handle numbers, nb::handle places,
                          nb::handle out, double waste, bool once, int64_t scratch, int in_flight) {
   gatherum_rows reads = {};
   reads.file = file;
   const bool possible = set_where(reads, where) && scratch >= 0 && in_flight >= 0;
   if (!possible) throw nb::value_error("read_file_rows: `where` describes no rows of a file");
-  reads.numbers = as_int64s(numbers, reads.count, "read_file_rows: `numbers` must be a flat array of int64");
-  if (!places.is_none()) {
-    int64_t count = 0;
-    reads.places = as_int64s(places, count, "read_file_rows: `places` must be a flat array of int64");
-    if (count != reads.count)
-      throw nb::value_error("read_file_rows: `places` and `numbers` differ in length");
-  }
-  if (!PyArray_Check(out.ptr()) || !PyArray_ISCARRAY(as_array(out)) ||
-      PyArray_TYPE(as_array(out)) != NPY_UINT8)
-    throw nb::type_error("read_file_rows: `out` must be a contiguous, writable array of bytes");
-  reads.out = PyArray_BYTES(as_array(out));
-  reads.capacity = PyArray_NBYTES(as_array(out)) / reads.item;
+  set_requests(reads, "read_file_rows", numbers, places, out);
   reads.waste = waste;
   reads.once = once ? 1 : 0;
   reads.scratch = scratch;
@@ -97,20 +105,40 @@ nb::tuple read_file_rows(int file, const nb::tuple& where, nb::handle numbers, n
   return run_reads(reads);
 }
 
+// The most whole pages between two of the rows `numbers` that read_file_rows reads with them.
 int64_t file_rows_bridge(const nb::tuple& where, nb::handle numbers, double waste) {
   gatherum_rows rows = {};
   if (!set_where(rows, where)) throw nb::value_error("file_rows_bridge: `where` describes no rows of a file");
-  rows.numbers = as_int64s(numbers, rows.count, "file_rows_bridge: `numbers` must be a flat array of int64");
+  rows.numbers = as_int64s(numbers, rows.count, "file_rows_bridge", "numbers");
   rows.waste = waste;
   return gatherum_rows_bridge(&rows);
 }
 
+// How many bytes were moved; OSError where none can be.
 int64_t read_file_at(int file, nb::handle buffer, int64_t offset) {
   return transfer(read_at, file, buffer, PyBUF_WRITABLE, offset);
 }
 
 int64_t write_file_at(int file, nb::handle data, int64_t offset) {
   return transfer(write_at, file, data, PyBUF_SIMPLE, offset);
+}
+
+}  // namespace
+
+void bind_files(nb::module_& m) {
+  m.def("read_file_rows", &read_file_rows, nb::arg("file"), nb::arg("where"), nb::arg("numbers"),
+        nb::arg("places").none(), nb::arg("out"), nb::arg("waste"), nb::arg("once"), nb::arg("scratch"),
+        nb::arg("in_flight"));
+  m.def("file_rows_bridge", &file_rows_bridge, nb::arg("where"), nb::arg("numbers"), nb::arg("waste"));
+  m.def(
+      "start_writing",
+      [](int file, int64_t offset, int64_t bytes) {
+        const GilRelease unlock;
+        start_writing(file, offset, bytes);
+      },
+      nb::arg("file"), nb::arg("offset"), nb::arg("nbytes"));
+  m.def("read_at", &read_file_at, nb::arg("file"), nb::arg("buffer"), nb::arg("offset"));
+  m.def("write_at", &write_file_at, nb::arg("file"), nb::arg("data"), nb::arg("offset"));
 }
 
 }  // namespace gatherum

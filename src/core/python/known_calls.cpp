@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "../platform.hpp"
+#include "bindings.hpp"
 #include "guarded.hpp"
 
 namespace gatherum {

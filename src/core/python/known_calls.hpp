@@ -20,6 +20,4 @@ nb::object run_as_before(const GivenCall& call);
 // Forgets them all, with the programs that they keep alive.
 void forget_calls();
 
-void bind_known_calls(nb::module_& m);
-
 }  // namespace gatherum

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "bindings.hpp"
 #include "callbacks.hpp"
 #include "positional.hpp"
 #include "runs.hpp"

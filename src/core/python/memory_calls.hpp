@@ -23,6 +23,4 @@ CachedPlan plan_of(const Call& call, bool& is_new);
 // the call on NumPy's arrays raises.
 void run_in_memory(const Call& call, nb::handle fill, const Allocate& allocate, const Changed& changed = {});
 
-void bind_memory_calls(nb::module_& m);
-
 }  // namespace gatherum

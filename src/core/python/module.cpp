@@ -4,23 +4,10 @@
 #include "accelerate.hpp"
 #include "array_calls.hpp"
 #include "arrays.hpp"
-#include "bind_elementary.hpp"
-#include "bind_folds.hpp"
-#include "bind_indices.hpp"
-#include "bind_lists.hpp"
-#include "bind_lowering.hpp"
-#include "bind_quantized.hpp"
-#include "bind_row_caches.hpp"
+#include "bindings.hpp"
 #include "callbacks.hpp"
-#include "file_calls.hpp"
-#include "gil_release.hpp"
-#include "known_calls.hpp"
-#include "memory_calls.hpp"
 #include "plan_table.hpp"
 #include "positional.hpp"
-#include "programs.hpp"
-#include "tensor_totals.hpp"
-#include "tensors.hpp"
 
 namespace gatherum {
 namespace {
@@ -78,6 +65,7 @@ NB_MODULE(_core, m) {
   bind_indices(m);
   bind_folds(m);
   bind_lists(m);
+  bind_files(m);
   bind_row_caches(m);
   bind_elementary(m);
   bind_quantized(m);
@@ -93,19 +81,6 @@ NB_MODULE(_core, m) {
     contents().reset();
   });
 
-  m.def("read_file_rows", &read_file_rows, nb::arg("file"), nb::arg("where"), nb::arg("numbers"),
-        nb::arg("places").none(), nb::arg("out"), nb::arg("waste"), nb::arg("once"), nb::arg("scratch"),
-        nb::arg("in_flight"));
-  m.def("file_rows_bridge", &file_rows_bridge, nb::arg("where"), nb::arg("numbers"), nb::arg("waste"));
-  m.def(
-      "start_writing",
-      [](int file, int64_t offset, int64_t bytes) {
-        const GilRelease unlock;
-        start_writing(file, offset, bytes);
-      },
-      nb::arg("file"), nb::arg("offset"), nb::arg("nbytes"));
-  m.def("read_at", &read_file_at, nb::arg("file"), nb::arg("buffer"), nb::arg("offset"));
-  m.def("write_at", &write_file_at, nb::arg("file"), nb::arg("data"), nb::arg("offset"));
   m.def("peak_memory", [] { return peak_memory(); });
 
   m.def("available_levels", [] { return names_of(gatherum_available_level); });

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <string>
 
+#include "bindings.hpp"
 #include "guarded.hpp"
 
 namespace gatherum {

@@ -56,6 +56,4 @@ nb::object nest_tuple(const Nest& nest);
 // The fields of a program from a dictionary, or null; what it leaves out keeps its default.
 Program fields_of(PyObject* given);
 
-void bind_programs(nb::module_& m);
-
 }  // namespace gatherum

@@ -13,6 +13,9 @@ void raise_changed(nb::handle plan, int operand);
 // Raises what Python says of a run that is not done.
 void raise_unless_done(nb::handle plan, gatherum_status status, const gatherum_error& error);
 
+// An error with no more than a message.
+inline gatherum_error error_of(const char* message) { return {message, "", -1, 0, 0}; }
+
 // Runs run(poll), without the interpreter's lock where it takes long, and then with a poll that answers
 // Ctrl-C. Returns GATHERUM_OK or GATHERUM_INVALID_INDEX, and raises for any other status.
 gatherum_status run_released(bool is_long, const gatherum_error& error,

@@ -1,8 +1,9 @@
-#include "tensor_totals.hpp"
-
+// Scatters of plain tensors into zeros by plans that are known: what torch_scatter's functions and the
+// gradient of a gather are.
 #include <limits>
 #include <optional>
 
+#include "bindings.hpp"
 #include "positional.hpp"
 #include "runs.hpp"
 #include "tensor_result.hpp"

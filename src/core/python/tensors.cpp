@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "../include/gatherum.h"
+#include "bindings.hpp"
 #include "memory_calls.hpp"
 #include "runs.hpp"
 #include "tensor_result.hpp"

@@ -17,6 +17,4 @@ nb::object call_on_plain_tensors(const nb::handle* a);
 // The same on tensors that are known to be no more than memory, which a kernel of torch's dispatcher gets.
 nb::object call_on_tensors(const nb::handle* a);
 
-void bind_tensors(nb::module_& m);
-
 }  // namespace gatherum
