@@ -96,12 +96,7 @@ inline constexpr DTypeRow kDTypes[] = {
 };
 inline constexpr int kDTypeCount = static_cast<int>(sizeof kDTypes / sizeof kDTypes[0]);
 
-constexpr bool are_rows_in_order() {
-  for (int i = 0; i < kDTypeCount; ++i)
-    if (static_cast<int>(kDTypes[i].dtype) != i) return false;
-  return static_cast<int>(DType::clongdouble) + 1 == kDTypeCount;
-}
-static_assert(are_rows_in_order(), "a row for every dtype, in the order of the enumeration");
+static_assert(is_in_order(kDTypes, &DTypeRow::dtype, DType::clongdouble));
 
 constexpr const char* name_of(DType d) {
   return static_cast<int>(d) < kDTypeCount ? kDTypes[static_cast<int>(d)].name : nullptr;

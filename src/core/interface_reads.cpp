@@ -8,36 +8,10 @@ using namespace gatherum;
 
 namespace {
 
-const char* name_of(ReadStatus status) {
-  switch (status) {
-    case ReadStatus::done:
-      return "done";
-    case ReadStatus::interrupted:
-      return "interrupted";
-    case ReadStatus::truncated:
-      return "truncated";
-    case ReadStatus::failed:
-      return "failed";
-    case ReadStatus::outside:
-      return "outside";
-    case ReadStatus::no_memory:
-      return "no memory";
-  }
-  return "unknown";
-}
-
 gatherum_status status_of(ReadStatus status) {
   if (status == ReadStatus::done) return GATHERUM_OK;
   if (status == ReadStatus::interrupted) return GATHERUM_INTERRUPTED;
   return status == ReadStatus::no_memory ? GATHERUM_NO_MEMORY : GATHERUM_FAILED;
-}
-
-RowReads reads_of(const gatherum_rows& r) {
-  return {r.file,     r.base,     r.stride,
-          r.item,     r.extent,   r.numbers,
-          r.places,   r.count,    static_cast<char*>(r.out),
-          r.capacity, r.waste,    r.once != 0,
-          r.scratch,  r.in_flight};
 }
 
 }  // namespace
@@ -46,7 +20,7 @@ gatherum_status gatherum_read_rows(const gatherum_rows* rows, const gatherum_pol
                                    gatherum_rows_read* result) noexcept {
   ReadOutcome outcome;
   try {
-    outcome = read_rows(reads_of(*rows), poll_of(poll));
+    outcome = read_rows(*rows, poll_of(poll));
   } catch (const std::bad_alloc&) {
     outcome.status = ReadStatus::no_memory;
   }
@@ -57,7 +31,7 @@ gatherum_status gatherum_read_rows(const gatherum_rows* rows, const gatherum_pol
 
 int64_t gatherum_rows_bridge(const gatherum_rows* rows) noexcept {
   try {
-    return choose_bridge(reads_of(*rows));
+    return choose_bridge(*rows);
   } catch (const std::bad_alloc&) {
     return 0;  // more reads, of the same rows
   }

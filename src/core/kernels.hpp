@@ -248,12 +248,10 @@ inline bool has_elementary(Value value) {
 enum class CodeType : uint8_t { uint8, int8, float8_e4m3fn, float8_e5m2 };
 enum class ScaleType : uint8_t { float32, float16, bfloat16, float8_e8m0fnu };
 constexpr const char* name_of(CodeType t) {
-  constexpr const char* kNames[] = {"uint8", "int8", "float8_e4m3fn", "float8_e5m2"};
-  return static_cast<size_t>(t) < std::size(kNames) ? kNames[static_cast<size_t>(t)] : nullptr;
+  return name_among({"uint8", "int8", "float8_e4m3fn", "float8_e5m2"}, t);
 }
 constexpr const char* name_of(ScaleType t) {
-  constexpr const char* kNames[] = {"float32", "float16", "bfloat16", "float8_e8m0fnu"};
-  return static_cast<size_t>(t) < std::size(kNames) ? kNames[static_cast<size_t>(t)] : nullptr;
+  return name_among({"float32", "float16", "bfloat16", "float8_e8m0fnu"}, t);
 }
 constexpr int64_t bytes_of(ScaleType t) {
   return t == ScaleType::float32 ? 4 : t == ScaleType::float8_e8m0fnu ? 1 : 2;

@@ -58,7 +58,11 @@ struct Memory {
 class Reader {
  public:
   Reader(const RowReads& reads, const Poll& poll)
-      : r_(reads), poll_(poll), by_pages_(reads.in_flight > 0), once_(reads.once) {}
+      : r_(reads),
+        poll_(poll),
+        out_(static_cast<char*>(reads.out)),
+        by_pages_(reads.in_flight > 0),
+        once_(reads.once != 0) {}
 
   ReadOutcome run() {
     const int few = by_pages_ ? r_.in_flight : std::min(kLargeReaders, kLargeReadersEach * get_threads());
@@ -69,7 +73,7 @@ class Reader {
     const bool small = !in_parts && !by_pages_ && planned_ < outcome_.runs * kLargeRun;
     if (small && !plan(std::min(kSmallReaders, kSmallReadersEach * get_threads()))) return outcome_;
     // what the system reads ahead for one thread is gone again before another asks for it
-    expect_scattered_reads(r_.file, small || r_.once);
+    expect_scattered_reads(r_.file, small || r_.once != 0);
     crew_->reserve(static_cast<size_t>(threads_));
     if (!small) enlist(threads_);
     work(true);
@@ -280,7 +284,7 @@ class Reader {
     if (!run.inside || !is_place(place) || direct > (r_.capacity - place) * r_.item)
       return outside(run.begin);
     if (direct == 0 && !has_scratch(memory)) return false;
-    char* to = direct != 0 ? r_.out + place * r_.item : memory.scratch.get();
+    char* to = direct != 0 ? out_ + place * r_.item : memory.scratch.get();
     if (direct == 0 && bytes > span_) return outside(run.begin);
     if (!read(to, bytes, start_of(run.first), memory)) return false;
     if (run.straight || (single && run.end == run.begin + 1)) return true;
@@ -359,7 +363,7 @@ class Reader {
       if (number < run.first || number > run.last || span_of(run.first, number) > bytes || !is_place(place))
         return outside(i);
       if (i + kAhead < run.end) prefetch_row(place_of(i + kAhead));
-      char* to = r_.out + place * item;
+      char* to = out_ + place * item;
       const char* row = from + (number - run.first) * r_.stride;
       if (to != row) std::memcpy(to, row, static_cast<size_t>(item));
     }
@@ -374,11 +378,11 @@ class Reader {
     for (int64_t i = cuts_[part]; i < end; ++i) {
       if (i + kAhead < end) {
         const auto later = static_cast<int64_t>(parted_[static_cast<size_t>(i + kAhead)] >> kRowBits);
-        kItem == 0 ? prefetch_row(later) : prefetch_write(r_.out + later * item);
+        kItem == 0 ? prefetch_row(later) : prefetch_write(out_ + later * item);
       }
       const uint64_t request = parted_[static_cast<size_t>(i)];
       const auto row = static_cast<int64_t>(request & ((uint64_t{1} << kRowBits) - 1));
-      char* to = r_.out + static_cast<int64_t>(request >> kRowBits) * item;
+      char* to = out_ + static_cast<int64_t>(request >> kRowBits) * item;
       std::memcpy(to, from + row * r_.stride, static_cast<size_t>(item));
     }
     return true;
@@ -386,7 +390,7 @@ class Reader {
 
   void prefetch_row(int64_t place) const {
     const auto offset = static_cast<uint64_t>(place) * static_cast<uint64_t>(r_.item);
-    prefetch_run<FetchTo::write>(r_.out, static_cast<int64_t>(offset),
+    prefetch_run<FetchTo::write>(out_, static_cast<int64_t>(offset),
                                  std::min<int64_t>(r_.item, 8 * kCacheLine));
   }
 
@@ -405,6 +409,7 @@ class Reader {
 
   const RowReads& r_;
   const Poll& poll_;
+  char* const out_;
   const bool by_pages_;
   const int64_t longest_ = by_pages_ ? kLongestPageRead : kLongestTransfer;  // run of straight requests
   const uint32_t born_ = forks();

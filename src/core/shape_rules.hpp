@@ -26,52 +26,18 @@ enum class Fault : uint8_t {
 };
 
 constexpr const char* name_of(Fault fault) {
-  switch (fault) {
-    case Fault::none:
-      return "none";
-    case Fault::too_few_dimensions:
-      return "too_few_dimensions";
-    case Fault::out_of_range:
-      return "out_of_range";
-    case Fault::too_many_dimensions:
-      return "too_many_dimensions";
-    case Fault::operand_too_big:
-      return "operand_too_big";
-    case Fault::other_rank:
-      return "other_rank";
-    case Fault::larger_than_data:
-      return "larger_than_data";
-    case Fault::other_batch_shape:
-      return "other_batch_shape";
-    case Fault::tuple_too_long:
-      return "tuple_too_long";
-    case Fault::result_too_big:
-      return "result_too_big";
-    case Fault::other_shape:
-      return "other_shape";
-    case Fault::overlaps_itself:
-      return "overlaps_itself";
-  }
-  return nullptr;
+  return name_among({"none", "too_few_dimensions", "out_of_range", "too_many_dimensions", "operand_too_big",
+                     "other_rank", "larger_than_data", "other_batch_shape", "tuple_too_long",
+                     "result_too_big", "other_shape", "overlaps_itself"},
+                    fault);
 }
+static_assert(kCount<Fault> == static_cast<int>(Fault::overlaps_itself) + 1);
 
 // The operand of a fault: `result` is what a gather gives.
 enum class Operand : uint8_t { data, indices, updates, out, result };
 
 constexpr const char* name_of(Operand operand) {
-  switch (operand) {
-    case Operand::data:
-      return "data";
-    case Operand::indices:
-      return "indices";
-    case Operand::updates:
-      return "updates";
-    case Operand::out:
-      return "out";
-    case Operand::result:
-      return "result";
-  }
-  return nullptr;
+  return name_among({"data", "indices", "updates", "out", "result"}, operand);
 }
 
 struct ShapedCall {

@@ -1,9 +1,11 @@
 // The modes, value types and reductions that a call can have. Python's enumerations
-// are made of them. Functions of an enumeration are switches without default: a switch that forgets a new
-// enumerator does not compile. Every property of a reduction comes from its row, `row_of`.
+// are made of them. A table of an enumeration, or a switch without default, that forgets a new enumerator
+// does not compile. Every property of a value type or a reduction comes from its row.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
 
 namespace gatherum {
 
@@ -51,108 +53,58 @@ constexpr const char* name_of(Mode m) {
   return name;
 }
 
-constexpr const char* name_of(Value v) {
-  switch (v) {
-    case Value::none:
-      return "none";
-    case Value::boolean:
-      return "bool";
-    case Value::int8:
-      return "int8";
-    case Value::int16:
-      return "int16";
-    case Value::int32:
-      return "int32";
-    case Value::int64:
-      return "int64";
-    case Value::uint8:
-      return "uint8";
-    case Value::uint16:
-      return "uint16";
-    case Value::uint32:
-      return "uint32";
-    case Value::uint64:
-      return "uint64";
-    case Value::float16:
-      return "float16";
-    case Value::bfloat16:
-      return "bfloat16";
-    case Value::float32:
-      return "float32";
-    case Value::float64:
-      return "float64";
-    case Value::complex64:
-      return "complex64";
-    case Value::complex128:
-      return "complex128";
-  }
-  return nullptr;
-}
-
-// Bytes of one stored value; 0 for `none`.
-constexpr int64_t bytes_of(Value v) {
-  switch (v) {
-    case Value::none:
-      return 0;
-    case Value::boolean:
-    case Value::int8:
-    case Value::uint8:
-      return 1;
-    case Value::int16:
-    case Value::uint16:
-    case Value::float16:
-    case Value::bfloat16:
-      return 2;
-    case Value::int32:
-    case Value::uint32:
-    case Value::float32:
-      return 4;
-    case Value::int64:
-    case Value::uint64:
-    case Value::float64:
-    case Value::complex64:
-      return 8;
-    case Value::complex128:
-      return 16;
-  }
-  return 0;
-}
-
-constexpr bool is_signed_integer(Value v) { return v >= Value::int8 && v <= Value::int64; }
-
 // Sets of value types.
 using Kinds = unsigned;
 inline constexpr Kinds kNoKinds = 0, kBooleans = 1, kIntegers = 2, kHalves = 4, kFloats = 8, kComplexes = 16;
 inline constexpr Kinds kReals = kBooleans | kIntegers | kHalves | kFloats;
 inline constexpr Kinds kNumbers = kIntegers | kHalves | kFloats | kComplexes;
 
-constexpr Kinds kind_of(Value v) {
-  switch (v) {
-    case Value::none:
-      return kNoKinds;
-    case Value::boolean:
-      return kBooleans;
-    case Value::int8:
-    case Value::int16:
-    case Value::int32:
-    case Value::int64:
-    case Value::uint8:
-    case Value::uint16:
-    case Value::uint32:
-    case Value::uint64:
-      return kIntegers;
-    case Value::float16:
-    case Value::bfloat16:
-      return kHalves;
-    case Value::float32:
-    case Value::float64:
-      return kFloats;
-    case Value::complex64:
-    case Value::complex128:
-      return kComplexes;
-  }
-  return kNoKinds;
+struct ValueRow {
+  Value value;
+  const char* name;
+  int64_t bytes;  // of one stored value
+  Kinds kind;
+};
+inline constexpr ValueRow kValues[] = {
+    {Value::none, "none", 0, kNoKinds},
+    {Value::boolean, "bool", 1, kBooleans},
+    {Value::int8, "int8", 1, kIntegers},
+    {Value::int16, "int16", 2, kIntegers},
+    {Value::int32, "int32", 4, kIntegers},
+    {Value::int64, "int64", 8, kIntegers},
+    {Value::uint8, "uint8", 1, kIntegers},
+    {Value::uint16, "uint16", 2, kIntegers},
+    {Value::uint32, "uint32", 4, kIntegers},
+    {Value::uint64, "uint64", 8, kIntegers},
+    {Value::float16, "float16", 2, kHalves},
+    {Value::bfloat16, "bfloat16", 2, kHalves},
+    {Value::float32, "float32", 4, kFloats},
+    {Value::float64, "float64", 8, kFloats},
+    {Value::complex64, "complex64", 8, kComplexes},
+    {Value::complex128, "complex128", 16, kComplexes},
+};
+
+// Whether a table has a row for every enumerator up to the last, in their order.
+template <class Row, size_t N, class E>
+constexpr bool is_in_order(const Row (&rows)[N], E Row::* number, E last) {
+  for (size_t i = 0; i < N; ++i)
+    if (static_cast<size_t>(rows[i].*number) != i) return false;
+  return static_cast<size_t>(last) + 1 == N;
 }
+static_assert(is_in_order(kValues, &ValueRow::value, Value::complex128));
+
+// The name of an enumerator among all of them; null for any other number.
+template <class E, size_t N>
+constexpr const char* name_among(const char* const (&names)[N], E e) {
+  return static_cast<size_t>(e) < N ? names[static_cast<size_t>(e)] : nullptr;
+}
+
+constexpr const char* name_of(Value v) {
+  return static_cast<size_t>(v) < std::size(kValues) ? kValues[static_cast<size_t>(v)].name : nullptr;
+}
+constexpr int64_t bytes_of(Value v) { return kValues[static_cast<size_t>(v)].bytes; }
+constexpr Kinds kind_of(Value v) { return kValues[static_cast<size_t>(v)].kind; }
+constexpr bool is_signed_integer(Value v) { return v >= Value::int8 && v <= Value::int64; }
 constexpr bool is_half(Value v) { return kind_of(v) == kHalves; }
 constexpr bool is_complex(Value v) { return kind_of(v) == kComplexes; }
 
@@ -162,17 +114,7 @@ enum class Identity : uint8_t { none, zero, one, lowest, greatest };
 // How kernels compute the gradients of a fold (scatter_gradients.hpp); `none`: no kernel does.
 enum class Gradient : uint8_t { none, product, extreme };
 
-constexpr const char* name_of(Gradient g) {
-  switch (g) {
-    case Gradient::none:
-      return "none";
-    case Gradient::product:
-      return "product";
-    case Gradient::extreme:
-      return "extreme";
-  }
-  return nullptr;
-}
+constexpr const char* name_of(Gradient g) { return name_among({"none", "product", "extreme"}, g); }
 
 // The value types that those kernels are compiled for. Products of half types are left out: their factors
 // have to be kept in float32.
