@@ -162,38 +162,21 @@ GATHERUM_INLINE uint16_t extreme(uint16_t a, uint16_t b) {
 template <auto>
 inline constexpr bool kIsForgotten = true;
 
+// The type of each value type, in the order of their rows.
+template <class...>
+struct Types {};
+using ValueTypes = Types<void, Boolean, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t,
+                         uint64_t, Half, Bfloat16, float, double, Complex<float>, Complex<double>>;
+template <class V, class... All>
+constexpr Value value_among(Types<All...>) {
+  const bool is[] = {std::is_same_v<V, All>...};
+  for (size_t i = 0; i < sizeof...(All); ++i)
+    if (is[i]) return kValues[i].value;
+  return Value::none;
+}
 template <class V>
-inline constexpr Value kValueOf = Value::none;
-template <>
-inline constexpr Value kValueOf<Boolean> = Value::boolean;
-template <>
-inline constexpr Value kValueOf<int8_t> = Value::int8;
-template <>
-inline constexpr Value kValueOf<int16_t> = Value::int16;
-template <>
-inline constexpr Value kValueOf<int32_t> = Value::int32;
-template <>
-inline constexpr Value kValueOf<int64_t> = Value::int64;
-template <>
-inline constexpr Value kValueOf<uint8_t> = Value::uint8;
-template <>
-inline constexpr Value kValueOf<uint16_t> = Value::uint16;
-template <>
-inline constexpr Value kValueOf<uint32_t> = Value::uint32;
-template <>
-inline constexpr Value kValueOf<uint64_t> = Value::uint64;
-template <>
-inline constexpr Value kValueOf<Half> = Value::float16;
-template <>
-inline constexpr Value kValueOf<Bfloat16> = Value::bfloat16;
-template <>
-inline constexpr Value kValueOf<float> = Value::float32;
-template <>
-inline constexpr Value kValueOf<double> = Value::float64;
-template <>
-inline constexpr Value kValueOf<Complex<float>> = Value::complex64;
-template <>
-inline constexpr Value kValueOf<Complex<double>> = Value::complex128;
+inline constexpr Value kValueOf = value_among<V>(ValueTypes{});
+static_assert(kValueOf<Complex<double>> == Value::complex128);
 
 template <class V>
 struct StoredAs {

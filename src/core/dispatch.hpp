@@ -72,45 +72,51 @@ auto by_reduction(Reduction r, F&& f) -> decltype(f(fold_of<V, Reduction::add>()
   impossible();
 }
 
-// Calls f with the Fold of a value type and reduction; without those that divide by a count where there are
-// no counters (`Counts` false).
-template <bool Counts, class F>
-auto by_value(Value value, Reduction r, F&& f) {
+// Calls f with the type of a value type, in a std::type_identity.
+template <class F>
+auto by_type(Value value, F&& f) {
   switch (value) {
     case Value::none:
       break;
     case Value::boolean:
-      return by_reduction<Boolean, Counts>(r, f);
+      return f(std::type_identity<Boolean>{});
     case Value::int8:
-      return by_reduction<int8_t, Counts>(r, f);
+      return f(std::type_identity<int8_t>{});
     case Value::int16:
-      return by_reduction<int16_t, Counts>(r, f);
+      return f(std::type_identity<int16_t>{});
     case Value::int32:
-      return by_reduction<int32_t, Counts>(r, f);
+      return f(std::type_identity<int32_t>{});
     case Value::int64:
-      return by_reduction<int64_t, Counts>(r, f);
+      return f(std::type_identity<int64_t>{});
     case Value::uint8:
-      return by_reduction<uint8_t, Counts>(r, f);
+      return f(std::type_identity<uint8_t>{});
     case Value::uint16:
-      return by_reduction<uint16_t, Counts>(r, f);
+      return f(std::type_identity<uint16_t>{});
     case Value::uint32:
-      return by_reduction<uint32_t, Counts>(r, f);
+      return f(std::type_identity<uint32_t>{});
     case Value::uint64:
-      return by_reduction<uint64_t, Counts>(r, f);
+      return f(std::type_identity<uint64_t>{});
     case Value::float16:
-      return by_reduction<Half, Counts>(r, f);
+      return f(std::type_identity<Half>{});
     case Value::bfloat16:
-      return by_reduction<Bfloat16, Counts>(r, f);
+      return f(std::type_identity<Bfloat16>{});
     case Value::float32:
-      return by_reduction<float, Counts>(r, f);
+      return f(std::type_identity<float>{});
     case Value::float64:
-      return by_reduction<double, Counts>(r, f);
+      return f(std::type_identity<double>{});
     case Value::complex64:
-      return by_reduction<Complex<float>, Counts>(r, f);
+      return f(std::type_identity<Complex<float>>{});
     case Value::complex128:
-      return by_reduction<Complex<double>, Counts>(r, f);
+      return f(std::type_identity<Complex<double>>{});
   }
   impossible();
+}
+
+// Calls f with the Fold of a value type and reduction; without those that divide by a count where there are
+// no counters (`Counts` false).
+template <bool Counts, class F>
+auto by_value(Value value, Reduction r, F&& f) {
+  return by_type(value, [&](auto type) { return by_reduction<typename decltype(type)::type, Counts>(r, f); });
 }
 
 // Calls f(fold, keyed) if the order of folding cannot matter: for integers, and for extremes by their keys.

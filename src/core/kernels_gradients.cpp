@@ -35,33 +35,9 @@ Part part_of(Gradient how) {
 
 template <int64_t kMost>
 Part part_of(const Combine& how) {
-  const Gradient gradient = row_of(how.reduction).gradient;
-  switch (how.value) {
-    case Value::float16:
-      return part_of<Half, kMost>(gradient);
-    case Value::bfloat16:
-      return part_of<Bfloat16, kMost>(gradient);
-    case Value::float32:
-      return part_of<float, kMost>(gradient);
-    case Value::float64:
-      return part_of<double, kMost>(gradient);
-    case Value::complex64:
-      return part_of<Complex<float>, kMost>(gradient);
-    case Value::complex128:
-      return part_of<Complex<double>, kMost>(gradient);
-    case Value::none:
-    case Value::boolean:
-    case Value::int8:
-    case Value::int16:
-    case Value::int32:
-    case Value::int64:
-    case Value::uint8:
-    case Value::uint16:
-    case Value::uint32:
-    case Value::uint64:
-      break;
-  }
-  impossible();
+  return by_type(how.value, [gradient = row_of(how.reduction).gradient](auto type) -> Part {
+    return part_of<typename decltype(type)::type, kMost>(gradient);
+  });
 }
 
 void group_gradients(const GroupedScatter& call, const Gradients& at, int64_t unit, int64_t kept,
