@@ -35,12 +35,9 @@ Outcome by_groups(const Program& p, const Call& call, const char* source, const 
   for (int i = 0; i < p.result.rank; ++i) items = times(items, p.result.extent[i]);
   if (items > 0 && !fill(at.positions, items, at.none, call.poll)) return {Status::interrupted, {}};
   if (!p.moves) return {};
-  const Run run =
-      run_shares_of_groups(p, call,
-                           [&](const GroupedScatter& groups, int64_t unit, int64_t kept, int64_t share,
-                               int64_t shares, char* scratch) {
-                             chosen_kernels().group_extremes(groups, at, unit, kept, share, shares, scratch);
-                           });
+  const Run run = run_shares_of_groups(p, call, [&](const GroupedScatter& groups, const GroupShare& share) {
+    chosen_kernels().group_extremes(groups, at, share);
+  });
   return outcome_of(run, p, call.at.index, call.poll);
 }
 

@@ -33,12 +33,10 @@ Outcome differentiate(const Program& p, const char* index, const Gradients& at, 
   if (!p.moves) return {};
   Operands operands;
   operands.index = index;
-  const Run run =
-      run_shares_of_groups(p, {operands, nullptr, true, threads_for(work_bytes(p)), poll},
-                           [&](const GroupedScatter& groups, int64_t unit, int64_t kept, int64_t share,
-                               int64_t shares, char* scratch) {
-                             chosen_kernels().group_gradients(groups, at, unit, kept, share, shares, scratch);
-                           });
+  const Run run = run_shares_of_groups(p, {operands, nullptr, true, threads_for(work_bytes(p)), poll},
+                                       [&](const GroupedScatter& groups, const GroupShare& share) {
+                                         chosen_kernels().group_gradients(groups, at, share);
+                                       });
   if (!run.memory) return {Status::no_memory, {}};
   if (!run.finished) return {Status::interrupted, {}};
   // An index has been changed since it was checked.

@@ -112,6 +112,12 @@ struct GroupedScatter {
   Combine combine;
 };
 
+// A share of the groups of a unit, whose `kept` updates are in order in the scratch.
+struct GroupShare {
+  int64_t unit, kept, share, shares;
+  char* scratch;
+};
+
 // What the gradients of a scatter are made from (scatter_gradients.hpp). `updates` and `of_updates` lie as
 // the program says of updates, all others as it says of the output.
 struct Gradients {
@@ -339,17 +345,14 @@ struct Kernels {
   void (*partition_apply)(const PartitionScatter&, const Operands&, int64_t block, char* scratch);
   // The two passes of a scatter by groups, of one unit, in `grouped_bytes` of scratch. `sort_updates` puts
   // its updates in order where they are not counted out (order_edges() does that), and returns how many there
-  // are to fold, invalid ones left out; `fold_groups` folds one of `shares`.
+  // are to fold, invalid ones left out; `fold_groups` folds a share of the groups.
   int64_t (*grouped_bytes)(const GroupedScatter&);
   int64_t (*sort_updates)(const GroupedScatter&, const Operands&, int64_t unit, char* scratch);
-  void (*fold_groups)(const GroupedScatter&, const Operands&, int64_t unit, int64_t kept, int64_t share,
-                      int64_t shares, char* scratch);
+  void (*fold_groups)(const GroupedScatter&, const Operands&, const GroupShare&);
   // As fold_groups: the gradients of a share of the groups. Only where has_gradients().
-  void (*group_gradients)(const GroupedScatter&, const Gradients&, int64_t unit, int64_t kept, int64_t share,
-                          int64_t shares, char* scratch);
+  void (*group_gradients)(const GroupedScatter&, const Gradients&, const GroupShare&);
   // As fold_groups, of maxima and minima: the result of a share of the groups, with the positions.
-  void (*group_extremes)(const GroupedScatter&, const Extremes&, int64_t unit, int64_t kept, int64_t share,
-                         int64_t shares, char* scratch);
+  void (*group_extremes)(const GroupedScatter&, const Extremes&, const GroupShare&);
   // n items of float16, bfloat16, float32 or float64; `to` may be `from`.
   void (*elementary)(Elementary, Value, const char* from, char* to, int64_t n);
   // Runs [begin, end) of a gather of quantized rows: `inner` of them for each number and place before it.

@@ -20,14 +20,11 @@ GroupExtremes::Part part_of(const Combine& how, bool counted) {
   });
 }
 
-void group_extremes(const GroupedScatter& call, const Extremes& at, int64_t unit, int64_t kept, int64_t share,
-                    int64_t shares, char* scratch) {
-  const Positions positions{kept * share / shares, kept * (share + 1) / shares};
+void group_extremes(const GroupedScatter& call, const Extremes& at, const GroupShare& share) {
   const bool items = call.nest->block == call.nest->item;
   const GroupExtremes::Part part = items ? part_of<1>(call.combine, call.counted)
                                          : part_of<GroupExtremes::kPart>(call.combine, call.counted);
-  const GroupExtremes extremes(call, at, unit, part);
-  with_groups(call, scratch, [&](const auto& groups) { groups.each(positions, kept, extremes); });
+  each_group(call, share, GroupExtremes(call, at, share.unit, part));
 }
 
 }  // namespace

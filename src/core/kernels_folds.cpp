@@ -11,15 +11,12 @@ int64_t sort_updates(const GroupedScatter& call, const Operands& at, int64_t uni
   return SortedGroups(call, scratch).sort(at.index, unit);
 }
 
-void fold_groups(const GroupedScatter& call, const Operands& at, int64_t unit, int64_t kept, int64_t share,
-                 int64_t shares, char* scratch) {
+void fold_groups(const GroupedScatter& call, const Operands& at, const GroupShare& share) {
   const FloatMode mode;
-  const Positions positions{kept * share / shares, kept * (share + 1) / shares};
   const auto part = by_value<true>(call.combine.value, call.combine.reduction, [](auto fold) {
     return FoldGroups::Part{&FoldGroups::part<decltype(fold)>};
   });
-  const FoldGroups fold(call, at, unit, part);
-  with_groups(call, scratch, [&](const auto& groups) { groups.each(positions, kept, fold); });
+  each_group(call, share, FoldGroups(call, at, share.unit, part));
 }
 
 template <class Apply>

@@ -40,14 +40,11 @@ Part part_of(const Combine& how) {
   });
 }
 
-void group_gradients(const GroupedScatter& call, const Gradients& at, int64_t unit, int64_t kept,
-                     int64_t share, int64_t shares, char* scratch) {
+void group_gradients(const GroupedScatter& call, const Gradients& at, const GroupShare& share) {
   const FloatMode mode;
-  const Positions positions{kept * share / shares, kept * (share + 1) / shares};
   const bool items = call.nest->block == call.nest->item;
   const Part part = items ? part_of<1>(call.combine) : part_of<GroupGradients::kPart>(call.combine);
-  const GroupGradients gradients(call, at, unit, part);
-  with_groups(call, scratch, [&](const auto& groups) { groups.each(positions, kept, gradients); });
+  each_group(call, share, GroupGradients(call, at, share.unit, part));
 }
 
 }  // namespace

@@ -14,33 +14,18 @@
 
 namespace gatherum::GATHERUM_LEVEL {
 
-class GroupExtremes {
+class GroupExtremes : GroupRows {
  public:
-  static constexpr int64_t kPart = 256;
-  // A part of a row, short enough for its accumulators to live on the stack: where it begins in what lies
-  // like the output, and in the updates.
-  struct RowPart {
-    int64_t data, other, elements;
-  };
+  using GroupRows::kPart;
+  using GroupRows::RowPart;
   using Part = void (GroupExtremes::*)(const Group&, const RowPart&) const;
 
   // part: that of the fold.
   GroupExtremes(const GroupedScatter& call, const Extremes& at, int64_t unit, Part part)
-      : nest_(*call.nest),
-        units_(call.units),
-        include_self_(call.combine.include_self),
-        fetches_(call.fetches),
-        at_(at),
-        part_(part),
-        lead_(Odometer(nest_.loops, units_, unit).place()) {}
+      : GroupRows(call, unit), at_(at), part_(part) {}
 
   void operator()(int64_t destination, const Group& group) const {
-    const int64_t item = nest_.item, step = kPart * item, data = lead_.data + offset_of(nest_, destination);
-    each_row_point(nest_.rows(), nest_.row_rank(), Place{}, [&](const Place& p) {
-      for (int64_t r = 0; r < nest_.block; r += step)
-        (this->*part_)(
-            group, {data + p.data + r, lead_.other + p.other + r, std::min(kPart, (nest_.block - r) / item)});
-    });
+    each_part(destination, [&](const RowPart& row) { (this->*part_)(group, row); });
   }
 
   // Of rows of at most kMost elements. Number: of updates, of which there are fewer than its greatest.
@@ -56,12 +41,13 @@ class GroupExtremes {
     Key best[kMost];
     Number found[kMost];
     int64_t i = include_self_ ? 0 : 1;
-    const char* const first = include_self_ ? result : update(group, 0, row.other, bytes);
+    const char* const updates = at_.updates + row.other;
+    const char* const first = include_self_ ? result : update(group, 0, updates, bytes);
     const auto begin = include_self_ ? none : static_cast<Number>(group[0]);
     for (int64_t e = 0; e < n; ++e) best[e] = Keys::of(load_value<T>(first + e * step));
     std::fill_n(found, n, begin);
     for (; i < group.n; ++i) {
-      const char* const from = update(group, i, row.other, bytes);
+      const char* const from = update(group, i, updates, bytes);
       take<Keys>(from, static_cast<Number>(group[i]), n, best, found);
     }
     if (result != nullptr && (include_self_ || group.n > 1)) {
@@ -93,22 +79,8 @@ class GroupExtremes {
     }
   }
 
-  // The i-th update of a group, from an offset on; `bytes` of later ones are fetched.
-  GATHERUM_INLINE const char* update(const Group& group, int64_t i, int64_t offset, int64_t bytes) const {
-    if (fetches_)
-      each_of_burst(group.before + i, group.before + group.n + group.next, [&](int64_t k) {
-        prefetch_run<FetchTo::second>(at_.updates,
-                                      offset + update_offset(nest_, units_, group[k - group.before]), bytes);
-      });
-    return at_.updates + offset + update_offset(nest_, units_, group[i]);
-  }
-
-  const Nest& nest_;
-  const int units_;
-  const bool include_self_, fetches_;
   const Extremes& at_;
   const Part part_;
-  const Place lead_;
 };
 
 }  // namespace gatherum::GATHERUM_LEVEL

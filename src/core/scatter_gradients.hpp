@@ -33,33 +33,18 @@ inline constexpr Complex<float> kOne<Complex<float>> = {1, 0};
 template <>
 inline constexpr Complex<double> kOne<Complex<double>> = {1, 0};
 
-class GroupGradients {
+class GroupGradients : GroupRows {
  public:
-  static constexpr int64_t kPart = 256;
-  // A part of a row, short enough for what is kept of it to live on the stack: where it begins in what lies
-  // like the output, and in what lies like the updates.
-  struct RowPart {
-    int64_t data, other, elements;
-  };
+  using GroupRows::kPart;
+  using GroupRows::RowPart;
   using Part = void (GroupGradients::*)(const Group&, const RowPart&) const;
 
   // part: that of the reduction and value type.
   GroupGradients(const GroupedScatter& call, const Gradients& at, int64_t unit, Part part)
-      : nest_(*call.nest),
-        units_(call.units),
-        include_self_(call.combine.include_self),
-        fetches_(call.fetches),
-        at_(at),
-        part_(part),
-        lead_(Odometer(nest_.loops, units_, unit).place()) {}
+      : GroupRows(call, unit), at_(at), part_(part) {}
 
   void operator()(int64_t destination, const Group& group) const {
-    const int64_t item = nest_.item, step = kPart * item, data = lead_.data + offset_of(nest_, destination);
-    each_row_point(nest_.rows(), nest_.row_rank(), Place{}, [&](const Place& p) {
-      for (int64_t r = 0; r < nest_.block; r += step)
-        (this->*part_)(
-            group, {data + p.data + r, lead_.other + p.other + r, std::min(kPart, (nest_.block - r) / item)});
-    });
+    each_part(destination, [&](const RowPart& row) { (this->*part_)(group, row); });
   }
 
   // Of rows of at most kMost elements.
@@ -196,12 +181,8 @@ class GroupGradients {
     if (at_.of_updates != nullptr) prefetch_run<FetchTo::write>(at_.of_updates, offset, bytes);
   }
 
-  const Nest& nest_;
-  const int units_;
-  const bool include_self_, fetches_;
   const Gradients& at_;
   const Part part_;
-  const Place lead_;
 };
 
 }  // namespace gatherum::GATHERUM_LEVEL

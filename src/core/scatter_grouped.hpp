@@ -66,24 +66,59 @@ struct Group {
   }
 };
 
-// Folds groups into their rows, a part of a row at a time, so that its accumulators live on the stack.
-// Updates are read here and there, so those of the next few are fetched.
-class FoldGroups {
+// What goes through the rows of groups, a part of a row at a time, so that its accumulators live on the
+// stack.
+class GroupRows {
+ public:
+  static constexpr int64_t kPart = 256;
+  // Where a part begins in what lies like the output, and in what lies like the updates.
+  struct RowPart {
+    int64_t data, other, elements;
+  };
+
+ protected:
+  GroupRows(const GroupedScatter& call, int64_t unit)
+      : nest_(*call.nest),
+        units_(call.units),
+        include_self_(call.combine.include_self),
+        fetches_(call.fetches),
+        lead_(Odometer(nest_.loops, units_, unit).place()) {}
+
+  // Calls part(RowPart) for the parts of a destination's row.
+  template <class Part>
+  void each_part(int64_t destination, const Part& part) const {
+    const int64_t item = nest_.item, step = kPart * item, data = lead_.data + offset_of(nest_, destination);
+    each_row_point(nest_.rows(), nest_.row_rank(), Place{}, [&](const Place& p) {
+      for (int64_t r = 0; r < nest_.block; r += step)
+        part({data + p.data + r, lead_.other + p.other + r, std::min(kPart, (nest_.block - r) / item)});
+    });
+  }
+
+  // The t-th update of a group. Updates are read here and there, so `bytes` of the next few are fetched.
+  GATHERUM_INLINE const char* update(const Group& group, int64_t t, const char* updates,
+                                     int64_t bytes) const {
+    if (fetches_)
+      each_of_burst(group.before + t, group.before + group.n + group.next, [&](int64_t k) {
+        prefetch_run<FetchTo::second>(updates, update_offset(nest_, units_, group[k - group.before]), bytes);
+      });
+    return updates + update_offset(nest_, units_, group[t]);
+  }
+
+  const Nest& nest_;
+  const int units_;
+  const bool include_self_, fetches_;
+  const Place lead_;
+};
+
+// Folds groups into their rows.
+class FoldGroups : GroupRows {
  public:
   // Returns how many of the `rest` bytes of a row it has done.
   using Part = int64_t (FoldGroups::*)(const Group&, char* dst, const char* updates, int64_t rest) const;
 
   // part: that of the reduction and value type.
   FoldGroups(const GroupedScatter& call, const Operands& at, int64_t unit, Part part)
-      : nest_(*call.nest),
-        units_(call.units),
-        include_self_(call.combine.include_self),
-        fetches_(call.fetches),
-        part_(part) {
-    const Place lead = Odometer(nest_.loops, units_, unit).place();
-    data_ = at.data + lead.data;
-    updates_ = at.other + lead.other;
-  }
+      : GroupRows(call, unit), part_(part), data_(at.data + lead_.data), updates_(at.other + lead_.other) {}
 
   void operator()(int64_t destination, const Group& group) const {
     char* dst = data_ + offset_of(nest_, destination);
@@ -106,7 +141,7 @@ class FoldGroups {
   int64_t exactly(const Group& group, char* dst, const char* updates, int64_t rest) const {
     const int64_t n = std::min(ExactRow<F>::kPart, rest / ExactRow<F>::kStep), bytes = n * ExactRow<F>::kStep;
     ExactRow<F> sums(n);
-    for (int64_t t = 0; t < group.n; ++t) sums.take(row(group, t, updates, bytes));
+    for (int64_t t = 0; t < group.n; ++t) sums.take(update(group, t, updates, bytes));
     if (include_self_) sums.take(dst);  // often zeros, which begin no window
     sums.finish(dst, group.n + (include_self_ ? 1 : 0));
     return bytes;
@@ -128,8 +163,8 @@ class FoldGroups {
     constexpr int64_t bytes = RowSums<F, K>::kBytes;
     RowSums<F, K> sums;
     int64_t t = 0;
-    sums.begin(include_self_ ? dst : row(group, t++, updates, bytes));
-    for (; t < group.n; ++t) sums.add(row(group, t, updates, bytes));
+    sums.begin(include_self_ ? dst : update(group, t++, updates, bytes));
+    for (; t < group.n; ++t) sums.add(update(group, t, updates, bytes));
     // One update alone is copied as it is.
     sums.finish(dst, group.n + (include_self_ ? 1 : 0), include_self_ || group.n > 1);
     return bytes;
@@ -141,12 +176,12 @@ class FoldGroups {
     constexpr auto step = static_cast<int64_t>(sizeof(T));
     const int64_t elements = std::min(kPart, rest / step), bytes = elements * step;
     int64_t t = 0;
-    const char* first = include_self_ ? dst : row(group, t++, updates, bytes);
+    const char* first = include_self_ ? dst : update(group, t++, updates, bytes);
     typename F::Sum sums[kPart];
     for (int64_t e = 0; e < elements; ++e)
       sums[e] = F::template widen<Selected>(load_value<T>(first + e * step));
     for (; t < group.n; ++t) {
-      const char* src = row(group, t, updates, bytes);
+      const char* src = update(group, t, updates, bytes);
       for (int64_t e = 0; e < elements; ++e)
         sums[e] =
             F::template fold<Selected>(sums[e], F::template widen<Selected>(load_value<T>(src + e * step)));
@@ -158,26 +193,13 @@ class FoldGroups {
     return bytes;
   }
 
-  // The t-th update of a group; `bytes` of later ones are fetched.
-  GATHERUM_INLINE const char* row(const Group& group, int64_t t, const char* updates, int64_t bytes) const {
-    if (fetches_)
-      each_of_burst(group.before + t, group.before + group.n + group.next, [&](int64_t k) {
-        prefetch_run<FetchTo::second>(updates, update_offset(nest_, units_, group[k - group.before]), bytes);
-      });
-    return updates + update_offset(nest_, units_, group[t]);
-  }
-
-  static constexpr int64_t kPart = 256;
   // Wide rows of longer groups are no longer in cache when their next part is read: so the longer part, on
   // the stack, is the better one (400 rows of 768 bfloat16: 22 ms -> 15).
   static constexpr int64_t kLongGroup = 32;
 
-  const Nest& nest_;
-  const int units_;
-  const bool include_self_, fetches_;
   const Part part_;
-  char* data_;
-  const char* updates_;
+  char* const data_;
+  const char* const updates_;
 };
 
 inline int64_t grouped_bytes(const GroupedScatter& call) {
@@ -260,10 +282,14 @@ class SortedGroups {
   Entry* const entries_;
 };
 
+// Calls visit(destination, group) for every group of a share.
 template <class Visit>
-auto with_groups(const GroupedScatter& call, char* scratch, const Visit& visit) {
-  if (call.counted) return visit(CountedGroups(call, scratch));
-  return visit(SortedGroups(call, scratch));
+void each_group(const GroupedScatter& call, const GroupShare& s, const Visit& visit) {
+  const Positions positions{s.kept * s.share / s.shares, s.kept * (s.share + 1) / s.shares};
+  if (call.counted)
+    CountedGroups(call, s.scratch).each(positions, s.kept, visit);
+  else
+    SortedGroups(call, s.scratch).each(positions, s.kept, visit);
 }
 
 }  // namespace gatherum::GATHERUM_LEVEL

@@ -7,11 +7,9 @@
 
 namespace gatherum {
 
-// What is done with a share of the groups of a unit, whose updates are in order in `scratch`.
-using ShareOfGroups = std::function<void(const GroupedScatter& groups, int64_t unit, int64_t kept,
-                                         int64_t share, int64_t shares, char* scratch)>;
-// Puts the updates of each unit in order, and shares their groups among threads. Not valid: an index
-// addresses nothing, and its update was left out.
-Run run_shares_of_groups(const Program& program, const Call& call, const ShareOfGroups& share);
+// Puts the updates of each unit in order, and shares their groups among threads, which `work` is done with.
+// Not valid: an index addresses nothing, and its update was left out.
+using GroupWork = std::function<void(const GroupedScatter& groups, const GroupShare& share)>;
+Run run_shares_of_groups(const Program& program, const Call& call, const GroupWork& work);
 
 }  // namespace gatherum

@@ -90,7 +90,7 @@ int64_t scratch_groups(const Program& p, int threads) {
 }
 
 // Many units: one after the other on each thread. One unit: threads share its updates, and then its groups.
-Run run_shares_of_groups(const Program& p, const Call& call, const ShareOfGroups& share) {
+Run run_shares_of_groups(const Program& p, const Call& call, const GroupWork& work) {
   const Nest ids = number_destinations(p.whole);
   const Split s = split(points(p.whole, p.whole_units), p.whole.line_loop().extent, false, 0, work_bytes(p),
                         call.threads);
@@ -120,12 +120,12 @@ Run run_shares_of_groups(const Program& p, const Call& call, const ShareOfGroups
     const Ordered ordered = group(0, s.threads, scratch.of(0), call.poll);
     const int64_t shares = s.threads > 1 ? kSharesPerThread * s.threads : 1;
     run.finished = ordered.finished && run_tasks(shares, s.threads, call.poll, [&](int64_t i, int) {
-                     share(groups, 0, ordered.kept, i, shares, scratch.of(0));
+                     work(groups, {0, ordered.kept, i, shares, scratch.of(0)});
                    });
   } else {
     run.finished = run_split(s, call.poll, [&](int64_t begin, int64_t end, int worker) {
       for (int64_t unit = begin; unit < end; ++unit)
-        share(groups, unit, group(unit, 1, scratch.of(worker), {}).kept, 0, 1, scratch.of(worker));
+        work(groups, {unit, group(unit, 1, scratch.of(worker), {}).kept, 0, 1, scratch.of(worker)});
     });
   }
   run.valid = static_cast<bool>(valid);
@@ -133,12 +133,9 @@ Run run_shares_of_groups(const Program& p, const Call& call, const ShareOfGroups
 }
 
 Run run_groups(const Program& p, const Call& call) {
-  return run_shares_of_groups(p, call,
-                              [&](const GroupedScatter& groups, int64_t unit, int64_t kept, int64_t share,
-                                  int64_t shares, char* scratch) {
-                                chosen_kernels().fold_groups(groups, call.at, unit, kept, share, shares,
-                                                             scratch);
-                              });
+  return run_shares_of_groups(p, call, [&](const GroupedScatter& groups, const GroupShare& share) {
+    chosen_kernels().fold_groups(groups, call.at, share);
+  });
 }
 
 }  // namespace gatherum
