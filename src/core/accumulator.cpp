@@ -60,12 +60,12 @@ Outcome accumulate(const Program& p, const Accumulators& to, const char* index, 
   at.other = const_cast<char*>(updates);  // read only, by a scatter
   const int threads = threads_for(work_bytes(p));
   if (threads > 1 && is_one_unit(p) && p.components_reach > 0)
-    run_shares(p, threads, {}, [&](const Range& range, int64_t low, int64_t high) {
-      chosen_kernels().accumulate_owned(p.nest, p.units, at, range, p.combine, to, low, high);
+    run_shares(p, threads, {}, [&](const Range& range, const Owned& owned) {
+      chosen_kernels().accumulate(p.nest, p.units, at, range, p.combine, to, owned);
     });
   else
     run_units(p, threads, {}, [&](const Range& range) {
-      chosen_kernels().accumulate(p.nest, p.units, at, range, p.combine, to);
+      chosen_kernels().accumulate(p.nest, p.units, at, range, p.combine, to, {});
     });
   return {};
 }

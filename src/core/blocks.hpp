@@ -44,13 +44,6 @@ class Odometer {
   Place place_;
 };
 
-// The offsets, or numbers of destinations, [low, high) whose tuples a scatter writes. By default all that are
-// valid: no offset is that far.
-struct Owned {
-  int64_t low = -(int64_t{1} << 62), high = int64_t{1} << 62;
-  bool all() const { return low == Owned{}.low; }
-};
-
 // Staged points of a line: where they begin, how many tuples, and their checked offsets. `which` are
 // the chosen tuples, where not all are.
 struct Block {

@@ -21,6 +21,13 @@ bool by_streamed(int64_t bytes, F&& f) {
   return f(std::integral_constant<int, kStreamed>{});
 }
 
+// Calls f(width, streams) for the width of an item, and whether it is written past the cache.
+template <class F>
+bool by_target(int64_t bytes, bool streams, F&& f) {
+  if (streams) return by_streamed(bytes, [&](auto width) { return f(width, std::true_type{}); });
+  return by_item(bytes, [&](auto width) { return f(width, std::false_type{}); });
+}
+
 bool gather(const Nest& nest, int units, const Operands& at, const Range& range, bool streams) {
   if (streams && nest.block <= kStreamed && is_line(nest))
     return by_streamed(nest.block, [&](auto width) {
@@ -37,22 +44,14 @@ bool gather(const Nest& nest, int units, const Operands& at, const Range& range,
 
 bool gather_stretches(const Nest& nest, const Operands& at, int64_t begin, int64_t end, int64_t* scratch,
                       bool streams) {
-  if (streams)
-    return by_streamed(nest.block, [&](auto width) {
-      return GATHERUM_LEVEL::gather_stretches<decltype(width)::value, true>(nest, at, begin, end, scratch);
-    });
-  return by_item(nest.block, [&](auto width) {
-    return GATHERUM_LEVEL::gather_stretches<decltype(width)::value, false>(nest, at, begin, end, scratch);
+  return by_target(nest.block, streams, [&](auto width, auto past) {
+    return GATHERUM_LEVEL::gather_stretches<width(), past()>(nest, at, begin, end, scratch);
   });
 }
 
 bool gather_packed(const PackedGather& call, const Operands& at, int64_t begin, int64_t end, char* scratch) {
-  if (call.streams)
-    return by_streamed(call.nest->block, [&](auto width) {
-      return GATHERUM_LEVEL::gather_packed<decltype(width)::value, true>(call, at, begin, end, scratch);
-    });
-  return by_item(call.nest->block, [&](auto width) {
-    return GATHERUM_LEVEL::gather_packed<decltype(width)::value, false>(call, at, begin, end, scratch);
+  return by_target(call.nest->block, call.streams, [&](auto width, auto past) {
+    return GATHERUM_LEVEL::gather_packed<width(), past()>(call, at, begin, end, scratch);
   });
 }
 
@@ -70,8 +69,8 @@ bool scatter_rows(const Nest& nest, int units, const Operands& at, const Range& 
   return scatter_blocks(nest, units, at, range, owned, ScatterRow<Apply>{nest, at, apply});
 }
 
-bool scatter_any(const Nest& nest, int units, const Operands& at, const Range& range, const Combine& how,
-                 const Owned& owned) {
+bool scatter(const Nest& nest, int units, const Operands& at, const Range& range, const Combine& how,
+             const Owned& owned) {
   if (how.reduction == Reduction::none) {
     return by_width(nest.block, [&](auto width) {
       constexpr int W = decltype(width)::value;
@@ -91,15 +90,6 @@ bool scatter_any(const Nest& nest, int units, const Operands& at, const Range& r
     else
       return scatter_rows(nest, units, at, range, owned, FoldInto<F>{nest.block / nest.item});
   });
-}
-
-bool scatter(const Nest& nest, int units, const Operands& at, const Range& range, const Combine& how) {
-  return scatter_any(nest, units, at, range, how, Owned{});
-}
-
-bool scatter_owned(const Nest& nest, int units, const Operands& at, const Range& range, const Combine& how,
-                   int64_t low, int64_t high) {
-  return scatter_any(nest, units, at, range, how, {low, high});
 }
 
 // The first invalid component of the tuple at `at`, which is read again; component -1 when another thread has
@@ -161,7 +151,6 @@ const Kernels& kernels() {
     all.copy = copy_bytes;
     all.first_invalid = first_invalid;
     all.scatter = scatter;
-    all.scatter_owned = scatter_owned;
     all.number = number;
     GATHERUM_SLABS::add_slab_kernels(all);
     add_fold_kernels(all);

@@ -23,6 +23,13 @@ struct Range {
   int64_t chunk, begin, end;
 };
 
+// The offsets, or numbers of destinations, [low, high) whose tuples a scatter writes. By default all that are
+// valid: no offset is that far.
+struct Owned {
+  int64_t low = -(int64_t{1} << 62), high = int64_t{1} << 62;
+  GATHERUM_INLINE bool all() const { return low == Owned{}.low; }
+};
+
 // The first invalid index: its linear position in the index space, its component, and its value. Position -1:
 // all are valid.
 struct Invalid {
@@ -307,10 +314,7 @@ struct Kernels {
   void (*copy)(char* to, const char* from, int64_t bytes);
   Invalid (*first_invalid)(const Nest&, const char* index, const Range&);
   // Scatters skip invalid tuples; all return false when they met one.
-  bool (*scatter)(const Nest&, int units, const Operands&, const Range&, const Combine&);
-  // As scatter, for those points only whose offset is in [low, high): a share of the destinations.
-  bool (*scatter_owned)(const Nest&, int units, const Operands&, const Range&, const Combine&, int64_t low,
-                        int64_t high);
+  bool (*scatter)(const Nest&, int units, const Operands&, const Range&, const Combine&, const Owned&);
   int64_t (*slab_bytes)(const Combine&, int64_t item, int64_t slots);
   // Folds the updates of one task into a slab in scratch; writes the slab to the output.
   // Whether a thread finds the updates of its range of destinations at little cost.
@@ -373,11 +377,9 @@ struct Kernels {
   bool (*pointed_fold)(const PointedFold&, int64_t begin, int64_t end, char* scratch);
   // Writes the number of the destination of every tuple of the nest, -1 where invalid; returns how many are.
   int64_t (*number)(const Nest& ids, const char* index, int64_t* numbers);
-  // A fold in batches. The first two are as scatter and scatter_owned; their operand `data` is not used.
+  // A fold in batches. The first is as scatter; its operand `data` is not used.
   bool (*accumulate)(const Nest&, int units, const Operands&, const Range&, const Combine&,
-                     const Accumulators&);
-  bool (*accumulate_owned)(const Nest&, int units, const Operands&, const Range&, const Combine&,
-                           const Accumulators&, int64_t low, int64_t high);
+                     const Accumulators&, const Owned&);
   // Of folds with a reduction; `begin_sums` where the order matters, `merge_sums` where it does not.
   void (*begin_sums)(const Combine&, const char* data, char* sums, int64_t n);
   void (*finish_sums)(const Combine&, const Finish&);

@@ -25,8 +25,8 @@ bool accumulate_with(const Nest& nest, int units, const Operands& at, const Rang
   return scatter_blocks(nest, units, at, range, owned, AccumulateBlocks<Apply>{nest, at, apply});
 }
 
-bool accumulate_any(const Nest& nest, int units, const Operands& at, const Range& range, const Combine& how,
-                    const Accumulators& to, const Owned& owned) {
+bool accumulate(const Nest& nest, int units, const Operands& at, const Range& range, const Combine& how,
+                const Accumulators& to, const Owned& owned) {
   if (how.reduction == Reduction::none)
     return by_width(nest.block, [&](auto width) {
       const AccumulateMoved<decltype(width)::value> moved(to, nest.item, nest.block);
@@ -37,16 +37,6 @@ bool accumulate_any(const Nest& nest, int units, const Operands& at, const Range
     const Accumulate<decltype(fold)> folded(to, how, nest.block);
     return accumulate_with(nest, units, at, range, owned, folded);
   });
-}
-
-bool accumulate(const Nest& nest, int units, const Operands& at, const Range& range, const Combine& how,
-                const Accumulators& to) {
-  return accumulate_any(nest, units, at, range, how, to, Owned{});
-}
-
-bool accumulate_owned(const Nest& nest, int units, const Operands& at, const Range& range, const Combine& how,
-                      const Accumulators& to, int64_t low, int64_t high) {
-  return accumulate_any(nest, units, at, range, how, to, {low, high});
 }
 
 void begin_sums(const Combine& how, const char* data, char* sums, int64_t n) {
@@ -74,7 +64,6 @@ void add_fold_kernels(Kernels& all) {
   all.sort_updates = sort_updates;
   all.fold_groups = fold_groups;
   all.accumulate = accumulate;
-  all.accumulate_owned = accumulate_owned;
   all.begin_sums = begin_sums;
   all.finish_sums = finish_sums;
   all.merge_sums = merge_sums;

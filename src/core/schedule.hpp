@@ -83,14 +83,14 @@ bool run_units(const Program& p, int threads, const Poll& poll, const Body& body
   return run_split(s, poll, [&](int64_t begin, int64_t end, int) { body(Range{s.chunk, begin, end}); });
 }
 
-// Runs body(range, low, high) for one unit, on each thread: [low, high) is the thread's share of the
-// destinations' offsets. False: cut short by poll.
+// Runs body(range, owned) for one unit, on each thread: with the thread's share of the destinations' offsets.
+// False: cut short by poll.
 template <class Body>
 bool run_shares(const Program& p, int threads, const Poll& poll, const Body& body) {
   const int64_t share = p.components_reach / threads + 1;
   return run_tasks(threads, threads, poll, [&](int64_t i, int) {
     const int64_t low = p.components_low + i * share;
-    body(Range{p.nest.line_loop().extent, 0, 1}, low, low + share);
+    body(Range{p.nest.line_loop().extent, 0, 1}, Owned{low, low + share});
   });
 }
 

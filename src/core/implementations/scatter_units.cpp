@@ -68,8 +68,8 @@ bool applies_owned(const Program& p, int threads, std::string* why) {
 Run run_owned(const Program& p, const Call& call) {
   All valid;
   Run run;
-  run.finished = run_shares(p, call.threads, call.poll, [&](const Range& range, int64_t low, int64_t high) {
-    valid &= chosen_kernels().scatter_owned(p.nest, p.units, call.at, range, p.combine, low, high);
+  run.finished = run_shares(p, call.threads, call.poll, [&](const Range& range, const Owned& owned) {
+    valid &= chosen_kernels().scatter(p.nest, p.units, call.at, range, p.combine, owned);
   });
   run.valid = static_cast<bool>(valid);
   return run;
@@ -115,7 +115,7 @@ Run run_columns(const Program& p, const Call& call) {
     at.data += columns.begin;
     at.other += columns.begin;
     const Range everything{nest.line_loop().extent, 0, 1};
-    valid &= chosen_kernels().scatter(nest, p.units, at, everything, p.combine);
+    valid &= chosen_kernels().scatter(nest, p.units, at, everything, p.combine, {});
   });
   run.valid = static_cast<bool>(valid);
   return run;
@@ -131,12 +131,12 @@ Run run_scatter_units(const Program& p, const Call& call) {
   const Nest& nest = p.nest;
   if (!is_long(p)) {  // over before anything could be cut
     const Range everything{nest.line_loop().extent, 0, points(nest, p.units)};
-    return {.valid = chosen_kernels().scatter(nest, p.units, call.at, everything, p.combine)};
+    return {.valid = chosen_kernels().scatter(nest, p.units, call.at, everything, p.combine, {})};
   }
   All valid;
   Run run;
   run.finished = run_units(p, call.threads, call.poll, [&](const Range& range) {
-    valid &= chosen_kernels().scatter(nest, p.units, call.at, range, p.combine);
+    valid &= chosen_kernels().scatter(nest, p.units, call.at, range, p.combine, {});
   });
   run.valid = static_cast<bool>(valid);
   return run;
