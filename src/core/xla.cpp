@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "dtypes.hpp"
 #include "include/gatherum.h"
 #include "platform.hpp"
 #include "program.hpp"
@@ -101,50 +102,16 @@ struct ItemType {
   int64_t width = 0;  // 0: not of whole bytes, or unknown
 };
 
+constexpr auto kItemTypes = [] {
+  std::array<ItemType, 64> types{};
+  for (const DTypeRow& row : kDTypes)
+    if (row.xla > 0) types[static_cast<size_t>(row.xla)] = {row.value, row.bits / 8};
+  return types;
+}();
+
 ItemType item_type(XLA_FFI_DataType type) {
-  constexpr auto of = [](Value v) { return ItemType{v, bytes_of(v)}; };
-  switch (type) {
-    case XLA_FFI_PRED:
-      return of(Value::boolean);
-    case XLA_FFI_S8:
-      return of(Value::int8);
-    case XLA_FFI_S16:
-      return of(Value::int16);
-    case XLA_FFI_S32:
-      return of(Value::int32);
-    case XLA_FFI_S64:
-      return of(Value::int64);
-    case XLA_FFI_U8:
-      return of(Value::uint8);
-    case XLA_FFI_U16:
-      return of(Value::uint16);
-    case XLA_FFI_U32:
-      return of(Value::uint32);
-    case XLA_FFI_U64:
-      return of(Value::uint64);
-    case XLA_FFI_F16:
-      return of(Value::float16);
-    case XLA_FFI_BF16:
-      return of(Value::bfloat16);
-    case XLA_FFI_F32:
-      return of(Value::float32);
-    case XLA_FFI_F64:
-      return of(Value::float64);
-    case XLA_FFI_C64:
-      return of(Value::complex64);
-    case XLA_FFI_C128:
-      return of(Value::complex128);
-    case XLA_FFI_F8E5M2:
-    case XLA_FFI_F8E4M3FN:
-    case XLA_FFI_F8E4M3B11FNUZ:
-    case XLA_FFI_F8E5M2FNUZ:
-    case XLA_FFI_F8E4M3FNUZ:
-    case XLA_FFI_F8E4M3:
-    case XLA_FFI_F8E3M4:
-    case XLA_FFI_F8E8M0FNU:
-      return {Value::none, 1};
-  }
-  return {};
+  const auto number = static_cast<size_t>(type);
+  return number < kItemTypes.size() ? kItemTypes[number] : ItemType{};
 }
 
 bool holds_indices(XLA_FFI_DataType type, const IndexType& index) {
