@@ -31,8 +31,7 @@ Outcome by_groups(const Program& p, const Call& call, const char* source, const 
   }
   if (at.result != nullptr && p.copies && !run_copy(p.copy, source, at.result, call.poll))
     return {Status::interrupted, {}};
-  int64_t items = 1;
-  for (int i = 0; i < p.result.rank; ++i) items = times(items, p.result.extent[i]);
+  const int64_t items = p.result.items();
   if (items > 0 && !fill(at.positions, items, at.none, call.poll)) return {Status::interrupted, {}};
   if (!p.moves) return {};
   const Run run = run_shares_of_groups(p, call, [&](const GroupedScatter& groups, const GroupShare& share) {

@@ -12,8 +12,7 @@ namespace {
 // that are skipped have none. The groups write over all others. False: cut short by poll.
 bool begin(const Program& p, const Gradients& at, int64_t bytes, const Poll& poll) {
   Nest whole;  // one run
-  whole.block = p.item;
-  for (int i = 0; i < p.result.rank; ++i) whole.block = times(whole.block, p.result.extent[i]);
+  whole.block = times(p.item, p.result.items());
   if (at.of_data != nullptr && !run_copy(whole, at.gradient, at.of_data, poll)) return false;
   if (at.of_updates == nullptr || (p.moves && p.mode != Mode::drop)) return true;
   constexpr int64_t kPiece = int64_t{1} << 20;

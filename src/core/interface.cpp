@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <memory>
 #include <new>
 
 #include "accumulator.hpp"
@@ -91,12 +92,7 @@ template <class Body>
 gatherum_status with_fold(const gatherum_fold* fold, const Body& body) {
   FoldType type;
   if (!fold_of(*fold, type)) return GATHERUM_INVALID_PROGRAM;
-  try {
-    body(type);
-    return GATHERUM_OK;
-  } catch (const std::bad_alloc&) {
-    return GATHERUM_NO_MEMORY;
-  }
+  return with_memory(nullptr, [&] { return body(type), GATHERUM_OK; });
 }
 
 Gradients gradients_of(const gatherum_gradients& at) {
@@ -107,8 +103,7 @@ Gradients gradients_of(const gatherum_gradients& at) {
 
 // The first operand that does not hold what its gradients address, or null.
 const char* find_too_small(const Program& p, const gatherum_gradients& at) {
-  int64_t bytes = p.item;  // of the output, which is copied as one run
-  for (int i = 0; i < p.result.rank; ++i) bytes = times(bytes, p.result.extent[i]);
+  const int64_t bytes = times(p.item, p.result.items());  // of the output, which is copied as one run
   const auto is_wanted = [](const gatherum_buffer& b) { return b.start != nullptr; };
   const auto holds = [&](const gatherum_buffer& like_out, const gatherum_buffer& like_updates) {
     return find_too_small(p, extent_of(like_out), extent_of(at.indices), extent_of(like_updates), {});
@@ -133,22 +128,15 @@ int32_t gatherum_abi_version(void) noexcept { return GATHERUM_ABI_VERSION; }
 gatherum_status gatherum_program_read(const void* bytes, size_t size, gatherum_program** program,
                                       gatherum_error* error) noexcept {
   *program = nullptr;
-  auto* made = new (std::nothrow) gatherum_program;
-  if (made == nullptr) return report_failure(GATHERUM_NO_MEMORY, error, "there is no memory for a program");
-  const char* wrong = nullptr;
-  try {
-    wrong = from_bytes(static_cast<const uint8_t*>(bytes), size, made->value);
+  const auto read = [&] {
+    auto made = std::make_unique<gatherum_program>();
+    const char* wrong = from_bytes(static_cast<const uint8_t*>(bytes), size, made->value);
     if (wrong == nullptr) wrong = prepare(made->value);
-  } catch (const std::bad_alloc&) {
-    delete made;
-    return report_failure(GATHERUM_NO_MEMORY, error, "there is no memory for a program");
-  }
-  if (wrong != nullptr) {
-    delete made;
-    return report_failure(GATHERUM_INVALID_PROGRAM, error, wrong);
-  }
-  *program = made;
-  return GATHERUM_OK;
+    if (wrong != nullptr) return report_failure(GATHERUM_INVALID_PROGRAM, error, wrong);
+    *program = made.release();
+    return GATHERUM_OK;
+  };
+  return with_memory(error, read, "there is no memory for a program");
 }
 
 size_t gatherum_program_write(const gatherum_program* program, void* bytes, size_t capacity) noexcept {
@@ -185,7 +173,7 @@ gatherum_status gatherum_run(const gatherum_program* program, const gatherum_ope
   Operands to = operands_of(p, *at);
   const auto* source = p.scatter && !in_place(*at) ? static_cast<const char*>(at->data.start) : nullptr;
   const auto run = [&] { return report(execute(p, to, source, at->fresh != 0, poll_of(poll)), error); };
-  try {
+  return with_memory(error, [&] {
     if (p.scatter || p.mode != Mode::drop || !p.moves) return run();
     std::array<char, kWidestBlock> filled{};
     std::vector<char> zeros;
@@ -193,9 +181,7 @@ gatherum_status gatherum_run(const gatherum_program* program, const gatherum_ope
     const auto* item = at->fill != nullptr ? static_cast<const char*>(at->fill) : zeros.data();
     to.fill = fill_block(p.nest, item, filled);
     return run();
-  } catch (const std::bad_alloc&) {
-    return report_failure(GATHERUM_NO_MEMORY, error, kNoMemory);
-  }
+  });
 }
 
 int64_t gatherum_number(const gatherum_program* program, const void* indices, int64_t* numbers) noexcept {
@@ -204,11 +190,9 @@ int64_t gatherum_number(const gatherum_program* program, const void* indices, in
 
 gatherum_status gatherum_first_invalid(const gatherum_program* program, const void* indices,
                                        const gatherum_poll* poll, gatherum_error* error) noexcept {
-  try {
+  return with_memory(error, [&] {
     return report(find_invalid(program->value, static_cast<const char*>(indices), poll_of(poll)), error);
-  } catch (const std::bad_alloc&) {
-    return report_failure(GATHERUM_NO_MEMORY, error, kNoMemory);
-  }
+  });
 }
 
 gatherum_status gatherum_map(const char* function, const char* value, const void* from, void* to, int64_t n,
@@ -260,12 +244,10 @@ gatherum_status gatherum_fold_take(const gatherum_program* program, const gather
                                    gatherum_error* error) noexcept {
   const auto* index = static_cast<const char*>(at->indices.start);
   const auto* updates = static_cast<const char*>(at->updates.start);
-  try {
+  return with_memory(error, [&] {
     return report(
         accumulate(program->value, {static_cast<char*>(sums), counts}, index, updates, poll_of(poll)), error);
-  } catch (const std::bad_alloc&) {
-    return report_failure(GATHERUM_NO_MEMORY, error, kNoMemory);
-  }
+  });
 }
 
 gatherum_status gatherum_fold_merge(const gatherum_fold* fold, void* sums, int64_t* counts,
@@ -292,11 +274,9 @@ gatherum_status gatherum_differentiate(const gatherum_program* program, const ga
   if (const char* small = find_too_small(p, *at); small != nullptr)
     return report_failure(GATHERUM_TOO_SMALL, error, kTooSmall, small);
   const auto* index = static_cast<const char*>(at->indices.start);
-  try {
+  return with_memory(error, [&] {
     return report(differentiate(p, index, gradients_of(*at), at->of_updates.behind, poll_of(poll)), error);
-  } catch (const std::bad_alloc&) {
-    return report_failure(GATHERUM_NO_MEMORY, error, kNoMemory);
-  }
+  });
 }
 
 gatherum_status gatherum_extremes(const gatherum_program* program, const gatherum_operands* at,
@@ -304,8 +284,7 @@ gatherum_status gatherum_extremes(const gatherum_program* program, const gatheru
                                   gatherum_error* error) noexcept {
   const Program& p = program->value;
   const bool wants_result = at->out.start != nullptr;
-  int64_t items = 1;
-  for (int i = 0; i < p.result.rank; ++i) items = times(items, p.result.extent[i]);
+  const int64_t items = p.result.items();
   // An array without items may lie anywhere.
   const bool wrong = items > 0 && (in_place(*at) || (!wants_result && p.combine.include_self));
   if (!has_positions(p) || wrong)
@@ -320,11 +299,8 @@ gatherum_status gatherum_extremes(const gatherum_program* program, const gatheru
   const Operands to = operands_of(p, *at);
   const Extremes extremes{to.other, to.data, static_cast<int64_t*>(positions->start), none};
   const auto* source = static_cast<const char*>(at->data.start);
-  try {
-    return report(find_extremes(p, to.index, source, extremes, poll_of(poll)), error);
-  } catch (const std::bad_alloc&) {
-    return report_failure(GATHERUM_NO_MEMORY, error, kNoMemory);
-  }
+  return with_memory(
+      error, [&] { return report(find_extremes(p, to.index, source, extremes, poll_of(poll)), error); });
 }
 
 void gatherum_set_num_threads(int32_t n) noexcept { set_threads(std::clamp(n, 1, kMostThreads)); }
@@ -334,17 +310,13 @@ int32_t gatherum_set_level(const char* name) noexcept { return choose_level(name
 const char* gatherum_available_level(int32_t i) noexcept { return available_level(i); }
 
 gatherum_status gatherum_describe(const gatherum_program* program, gatherum_description* d) noexcept {
-  try {
+  return with_memory(nullptr, [&] {
     const Choice choice = describe(program->value);
     d->implementation = choice.name;
     d->scratch = choice.scratch;
-    const size_t n = std::min(choice.reason.size(), sizeof d->reason - 1);
-    std::memcpy(d->reason, choice.reason.data(), n);
-    d->reason[n] = 0;
+    copy_text(choice.reason, d->reason);
     return GATHERUM_OK;
-  } catch (const std::bad_alloc&) {
-    return GATHERUM_NO_MEMORY;
-  }
+  });
 }
 
 const char* gatherum_implementation(int32_t i) noexcept { return implementation_name(i); }

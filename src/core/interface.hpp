@@ -1,6 +1,10 @@
 // What the C interface's own types hold, and what its functions share.
 #pragma once
 
+#include <cstring>
+#include <new>
+#include <string>
+
 #include "engine.hpp"
 #include "include/gatherum.h"
 #include "program.hpp"
@@ -17,6 +21,24 @@ inline gatherum_status report_failure(gatherum_status status, gatherum_error* er
                                       const char* operand = "") {
   if (error != nullptr) *error = {message, operand, -1, 0, 0};
   return status;
+}
+
+// Writes a text into memory of the caller's, as much of it as fits.
+template <size_t N>
+void copy_text(const std::string& text, char (&to)[N]) {
+  const size_t n = std::min(text.size(), N - 1);
+  std::memcpy(to, text.data(), n);
+  to[n] = 0;
+}
+
+// Runs body(), which returns a status, and reports where it has not the memory that it needs.
+template <class Body>
+gatherum_status with_memory(gatherum_error* error, const Body& body, const char* message = kNoMemory) {
+  try {
+    return body();
+  } catch (const std::bad_alloc&) {
+    return report_failure(GATHERUM_NO_MEMORY, error, message);
+  }
 }
 
 inline Poll poll_of(const gatherum_poll* poll) {

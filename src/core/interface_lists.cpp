@@ -1,6 +1,6 @@
 // Implements the functions of the C interface that list the edges of destinations and fold their rows.
 #include <cstring>
-#include <new>
+#include <memory>
 
 #include "interface.hpp"
 #include "row_lists.hpp"
@@ -53,18 +53,15 @@ gatherum_status gatherum_lists_make(int64_t destinations, int64_t block, const g
     return report_failure(GATHERUM_INVALID_PROGRAM, error, "a list is of 1 to 4294967295 destinations");
   if (block > 1 && from != nullptr)
     return report_failure(GATHERUM_INVALID_PROGRAM, error, "a list of several destinations has no sources");
-  auto* made = new (std::nothrow) gatherum_lists;
   int which = 0;
-  gatherum_status status = GATHERUM_NO_MEMORY;
-  if (made != nullptr) try {
-      status = report(made->value.make(destinations, block, ends_of(targets), ends_of(sources), numbered != 0,
-                                       poll_of(poll), which),
-                      error);
-    } catch (const std::bad_alloc&) {
-    }
-  if (status == GATHERUM_OK) return *lists = made, status;
-  delete made;
-  if (status == GATHERUM_NO_MEMORY) return report_failure(status, error, "there is no memory for the lists");
+  const auto make = [&] {
+    auto made = std::make_unique<gatherum_lists>();
+    const Outcome outcome = made->value.make(destinations, block, ends_of(targets), ends_of(sources),
+                                             numbered != 0, poll_of(poll), which);
+    if (outcome.status == Status::done) *lists = made.release();
+    return report(outcome, error);
+  };
+  const gatherum_status status = with_memory(error, make, "there is no memory for the lists");
   if (status == GATHERUM_INVALID_INDEX && error != nullptr)
     error->operand = which == 0 ? "targets" : "sources";
   return status;
@@ -84,12 +81,10 @@ gatherum_status gatherum_lists_fold(const gatherum_lists* lists, const gatherum_
     return report_failure(GATHERUM_INVALID_PROGRAM, error,
                           "lists of several destinations fold items into what there is");
   const ListFold call = fold_of(p, *at);
-  try {
+  return with_memory(error, [&] {
     const bool finished = lists->value.fold(call, at->fresh != 0 ? poll_of(poll) : Poll{});
-    return finished ? GATHERUM_OK : report({Status::interrupted, {}}, error);
-  } catch (const std::bad_alloc&) {
-    return report_failure(GATHERUM_NO_MEMORY, error, kNoMemory);
-  }
+    return report({finished ? Status::done : Status::interrupted, {}}, error);
+  });
 }
 
 gatherum_status gatherum_fold_pointed(const gatherum_edge_ends* pointer, const gatherum_edge_ends* sources,
@@ -102,14 +97,12 @@ gatherum_status gatherum_fold_pointed(const gatherum_edge_ends* pointer, const g
   const bool weighs = at->weights == nullptr || (p.checks.rank == 1 && p.checks.line == 0);
   if (!folds_rows(p) || !weighs) return report_failure(GATHERUM_INVALID_PROGRAM, error, kNoRows);
   int which = 0;
-  try {
-    const gatherum_status status = report(fold_pointed(ends_of(pointer), ends_of(sources), fold_of(p, *at),
-                                                       at->fresh != 0, poll_of(poll), which),
-                                          error);
-    if (status == GATHERUM_INVALID_INDEX && error != nullptr)
-      error->operand = which == 0 ? "pointer" : "sources";
-    return status;
-  } catch (const std::bad_alloc&) {
-    return report_failure(GATHERUM_NO_MEMORY, error, kNoMemory);
-  }
+  const gatherum_status status = with_memory(error, [&] {
+    return report(fold_pointed(ends_of(pointer), ends_of(sources), fold_of(p, *at), at->fresh != 0,
+                               poll_of(poll), which),
+                  error);
+  });
+  if (status == GATHERUM_INVALID_INDEX && error != nullptr)
+    error->operand = which == 0 ? "pointer" : "sources";
+  return status;
 }

@@ -190,9 +190,7 @@ gatherum_status explain_refusal(gatherum_status status, gatherum_fault fault, co
   if (error == nullptr) return status;
   error->fault = fault;
   error->operand = operand;
-  const size_t n = std::min(message.size(), sizeof error->message - 1);
-  std::memcpy(error->message, message.data(), n);
-  error->message[n] = 0;
+  copy_text(message, error->message);
   return status;
 }
 

@@ -21,6 +21,12 @@ inline constexpr int64_t kLongBytes = int64_t{64} << 10;
 struct Shape {
   int rank = 0;
   int64_t extent[kMaxLoops] = {};
+
+  int64_t items() const {
+    int64_t n = 1;
+    for (int i = 0; i < rank; ++i) n = times(n, extent[i]);
+    return n;
+  }
 };
 
 struct Program {

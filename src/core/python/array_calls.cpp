@@ -74,9 +74,7 @@ nb::object run_found(CachedPlan found, const Attributes& attributes, const Opera
 // Raises ValueError where a plan has the program of another call, which `dataclasses.replace` can give it.
 void refuse_other_program(const BoundProgram& program, const Views& operands) {
   const auto& [data, indices, updates, out] = operands;
-  const Shape& shape = program.fields().result;
-  int64_t bytes = data.item;
-  for (int i = 0; i < shape.rank; ++i) bytes = times(bytes, shape.extent[i]);
+  const int64_t bytes = times(data.item, program.fields().result.items());
   gatherum_operands at = {};  // whose own address stands for that of a result to come
   at.data = memory_of(data);
   at.indices = memory_of(indices);
