@@ -129,21 +129,20 @@ bool run_copy(const Nest& nest, const char* source, char* to, const Poll& poll) 
   });
 }
 
-namespace {
-
-// The index that a run has met; with position -1 where it has changed meanwhile.
-Outcome report_invalid(const Program& p, const char* index, const Poll& poll) {
+Outcome outcome_of(const Run& run, const Program& p, const char* index, const Poll& poll) {
+  if (!run.memory) return {Status::no_memory, {}};
+  if (!run.finished) return {Status::interrupted, {}};
+  if (run.valid || !p.raises) return {};
   Outcome outcome = check_indices(p, index, poll);
-  if (outcome.status == Status::done) outcome.status = Status::invalid_index;
+  if (outcome.status == Status::done) outcome.status = Status::invalid_index;  // it has changed meanwhile
   return outcome;
 }
 
+namespace {
+
 Outcome gather(const Program& p, const Operands& at, const Poll& poll) {
   const int threads = threads_for(work_bytes(p));
-  const Run run = choose(p, threads).run(p, {at, nullptr, true, threads, poll});
-  if (run.memory && run.finished && run.valid) return {};
-  if (!run.memory) return {Status::no_memory, {}};
-  return run.finished ? report_invalid(p, at.index, poll) : Outcome{Status::interrupted, {}};
+  return outcome_of(choose(p, threads).run(p, {at, nullptr, true, threads, poll}), p, at.index, poll);
 }
 
 // Copies the data, where the implementation does not read it itself, and checks the indices, where it would
@@ -163,11 +162,9 @@ Outcome scatter(const Program& p, const Operands& at, const char* source, bool f
   if (copies && !run_copy(p.copy, source, at.data, poll)) return {Status::interrupted, {}};
   if (!p.moves) return {};
   const Poll quiet = fresh ? poll : Poll{};  // what has begun to write is finished
-  const Run run = how->run(p, {at, reads_source ? source : nullptr, fresh, threads, quiet});
-  if (!run.memory) return {Status::no_memory, {}};
-  if (!run.finished) return {Status::interrupted, {}};
-  if (!run.valid && p.raises && finds_invalid) return report_invalid(p, at.index, quiet);
-  return {};
+  Run run = how->run(p, {at, reads_source ? source : nullptr, fresh, threads, quiet});
+  run.valid |= !finds_invalid;  // all were valid when they were checked
+  return outcome_of(run, p, at.index, quiet);
 }
 
 }  // namespace

@@ -14,15 +14,6 @@ bool fill(int64_t* to, int64_t n, const int64_t& number, const Poll& poll) {
   return run_copy(repeat, reinterpret_cast<const char*>(&number), reinterpret_cast<char*>(to), poll);
 }
 
-Outcome outcome_of(const Run& run, const Program& p, const char* index, const Poll& poll) {
-  if (!run.memory) return {Status::no_memory, {}};
-  if (!run.finished) return {Status::interrupted, {}};
-  if (run.valid || !p.raises) return {};
-  Outcome outcome = check_indices(p, index, poll);
-  if (outcome.status == Status::done) outcome.status = Status::invalid_index;  // it has changed meanwhile
-  return outcome;
-}
-
 // Each destination by itself, its updates put in order first.
 Outcome by_groups(const Program& p, const Call& call, const char* source, const Extremes& at) {
   if (p.raises) {

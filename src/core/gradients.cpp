@@ -36,11 +36,7 @@ Outcome differentiate(const Program& p, const char* index, const Gradients& at, 
                                        [&](const GroupedScatter& groups, const GroupShare& share) {
                                          chosen_kernels().group_gradients(groups, at, share);
                                        });
-  if (!run.memory) return {Status::no_memory, {}};
-  if (!run.finished) return {Status::interrupted, {}};
-  // An index has been changed since it was checked.
-  if (!run.valid && p.raises) return {Status::invalid_index, {}};
-  return {};
+  return outcome_of(run, p, index, poll);
 }
 
 }  // namespace gatherum

@@ -43,13 +43,11 @@ bool applies_gather_units(const Program& p, int, std::string* why) {
 
 Run run_units_of(const Split& s, const Call& call, const GatherTask& task) {
   std::atomic<bool> all_valid{true};
-  Run run;
-  run.finished = run_split(s, call.poll, [&](int64_t begin, int64_t end, int worker) {
+  const bool finished = run_split(s, call.poll, [&](int64_t begin, int64_t end, int worker) {
     if (all_valid.load(std::memory_order_relaxed) && !task(begin, end, worker))
       all_valid.store(false, std::memory_order_relaxed);
   });
-  run.valid = all_valid.load();
-  return run;
+  return {finished, all_valid.load()};
 }
 
 namespace {

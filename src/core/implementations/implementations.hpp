@@ -27,6 +27,9 @@ struct Run {
   bool finished = true, valid = true, memory = true;
 };
 
+// The outcome of a run: where it met an invalid index and that is an error, the first one that there is now.
+Outcome outcome_of(const Run& run, const Program& program, const char* index, const Poll& poll);
+
 // When an implementation finds an invalid index by itself.
 enum class Finds : uint8_t { never, while_writing, before_writing };
 

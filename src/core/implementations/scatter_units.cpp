@@ -67,12 +67,10 @@ bool applies_owned(const Program& p, int threads, std::string* why) {
 
 Run run_owned(const Program& p, const Call& call) {
   All valid;
-  Run run;
-  run.finished = run_shares(p, call.threads, call.poll, [&](const Range& range, const Owned& owned) {
+  const bool finished = run_shares(p, call.threads, call.poll, [&](const Range& range, const Owned& owned) {
     valid &= chosen_kernels().scatter(p.nest, p.units, call.at, range, p.combine, owned);
   });
-  run.valid = static_cast<bool>(valid);
-  return run;
+  return {finished, static_cast<bool>(valid)};
 }
 
 // A share of the columns: where it begins in a row, and how many bytes it has.
@@ -106,8 +104,7 @@ bool applies_columns(const Program& p, int threads, std::string* why) {
 // them (1M rows of 64 float32 into 100k on an EPYC: 65 ms of two threads together, 45 by columns, 38 on one).
 Run run_columns(const Program& p, const Call& call) {
   All valid;
-  Run run;
-  run.finished = run_tasks(call.threads, call.threads, call.poll, [&](int64_t i, int) {
+  const bool finished = run_tasks(call.threads, call.threads, call.poll, [&](int64_t i, int) {
     const Columns columns = columns_of(p, call.at.data, i, call.threads);
     Nest nest = p.nest;
     nest.block = columns.bytes;
@@ -117,8 +114,7 @@ Run run_columns(const Program& p, const Call& call) {
     const Range everything{nest.line_loop().extent, 0, 1};
     valid &= chosen_kernels().scatter(nest, p.units, at, everything, p.combine, {});
   });
-  run.valid = static_cast<bool>(valid);
-  return run;
+  return {finished, static_cast<bool>(valid)};
 }
 
 bool applies_scatter_units(const Program& p, int, std::string* why) {
@@ -134,12 +130,10 @@ Run run_scatter_units(const Program& p, const Call& call) {
     return {.valid = chosen_kernels().scatter(nest, p.units, call.at, everything, p.combine, {})};
   }
   All valid;
-  Run run;
-  run.finished = run_units(p, call.threads, call.poll, [&](const Range& range) {
+  const bool finished = run_units(p, call.threads, call.poll, [&](const Range& range) {
     valid &= chosen_kernels().scatter(nest, p.units, call.at, range, p.combine, {});
   });
-  run.valid = static_cast<bool>(valid);
-  return run;
+  return {finished, static_cast<bool>(valid)};
 }
 
 }  // namespace gatherum
