@@ -14,7 +14,6 @@
 // first; a complex one has two states. Whatever its bits, nothing here is undefined. Cost: a term takes one
 // limb (float64: two); carries every 2^7 terms of float32, 2^9 of float64.
 #pragma once
-#pragma once
 
 #include "exact_digits.hpp"
 

@@ -39,36 +39,23 @@ GATHERUM_INLINE void keep() {
 #endif
 }
 
+// Where lines are fetched to: the first cache, for reading or writing, or the second, for more lines than the
+// first one holds.
+enum class FetchTo : uint8_t { first, second, write };
+
 // Hints that the line at `p` will be read (or written) soon. Never faults, whatever `p` is.
 // A function that does nothing else must keep(): GCC 12 finds no effect in it and leaves out its calls (rows
 // without their prefetch: three times as slow).
+template <FetchTo to = FetchTo::first>
 GATHERUM_INLINE void prefetch(const void* p) {
 #if defined(_MSC_VER) && !defined(__clang__)
-  _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0);
+  _mm_prefetch(static_cast<const char*>(p), to == FetchTo::second ? _MM_HINT_T1 : _MM_HINT_T0);
 #else
-  __builtin_prefetch(p, 0, 3);
+  __builtin_prefetch(p, to == FetchTo::write ? 1 : 0, to == FetchTo::second ? 2 : 3);
 #endif
 }
-
-// The same into the second cache: for more lines than the first one holds.
-GATHERUM_INLINE void prefetch_second(const void* p) {
-#if defined(_MSC_VER) && !defined(__clang__)
-  _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T1);
-#else
-  __builtin_prefetch(p, 0, 2);
-#endif
-}
-
-GATHERUM_INLINE void prefetch_write(const void* p) {
-#if defined(_MSC_VER) && !defined(__clang__)
-  _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0);
-#else
-  __builtin_prefetch(p, 1, 3);
-#endif
-}
-
-// Where lines are fetched to: the first cache, for reading or writing, or the second.
-enum class FetchTo : uint8_t { first, second, write };
+GATHERUM_INLINE void prefetch_second(const void* p) { prefetch<FetchTo::second>(p); }
+GATHERUM_INLINE void prefetch_write(const void* p) { prefetch<FetchTo::write>(p); }
 
 // Fetches every line that a run of bytes touches: one more than its size says where it begins inside a
 // line, as runs of NumPy's memory do. The run may lie anywhere, even outside of what it belongs to, so
@@ -77,15 +64,8 @@ template <FetchTo to = FetchTo::first>
 GATHERUM_INLINE void prefetch_run(const char* base, int64_t offset, int64_t bytes) {
   const uintptr_t begin = reinterpret_cast<uintptr_t>(base) + static_cast<uintptr_t>(offset);
   const uintptr_t inside = begin % kCacheLine;
-  for (int64_t r = 0; r < bytes + static_cast<int64_t>(inside); r += kCacheLine) {
-    const auto* line = reinterpret_cast<const void*>(begin - inside + static_cast<uintptr_t>(r));
-    if constexpr (to == FetchTo::write)
-      prefetch_write(line);
-    else if constexpr (to == FetchTo::second)
-      prefetch_second(line);
-    else
-      prefetch(line);
-  }
+  for (int64_t r = 0; r < bytes + static_cast<int64_t>(inside); r += kCacheLine)
+    prefetch<to>(reinterpret_cast<const void*>(begin - inside + static_cast<uintptr_t>(r)));
   keep();
 }
 

@@ -31,8 +31,7 @@ nb::object array_of_integers(nb::handle list) {
   const bool nested = PyList_CheckExact(PyList_GET_ITEM(list.ptr(), 0));
   const npy_intp shape[] = {PyList_GET_SIZE(list.ptr()),
                             nested ? PyList_GET_SIZE(PyList_GET_ITEM(list.ptr(), 0)) : 1};
-  nb::object array = nb::steal(PyArray_SimpleNew(nested ? 2 : 1, shape, NPY_INT64));
-  if (!array.is_valid()) nb::raise_python_error();
+  nb::object array = checked(PyArray_SimpleNew(nested ? 2 : 1, shape, NPY_INT64));
   auto* to = reinterpret_cast<int64_t*>(PyArray_BYTES(as_array(array)));
   const auto read = [&to](PyObject* item) {
     int overflow = 0;

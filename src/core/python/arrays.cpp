@@ -55,10 +55,9 @@ bool is_large(const PyArray_Descr* dtype, int rank, const npy_intp* shape) {
 
 // NumPy makes one-character strings of empty ones wherever it allocates; as a field they stay empty.
 nb::object new_empty_strings(PyArray_Descr* dtype, int rank, const npy_intp* shape) {
-  nb::list extents, fields;
-  for (int i = 0; i < rank; ++i) extents.append(static_cast<long long>(shape[i]));
+  nb::list fields;
   fields.append(nb::make_tuple("text", nb::borrow(reinterpret_cast<PyObject*>(dtype))));
-  const nb::object records = nb::module_::import_("numpy").attr("zeros")(nb::tuple(extents), fields);
+  const nb::object records = nb::module_::import_("numpy").attr("zeros")(tuple_of(shape, rank), fields);
   return records[text("text")];
 }
 
@@ -68,10 +67,7 @@ nb::object new_array(PyArray_Descr* dtype, int rank, const npy_intp* shape) {
   const bool large = is_large(dtype, rank, shape);
   // Held from here on: where the collector runs, it may run code that gives `data` another dtype.
   nb::object held = nb::borrow(reinterpret_cast<PyObject*>(dtype)), previous;
-  if (large) {
-    previous = nb::steal(PyDataMem_SetHandler(handler_capsule()));
-    if (!previous.is_valid()) nb::raise_python_error();
-  }
+  if (large) previous = checked(PyDataMem_SetHandler(handler_capsule()));
   held.release();  // to the array
   nb::object array =
       nb::steal(PyArray_NewFromDescr(&PyArray_Type, dtype, rank, shape, nullptr, nullptr, 0, nullptr));

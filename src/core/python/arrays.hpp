@@ -37,6 +37,14 @@ inline nb::object checked(PyObject* made) {
   return nb::steal(made);
 }
 inline nb::object text(const char* characters) { return checked(PyUnicode_FromString(characters)); }
+// Integers as a tuple.
+template <class T>
+nb::object tuple_of(const T* numbers, int64_t n) {
+  nb::object tuple = checked(PyTuple_New(static_cast<Py_ssize_t>(n)));
+  for (int64_t i = 0; i < n; ++i)
+    PyTuple_SET_ITEM(tuple.ptr(), i, checked(PyLong_FromLongLong(numbers[i])).release().ptr());
+  return tuple;
+}
 // The same string as the one object that Python keeps of it, which an operator's name must be.
 inline nb::object interned(nb::handle name) {
   if (!PyUnicode_CheckExact(name.ptr())) throw nb::type_error("gatherum: a name must be a string");

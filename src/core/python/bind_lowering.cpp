@@ -15,10 +15,8 @@ std::vector<int64_t> read_numbers(const char* name, nb::handle sequence) {
   return numbers;
 }
 
-nb::tuple as_tuple(const std::vector<int64_t>& numbers) {
-  nb::list items;
-  for (int64_t n : numbers) items.append(n);
-  return nb::tuple(items);
+nb::object as_tuple(const std::vector<int64_t>& numbers) {
+  return tuple_of(numbers.data(), static_cast<int64_t>(numbers.size()));
 }
 
 // (shape, strides), as Python's `shape_limits.OperandLayout`.

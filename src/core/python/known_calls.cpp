@@ -105,9 +105,7 @@ nb::object run_as_before(const GivenCall& call) {
   const size_t n = call.updates.is_none() ? 2 : 3;
   nb::object result = known.direct.is_none() ? nb::object() : run_directly(known, operands, n);
   if (result.is_valid()) return result;
-  result = nb::steal(PyObject_Vectorcall(known.run.ptr(), operands, n, nullptr));
-  if (!result.is_valid()) nb::raise_python_error();
-  return result;
+  return checked(PyObject_Vectorcall(known.run.ptr(), operands, n, nullptr));
 }
 
 void forget_calls() {

@@ -63,9 +63,7 @@ nb::object call_on_views(const nb::handle* a, nb::handle allocate) {
   const Views operands = {view_given(a[kData]), view_given(a[kIndices]), view_given(a[kUpdates]),
                           view_given(a[kOut])};
   run_in_memory({attributes_of(a), operands}, a[kFill], [&](const Shape& shape) {
-    nb::list extents;
-    for (int i = 0; i < shape.rank; ++i) extents.append(shape.extent[i]);
-    return reinterpret_cast<void*>(nb::cast<intptr_t>(allocate(nb::tuple(extents))));
+    return reinterpret_cast<void*>(nb::cast<intptr_t>(allocate(tuple_of(shape.extent, shape.rank))));
   });
   return nb::none();
 }

@@ -173,8 +173,7 @@ const BoundProgram& program_of(nb::handle plan) {
   static const Slot slot = slot_of(Py_TYPE(plan.ptr()), name);  // of plans: getattr takes 10 ns
   static const nb::handle type = nb::type<BoundProgram>();      // isinstance takes 5 ns
   nb::object program = nb::borrow(slot.read(plan.ptr()));
-  if (!program.is_valid()) program = nb::steal(PyObject_GetAttr(plan.ptr(), name));
-  if (!program.is_valid()) nb::raise_python_error();
+  if (!program.is_valid()) program = checked(PyObject_GetAttr(plan.ptr(), name));
   if ((!program.type().is(type) && !nb::isinstance<BoundProgram>(program)) || !nb::inst_ready(program))
     throw nb::type_error("gatherum: a plan's `program` is no program");
   return *nb::inst_ptr<BoundProgram>(program);  // the plan keeps it alive

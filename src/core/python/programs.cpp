@@ -74,11 +74,7 @@ nb::object read(const T& field) {
 
 nb::object read(const Nest& nest) { return nest_tuple(nest); }
 
-nb::object read(const Shape& shape) {
-  nb::list extents;
-  for (int i = 0; i < shape.rank; ++i) extents.append(shape.extent[i]);
-  return nb::tuple(extents);
-}
+nb::object read(const Shape& shape) { return tuple_of(shape.extent, shape.rank); }
 
 // Program(**fields). (nanobind does not check for failures when it makes the dictionary of such arguments.)
 int make_program(PyObject* self, PyObject* positional, PyObject* given) {

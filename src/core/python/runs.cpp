@@ -65,9 +65,8 @@ nb::object run_without_python(const BoundProgram& program, nb::handle plan, cons
   const Shape& shape = program.fields().result;
   PyArray_Descr* dtype = operands[0].numpy;
   Py_INCREF(reinterpret_cast<PyObject*>(dtype));
-  nb::object result = nb::steal(
+  nb::object result = checked(
       PyArray_NewFromDescr(&PyArray_Type, dtype, shape.rank, Extents(shape), nullptr, nullptr, 0, nullptr));
-  if (!result.is_valid()) nb::raise_python_error();
   const gatherum_operands at = operands_of(program, operands, PyArray_BYTES(as_array(result)));
   gatherum_error error;
   const gatherum_status status = gatherum_run(program.core(), &at, nullptr, &error);

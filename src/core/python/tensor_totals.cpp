@@ -171,8 +171,7 @@ class Total {
   nb::object recorded(const nb::handle* a, const nb::object& made) {
     const nb::object indices =
         numbers_ != nullptr ? segments_.take(*torch().api) : nb::borrow(a[OfTotal::indices]);
-    const nb::object axis = nb::steal(PyLong_FromLongLong(call_.attributes.axis));
-    if (!axis.is_valid()) nb::raise_python_error();
+    const nb::object axis = checked(PyLong_FromLongLong(call_.attributes.axis));
     PyObject* given[] = {made.ptr(),
                          a[OfTotal::updates].ptr(),
                          indices.ptr(),
@@ -180,10 +179,7 @@ class Total {
                          axis.ptr(),
                          a[OfTotal::mode].ptr(),
                          a[OfTotal::negative].ptr()};
-    nb::object result =
-        nb::steal(PyObject_Vectorcall(torch().record_total.ptr(), given, std::size(given), nullptr));
-    if (!result.is_valid()) nb::raise_python_error();
-    return result;
+    return checked(PyObject_Vectorcall(torch().record_total.ptr(), given, std::size(given), nullptr));
   }
 
   Call call_;

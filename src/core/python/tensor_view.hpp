@@ -46,8 +46,7 @@ inline bool in_forward_mode() {
 inline bool is_whole(nb::handle tensor, DType dtype) {
   if (dtype != DType::int8 && dtype != DType::uint8) return true;
   static PyObject* const name = kept_text("dtype");
-  nb::object found = nb::steal(PyObject_GetAttr(tensor.ptr(), name));
-  if (!found.is_valid()) nb::raise_python_error();
+  const nb::object found = checked(PyObject_GetAttr(tensor.ptr(), name));
   return found.is(dtype == DType::int8 ? torch().int8 : torch().uint8);
 }
 

@@ -12,9 +12,9 @@
 namespace gatherum {
 namespace {
 
-// The number of the first operand that has changed, -1 for none: Python code can resize a tensor.
-int first_change(const nb::handle* operands, const Views& before) {
-  for (int i = 0; i < kOperands; ++i) {
+// The number of the first of n operands that has changed, -1 for none: Python code can resize a tensor.
+int first_change(const nb::handle* operands, const View* before, int n) {
+  for (int i = 0; i < n; ++i) {
     if (!before[i].given()) continue;
     TensorView now;
     View view;
@@ -28,7 +28,7 @@ nb::object run(const nb::handle* a, const Call& call, dlpack::DataType type) {
   const OperandHandles operands = operands_of(a);
   run_in_memory(
       call, a[kFill], [&](const Shape& shape) { return result.allocate(shape, type, call.operands[0].item); },
-      [&] { return first_change(operands.data(), call.operands); });
+      [&] { return first_change(operands.data(), call.operands.data(), kOperands); });
   return a[kOut].is_none() ? result.take(*torch().api) : nb::borrow(a[kOut]);
 }
 
@@ -36,9 +36,7 @@ nb::object run(const nb::handle* a, const Call& call, dlpack::DataType type) {
 nb::object recorded(const nb::handle* a) {
   PyObject* given[kFill];
   std::transform(a, a + kFill, given, [](nb::handle h) { return h.ptr(); });
-  nb::object result = nb::steal(PyObject_Vectorcall(torch().record.ptr(), given, kFill, nullptr));
-  if (!result.is_valid()) nb::raise_python_error();
-  return result;
+  return checked(PyObject_Vectorcall(torch().record.ptr(), given, kFill, nullptr));
 }
 
 // A tensor that cannot be read: Python says why.
@@ -112,10 +110,6 @@ void set_torch(nb::handle exchange, nb::handle tensor, nb::handle parameter, nb:
   for (nb::handle watcher : watchers) t.watchers.emplace_back(watcher);
 }
 
-}  // namespace
-
-namespace {
-
 bool is_contiguous(const View& view) {
   if (std::find(view.shape, view.shape + view.rank, 0) != view.shape + view.rank) return true;
   int64_t stride = view.item;
@@ -174,16 +168,6 @@ void read_all(nb::handle op, const nb::handle* operands, TensorView* tensors, Vi
   }
 }
 
-// Python code that has run can have resized a tensor.
-void refuse_changes(const nb::handle* operands, const View* before) {
-  for (int i = 0; i < Of::count; ++i) {
-    TensorView now;
-    View view;
-    if (before[i].given() && (!now.read(operands[i], view) || !is_same_place(view, before[i])))
-      throw nb::value_error("gatherum: a tensor has changed during the call");
-  }
-}
-
 nb::object differentiate(nb::str op, nb::handle gradient, nb::handle data, nb::handle indices,
                          nb::handle updates, nb::handle result, nb::handle axis, nb::handle reduction,
                          nb::handle include_self, nb::handle mode, nb::handle negative, bool of_data,
@@ -199,7 +183,8 @@ nb::object differentiate(nb::str op, nb::handle gradient, nb::handle data, nb::h
   bool is_new = false;
   const CachedPlan found =
       plan_of({attributes, {views[Of::gradient], views[Of::indices], views[Of::updates], View{}}}, is_new);
-  if (is_new) refuse_changes(operands, views);
+  if (is_new && first_change(operands, views, Of::count) >= 0)
+    throw nb::value_error("gatherum: a tensor has changed during the call");
   gatherum_gradients at = {};
   TensorResult results[2];
   at.gradient = memory_of(views[Of::gradient]);

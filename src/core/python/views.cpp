@@ -82,17 +82,6 @@ Stretch stretch_of(const View& view) {
   return s;
 }
 
-nb::object tuple_of(const npy_intp* numbers, int n) {
-  nb::object tuple = nb::steal(PyTuple_New(n));
-  for (int i = 0; i < n && tuple.is_valid(); ++i) {
-    PyObject* number = PyLong_FromSsize_t(numbers[i]);
-    if (number == nullptr) nb::raise_python_error();
-    PyTuple_SET_ITEM(tuple.ptr(), i, number);
-  }
-  if (!tuple.is_valid()) nb::raise_python_error();
-  return tuple;
-}
-
 }  // namespace
 
 void find_builtins() {
@@ -129,11 +118,8 @@ nb::object array_on(const View& view) {
   PyArray_Descr* bytes = PyArray_DescrNewFromType(NPY_VOID);
   if (bytes == nullptr) nb::raise_python_error();
   PyDataType_SET_ELSIZE(bytes, static_cast<npy_intp>(view.item));
-  nb::object array =
-      nb::steal(PyArray_NewFromDescr(&PyArray_Type, bytes, view.rank, view.shape, view.strides, view.address,
-                                     view.writable ? NPY_ARRAY_WRITEABLE : 0, nullptr));
-  if (!array.is_valid()) nb::raise_python_error();
-  return array;
+  return checked(PyArray_NewFromDescr(&PyArray_Type, bytes, view.rank, view.shape, view.strides, view.address,
+                                      view.writable ? NPY_ARRAY_WRITEABLE : 0, nullptr));
 }
 
 nb::object described(const View& view) {
