@@ -80,13 +80,8 @@ struct Repeated {
 
 // Whether a nest that writes contiguously reads one item at all its points.
 bool repeats_one_item(const Nest& nest) {
-  bool one = Repeated::kBytes % nest.block == 0;
-  int64_t step = nest.block;
-  for (int i = nest.rank - 1; i >= 0; --i) {
-    const Loop& loop = nest.loops[i];
-    one &= loop.extent == 1 || (loop.data == 0 && loop.other == step);
-    step = times(step, loop.extent);
-  }
+  bool one = Repeated::kBytes % nest.block == 0 && writes_in_order(nest);
+  for (int i = 0; i < nest.rank; ++i) one &= nest.loops[i].extent == 1 || nest.loops[i].data == 0;
   return one;
 }
 

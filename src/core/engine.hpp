@@ -31,6 +31,19 @@ Outcome find_invalid(const Program& program, const char* index, const Poll& poll
 // numbers are those that the component strides of the program's nest make, in the order of its loops.
 int64_t number_tuples(const Program& program, const char* index, int64_t* numbers);
 
+// Writes the wanted gradients of a functional scatter whose output and updates are contiguous. `bytes`: of
+// its updates. If an index is invalid, or poll ends the work, the gradients mean nothing. The bits are the
+// same on any number of threads, because one thread handles a destination and all its updates.
+Outcome differentiate(const Program& program, const char* index, const Gradients& at, int64_t bytes,
+                      const Poll& poll);
+
+// Whether a program has positions: it is a scatter of extremes.
+bool has_positions(const Program& program);
+// Runs such a program from `source` into a contiguous result, where one is wanted, and writes the number of
+// the first update that is the extreme beside each item. What is said of gradients holds here as well.
+Outcome find_extremes(const Program& program, const char* index, const char* source, const Extremes& at,
+                      const Poll& poll);
+
 // Whether the call is long enough to let other Python threads run meanwhile.
 bool is_long(const Program& program);
 

@@ -1,5 +1,4 @@
-#include "gradients.hpp"
-
+// The gradients of a scatter whose fold depends on the values: products, maxima and minima.
 #include <algorithm>
 #include <cstring>
 

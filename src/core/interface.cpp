@@ -8,8 +8,6 @@
 #include <new>
 
 #include "accumulator.hpp"
-#include "extremes.hpp"
-#include "gradients.hpp"
 #include "implementations/implementations.hpp"
 #include "include/gatherum.h"
 #include "quantized.hpp"

@@ -23,9 +23,8 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #endif
-#else
+#elif defined(_WIN32)
 #define GATHERUM_POSIX 0
-#if defined(_WIN32)
 #define WIN32_LEAN_AND_MEAN
 #if !defined(NOMINMAX)
 #define NOMINMAX
@@ -38,7 +37,8 @@
 // macros of 16-bit days
 #undef near
 #undef far
-#endif
+#else
+#error "neither POSIX nor Windows"
 #endif
 
 namespace gatherum {
@@ -51,10 +51,8 @@ inline int usable_processors() {
 #endif
 #if GATHERUM_POSIX
   const auto n = sysconf(_SC_NPROCESSORS_ONLN);
-#elif defined(_WIN32)
-  const auto n = GetActiveProcessorCount(ALL_PROCESSOR_GROUPS);
 #else
-  const int n = 1;
+  const auto n = GetActiveProcessorCount(ALL_PROCESSOR_GROUPS);
 #endif
   return n > 0 ? static_cast<int>(n) : 1;
 }
@@ -99,10 +97,8 @@ inline void* map_huge(size_t bytes) {
   madvise(reinterpret_cast<void*>(aligned), bytes, MADV_HUGEPAGE);
 #endif
   return reinterpret_cast<void*>(aligned);
-#elif defined(_WIN32)
-  return _aligned_malloc(bytes, kHugePage);
 #else
-  return std::aligned_alloc(kHugePage, bytes);
+  return _aligned_malloc(bytes, kHugePage);
 #endif
 }
 
@@ -131,16 +127,24 @@ inline void offer_pages([[maybe_unused]] void* p, [[maybe_unused]] size_t bytes)
 inline void unmap_huge(void* p, size_t bytes) {
 #if GATHERUM_POSIX
   munmap(p, bytes);
-#elif defined(_WIN32)
-  static_cast<void>(bytes);
-  _aligned_free(p);
 #else
   static_cast<void>(bytes);
-  std::free(p);
+  _aligned_free(p);
 #endif
 }
 
-#if defined(_WIN32)
+#if GATHERUM_POSIX
+// Calls pread or pwrite. Returns how many bytes they moved, or -1.
+template <class Transfer, class Byte>
+int64_t transfer_at(Transfer transfer, int file, Byte* p, int64_t bytes, int64_t offset, int& error) {
+  ssize_t moved = -1;
+  do {
+    moved = transfer(file, p, static_cast<size_t>(bytes), static_cast<off_t>(offset));
+  } while (moved < 0 && errno == EINTR);
+  error = moved < 0 ? errno : 0;
+  return moved;
+}
+#else
 // Translates Windows's error codes to errno.
 inline int last_error() {
   switch (GetLastError()) {
@@ -180,40 +184,22 @@ int64_t transfer_at(Transfer transfer, int file, Byte* p, int64_t bytes, int64_t
 // with the reason in `error`.
 inline int64_t read_at(int file, char* to, int64_t bytes, int64_t offset, int& error) {
 #if GATHERUM_POSIX
-  ssize_t got = -1;
-  do {
-    got = pread(file, to, static_cast<size_t>(bytes), static_cast<off_t>(offset));
-  } while (got < 0 && errno == EINTR);
-  error = got < 0 ? errno : 0;
-  return got;
-#elif defined(_WIN32)
-  return transfer_at(ReadFile, file, to, bytes, offset, error);
+  return transfer_at(pread, file, to, bytes, offset, error);
 #else
-  static_cast<void>(file), static_cast<void>(to), static_cast<void>(bytes), static_cast<void>(offset);
-  error = ENOSYS;
-  return -1;
+  return transfer_at(ReadFile, file, to, bytes, offset, error);
 #endif
 }
 
 // Writes up to `bytes` at `offset` of an open file: how many were taken, or -1 with the reason in `error`.
 inline int64_t write_at(int file, const char* from, int64_t bytes, int64_t offset, int& error) {
 #if GATHERUM_POSIX
-  ssize_t put = -1;
-  do {
-    put = pwrite(file, from, static_cast<size_t>(bytes), static_cast<off_t>(offset));
-  } while (put < 0 && errno == EINTR);
-  error = put < 0 ? errno : 0;
-  return put;
-#elif defined(_WIN32)
-  return transfer_at(WriteFile, file, from, bytes, offset, error);
+  return transfer_at(pwrite, file, from, bytes, offset, error);
 #else
-  static_cast<void>(file), static_cast<void>(from), static_cast<void>(bytes), static_cast<void>(offset);
-  error = ENOSYS;
-  return -1;
+  return transfer_at(WriteFile, file, from, bytes, offset, error);
 #endif
 }
 
-// The most memory that this process has used so far, in bytes; 0 if unknown.
+// The most memory that this process has used so far, in bytes.
 inline int64_t peak_memory() {
 #if GATHERUM_POSIX
   rusage used = {};
@@ -224,12 +210,10 @@ inline int64_t peak_memory() {
   constexpr int64_t kUnit = 1024;
 #endif
   return static_cast<int64_t>(used.ru_maxrss) * kUnit;
-#elif defined(_WIN32)
+#else
   PROCESS_MEMORY_COUNTERS used = {};
   K32GetProcessMemoryInfo(GetCurrentProcess(), &used, sizeof used);
   return static_cast<int64_t>(used.PeakWorkingSetSize);
-#else
-  return 0;
 #endif
 }
 

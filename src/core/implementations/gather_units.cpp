@@ -69,9 +69,6 @@ Run gather_units(const Program& p, const Call& call, bool streams) {
 
 Run run_gather_units(const Program& p, const Call& call) { return gather_units(p, call, false); }
 
-namespace {
-
-// Whether each point is written where the one before it ends.
 bool writes_in_order(const Nest& nest) {
   int64_t step = nest.block;
   for (int i = nest.rank - 1; i >= 0; --i) {
@@ -81,8 +78,6 @@ bool writes_in_order(const Nest& nest) {
   }
   return true;
 }
-
-}  // namespace
 
 bool streams_past_cache(const Nest& nest, const char* at) {
   if (times(nest.block, points(nest, nest.rank)) < thresholds().stream) return false;

@@ -107,6 +107,8 @@ constexpr bool is_width(int64_t bytes) {
   return bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8 || bytes == 16;
 }
 
+// Whether each point is written where the one before it ends.
+bool writes_in_order(const Nest& nest);
 // Whether what a nest writes from `at` on (null: the best of addresses) goes past the cache: too much for it,
 // and rows are whole cache lines, or follow one another and have 4, 8 or a multiple of 16 bytes.
 bool streams_past_cache(const Nest& nest, const char* at);
