@@ -1,12 +1,10 @@
 #include "row_reads.hpp"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <bit>
 #include <chrono>
 #include <exception>
-#include <limits>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -18,6 +16,7 @@
 #include "platform.hpp"
 #include "pool.hpp"
 #include "processor.hpp"
+#include "row_requests.hpp"
 
 namespace gatherum {
 namespace {
@@ -33,10 +32,8 @@ constexpr int64_t kTaskBytes = int64_t{1} << 20;
 constexpr int kSmallReaders = 16, kLargeReaders = 4;
 constexpr int kSmallReadersEach = 8, kLargeReadersEach = 2;  // for each thread of the pool
 constexpr int64_t kLargeRun = int64_t{128} << 10;
-constexpr int64_t kPart = int64_t{1} << 20;  // of the file, in which requests in no order are put together
-constexpr int64_t kSampledEach = 8;  // requests per page that are sampled to decide whether all are wanted
+constexpr int64_t kPart = int64_t{1} << 20;    // of the file, in which requests in no order are put together
 constexpr int kRowBits = 20, kPlaceBits = 44;  // of a request in a part: its row there, and its place
-constexpr int kBridges = 9;                    // gaps of up to 1, 2, 4, ... 256 pages
 constexpr int64_t kPagesBridge = 4;            // pages between two rows that are read with them
 constexpr auto kPollInterval = std::chrono::milliseconds(50);
 constexpr auto kWaited = std::chrono::microseconds(400);        // for a task that its disk is waited for
@@ -55,10 +52,10 @@ struct Memory {
   PageReads pages;
 };
 
-class Reader {
+class Reader : RowRequests {
  public:
   Reader(const RowReads& reads, const Poll& poll)
-      : r_(reads),
+      : RowRequests(reads),
         poll_(poll),
         out_(static_cast<char*>(reads.out)),
         by_pages_(reads.in_flight > 0),
@@ -87,75 +84,9 @@ class Reader {
     return outcome_;
   }
 
-  // The most pages that are cheaper to read than to leave out: as many as `waste` allows.
-  int64_t choose_bridge() const {
-    if (r_.waste <= 1.0) return 0;
-    if (wants_all_pages()) return std::numeric_limits<int64_t>::max();
-    std::array<int64_t, kBridges> skipped{};
-    int64_t pages = 0, before = -1;
-    for (int64_t i = 0; i < r_.count; ++i) {
-      const int64_t number = r_.numbers[i];
-      if (!is_row(number) || number == before) continue;
-      pages += (start_of(number) + r_.item - 1) / kPage - start_of(number) / kPage + 1;
-      if (number > before && before >= 0) {
-        const int64_t between = pages_between(before, number);
-        if (between < 0) --pages;
-        const int width = between > 0 ? std::bit_width(static_cast<uint64_t>(between - 1)) : kBridges;
-        if (width < kBridges) skipped[static_cast<size_t>(width)] += between;
-      }
-      before = number;
-    }
-    double allowed = (r_.waste - 1.0) * static_cast<double>(pages);
-    int64_t bridge = 0;
-    for (int width = 0; width < kBridges; ++width) {
-      allowed -= static_cast<double>(skipped[static_cast<size_t>(width)]);
-      if (allowed < 0) break;
-      bridge = int64_t{1} << width;
-    }
-    return bridge;
-  }
-
  private:
-  // The pages from the first row to the last.
-  int64_t all_pages() const { return (start_of(r_.extent - 1) + r_.item - 1) / kPage - r_.base / kPage + 1; }
-
-  // Whether requests in no order are for so many pages that `waste` allows to read all there are.
-  bool wants_all_pages() const {
-    if (r_.waste <= 1.0 || r_.stride > kPage) return false;
-    if (r_.extent == 0 || all_pages() / 4 > r_.count) return false;  // a row lies in two pages at most
-    if (std::is_sorted(r_.numbers, r_.numbers + r_.count)) return false;
-    // a sample of a few requests per page is mostly enough; it never counts pages that are not wanted
-    const int64_t step = std::max<int64_t>(1, r_.count / (kSampledEach * all_pages()));
-    return wants_most(step) || (step > 1 && wants_most(1));
-  }
-
-  // Whether every `step`-th request, by itself, is reason enough to read all pages.
-  bool wants_most(int64_t step) const {
-    const int64_t before = r_.base / kPage;
-    std::vector<char> wanted(static_cast<size_t>(all_pages()));
-    for (int64_t i = 0; i < r_.count; i += step) {
-      const int64_t number = r_.numbers[i];
-      if (!is_row(number)) return false;
-      wanted[static_cast<size_t>(start_of(number) / kPage - before)] = 1;
-      wanted[static_cast<size_t>((start_of(number) + r_.item - 1) / kPage - before)] = 1;
-    }
-    const auto found = static_cast<double>(std::count(wanted.begin(), wanted.end(), 1));
-    return static_cast<double>(wanted.size()) <= r_.waste * found;
-  }
-
   // In a child that a poll has forked: it has no other thread of these, and one may hold the mutex.
   bool is_orphan() const { return forks() != born_; }
-
-  int64_t place_of(int64_t i) const { return r_.places == nullptr ? i : r_.places[i]; }
-  int64_t start_of(int64_t number) const { return r_.base + number * r_.stride; }
-  int64_t span_of(int64_t first, int64_t last) const { return (last - first) * r_.stride + r_.item; }
-  bool is_row(int64_t number) const { return number >= 0 && number < r_.extent; }
-  bool is_place(int64_t place) const { return place >= 0 && place < r_.capacity; }
-
-  // The whole pages between two rows.
-  int64_t pages_between(int64_t before, int64_t after) const {
-    return start_of(after) / kPage - (start_of(before) + r_.item - 1) / kPage - 1;
-  }
 
   // The longest run from request `begin` on.
   Run run_at(int64_t begin, int64_t end) const {
@@ -407,7 +338,6 @@ class Reader {
     return false;
   }
 
-  const RowReads& r_;
   const Poll& poll_;
   char* const out_;
   const bool by_pages_;
@@ -433,8 +363,7 @@ ReadOutcome read_rows(const RowReads& reads, const Poll& poll) {
 }
 
 int64_t choose_bridge(const RowReads& reads) {
-  const Poll nobody{};
-  return reads.count == 0 || reads.item == 0 ? 0 : Reader(reads, nobody).choose_bridge();
+  return reads.count == 0 || reads.item == 0 ? 0 : RowRequests(reads).choose_bridge();
 }
 
 }  // namespace gatherum
