@@ -1,6 +1,7 @@
 // Lists of rows.
 #include <cstring>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "bindings.hpp"
@@ -10,16 +11,11 @@
 namespace gatherum {
 namespace {
 
-class BoundLists {
- public:
-  explicit BoundLists(gatherum_lists* lists) : lists_(lists) {}
-  ~BoundLists() { gatherum_lists_free(lists_); }
-  BoundLists(const BoundLists&) = delete;
-  BoundLists& operator=(const BoundLists&) = delete;
-  const gatherum_lists* get() const { return lists_; }
-
- private:
-  gatherum_lists* const lists_;
+using OwnedLists = std::unique_ptr<gatherum_lists, decltype(&gatherum_lists_free)>;
+struct BoundLists {
+  explicit BoundLists(OwnedLists made) : lists(std::move(made)) {}
+  const gatherum_lists* get() const { return lists.get(); }
+  OwnedLists lists;
 };
 
 char* memory_of(nb::handle array) { return PyArray_BYTES(checked_array(array)); }
@@ -42,10 +38,7 @@ nb::object make(int64_t destinations, int64_t block, const BoundProgram& targets
     const auto& end = of_sources ? nb::cast<const BoundProgram&>(sources) : targets;
     return nb::make_tuple(text(error.operand), error.position, index_value(end, error.value));
   }
-  std::unique_ptr<gatherum_lists, decltype(&gatherum_lists_free)> held(lists, &gatherum_lists_free);
-  nb::object bound = make_bound<BoundLists>(lists);
-  static_cast<void>(held.release());
-  return bound;
+  return make_bound<BoundLists>(OwnedLists(lists, &gatherum_lists_free));
 }
 
 gatherum_row_operands row_operands(nb::handle table, nb::handle weights, nb::handle start, nb::handle fill,

@@ -7,6 +7,7 @@ namespace gatherum {
 
 void bind_programs(nb::module_& m);      // programs as values, and what the core says of a reduction
 void bind_lowering(nb::module_& m);      // the checks of a call, the roles of dimensions, and the loops
+void bind_accelerate(nb::module_& m);    // functions whose calls the core runs without their bodies
 void bind_indices(nb::module_& m);       // from arrays of indices to what they address
 void bind_folds(nb::module_& m);         // folds in batches
 void bind_lists(nb::module_& m);         // lists of rows

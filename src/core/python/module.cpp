@@ -1,7 +1,6 @@
 // Defines the Python module `_core` and calls the other files' bindings.
 #define GATHERUM_OWNS_NUMPY_API
 #include "../platform.hpp"
-#include "accelerate.hpp"
 #include "array_calls.hpp"
 #include "arrays.hpp"
 #include "bindings.hpp"
@@ -61,7 +60,7 @@ NB_MODULE(_core, m) {
       "--\n\n");
   def_positional<6, [](const handle* a) { return run_plan(a[0], {a[1], a[2], a[3], a[4]}, a[5]); }>(
       m, "run", "run(plan, data, indices, updates, out, fill_value, /)\n--\n\n");
-  m.def("accelerate", &accelerate, nb::arg("function").none());
+  bind_accelerate(m);
   bind_indices(m);
   bind_folds(m);
   bind_lists(m);
