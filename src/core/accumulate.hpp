@@ -236,11 +236,7 @@ void merge_sums(const Merge& m) {
   }
 }
 
-// The same of exact sums.
-template <class F>
-  requires kIsExact<F>
-void begin_sums(const char*, char*, int64_t) {}  // they are of the updates alone
-
+// The same of exact sums, which have no beginning: they are of the updates alone.
 template <class F>
   requires kIsExact<F>
 void finish_sums(const Finish& f, bool include_self) {

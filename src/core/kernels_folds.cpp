@@ -40,8 +40,9 @@ bool accumulate(const Nest& nest, int units, const Operands& at, const Range& ra
 }
 
 void begin_sums(const Combine& how, const char* data, char* sums, int64_t n) {
-  by_value<true>(how.value, how.reduction,
-                 [&](auto fold) { GATHERUM_LEVEL::begin_sums<decltype(fold)>(data, sums, n); });
+  by_value<true>(how.value, how.reduction, [&](auto fold) {
+    if constexpr (!kIsExact<decltype(fold)>) GATHERUM_LEVEL::begin_sums<decltype(fold)>(data, sums, n);
+  });
 }
 
 void finish_sums(const Combine& how, const Finish& f) {
