@@ -32,11 +32,42 @@ struct Complex {
 template <class T>
 using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
 
+// The forms of floats: bits of the significand, with the hidden one, and of the exponent.
+template <int M, int E>
+struct BinaryForm {
+  static constexpr int kM = M, kE = E;
+  static constexpr uint64_t kSign = uint64_t{1} << (kM - 1 + kE);
+  static constexpr uint64_t kInfinity = ((uint64_t{1} << kE) - 1) << (kM - 1);
+  static constexpr uint64_t kQuiet = kInfinity | uint64_t{1} << (kM - 2);
+
+  // The bits of the value nearest to head * 2^(first - 63) units. The first bit of head is set, or `first` is
+  // far below 0. `more`: what is not 0 follows.
+  static uint64_t nearest(uint64_t head, int first, bool more) {
+    // The last bit that is kept is worth a unit, or more where there are kM bits above it.
+    const int last = std::max(first - (kM - 1), 0), dropped = last - (first - 63);
+    if (dropped > 64) return 0;
+    const uint64_t kept = dropped == 64 ? 0 : head >> dropped;
+    const uint64_t below = head << (64 - dropped), half = uint64_t{1} << 63;
+    const bool up = below > half || (below == half && (more || (kept & 1) != 0));
+    const uint64_t bits = (static_cast<uint64_t>(last) << (kM - 1)) + kept + static_cast<uint64_t>(up);
+    return std::min(bits, kInfinity);
+  }
+};
+template <class V>
+struct FloatForm;
+template <>
+struct FloatForm<Half> : BinaryForm<11, 5> {};
+template <>
+struct FloatForm<Bfloat16> : BinaryForm<8, 8> {};
+template <>
+struct FloatForm<float> : BinaryForm<24, 8> {};
+template <>
+struct FloatForm<double> : BinaryForm<53, 11> {};
+
 // The canonical quiet NaN: sign and payload 0.
 template <class T>
 GATHERUM_INLINE T quiet_nan() {
-  if constexpr (sizeof(T) == 4) return std::bit_cast<float>(0x7FC00000u);
-  if constexpr (sizeof(T) == 8) return std::bit_cast<double>(0x7FF8000000000000u);
+  return std::bit_cast<T>(static_cast<Bits<T>>(FloatForm<T>::kQuiet));
 }
 
 // How rare values, such as NaN, are handled. Selected: without a branch, for elements folded side by side in
@@ -144,8 +175,7 @@ GATHERUM_INLINE T minimum(T a, T b) {
 // The greater or the lesser of two halves, by integers in the same order: -0 is below +0.
 template <class NaN, class V, Reduction R>
 GATHERUM_INLINE uint16_t extreme(uint16_t a, uint16_t b) {
-  constexpr uint16_t infinity = std::is_same_v<V, Half> ? 0x7C00 : 0x7F80;
-  constexpr uint16_t quiet = std::is_same_v<V, Half> ? 0x7E00 : 0x7FC0;
+  constexpr uint16_t infinity = FloatForm<V>::kInfinity, quiet = FloatForm<V>::kQuiet;
   const auto ordered = [](uint16_t v) {
     const auto bits = static_cast<int16_t>(v);
     return static_cast<int16_t>(bits ^ (bits >> 15 & 0x7FFF));

@@ -15,39 +15,6 @@
 
 namespace gatherum::GATHERUM_LEVEL {
 
-// The forms of the types that have such sums: bits of the significand, with the hidden one, and of the
-// exponent.
-template <int M, int E>
-struct BinaryForm {
-  static constexpr int kM = M, kE = E;
-  static constexpr uint64_t kSign = uint64_t{1} << (kM - 1 + kE);
-  static constexpr uint64_t kInfinity = ((uint64_t{1} << kE) - 1) << (kM - 1);
-  static constexpr uint64_t kQuiet = kInfinity | uint64_t{1} << (kM - 2);
-
-  // The bits of the value nearest to head * 2^(first - 63) units. The first bit of head is set, or `first` is
-  // far below 0. `more`: what is not 0 follows.
-  static uint64_t nearest(uint64_t head, int first, bool more) {
-    // The last bit that is kept is worth a unit, or more where there are kM bits above it.
-    const int last = std::max(first - (kM - 1), 0), dropped = last - (first - 63);
-    if (dropped > 64) return 0;
-    const uint64_t kept = dropped == 64 ? 0 : head >> dropped;
-    const uint64_t below = head << (64 - dropped), half = uint64_t{1} << 63;
-    const bool up = below > half || (below == half && (more || (kept & 1) != 0));
-    const uint64_t bits = (static_cast<uint64_t>(last) << (kM - 1)) + kept + static_cast<uint64_t>(up);
-    return std::min(bits, kInfinity);
-  }
-};
-template <class V>
-struct FloatForm;
-template <>
-struct FloatForm<Half> : BinaryForm<11, 5> {};
-template <>
-struct FloatForm<Bfloat16> : BinaryForm<8, 8> {};
-template <>
-struct FloatForm<float> : BinaryForm<24, 8> {};
-template <>
-struct FloatForm<double> : BinaryForm<53, 11> {};
-
 template <class V>
 class ExactDigits {
   using Form = FloatForm<V>;

@@ -75,16 +75,9 @@ struct OrderKeys<Fold<V, R>> {
                                             std::conditional_t<sizeof(Stored) == 2, uint16_t, uint8_t>>>>;
   static constexpr Bits kMost = std::numeric_limits<Bits>::max();
   static constexpr Key kNaN = std::numeric_limits<Key>::max();
-  static constexpr Bits kInfinity = std::is_same_v<V, double>  ? static_cast<Bits>(0x7FF0000000000000)
-                                    : std::is_same_v<V, float> ? static_cast<Bits>(0x7F800000)
-                                    : std::is_same_v<V, Half>  ? static_cast<Bits>(0x7C00)
-                                                               : static_cast<Bits>(0x7F80);
-  // The highest bit of the significand.
-  static constexpr Bits kQuiet =
-      static_cast<Bits>(kInfinity | (std::is_same_v<V, double>  ? static_cast<Bits>(0x0008000000000000)
-                                     : std::is_same_v<V, float> ? static_cast<Bits>(0x00400000)
-                                     : std::is_same_v<V, Half>  ? static_cast<Bits>(0x0200)
-                                                                : static_cast<Bits>(0x0040)));
+  using Form = std::conditional_t<kHasNaN, FloatForm<V>, BinaryForm<2, 2>>;  // of others it is not asked
+  static constexpr auto kInfinity = static_cast<Bits>(Form::kInfinity),
+                        kQuiet = static_cast<Bits>(Form::kQuiet);
 
   // Between bits and integers in the order of their values; the function is its own inverse.
   static GATHERUM_INLINE Key in_order(Bits bits) {
