@@ -34,7 +34,7 @@ struct Known {
   int64_t item = 0;
   Value value = Value::none;
   IndexType index;
-  bool scatter = false, fills = false;
+  bool scatter = false;
 
   Known() = default;
   Known(const Known&) = delete;
@@ -73,7 +73,6 @@ const char* read(const Words& words, Shared& found) {
   made->value = fields.combine.value;
   made->index = fields.index;
   made->scatter = fields.scatter;
-  made->fills = !fields.scatter && fields.mode == Mode::drop;
   found = std::move(made);
   return nullptr;
 }
