@@ -1,5 +1,4 @@
 // A scatter of maxima or minima with the position of each.
-#include "implementations/groups.hpp"
 #include "implementations/items.hpp"
 
 namespace gatherum {

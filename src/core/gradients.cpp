@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "implementations/groups.hpp"
+#include "implementations/implementations.hpp"
 
 namespace gatherum {
 namespace {

@@ -6,6 +6,7 @@
 // To add one: a row in the list of gathers or scatters (implementations.cpp), and a file with its functions.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "../schedule.hpp"
@@ -129,6 +130,12 @@ class All {
  private:
   std::atomic<bool> all_{true};
 };
+
+// Puts the updates of each unit in order of their destination, and shares the groups of those of one among
+// threads, which `work` is done with: for folds, gradients and positions. Not valid: an index addresses
+// nothing, and its update was left out.
+using GroupWork = std::function<void(const GroupedScatter& groups, const GroupShare& share)>;
+Run run_shares_of_groups(const Program& program, const Call& call, const GroupWork& work);
 
 // What the lists name; scratch only where it is not no_scratch.
 Applies applies_gather_stretches, applies_gather_packed, applies_streamed, applies_gather_units;

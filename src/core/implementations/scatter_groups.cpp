@@ -1,7 +1,6 @@
 // A scatter whose updates are put in order of their destination first, so that each destination folds its own
 // in registers (scatter_grouped.hpp): for folds that need accumulators where updates are few or rows long.
 #include "../row_lists.hpp"
-#include "groups.hpp"
 #include "implementations.hpp"
 #include "items.hpp"
 
