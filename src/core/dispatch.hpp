@@ -21,8 +21,7 @@ void add_fold_kernels(Kernels& all);
 void add_gradient_kernels(Kernels& all);
 void add_extreme_kernels(Kernels& all);
 void add_list_kernels(Kernels& all);
-void add_elementary_kernels(Kernels& all);
-void add_quantized_kernels(Kernels& all);
+void add_item_kernels(Kernels& all);
 
 // Calls f with the width of an item as a constant. The plan chooses the kernels that ask for these
 // widths only.

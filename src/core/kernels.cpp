@@ -157,8 +157,7 @@ const Kernels& kernels() {
     add_gradient_kernels(all);
     add_extreme_kernels(all);
     add_list_kernels(all);
-    add_elementary_kernels(all);
-    add_quantized_kernels(all);
+    add_item_kernels(all);
     return all;
   }();
   return table;
