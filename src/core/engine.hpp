@@ -2,6 +2,7 @@
 // No Python here.
 #pragma once
 
+#include "include/gatherum.h"
 #include "program.hpp"
 
 namespace gatherum {
@@ -13,10 +14,7 @@ struct Outcome {
   Invalid invalid;
 };
 
-struct Poll {
-  bool (*ask)(void*) = nullptr;
-  void* context = nullptr;
-};
+using Poll = gatherum_poll;
 
 // Runs the program. `source` is a functional scatter's data, which is copied to at.data first; null
 // for gathers and for scatters in place. `fresh`: nobody sees the output if the call fails. poll is asked

@@ -6,7 +6,6 @@
 #include <string>
 
 #include "engine.hpp"
-#include "include/gatherum.h"
 #include "program.hpp"
 
 struct gatherum_program {
@@ -41,14 +40,7 @@ gatherum_status with_memory(gatherum_error* error, const Body& body, const char*
   }
 }
 
-inline Poll poll_of(const gatherum_poll* poll) {
-  if (poll == nullptr || poll->ask == nullptr) return {};
-  const auto ask = [](void* context) {
-    const auto* given = static_cast<const gatherum_poll*>(context);
-    return given->ask(given->context) != 0;
-  };
-  return {ask, const_cast<gatherum_poll*>(poll)};
-}
+inline Poll poll_of(const gatherum_poll* poll) { return poll == nullptr ? Poll{} : *poll; }
 
 inline gatherum_status report(const Outcome& outcome, gatherum_error* error) {
   switch (outcome.status) {

@@ -42,8 +42,9 @@ struct Job {
     auto asked = Clock::now();
     for (int64_t i; take(i);) {
       loop.task(loop.context, i, 0);
-      if (loop.poll == nullptr || Clock::now() - asked < kPollInterval) continue;
-      if (loop.poll(loop.poll_context) || is_orphan()) cancelled.store(true, std::memory_order_relaxed);
+      if (loop.poll.ask == nullptr || Clock::now() - asked < kPollInterval) continue;
+      if (loop.poll.ask(loop.poll.context) != 0 || is_orphan())
+        cancelled.store(true, std::memory_order_relaxed);
       asked = Clock::now();
     }
     return !cancelled.load(std::memory_order_relaxed);

@@ -4,18 +4,19 @@
 
 #include <cstdint>
 
+#include "include/gatherum.h"
+
 namespace gatherum {
 
 // One parallel loop: `task(context, i, worker)` for every i in [0, tasks), each once, in no fixed
 // order; worker is the number of the thread that does it, from 0.
-// Between its own tasks the caller asks `poll(poll_context)` a few times a second; when that returns
-// true, tasks not yet begun are left out.
+// Between its own tasks the caller asks `poll` a few times a second, if it can be asked; when that interrupts
+// the call, tasks not yet begun are left out.
 struct ParallelLoop {
   void (*task)(void* context, int64_t i, int worker) = nullptr;
   void* context = nullptr;
   int64_t tasks = 0;
-  bool (*poll)(void* poll_context) = nullptr;
-  void* poll_context = nullptr;
+  gatherum_poll poll = {};
 };
 
 // Runs the loop on at most `threads` threads, the caller's among them. Returns false when it was cut

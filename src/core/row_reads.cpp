@@ -199,7 +199,7 @@ class Reader : RowRequests {
       const auto now = std::chrono::steady_clock::now();
       enlist_for(now - begun);
       if (poll_.ask == nullptr || now - asked < kPollInterval) continue;
-      const bool asked_to_stop = poll_.ask(poll_.context);
+      const bool asked_to_stop = poll_.ask(poll_.context) != 0;
       if (is_orphan()) return;
       if (asked_to_stop) stop({ReadStatus::interrupted});
       asked = std::chrono::steady_clock::now();

@@ -59,8 +59,7 @@ bool run_tasks(int64_t tasks, int threads, const Poll& poll, const Body& body) {
   loop.task = [](void* context, int64_t i, int worker) { (*static_cast<const Body*>(context))(i, worker); };
   loop.context = const_cast<Body*>(&body);
   loop.tasks = tasks;
-  loop.poll = poll.ask;
-  loop.poll_context = poll.context;
+  loop.poll = poll;
   return parallel_run(loop, threads);
 }
 

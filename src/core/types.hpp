@@ -1,6 +1,6 @@
 // The modes, value types and reductions that a call can have. Python's enumerations
-// are made of them. A table of an enumeration, or a switch without default, that forgets a new enumerator
-// does not compile. Every property of a value type or a reduction comes from its row.
+// are made of them. Switches of an enumeration have no default: one that forgets a new enumerator does not
+// compile. Every property of a value type or a reduction comes from its row.
 #pragma once
 
 #include <cstddef>
