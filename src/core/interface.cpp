@@ -18,11 +18,6 @@ using namespace gatherum;
 
 constexpr const char* kTooSmall = "an operand's memory is smaller than the program addresses";
 
-Extent extent_of(const gatherum_buffer& b) {
-  const auto* start = static_cast<const char*>(b.start);
-  return {start, start - b.before, start + b.behind};
-}
-
 bool in_place(const gatherum_operands& at) { return at.data.start == at.out.start; }
 
 // Narrow items that move as one block are filled as one: their fill is as wide as the block.
@@ -104,7 +99,7 @@ const char* find_too_small(const Program& p, const gatherum_gradients& at) {
   const int64_t bytes = times(p.item, p.result.items());  // of the output, which is copied as one run
   const auto is_wanted = [](const gatherum_buffer& b) { return b.start != nullptr; };
   const auto holds = [&](const gatherum_buffer& like_out, const gatherum_buffer& like_updates) {
-    return find_too_small(p, extent_of(like_out), extent_of(at.indices), extent_of(like_updates), {});
+    return find_too_small(p, like_out, at.indices, like_updates, {});
   };
   const auto small = [&](const char* name, const gatherum_buffer& b) {
     return b.behind < bytes || holds(b, at.updates) != nullptr ? name : nullptr;
@@ -157,10 +152,9 @@ gatherum_status gatherum_check(const gatherum_program* program, const gatherum_o
                                gatherum_error* error) noexcept {
   const Program& p = program->value;
   const bool functional = p.scatter && !in_place(*at);
-  const char* small =
-      p.scatter ? find_too_small(p, extent_of(at->out), extent_of(at->indices), extent_of(at->updates),
-                                 functional ? extent_of(at->data) : Extent{})
-                : find_too_small(p, extent_of(at->data), extent_of(at->indices), extent_of(at->out), {});
+  const char* small = p.scatter ? find_too_small(p, at->out, at->indices, at->updates,
+                                                 functional ? at->data : gatherum_buffer{})
+                                : find_too_small(p, at->data, at->indices, at->out, {});
   if (small == nullptr) return GATHERUM_OK;
   return report_failure(GATHERUM_TOO_SMALL, error, kTooSmall, small);
 }

@@ -225,9 +225,7 @@ struct Reach {
     const int64_t sum = distance(extent - 1, stride) + std::abs(end);
     end = back ? -std::min(sum, kMany) : std::min(sum, kMany);
   }
-  bool fits(const Extent& e) const {
-    return low == high || (-low <= e.start - e.low && high <= e.high - e.start && e.low <= e.start);
-  }
+  bool fits(const gatherum_buffer& b) const { return low == high || (-low <= b.before && high <= b.behind); }
 };
 
 Reach reach_of_data(const Nest& nest) {
@@ -249,7 +247,7 @@ Reach reach_of_other(const Nest& nest) {
   return r;
 }
 
-bool indices_fit(const Nest& nest, const IndexType& type, const Extent& indices) {
+bool indices_fit(const Nest& nest, const IndexType& type, const gatherum_buffer& indices) {
   for (int c = 0; c < nest.components; ++c) {
     Reach r;
     for (int i = 0; i < nest.rank; ++i) r.add(nest.loops[i].extent, nest.loops[i].index);
@@ -323,8 +321,8 @@ const char* from_bytes(const uint8_t* bytes, size_t size, Program& program) {
   return complete(program);
 }
 
-const char* find_too_small(const Program& p, const Extent& data, const Extent& indices, const Extent& other,
-                           const Extent& source) {
+const char* find_too_small(const Program& p, const gatherum_buffer& data, const gatherum_buffer& indices,
+                           const gatherum_buffer& other, const gatherum_buffer& source) {
   const bool functional = p.scatter && source.start != nullptr;
   for (const Nest* nest : {&p.nest, &p.whole}) {
     if (!reach_of_data(*nest).fits(data)) return p.scatter ? "out" : "data";

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "include/gatherum.h"
 #include "kernels.hpp"
 
 namespace gatherum {
@@ -97,17 +98,11 @@ std::vector<uint8_t> to_bytes(const Program& program);
 // Reads and completes a program. Returns what is wrong with the bytes, or null.
 const char* from_bytes(const uint8_t* bytes, size_t size, Program& program);
 
-// The memory of an operand: its first element, and the bytes [low, high) that belong to it.
-struct Extent {
-  const char* start;
-  const char* low;
-  const char* high;
-};
-
 // Whether every byte that the program can address lies in its operands, whatever the indices hold.
 // Returns the name of the first operand that is too small, or null.
-const char* find_too_small(const Program& program, const Extent& data, const Extent& indices,
-                           const Extent& other, const Extent& source);
+const char* find_too_small(const Program& program, const gatherum_buffer& data,
+                           const gatherum_buffer& indices, const gatherum_buffer& other,
+                           const gatherum_buffer& source);
 
 // The same nest with component strides that number the destinations of a unit from 0.
 Nest number_destinations(const Nest& nest);
