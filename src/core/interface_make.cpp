@@ -216,30 +216,27 @@ gatherum_status make_program(const OperatorRow& row, const Specs& specs,
   }
 }
 
-constexpr OperatorRow kGather{"gather", "axis", kSlices},
-    kGatherElements{"gather_elements", "axis", kElements}, kGatherND{"gather_nd", "batch_dims", kTuples},
-    kScatterSlices{"scatter_slices", "axis", kSlices},
-    kScatterElements{"scatter_elements", "axis", kElements}, kScatterND{"scatter_nd", "batch_dims", kTuples};
-
 }  // namespace
 }  // namespace gatherum
 
-#define GATHERUM_DEFINE_GATHER(name, row)                                                                 \
-  gatherum_status name(const gatherum_spec* data, const gatherum_spec* indices, const gatherum_spec* out, \
-                       const gatherum_attributes* attributes, gatherum_program** program,                 \
-                       gatherum_call_error* error) noexcept {                                             \
-    return gatherum::make_program(row, {data, indices, nullptr, out}, attributes, false, program, error); \
+#define GATHERUM_DEFINE_GATHER(op, attribute, addressing)                                                \
+  gatherum_status gatherum_make_##op(const gatherum_spec* data, const gatherum_spec* indices,            \
+                                     const gatherum_spec* out, const gatherum_attributes* attributes,    \
+                                     gatherum_program** program, gatherum_call_error* error) noexcept {  \
+    return gatherum::make_program({#op, attribute, gatherum::addressing}, {data, indices, nullptr, out}, \
+                                  attributes, false, program, error);                                    \
   }
-#define GATHERUM_DEFINE_SCATTER(name, row)                                                               \
-  gatherum_status name(const gatherum_spec* data, const gatherum_spec* indices,                          \
-                       const gatherum_spec* updates, const gatherum_spec* out,                           \
-                       const gatherum_attributes* attributes, gatherum_program** program,                \
-                       gatherum_call_error* error) noexcept {                                            \
-    return gatherum::make_program(row, {data, indices, updates, out}, attributes, true, program, error); \
+#define GATHERUM_DEFINE_SCATTER(op, attribute, addressing)                                               \
+  gatherum_status gatherum_make_##op(const gatherum_spec* data, const gatherum_spec* indices,            \
+                                     const gatherum_spec* updates, const gatherum_spec* out,             \
+                                     const gatherum_attributes* attributes, gatherum_program** program,  \
+                                     gatherum_call_error* error) noexcept {                              \
+    return gatherum::make_program({#op, attribute, gatherum::addressing}, {data, indices, updates, out}, \
+                                  attributes, true, program, error);                                     \
   }
-GATHERUM_DEFINE_GATHER(gatherum_make_gather, gatherum::kGather)
-GATHERUM_DEFINE_GATHER(gatherum_make_gather_elements, gatherum::kGatherElements)
-GATHERUM_DEFINE_GATHER(gatherum_make_gather_nd, gatherum::kGatherND)
-GATHERUM_DEFINE_SCATTER(gatherum_make_scatter_slices, gatherum::kScatterSlices)
-GATHERUM_DEFINE_SCATTER(gatherum_make_scatter_elements, gatherum::kScatterElements)
-GATHERUM_DEFINE_SCATTER(gatherum_make_scatter_nd, gatherum::kScatterND)
+GATHERUM_DEFINE_GATHER(gather, "axis", kSlices)
+GATHERUM_DEFINE_GATHER(gather_elements, "axis", kElements)
+GATHERUM_DEFINE_GATHER(gather_nd, "batch_dims", kTuples)
+GATHERUM_DEFINE_SCATTER(scatter_slices, "axis", kSlices)
+GATHERUM_DEFINE_SCATTER(scatter_elements, "axis", kElements)
+GATHERUM_DEFINE_SCATTER(scatter_nd, "batch_dims", kTuples)
