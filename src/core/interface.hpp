@@ -30,7 +30,7 @@ void copy_text(const std::string& text, char (&to)[N]) {
   to[n] = 0;
 }
 
-// Runs body(), which returns a status, and reports where it has not the memory that it needs.
+// Runs body(), which returns a status, and reports when there is no memory for it.
 template <class Body>
 gatherum_status with_memory(gatherum_error* error, const Body& body, const char* message = kNoMemory) {
   try {

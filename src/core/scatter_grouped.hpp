@@ -66,7 +66,7 @@ struct Group {
   }
 };
 
-// What goes through the rows of groups, a part of a row at a time, so that its accumulators live on the
+// Walks through the rows of groups, a part of a row at a time, so that its accumulators live on the
 // stack.
 class GroupRows {
  public:

@@ -1,4 +1,4 @@
-// What defines the functions and classes of the module, a file each.
+// Each of these defines what one file gives to the module.
 #pragma once
 
 #include "arrays.hpp"
@@ -18,6 +18,6 @@ void bind_quantized(nb::module_& m);     // gathers of quantized rows
 void bind_memory_calls(nb::module_& m);  // calls on memory that is not NumPy's
 void bind_tensors(nb::module_& m);       // calls on tensors
 void bind_tensor_totals(nb::module_& m);
-void bind_known_calls(nb::module_& m);  // the calls of another framework that were last
+void bind_known_calls(nb::module_& m);  // the last calls on the arrays of another framework
 
 }  // namespace gatherum
