@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <iterator>
 
 #include "nest.hpp"
 
@@ -86,6 +85,7 @@ enum class Took : uint8_t { all, valid, nothing };
 // (scatter_partition.hpp). Pieces are stretches of updates, in order; every piece has a list for every
 // block, a chain of runs of memory.
 struct PartitionScatter {
+  static constexpr int64_t kLocalBytes = sizeof(uint32_t);  // an entry: which destination of a block, an item
   // Where a list goes on, and where its last run ends; null for a list without runs.
   struct Cursor {
     char* place;
@@ -316,9 +316,9 @@ struct Kernels {
   // Scatters skip invalid tuples; all return false when they met one.
   bool (*scatter)(const Nest&, int units, const Operands&, const Range&, const Combine&, const Owned&);
   int64_t (*slab_bytes)(const Combine&, int64_t item, int64_t slots);
-  // Folds the updates of one task into a slab in scratch; writes the slab to the output.
   // Whether a thread finds the updates of its range of destinations at little cost.
   bool (*chooses_slots)(const Nest&, int64_t destinations);
+  // Folds the updates of one task into a slab in scratch; writes the slab to the output.
   bool (*slab_take)(const SlabScatter&, const Operands&, int64_t task, char* scratch);
   void (*slab_write)(const SlabScatter&, const Operands&, int64_t task, char* scratch);
   // A scatter into one set of accumulators for each piece of the updates, so many bytes each: 0 where the
@@ -344,7 +344,6 @@ struct Kernels {
   Took (*located_take)(const PrivateScatter&, const Operands&, int64_t piece);
   void (*located_write)(const PrivateScatter&, int64_t begin, int64_t end);
   // The two passes of a partition; `spread` returns false when it met an invalid index.
-  int64_t (*entry_bytes)(int64_t item);
   bool (*partition_spread)(const PartitionScatter&, const Operands&, int64_t piece);
   void (*partition_apply)(const PartitionScatter&, const Operands&, int64_t block, char* scratch);
   // The two passes of a scatter by groups, of one unit, in `grouped_bytes` of scratch. `sort_updates` puts

@@ -151,8 +151,6 @@ void located_write(const PrivateScatter& call, int64_t begin, int64_t end) {
              [&](auto fold) { GATHERUM_LEVEL::located_write<decltype(fold)>(call, begin, end); });
 }
 
-int64_t entry_bytes(int64_t item) { return kLocalBytes + item; }
-
 bool partition_spread(const PartitionScatter& p, const Operands& at, int64_t piece) {
   return by_item(p.ids->item, [&](auto width) {
     return GATHERUM_LEVEL::partition_spread<Item<decltype(width)::value>>(p, at, piece);
@@ -196,7 +194,6 @@ void add_slab_kernels(Kernels& all) {
   all.located_bytes = located_bytes;
   all.located_take = located_take;
   all.located_write = located_write;
-  all.entry_bytes = entry_bytes;
   all.partition_spread = partition_spread;
   all.partition_apply = partition_apply;
   all.list_items = list_items;

@@ -15,9 +15,8 @@
 
 namespace gatherum::GATHERUM_LEVEL {
 
-inline constexpr auto kLocalBytes = static_cast<int64_t>(sizeof(uint32_t));
 template <class Stored>
-inline constexpr int64_t kEntryBytes = kLocalBytes + static_cast<int64_t>(sizeof(Stored));
+inline constexpr int64_t kEntryBytes = PartitionScatter::kLocalBytes + static_cast<int64_t>(sizeof(Stored));
 
 inline Range piece_range(const PartitionScatter& p, int64_t piece) {
   return {p.chunk, piece * p.piece_units, std::min((piece + 1) * p.piece_units, p.units)};

@@ -82,7 +82,7 @@ Run run_partition(const Program& p, const Call& call) {
   part.units = cut.units;
   part.pieces = cut.pieces;
   part.piece_units = cut.piece_units;
-  part.run_bytes = cut.run * chosen_kernels().entry_bytes(p.item);
+  part.run_bytes = cut.run * (PartitionScatter::kLocalBytes + p.item);
   part.destinations = p.destinations;
   part.step = p.step;
   part.source = call.source;
