@@ -18,8 +18,7 @@ namespace gatherum::GATHERUM_LEVEL {
 // The objects of a level: each fills in its functions. Several compile sooner than one, and show that the
 // build goes on.
 void add_fold_kernels(Kernels& all);
-void add_gradient_kernels(Kernels& all);
-void add_extreme_kernels(Kernels& all);
+void add_group_kernels(Kernels& all);
 void add_list_kernels(Kernels& all);
 void add_item_kernels(Kernels& all);
 
