@@ -71,7 +71,7 @@ def test_what_the_core_refuses() -> None:
     rows, numbers = np.zeros(16, np.uint8), np.zeros(2, np.int64)
     for call in (cache.lookup, cache.insert):
         for wrong in ([0], numbers.astype("i4"), np.zeros((1, 2), np.int64), numbers[::-1]):
-            with pytest.raises(TypeError, match="flat arrays of int64"):
+            with pytest.raises(TypeError, match="flat array of int64"):
                 call(wrong, None, rows)
         with pytest.raises(ValueError, match="differ in length"):
             call(numbers, np.zeros(3, np.int64), rows)
