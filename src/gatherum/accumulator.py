@@ -328,12 +328,8 @@ class Accumulator:
                 name: None if array is None else apply("gather_nd", array, ALL)
                 for name, array in arrays.items()
             }
-        return {
-            "version": VERSION,
-            "dtype": self._dtype,
-            **state_of(self._attributes),
-            **copies,
-        }
+        how = state_of(self._attributes)
+        return {"version": VERSION, "dtype": self._dtype, **how, **copies}
 
     def __setstate__(self, state: object) -> None:
         dtype, attributes, arrays = checked_state(state)
@@ -358,10 +354,7 @@ if hasattr(os, "register_at_fork"):
 
 def begin(data: ArrayLike, attributes: Attributes) -> Accumulator:
     """Return an accumulator for scatters of these attributes."""
-    reduction: Any = attributes.reduction
-    mode: Any = attributes.mode
-    how = {"include_self": attributes.include_self, "negative": attributes.negative}
-    return Accumulator(data, reduction, mode=mode, **how)
+    return Accumulator(data, **state_of(attributes))
 
 
 def element_bytes(dtype: DType, reduction: str) -> int:

@@ -7,7 +7,7 @@ import itertools
 from . import _core
 from .call import Call
 from .dtypes import value_of
-from .nests import Component, Nest
+from .nests import Nest
 from .plans import Plan
 
 _NAMES = "ijklmnpqrstu"
@@ -19,7 +19,7 @@ def loop_lines(plan: Plan) -> list[str]:
     s, nest = plan.call, plan.nest
     scatters = s.updates is not None
     lines = []
-    if scatters and not _in_place(s):
+    if scatters and s.out != s.data:  # else the destination may be the data themselves
         lines.append("out = a copy of data")
     if nest.block == 0:
         return [*lines, "# nothing moves: a dimension is empty"]
@@ -58,11 +58,6 @@ def rule(s: Call) -> str:
     return f"check(x, n): x in [{low}, n){wraps}; else {otherwise[s.mode]}"
 
 
-def _in_place(s: Call) -> bool:
-    """Whether the destination may be the data itself, so that there is nothing to copy."""
-    return s.out is not None and s.out == s.data
-
-
 def _name(component: int) -> str:
     return _CHECKED[component] if component < len(_CHECKED) else f"x{component}"
 
@@ -80,13 +75,9 @@ def _offset(names: list[str], steps: list[int], nest: Nest, start: int = 0) -> s
 
 def _address(names: list[str], nest: Nest) -> str:
     plain = _offset(names, [loop.data for loop in nest.loops], nest)
-    picked = [_picked(c, component) for c, component in enumerate(nest.components)]
+    picked = [f"{each.stride}*{_name(c)}" for c, each in enumerate(nest.components)]
     terms = ([] if plain == "0" and picked else [plain]) + picked
     return " + ".join(terms).replace("+ -", "- ")
-
-
-def _picked(number: int, component: Component) -> str:
-    return f"{component.stride}*{_name(number)}"
 
 
 def _move(s: Call, nest: Nest, names: list[str]) -> str:

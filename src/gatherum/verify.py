@@ -12,6 +12,7 @@ import json
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -108,16 +109,11 @@ def verify(device: str = "cpu") -> Verification:
 
 def _on_cuda() -> Any:
     """Return the six functions of the first framework that has a CUDA device here."""
-    if find_spec("torch"):
-        from .torch.cuda import functions as of_torch
-
-        if (found := of_torch()) is not None:
-            return found
-    if find_spec("cupy"):
-        from .cuda.cupy import functions as of_cupy
-
-        if (found := of_cupy()) is not None:
-            return found
+    for framework, module in (("torch", "torch.cuda"), ("cupy", "cuda.cupy")):
+        if find_spec(framework):
+            found = import_module(f"{__package__}.{module}").functions()
+            if found is not None:
+                return found
     from .cuda import errors as cuda_errors
 
     raise cuda_errors.no_cuda_arrays()
