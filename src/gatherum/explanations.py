@@ -11,12 +11,12 @@ from typing import Any, Unpack
 import numpy as np
 
 from . import conversion, errors, frameworks, native
-from .call import Array, ArraySpec, is_spec, same_spec
+from .call import Array, ArraySpec, same_spec
 from .call_types import OperatorName, PlanAttributes
 from .callbacks import find_refusal
 from .index_reports import IndexReport, reported
 from .operators import Operator, find_operator
-from .plans import Plan, check_fill, planned
+from .plans import Plan, check_fill, planned_with_operands
 from .pseudocode import loop_lines, rule
 
 # About how many seconds a call takes that moves nothing.
@@ -213,20 +213,15 @@ def explain(
 
 
 def explained(
-    operator: Operator, operands: tuple[Any, ...], given: dict[str, object], device: str
+    operator: Operator,
+    operands: tuple[object, object, object],
+    given: dict[str, object],
+    device: str,
 ) -> Explanation:
     """Explain an operator's call on a device, as `explain` does where the data are."""
-    values: dict[str, Any] = dict(zip(("data", "indices", "updates"), operands, strict=True))
-    values = {name: frameworks.spec(operator.name, name, value) for name, value in values.items()}
-    if not is_spec(values["data"]):
-        values["data"] = conversion.as_array(operator.name, "data", values["data"])
-    if not is_spec(values["indices"]):
-        values["indices"] = conversion.as_indices(operator.name, values["indices"])
-    made = planned(operator, values["data"], values["indices"], values["updates"], given, device)
-    if made.call.updates is not None and not is_spec(values["updates"]):
-        dtype = made.call.data.dtype
-        values["updates"] = conversion.as_updates(operator.name, values["updates"], dtype)
-    known = {name: v if isinstance(v, np.ndarray) else None for name, v in values.items()}
+    made, values = planned_with_operands(operator, *operands, given, device)
+    named = zip(("data", "indices", "updates"), values, strict=False)
+    known = {name: v if isinstance(v, np.ndarray) else None for name, v in named}
     strategy = frameworks.describe(made.call.attributes, *operands)
     return Explanation(made, **known, fill_value=given.get("fill_value", 0), way=strategy)
 

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple, Unpack
 from . import conversion, errors, frameworks, native, plain_values, shape_limits
 from .call import Array, ArraySpec, Attributes, Call, is_spec
 from .call_types import OperatorName, PlanAttributes
-from .checks import check_before_updates
 from .dtypes import AnyDType, read_dtype
 from .errors import Shape
 from .modes import FILLING
@@ -243,6 +242,18 @@ def planned(
     device: str = "cpu",
 ) -> Plan:
     """Return the plan of an operator's call, as `plan` does, on the device where the data are."""
+    return planned_with_operands(operator, data, indices, updates, attributes, device)[0]
+
+
+def planned_with_operands(
+    operator: Operator,
+    data: object,
+    indices: object,
+    updates: object,
+    attributes: dict[str, object],
+    device: str,
+) -> tuple[Plan, list[Any]]:
+    """Return what `planned` does, and the operands: arrays, or specs where no values are known."""
     op = operator.name
     found = plain_values.attributes_from(op, attributes, attribute_names(operator))
     out, fill_value = attributes.get("out"), attributes.get("fill_value", 0)
@@ -251,24 +262,15 @@ def planned(
         raise errors.no_updates(op)
     data, indices = frameworks.spec(op, "data", data), frameworks.spec(op, "indices", indices)
     updates, out = frameworks.spec(op, "updates", updates), frameworks.spec(op, "out", out)
-    if not is_spec(data):
-        data = conversion.as_array(op, "data", data)
-    if not is_spec(indices):
-        indices = conversion.as_indices(op, indices)
-    to, of = _describe(op, "data", data), _describe(op, "indices", indices)
-    other = None
-    if operator.scatters:
-        check_before_updates(op, to.shape, of.shape, found.axis, to.dtype, of.dtype)
-        if not is_spec(updates):
-            updates = conversion.as_updates(op, updates, to.dtype)
-        other = _describe(op, "updates", updates)
-    call = Call(found, to, of, other)
+    given = data, indices, updates
+    operands, specs = conversion.as_operands(found, given, is_spec, _describe)
+    call = Call(found, *specs)
     if out is not None:
         compile_call(call)  # errors of the inputs come before those of out
         call = replace(call, out=_describe(op, "out", out))
     made = build(call)
     check_fill(call, fill_value)
-    return made if device == made.device else replace(made, device=device)
+    return made if device == made.device else replace(made, device=device), operands
 
 
 def _planned_again(
