@@ -10,7 +10,7 @@ from hypothesis import given
 
 import gatherum
 from canaries import byte_rows, guarded_copy, strays
-from gatherum import Accumulator, accumulator, reference
+from gatherum import Accumulator, plans, reference
 from gatherum.reductions import FOLDS
 from sizes import SIZES, chosen_from
 from strategies import (
@@ -109,11 +109,11 @@ def test_batches_give_the_bits_of_one_scatter(drawn, sizes):
     fold, oracle = Accumulator(drawn.data, **drawn.kwargs), Oracle(drawn)
     fold._sums, fold._counts = guarded_copy(fold._sums), guarded_copy(fold._counts)
     kept = [fold._sums, fold._counts]
-    accumulator._planned.cache_clear()
+    plans.build_once.cache_clear()
     with chosen_from(sizes):
         feed(fold, oracle, drawn.calls)
         found = fold.finish()
-    accumulator._planned.cache_clear()
+    plans.build_once.cache_clear()
     assert same_bits(found, oracle.result())
     assert same_bits(fold.counts(), oracle.counts())
     assert type(found) is np.ndarray

@@ -21,9 +21,10 @@ from c_calls import (
     read,  # noqa: F401
 )
 from canaries import guarded, strays
-from gatherum import extremes, native, reference
+from gatherum import native, reference
 from gatherum.call import ArraySpec, Attributes, Call
 from gatherum.dtypes import is_reducible
+from gatherum.plans import build_once
 from sizes import chosen_from
 from strategies import DATA_DTYPES, same_bits, value_bytes
 
@@ -80,7 +81,7 @@ def _run(values, groups, data, extreme, include_self, wanted=True):
     result = guarded(data.shape, data.dtype) if wanted else None
     positions = guarded(data.shape, "i8")
     native.extremes(
-        extremes.planned(Call(attributes, *specs)), data, groups, values, result, positions, -9
+        build_once(Call(attributes, *specs)), data, groups, values, result, positions, -9
     )
     assert not strays(positions) and (result is None or not strays(result))
     return result, positions

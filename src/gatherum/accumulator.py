@@ -6,7 +6,6 @@ import os
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -28,7 +27,7 @@ from .call import Array, ArraySpec, Attributes, Call, FoldRule
 from .call_types import ReductionName
 from .dtypes import DType, accumulator_dtype, value_of
 from .modes import ModeName
-from .plans import Plan, apply, build
+from .plans import apply, build_once
 
 # The accumulators of this process, for a forked child to check.
 _LIVING: weakref.WeakSet[Accumulator] = weakref.WeakSet()
@@ -194,12 +193,12 @@ class Accumulator:
         pins = conversion.pinned(where, values)
         specs = ArraySpec.of(where), ArraySpec.of(values)
         attributes = self._attributes._replace(op=op, axis=plain[4])
-        plan = _planned(Call(attributes, self._operand, *specs))
+        plan = build_once(Call(attributes, self._operand, *specs))
         if self._dtype.itemsize == 0:
             values = np.broadcast_to(np.uint8(0), values.shape)
             specs = specs[0], ArraySpec.of(values)
             byte = ArraySpec.contiguous(self._shape, values.dtype)
-            plan = _planned(Call(attributes, byte, *specs))
+            plan = build_once(Call(attributes, byte, *specs))
         with self._whole():
             self._expect(where.size)
             self._fold.accumulate(plan, self._sums, self._counts, where, values)
@@ -370,9 +369,3 @@ def can_merge(dtype: DType, reduction: str) -> bool:
 def _core_fold(rule: FoldRule, dtype: DType) -> native.Fold:
     code = Reduction[rule.reduction], value_of(dtype), rule.include_self
     return native.Fold(*code, max(1, dtype.itemsize))
-
-
-@native.emptied_at_exit
-@lru_cache(maxsize=256)
-def _planned(call: Call) -> Plan:
-    return build(call)

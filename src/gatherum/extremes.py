@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
 from numpy.typing import NDArray
 
 from . import native
 from .call import Array, ArraySpec, Attributes, Call
-from .plans import Plan, build
+from .plans import build_once
 
 
 def positions_of_extremes(
@@ -20,14 +18,7 @@ def positions_of_extremes(
 
     The axis is counted from the front. Zeros of either sign are equal, and so are NaN.
     """
-    found = planned(Call(attributes, *(ArraySpec.of(one) for one in (data, indices, updates))))
+    found = build_once(Call(attributes, *(ArraySpec.of(one) for one in (data, indices, updates))))
     positions: NDArray[np.int64] = native.new_result(np.dtype(np.int64), found.shape)
     native.extremes(found, data, indices, updates, None, positions, none)
     return positions
-
-
-@native.emptied_at_exit
-@lru_cache(maxsize=256)
-def planned(call: Call) -> Plan:
-    """Return the plan of a call."""
-    return build(call)

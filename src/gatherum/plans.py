@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from importlib import import_module
 from typing import Any, NamedTuple, Unpack
 
@@ -192,6 +193,10 @@ native.accelerate(Plan.run)
 def build(s: Call) -> Plan:
     """Check a call and lower it."""
     return Plan(s, *compile_call(s))
+
+
+# The same, for calls that do not go by the core's table of plans.
+build_once = native.emptied_at_exit(lru_cache(maxsize=1024)(build))
 
 
 def plan(

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import conversion, framework_errors, native
+from .. import conversion, framework_errors
 from ..call import ArraySpec, Attributes, Call
 from ..callbacks import check_out_memory, place_at
 from ..checks import check_before_updates
 from ..dtypes import AnyDType
-from ..plans import Plan, build
+from ..plans import Plan, build_once
 from ..shape_limits import contiguous_strides
 from . import errors as cuda_errors
 from . import plan_launches
@@ -40,7 +39,6 @@ class HostOperand(NamedTuple):
 
 
 Given: TypeAlias = View | HostOperand
-_planned = native.emptied_at_exit(lru_cache(maxsize=1024)(build))
 
 
 def call(
@@ -59,7 +57,7 @@ def call(
     """
     op, operands = attributes.op, _operands(framework, attributes, data, indices, updates, out)
     specs = (None if operand is None else operand.spec for operand in operands)
-    plan = _planned(Call(attributes, *specs))  # type: ignore[arg-type]  # the first two are there
+    plan = build_once(Call(attributes, *specs))  # type: ignore[arg-type]  # the first two are there
     dtype = operands.data.spec.dtype
     item = fill(dtype) if attributes.fills else b""
     number = _one_device(op, operands)

@@ -11,9 +11,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .. import errors, extremes, native
+from .. import errors, native
 from ..call import Call, FoldRule
 from ..places import Places
+from ..plans import build_once
 from . import addresses, private, symbolic_sizes
 from .checks import check_storages
 from .ops import LIBRARY, SCATTER_ATTRIBUTES, overload, scatter_attributes
@@ -53,7 +54,7 @@ def _on_cpu(scatter: str, data: Tensor, indices: Tensor, updates: Tensor, *rest:
     check_storages(scatter, tuple(operands), tuple(operands.values()))
     specs = [addresses.spec_of(scatter, name, tensor) for name, tensor in operands.items()]
     with errors.for_tensors():
-        plan = extremes.planned(Call(scatter_attributes(scatter, *how), *specs))
+        plan = build_once(Call(scatter_attributes(scatter, *how), *specs))
     values = _new(plan.shape, data.dtype)
     positions = _new(plan.shape, torch.int64)
 
