@@ -74,6 +74,8 @@ start_writing = _core.start_writing
 read_at = _core.read_at
 write_at = _core.write_at
 peak_memory = _core.peak_memory
+level = _core.level
+cached_output_bytes = _core.cached_bytes
 
 _DEFAULT_CACHE = 512 << 20
 
@@ -112,11 +114,6 @@ def get_library() -> str:
     names = {"darwin": "libgatherum.dylib", "win32": "gatherum.lib"}
     name = names.get(sys.platform, "libgatherum.so")
     return os.path.join(os.path.dirname(_core.__file__), "lib", name)
-
-
-def level() -> str:
-    """Return the instruction-set level in use."""
-    return _core.level()
 
 
 def available_levels() -> tuple[str, ...]:
@@ -212,11 +209,6 @@ def get_output_cache_limit() -> int:
 def clear_output_cache() -> None:
     """Give all memory that is kept for later results back to the system."""
     _core.clear_cache()
-
-
-def cached_output_bytes() -> int:
-    """Return how many bytes are kept for later results at the moment."""
-    return _core.cached_bytes()
 
 
 _Cached = TypeVar("_Cached", bound="functools._lru_cache_wrapper[Any]")
