@@ -40,7 +40,7 @@ bool applies_few(const Program& p, int, std::string* why) {
   return true;
 }
 
-Run run_few(const Program& p, const Call& call) {
+Run run_few(const Program& p, const Execution& call) {
   const Range everything{p.nest.line_loop().extent, 0, points(p.nest, p.units)};
   return {.valid = chosen_kernels().scatter(p.nest, p.units, call.at, everything, p.combine, {})};
 }

@@ -13,7 +13,7 @@ bool fill(int64_t* to, int64_t n, const int64_t& number, const Poll& poll) {
 }
 
 // Each destination by itself, its updates put in order first.
-Outcome by_groups(const Program& p, const Call& call, const char* source, const Extremes& at) {
+Outcome by_groups(const Program& p, const Execution& call, const char* source, const Extremes& at) {
   if (p.raises) {
     const Outcome checked = check_indices(p, call.at.index, call.poll);
     if (checked.status != Status::done) return checked;
@@ -44,7 +44,7 @@ Outcome find_extremes(const Program& p, const char* index, const char* source, c
   operands.index = index;
   operands.data = at.result;
   operands.other = const_cast<char*>(at.updates);
-  const Call call{operands, nullptr, true, threads_for(work_bytes(p)), poll};
+  const Execution call{operands, nullptr, true, threads_for(work_bytes(p)), poll};
   if (!p.moves || !locates_items(p, call.threads)) return by_groups(p, call, source, at);
   const Run run = locate_items(p, call, at.positions, at.none);
   const Outcome outcome = outcome_of(run, p, index, poll);

@@ -115,8 +115,8 @@ void each_old(const PrivateScatter& call, const Operands& at, int64_t begin, int
   call.step == packed ? run(packed) : run(call.step);
 }
 
-// Whether none of n updates is a NaN other than the canonical one, nor the neutral value where those count. Of
-// complex values each part may be such a NaN; both parts are neutral. Comparisons of the bits as integers,
+// Whether none of n updates is a NaN other than the canonical one, nor the neutral value where those count.
+// Of complex values each part may be such a NaN; both parts are neutral. Comparisons of the bits as integers,
 // many at a time where `step` is a constant.
 template <class F, class Step>
 bool is_run_plain(const char* from, int n, Step step, bool neutral) {

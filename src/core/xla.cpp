@@ -126,7 +126,7 @@ gatherum_buffer memory_of(const XLA_FFI_Buffer& buffer) {
   return gatherum_memory(buffer.data, bytes);
 }
 
-struct Call {
+struct XlaCall {
   // The last two of a call for gradients: `out` holds that of the data.
   const XLA_FFI_Buffer *data, *indices, *updates, *out, *gradient, *of_updates;
   Words program;
@@ -159,7 +159,7 @@ const XLA_FFI_Array* array_of_words(const XLA_FFI_Attrs& attrs, std::string_view
 constexpr size_t kFillWords = 2;  // the widest item has 16 bytes
 
 // Reads a call. Returns what is wrong with its form, or null.
-const char* read(const XLA_FFI_CallFrame& frame, Call& call) {
+const char* read(const XLA_FFI_CallFrame& frame, XlaCall& call) {
   const int64_t n = frame.args.size;
   if (n < 2 || n > 4 || (n == 4 && frame.rets.size != 2))
     return "the call must have two or three operands, or four and two results for gradients";
@@ -187,7 +187,7 @@ const char* read(const XLA_FFI_CallFrame& frame, Call& call) {
 }
 
 // Whether buffers have the types and sizes that the program was made for. Returns what is wrong, or null.
-const char* find_unfit(const Call& call, const Known& known, const gatherum_operands& at) {
+const char* find_unfit(const XlaCall& call, const Known& known, const gatherum_operands& at) {
   const ItemType item = item_type(call.data->dtype);
   if (known.scatter != (call.updates != nullptr)) return "the operands are not those of the program";
   if (item.width != known.item || item.value != known.value) return "the data are not of the program's type";
@@ -225,7 +225,7 @@ std::string number(const gatherum_error& error, const IndexType& index) {
 
 // The message about an invalid index. The first line is for indices that have changed. The others, one for
 // each component of a tuple, have a % for the value and one for each coordinate of the position.
-std::string message(const Call& call, const Known& known, const gatherum_error& error) {
+std::string message(const XlaCall& call, const Known& known, const gatherum_error& error) {
   if (error.position < 0) return std::string(line(call.messages, 0));
   const std::string_view form = line(call.messages, 1 + error.component);
   const auto places = static_cast<int64_t>(std::count(form.begin(), form.end(), '%')) - 1;
@@ -246,7 +246,7 @@ std::string message(const Call& call, const Known& known, const gatherum_error& 
   return filled;
 }
 
-gatherum_operands operands_of(const Call& call) {
+gatherum_operands operands_of(const XlaCall& call) {
   gatherum_operands at = {};
   at.data = memory_of(*call.data);
   at.indices = memory_of(*call.indices);
@@ -257,7 +257,7 @@ gatherum_operands operands_of(const Call& call) {
   return at;
 }
 
-gatherum_status execute(const Call& call, const Known& known, const gatherum_operands& at,
+gatherum_status execute(const XlaCall& call, const Known& known, const gatherum_operands& at,
                         gatherum_error& error) {
   if (call.gradient == nullptr) return gatherum_run(known.program, &at, nullptr, &error);
   gatherum_gradients of = {};
@@ -271,7 +271,7 @@ gatherum_status execute(const Call& call, const Known& known, const gatherum_ope
 }
 
 XLA_FFI_Error* run(const XLA_FFI_CallFrame& frame) {
-  Call call = {};
+  XlaCall call = {};
   Shared known;
   if (const char* wrong = read(frame, call)) return fail(frame, XLA_FFI_INVALID_ARGUMENT, wrong);
   if (const char* wrong = find(call.program, known)) return fail(frame, XLA_FFI_INVALID_ARGUMENT, wrong);

@@ -41,7 +41,7 @@ bool applies_gather_units(const Program& p, int, std::string* why) {
   return true;
 }
 
-Run run_units_of(const Split& s, const Call& call, const GatherTask& task) {
+Run run_units_of(const Split& s, const Execution& call, const GatherTask& task) {
   std::atomic<bool> all_valid{true};
   const bool finished = run_split(s, call.poll, [&](int64_t begin, int64_t end, int worker) {
     if (all_valid.load(std::memory_order_relaxed) && !task(begin, end, worker))
@@ -52,7 +52,7 @@ Run run_units_of(const Split& s, const Call& call, const GatherTask& task) {
 
 namespace {
 
-Run gather_units(const Program& p, const Call& call, bool streams) {
+Run gather_units(const Program& p, const Execution& call, bool streams) {
   const Nest& nest = p.nest;
   if (!is_long(p)) {  // over before anything could be cut
     const Range everything{nest.line_loop().extent, 0, points(nest, p.units)};
@@ -67,7 +67,7 @@ Run gather_units(const Program& p, const Call& call, bool streams) {
 
 }  // namespace
 
-Run run_gather_units(const Program& p, const Call& call) { return gather_units(p, call, false); }
+Run run_gather_units(const Program& p, const Execution& call) { return gather_units(p, call, false); }
 
 bool writes_in_order(const Nest& nest) {
   int64_t step = nest.block;
@@ -102,7 +102,7 @@ bool applies_streamed(const Program& p, int, std::string* why) {
 }
 
 // Where the address of the output does not allow it, its rows are copied like any others.
-Run run_streamed(const Program& p, const Call& call) {
+Run run_streamed(const Program& p, const Execution& call) {
   return gather_units(p, call, streams_past_cache(p.nest, call.at.other));
 }
 

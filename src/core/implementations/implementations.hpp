@@ -15,7 +15,7 @@ namespace gatherum {
 
 // One run of a program. `source`: a functional scatter's data, where the implementation reads it itself, else
 // null. `fresh`: nobody sees the output if the call fails.
-struct Call {
+struct Execution {
   const Operands& at;
   const char* source;
   bool fresh;
@@ -40,7 +40,7 @@ enum class Finds : uint8_t { never, while_writing, before_writing };
 using Applies = bool(const Program&, int threads, std::string* why);
 // Bytes of working memory on that many threads, besides buffers of up to 4 MiB per thread.
 using Scratch = int64_t(const Program&, int threads);
-using Runs = Run(const Program&, const Call&);
+using Runs = Run(const Program&, const Execution&);
 
 struct Implementation {
   const char* name;
@@ -135,7 +135,7 @@ class All {
 // threads, which `work` is done with: for folds, gradients and positions. Not valid: an index addresses
 // nothing, and its update was left out.
 using GroupWork = std::function<void(const GroupedScatter& groups, const GroupShare& share)>;
-Run run_shares_of_groups(const Program& program, const Call& call, const GroupWork& work);
+Run run_shares_of_groups(const Program& program, const Execution& call, const GroupWork& work);
 
 // What the lists name; scratch only where it is not no_scratch.
 Applies applies_gather_stretches, applies_gather_packed, applies_streamed, applies_gather_units;

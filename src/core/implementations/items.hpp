@@ -13,7 +13,7 @@ bool gathers_items(const Program& program, std::string* why);
 // A task of a gather: false when it met an invalid index.
 using GatherTask = std::function<bool(int64_t begin, int64_t end, int worker)>;
 // Runs a gather over all units; once an index was invalid, no further tasks begin.
-Run run_units_of(const Split& split, const Call& call, const GatherTask& task);
+Run run_units_of(const Split& split, const Execution& call, const GatherTask& task);
 
 // The sizes of a scatter of items: how many updates and destinations a unit has, and the bytes of an
 // accumulator.
@@ -47,7 +47,7 @@ bool shares_slots(const Program& program, int threads, int64_t bytes);
 constexpr int64_t kFarSlabBytes = int64_t{2} << 20;
 
 // A scatter into slabs of so many bytes for each thread, but for their memory.
-PrivateScatter privately(const Program& program, const Call& call, Nest& ids, int64_t slab_bytes);
+PrivateScatter privately(const Program& program, const Execution& call, Nest& ids, int64_t slab_bytes);
 
 // Calls write(begin, end) for each thread's share of the destinations.
 template <class Write>
@@ -62,6 +62,6 @@ void share_destinations(const Program& p, int threads, const Write& write) {
 bool locates_items(const Program& program, int threads);
 // Writes them, where no index is invalid that must not be; the numbers of updates where they lie as the
 // output.
-Run locate_items(const Program& program, const Call& call, int64_t* positions, int64_t none);
+Run locate_items(const Program& program, const Execution& call, int64_t* positions, int64_t none);
 
 }  // namespace gatherum

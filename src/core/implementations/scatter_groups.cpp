@@ -89,7 +89,7 @@ int64_t scratch_groups(const Program& p, int threads) {
 }
 
 // Many units: one after the other on each thread. One unit: threads share its updates, and then its groups.
-Run run_shares_of_groups(const Program& p, const Call& call, const GroupWork& work) {
+Run run_shares_of_groups(const Program& p, const Execution& call, const GroupWork& work) {
   const Nest ids = number_destinations(p.whole);
   const Split s = split(points(p.whole, p.whole_units), p.whole.line_loop().extent, false, 0, work_bytes(p),
                         call.threads);
@@ -131,7 +131,7 @@ Run run_shares_of_groups(const Program& p, const Call& call, const GroupWork& wo
   return run;
 }
 
-Run run_groups(const Program& p, const Call& call) {
+Run run_groups(const Program& p, const Execution& call) {
   return run_shares_of_groups(p, call, [&](const GroupedScatter& groups, const GroupShare& share) {
     chosen_kernels().fold_groups(groups, call.at, share);
   });

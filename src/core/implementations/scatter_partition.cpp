@@ -70,7 +70,7 @@ int64_t scratch_partition(const Program& p, int threads) {
 }
 
 // Nothing is written before all indices have been found valid.
-Run run_partition(const Program& p, const Call& call) {
+Run run_partition(const Program& p, const Execution& call) {
   const int threads = call.threads;
   const Nest ids = number_destinations(p.nest);
   PartitionScatter part{};

@@ -74,7 +74,7 @@ bool shares_slots(const Program& p, int threads, int64_t bytes) {
   return bytes >= (eights ? kSharedByEights : kSharedOneByOne);
 }
 
-PrivateScatter privately(const Program& p, const Call& call, Nest& ids, int64_t slab_bytes) {
+PrivateScatter privately(const Program& p, const Execution& call, Nest& ids, int64_t slab_bytes) {
   const Loop& line = ids.line_loop();
   ids.far = busy_bytes(p, p.destinations, slab_bytes) >= kFarSlabBytes;
   PrivateScatter slabs{};
@@ -108,7 +108,7 @@ int64_t scratch_private_slabs(const Program& p, int threads) {
 
 // Nothing is written before all indices have been found valid. Where a scatter with keys has met a NaN that
 // keys cannot keep, it is done in order, by accumulators that know how many updates they have had.
-Run run_private_slabs(const Program& p, const Call& call) {
+Run run_private_slabs(const Program& p, const Execution& call) {
   Nest ids = number_destinations(p.nest);
   PrivateScatter slabs = privately(p, call, ids, private_slab_bytes(p, call.threads));
   slabs.tables = has_tables(p, call.threads);
@@ -140,7 +140,7 @@ bool locates_items(const Program& p, int threads) {
          !p.combine.include_self && p.tuples < int64_t{0xFFFFFFFF} && p.tuples >= thresholds().many;
 }
 
-Run locate_items(const Program& p, const Call& call, int64_t* positions, int64_t none) {
+Run locate_items(const Program& p, const Execution& call, int64_t* positions, int64_t none) {
   Nest ids = number_destinations(p.nest);
   const int64_t bytes = chosen_kernels().located_bytes(p.combine, p.destinations);
   PrivateScatter slabs = privately(p, call, ids, (bytes + kCacheLine - 1) / kCacheLine * kCacheLine);
@@ -180,7 +180,7 @@ int64_t scratch_one_slab(const Program& p, int) { return slab_bytes(p, p.destina
 
 // One unit: its destinations are cut into ranges, and the task of each range reads every index. Nothing is
 // written before all indices have been found valid.
-Run run_ranges(const Program& p, const Call& call) {
+Run run_ranges(const Program& p, const Execution& call) {
   Nest ids = number_destinations(p.nest);
   const Ranges ranges = ranges_of(p, call.threads);
   ids.far = busy_bytes(p, p.destinations, slab_bytes(p, p.destinations)) >= kFarSlabBytes;
@@ -230,7 +230,7 @@ int64_t scratch_slabs(const Program& p, int threads) {
 
 // Many units: each thread fills one slab after the other. The indices were checked before, or the result is
 // thrown away after an error.
-Run run_slabs(const Program& p, const Call& call) {
+Run run_slabs(const Program& p, const Execution& call) {
   Nest ids = number_destinations(p.nest);
   const Split s = split(points(ids, p.units), ids.line_loop().extent, p.split_line, chunk_of(p),
                         work_bytes(p), call.threads);

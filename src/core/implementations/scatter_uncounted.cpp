@@ -24,7 +24,7 @@ int64_t range_of(const Program& p, int threads) {
 }
 
 // What runs where counters are needed after all, and the bytes that it takes besides ours.
-Run run_counted(const Program& p, const Call& call) {
+Run run_counted(const Program& p, const Execution& call) {
   if (applies_partition(p, call.threads, nullptr)) return run_partition(p, call);
   return applies_private_slabs(p, call.threads, nullptr) ? run_private_slabs(p, call) : run_ranges(p, call);
 }
@@ -52,7 +52,7 @@ int64_t scratch_uncounted_slabs(const Program& p, int threads) {
 }
 
 // Nothing is written before all indices have been found valid, and no sum needs a counter.
-Run run_uncounted_slabs(const Program& p, const Call& call) {
+Run run_uncounted_slabs(const Program& p, const Execution& call) {
   const auto& kernels = chosen_kernels();
   Nest ids = number_destinations(p.nest);
   const int64_t bytes = (uncounted_bytes(p) + kCacheLine - 1) / kCacheLine * kCacheLine;

@@ -65,7 +65,7 @@ bool applies_owned(const Program& p, int threads, std::string* why) {
   return true;
 }
 
-Run run_owned(const Program& p, const Call& call) {
+Run run_owned(const Program& p, const Execution& call) {
   All valid;
   const bool finished = run_shares(p, call.threads, call.poll, [&](const Range& range, const Owned& owned) {
     valid &= chosen_kernels().scatter(p.nest, p.units, call.at, range, p.combine, owned);
@@ -102,7 +102,7 @@ bool applies_columns(const Program& p, int threads, std::string* why) {
 // Every thread walks all indices in order, so each element meets its updates in order. All threads together
 // read an update once. If threads shared rows by destination, the processor would also fetch the rows beside
 // them (1M rows of 64 float32 into 100k on an EPYC: 65 ms of two threads together, 45 by columns, 38 on one).
-Run run_columns(const Program& p, const Call& call) {
+Run run_columns(const Program& p, const Execution& call) {
   All valid;
   const bool finished = run_tasks(call.threads, call.threads, call.poll, [&](int64_t i, int) {
     const Columns columns = columns_of(p, call.at.data, i, call.threads);
@@ -123,7 +123,7 @@ bool applies_scatter_units(const Program& p, int, std::string* why) {
   return true;
 }
 
-Run run_scatter_units(const Program& p, const Call& call) {
+Run run_scatter_units(const Program& p, const Execution& call) {
   const Nest& nest = p.nest;
   if (!is_long(p)) {  // over before anything could be cut
     const Range everything{nest.line_loop().extent, 0, points(nest, p.units)};
