@@ -186,7 +186,8 @@ def example_indices(s: Call, form: Form) -> NDArray[np.int64]:
     """Make indices up for a small call: out of order, with a duplicate, with one from the end where
     the call takes it, and, where the mode says what becomes of it, with one out of bounds.
     """
-    found = np.zeros((*form.entries, len(form.sizes)), np.int64)
+    # Flat: the entries of a call may have as many dimensions as NumPy allows.
+    found = np.zeros((prod(form.entries), len(form.sizes)), np.int64)
     signed = s.negative and s.indices.dtype.kind == "i"
     for entry, where in enumerate(np.ndindex(form.entries)):
         number = where[form.axis] if form.elements else entry
@@ -200,5 +201,5 @@ def example_indices(s: Call, form: Form) -> NDArray[np.int64]:
                     value = size + 1
                 elif number == 3 and signed and size:
                     value = -1
-            found[(*where, c)] = value
+            found[entry, c] = value
     return found.reshape(form.indices)
