@@ -266,13 +266,3 @@ def test_empty_indices_in_memory_along_a_later_axis(tmp_path: Path, shape: tuple
     updates = np.zeros((20, *shape), "f4")
     found = files.scatter_slices_file(tmp_path / "t.npy", empty, updates, axis=1)
     assert np.array_equal(found, table)
-
-
-def test_rows_wider_than_memory_are_scattered_into_arrays() -> None:
-    table = np.zeros((2, 40_000), np.uint8)
-    updates = np.ones((3, 40_000), np.uint8)
-    options: Any = {"reduction": "add", "memory": "64KiB"}
-    found = files.scatter_slices_file(table, [1, 0, 1], updates, **options)
-    assert np.array_equal(
-        found, gatherum.scatter_slices(table, [1, 0, 1], updates, reduction="add")
-    )
