@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sys import intern
 from typing import Literal, TypeAlias
 
 from ._core import Mode, modes
@@ -9,7 +10,8 @@ from ._core import Mode, modes
 # For type checkers, who read no table; a test compares them.
 ModeName: TypeAlias = Literal["raise", "clip", "wrap", "fill", "drop"]
 
-CORE_MODES = modes()
+# Interned: JAX calls that repeat are found by the identity of their words.
+CORE_MODES = {intern(name): mode for name, mode in modes().items()}
 MODES = tuple(CORE_MODES)
 # An invalid index becomes a valid one, unless there is none.
 MOVING = tuple(name for name, mode in CORE_MODES.items() if mode in (Mode.clip, Mode.wrap))

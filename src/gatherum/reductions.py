@@ -157,7 +157,8 @@ def _in_order_of_core(rows: tuple[ReductionRow, ...]) -> dict[str, ReductionRow]
             f"the core has no reduction {', '.join(unknown)}, which has a row in "
             "gatherum.reductions: rebuild it"
         )
-    return {name: table[name] for name in known}
+    ordered = (table[name] for name in known)
+    return {row.name: row for row in ordered}  # names of this file, which are interned
 
 
 ROWS = _in_order_of_core(_ROWS)

@@ -119,3 +119,23 @@ def test_items_that_do_not_fit():
     assert unused.shape == (1, 4)
     made = gatherum.plan("gather", table, rows, mode="fill", fill_value=jnp.float32(1))
     assert made.shape == (2, 4)
+
+
+@pytest.mark.parametrize(
+    ("op", "attributes"),
+    [
+        ("gather", {"mode": "clip"}),
+        ("gather_elements", {}),
+        ("scatter_slices", {"reduction": "add"}),
+    ],
+)
+def test_calls_that_repeat_are_known_to_the_core(op, attributes, monkeypatch):
+    """It knows attributes by identity, so names are kept as the objects that literals are."""
+    arrays = [jnp.asarray(each) for each in (DATA, INDICES[:3], UPDATES[:3])]
+    operands = arrays if op.startswith("scatter") else arrays[:2]
+    if op == "gather_elements":
+        operands[1] = jnp.asarray(INDICES[None, :3])
+    call = getattr(gatherum, op)
+    expected = [call(*operands, **attributes) for _ in range(2)]
+    monkeypatch.delattr("gatherum.jax.adapter.JaxAdapter.call")
+    assert np.array_equal(call(*operands, **attributes), expected[0])
