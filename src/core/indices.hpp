@@ -1,5 +1,5 @@
-// Staging reads, resolves and checks indices. (Plain ones that threads share out are read by
-// scatter_shares.hpp, too.)
+// Staging reads, resolves and checks indices. (Plain ones are also read by scatter_shares.hpp, where threads
+// share them out, and by fold_pointed.hpp.)
 //
 // About 256 tuples at a time, every component is read from the index array into registers or local memory,
 // resolved there (negative rule, mode), and checked against its own size; a tuple becomes one byte offset.

@@ -1,12 +1,13 @@
-"""The messages of all errors, each worded once in Python; `interface_make.cpp` has those of C.
+"""The messages of calls on arrays in memory, each worded once; `interface_make.cpp` has C's.
 
 Neither can serve for both: C programs have no Python, and here sizes may be the symbols of a traced
 graph, and advice follows. `tests/test_c_programs.py` holds them against each other.
 
-The messages of one framework alone are in its folder's `errors.py`; those about arrays of other
-frameworks and about edges are in `framework_errors` and `edge_errors`. Each function returns the
-exception to raise. Its message names the operator, the operand, what was expected, what was found,
-and where.
+The messages of one framework alone, of `groups` and of `quantized` are in their folders'
+`errors.py`; those about arrays of other frameworks and about edges are in `framework_errors` and
+`edge_errors`. `files`, `onnx`, `directml` and `cli` word theirs where they raise them. Each
+function returns the exception to raise. Its message names the operator, the operand, what was
+expected, what was found, and where.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Selects a framework's adapter by the module that defines an array's type.
 
 Nothing is imported for that but the adapter itself, at the first of its arrays. A call whose `data`
-are arrays of a framework goes to its adapter; without one they are refused (see `refusals`). An
-adapter comes from this package, from `register`, or from an installed package: by an entry point of
-the group ``gatherum.frameworks`` that is named as the framework's module.
+are arrays of a framework goes to the framework's adapter; where there is none, the arrays are
+refused (see `refusals`). An adapter comes from this package, from `register`, or from an installed
+package: by an entry point of the group ``gatherum.frameworks`` that is named as the framework's
+module.
 """
 
 from __future__ import annotations

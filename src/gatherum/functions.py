@@ -1,4 +1,4 @@
-"""Defines the operators' functions once for the frameworks whose calls run by one function."""
+"""Defines the six functions on arrays of a framework by one function that runs all their calls."""
 
 from __future__ import annotations
 

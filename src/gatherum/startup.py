@@ -38,7 +38,7 @@ def say(text: str) -> None:
         return
     try:
         print(f"gatherum: {text}", file=sys.stderr, flush=True)
-    except OSError:
+    except OSError:  # nobody reads it any more, and an exit status says the rest
         discard(sys.stderr)
 
 

@@ -3,7 +3,8 @@
 // that gives the same bits. They differ in what they stream, what they keep in cache, and how much memory
 // they need.
 //
-// To add one: a row in the list of gathers or scatters (implementations.cpp), and a file with its functions.
+// To add one: a file with its functions, named in CMakeLists.txt; their declarations, at the end of this
+// file; and a row in the list of gathers or scatters (implementations.cpp).
 #pragma once
 
 #include <functional>

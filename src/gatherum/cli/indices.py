@@ -128,6 +128,6 @@ def _array(where: str, rows: list[list[int]]) -> Array:
     for dtype in (np.int64, np.uint64):
         try:
             return np.array(rows, dtype).reshape(shape)
-        except OverflowError:
+        except OverflowError:  # numbers from 2**63 on fit the second alone
             continue
     raise ValueError(f"{where}: the numbers fit neither int64 nor uint64 together")

@@ -132,7 +132,7 @@ def _can_shuffle() -> bool:
         from distributed import default_client
 
         default_client()
-    except (ImportError, ValueError):
+    except (ImportError, ValueError):  # there is no cluster: rows move as tasks
         return False
     if not (why := private.why_no_shuffle(VERSION)):
         return True

@@ -1,4 +1,8 @@
-"""The operators run on tables larger than memory: .npy, .npz, .safetensors, HDF5 and Zarr."""
+"""The operators run on tables larger than memory, in files.
+
+They read `.npy`, `.npz`, `.safetensors`, HDF5, Zarr, Parquet, Arrow and Feather, and write `.npy`,
+`.safetensors`, HDF5 and Zarr.
+"""
 
 from gatherum.files.gathers import gather_elements_file, gather_file, gather_nd_file
 from gatherum.files.grouped import reduce_file

@@ -35,7 +35,7 @@ def progress_shown(progress: Progress | bool | None) -> Iterator[Progress | None
         from rich.progress import (
             Progress as Bar,
         )
-    except ImportError:
+    except ImportError:  # rich is optional: a line a second says the same
         yield lines()
         return
     moved = BarColumn(), DownloadColumn(binary_units=True)

@@ -71,6 +71,6 @@ def result_dtype(name: str) -> AnyDType:
     if isinstance(found, Extension):
         try:
             import ml_dtypes  # noqa: F401  # which makes the name known
-        except ImportError:
+        except ImportError:  # it is optional: a plan needs no more than `found`
             return found
     return read_dtype(name)

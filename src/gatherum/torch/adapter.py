@@ -1,4 +1,4 @@
-"""Runs calls of NumPy's functions on tensors."""
+"""Runs the calls of gatherum's functions on tensors that the core has left."""
 
 from __future__ import annotations
 

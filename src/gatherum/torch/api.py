@@ -1,4 +1,7 @@
-"""The six functions on tensors: their arguments are checked here, and the ops called."""
+"""The six functions on tensors, which call the core.
+
+Calls that the core leaves, and those of a traced graph, are checked here and run by the ops.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-// The one place where an index is read, resolved and checked.
+// The one place on a device where an index is read, resolved and checked.
 //
 //   offset = sum over components c of check(X[x + x_c], n_c) * d_c
 //

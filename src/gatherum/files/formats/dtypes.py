@@ -26,7 +26,7 @@ def number_type(name: str) -> np.dtype[Any]:
         import ml_dtypes
 
         extension: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
-    except (ImportError, AttributeError):
+    except (ImportError, AttributeError):  # gathers need no more than the bytes
         size = np.dtype(FORMATS[name].codes).itemsize
         return np.dtype((np.void, size), metadata={_NUMBER: name})
     return extension
