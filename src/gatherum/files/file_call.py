@@ -19,7 +19,7 @@ from gatherum.files.file_gather import FileGather
 from gatherum.files.formats import locate
 from gatherum.files.formats.format import Location, Opening
 from gatherum.files.inputs import Inputs
-from gatherum.files.operands import Held, Operand, Path, find_operand, open_all
+from gatherum.files.operands import Held, Operand, Path, be, files_under, find_operand, open_all
 from gatherum.files.progress import progress_shown
 from gatherum.files.reordered import Axes, reordered
 from gatherum.files.results import gathered, scattered
@@ -124,8 +124,8 @@ class Session:
         held = [role for role, where in operands.items() if isinstance(where, Held)]
         if self.how.resume and held:
             raise ValueError(
-                f"{self.op}: a run can be resumed when all operands are files, the {held[0]} are "
-                "an array"
+                f"{self.op}: a run can be resumed when all operands are files, the {held[0]} "
+                f"{be(held[0])} an array"
             )
 
     def _check_in_place(self, operands: dict[str, Location | Held]) -> None:
@@ -140,8 +140,7 @@ class Session:
         if why:
             raise ValueError(f"{self.op}: {location} cannot be written, {why}")
         for role in ("indices", "updates"):
-            other = operands[role]
-            if isinstance(other, Location) and other.resolved == location.resolved:
+            if location.resolved in files_under(operands[role]):
                 raise ValueError(f"{self.op}: the {role} lie in the table's file, {location.file}")
 
     def run(self) -> Stats:
@@ -241,11 +240,9 @@ def check_target(
     """
     target = out.resolved
     for role, location in inputs.items():
-        if isinstance(location, Held):
-            continue
-        path = location.resolved
-        if target == path or target.startswith(path + os.sep) or path.startswith(target + os.sep):
-            change = f"; {option('in_place=True')} changes the table itself"
+        if any(_overlap(target, path) for path in files_under(location)):
+            given = "with its path, " if isinstance(location, Held) else ""
+            change = f"; {given}{option('in_place=True')} changes the table itself"
             hint = change if role == "table" else ""
             hint = hint if OPERATORS[op].scatters else ""
             raise ValueError(f"{op}: the output {out} is the same file as the {role}{hint}")
@@ -254,6 +251,11 @@ def check_target(
     if not os.path.isdir(os.path.dirname(target)):
         raise FileNotFoundError(f"{out}: the directory {os.path.dirname(target)} does not exist")
     out.format.check_target(op, out, meter)
+
+
+def _overlap(one: str, other: str) -> bool:
+    """Whether two paths are the same, or one of them lies in the other."""
+    return one == other or one.startswith(other + os.sep) or other.startswith(one + os.sep)
 
 
 @contextmanager

@@ -17,11 +17,12 @@ from gatherum.files.formats import locate
 from gatherum.files.formats.format import Location, Opening
 from gatherum.files.formats.storage import BoxStorage, FlatStorage, Opened, Source
 from gatherum.files.memory import MemoryFile
+from gatherum.files.origins import files_of
 from gatherum.files.stats import Meter
 from gatherum.files.tables.boxes import SlicedArray
 from gatherum.files.tables.dimension_names import Names, names_in
 
-__all__ = ["Held", "Operand", "Path", "find_operand", "open_all"]
+__all__ = ["Held", "Operand", "Path", "be", "files_under", "find_operand", "open_all"]
 
 Path = str | os.PathLike[str]
 Operand = Any  # a path, what the functions on arrays take, or an array object of Zarr or h5py
@@ -43,6 +44,16 @@ class Held:
         return f"the {self.role}"
 
 
+def files_under(where: Location | Held) -> list[str]:
+    """Return the absolute paths of the files that an operand is read from."""
+    return files_of(where.array) if isinstance(where, Held) else [where.resolved]
+
+
+def be(role: str) -> str:
+    """Return the verb behind the name of an operand, of which all but the table's are plurals."""
+    return "is" if role == "table" else "are"
+
+
 def find_operand(role: str, operand: Operand, op: str = "gather") -> Location | Held:
     """Return where an operand is; nothing is opened. TypeError for neither a path nor an array.
 
@@ -57,7 +68,7 @@ def find_operand(role: str, operand: Operand, op: str = "gather") -> Location | 
     if _is_stored(operand):
         return Held(role, operand, names)
     if is_masked(operand):
-        raise TypeError(f"the {role} are a masked array, whose mask would be lost")
+        raise TypeError(f"the {role} {be(role)} a masked array, whose mask would be lost")
     name = "data" if role == "table" else role
     found = frameworks.spec(op, name, operand)
     if found is None or isinstance(found, (bytes, bytearray, ArraySpec)):

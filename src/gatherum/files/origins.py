@@ -1,0 +1,53 @@
+"""The files in which an array object lies, such as a memory map or an array of Zarr or h5py."""
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+__all__ = ["files_of"]
+
+
+def files_of(array: Any) -> list[str]:
+    """Return the absolute paths, without symbolic links, of the files that an array is read from.
+
+    None of an array in memory, of a store elsewhere and of a file that is closed.
+    """
+    return [os.path.realpath(os.fsdecode(path)) for path in _paths(array)]
+
+
+def _paths(array: Any) -> Iterator[str | bytes | os.PathLike[str]]:
+    if hasattr(array, "store"):
+        yield from _zarr_paths(array)
+    elif hasattr(array, "virtual_sources"):
+        yield from _hdf5_paths(array)
+    while array is not None:  # a view of a memory map may be a plain array
+        if isinstance(path := getattr(array, "filename", None), (str, bytes, os.PathLike)):
+            yield path
+        array = getattr(array, "base", None)
+
+
+def _zarr_paths(array: Any) -> Iterator[str]:
+    """Yield the directory of an array of Zarr whose store is on this machine, or its archive."""
+    store = array.store
+    while (wrapped := getattr(store, "_store", None)) is not None:
+        store = wrapped
+    protocols = getattr(getattr(store, "fs", None), "protocol", "file")
+    if "file" not in ((protocols,) if isinstance(protocols, str) else protocols):
+        return  # a path at a URL
+    if isinstance(root := getattr(store, "root", None), (str, os.PathLike)):
+        yield os.path.join(root, array.path)
+    elif isinstance(root := getattr(store, "path", None), os.PathLike):
+        yield os.fspath(root)  # a ZIP archive
+    elif isinstance(root, str):
+        yield os.path.join(root, array.path)
+
+
+def _hdf5_paths(dataset: Any) -> Iterator[str]:
+    """Yield the file of a dataset of HDF5, and the others that its elements lie in."""
+    if not dataset:
+        return  # it is closed
+    yield (file := dataset.file.filename)
+    others = [name for name, *_ in dataset.external or ()]
+    if dataset.is_virtual:
+        others += [source.file_name for source in dataset.virtual_sources()]
+    yield from (os.path.join(os.path.dirname(file), name) for name in others if name != ".")
