@@ -45,6 +45,10 @@ def plain_view(path: str) -> Any:
     return np.asarray(memory_map(path))[:, ::-1]
 
 
+def buffer(path: str) -> Any:
+    return np.asarray(memoryview(memory_map(path)))
+
+
 def dataset(path: str) -> Any:
     h5py = pytest.importorskip("h5py", reason=MISSING.format("h5py"))
     with h5py.File(path, "w") as file:
@@ -68,6 +72,7 @@ FORMS: dict[str, tuple[Callable[[str], Any], str]] = {
     "fsspec": (by_fsspec, "x.zarr"),
     "memmap": (memory_map, "x.npy"),
     "view": (plain_view, "x.npy"),
+    "buffer": (buffer, "x.npy"),
     "h5py": (dataset, "x.h5"),
     "virtual": (virtual, "x.h5"),
 }

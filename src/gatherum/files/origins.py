@@ -23,7 +23,7 @@ def _paths(array: Any) -> Iterator[str | bytes | os.PathLike[str]]:
     while array is not None:  # a view of a memory map may be a plain array
         if isinstance(path := getattr(array, "filename", None), (str, bytes, os.PathLike)):
             yield path
-        array = getattr(array, "base", None)
+        array = array.obj if isinstance(array, memoryview) else getattr(array, "base", None)
 
 
 def _zarr_paths(array: Any) -> Iterator[str]:
