@@ -38,7 +38,7 @@ OTHERS = {
     "asan": (
         "sanitizers", "hostile", "errors", "plan", "report", "memory_results", "races", "processes",
         "threads", "determinism", "dispatch", "accelerate", "xla_call", "sparse_edges", "table",
-        "table_reads", "table_shared", "c_programs", "overlaps",
+        "table_reads", "table_shared", "row_reads", "c_programs", "overlaps",
     ),
     "tsan": (
         "sanitizers", "untouched", "races", "processes", "properties", "algorithms", "kernel_edges",
@@ -47,7 +47,7 @@ OTHERS = {
 }  # fmt: skip
 # Tests that lie in folders.
 FOLDERS = {"dispatch": "directml"} | dict.fromkeys(
-    ("table", "table_reads", "table_shared"), "files"
+    ("table", "table_reads", "table_shared", "row_reads"), "files"
 )
 # What sanitizers make hopeless: a limit of the address space, of which AddressSanitizer takes
 # terabytes, and looks at very many indices.

@@ -208,7 +208,7 @@ class Reader : RowRequests {
 
   // Reads one run, and puts its rows where they belong.
   bool serve(const Run& run, Memory& memory) {
-    const int64_t place = place_of(run.begin), bytes = span_of(run.first, run.last);
+    const int64_t place = place_of(run.begin), bytes = run.inside ? span_of(run.first, run.last) : 0;
     const bool single = run.first == run.last;
     const int64_t direct = single ? r_.item : run.straight ? bytes : 0;
     // checked again: the arrays may have changed since the run was found
