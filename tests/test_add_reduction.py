@@ -66,8 +66,8 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         ("test_reference.py test_cases.py test_reductions.py test_derivatives.py", 8),
         ("test_accumulator.py test_threads.py test_halves.py", 30),
-        ("files/test_folds.py files/test_equality.py", 40),
-        pytest.param("frameworks/torch/test_tensor_gradients.py", 20, id="torch"),
+        ("files/test_folds.py files/test_equality.py", 30),
+        pytest.param("frameworks/torch/test_tensor_gradients.py", 15, id="torch"),
         pytest.param("frameworks/jax/test_jax_gradients.py", 10, id="jax"),
         pytest.param("frameworks/cuda/test_kernel_folds.py", 10, id="cuda"),
     ],
