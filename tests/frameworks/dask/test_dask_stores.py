@@ -250,7 +250,7 @@ def test_an_error_at_any_step_leaves_nothing_or_is_completed(tmp_path, monkeypat
         elif failed:
             assert files(folder) == before, calls
             continue
-        # Every step has succeeded, or one failed that was not needed: making a folder that is there.
+        # Every step has succeeded, or the one that failed made a folder that was there.
         np.testing.assert_array_equal(stored[...], EXPECTED)
         assert os.listdir(folder) == ["a.zarr"], calls
         if len(calls) < at:
