@@ -16,7 +16,7 @@ def files_of(array: Any) -> list[str]:
 
 
 def _paths(array: Any) -> Iterator[str | bytes | os.PathLike[str]]:
-    if hasattr(array, "store"):
+    if hasattr(array, "store") and type(array).__module__.startswith("zarr."):
         yield from _zarr_paths(array)
     elif hasattr(array, "virtual_sources"):
         yield from _hdf5_paths(array)
@@ -28,8 +28,10 @@ def _paths(array: Any) -> Iterator[str | bytes | os.PathLike[str]]:
 
 def _zarr_paths(array: Any) -> Iterator[str]:
     """Yield the directory of an array of Zarr whose store is on this machine, or its archive."""
+    from gatherum.files.formats.zarr.private import wrapped_store
+
     store = array.store
-    while (wrapped := getattr(store, "_store", None)) is not None:
+    while (wrapped := wrapped_store(store)) is not None:
         store = wrapped
     protocols = getattr(getattr(store, "fs", None), "protocol", "file")
     if "file" not in ((protocols,) if isinstance(protocols, str) else protocols):

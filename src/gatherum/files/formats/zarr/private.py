@@ -27,6 +27,13 @@ if default_buffer_prototype is None:
     _missing.append(_PROTOTYPE)
 
 
+def wrapped_store(store: Any) -> Any:
+    """Return the store that a wrapper of zarr holds, else None: its attribute is private. Without
+    it the paths of a wrapped store are not known.
+    """
+    return getattr(store, "_store", None)
+
+
 def check_names() -> None:
     """Raise ImportError where a name is missing that nothing can stand for."""
     if _missing:
