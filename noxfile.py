@@ -400,18 +400,11 @@ RELEASE_TESTS = ("-m", "release")
 def prerelease(session: nox.Session) -> None:
     """Run what is too long for every change: rare tests, sanitizers, fuzzing, other systems."""
     others = ("systems", "wheel", "wheels", "cuda", "versions")
-    for name in ("asan", "tsan", "faults", "mutants", *others):
+    for name in ("asan", "tsan", "faults", *others):
         session.notify(name, ())
     session.notify("test", RELEASE_TESTS)
     session.notify("frameworks", (*RELEASE_TESTS, *FRAMEWORK_TESTS))
     session.notify("fuzz", ("--core", "--seconds", "600"))
-
-
-@nox.session(default=False)
-def mutants(session: nox.Session) -> None:
-    """See a test fail for each of many small mistakes; what follows ``--`` goes to the runner."""
-    session.install(*PROJECT["build-system"]["requires"], *group("test"), "cmake", "ninja")
-    session.run("python", "tests/mutation/run.py", *session.posargs)
 
 
 if __name__ == "__main__":

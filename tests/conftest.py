@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import HealthCheck, settings
 
 import gatherum
 from source import SOURCE
@@ -25,10 +25,6 @@ settings.register_profile(
     deadline=None,
     derandomize="CI" in os.environ,
     suppress_health_check=[HealthCheck.too_slow],
-)
-# That a mutant fails is enough; nobody reads the smallest example.
-settings.register_profile(
-    "mutants", settings.get_profile("gatherum"), phases=(Phase.explicit, Phase.generate)
 )
 settings.load_profile("gatherum")
 
