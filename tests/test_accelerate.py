@@ -241,7 +241,7 @@ def check(package):
 
 check(gatherum)
 for _ in range(3):
-    for name in ("native", "plans", "callbacks", "gathers", "scatters"):
+    for name in ("native", "plans", "core_hooks", "gathers", "scatters"):
         importlib.reload(sys.modules[f"gatherum.{name}"])
         check(gatherum)
 before = gatherum

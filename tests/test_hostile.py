@@ -9,7 +9,7 @@ import pytest
 
 import gatherum
 from canaries import guarded, guarded_copy, strays
-from gatherum import callbacks, native, nests
+from gatherum import core_hooks, native, nests
 from sizes import family
 
 FAR = 1 << 22  # items: their memory goes back to the system when they are freed
@@ -88,14 +88,14 @@ def test_a_fill_value_that_gives_an_operand_other_memory_of_the_same_shape(name)
 
 def test_data_that_changes_while_the_plan_is_made(monkeypatch):
     """That is told before anything is done with the plan, a wrong fill value included."""
-    data, build = np.ones(FAR), callbacks.build
+    data, build = np.ones(FAR), core_hooks.build
 
     def shrinking(signature):
         data.resize(1, refcheck=False)
         return build(signature)
 
     native.clear_plans()
-    monkeypatch.setattr(callbacks, "build", shrinking)
+    monkeypatch.setattr(core_hooks, "build", shrinking)
     with pytest.raises(ValueError, match="gather: `data` must keep its shape and memory"):
         gatherum.gather(data, [FAR - 1], mode="fill", fill_value="no number")
 

@@ -20,7 +20,8 @@ ROWS = [
     {"jax", "torch"},
     {"cuda", "directml", "gathers", "scatters", "accumulator", "pictures", "pseudocode"}
     | {"aggregation", "groups", "prepared", "quantized"},
-    {"accumulator_state", "callbacks", "extremes"},
+    {"accumulator_state", "core_hooks"},
+    {"extremes", "index_errors", "overlap"},
     {"plans", "index_reports", "configuration", "verify_cases"},
     {"indices"},
     {"sparse_edges"},

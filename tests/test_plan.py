@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gatherum
-from gatherum import _core, callbacks, native
+from gatherum import _core, core_hooks, native
 from gatherum.shape_limits import MAX_BYTES, overlaps_itself
 from strategies import same_bits
 
@@ -167,7 +167,7 @@ def test_fields_renamed_while_a_plan_is_made(monkeypatch):
     those of after, and other names may come to lie where the first ones did.
     """
     data, updates, indices = _pairs(3), _pairs(1), np.array([[1]])
-    before, build, made = updates.dtype.__reduce__()[2], callbacks.build, []
+    before, build, made = updates.dtype.__reduce__()[2], core_hooks.build, []
 
     def renaming(signature):
         made.append(build(signature))
@@ -175,13 +175,13 @@ def test_fields_renamed_while_a_plan_is_made(monkeypatch):
         return made[-1]
 
     native.clear_plans()
-    monkeypatch.setattr(callbacks, "build", renaming)
+    monkeypatch.setattr(core_hooks, "build", renaming)
     for count in (1, 2):
         gatherum.scatter_nd(data, indices, updates)
         assert len(made) == count
         updates.dtype.__setstate__(before)  # the tuple of names that the first call began with
     monkeypatch.setattr(
-        callbacks, "build", lambda signature: made.append(build(signature)) or made[-1]
+        core_hooks, "build", lambda signature: made.append(build(signature)) or made[-1]
     )
     for _ in range(2):
         gatherum.scatter_nd(data, indices, updates)

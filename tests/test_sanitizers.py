@@ -65,9 +65,9 @@ THREAD = {
         "ThreadSanitizer: data race",
     ),
     "tasks of one call that write the same memory": (
-        "from gatherum import callbacks, native\n"
-        "found = list(callbacks.CALLBACKS)\n"
-        "found[found.index(callbacks._check_memory)] = lambda *operands: None\n"
+        "from gatherum import core_hooks, native\n"
+        "found = list(core_hooks.CALLBACKS)\n"
+        "found[found.index(core_hooks._check_memory)] = lambda *operands: None\n"
         "native.set_callbacks(*found)\n"
         "gatherum.set_num_threads(4)\n"
         "table = np.zeros(300_000)\n"

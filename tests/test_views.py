@@ -57,7 +57,7 @@ def call(op, data, indices, updates=None, *, out=None, dtype=None, **attributes)
 @pytest.fixture
 def made(monkeypatch):
     """The signatures of all plans that are made."""
-    planner = sys.modules["gatherum.callbacks"]
+    planner = sys.modules["gatherum.core_hooks"]
     signatures, build = [], planner.build
     monkeypatch.setattr(planner, "build", lambda s: signatures.append(s) or build(s))
     native.clear_plans()

@@ -11,11 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 from . import conversion, errors, frameworks, native, plain_values, shape_limits, sparse_edges
 from .call import Array, FoldRule
 from .call_types import FoldName, Foreign, SparseMatrix
-from .callbacks import shares_memory
 from .dtypes import check_movable
 from .edge_folds import NAME, AggregateOptions, Pointer, check_edges
 from .edge_lists import EdgeEnd, EdgeLoops
 from .modes import MODES, ModeName
+from .overlap import shares_memory
 from .reductions import FOLDS, ROWS
 from .torch_compile import follow_tensors
 

@@ -13,7 +13,7 @@ import numpy as np
 from . import conversion, errors, frameworks, native
 from .call import Array, ArraySpec, same_spec
 from .call_types import OperatorName, PlanAttributes
-from .callbacks import find_refusal
+from .index_errors import find_refusal
 from .index_reports import IndexReport, reported
 from .operators import Operator, find_operator
 from .plans import Plan, check_fill, planned_with_operands

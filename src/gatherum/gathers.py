@@ -11,7 +11,7 @@ from typing import Any, TypeVar, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from . import callbacks as _callbacks  # noqa: F401  # gives the core its planner
+from . import core_hooks as _core_hooks  # noqa: F401  # gives the core its planner
 from .call_types import Foreign
 from .modes import ModeName
 from .native import accelerate, call

@@ -2,7 +2,7 @@
 
 A plan is a value: frozen, hashable, printable. It holds the result shape, the checks already made
 and the lowered form of the call. The core keeps a bounded table of plans, keyed by the dtype, shape
-and strides of every operand and by the attributes, and asks for one (see `callbacks`) only where
+and strides of every operand and by the attributes, and asks for one (see `core_hooks`) only where
 the table has none.
 """
 

@@ -13,12 +13,13 @@ from numpy.typing import ArrayLike, NDArray
 from . import conversion, edge_errors, errors, frameworks, native, nests, sparse_edges
 from .call import Array, ArraySpec, Attributes, Call, is_spec
 from .call_types import OperatorName, PrepareAttributes
-from .callbacks import check_out_memory, find_refusal
 from .edge_lists import EdgeEnd, EdgeLoops
+from .index_errors import find_refusal
 from .indices import resolve
 from .modes import FILLING
 from .nests import Loop
 from .operators import Operator, find_operator
+from .overlap import check_out_memory
 from .plans import apply, planned
 from .shape_limits import OperandLayout
 

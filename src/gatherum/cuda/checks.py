@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 
-from ..callbacks import raise_invalid
+from ..index_errors import raise_invalid
 from .device import Buffer
 from .execution import Execution
 from .loops import unaddressable

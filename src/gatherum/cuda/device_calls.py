@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from .. import conversion, framework_errors
 from ..call import ArraySpec, Attributes, Call
-from ..callbacks import check_out_memory, place_at
 from ..checks import check_before_updates
 from ..dtypes import AnyDType
+from ..overlap import check_out_memory, place_at
 from ..plans import Plan, build_once
 from ..shape_limits import contiguous_strides
 from . import errors as cuda_errors

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from .. import errors
 from ..call import Array
-from ..callbacks import invalid_index
 from ..dtypes import is_index
 from ..errors import Shape
+from ..index_errors import invalid_index
 from ..indices import Invalid, first_invalid, number_entries
 from .dask_call import DaskCall
 from .layout import Chunks, starts_of

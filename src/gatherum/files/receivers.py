@@ -6,11 +6,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gatherum import callbacks, conversion, errors, frameworks
+from gatherum import conversion, errors, frameworks
 from gatherum.call import ArraySpec
 from gatherum.checks import check_out_spec
 from gatherum.errors import Shape
 from gatherum.files.formats.dtypes import name_of
+from gatherum.overlap import check_out_memory
 
 __all__ = ["Receiver"]
 
@@ -36,7 +37,7 @@ class Receiver:
         """Raise ValueError where it is read-only or shares memory with an operand."""
         given: list[Any] = [getattr(where, "array", None) for where in operands]
         data, indices = (x if conversion.is_plain(x) else NOTHING for x in given)
-        callbacks.check_out_memory(self.op, data, indices, None, self.array)
+        check_out_memory(self.op, data, indices, None, self.array)
 
 
 NOTHING: NDArray[np.uint8] = np.empty(0, np.uint8)

@@ -18,7 +18,7 @@ from jax.interpreters import mlir
 
 from .. import native
 from ..call import ArraySpec, Attributes, Call
-from ..callbacks import invalid_index
+from ..index_errors import invalid_index
 from ..modes import FILLING
 from ..plans import Plan, build
 from . import dtypes, private

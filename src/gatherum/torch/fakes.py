@@ -12,11 +12,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .. import callbacks, errors, shape_limits
+from .. import errors, shape_limits
 from ..call import ArraySpec, Attributes, Call
 from ..checks import check_symbolic
 from ..errors import Shape
 from ..operators import OPERATORS, find_roles
+from ..overlap import check_out_memory, place_at
 from . import checks, inductor, private, symbolic_sizes
 from .dtypes import plan_dtype
 from .ops import LIBRARY, kernels, with_below
@@ -77,7 +78,7 @@ def _check_memory(op: str, data: Tensor, indices: Tensor, updates: Tensor | None
         return
     apart = np.empty(0, np.uint8)
     first, second, third, written = (apart if one is None else one for one in found)
-    callbacks.check_out_memory(op, first, second, None if updates is None else third, written)
+    check_out_memory(op, first, second, None if updates is None else third, written)
 
 
 def _extent(tensor: Tensor, out: Tensor) -> Any:
@@ -93,7 +94,7 @@ def _extent(tensor: Tensor, out: Tensor) -> Any:
     item = tensor.element_size()
     strides = tuple(item * int(step) for step in tensor.stride())
     spec = ArraySpec(tuple(map(int, tensor.shape)), np.dtype(f"V{item}"), strides)
-    return callbacks.place_at(1 + item * int(tensor.storage_offset()), spec)
+    return place_at(1 + item * int(tensor.storage_offset()), spec)
 
 
 for _operator in OPERATORS.values():

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Any, NoReturn, TypeAlias
 
-import numpy as np
-
 from . import conversion, errors, frameworks, native, plain_values, shape_limits, xarray_labels
 from ._core import DType as DTypeCode
 from .call import Array, ArraySpec, Attributes, Call, same_spec
@@ -17,9 +15,9 @@ from .checks import check_before_updates, check_dtypes
 from .dtypes import DType, check_units, dtype_of
 from .errors import Shape
 from .framework_errors import no_array_result
-from .indices import first_invalid
-from .modes import FILLING
+from .index_errors import raise_invalid
 from .operators import OPERATORS
+from .overlap import check_out_memory
 from .plans import Plan, build
 
 
@@ -113,10 +111,6 @@ def _check_operands(
         check_dtypes(s)  # fields can have been renamed since the plan was made
 
 
-# Work that an overlap test may do before "undecided" counts as overlap.
-_OVERLAP_WORK = 10_000
-
-
 def _check_memory(
     plan: Plan, data: Array, indices: Array, updates: Array | None, out: Array
 ) -> None:
@@ -124,86 +118,8 @@ def _check_memory(
     check_out_memory(plan.call.op, data, indices, updates, out)
 
 
-def check_out_memory(
-    op: str, data: Array, indices: Array, updates: Array | None, out: Array
-) -> None:
-    """Raise ValueError when `out` is read-only or shares memory with an input it must not."""
-    out, data = np.asarray(out), np.asarray(data)  # subclasses may say anything of themselves
-    if not out.flags.writeable:
-        raise errors.out_read_only(op)
-    in_place = updates is not None and _is_same_place(out, data)
-    for name, operand in (("data", data), ("indices", indices), ("updates", updates)):
-        if operand is None or (name == "data" and in_place):
-            continue
-        if shares_memory(out, operand):
-            raise errors.out_overlaps(op, name)
-
-
-class _Place:
-    def __init__(self, address: int, spec: ArraySpec) -> None:
-        self.__array_interface__ = {
-            "version": 3,
-            "data": (address, False),
-            "shape": spec.shape,
-            "strides": spec.strides,
-            "typestr": f"|V{spec.dtype.itemsize}",
-        }
-
-
-def place_at(address: int, spec: ArraySpec) -> Array:
-    """Return an array that lies at an address, for questions on that alone: nobody reads it."""
-    return np.asarray(_Place(address, spec))
-
-
-def _is_same_place(a: Array, b: Array) -> bool:
-    return a.ctypes.data == b.ctypes.data and a.shape == b.shape and a.strides == b.strides
-
-
-def shares_memory(a: Array, b: Array) -> bool:
-    """Whether two arrays have a byte in common; what takes too long to find out counts as yes."""
-    try:
-        # NumPy's stubs know two of the values only.
-        return np.shares_memory(a, b, max_work=_OVERLAP_WORK)  # type: ignore[arg-type]
-    except np.exceptions.TooHardError:
-        return True
-
-
 def _make_fill(plan: Plan, dtype: DType, fill_value: object) -> Array:
     return conversion.fill_item(plan.call.op, dtype, fill_value)
-
-
-def invalid_index(
-    s: Call, component: int, value: object, where: tuple[object, ...] | None
-) -> IndexError:
-    """Return what to raise for an invalid index of a call: a component of the tuple at a place
-    among the index tuples, None where the indices have changed meanwhile.
-    """
-    shape = s.indices.shape
-    axis = s.operator.indexed(shape, s.resolved_axis)[component]
-    if where is not None and s.operator.tuples:
-        where = (*where, component)
-    return errors.index_out_of_bounds(s.op, value, axis, s.data.shape[axis], where, s.mode)
-
-
-def find_refusal(s: Call, indices: Array) -> IndexError | None:
-    """Return what a call raises for its first invalid index, or None."""
-    sizes = [s.data.shape[d] for d in s.operator.indexed(indices.shape, s.resolved_axis)]
-    if s.mode in FILLING:
-        return None
-    found = first_invalid(indices, sizes, s.mode, s.negative, s.operator.tuples)
-    return found and invalid_index(s, found.component, found.value, found.where)
-
-
-def raise_invalid(plan: Plan, position: int, component: int, value: int) -> NoReturn:
-    """Raise IndexError for the invalid index at a linear position among the index tuples."""
-    s = plan.call
-    if s.indices.dtype.kind == "u":
-        value %= 1 << 8 * s.indices.dtype.itemsize
-    where: Shape | None = None
-    if position >= 0:
-        entries = s.operator.entries(s.indices.layout).shape
-        where = shape_limits.place_of(position, entries)
-    raise invalid_index(s, component, value, where)
 
 
 def _raise_changed(plan: Plan, number: int) -> NoReturn:

@@ -1,0 +1,46 @@
+"""Build the IndexError for an invalid index of a call."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from . import errors, shape_limits
+from .call import Array, Call
+from .errors import Shape
+from .indices import first_invalid
+from .modes import FILLING
+from .plans import Plan
+
+
+def invalid_index(
+    s: Call, component: int, value: object, where: tuple[object, ...] | None
+) -> IndexError:
+    """Return what to raise for an invalid index of a call: a component of the tuple at a place
+    among the index tuples, None where the indices have changed meanwhile.
+    """
+    shape = s.indices.shape
+    axis = s.operator.indexed(shape, s.resolved_axis)[component]
+    if where is not None and s.operator.tuples:
+        where = (*where, component)
+    return errors.index_out_of_bounds(s.op, value, axis, s.data.shape[axis], where, s.mode)
+
+
+def find_refusal(s: Call, indices: Array) -> IndexError | None:
+    """Return what a call raises for its first invalid index, or None."""
+    sizes = [s.data.shape[d] for d in s.operator.indexed(indices.shape, s.resolved_axis)]
+    if s.mode in FILLING:
+        return None
+    found = first_invalid(indices, sizes, s.mode, s.negative, s.operator.tuples)
+    return found and invalid_index(s, found.component, found.value, found.where)
+
+
+def raise_invalid(plan: Plan, position: int, component: int, value: int) -> NoReturn:
+    """Raise IndexError for the invalid index at a linear position among the index tuples."""
+    s = plan.call
+    if s.indices.dtype.kind == "u":
+        value %= 1 << 8 * s.indices.dtype.itemsize
+    where: Shape | None = None
+    if position >= 0:
+        entries = s.operator.entries(s.indices.layout).shape
+        where = shape_limits.place_of(position, entries)
+    raise invalid_index(s, component, value, where)
