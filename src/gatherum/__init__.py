@@ -97,37 +97,37 @@ __all__ = [
 
 # The module of each public name.
 _MODULES = {
-    "Accumulator": "accumulator",
-    "aggregate": "aggregation",
-    "config": "configuration",
-    "show_config": "configuration",
-    "Explanation": "explanations",
-    "explain": "explanations",
-    "gather": "gathers",
-    "gather_elements": "gathers",
-    "gather_nd": "gathers",
-    "gather_quantized": "quantized",
-    "IndexReport": "index_reports",
-    "index_report": "index_reports",
-    "clear_output_cache": "native",
-    "get_include": "native",
-    "get_library": "native",
-    "get_num_threads": "native",
-    "get_output_cache_limit": "native",
-    "set_num_threads": "native",
-    "set_output_cache_limit": "native",
-    "Plan": "plans",
-    "plan": "plans",
-    "Prepared": "prepared",
-    "prepare": "prepared",
-    "scatter_elements": "scatters",
-    "scatter_nd": "scatters",
-    "scatter_slices": "scatters",
-    "vectors": "conformance",
+    "Accumulator": "gatherum.accumulator",
+    "aggregate": "gatherum.aggregation",
+    "config": "gatherum.configuration",
+    "show_config": "gatherum.configuration",
+    "Explanation": "gatherum.explanations",
+    "explain": "gatherum.explanations",
+    "gather": "gatherum.gathers",
+    "gather_elements": "gatherum.gathers",
+    "gather_nd": "gatherum.gathers",
+    "gather_quantized": "gatherum.quantized",
+    "IndexReport": "gatherum.index_reports",
+    "index_report": "gatherum.index_reports",
+    "clear_output_cache": "gatherum.native",
+    "get_include": "gatherum.native",
+    "get_library": "gatherum.native",
+    "get_num_threads": "gatherum.native",
+    "get_output_cache_limit": "gatherum.native",
+    "set_num_threads": "gatherum.native",
+    "set_output_cache_limit": "gatherum.native",
+    "Plan": "gatherum.plans",
+    "plan": "gatherum.plans",
+    "Prepared": "gatherum.prepared",
+    "prepare": "gatherum.prepared",
+    "scatter_elements": "gatherum.scatters",
+    "scatter_nd": "gatherum.scatters",
+    "scatter_slices": "gatherum.scatters",
+    "vectors": "gatherum.conformance",
 }
 # The first operator that is used imports all of them: a child of a fork would wait forever for what
 # another thread of its parent was importing.
-_OPERATORS = ("gathers", "scatters")
+_OPERATORS = ("gatherum.gathers", "gatherum.scatters")
 # The subpackages, and what each of them needs.
 _SUBPACKAGES = {
     "cuda": "cuda",
@@ -167,7 +167,7 @@ if not TYPE_CHECKING:  # checkers know every name without it, and refuse others
         modules = _OPERATORS if _MODULES[name] in _OPERATORS else (_MODULES[name],)
         for each, module in _MODULES.items():
             if module in modules:
-                found = getattr(importlib.import_module(f"{__name__}.{module}"), each)
+                found = getattr(importlib.import_module(module), each)
                 plain_signatures(found)
                 globals()[each] = found
         return globals()[name]

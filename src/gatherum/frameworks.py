@@ -240,7 +240,7 @@ def adapter_of(kind: type) -> Framework | None:
     name, package = found.source.name, found.source.package
     loaded = name in sys.modules or found.source is CUDA
     if name not in _adapters and package and loaded:
-        import_module(f"{__package__}.{package}")
+        import_module(f"gatherum.{package}")
     adapter = _adapters.get(name)
     return adapter if adapter is not None and adapter.owns(kind) else None
 

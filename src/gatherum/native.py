@@ -248,7 +248,7 @@ def _loading(number: int) -> Callable[..., Any]:
     """Return what the core calls before `core_hooks` is imported: it imports that first."""
 
     def callback(*arguments: Any) -> Any:
-        return import_module(f"{__package__}.core_hooks").CALLBACKS[number](*arguments)
+        return import_module("gatherum.core_hooks").CALLBACKS[number](*arguments)
 
     return callback
 

@@ -209,7 +209,7 @@ def find_operator(op: object, caller: str = "plan") -> Operator:
         row = OPERATORS.get(op.replace("-", "_"))
     else:
         package, _, _ = str(getattr(op, "__module__", "")).partition(".")
-        ours = callable(op) and package == __package__
+        ours = callable(op) and package == "gatherum"
         row = OPERATORS.get(str(getattr(op, "__name__", ""))) if ours else None
     if row is None:
         raise errors.unknown_operator(op, tuple(OPERATORS), caller)

@@ -51,7 +51,7 @@ def add_device(name: str, describe: Callable[[Plan], Description]) -> None:
 
 def _description(plan: Plan) -> Description:
     if plan.device not in _describers:  # a plan that was pickled: its package is not yet imported
-        import_module(f"{__package__}.{plan.device}")
+        import_module(f"gatherum.{plan.device}")
     return _describers[plan.device](plan)
 
 

@@ -111,7 +111,7 @@ def _on_cuda() -> Any:
     """Return the six functions of the first framework that has a CUDA device here."""
     for framework, module in (("torch", "torch.cuda"), ("cupy", "cuda.cupy")):
         if find_spec(framework):
-            found = import_module(f"{__package__}.{module}").functions()
+            found = import_module(f"gatherum.{module}").functions()
             if found is not None:
                 return found
     from .cuda import errors as cuda_errors
