@@ -23,6 +23,8 @@ from .plans import Plan, build
 
 def _normalise(*call: object) -> object:
     kind = type(call[1])
+    if kind not in frameworks.COMMON and frameworks.imports_adapter(kind):
+        return NotImplemented  # the core tries its fast path again
     if kind not in frameworks.COMMON and (adapter := frameworks.adapter_of(kind)):
         op, data, indices, updates, *given, fill_value, out = call
         attributes = plain_values.as_attributes(str(op), *given)

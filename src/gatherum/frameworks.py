@@ -245,6 +245,13 @@ def adapter_of(kind: type) -> Framework | None:
     return adapter if adapter is not None and adapter.owns(kind) else None
 
 
+def imports_adapter(kind: type) -> bool:
+    """Import the adapter of a type; return True if it was not yet imported."""
+    before = len(_adapters)
+    adapter_of(kind)
+    return len(_adapters) > before
+
+
 def namespace(op: str, operands: Mapping[str, object], name: str = "groups") -> Any:
     """Return what the adapter of the first operand has for groups, or for `aggregate`; None where
     NumPy is to take the call, or to refuse it.

@@ -121,11 +121,6 @@ nb::object run_plan(nb::handle plan, const OperandHandles& operands, nb::handle 
 
 namespace {
 
-// A gather that fills with anything but zeros has an item to be made of it.
-bool fills_with_zeros(nb::handle fill) {
-  return PyLong_CheckExact(fill.ptr()) && nb::cast<nb::int_>(fill).equal(nb::int_(0));
-}
-
 nb::object run_call(const Attributes& attributes, const OperandHandles& operands, nb::handle fill_value) {
   const Call call{attributes, views_of(operands)};
   CachedPlan found = find_plan(call);
@@ -138,6 +133,7 @@ nb::object run_call(const Attributes& attributes, const OperandHandles& operands
 GATHERUM_NOINLINE nb::object call_normalised(const nb::handle* a) {
   const nb::object normalised =
       callbacks().normalise(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10]);
+  if (normalised.ptr() == Py_NotImplemented) return call(a);  // an adapter has just been imported
   if (!PyTuple_CheckExact(normalised.ptr())) return normalised;
   if (PyTuple_GET_SIZE(normalised.ptr()) != kArguments)
     throw nb::value_error("gatherum: arguments were not normalised");

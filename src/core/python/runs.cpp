@@ -30,6 +30,12 @@ class Extents {
 
 }  // namespace
 
+bool fills_with_zeros(nb::handle fill) {
+  int overflow = 0;
+  return PyLong_CheckExact(fill.ptr()) && PyLong_AsLongLongAndOverflow(fill.ptr(), &overflow) == 0 &&
+         overflow == 0;
+}
+
 bool is_in_place(const BoundProgram& program, const Views& operands) {
   const auto& [data, indices, updates, out] = operands;
   return program.fields().scatter && out.given() && is_same_place(out, data);
@@ -80,7 +86,8 @@ nb::object run_on_arrays(const CachedPlan& found, const OperandHandles& operands
   const auto [data, indices, updates, out] = operands;
   if (must_check_memory(program, views_of(operands)))
     callbacks().check_memory(found.plan, data, indices, updates, out);
-  const bool fills = !program.fields().scatter && program.fields().mode == Mode::drop;
+  const bool fills =
+      !program.fields().scatter && program.fields().mode == Mode::drop && !fills_with_zeros(fill_value);
   nb::object fill;
   if (fills) {
     const nb::handle dtype = reinterpret_cast<PyObject*>(PyArray_DESCR(as_array(data)));

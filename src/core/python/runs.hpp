@@ -31,6 +31,9 @@ gatherum_operands operands_of(const BoundProgram& program, const Views& operands
 // Raises ValueError for operands in which not every byte lies that the program can address.
 void refuse_too_small(const BoundProgram& program, const gatherum_operands& operands);
 
+// Whether a fill value is Python's integer 0, which stands for an item of zero bytes.
+bool fills_with_zeros(nb::handle fill);
+
 // Whether `out` is the data of a scatter, which then works in place. Any other overlap must be checked.
 bool is_in_place(const BoundProgram& program, const Views& operands);
 bool must_check_memory(const BoundProgram& program, const Views& operands);
