@@ -15,6 +15,13 @@ def not_defined(op: str, func: str, dtype: object, needs: object = None) -> Type
     return TypeError(f"{op}: `func` {func!r} is not defined for dtype {dtype}{hint}")
 
 
+def not_in_files(op: str, func: str, dtype: object) -> TypeError:
+    return TypeError(
+        f"{op}: `func` {func!r} of dtype {dtype} needs the values in memory; groups.reduce takes "
+        "them there"
+    )
+
+
 def no_group(
     op: str,
     value: object,
