@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from files.storage import bits, get, put
-from group_calls import date_values
 from gatherum import groups
 from gatherum.files import reduce_file
 from gatherum.groups.functions import FUNCTIONS, IN_FILES, FileFunction
+from group_calls import date_values
 
 pytestmark = pytest.mark.usefixtures("quick_sync")
 RANDOM = np.random.default_rng(7)

@@ -80,8 +80,8 @@ def reduce_file(
     size : int, optional
         The number of groups. Otherwise the groups are read once more, for the largest entry.
     func : {"sum", "prod", "mean", "max", "min", "last", "count", "fsum", "fmean"}, default "sum"
-        The function. The others of `gatherum.groups.reduce` need the values in memory, and so do
-        ``"max"`` and ``"min"`` of dates.
+        The function. ``"max"`` and ``"min"`` of dates, and all further functions of
+        `gatherum.groups.reduce`, need the values in memory.
     axis : int, default 0
         The axis of `values` along which groups are formed.
     fill_value, mode, negative

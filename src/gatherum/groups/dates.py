@@ -14,10 +14,10 @@ def is_date(dtype: AnyDType) -> bool:
 
 
 def as_integers(values: Array, extreme: str) -> Array:
-    """Return dates as integers whose extreme is NaT where there is one.
+    """Return dates as integers of which NaT is the extreme.
 
-    NaT is the least int64. It is the minimum as it is; for "max", 1 is subtracted from each integer,
-    and NaT wraps around to the largest.
+    NaT is the least int64, and so the minimum. For "max", 1 is subtracted from each integer, and
+    NaT wraps around to the largest.
     """
     integers = values.view(np.int64)
     return integers - 1 if extreme == "max" else integers

@@ -95,6 +95,10 @@ def other_length(op: str, expected: Sequence[int], found: Shape, axis: int | Non
     return ValueError(f"{op}: `group_idx` must have shape {tuple(expected)}{where}, got {found}")
 
 
+def other_group_shape(op: str, found: Shape, whole: Shape) -> ValueError:
+    return ValueError(f"{op}: `group_idx` must broadcast to the shape of `a`, {whole}, got {found}")
+
+
 def no_rows(op: str, found: Shape) -> ValueError:
     return ValueError(f"{op}: `group_idx` must have at least 1 row, got shape {found}")
 

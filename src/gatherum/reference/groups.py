@@ -222,7 +222,7 @@ def _result_dtype(name: str, dtype: DType) -> DType:
 
 
 def _nan_item(dtype: DType) -> Array | None:
-    """Return NaN, in both parts of a complex number, or NaT; None where the dtype has none."""
+    """Return NaN, in both parts of a complex number, or NaT; None if the dtype has none."""
     if dtype.kind in "mM":
         return np.array("NaT", dtype)
     if dtype.kind not in "fc" and not dtype.name.startswith(("float", "bfloat")):
@@ -259,8 +259,9 @@ def _is_nan(item: bytes, dtype: DType) -> bool:
 
 def _reduced(name: str, members: Members, dtype: DType, axis: int, ddof: int) -> bytes:
     items = [item for _, item in members]
-    if dtype.kind in "mM" and name in ("max", "min"):
-        return items[_position(items, dtype, max if name == "max" else min)]
+    if name in ("argmax", "argmin") or (name in ("max", "min") and dtype.kind in "mM"):
+        place = _position(items, dtype, max if name.endswith("max") else min)
+        return items[place] if name in FOLDS else np.int64(members[place][0][axis]).tobytes()
     if name in FOLDS:
         return folded(items, dtype, FOLDS[name])
     if name in ("first", "last"):
@@ -269,9 +270,6 @@ def _reduced(name: str, members: Members, dtype: DType, axis: int, ddof: int) ->
         return np.int64(len(items)).tobytes()
     if name in ("any", "all"):
         return bytes([(any if name == "any" else all)(_is_true(item, dtype) for item in items)])
-    if name in ("argmax", "argmin"):
-        place = _position(items, dtype, max if name == "argmax" else min)
-        return np.int64(members[place][0][axis]).tobytes()
     spread = name in ("var", "std")
     return _spread(items, dtype, ddof, name == "std") if spread else _log_sum(items, dtype)
 

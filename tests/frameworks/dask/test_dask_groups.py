@@ -29,7 +29,7 @@ def _in_this_thread():
 def run(module, values, groups, func, more):
     if func in functions.TRANSFORMS:
         return module.transform(values, groups, func, **more)
-    empty = 0 if values.dtype.kind in "mM" else 1  # of dates, 0 alone is an item
+    empty = 0 if values.dtype.kind in "mM" else 1  # an integer other than 0 is not a date
     return module.reduce(values, groups, func=func, ddof=1, fill_value=empty, **more)
 
 
