@@ -16,7 +16,15 @@ def values_of(rng, dtype, shape):
     """Values that meet in ties, or of any bits."""
     if rng.random() < 0.5 and functions.FUNCTIONS["sum"].accepts(dtype):
         return rng.integers(0, 4, shape).astype(dtype)
+    if dtype.kind in "mM" and rng.random() < 0.5:
+        return date_values(rng, dtype, shape)
     return hostile(rng, dtype, shape)
+
+
+def date_values(rng, dtype, shape):
+    """Dates that meet in ties, at both ends and as NaT."""
+    numbers = rng.choice([-(2**63), -(2**63) + 1, -1, 0, 1, 2**63 - 1], shape)
+    return np.asarray(numbers).view(np.dtype(dtype).newbyteorder("=")).astype(dtype)
 
 
 def laid_out(rng, array):

@@ -728,6 +728,7 @@ def test_every_sentence_is_tested():
         "other_scales",
         "other_zero_points",
         "no_values_of",  # files/test_grouped.py
+        "not_in_files",
         "not_defined",  # test_group_functions.py
         "other_groups",
         "empty_group",
@@ -740,6 +741,7 @@ def test_every_sentence_is_tested():
         "needs_axis",
         "no_scalar",
         "other_length",
+        "other_group_shape",
         "other_sizes",
         "no_out_with_labels",  # test_labels.py
         "no_names",

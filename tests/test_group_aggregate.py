@@ -1,6 +1,8 @@
 """`groups.aggregate` gives what numpy_groupies does: by cases, and beside it if installed."""
 
+import inspect
 import itertools
+import pickle
 
 import numpy as np
 import pytest
@@ -31,19 +33,122 @@ CASES = {
         "i",
     ),
     "unsigned groups": (np.array([1, 1, 4], "u8"), np.ones(3), {}, [0, 2, 0, 0, 1], "f"),
-    "a product of nothing is 0": (
+    "a product of nothing is 1": (
         [2, 2, 4, 4, 4],
         [2, 2, 4, 4, 4],
         {"func": np.prod},
-        [0, 0, 4, 0, 64],
+        [1, 1, 4, 1, 64],
         "i",
     ),
     "means of integers are floats": (
         [0] * 4 + [3] * 4,
         np.arange(8),
         {"func": "mean"},
-        [1.5, 0, 0, 5.5],
+        [1.5, NAN, NAN, 5.5],
         "f",
+    ),
+    "a maximum of no integer is 0": ([0, 2], [-1, -2], {"func": "max"}, [-1, 0, -2], "i"),
+    "a maximum of no float is NaN": ([0, 2], [-1.0, -2.0], {"func": "max"}, [-1, NAN, -2], "f"),
+    "a maximum of NaN alone is NaN": ([0, 1], [NAN, 2.0], {"func": "nanmax"}, [NAN, 2], "f"),
+    "the first of no integer is 0": ([0, 2], [-1, -2], {"func": "first"}, [-1, 0, -2], "i"),
+    "the last of no float is NaN": ([0, 2], [-1.0, 2.0], {"func": "last"}, [-1, NAN, 2], "f"),
+    "the last of no complex number is NaN": (
+        [1],
+        np.array([2j]),
+        {"func": "last"},
+        [complex(NAN, NAN), 2j],
+        "c",
+    ),
+    "no position is -1": ([0, 2], [5, 6], {"func": "argmin"}, [0, -1, 1], "i"),
+    "no position of NaN": ([0, 0, 1], [NAN, 1.0, 2.0], {"func": "argmax"}, [-1, 2], "i"),
+    "a variance of nothing is NaN": ([1], [5.0], {"func": "var"}, [NAN, 0], "f"),
+    "a variance of complex numbers, as one": (
+        [1],
+        np.array([5j]),
+        {"func": "var", "dtype": "c16"},
+        [NAN, 0],
+        "c",
+    ),
+    "squares of nothing are 0": ([1], [5.0], {"func": "sumofsquares"}, [0, 25], "f"),
+    "nothing is False": ([1], [5.0], {"func": "all"}, [False, True], "b"),
+    "nothing is counted": ([1], [5.0], {"func": "len"}, [0, 1], "i"),
+    "a text of nothing is empty": ([1], ["a"], {"func": "first"}, ["", "a"], "U"),
+    "a record of nothing is one of zeros": (
+        [1],
+        np.array([(5, 2.5)], "i4,f4"),
+        {"func": "last"},
+        np.array([(0, 0), (5, 2.5)], "i4,f4"),
+        "V",
+    ),
+    "the latest date": (
+        [0, 0, 1, 1, 3],
+        np.array(["2020-01-01", "2020-02-01", "NaT", "2020-01-01", "1969-01-01"], "M8[D]"),
+        {"func": "max"},
+        np.array(["2020-02-01", "NaT", "NaT", "1969-01-01"], "M8[D]"),
+        "M",
+    ),
+    "the shortest span that is not NaT": (
+        [0, 0, 1],
+        np.array([3, "NaT", "NaT"], ">m8[s]"),
+        {"func": "nanmin", "fill_value": 7},
+        np.array([3, 7], "m8[s]"),
+        "m",
+    ),
+    "dates in another unit": (
+        [0, 2],
+        np.array(["2020-01-01", "2020-02-01"], "M8[D]"),
+        {"func": "min", "dtype": "M8[h]"},
+        np.array(["2020-01-01", "NaT", "2020-02-01"], "M8[h]"),
+        "M",
+    ),
+    "no position of NaT": (
+        [0, 0, 1],
+        np.array([3, "NaT", 5], "m8[s]"),
+        {"func": "argmax"},
+        [-1, 2],
+        "i",
+    ),
+    "the position beside NaT": (
+        [0, 0, 1],
+        np.array(["NaT", 3, "NaT"], "m8[s]"),
+        {"func": "nanargmin"},
+        [1, -1],
+        "i",
+    ),
+    "nanlen of dates": (
+        [0, 0, 2],
+        np.array([3, "NaT", 5], "m8[s]"),
+        {"func": "nanlen"},
+        [1, 0, 1],
+        "i",
+    ),
+    "the last date that is not NaT": (
+        [0, 0, 2],
+        np.array(["2020-01-01", "NaT", "2020-01-03"], "M8[D]"),
+        {"func": "nanlast"},
+        np.array(["2020-01-01", "NaT", "2020-01-03"], "M8[D]"),
+        "M",
+    ),
+    "the first of no date is NaT": (
+        [1],
+        np.array([3], "m8[s]"),
+        {"func": "first"},
+        np.array(["NaT", 3], "m8[s]"),
+        "m",
+    ),
+    "anynan of dates": (
+        [0, 0, 2],
+        np.array([3, "NaT", 5], "m8[s]"),
+        {"func": "anynan"},
+        [True, False, False],
+        "b",
+    ),
+    "allnan of dates": (
+        [0, 0, 1],
+        np.array([3, "NaT", "NaT"], "m8[s]"),
+        {"func": "allnan"},
+        [False, True],
+        "b",
     ),
     "a fill value": ([0, 2, 2], [0, 1, 2], {"fill_value": -1}, [0, -1, 3], "i"),
     "a fill value of another kind": ([0, 2, 2], [0, 1, 2], {"fill_value": 0.5}, [0, 0.5, 3], "f"),
@@ -165,6 +270,27 @@ CASES = {
         [[0, 3, 2]] * 2,
         "i",
     ),
+    "a group for each value": (
+        [[0, 1, 0], [1, 1, 1]],
+        [[1, 2, 4], [8, 16, 32]],
+        {"axis": 1},
+        [[5, 2], [0, 56]],
+        "i",
+    ),
+    "groups that broadcast": (
+        [[0], [1]],
+        [[1, 2, 4], [8, 16, 32]],
+        {"axis": 0, "size": 3},
+        [[1, 2, 4], [8, 16, 32], [0, 0, 0]],
+        "i",
+    ),
+    "positions of a group for each value": (
+        [[0, 1, 0], [1, 1, 1]],
+        [[1, 2, 4], [8, 32, 16]],
+        {"axis": -1, "func": "argmax"},
+        [[2, 1], [-1, 1]],
+        "i",
+    ),
     "NaN along an axis": (
         [0, 0],
         [[1, 1], [NAN, NAN]],
@@ -197,7 +323,7 @@ CASES = {
         [0.5, 5],
         "f",
     ),
-    "ddof beyond int64": ([0, 0], [1.0, 3.0], {"func": "var", "ddof": 2**63}, [0.0], "f"),
+    "ddof beyond int64": ([0, 0], [1.0, 3.0], {"func": "var", "ddof": 2**63}, [NAN], "f"),
     "nothing": ([], [], {"size": 2, "fill_value": 7}, [7, 7], "f"),
 }
 
@@ -247,6 +373,13 @@ def test_one_group_is_numpy_along_the_axis(func, shape, axis):
     np.testing.assert_allclose(found.squeeze(axis), getattr(np, func)(values, axis=axis))
 
 
+def test_the_default_fill_value():
+    parameter = inspect.signature(aggregate).parameters["fill_value"]
+    assert repr(parameter.default) == "DEFAULT_FILL_VALUE"
+    for default in (parameter.default, pickle.loads(pickle.dumps(parameter.default))):
+        assert aggregate([1], [5], "prod", fill_value=default).tolist() == [1, 5]
+
+
 NAMES_AND_FUNCTIONS = [
     *groupies.NAMES,
     *(alias for alias, name in groupies.ALIASES.items() if name in groupies.NAMES),
@@ -259,7 +392,7 @@ def test_numpy_groupies_agrees():
     rng = np.random.default_rng(3)
     groups = rng.integers(0, 40, 60)
     kinds = list(itertools.product(["f8", "f4", "i8", "i4"], [0, 0.3], [(60,), (3, 60)]))
-    for func, fill in itertools.product(NAMES_AND_FUNCTIONS, [0, 1, -3, 0.5, NAN]):
+    for func, fill in itertools.product(NAMES_AND_FUNCTIONS, [None, 0, 1, -3, 0.5, NAN]):
         for dtype, nan, shape in kinds:
             values = rng.integers(-5, 6, shape).astype(dtype)
             if nan and dtype[0] == "f":
@@ -270,7 +403,10 @@ def test_numpy_groupies_agrees():
 
 
 def _agrees(theirs, groups, values, func, fill):
-    more = {"fill_value": fill, "axis": None if values.ndim == 1 else 1}
+    more = {"axis": None if values.ndim == 1 else 1}
+    more |= {} if fill is None else {"fill_value": fill}  # the default
+    if values.ndim > 1 and values.flat[0] > 0:
+        groups = np.stack([groups, groups[::-1], groups // 2])
     try:
         with np.errstate(all="ignore"):
             expected = theirs(groups, values, func, **more)

@@ -71,7 +71,60 @@ REFUSED = [
         ([[0], [1]], [[1]]),
         {"axis": 1},
         ValueError,
-        "`group_idx` must have shape (1,), of `a` along axis 1, got (2, 1)",
+        "`group_idx` must broadcast to the shape of `a`, (1, 1), got (2, 1)",
+    ),
+    (
+        ([[0, 1]], [1, 2]),
+        {"axis": 0},
+        ValueError,
+        "`group_idx` must have shape (2,), of `a` along axis 0, got (1, 2)",
+    ),
+    (
+        ([[0, 4]], [[1, 2], [3, 4]]),
+        {"axis": 1, "size": 3},
+        ValueError,
+        "group 4 is not in [0, 3) (group_idx[0, 1])",
+    ),
+    (
+        ([0, 2], [1, 2], "mean"),
+        {"dtype": int},
+        ValueError,
+        "`fill_value` must convert to int64, the dtype of 'mean', got nan",
+    ),
+    *(
+        (
+            ([0], np.ones(1, dtype), func),
+            {},
+            TypeError,
+            f"`func` {func!r} is not defined for dtype {np.dtype(dtype)}",
+        )
+        for dtype in ["M8[D]", "m8[s]"]
+        for func in ["any", "sumofsquares", "nansum", "std"]
+    ),
+    (
+        ([0], np.ones(1, "M8[D]"), "max"),
+        {"dtype": "i8"},
+        TypeError,
+        "`dtype` must be of the kind of `a`, datetime64[D], for 'max', got int64",
+    ),
+    (
+        ([1], np.ones(1, "M8[D]"), "min"),
+        {"fill_value": np.datetime64("2020-01-01T12", "h")},
+        ValueError,
+        "`fill_value` must convert to datetime64[D], the dtype of 'min', got "
+        "np.datetime64('2020-01-01T12','h')",
+    ),
+    (
+        ([1], np.ones(1, "M8[D]"), "first"),
+        {"fill_value": NAN},
+        ValueError,
+        "`fill_value` must convert to datetime64[D], the dtype of 'first', got nan",
+    ),
+    (
+        ([1], ["a"], "first"),
+        {"fill_value": "none"},
+        ValueError,
+        "`fill_value` must convert to <U1, the dtype of 'first', got 'none'",
     ),
     ((0, 1), {}, ValueError, "`group_idx` must have shape (1,), got ()"),
     (([0], [[1]]), {}, ValueError, "`a` must have at most 1 dimension without `axis`, got 2"),

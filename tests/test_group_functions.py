@@ -8,11 +8,21 @@ import pytest
 import gatherum
 from gatherum.groups import functions
 from gatherum.reference import groups as reference
-from group_calls import call, laid_out, outcome, same, values_of
+from group_calls import call, date_values, laid_out, outcome, same, values_of
 from strategies import DATA_DTYPES, same_bits
 
 NUMBERS = [dtype for dtype in DATA_DTYPES if functions.FUNCTIONS["sum"].accepts(dtype)]
 NAN = float("nan")
+EXTREMES = ("max", "min")
+
+
+def dates(*days):
+    return np.array(days, "M8[D]")
+
+
+def spans(*seconds):
+    return np.array(seconds, "m8[s]")
+
 
 CASES = {
     "sum": ([1, 2, 4], [1, 1, 0], {}, [4, 3]),
@@ -75,6 +85,70 @@ CASES = {
     "fsum of nothing": ([1.0], [1], {"func": "fsum"}, [0.0, 1.0]),
     "fmean": ([1e16, 1.0, -1e16], [1, 1, 1], {"func": "fmean"}, [NAN, 1 / 3]),
     "fmean without NaN": ([1e16, NAN, -1e16, 1.0], [0, 0, 0, 0], {"func": "nanfmean"}, [1 / 3]),
+    "NaT wins as the latest": (
+        dates("2020-01-02", "NaT", "1969-01-01"),
+        [0, 0, 1],
+        {"func": "max"},
+        dates("NaT", "1969-01-01"),
+    ),
+    "NaT wins as the earliest": (
+        spans(3, "NaT", -1, 5),
+        [0, 0, 1, 1],
+        {"func": "min"},
+        spans("NaT", -1),
+    ),
+    "NaT is skipped": (
+        dates("2020-01-02", "NaT", "1969-01-01", "1969-01-02"),
+        [0, 0, 1, 1],
+        {"func": "nanmax"},
+        dates("2020-01-02", "1969-01-02"),
+    ),
+    "NaT is no minimum": (spans(3, "NaT"), [0, 0], {"func": "nanmin"}, spans(3)),
+    "NaT alone is nothing": (spans("NaT", 3), [0, 1], {"func": "nanmin"}, spans("NaT", 3)),
+    "the first NaT": (spans(3, "NaT", "NaT"), [0, 0, 0], {"func": "argmax"}, [1]),
+    "the first NaT of the least": (spans(3, "NaT", "NaT"), [0, 0, 0], {"func": "argmin"}, [1]),
+    "the latest beside NaT": (spans(3, "NaT", 7), [0, 0, 0], {"func": "nanargmax"}, [2]),
+    "the earliest beside NaT": (spans(3, "NaT", 7), [0, 0, 0], {"func": "nanargmin"}, [0]),
+    "counts without NaT": (spans(3, "NaT", 7), [0, 0, 1], {"func": "nancount"}, [1, 1]),
+    "the first that is not NaT": (
+        dates("NaT", "2020-01-01"),
+        [0, 0],
+        {"func": "nanfirst"},
+        dates("2020-01-01"),
+    ),
+    "the last that is not NaT": (spans(3, "NaT"), [0, 0], {"func": "nanlast"}, spans(3)),
+    "the first of no date": (spans(3), [1], {"func": "first"}, spans("NaT", 3)),
+    "the last of no date": (dates("2020-01-01"), [1], {"func": "last"}, dates("NaT", "2020-01-01")),
+    "the latest of no date": (
+        dates("2020-01-01"),
+        [1],
+        {"func": "max"},
+        dates("NaT", "2020-01-01"),
+    ),
+    "what a group of no date becomes": (
+        dates("2020-01-01"),
+        [1],
+        {"func": "min", "fill_value": np.datetime64("1999-01-01")},
+        dates("1999-01-01", "2020-01-01"),
+    ),
+    "the ends of dates": (
+        np.array([2**63 - 1, -(2**63) + 1] * 2, "m8"),
+        [0, 1, 2, 2],
+        {"func": "max"},
+        np.array([2**63 - 1, -(2**63) + 1, 2**63 - 1], "m8"),
+    ),
+    "the other ends of dates": (
+        np.array([2**63 - 1, -(2**63) + 1] * 2, "m8[as]"),
+        [0, 1, 2, 2],
+        {"func": "min"},
+        np.array([2**63 - 1, -(2**63) + 1, -(2**63) + 1], "m8[as]"),
+    ),
+    "dates in the other byte order": (
+        dates("NaT", "2020-01-01").astype(">M8[D]"),
+        [0, 0],
+        {"func": "nanfirst", "size": 2},
+        dates("2020-01-01", "NaT").astype(">M8[D]"),
+    ),
     "a group for each value": ([[1, 2], [4, 8]], [[0, 1], [0, 0]], {}, [[5, 8], [0, 2]]),
     "a group for each value, along rows": (
         [[1, 2], [4, 8]],
@@ -115,6 +189,21 @@ def test_a_reduction_has_the_bits_of_the_oracle(func, dtype):
         more |= {"func": func, "ddof": int(rng.integers(3))}
         if rng.random() < 0.4 and dtype.char not in "mMSUVg":
             more["fill_value"] = bool(rng.random() < 0.5)
+        expected = outcome(reference.reduce, values, groups, **more)
+        assert same(outcome(gatherum.groups.reduce, values, groups, **more), expected)
+
+
+@pytest.mark.parametrize("unit", ["M8[s]", "M8", "m8[3D]", "m8", ">M8[ns]"])
+@pytest.mark.parametrize("func", functions.REDUCES)
+def test_dates_have_the_bits_of_the_oracle(func, unit):
+    rng = np.random.default_rng([*func.encode(), *unit.encode()])
+    for _ in range(10):
+        shape, groups, more = call(rng)
+        values = laid_out(rng, date_values(rng, unit, shape))
+        more |= {"func": func}
+        if rng.random() < 0.4:
+            gives_dates = func.endswith(("first", "last")) or func.removeprefix("nan") in EXTREMES
+            more["fill_value"] = date_values(rng, unit, ())[()] if gives_dates else 0
         expected = outcome(reference.reduce, values, groups, **more)
         assert same(outcome(gatherum.groups.reduce, values, groups, **more), expected)
 
@@ -292,6 +381,20 @@ REFUSED = [
         "transform", (np.ones(2, ">i4"), [0, 0], "centre"), {}, TypeError,
         "groups.transform: `func` 'centre' is not defined for dtype >i4; it needs native byte "
         "order",
+    ),
+    (
+        "reduce", (np.ones(2, ">M8[s]"), [0, 0], 1, "nanmax"), {}, TypeError,
+        "groups.reduce: `func` 'nanmax' is not defined for dtype >M8[s]; it needs native byte "
+        "order",
+    ),
+    (
+        "reduce", (np.ones(2, "m8[s]"), [0, 0], 1, "mean"), {}, TypeError,
+        "groups.reduce: `func` 'mean' is not defined for dtype timedelta64[s]",
+    ),
+    (
+        "reduce", (np.ones(2, "M8[s]"), [0, 2], None, "argmax"), {}, ValueError,
+        "groups.reduce: `fill_value` must be given for 'argmax' of dtype int64, which has no value "
+        "for an empty group: group 1 is empty",
     ),
     (
         "reduce", (np.ones(2, ">c8"), [0, 0], 1, "max"), {}, TypeError,

@@ -90,8 +90,8 @@ def test_the_oracle_takes_the_same_arguments_but_out(op: str) -> None:
 
 GROUPS = {
     "aggregate": (
-        "(group_idx, a, func='sum', size=None, fill_value=0, order='C', dtype=None, axis=None, "
-        "ddof=0)"
+        "(group_idx, a, func='sum', size=None, fill_value=DEFAULT_FILL_VALUE, order='C', "
+        "dtype=None, axis=None, ddof=0)"
     ),
     "reduce": (
         "(values, groups, size=None, func='sum', axis=0, *, ddof=0, fill_value=None, mode='raise', "

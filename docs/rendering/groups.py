@@ -35,7 +35,7 @@ def render_transforms() -> str:
 def _dtypes(accepts: Callable[[np.dtype], bool]) -> str:
     if accepts(np.dtype("U1")):
         return "all"
-    others = {"complex": "c8", "bool": "?"}
+    others = {"complex": "c8", "bool": "?", "dates": "M8[s]"}
     return ", ".join(["integers, floats", *(n for n, c in others.items() if accepts(np.dtype(c)))])
 
 
@@ -48,5 +48,5 @@ def _result(row: FunctionRow) -> str:
 
 def _empty(row: FunctionRow) -> str:
     if row.empty is None:
-        return "NaN, else an error"
+        return "NaN or NaT, else an error"
     return str(row.result(np.dtype("i4")).type(row.empty))

@@ -62,8 +62,8 @@ def kind_rank(dtype: DType) -> int | None:
 
 @lru_cache
 def has_nan(dtype: AnyDType) -> bool:
-    """Whether values of the dtype may be NaN: not those of some types of 4 and 6 bits."""
-    if isinstance(dtype, Extension):
+    """Whether values of the dtype may be NaN, or NaT: not those of some types of 4 and 6 bits."""
+    if isinstance(dtype, Extension) or dtype.kind in "mM":
         return True
     if (kind_rank(dtype) or 0) < 2:
         return False

@@ -12,6 +12,7 @@ from files.storage import bits, get, put
 from gatherum import groups
 from gatherum.files import reduce_file
 from gatherum.groups.functions import FUNCTIONS, IN_FILES, FileFunction
+from group_calls import date_values
 
 pytestmark = pytest.mark.usefixtures("quick_sync")
 RANDOM = np.random.default_rng(7)
@@ -92,6 +93,13 @@ def test_empty_groups_are_named_before_anything_is_written(tmp_path: Path) -> No
          "`values` must be given for 'sum', got None; 'count' needs none"),
         (([1.0], [0]), {"size": -1}, ValueError, "`size` must be at least 0, got -1"),
         (([b"x"], [0]), {}, TypeError, "`func` 'sum' is not defined for dtype |S1"),
+        ((np.ones(1, "m8[s]"), [0]), {}, TypeError,
+         "`func` 'sum' is not defined for dtype timedelta64[s]"),
+        ((np.ones(1, "m8[s]"), [0]), {"func": "min"}, TypeError,
+         "`func` 'min' of dtype timedelta64[s] needs the values in memory; groups.reduce takes "
+         "them there"),
+        ((np.ones(1, ">M8[D]"), [0]), {"func": "max"}, TypeError,
+         "`func` 'max' is not defined for dtype >M8[D]; it needs native byte order"),
         (([1.0], [4]), {"size": 3}, IndexError,
          "index 4 is out of bounds for axis 0 of size 3 (groups[0])"),
         (([1.0], [2**63 - 1]), {}, ValueError,
@@ -112,6 +120,18 @@ def test_refusals(tmp_path: Path, given: Any, more: Any, kind: Any, message: str
         reduce_file(values, by, tmp_path / "o.npy", **more)
     assert str(refusal.value) == f"reduce_file: {message}"
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("form", ["npy", "fortran", "npz"])
+@pytest.mark.parametrize("unit", ["M8[D]", "m8[ns]", ">M8[s]", "m8"])
+def test_empty_groups_of_dates_are_not_a_time(tmp_path: Path, form: str, unit: str) -> None:
+    values = date_values(RANDOM, unit, (20, 3))
+    by = RANDOM.integers(0, 30, 20)
+    given = put(tmp_path, "v", values, form)
+    for func in ("last", "count"):
+        expected = groups.reduce(values, by, 31, func)
+        found = reduce_file(given, by, None, 31, func)
+        assert (found.dtype, found.tobytes()) == (expected.dtype, expected.tobytes())
 
 
 def test_more_groups_than_the_disk_holds(tmp_path: Path) -> None:

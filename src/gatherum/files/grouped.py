@@ -23,6 +23,7 @@ from gatherum.files.operands import Operand, Path, find_operand, open_all
 from gatherum.files.options import EveryOption
 from gatherum.files.stats import Progress, Stats
 from gatherum.groups import errors
+from gatherum.groups.dates import is_date
 from gatherum.groups.functions import FUNCTIONS, IN_FILES, FileFunction
 from gatherum.groups.grouping import Grouping
 from gatherum.groups.reducing import ALIASES, check_defined, start_of
@@ -79,7 +80,8 @@ def reduce_file(
     size : int, optional
         The number of groups. Otherwise the groups are read once more, for the largest entry.
     func : {"sum", "prod", "mean", "max", "min", "last", "count", "fsum", "fmean"}, default "sum"
-        The function. The others of `gatherum.groups.reduce` need the values in memory.
+        The function. ``"max"`` and ``"min"`` of dates, and all further functions of
+        `gatherum.groups.reduce`, need the values in memory.
     axis : int, default 0
         The axis of `values` along which groups are formed.
     fill_value, mode, negative
@@ -118,6 +120,8 @@ def reduce_file(
         found = _examined(values, groups, size, how, settings)
     row = FUNCTIONS[name]
     check_defined(REDUCE_FILE, row, name, found.dtype)
+    if name in ("max", "min") and is_date(found.dtype):
+        raise errors.not_in_files(REDUCE_FILE, name, found.dtype)
     dtype: np.dtype[Any] = np.dtype(row.result(found.dtype))  # type: ignore[arg-type]
     shape_limits.check_result(REDUCE_FILE, found.shape, dtype)
     _check_space(found.shape, dtype, out, spill_dir)

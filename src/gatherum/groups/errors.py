@@ -15,6 +15,13 @@ def not_defined(op: str, func: str, dtype: object, needs: object = None) -> Type
     return TypeError(f"{op}: `func` {func!r} is not defined for dtype {dtype}{hint}")
 
 
+def not_in_files(op: str, func: str, dtype: object) -> TypeError:
+    return TypeError(
+        f"{op}: `func` {func!r} of dtype {dtype} needs the values in memory; groups.reduce takes "
+        "them there"
+    )
+
+
 def no_group(
     op: str,
     value: object,
@@ -86,6 +93,10 @@ def no_scalar(op: str, func: str) -> ValueError:
 def other_length(op: str, expected: Sequence[int], found: Shape, axis: int | None) -> ValueError:
     where = "" if axis is None else f", of `a` along axis {axis}"
     return ValueError(f"{op}: `group_idx` must have shape {tuple(expected)}{where}, got {found}")
+
+
+def other_group_shape(op: str, found: Shape, whole: Shape) -> ValueError:
+    return ValueError(f"{op}: `group_idx` must broadcast to the shape of `a`, {whole}, got {found}")
 
 
 def no_rows(op: str, found: Shape) -> ValueError:

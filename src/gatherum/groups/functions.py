@@ -10,7 +10,7 @@ has that of another row, and its name in the types; a case in tests/test_group_f
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal, TypeAlias
 
@@ -20,6 +20,7 @@ from gatherum.casting import has_nan
 from gatherum.dtypes import AnyDType, accumulator_dtype, is_reducible
 from gatherum.places import Array
 
+from .dates import as_dates, as_integers, is_date
 from .grouping import Grouping
 
 # For type checkers; a test compares them with the tables.
@@ -77,6 +78,10 @@ class TransformRow:
     accepts: Callable[[AnyDType], bool]
 
 
+def _orders(extreme: str) -> Callable[[AnyDType], bool]:
+    return lambda dtype: is_reducible(dtype, extreme) or (is_date(dtype) and dtype.isnative)
+
+
 def _reduces(*reductions: str) -> Callable[[AnyDType], bool]:
     return lambda dtype: all(is_reducible(dtype, reduction) for reduction in reductions)
 
@@ -114,8 +119,10 @@ def _spread_dtype(dtype: AnyDType) -> AnyDType:
     return transformed_dtype(dtype)
 
 
-def not_a_number(dtype: AnyDType) -> complex:
-    """Return NaN as a number of Python, in both parts of a complex one."""
+def not_a_number(dtype: AnyDType) -> complex | np.generic:
+    """Return NaN as a number of Python, in both parts of a complex one; NaT for dates."""
+    if is_date(dtype):
+        return np.datetime64("NaT") if dtype.kind == "M" else np.timedelta64("NaT")
     return complex(np.nan, np.nan) if dtype.kind == "c" else np.nan
 
 
@@ -126,6 +133,13 @@ def working(values: Array, by: Grouping) -> Array:
 
 def _fold(reduction: str, values: Array, by: Grouping, start: Array, ddof: int) -> Array:
     return by.scatter(values, reduction, start)
+
+
+def _extreme(extreme: str, values: Array, by: Grouping, start: Array, ddof: int) -> Array:
+    if not is_date(dtype := by.xp.kind(values)):
+        return by.scatter(values, extreme, start)
+    numbers, empty = (as_integers(dates, extreme) for dates in (values, start))
+    return as_dates(by.scatter(numbers, extreme, empty), extreme, by.xp.dtype(dtype))
 
 
 def _fold_truth(reduction: str, values: Array, by: Grouping, start: Array, ddof: int) -> Array:
@@ -145,6 +159,7 @@ def _count(values: Array, by: Grouping, start: Array, ddof: int) -> Array:
 
 
 def _position(extreme: str, values: Array, by: Grouping, start: Array, ddof: int) -> Array:
+    values = as_integers(values, extreme) if is_date(by.xp.kind(values)) else values
     if isinstance(values, np.ndarray):
         return by.position(extreme, values, start)
     xp, values = by.xp, by.xp.stop_gradient(values)
@@ -234,12 +249,18 @@ def _fold_row(name: str, reduction: str, empty: float | None, ties: str = "") ->
     )
 
 
+def _extreme_row(name: str, ties: str) -> FunctionRow:
+    """Return the row of a fold that orders dates, too."""
+    row = _fold_row(name, name, None, ties)
+    return replace(row, compose=partial(_extreme, name), accepts=_orders(name))
+
+
 def _position_row(name: str, extreme: str) -> FunctionRow:
     return FunctionRow(
         name=name,
         compose=partial(_position, extreme),
         composes=f"scatter {extreme} with the position of each",
-        accepts=_reduces(extreme),
+        accepts=_orders(extreme),
         result=_always(np.int64),
         empty=None,
         ties="the first index; NaN wins",
@@ -281,8 +302,8 @@ _ROWS = (
     _fold_row("mean", "mean", None),
     _spread_row("var", False, _SQUARES),
     _spread_row("std", True, "the square root of var before it is rounded"),
-    _fold_row("max", "max", None, "NaN wins; +0 is above -0"),
-    _fold_row("min", "min", None, "NaN wins; -0 is below +0"),
+    _extreme_row("max", "NaN wins; +0 is above -0"),
+    _extreme_row("min", "NaN wins; -0 is below +0"),
     _position_row("argmax", "max"),
     _position_row("argmin", "min"),
     FunctionRow(

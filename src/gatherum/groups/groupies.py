@@ -22,9 +22,9 @@ from gatherum.errors import (
 
 from . import errors
 from .groupies_dtypes import (
-    TRUTHS,
-    WHOLE,
+    DEFAULT_FILL_VALUE,
     filled,
+    holds_fill,
     plain_name,
     result_dtype,
     working_dtype,
@@ -39,14 +39,17 @@ _PLAIN = (
     "any", "all", "sumofsquares",
 )  # fmt: skip
 NAMES = (*_PLAIN, *(f"nan{name}" for name in _PLAIN), "anynan", "allnan")
-# What numpy_groupies has and this package has not: each needs the values of a group in order.
-_ORDERED = ("cumsum", "cumprod", "cummax", "cummin")
-ABSENT = (*_ORDERED, *(f"nan{name}" for name in _ORDERED), "sort", "rsort", "array")
+# What numpy_groupies has and this package has not.
+_ABSENT = (
+    "cumsum", "cumprod", "cummax", "cummin", "median", "quantile", "percentile", "trapezoid",
+    "skew", "kurt", "nunique",
+)  # fmt: skip
+ABSENT = (*_ABSENT, *(f"nan{name}" for name in _ABSENT), "sort", "array")
 ALIASES = {
     "or": "any", "and": "all", "add": "sum", "plus": "sum", "count": "len", "multiply": "prod",
     "product": "prod", "times": "prod", "amax": "max", "maximum": "max", "amin": "min",
     "minimum": "min", "split": "array", "splice": "array", "sorted": "sort", "asort": "sort",
-    "asorted": "sort", "rsorted": "sort", "dsort": "sort", "dsorted": "rsort",
+    "asorted": "sort", "rsorted": "sort", "dsort": "sort", "kurtosis": "kurt",
 }  # fmt: skip
 # The functions of Python and NumPy that stand for a name.
 CALLABLES: dict[Callable[..., Any], str] = {
@@ -70,7 +73,7 @@ def aggregate(
     a: ArrayLike,
     func: str | Callable[..., Any] = "sum",
     size: int | tuple[int, ...] | None = None,
-    fill_value: Any = 0,
+    fill_value: Any = DEFAULT_FILL_VALUE,
     order: Literal["C", "F"] = "C",
     dtype: DTypeLike | None = None,
     axis: int | None = None,
@@ -81,9 +84,10 @@ def aggregate(
     Parameters
     ----------
     group_idx : array_like of int
-        The groups, counted from 0: of one dimension, one for each value along `axis`; or of two,
-        where ``group_idx[:, i]`` is the place of value i in a result of as many dimensions as
-        `group_idx` has rows.
+        The groups, counted from 0: of one dimension, one for each value along `axis`; with `axis`,
+        also of a shape that broadcasts to that of `a`, one for each value; without `axis`, also of
+        two dimensions, where ``group_idx[:, i]`` is the place of value i in a result of as many
+        dimensions as `group_idx` has rows.
     a : array_like
         The values: of one dimension, or of more with `axis`, or a number for ``"sum"``, ``"prod"``
         and ``"len"``.
@@ -96,8 +100,13 @@ def aggregate(
     size : int or tuple of int, optional
         The number of groups, one for each row of a `group_idx` of two dimensions; the largest entry
         plus one unless given.
-    fill_value : object, default 0
-        What an empty group becomes.
+    fill_value : object, optional
+        The result of an empty group. By default, as in numpy_groupies 0.16, 0 for ``"sum"``,
+        ``"len"`` and ``"sumofsquares"``, 1 for ``"prod"``, -1 for ``"argmax"`` and ``"argmin"``,
+        False for ``"any"``, ``"all"``, ``"anynan"`` and ``"allnan"``, and NaN for ``"mean"``,
+        ``"var"`` and ``"std"``; for ``"max"``, ``"min"``, ``"first"`` and ``"last"`` NaN where the
+        result's dtype has it, else 0. The same with ``nan`` before their names. Dates have NaT,
+        text and records have an item of zero bytes.
     order : {"C", "F"}, default "C"
         The order in memory of a result of several dimensions.
     dtype : data-type, optional
@@ -116,8 +125,8 @@ def aggregate(
     Raises
     ------
     NotImplementedError
-        If `func` is one that needs the values of each group in order (``"sort"``, ``"array"``,
-        ``"cumsum"`` and others of numpy_groupies), or another callable.
+        If `func` is one of the other functions of numpy_groupies (``"median"``, ``"sort"``,
+        ``"array"``, ``"cumsum"`` and more), or another callable.
     TypeError
         If `group_idx` is not of an integer dtype, the function is not defined for the dtype of `a`,
         or `dtype` is none that it can have.
@@ -133,33 +142,18 @@ def aggregate(
 
     Notes
     -----
-    Results are those of numpy_groupies 0.11, with these differences:
-
-    - Sums of integers are exact modulo 2**64. The dtype of ``"sum"`` of narrow integers is the
-      narrowest that holds every sum of so many values. ``"sumofsquares"`` of integers is int64,
-      uint64 of uint64.
-    - Sums and means of floats are left folds in float64, rounded once. longdouble is only moved and
-      counted; other functions refuse it.
-    - ``"max"`` and ``"min"`` of bools, their positions, and ``"var"`` of complex numbers have a
-      result. ``"max"``, ``"min"``, ``"argmax"``, ``"argmin"`` and ``"sumofsquares"`` of complex
-      numbers raise TypeError.
-    - ``"len"`` has the integer dtype that is asked for. A `dtype` of real numbers is refused for
-      complex results.
-    - An empty `a` without `size` has a result of no groups.
-    - A fill value that is finite stays so: the result gets a wider dtype where numpy_groupies
-      widens it, and ValueError is raised elsewhere.
-
-    `fill_value` is 0 by default, as there; numpy_groupies 0.16 has a default for each function.
-
-    As there, a group with NaN takes `fill_value` in ``"argmax"`` and ``"argmin"``, and so does a
-    group of `ddof` values or fewer in ``"var"`` and ``"std"``.
+    Arguments and results are those of numpy_groupies 0.16; the section "In the place of
+    numpy_groupies" of the page on groups lists the differences. As there, a group with NaN takes
+    `fill_value` in ``"argmax"`` and ``"argmin"``, and so does a group of `ddof` values or fewer in
+    ``"var"`` and ``"std"``. Sums and means of floats are left folds in float64, rounded once; sums
+    of integers are exact modulo 2**64. longdouble is only moved and counted.
 
     Examples
     --------
     >>> import gatherum
     >>> import numpy as np
     >>> gatherum.groups.aggregate(np.array([0, 1, 3, 1]), np.array([4.0, 1.0, 5.0, 2.0]), "mean")
-    array([4. , 1.5, 0. , 5. ])
+    array([4. , 1.5, nan, 5. ])
     >>> gatherum.groups.aggregate([3, 1, 1], [7, 8, 9], np.max, fill_value=-1)
     array([-1,  9, -1,  7])
     >>> gatherum.groups.aggregate([[0, 0, 1], [0, 1, 1]], 1)
@@ -215,6 +209,8 @@ def _grouped(
             raise errors.no_scalar(AGGREGATE, name)
         values = np.broadcast_to(values, entries.shape[-1:] or (1,))
     rows = entries.shape[:-1] if axis is None and entries.ndim == 2 else ()
+    if axis is not None and entries.ndim == values.ndim > 1:
+        return _grouped_each(entries, values, size, along)
     if entries.shape != (*rows, values.shape[along]):
         expected = *rows, values.shape[along]
         raise errors.other_length(
@@ -226,6 +222,20 @@ def _grouped(
         return values, _grouping(_flat(entries, sizes, order), (prod(sizes),), 0), sizes
     shape = (*values.shape[:along], *sizes, *values.shape[along + 1 :])
     return values, _grouping(entries, shape, along), shape
+
+
+def _grouped_each(
+    entries: Array, values: Array, size: object, axis: int
+) -> tuple[Array, Grouping, Shape]:
+    """Return the values, their grouping and the shape of the result, for groups that broadcast to
+    one for each value.
+    """
+    if any(n not in (1, m) for n, m in zip(entries.shape, values.shape, strict=True)):
+        raise errors.other_group_shape(AGGREGATE, entries.shape, values.shape)
+    sizes = _sizes(entries[np.newaxis], size, False)
+    shape = (*values.shape[:axis], *sizes, *values.shape[axis + 1 :])
+    each = np.broadcast_to(entries, values.shape)
+    return values, _grouping(each, shape, axis), shape
 
 
 def _flat(entries: Array, sizes: Shape, order: Any) -> Array:
@@ -278,11 +288,12 @@ def _made(
         if skips and nan.any():
             by = by.without(nan)
         if name in ("anynan", "allnan"):
-            values = np.broadcast_to(nan, values.shape)
-        work = values.astype(native, copy=False)
+            work = np.broadcast_to(nan, values.shape)
+        else:
+            work = values.astype(native, copy=False)
         if name == "sumofsquares":
             work = work * work
-        direct = kind.kind in "iu" if name in WHOLE else work.dtype == kind or name in TRUTHS
+        direct = holds_fill(name, work.dtype, kind)
         made = reduced(_OURS.get(name, name), work, by, ddof, fill if direct else 0)
         result: NDArray[Any] = made.astype(kind, copy=False)
         least = ddof if name in ("var", "std") else 0

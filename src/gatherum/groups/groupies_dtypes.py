@@ -2,25 +2,42 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Any
 
 import numpy as np
 
 from gatherum.call import Array
-from gatherum.casting import keeps_kind, kind_rank, stays_finite
+from gatherum.casting import has_nan, is_same_value, keeps_kind, kind_rank, stays_finite
 from gatherum.dtypes import DType
 
 from . import errors
-from .functions import FUNCTIONS
+from .functions import FUNCTIONS, not_a_number
 from .reducing import WIDEST, check_defined
+
+
+class FillValue(Enum):
+    """What `fill_value` is where the caller gives none."""
+
+    DEFAULT_FILL_VALUE = "the fill value of the function"
+
+    def __repr__(self) -> str:
+        """Return the name that numpy_groupies prints, too."""
+        return self.name
+
+
+DEFAULT_FILL_VALUE = FillValue.DEFAULT_FILL_VALUE
 
 TRUTHS = ("any", "all", "anynan", "allnan")
 WHOLE = ("len", "argmax", "argmin")
 _AVERAGES = ("mean", "var", "std")
 _SUMS = ("sum", "sumofsquares")
 _MOVES = ("first", "last")
+_EXTREMES = ("max", "min")
+# The fill values of functions that have a number for an empty group; averages have NaN.
+_DEFAULTS = {"prod": 1, "argmax": -1, "argmin": -1}
 # Functions whose results get a dtype that holds the fill value, too.
-_WIDENED = ("sum", "prod", "len", "max", "min", *_MOVES)
+_WIDENED = ("sum", "prod", "len", *_EXTREMES, *_MOVES)
 # The next dtype that holds more; after the last one a fill value is rounded, or does not fit.
 _NEXT = {
     "bool": "i1", "int8": "i2", "uint8": "i2", "int16": "i4", "uint16": "i4", "int32": "i8",
@@ -60,7 +77,8 @@ def result_dtype(op: str, name: str, values: DType, given: Any, count: int) -> D
 
 def _given(op: str, name: str, values: DType, given: Any) -> DType:
     """Return the dtype that the caller asks for, or raise TypeError where it is none."""
-    moved = name in _MOVES and kind_rank(values) is None  # what is no number
+    # Dates, text and records keep their kind.
+    moved = name in (*_MOVES, *_EXTREMES) and kind_rank(values) is None
     expected = "an integer dtype" if name == "len" else "a dtype of numbers"
     if moved:
         expected = f"of the kind of `a`, {values},"
@@ -111,7 +129,7 @@ def check_number(op: str, name: str, values: DType) -> None:
     that are complex where the function is for real numbers.
     """
     plain = plain_name(name)
-    row = FUNCTIONS["max" if plain == "sumofsquares" else plain]  # for real numbers, as "max"
+    row = FUNCTIONS["logsumexp" if plain == "sumofsquares" else plain]  # both are for real numbers
     if kind_rank(values) is None or values.char in WIDEST or values.kind == "c":
         check_defined(op, row, name, values.newbyteorder("="))
 
@@ -138,13 +156,18 @@ def filled(op: str, name: str, dtype: DType, fill_value: Any) -> tuple[DType, Ar
 
     Raises ValueError for a fill value that the result cannot hold.
     """
+    if fill_value is DEFAULT_FILL_VALUE:
+        fill_value = _default(name, dtype)
     if isinstance(fill_value, (list, tuple)) or getattr(fill_value, "ndim", 0) != 0:
         raise errors.several_fills(op, fill_value)
     try:
         given = np.asarray(fill_value)
         if kind_rank(dtype) is None:
             dtype.type(fill_value)
-            return dtype, given.astype(dtype)
+            item = given.astype(dtype)
+            if given.dtype.kind == dtype.kind and not is_same_value(fill_value, given, item):
+                raise errors.other_fill(op, name, dtype, fill_value)
+            return dtype, item
         value = given.item()
         fits = _is_number(given.dtype, dtype) or isinstance(fill_value, int)
         if fits and name in TRUTHS:
@@ -158,6 +181,29 @@ def filled(op: str, name: str, dtype: DType, fill_value: Any) -> tuple[DType, Ar
     except (TypeError, ValueError, OverflowError):
         pass
     raise errors.other_fill(op, name, dtype, fill_value)
+
+
+def holds_fill(name: str, work: DType, result: DType) -> bool:
+    """Whether what `reduced` gives of values of a dtype has the dtype of the result, so that it
+    takes its fill value; otherwise the result is filled after it has been converted.
+    """
+    if name in WHOLE:
+        return result.kind in "iu"
+    spreads = name in ("var", "std") and result.kind == "c"  # of which those are real
+    return name in TRUTHS or (work == result and not spreads)
+
+
+def _default(name: str, dtype: DType) -> Any:
+    """Return numpy_groupies' fill value of a function: NaN for averages; for extremes and moved
+    values NaN or NaT if the dtype has one, else 0 or an item of zeros.
+    """
+    if name in _AVERAGES:
+        return np.nan if name != "mean" else not_a_number(dtype)
+    if name not in (*_EXTREMES, *_MOVES):
+        return _DEFAULTS.get(name, 0)
+    if has_nan(dtype):
+        return not_a_number(dtype)
+    return 0 if kind_rank(dtype) is not None else np.zeros((), dtype)[()]
 
 
 def _is_number(given: DType, result: DType) -> bool:

@@ -13,6 +13,8 @@ from gatherum.dtypes import AnyDType, DType, check_movable
 from gatherum.errors import Shape
 from gatherum.modes import MOVING
 
+from .dates import is_date
+
 where = np.where
 isnan = np.isnan
 isinf = np.isinf
@@ -50,7 +52,7 @@ def dtype(of: AnyDType) -> DType:
 
 def item(op: str, of: AnyDType, value: object, like: Array) -> Array:
     is_nan = isinstance(value, (float, complex)) and value != value  # noqa: PLR0124  # complex, too
-    if not (is_nan and has_nan(of)):
+    if not (is_nan and has_nan(of)) or is_date(of):
         return conversion.fill_item(op, of, value)
     nan = np.zeros((), dtype(of))  # a copy of longdouble would have other bytes behind its number
     nan[()] = value

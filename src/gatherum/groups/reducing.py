@@ -126,8 +126,8 @@ def reduce(
     fill_value : object, optional
         What an empty group becomes, converted to the dtype of the result as an operator's
         `fill_value` is. By default 0 for sums and counts, 1 for products, False for ``"any"``, True
-        for ``"all"``, -inf for ``"logsumexp"``, and NaN for the others where the result's dtype
-        has one.
+        for ``"all"``, -inf for ``"logsumexp"``, and NaN or NaT for each further function if
+        the result's dtype has one.
     mode : {"raise", "clip", "wrap", "fill", "drop"}, default "raise"
         How to treat entries that are no group: raise IndexError; move to the nearest group; wrap
         around (floor modulo); or leave the value out (``"fill"`` is the same here).
@@ -185,6 +185,10 @@ def reduce(
     A position is that of the first value along `axis` that attains the extreme, where zeros of both
     signs are equal; the first NaN wins, as in `numpy.argmax`. ``"first"`` and ``"last"`` copy bits,
     of every dtype. A group of NaN alone is empty for the functions that skip NaN.
+
+    NaT of datetime64 and timedelta64 is treated as NaN is. These dtypes have ``"max"``, ``"min"``,
+    ``"argmax"``, ``"argmin"``, ``"first"``, ``"last"`` and ``"count"``, and their forms with
+    ``nan``.
 
     Examples
     --------

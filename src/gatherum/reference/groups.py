@@ -21,6 +21,8 @@ from .scalars import fill_item
 __all__ = ["reduce", "transform"]
 
 NUMBERS = INTEGERS | HALVES | FLOATS | COMPLEXES
+# Values that are ordered. The unit of a date is no part of its name here.
+ORDERED = NUMBERS - COMPLEXES | {"bool", "datetime64", "timedelta64"}
 # Of each function without nan before it: the dtypes that it is defined for, None for all.
 REDUCES: dict[str, frozenset[str] | None] = {
     "sum": NUMBERS | {"bool"},
@@ -28,10 +30,10 @@ REDUCES: dict[str, frozenset[str] | None] = {
     "mean": NUMBERS,
     "var": NUMBERS,
     "std": NUMBERS,
-    "max": NUMBERS - COMPLEXES | {"bool"},
-    "min": NUMBERS - COMPLEXES | {"bool"},
-    "argmax": NUMBERS - COMPLEXES | {"bool"},
-    "argmin": NUMBERS - COMPLEXES | {"bool"},
+    "max": ORDERED,
+    "min": ORDERED,
+    "argmax": ORDERED,
+    "argmin": ORDERED,
     "first": None,
     "last": None,
     "count": None,
@@ -186,7 +188,8 @@ def _listed(
     along = (values.shape[axis],)
     if groups.shape not in (along, values.shape):
         raise ValueError(f"{op}: `groups` must have shape {along}, got {groups.shape}")
-    if names is not None and (values.dtype.name not in names or not values.dtype.isnative):
+    name = values.dtype.name.partition("[")[0]
+    if names is not None and (name not in names or not values.dtype.isnative):
         raise TypeError(f"{op}: `func` is not defined for dtype {values.dtype}")
     if size is None:
         size = max([int(group) + 1 for group in groups.flat] + [0])
@@ -219,7 +222,9 @@ def _result_dtype(name: str, dtype: DType) -> DType:
 
 
 def _nan_item(dtype: DType) -> Array | None:
-    """Return NaN, in both parts of a complex number; None where the dtype has none."""
+    """Return NaN, in both parts of a complex number, or NaT; None if the dtype has none."""
+    if dtype.kind in "mM":
+        return np.array("NaT", dtype)
     if dtype.kind not in "fc" and not dtype.name.startswith(("float", "bfloat")):
         return None
     item = np.zeros((), dtype)
@@ -243,6 +248,8 @@ def _number(item: bytes, dtype: DType, wide: DType) -> Any:
 
 
 def _is_nan(item: bytes, dtype: DType) -> bool:
+    if dtype.kind in "mM":
+        return bool(np.isnat(np.frombuffer(item, dtype)[0]))
     if dtype.kind not in "fc" and not dtype.name.startswith(("float", "bfloat")):
         return False
     (value,) = np.frombuffer(item, dtype)
@@ -252,6 +259,9 @@ def _is_nan(item: bytes, dtype: DType) -> bool:
 
 def _reduced(name: str, members: Members, dtype: DType, axis: int, ddof: int) -> bytes:
     items = [item for _, item in members]
+    if name in ("argmax", "argmin") or (name in ("max", "min") and dtype.kind in "mM"):
+        place = _position(items, dtype, max if name.endswith("max") else min)
+        return items[place] if name in FOLDS else np.int64(members[place][0][axis]).tobytes()
     if name in FOLDS:
         return folded(items, dtype, FOLDS[name])
     if name in ("first", "last"):
@@ -260,9 +270,6 @@ def _reduced(name: str, members: Members, dtype: DType, axis: int, ddof: int) ->
         return np.int64(len(items)).tobytes()
     if name in ("any", "all"):
         return bytes([(any if name == "any" else all)(_is_true(item, dtype) for item in items)])
-    if name in ("argmax", "argmin"):
-        place = _position(items, dtype, max if name == "argmax" else min)
-        return np.int64(members[place][0][axis]).tobytes()
     spread = name in ("var", "std")
     return _spread(items, dtype, ddof, name == "std") if spread else _log_sum(items, dtype)
 
@@ -276,6 +283,8 @@ def _position(items: Items, dtype: DType, extreme: Callable[[list[Any]], Any]) -
     """Return where the first NaN is, else the first value that equals the extreme."""
     if dtype.name == "bool":
         values: list[Any] = [item != b"\0" for item in items]
+    elif dtype.kind in "mM":  # NaT is found below
+        values = [np.frombuffer(item, np.int64)[0] for item in items]
     else:
         values = [np.frombuffer(item, dtype)[0] for item in items]
     for place, item in enumerate(items):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from group_calls import call, outcome, same, values_of
+from group_calls import call, date_values, outcome, same, values_of
 
 da = pytest.importorskip("dask.array", reason="install dask to test its arrays")
 
@@ -29,7 +29,8 @@ def _in_this_thread():
 def run(module, values, groups, func, more):
     if func in functions.TRANSFORMS:
         return module.transform(values, groups, func, **more)
-    return module.reduce(values, groups, func=func, ddof=1, fill_value=1, **more)
+    empty = 0 if values.dtype.kind in "mM" else 1  # an integer other than 0 is not a date
+    return module.reduce(values, groups, func=func, ddof=1, fill_value=empty, **more)
 
 
 @pytest.mark.parametrize("func", ALL)
@@ -52,6 +53,18 @@ def test_the_bits_of_the_oracle(func):
                 return array
 
             assert same(outcome(found), expected), (dtype, more)
+
+
+@pytest.mark.parametrize("unit", ["M8[D]", "M8", "m8[ns]"])
+@pytest.mark.parametrize("func", functions.REDUCES)
+def test_empty_groups_of_dates_are_not_a_time(func, unit):
+    rng = np.random.default_rng(len(func))
+    values, groups = date_values(rng, unit, (9, 4)), rng.integers(0, 5, 9)
+    more = {"fill_value": -1} if "arg" in func else {}
+    lazy = da.from_array(values, chunks=(4, 3))
+    expected = outcome(reference.reduce, values, groups, 7, func, **more)
+    found = outcome(reduce, lazy, groups, 7, func, **more)
+    assert same(found if isinstance(found, type) else found.compute(), expected)
 
 
 def test_nothing_runs_before_it_is_computed():
