@@ -23,7 +23,14 @@ from gatherum.files.stats import Meter, Progress
 from gatherum.files.tables.flat import FlatArray
 from gatherum.regular_files import check_regular
 
-__all__ = ["Format", "Location", "Opening", "choose_member", "find_named", "first_line", "in_zarr"]
+__all__ = [
+    "MOST_LISTED", "Format", "Location", "Opening", "choose_member", "find_named", "first_line",
+    "in_zarr", "is_group",
+]  # fmt: skip
+
+MOST_LISTED = 1000  # members of a file or a group that are looked for
+# Of a sparse matrix of anndata: the lines that indptr divides, and the others, in indices.
+SPARSE = {"csr_matrix": ("row", "columns"), "csc_matrix": ("column", "rows")}
 
 
 @dataclass(frozen=True)
@@ -236,10 +243,35 @@ def choose_member(name: object, what: str, member: str | None, names: list[str])
         return member
     if not names:
         raise ValueError(f"{name}: the file holds no {what}s")
-    listed = ", ".join(map(repr, names[:8])) + (", …" if len(names) > 8 else "")
     if member is None:
-        raise ValueError(f"{name}: name one of its {len(names)} {what}s after a colon: {listed}")
-    raise ValueError(f"{name}: the file has no such {what}; it holds {listed}")
+        raise ValueError(
+            f"{name}: name one of its {len(names)} {what}s after a colon: {_listed(names)}"
+        )
+    raise ValueError(f"{name}: the file has no such {what}; it holds {_listed(names)}")
+
+
+def is_group(name: object, what: str, names: list[str], encoding: object) -> ValueError:
+    """Return the error of a group in the place of one of its arrays.
+
+    `what` is the file's word for an array, and `names` are the arrays in the group. `encoding` is
+    the attribute by which anndata marks a sparse matrix.
+    """
+    held = f"that holds {_listed(names)}" if names else f"without {what}s"
+    advice = ""
+    if isinstance(encoding, str) and (parts := SPARSE.get(encoding)):
+        line, others = parts
+        part = "[indptr[i]:indptr[i + 1]]"
+        advice = (
+            f"; it is a sparse matrix ({encoding}), whose {line} i has the values data{part} in "
+            f"the {others} indices{part}"
+        )
+    article = "an" if what[0] in "aeiou" else "a"
+    return ValueError(f"{name}: expected {article} {what}, got a group {held}{advice}")
+
+
+def _listed(names: list[str]) -> str:
+    """Return some names, the first ones of many."""
+    return ", ".join(map(repr, names[:8])) + (", …" if len(names) > 8 else "")
 
 
 def first_line(error: BaseException) -> str:
