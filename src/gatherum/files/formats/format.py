@@ -38,11 +38,12 @@ class Opening(Means):
     """The settings that an input is opened with.
 
     `watched`: somebody will ask whether it changed meanwhile. `storage_options` is what fsspec's
-    filesystems take for URLs, and is never shown.
+    filesystems take for URLs, and is never shown. `decode`: whether packed numbers are decoded.
     """
 
     watched: bool = True
     storage_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    decode: bool = True
 
     @classmethod
     def of(
@@ -52,13 +53,15 @@ class Opening(Means):
         spill_dir: str | os.PathLike[str] | None = None,
         storage_options: Mapping[str, Any] | None = None,
         progress: Progress | None = None,
+        decode: bool = True,
     ) -> "Opening":
         """Return the settings that a caller gives, checked; `stack` closes what is opened."""
         budget, options = Budget.parse(memory), checked_options(storage_options)
         folder = os.fspath(spill_dir or tempfile.gettempdir())
         if not os.path.isdir(folder):
             raise FileNotFoundError(f"{folder}: there is no such directory")
-        return cls(Meter(progress), budget, folder, stack.callback, storage_options=options)
+        means = Meter(progress), budget, folder, stack.callback
+        return cls(*means, storage_options=options, decode=decode)
 
     def file(self, location: "Location") -> DiskFile:
         """Open a file that is closed when the call ends."""

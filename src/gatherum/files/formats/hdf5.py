@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gatherum.files.disk import DiskFile
+from gatherum.files.formats.attributes import attributes_of_hdf5
 from gatherum.files.formats.dtypes import as_bytes, cannot_hold
 from gatherum.files.formats.format import (
     MOST_LISTED,
@@ -81,14 +82,15 @@ class Hdf5(Format):
         settings = dataset.id.get_create_plist()
         if dataset.is_virtual or settings.get_external_count():
             raise ValueError(f"{location}: its elements lie in other files, which is not followed")
+        names, attributes = names_in(dataset), attributes_of_hdf5(location, dataset)
         if (offset := _offset(location, file, dataset)) is not None:
             flat = FlatStorage.of(file, offset, shape, dtype)
-            return Source(location, shape, dtype, flat, file, names=names_in(dataset))
+            return Source(location, shape, dtype, flat, file, names=names, attributes=attributes)
         chunked = ChunkedDataset(location.text, dataset, settings, opening.meter)
         nbytes = math.prod(chunked.chunks) * dtype.itemsize
         opening.budget.check_chunk(location, nbytes * (2 if chunked.filters else 1))
         boxes = BoxStorage(chunked, _why_not_changed(dataset))
-        return Source(location, shape, dtype, boxes, file, names=names_in(dataset))
+        return Source(location, shape, dtype, boxes, file, names=names, attributes=attributes)
 
     def check_target(self, op: str, out: Location, meter: Meter) -> None:
         """Refuse a file with other datasets, which a new file would lose."""

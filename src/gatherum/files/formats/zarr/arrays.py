@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from gatherum.files.budget import Budget
 from gatherum.files.disk import check_within
+from gatherum.files.formats.attributes import attributes_of_zarr
 from gatherum.files.formats.dtypes import cannot_hold, is_added, keeps_values
 from gatherum.files.formats.format import first_line
 from gatherum.files.formats.zarr.nodes import (
@@ -76,7 +77,7 @@ class ZarrArray(BoxArray):
         self.chunks = tuple(c if n else max(c, 1) for c, n in zip(chunks, self.shape, strict=True))
         with _plain_errors(path), bounds.zarr.config.set({"array.write_empty_chunks": True}):
             self._array, between = bounds.bounded(array, store)
-        self.names = names_in(array)
+        self.names, self.attributes = names_in(array), attributes_of_zarr(array)
         if budget is not None:
             nbytes = math.prod(self.chunks) * self.dtype.itemsize
             budget.check_chunk(path, max(nbytes + INNER_BYTES * inner, between))
