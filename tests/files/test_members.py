@@ -1,4 +1,4 @@
-"""Errors say what a file holds in the place of the array that was asked for, and how it is read."""
+"""Errors name the members, filters and grids of files that hold no such array."""
 
 import json
 from pathlib import Path

@@ -84,7 +84,7 @@ def is_in(mark: float, kind: np.dtype[Any]) -> bool:
 
 
 def put_netcdf(path: Path, array: NDArray[Any], attributes: dict[str, Any], **how: Any) -> str:
-    """Write a variable of netCDF with its numbers as they are, and return its path."""
+    """Write a variable of netCDF with its numbers unchanged, and return its path."""
     package = pytest.importorskip("netCDF4", reason=MISSING.format("netCDF4"))
     attributes = dict(attributes)
     fill = attributes.pop("_FillValue", None)
@@ -97,14 +97,14 @@ def put_netcdf(path: Path, array: NDArray[Any], attributes: dict[str, Any], **ho
         made = file.createVariable("v", array.dtype, tuple("tyx"), **how)
         made.set_auto_maskandscale(False)
         made[...] = array
-    with h5py.File(path, "a") as file:  # netCDF4 gives no fill value of another type
+    with h5py.File(path, "a") as file:  # netCDF4 writes no fill value of another type
         for name, value in attributes.items():
             file["v"].attrs[name] = value
     return f"{path}:v"
 
 
 def of_xarray(path: Path, *, decode: bool = True, **how: Any) -> NDArray[Any]:
-    """Return what xarray reads, without its decoding of times."""
+    """Return the values that xarray reads, without its decoding of times."""
     xarray = pytest.importorskip("xarray", reason=MISSING.format("xarray"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("warnings.warn", lambda *_, **__: None)  # of fill values that are NaN
@@ -114,7 +114,7 @@ def of_xarray(path: Path, *, decode: bool = True, **how: Any) -> NDArray[Any]:
 
 
 def same(found: NDArray[Any], expected: NDArray[Any]) -> bool:
-    """Whether arrays have the same bits, whatever the bits of a NaN are and the byte order."""
+    """Whether arrays have the same bits; NaN may have any, and byte orders may differ."""
     if found.dtype.newbyteorder("=") != expected.dtype.newbyteorder("="):
         return False
     pair = [one.astype(one.dtype.newbyteorder("=")) for one in (found, expected)]
@@ -164,6 +164,21 @@ def test_zarr_is_decoded_as_xarray_decodes_it(tmp_path: Path, case: str, version
     path = f"{tmp_path}/cube.zarr/v"
     assert same(files.gather_file(path, np.arange(5)), expected)
     assert bits(files.gather_file(path, np.arange(5), decode=False)) == bits(table)
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_zarr_at_a_url(tmp_path: Path, version: int) -> None:
+    fsspec = pytest.importorskip("fsspec", reason=MISSING.format("fsspec"))
+    table, path = np.array([1047, -32767, 2], I2), str(tmp_path / "t.zarr")
+    made = zarr.create_array(path, data=table, chunks=(2,), zarr_format=version)
+    made.attrs.update({"scale_factor": 0.01, "missing_value": -32767, "_ARRAY_DIMENSIONS": ["t"]})
+    store = fsspec.filesystem("memory")
+    store.put(path, f"/packed/{version}.zarr", recursive=True)
+    url = f"memory://packed/{version}.zarr"
+    assert same(files.gather_file(url, [0, 1]), np.array([10.47, np.nan]))
+    assert files.gather_file(url, [0, 1], decode=False).tolist() == [1047, -32767]
+    if version == 2:
+        assert files.gather_nd_file(url, [[0]], axes=("t",)).tolist() == [10.47]
 
 
 @pytest.mark.parametrize("version", [2, 3])
@@ -415,7 +430,7 @@ def test_dask(cube: Any, tmp_path: Path) -> None:
 
 @pytest.fixture
 def run(capfd: pytest.CaptureFixture[str]) -> Callable[..., str]:
-    """Run a command line, and return what it prints."""
+    """Run a command line, and return its output."""
     cli = pytest.importorskip("gatherum.cli", reason=MISSING.format("click"))
 
     def call(*arguments: str) -> str:

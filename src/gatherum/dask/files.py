@@ -175,7 +175,7 @@ def finished_file(
 
 
 def check_unpacked(op: str, array: FileArray) -> None:
-    """Raise ValueError where a scatter would write decoded numbers to a packed array."""
+    """Raise ValueError if a scatter would write decoded numbers to a packed array."""
     if array.packing is not None:
         raise ValueError(f"{op}: {array.path} cannot be written, {array.packing.why_not_changed}")
 

@@ -62,8 +62,8 @@ def scatter_nd_into(
         Whether to complete a run of the same call that was killed; one that had come to its end is
         not applied again.
     decode : bool, default True
-        A packed array is refused, as its decoded numbers are not packed again; False takes its
-        stored numbers.
+        True raises ValueError for a packed array, as decoded numbers are not packed again. False
+        reads and writes its stored numbers.
 
     Raises
     ------

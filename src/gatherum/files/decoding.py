@@ -1,4 +1,4 @@
-"""A packed array is decoded box by box, behind whatever stores it."""
+"""A packed array is decoded box by box, for any storage."""
 
 import math
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ def decoded(source: Source, budget: Budget, role: str = "table") -> Source:
     """Return an array with its numbers decoded, if it is packed.
 
     Indices keep the numbers that mark missing values: the mode decides about invalid indices.
-    ValueError where they are multiplied or added to, or where an attribute has a wrong type.
+    ValueError for indices with a scale or an offset, and for an attribute of a wrong type.
     """
     attributes = {name: value for name, value in source.attributes().items() if name in ATTRIBUTES}
     if role in COUNTED:

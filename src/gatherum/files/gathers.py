@@ -75,7 +75,7 @@ def gather_file(
     decode : bool
         Whether packed numbers of netCDF and Zarr are decoded as `xarray.open_dataset` decodes them:
         ``_FillValue`` and ``missing_value`` become NaN, ``scale_factor`` and ``add_offset`` apply,
-        and ``_Unsigned`` counts. Times are not decoded. False takes the stored numbers.
+        and ``_Unsigned`` counts. Times are not decoded. False reads the stored numbers.
     storage_options : mapping, optional
         What fsspec's filesystem takes for the URLs among the operands, such as credentials.
 

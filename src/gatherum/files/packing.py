@@ -23,7 +23,7 @@ UNSIGNED = "_Unsigned"
 ATTRIBUTES = (*LINEAR, *FILLS, UNSIGNED)
 MOST_FILLS = 100
 
-# Returns those of an array's attributes that are in ATTRIBUTES; asked when the array is decoded.
+# Returns the attributes of an array whose names are in ATTRIBUTES; called if it is decoded.
 Attributes = Callable[[], Mapping[str, Any]]
 
 
@@ -66,9 +66,9 @@ class Packing:
 
 
 def packing_of(name: object, attributes: Mapping[str, Any], dtype: np.dtype[Any]) -> Packing | None:
-    """Return how an array of a dtype is decoded, None where its stored numbers are the values.
+    """Return the packing of an array of a dtype, None if its stored numbers are the values.
 
-    `name` is the array's in errors. ValueError where an attribute has another type than it needs.
+    `name` names the array in errors. ValueError for an attribute of a wrong type.
     """
     if dtype.kind not in "iuf" or dtype.isbuiltin == 2 or not attributes:
         return None
@@ -98,7 +98,7 @@ def _instead() -> str:
 
 
 def _number(name: object, attributes: Mapping[str, Any], key: str) -> Any:
-    """Return the number of an attribute in its own type, None where there is none."""
+    """Return the number of an attribute with its type, None without the attribute."""
     value = attributes.get(key)
     if value is None:
         return None
@@ -110,7 +110,7 @@ def _number(name: object, attributes: Mapping[str, Any], key: str) -> Any:
 
 
 def _as_signed(unsigned: object, dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the dtype that stored integers stand for."""
+    """Return the dtype of stored integers once `_Unsigned` counts."""
     if (dtype.kind, unsigned) in (("i", "true"), ("u", "false")):
         return np.dtype(f"{'u' if dtype.kind == 'i' else 'i'}{dtype.itemsize}")
     return dtype

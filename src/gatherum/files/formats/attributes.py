@@ -1,4 +1,4 @@
-"""The attributes that say how numbers are packed are found as netCDF and xarray keep them."""
+"""Find the attributes of packed numbers as netCDF and xarray keep them."""
 
 import base64
 import struct
@@ -53,6 +53,6 @@ def _of_zarr(array: Any) -> Mapping[str, Any]:
         if XARRAY in array.attrs and array.metadata.fill_value is not None:
             found[FILL] = array.metadata.fill_value
     elif isinstance(found.get(FILL), str):
-        with suppress(ValueError, struct.error):  # another text, which is refused as such
+        with suppress(ValueError, struct.error):  # another text raises later
             (found[FILL],) = struct.unpack("<d", base64.b64decode(found[FILL], validate=True))
     return found

@@ -29,7 +29,7 @@ __all__ = [
 ]  # fmt: skip
 
 MOST_LISTED = 1000  # members of a file or a group that are looked for
-# Of a sparse matrix of anndata: the lines that indptr divides, and the others, in indices.
+# Of a sparse matrix of anndata: the lines that indptr divides, and the lines in indices.
 SPARSE = {"csr_matrix": ("row", "columns"), "csc_matrix": ("column", "rows")}
 
 

@@ -82,7 +82,7 @@ class Source:
     opened: Opened  # must not change while it is read
     names: Names = tuple  # returns the names of its dimensions, none where the file keeps no names
     order: tuple[int, ...] | None = None  # the file's dimensions, as they are those of the array
-    attributes: Attributes = dict  # returns the attributes that say how its numbers are packed
+    attributes: Attributes = dict  # returns the attributes by which its numbers are packed
     packing: Packing | None = None  # how its numbers are decoded, if they are
 
     @property

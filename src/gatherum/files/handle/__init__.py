@@ -59,8 +59,7 @@ def open(
     dtype : {"float32", "float16", "bfloat16"}, default "float32"
         The dtype of the results.
     decode : bool
-        As in `gather_file`: `Table.shape`, `Table.dtype` and `Table.nbytes` are those of the
-        decoded numbers.
+        As in `gather_file`. `Table.dtype` and `Table.nbytes` count decoded numbers.
     storage_options : mapping, optional
         As in `gather_file`.
 

@@ -112,7 +112,7 @@ class Zarr(Format):
 
 
 def _source(location: Location, array: ZarrArray, storage: BoxStorage) -> Source:
-    """Return an input whose elements are those of an array."""
+    """Return an array as an input."""
     found = Source(location, array.shape, array.dtype, storage, array)
     return replace(found, names=array.names, attributes=array.attributes)
 

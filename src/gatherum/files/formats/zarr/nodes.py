@@ -1,4 +1,4 @@
-"""A directory of Zarr is a node: an array or a group of nodes, as its metadata say."""
+"""A directory of Zarr is a node: an array, or a group of nodes."""
 
 import json
 import os
@@ -7,7 +7,7 @@ from typing import Any
 from gatherum.files.formats.format import MOST_LISTED, is_group
 from gatherum.regular_files import read_regular
 
-__all__ = ["LONGEST_METADATA", "METADATA", "is_zarr_group", "metadata_name", "parsed"]
+__all__ = ["ATTRIBUTES", "LONGEST_METADATA", "METADATA", "is_zarr_group", "metadata_name", "parsed"]
 
 METADATA = ("zarr.json", ".zarray")
 GROUP, ATTRIBUTES = ".zgroup", ".zattrs"  # of format 2
@@ -21,7 +21,7 @@ def metadata_name(path: str) -> str | None:
 
 
 def parsed(file: str, content: bytes) -> Any:
-    """Return the content of a file of metadata; ValueError where it is no JSON."""
+    """Return the content of a file of metadata; ValueError if it is not valid JSON."""
     try:
         return json.loads(content)
     except (ValueError, RecursionError) as error:
@@ -29,10 +29,10 @@ def parsed(file: str, content: bytes) -> Any:
 
 
 def is_zarr_group(path: str, metadata: Any = None) -> ValueError | None:
-    """Return the error of a group in the place of an array; None for what is no group.
+    """Return the error of a group in the place of an array; None if the node is not a group.
 
-    `metadata` are those of format 3, None of format 2. `path` may be a URL, where the metadata
-    alone say what the group holds.
+    `metadata` is the content of zarr.json, None in format 2. The members of a group at a URL are
+    read from consolidated metadata.
     """
     if metadata is None:
         if not os.path.lexists(os.path.join(path, GROUP)):
@@ -52,12 +52,12 @@ def is_zarr_group(path: str, metadata: Any = None) -> ValueError | None:
 
 
 def _kind_of(metadata: Any) -> object:
-    """Return what the metadata of format 3 say a node is."""
+    """Return the type of a node in the metadata of format 3."""
     return metadata.get("node_type") if isinstance(metadata, dict) else None
 
 
 def _read(file: str) -> Any:
-    """Return what a file of metadata holds, None where it cannot be read."""
+    """Return the content of a file of metadata, None if it cannot be read."""
     try:
         return parsed(file, read_regular(file, LONGEST_METADATA))
     except (OSError, ValueError):
@@ -65,7 +65,7 @@ def _read(file: str) -> Any:
 
 
 def _list_arrays(folder: str, prefix: str, names: list[str], depth: int) -> None:
-    """Collect the arrays of a group and of those in it, a few levels deep; links are left out."""
+    """Collect the arrays of a group and its groups, a few levels deep, without links."""
     with os.scandir(folder) as entries:
         nodes = sorted(one.name for one in entries if one.is_dir(follow_symlinks=False))
     for name in nodes:
@@ -80,7 +80,7 @@ def _list_arrays(folder: str, prefix: str, names: list[str], depth: int) -> None
 
 
 def _node(path: str) -> object:
-    """Return whether a directory is an array or a group; None of neither."""
+    """Return the type of the node in a directory, None if there is no node."""
     name = metadata_name(path)
     if name == "zarr.json":
         return _kind_of(_read(os.path.join(path, name)))
