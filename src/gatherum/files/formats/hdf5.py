@@ -36,7 +36,7 @@ from gatherum.files.tables.dimension_names import DAMAGED, is_hard, names_in
 from gatherum.reader_advice import hint
 from gatherum.regular_files import open_regular
 
-__all__ = ["Hdf5"]
+__all__ = ["Hdf5", "other_filter"]
 
 DEFLATE, SHUFFLE, FLETCHER32 = 1, 2, 3  # HDF5's numbers of filters
 FILTERS = {DEFLATE: "zlib", SHUFFLE: "shuffle", FLETCHER32: "fletcher32"}  # as codecs
@@ -307,7 +307,7 @@ def _offset(location: Location, file: DiskFile, dataset: Any) -> int | None:
     return int(offset)
 
 
-def _other_filter(name: str, number: int) -> ValueError:
+def other_filter(name: str, number: int) -> ValueError:
     """Return the error of a filter whose result cannot be bounded."""
     import h5py
 
@@ -328,7 +328,7 @@ class ChunkedDataset(SlicedArray):
         self.filters = [settings.get_filter(i)[0] for i in range(settings.get_nfilters())]
         for number in self.filters:
             if number not in FILTERS:
-                raise _other_filter(name, number)
+                raise other_filter(name, number)
 
     def read_box(self, box: tuple[slice, ...]) -> NDArray[Any]:
         """Return a box of the dataset, best one that covers whole chunks."""
