@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import chain
-from os import PathLike, fspath, listdir, makedirs
+from os import PathLike, fspath
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from gatherum import plain_values
+from gatherum.files.durable.whole import written_folder
 from gatherum.operators import OPERATORS, find_operator
 
 from . import dxdispatch, npz, virtual, webnn
@@ -156,7 +157,7 @@ def write(folder: str | PathLike[str], format: TargetName = "npz", **options: An
     Parameters
     ----------
     folder : path
-        A folder that is empty, or not there.
+        A folder that is empty, or not there. It has all cases in the end, or stays as it was.
     format, **options
         As of `gatherum.vectors`.
 
@@ -177,11 +178,8 @@ def write(folder: str | PathLike[str], format: TargetName = "npz", **options: An
     cases = vectors(format, **options)
     if (first := next(cases, None)) is None:
         raise ValueError(f"{NAME}: {format} has no case of these choices")
-    makedirs(folder, exist_ok=True)
-    if listdir(folder):
-        raise FileExistsError(
-            f"{fspath(folder)}: must be empty, so that no case of another run stays"
-        )
-    if isinstance(first.operands["data"], virtual.VirtualArray):
-        return virtual.write(chain([first], cases), fspath(folder))
-    return TARGETS[format].write(chain([first], cases), fspath(folder), options.get("opset"))
+    far = isinstance(first.operands["data"], virtual.VirtualArray)
+    with written_folder(fspath(folder)) as made:
+        if far:
+            return virtual.write(chain([first], cases), made)
+        return TARGETS[format].write(chain([first], cases), made, options.get("opset"))
