@@ -19,7 +19,7 @@ POSIX = pytest.mark.skipif(sys.platform == "win32", reason="special files of POS
 PICTURE = gatherum.explain("gather", [1, 2, 3], [2, 0])
 EXPLAIN = ["explain", "gather", "--data", "3", "--values", "2,0", "--svg"]
 
-# Runs the command where no file can be longer than 300 bytes, as on a disk that is full.
+# Runs the command with files of at most 300 bytes, which is like a full disk.
 ON_FULL_DISK = """
 import resource, sys
 from gatherum import cli
@@ -37,7 +37,7 @@ def tree(folder: Path) -> dict[str, bytes | str]:
 
 
 def on_full_disk(folder: Path, *arguments: str) -> tuple[int, str]:
-    """Run the command on a disk that is full; return its status and what it says of errors."""
+    """Run the command on a full disk; return its status and its standard error."""
     command = [sys.executable, "-c", ON_FULL_DISK, *arguments]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     return done.returncode, done.stderr
@@ -174,7 +174,7 @@ def every_step(
     attempt: Callable[[Path], object],
     begin: Callable[[Path], object] = lambda folder: None,
 ) -> None:
-    """Let every call that changes the disk fail, each in a run of its own."""
+    """Let every call that changes the disk fail, one in each run."""
     at, calls = 0, [""]
     while at <= len(calls):
         at += 1

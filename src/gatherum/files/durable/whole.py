@@ -1,9 +1,10 @@
 """Small outputs are written whole: files whose content is in memory, and folders of new files.
 
 Each is made under a new name in the folder where it belongs, forced to the disk, and renamed. A
-call that fails leaves what was there before, and removes what it has made.
+call that fails leaves the old files in place, and removes its temporary ones.
 """
 
+import errno
 import os
 import secrets
 import shutil
@@ -24,8 +25,8 @@ PREFIX, SUFFIX = ".gatherum-", ".partial"  # of names in a folder that is not co
 def write_files(contents: Mapping[str, bytes]) -> None:
     """Write files of which all appear, or none.
 
-    Missing folders are made. A link is followed: the file that it leads to is replaced. OSError
-    names the file that cannot be written, or that is not a regular file.
+    Make missing folders. Follow links, and replace the files that they lead to. Raise OSError,
+    which names the file, if one cannot be written or is not a regular file.
     """
     with ExitStack() as undo:
         staged = {}
@@ -70,7 +71,9 @@ def _staged(path: str, target: str, content: bytes, undo: ExitStack) -> str:
 
 
 def _kept(target: str, undo: ExitStack) -> str:
-    """Give a file another name from which it is put back; return that."""
+    """Return another name of a file, from which the undo stack restores it."""
+    if os.path.isdir(target):  # it has been made meanwhile, for another of the files
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), target)
     aside = _new_name(os.path.dirname(target))
     try:
         os.link(target, aside)
@@ -89,8 +92,8 @@ def _put_back(aside: str, target: str) -> None:
 def written_folder(path: str) -> Iterator[str]:
     """Yield a new folder, whose content becomes that of `path` when the block ends.
 
-    `path` is missing or an empty folder, else FileExistsError. If the block fails, `path` stays as
-    it was. OSError names the file that cannot be written by its place in `path`.
+    If the block fails, `path` does not change. Raise FileExistsError if `path` is neither missing
+    nor an empty folder. An OSError names the file by its place in `path`.
     """
     target = os.path.realpath(path)
     with ExitStack() as undo:
@@ -132,7 +135,7 @@ def _move_content(staging: str, target: str, undo: ExitStack) -> None:
 
 
 def _is_partial(name: str) -> bool:
-    """Whether a name is that of a folder which a killed run has left."""
+    """Whether a killed run has left the folder of this name."""
     return name.startswith(PREFIX) and name.endswith(SUFFIX)
 
 
@@ -142,6 +145,8 @@ def _new_name(folder: str) -> str:
 
 def _make_folders(path: str, undo: ExitStack) -> None:
     """Make the folders of a path that are missing."""
+    if os.path.lexists(path) and not os.path.isdir(path):
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
     if not os.path.isdir(path):
         _make_folders(os.path.dirname(path), undo)
         os.mkdir(path)
