@@ -60,7 +60,9 @@ def test_the_pages_examples_print_their_answers(example):
 def test_vectors_print_what_is_expected(tmp_path):
     assert write(tmp_path, "dxdispatch") > 5
     for row in json.loads((tmp_path / "cases.json").read_text()):
-        (line,) = run_file(str(tmp_path / f"{row['name']}.json")).lines
+        found = run_file(str(tmp_path / f"{row['name']}.json"))
+        line, verdict = found.lines
+        assert (found.equal, verdict) == (True, "Resource 'output' equals 'expected'")
         printed = [float(text) for text in line.removeprefix("Resource 'output': ").split(", ")]
         np.testing.assert_allclose(printed, row["expected"], rtol=1e-5)
 

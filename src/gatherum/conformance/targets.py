@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from gatherum import plain_values
+from gatherum.directml import FeatureLevel
 from gatherum.files.durable.whole import written_folder
 from gatherum.operators import OPERATORS, find_operator
 
@@ -75,7 +76,8 @@ def vectors(
     seed : int, default 0
         Of the random cases.
     opset : int, optional
-        The opset of ONNX; that of the newest of the operators unless given. Only for ``"onnx"``.
+        The opset of ONNX, up to the newest one of the package onnx; that of the newest of the
+        operators unless given. Only for ``"onnx"``.
     feature_level : str, optional
         The feature level of DirectML; the newest one unless given. Only for ``"dxdispatch"``.
 
@@ -105,7 +107,7 @@ def vectors(
     rules = tuple(RULES)
     if rule is not None:
         rules = (plain_values.as_choice(NAME, "rule", rule, (*RULES, virtual.NAME)),)
-    rows = OPERATORS.values() if op is None else (find_operator(op, NAME),)
+    rows = list(OPERATORS.values()) if op is None else [find_operator(op, NAME)]
     kind = np.dtype(np.float32 if dtype is None else dtype)
     for name, value, of in (
         ("opset", opset, "onnx"),
@@ -114,7 +116,9 @@ def vectors(
         if value is not None and format != of:
             raise ValueError(f"{NAME}: `{name}` is for format {of!r}, got {format!r}")
     if opset is not None:
-        plain_values.as_size(NAME, "opset", opset, 1)
+        of_onnx.check_opset(plain_values.as_integer(NAME, "opset", opset), rows)
+    if feature_level is not None:
+        _check_level(feature_level)
     options = {"opset": opset, "feature_level": feature_level}
     number = plain_values.as_size(NAME, "seed", seed)
     if rule == virtual.NAME:
@@ -124,7 +128,15 @@ def vectors(
                 f"are not stored, got {format!r}"
             )
         return chain.from_iterable(virtual.cases(row, kind) for row in rows)
-    return _cases(target, list(rules), list(rows), kind, number, options)
+    return _cases(target, list(rules), rows, kind, number, options)
+
+
+def _check_level(level: str) -> None:
+    try:
+        FeatureLevel.of(level)
+    except ValueError as error:
+        text = str(error).replace("feature level", "`feature_level`")
+        raise ValueError(f"{NAME}: {text}") from None
 
 
 def _cases(
