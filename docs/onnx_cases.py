@@ -56,24 +56,29 @@ def runtime(model: str) -> Run:
 LOADS = {"onnx": reference, "onnxruntime": runtime}
 
 
-def outcome(package: str, folder: str) -> str:
-    """Run a case; return "passed", or what came in the place of the answer."""
+def outcome(package: str, folder: str, row: dict[str, Any]) -> str:
+    """Run a case of a folder; return "passed", or the wrong answer or error.
+
+    The row is the case's record in the index of the folder.
+    """
     import onnx
 
-    model, tensors = f"{folder}/model.onnx", Path(folder, "test_data_set_0")
+    model = Path(folder, row["model"])
     names = [one.name for one in onnx.load(model).graph.input]
-    feeds = {name: _array(tensors / f"input_{n}.pb") for n, name in enumerate(names)}
-    output = tensors / "output_0.pb"
-    refused = "passed" if not output.exists() else ""
+    arrays = [_array(Path(folder, path)) for path in row["inputs"]]
+    feeds = dict(zip(names, arrays, strict=True))
+    refused = "" if "output" in row else "passed"
     try:
-        run = LOADS[package](model)
+        run = LOADS[package](str(model))
     except Exception as error:  # also where the values must be refused: nothing read them
         return _named(error)
     try:
         found = run(feeds)
     except Exception as error:  # an error is an answer
         return refused or _named(error)
-    return f"{found.tolist()}, not an error" if refused else compared(found, _array(output))
+    if refused:
+        return f"{found.tolist()}, not an error"
+    return compared(found, _array(Path(folder, row["output"])))
 
 
 def _named(error: Exception) -> str:
@@ -87,12 +92,12 @@ def _array(path: Path) -> Any:
 
 
 def answers(package: str, pipe: Any) -> None:
-    """Answer for folders that come through a pipe."""
+    """Answer for folders and records of cases that come through a pipe."""
     import_module(package)
     warnings.simplefilter("ignore")
     pipe.send("ready")
     while True:
-        pipe.send(outcome(package, pipe.recv()))
+        pipe.send(outcome(package, *pipe.recv()))
 
 
 class Child:
@@ -102,12 +107,12 @@ class Child:
         self.package = package
         self.process: Any = None
 
-    def ask(self, folder: str) -> str:
+    def ask(self, folder: str, row: dict[str, Any]) -> str:
         """Return the outcome of a case, or that none came."""
         if self.process is None:
             self._start()
         try:
-            self.pipe.send(folder)
+            self.pipe.send((folder, row))
             if self.pipe.poll(LIMIT):
                 return str(self.pipe.recv())
             what = f"no answer in {LIMIT} seconds"
@@ -154,13 +159,9 @@ def ask(folder: Path, rows: list[dict[str, Any]], package: str) -> dict[str, str
     """Return the outcome of each case of a folder, by its name."""
     child = Child(package)
     try:
-        return {row["name"]: child.ask(str(_folder_of(folder, row))) for row in rows}
+        return {row["name"]: child.ask(str(folder), row) for row in rows}
     finally:
         child.stop()
-
-
-def _folder_of(folder: Path, row: dict[str, Any]) -> Path:
-    return folder / ("errors" if row.get("error") else "cases") / f"test_{row['name']}"
 
 
 def run(folder: Path, packages: list[str]) -> int:

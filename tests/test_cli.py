@@ -150,7 +150,7 @@ def test_remedies_are_flags(run, folder):
     assert run(*scatter, "-o", "table.npy") == (
         1,
         "",
-        "gatherum: scatter_slices: the output table.npy is the same file as the table; --in-place "
+        "gatherum: scatter-slices: the output table.npy is the same file as the table; --in-place "
         "changes the table itself\n",
     )
     journal = folder.resolve() / "out.npy.partial.journal"
@@ -224,16 +224,16 @@ def test_usage_is_status_2_and_one_line(run, arguments, message):
         ),
         (
             ["scatter-slices", "table.npy", "rows.npy", "rows.npy"],
-            "scatter_slices: `updates` must have the dtype of `data`, float64, got int64",
+            "scatter-slices: `updates` must have the dtype of `data`, float64, got int64",
         ),
         (
             ["gather-nd", "table.npy", "rows.npy"],
-            "gather_nd: the last dimension of `indices` must be at most 2, the dimensions of "
+            "gather-nd: the last dimension of `indices` must be at most 2, the dimensions of "
             "`data` that are not batch dimensions, got 3",
         ),
         (
             ["scatter-elements", "table.npy", "rows.npy", "table.npy"],
-            "scatter_elements: `indices` must have as many dimensions as `data`, 2, got 1",
+            "scatter-elements: `indices` must have as many dimensions as `data`, 2, got 1",
         ),
         (
             ["gather", "table.npy", "bad.npy", "--mode", "fill", "--fill-value", "x"],
@@ -609,7 +609,7 @@ def test_the_floor_of_a_device_needs_one(run, monkeypatch):
         (["gather", "--data", "2x3", "--indices", "1", "--axis", "2"], 1,
          "gather: `axis` must be in [-2, 2), got 2"),
         (["scatter-nd", "--data", "2", "--indices", "1x1", "--updates", "3"], 1,
-         "scatter_nd: `updates` must have shape (1,), got (3,)"),
+         "scatter-nd: `updates` must have shape (1,), got (3,)"),
         (["gather", "--data", "9", "--values", "1,2,3", "--indices", "2x2"], 1,
          "explain: --values must be 4 numbers for indices of shape (2, 2), got 3"),
         (["gather", "--data", "9", "--indices", "3", "--mode", "wrap", "--fill-value", "1"], 2,
@@ -803,7 +803,7 @@ def test_groups(run):
         2, "gatherum: Missing argument 'GROUPS'. See gatherum groups --help.\n",
     )  # fmt: skip
     assert run("groups", "table.npy", "shop.npy", "--size", "2")[0::2] == (
-        1, "gatherum: reduce_file: index 2 is out of bounds for axis 0 of size 2 (groups[1])\n",
+        1, "gatherum: groups: index 2 is out of bounds for axis 0 of size 2 (groups[1])\n",
     )  # fmt: skip
     status, _, line = run("groups", "table.npy", "shop.npy", "-o", "o.npy", "--no-clobber")
     assert (status, "exists already" in line) == (1, True)

@@ -2,7 +2,9 @@
 
 import codecs
 import io
+import json
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -304,7 +306,8 @@ def test_groups_of_streams(run, stdin, monkeypatch):
     message = "VALUES and GROUPS cannot both be standard input. See gatherum groups --help."
     assert run("groups", "-", "-") == (2, "", f"gatherum: {message}\n")
     stdin(b"0 x")
-    message = "standard input, line 1: expected integers, got '0 x'"
+    message = "standard input, line 1: expected integers, got '0 x'; number other keys with "
+    message += "np.unique(keys, return_inverse=True)"
     assert run("groups", "table.npy", "-") == (1, "", f"gatherum: {message}\n")
 
 
@@ -427,6 +430,45 @@ def test_a_completion_reads_no_standard_input(run, stdin, monkeypatch, capfd):
         cli.run([])
     assert capfd.readouterr().out == "plain,--indices\nplain,--index-dtype\n"
     assert sys.stdin.buffer.read() == npy(TABLE)
+
+
+def test_a_case_of_dxdispatch_passes_or_fails(run):
+    choices = ["--format", "dxdispatch", "--op", "gather", "--rule", "plain"]
+    assert run("vectors", "cases", *choices) == (0, "cases: 3 cases\n", "")
+    path = Path("cases/gather_plain_0.json")
+    assert run("run", str(path)) == (
+        0, "Resource 'output': 4, 5, 0, 1\nResource 'output' equals 'expected'\n", ""
+    )  # fmt: skip
+    model = json.loads(path.read_text())
+    model["resources"]["expected"]["initialValues"][2:] = [7, 8]
+    path.write_text(json.dumps(model))
+    assert run("run", str(path)) == (
+        1,
+        "Resource 'output': 4, 5, 0, 1\nResource 'output' differs from 'expected' in 2 of 4 "
+        "elements: at [2] it has 0, expected 7\n",
+        "",
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("--format onnx --opset 99", r"--opset must be in \[1, \d+\), got 99"),
+        ("--format onnx --opset 0", r"--opset must be in \[1, \d+\), got 0"),
+        ("--format onnx --opset 9 --op gather-nd",
+         "--opset must be at least 11 for gather_nd, got 9"),
+        ("--opset 13", "--opset is for format 'onnx', got 'npz'"),
+        ("--seed -1", "--seed must be at least 0, got -1"),
+        ("--rule no", "--rule must be one of 'plain', .*, got 'no'"),
+        ("--format dxdispatch --feature-level 9",
+         "--feature-level must be one of 1_0, .*, 6_4, got '9'"),
+    ],
+)  # fmt: skip
+def test_vectors_refuse_choices_that_there_are_not(run, options, message):
+    status, out, err = run("vectors", "cases", *options.split())
+    assert (status, out) == (2, "")
+    assert re.fullmatch(f"gatherum: {message}\\. See gatherum vectors --help\\.\n", err)
+    assert not os.path.exists("cases")
 
 
 def test_vectors_need_a_folder(run):

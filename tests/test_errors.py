@@ -729,6 +729,7 @@ def test_every_sentence_is_tested():
         "other_zero_points",
         "no_values_of",  # files/test_grouped.py
         "not_in_files",
+        "not_groups",  # test_cli_messages.py
         "not_defined",  # test_group_functions.py
         "other_groups",
         "empty_group",

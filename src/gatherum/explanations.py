@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from os import PathLike
+from os import PathLike, fspath
 from os.path import splitext
 from typing import Any, Unpack
 
@@ -119,17 +119,21 @@ class Explanation:
         Parameters
         ----------
         path : str or path-like
-            The file, whose name ends in ``.svg``; an older one is replaced.
+            The file, whose name ends in ``.svg``; an older one is replaced when the new one is
+            complete.
 
         Raises
         ------
         ValueError
             If the name ends otherwise.
+        OSError
+            If the file cannot be written, or is not a regular file.
         """
         if splitext(path)[1].lower() != ".svg":
             raise errors.not_a_picture(path)
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(self.svg())
+        from .files.durable.whole import write_files  # imports all of `files`
+
+        write_files({fspath(path): self.svg().encode()})
 
     def __str__(self) -> str:
         made = self.plan

@@ -38,6 +38,11 @@ def hint(advice: str) -> str:
     return f"; {advice}" if advice and _READER.get() != "command" else ""
 
 
+def for_commands(advice: str) -> str:
+    """Return advice behind a message for readers of the command; none for others."""
+    return f"; {advice}" if _READER.get() == "command" else ""
+
+
 def argument(name: str) -> str:
     """Return what an argument is called: as Python has it, in backticks, or a flag."""
     return option(name) if _READER.get() == "command" else f"`{name}`"

@@ -288,16 +288,16 @@ def test_the_command_takes_names_and_numbers(
          "Invalid value for '--axes': must be dimensions such as 1,2 or lat,lon, got 'lat,'. See "
          "gatherum gather-nd --help."),
         (["cube.npy", "--values", "0", "--axes", "lat"], 1,
-         "gather_nd: cube.npy has no names of dimensions, got 'lat'; write --axes as numbers"),
+         "gather-nd: cube.npy has no names of dimensions, got 'lat'; write --axes as numbers"),
         (["cube.npy", "--values", "0", "--axes", "0", "--workers", "1"], 2,
          "--workers does not go with --axes: workers read a table in the order of its file. See "
          "gatherum gather-nd --help."),
         (["cube.npy", "--values", "0,99", "--axes", "1,2"], 1,
-         "gather_nd: index 99 is out of bounds for axis 2 of size 12 (indices[0, 1])"),
+         "gather-nd: index 99 is out of bounds for axis 2 of size 12 (indices[0, 1])"),
         (["cube.npy", "--values", "0,99", "--axes", "1,2", "--batch-dims", "5"], 1,
-         "gather_nd: `batch_dims` must be in [0, 2), got 5"),
+         "gather-nd: `batch_dims` must be in [0, 2), got 5"),
         (["cube.npy", "--values", "0,99", "--axes", "0,1", "--batch-dims", "1"], 1,
-         "gather_nd: --axes must name no batch dimension, got 0 with --batch-dims 1"),
+         "gather-nd: --axes must name no batch dimension, got 0 with --batch-dims 1"),
     ):  # fmt: skip
         assert cli.run(["gather-nd", *arguments, "-o", "o.npy"]) == status
         assert capfd.readouterr() == ("", f"gatherum: {why}\n")

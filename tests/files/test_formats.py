@@ -170,7 +170,7 @@ def test_a_url_whose_format_is_given() -> None:
 
 
 def test_outputs_keep_to_their_suffix(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"o.bin' is not there, nor a known kind of file"):
+    with pytest.raises(ValueError, match=r"o.bin' names no kind of output: expected 'x.npy', "):
         files.gather_file(TABLE, ROWS, tmp_path / "o.bin")
     path = put(tmp_path, "t", TABLE)
     files.gather_file(path, ROWS, tmp_path / "o.npy")

@@ -12,6 +12,7 @@ from typing import Any, TextIO
 
 import click
 
+from ..operators import OPERATORS
 from ..reader_advice import for_command
 from ..regular_files import naming
 from ..startup import INTERRUPTED, discard, say
@@ -20,6 +21,7 @@ from ..version import __version__
 # Wrong data, files or settings raise these; anything else is a bug of this package.
 DATA_ERRORS = (TypeError, ValueError, IndexError, OSError, MemoryError, ImportError)
 OUTPUT = "standard output"
+OWN = ("reduce_file", "from_file")  # functions that have no command of the same name
 
 
 class Command(click.Command):
@@ -45,14 +47,14 @@ class Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command, and turn an exception into a line and an exit status."""
-        with _ends_in_a_line(), for_command(), _warnings_in_lines():
+        with _ends_in_a_line(ctx), for_command(), _warnings_in_lines():
             result = super().invoke(ctx)
             sys.stdout.flush()
             return result
 
 
 @contextmanager
-def _ends_in_a_line() -> Iterator[None]:
+def _ends_in_a_line(ctx: click.Context | None = None) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
@@ -64,7 +66,7 @@ def _ends_in_a_line() -> Iterator[None]:
             discard(sys.stdout)
             if isinstance(error, BrokenPipeError):  # the reader of the output has stopped
                 raise click.exceptions.Exit(1) from None
-        raise _stop(_message(error), 1) from error
+        raise _stop(_of_command(_message(error), ctx), 1) from error
     except Exception as error:
         text = f"internal error, please report it: {type(error).__name__}: {error}"
         raise _stop(text, 1) from error
@@ -113,6 +115,16 @@ class Output:
 def _stop(text: str, status: int) -> click.exceptions.Exit:
     say(" ".join(text.split()))
     return click.exceptions.Exit(status)
+
+
+def _of_command(text: str, ctx: click.Context | None) -> str:
+    """Name the command where a message begins with the function that it calls."""
+    function, colon, rest = text.partition(": ")
+    if function in OPERATORS:
+        function = OPERATORS[function].command
+    elif function in OWN and ctx is not None and ctx.invoked_subcommand:
+        function = ctx.invoked_subcommand
+    return function + colon + rest
 
 
 def _message(error: BaseException) -> str:

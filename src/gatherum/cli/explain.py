@@ -190,7 +190,7 @@ def _attributes(operator: Operator, options: dict[str, Any]) -> dict[str, Any]:
     other = "axis" if name == "batch_dims" else "batch_dims"
     if options[other] is not None:
         takes = f"{shared.flag(name)}, not {shared.flag(other)}"
-        raise click.UsageError(f"{operator.name} takes {takes}.")
+        raise click.UsageError(f"{operator.command} takes {takes}.")
     attributes = {key: options[key] for key in ("mode", "negative")}
     attributes[name] = options[name] or 0
     if operator.scatters:
@@ -207,7 +207,7 @@ def _operands(operator: Operator, options: dict[str, Any]) -> tuple[Any, Any, An
     if not operator.scatters:
         for name in ("updates", "reduction", "exclude_self"):
             if isinstance(options[name], np.ndarray) or options[name] not in (None, "none", False):
-                raise click.UsageError(f"{operator.name} takes no {shared.flag(name)}.")
+                raise click.UsageError(f"{operator.command} takes no {shared.flag(name)}.")
         return data, indices, None
     if updates is None:  # what fits without broadcasting
         first, second = (

@@ -225,14 +225,14 @@ def _run_on_files(
 ) -> None:
     """Run on a cluster, or on this machine with a folder for streams and copies."""
     from ..files.file_call import check_absent
-    from ..files.formats import locate
+    from ..files.formats import locate_output
 
     show, quiet = options.pop("show"), options.pop("no_progress")
     streams = [role for role, given in operands.items() if given == DASH]
     _check_usage(operands["INDICES"], out, options, streams)
     on_cluster = clusters.is_wanted(options)
     if options.pop("no_clobber") and out != DASH:
-        check_absent(locate(out), "--no-clobber")
+        check_absent(locate_output(out), "--no-clobber")
     bar = not quiet and sys.stderr.isatty()  # only where a person can see it
     if on_cluster:
         del options["cast"]  # `_check_usage` has refused it here
@@ -285,7 +285,7 @@ def _run_alone(
     folder: str,
 ) -> None:  # fmt: skip
     """Run an operator on this machine; `folder` takes streams and copies in another dtype."""
-    from ..files.formats import locate
+    from ..files.formats import locate, locate_output
 
     def operand(role: str, given: Given) -> Any:
         if given == DASH:
@@ -297,7 +297,7 @@ def _run_alone(
     form, cast = options.pop("format"), options.pop("cast")
     components = len(options.get("axes") or [0])
     operands = [operand(*one) for one in given.items()]
-    target = named_file(folder, OUTPUT) if out == DASH else locate(out)
+    target = named_file(folder, OUTPUT) if out == DASH else locate_output(out)
     if options.get("in_place"):
         target = operands[0]
     run = _run if cast is None else partial(_run_cast, cast, folder)

@@ -8,11 +8,12 @@ from typing import Any
 
 import click
 
+from ..groups.errors import DECIMALS, KEYS
 from ..groups.functions import IN_FILES
 from ..operators import OPERATORS
 from . import options as shared
 from .command_group import OUTPUT, commands
-from .indices import as_operand
+from .indices import NotIntegers, as_operand
 from .numbers import Integer, number_or_text
 from .options import FILE
 from .streams import DASH, check_one, named_file, received, stream_folder, write_to_output
@@ -82,15 +83,19 @@ def _run(
     """Reduce, and print the statistics or the result; `folder` takes streams."""
     from .. import files
     from ..files.file_call import check_absent
-    from ..files.formats import locate
+    from ..files.formats import locate_output
 
     def operand(role: str, given: str) -> Any:
-        if given == DASH:
-            return received(folder, ENTRIES, role)
-        return given if role == "VALUES" else as_operand(ENTRIES, given, role)
+        try:
+            if given == DASH:
+                return received(folder, ENTRIES, role)
+            return given if role == "VALUES" else as_operand(ENTRIES, given, role)
+        except NotIntegers as error:
+            advice = DECIMALS if error.has_numbers else KEYS
+            raise ValueError(f"{error}; {advice}") from None
 
     if keep and out not in (None, DASH):
-        check_absent(locate(str(out)), "--no-clobber")
+        check_absent(locate_output(str(out)), "--no-clobber")
     source = None if groups is None else operand("VALUES", values)
     numbers = operand("GROUPS", values if groups is None else groups)
     target: Any = out

@@ -92,26 +92,36 @@ def from_text(operator: Operator, name: str, content: bytes) -> Array:
             header = number, line
             continue
         if row is None:
-            raise _no_integers(name, number, line)
+            raise NotIntegers(name, number, line)
         if row and rows and len(row) != len(rows[0]):
             raise ValueError(
                 f"{name}, line {number}: has {len(row)} numbers, the lines before {len(rows[0])}"
             )
         rows += [row] if row else []
     if not rows and header and re.search("[0-9]", header[1]):  # numbers in another notation
-        raise _no_integers(name, *header)
+        raise NotIntegers(name, *header)
     found = _array(name, rows)
     return found.ravel() if 1 in found.shape and not operator.tuples else found
 
 
-def _no_integers(name: str, number: int, line: str) -> ValueError:
-    return ValueError(f"{name}, line {number}: expected integers, got {short(line)}")
+class NotIntegers(ValueError):
+    """A line of a text has something other than integers.
+
+    `has_numbers`: whether all of its entries are numbers.
+    """
+
+    def __init__(self, name: str, number: int, line: str) -> None:
+        super().__init__(f"{name}, line {number}: expected integers, got {short(line)}")
+        self.has_numbers = all(map(_is_number, _entries(line)))
 
 
 def _is_header(line: str) -> bool:
     """Whether a line names columns: none of its entries is a number."""
-    entries = re.split("[,\t]", line) if "," in line or "\t" in line else line.split()
-    return not any(map(_is_number, entries))
+    return not any(map(_is_number, _entries(line)))
+
+
+def _entries(line: str) -> list[str]:
+    return re.split("[,\t]", line) if "," in line or "\t" in line else line.split()
 
 
 def _is_number(entry: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import click
@@ -18,28 +19,36 @@ if TYPE_CHECKING:
 @commands.command("run", short_help="Run a DxDispatch model.")
 @click.argument("file", metavar="MODEL")
 @shared.feature_level
-def run_model(file: str, feature_level: FeatureLevel) -> None:
+@click.option(
+    "--output", type=click.Path(file_okay=False), default="", metavar="DIR",
+    help="The folder for the files of writeFile, by default the current one.",
+)  # fmt: skip
+def run_model(file: str, feature_level: FeatureLevel, output: str) -> None:
     """Execute the commands of MODEL, a JSON file as DirectML's DxDispatch reads it.
 
     A model's commands are dispatch, for gather and scatter operators, print, writeFile and compare.
     print and writeFile give the lines that DxDispatch gives; compare is known to this command
     alone. Exit status 1: a comparison fails, or the model is not valid and nothing was executed.
-    Paths in the model are relative to its folder, or to the current one if MODEL is -.
+    Paths of initial values are relative to the model's folder, or to the current one if MODEL is -.
+    writeFile writes files below the folder DIR only, all of them or none, and replaces no input.
 
     Example: gatherum run model.json
     """
     from ..directml.models import run_file, run_text
+    from ..files.durable.whole import write_files
     from ..files.remote import refuse_url
 
     refuse_url(file, "a URL is not run; download it")
+    if output == DASH:
+        raise click.UsageError(f"DIR is a folder of files, which standard output ({DASH}) is not.")
     try:
         if file == DASH:
-            result = run_text(read("MODEL", LARGEST), "", feature_level)
+            result = run_text(read("MODEL", LARGEST), "", feature_level, output)
         else:
-            result = run_file(file, feature_level)
+            result = run_file(file, feature_level, output)
     except ValueError as error:
         raise ValueError(f"{INPUT if file == DASH else file}: {error}") from error
-    result.write_files()
+    write_files({os.path.join(output, path): data for path, data in result.files.items()})
     click.echo("\n".join(result.lines), nl=bool(result.lines))
     if not result.equal:
         raise click.exceptions.Exit(1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import click
@@ -42,11 +43,18 @@ FORMATS = ("npz", "onnx", "webnn", "dxdispatch")
 def vectors(folder: str, target: Any, **options: Any) -> None:
     """Write test vectors into the folder DIR: calls, their results, and the rule that each tests.
 
+    DIR must be empty or missing. It gets all files, or none if the command fails.
+
     Example: gatherum vectors cases --format onnx --op scatter-nd
     """
-    from ..conformance import write
+    from .. import conformance
 
     if folder == DASH:
         raise click.UsageError(f"DIR is a folder of files, which standard output ({DASH}) is not.")
-    count = write(folder, target, **options)
+    try:
+        conformance.vectors(target, **options)
+    except ValueError as error:
+        text = re.sub("^vectors: `([a-z_]+)`", lambda found: shared.flag(found[1]), str(error))
+        raise click.UsageError(f"{text}.") from None
+    count = conformance.write(folder, target, **options)
     click.echo(f"{folder}: {count} cases")

@@ -1,4 +1,7 @@
-"""Cases as models of DirectML's DxDispatch: initial values, one operator, and its output printed.
+"""Cases as models of DirectML's DxDispatch: initial values, and one operator whose output counts.
+
+The output is printed, and compared with the expected one. ``compare`` is a command of gatherum's
+own, which DxDispatch does not have.
 
 DirectML has no reductions and no rule for an index outside of the table, and leaves open which of
 several updates stays: such calls are left out, and so is what the feature level refuses.
@@ -86,7 +89,7 @@ def _desc(call: RuleCall) -> directml.OperatorDesc | None:
 
 
 def write(cases: Iterator[Case], folder: str, _: int | None) -> int:
-    """Write ``NAME.json``, a model, for each case, and an index with the values to be printed."""
+    """Write ``NAME.json``, a model, for each case, and an index with the expected values."""
     rows = []
     for case in cases:
         assert case.expected is not None
@@ -104,6 +107,7 @@ def _model(case: Case) -> dict[str, Any]:
     resources["output"] = _values(case.expected) | {
         "initialValues": {"valueCount": size, "value": 0}
     }
+    resources["expected"] = _values(case.expected)
     bindings = {_BINDINGS[name]: name for name in case.operands} | {"OutputTensor": "output"}
     return {
         "resources": resources,
@@ -111,6 +115,7 @@ def _model(case: Case) -> dict[str, Any]:
         "commands": [
             {"type": "dispatch", "dispatchable": case.name, "bindings": bindings},
             {"type": "print", "resource": "output"},
+            {"type": "compare", "resource": "output", "expected": "expected"},
         ],
     }
 

@@ -8,13 +8,14 @@ indices is left out, too: its text expects valid ones, but does not say that oth
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
+from gatherum import errors
 from gatherum.dtypes import accumulator_dtype
-from gatherum.operators import OPERATORS
+from gatherum.operators import OPERATORS, Operator
 from gatherum.reductions import known_to_onnx
 
 from .call_facts import (
@@ -30,10 +31,36 @@ from .call_facts import (
 from .case import Array, Case, RuleCall, answer
 
 NEWEST = 18  # the opset of the newest of the five operators
+_LATEST = 28  # the newest opset, if the package onnx is not installed
 _FIRST = {"Gather": 1, "GatherElements": 11, "GatherND": 11, "ScatterElements": 11, "ScatterND": 11}
 _BATCHES = 12  # the first opset whose GatherND has batch_dims
 _FROM_END = 11  # the first one with negative indices
 _REFUSES = ("ScatterElements",)  # the scatters whose text says that an index outside is an error
+_DATA = (
+    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16",
+    "float32", "float64", "complex64", "complex128",
+)  # fmt: skip
+
+
+def check_opset(opset: int, rows: Sequence[Operator]) -> None:
+    """Raise ValueError unless the opset exists and has one of the operators."""
+    newest = _newest_opset()
+    if not 1 <= opset <= newest:
+        raise errors.out_of_range("vectors", "opset", opset, 1, newest + 1)
+    known = {row.name: _FIRST[row.onnx] for row in rows if row.onnx}
+    if known and opset < min(known.values()):
+        names = ", ".join(known)
+        raise ValueError(
+            f"vectors: `opset` must be at least {min(known.values())} for {names}, got {opset}"
+        )
+
+
+def _newest_opset() -> int:
+    try:
+        from onnx import defs
+    except ImportError:
+        return _LATEST
+    return int(defs.onnx_opset_version())
 
 
 def adapt(call: RuleCall, *, opset: int | None = None, **_: object) -> RuleCall | None:
@@ -59,7 +86,9 @@ def _is_known(call: RuleCall, opset: int) -> bool:
         return False
     if call.attributes.get("batch_dims", 0) and (row.onnx != "GatherND" or opset < _BATCHES):
         return False
-    if indices.dtype not in (np.int32, np.int64) or (opset < _FROM_END and (indices < 0).any()):
+    if indices.dtype != np.int64 and (indices.dtype != np.int32 or row.tuples):
+        return False
+    if call.operands["data"].dtype.name not in _DATA or (opset < _FROM_END and (indices < 0).any()):
         return False
     return not row.tuples or 0 not in indices.shape[-1:]
 
@@ -76,41 +105,55 @@ def _is_settled(call: RuleCall, dtype: np.dtype[Any]) -> bool:
 def write(cases: Iterator[Case], folder: str, opset: int | None) -> int:
     """Write a folder for each case as ONNX's test runner loads it, and an index.
 
-    It loads what is in ``cases``. A call that must be refused has no outputs, and lies in
-    ``errors``.
+    The runner loads every folder as a test with outputs. So the model and the inputs of a call
+    that must be refused are files in the folder of all cases.
     """
     import onnx
 
     version, rows = opset or NEWEST, []
     for case in cases:
-        here = os.path.join(folder, "errors" if case.error else "cases", f"test_{case.name}")
-        data_set = os.path.join(here, "test_data_set_0")
-        os.makedirs(data_set, exist_ok=True)
-        onnx.save(_model(case, version), os.path.join(here, "model.onnx"))
-        for number, (name, array) in enumerate(case.operands.items()):
-            _save(array, name, os.path.join(data_set, f"input_{number}.pb"))
+        files = _files(case)
+        for path in (files["model"], *files["inputs"]):
+            os.makedirs(os.path.dirname(os.path.join(folder, path)), exist_ok=True)
+        onnx.save(_model(case, version), os.path.join(folder, files["model"]))
+        for path, (name, array) in zip(files["inputs"], case.operands.items(), strict=True):
+            _save(array, name, os.path.join(folder, path))
         if case.expected is not None:
-            _save(case.expected, "output", os.path.join(data_set, "output_0.pb"))
-        rows.append(case_record(case, opset=version))
+            _save(case.expected, "output", os.path.join(folder, files["output"]))
+        rows.append(case_record(case, opset=version, **files))
     write_json(folder, INDEX, rows)
     return len(rows)
+
+
+def _files(case: Case) -> dict[str, Any]:
+    """Return the paths of a case's files in the folder of all cases."""
+    numbers = range(len(case.operands))
+    if case.error:
+        name = f"refused_{case.name}"
+        inputs = [f"{name}_input_{number}.pb" for number in numbers]
+        return {"model": f"{name}.onnx", "inputs": inputs}
+    here = f"test_{case.name}"
+    inputs = [f"{here}/test_data_set_0/input_{number}.pb" for number in numbers]
+    output = f"{here}/test_data_set_0/output_0.pb"
+    return {"model": f"{here}/model.onnx", "inputs": inputs, "output": output}
 
 
 def _model(case: Case, opset: int) -> Any:
     from onnx import helper
 
-    name = str(OPERATORS[case.operator].onnx)
-    values = {
+    row = OPERATORS[case.operator]
+    kinds = {
         key: helper.np_dtype_to_tensor_dtype(array.dtype) for key, array in case.operands.items()
     }
     inputs = [
         helper.make_tensor_value_info(key, kind, case.operands[key].shape)
-        for key, kind in values.items()
+        for key, kind in kinds.items()
     ]
-    shape = None if case.expected is None else case.expected.shape
-    output = helper.make_tensor_value_info("output", values["data"], shape)
+    call = RuleCall(case.operator, case.attributes, case.operands)
+    shape = case.operands["data"].shape if row.scatters else moved_shape(call)
+    output = helper.make_tensor_value_info("output", kinds["data"], shape)
     how = {key: value for key, value in case.attributes.items() if key in _ATTRIBUTES}
-    node = helper.make_node(name, list(case.operands), ["output"], **how)
+    node = helper.make_node(str(row.onnx), list(case.operands), ["output"], **how)
     graph = helper.make_graph([node], case.name, inputs, [output])
     made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
     made.ir_version = min(made.ir_version, 8)  # which every runtime reads

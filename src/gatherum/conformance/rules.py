@@ -21,6 +21,7 @@ from .case import Array, RuleCall
 SHAPES, INDICES = "docs/semantics.md#shapes", "docs/semantics.md#index-values"
 FOLDS = "docs/semantics.md#duplicates-and-reductions"
 _SOME = 3  # rows of small tables
+_INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 
 
 class Rule(NamedTuple):
@@ -90,6 +91,22 @@ def _plain(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterat
         yield made(op, table(dtype), columns, axis=-1)
 
 
+def _axes(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[RuleCall]:
+    cube = items((2, 3, 2), dtype)
+    for axis in () if op.tuples else (1, 2, -2, -3):
+        if op.addressing.shares_back:
+            yield made(op, cube, np.indices(cube.shape)[axis][..., ::-1].copy(), axis=axis)
+        else:
+            front = cube.shape[: axis % 3] if op.addressing.shares_front else ()
+            yield made(op, cube, np.full((*front, 2), [1, 0]), axis=axis)
+
+
+def _repeated(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[RuleCall]:
+    if not op.scatters:
+        yield made(op, table(dtype), pointing(op, 1, 1, 0, 1))
+        yield made(op, table(dtype), pointing(op, 1, -2, 2, -1))
+
+
 def _negative(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[RuleCall]:
     yield made(op, table(dtype), pointing(op, -1, -3))
     yield made(op, table(dtype), pointing(op, -1), negative=False)
@@ -102,6 +119,10 @@ def _unsigned(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Ite
     yield made(op, rows, np.array(pointing(op, 199, 128), np.uint8))
     yield made(op, rows, np.array(pointing(op, -1, 127), np.int8))
     yield made(op, rows, np.array(pointing(op, 2**64 - 1), np.uint64))
+    for kind in (np.int32, np.uint32, np.int16, np.uint16):
+        yield made(op, rows, np.array(pointing(op, 150, 3), kind))
+    for kind in (np.int32, np.int16):
+        yield made(op, rows, np.array(pointing(op, -2, 3), kind))
 
 
 def _outside(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[RuleCall]:
@@ -171,6 +192,32 @@ def _bits(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterato
     yield made(op, held, indices, updates=moved)
 
 
+def _types(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[RuleCall]:
+    """Values that a narrower dtype, or one of another kind, does not have."""
+    for name in ("bool", *_INTEGERS):
+        least, most = (0, 1) if name == "bool" else _range(name)
+        middle = least // 2 + most // 2
+        integers = [least, most, middle, least + 1, most - 1, middle + 1]
+        yield _moved(op, np.array(integers, object).astype(name))
+    for name in ("float16", "float64", "complex64", "complex128"):
+        real = np.finfo(name)
+        floats = np.array([real.max, real.tiny, -real.max, 1 + real.eps, -real.eps, 1 / 3], name)
+        yield _moved(op, floats + 1j * floats[::-1] if floats.dtype.kind == "c" else floats)
+
+
+def _range(name: str) -> tuple[int, int]:
+    limits = np.iinfo(name)
+    return int(limits.min), int(limits.max)
+
+
+def _moved(op: Operator, values: Array) -> RuleCall:
+    """Move six values: to other places of a table of them, or out of it."""
+    held = values.reshape(_SOME, 2)
+    indices = np.array(pointing(op, 2, 0, 1), np.int64)
+    shape = op.moved(held.shape, indices.shape, 0)
+    return made(op, held, indices, updates=np.resize(values, shape))
+
+
 def _extremes(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[RuleCall]:
     if op.scatters:
         nan = np.array([0x7FC00001], np.uint32).view(np.float32)[0]
@@ -201,6 +248,13 @@ def _empty(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterat
         yield made(op, np.zeros((_SOME, 0), dtype), [0, 2])
         yield made(op, np.zeros((_SOME, 0), dtype), [3])  # an error, though nothing would move
     yield made(op, np.zeros((0, 2), dtype), pointing(op, 0), mode="clip")
+    if not takes_slices(op):
+        yield made(op, np.zeros((0, 2), dtype), np.zeros((0, 2), np.int64))
+        indices = [[0], [2]] if op.tuples else np.zeros((2, 0), np.int64)
+        yield made(op, np.zeros((_SOME, 0), dtype), indices)
+    if op.tuples:
+        yield made(op, np.zeros((0, 3, 2), dtype), np.zeros((0, 1, 1), np.int64), batch_dims=1)
+        yield made(op, np.zeros((2, 3, 2), dtype), np.zeros((2, 0, 1), np.int64), batch_dims=1)
 
 
 def _ranks(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[RuleCall]:
@@ -210,11 +264,17 @@ def _ranks(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterat
         yield made(op, table(dtype), np.array(1))
         yield made(op, table(dtype), [[0, 2], [1, 1]])
         yield made(op, deep, np.full((*front, 2), [1, 0]), axis=4)
+        yield made(op, items((4,), dtype), np.array(-1))
+        yield made(op, items((4,), dtype), [[[3], [0]]])
     elif op.addressing.shares_back:
         yield made(op, deep, np.ones(deep.shape, np.int64), axis=4)
+        yield made(op, items((4,), dtype), [3, 0, 1])
+        yield made(op, deep, 1 - np.indices(deep.shape)[4], axis=4)
     else:
         yield made(op, items((4,), dtype), [2])
         yield made(op, deep, [[1, 0, 1, 0, 1, 0, 0, 1]])
+        yield made(op, table(dtype), [2, 1])
+        yield made(op, table(dtype), [[[[2, 1]], [[0, 0]]]])
 
 
 def _prefixes(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[RuleCall]:
@@ -261,6 +321,8 @@ def _random(op: Operator, dtype: np.dtype[Any], rng: np.random.Generator) -> Ite
 
 RULES = {
     "plain": Rule("Indices count from 0 along the axis that is named.", SHAPES, _plain),
+    "axes": Rule("Axes count from the front, negative ones from the back.", SHAPES, _axes),
+    "repeated": Rule("A gather takes an element any number of times.", SHAPES, _repeated),
     "negative": Rule("Values from -n to -1 count from the end, if they may.", INDICES, _negative),
     "index_types": Rule("Unsigned values never count from the end.", INDICES, _unsigned),
     "outside": Rule("An index outside of the table is an error.", INDICES, _outside),
@@ -271,6 +333,7 @@ RULES = {
     "order_of_sums": Rule("A sum is a left fold in row-major order.", FOLDS, _order),
     "halves": Rule("Halves are folded in float32 and rounded once.", FOLDS, _rounding),
     "moved_bits": Rule("What moves keeps its bits.", FOLDS, _bits),
+    "dtypes": Rule("Elements of every dtype move.", FOLDS, _types),
     "extremes": Rule("NaN wins, and -0 is below +0.", FOLDS, _extremes),
     "integers": Rule("Integers wrap around; a mean is rounded down.", FOLDS, _wraps),
     "truths": Rule("Sums of bools are or, products are and.", FOLDS, _truths),

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import chain
-from os import PathLike, fspath, listdir, makedirs
+from os import PathLike, fspath
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from gatherum import plain_values
+from gatherum.directml import FeatureLevel
+from gatherum.files.durable.whole import written_folder
 from gatherum.operators import OPERATORS, find_operator
 
 from . import dxdispatch, npz, virtual, webnn
@@ -74,7 +76,8 @@ def vectors(
     seed : int, default 0
         Of the random cases.
     opset : int, optional
-        The opset of ONNX; that of the newest of the operators unless given. Only for ``"onnx"``.
+        The opset of ONNX, up to the newest one of the package onnx; that of the newest of the
+        operators unless given. Only for ``"onnx"``.
     feature_level : str, optional
         The feature level of DirectML; the newest one unless given. Only for ``"dxdispatch"``.
 
@@ -104,7 +107,7 @@ def vectors(
     rules = tuple(RULES)
     if rule is not None:
         rules = (plain_values.as_choice(NAME, "rule", rule, (*RULES, virtual.NAME)),)
-    rows = OPERATORS.values() if op is None else (find_operator(op, NAME),)
+    rows = list(OPERATORS.values()) if op is None else [find_operator(op, NAME)]
     kind = np.dtype(np.float32 if dtype is None else dtype)
     for name, value, of in (
         ("opset", opset, "onnx"),
@@ -113,7 +116,9 @@ def vectors(
         if value is not None and format != of:
             raise ValueError(f"{NAME}: `{name}` is for format {of!r}, got {format!r}")
     if opset is not None:
-        plain_values.as_size(NAME, "opset", opset, 1)
+        of_onnx.check_opset(plain_values.as_integer(NAME, "opset", opset), rows)
+    if feature_level is not None:
+        _check_level(feature_level)
     options = {"opset": opset, "feature_level": feature_level}
     number = plain_values.as_size(NAME, "seed", seed)
     if rule == virtual.NAME:
@@ -123,7 +128,15 @@ def vectors(
                 f"are not stored, got {format!r}"
             )
         return chain.from_iterable(virtual.cases(row, kind) for row in rows)
-    return _cases(target, list(rules), list(rows), kind, number, options)
+    return _cases(target, list(rules), rows, kind, number, options)
+
+
+def _check_level(level: str) -> None:
+    try:
+        FeatureLevel.of(level)
+    except ValueError as error:
+        text = str(error).replace("feature level", "`feature_level`")
+        raise ValueError(f"{NAME}: {text}") from None
 
 
 def _cases(
@@ -156,7 +169,7 @@ def write(folder: str | PathLike[str], format: TargetName = "npz", **options: An
     Parameters
     ----------
     folder : path
-        A folder that is empty, or not there.
+        A folder that is empty, or not there. It has all cases in the end, or stays as it was.
     format, **options
         As of `gatherum.vectors`.
 
@@ -177,11 +190,8 @@ def write(folder: str | PathLike[str], format: TargetName = "npz", **options: An
     cases = vectors(format, **options)
     if (first := next(cases, None)) is None:
         raise ValueError(f"{NAME}: {format} has no case of these choices")
-    makedirs(folder, exist_ok=True)
-    if listdir(folder):
-        raise FileExistsError(
-            f"{fspath(folder)}: must be empty, so that no case of another run stays"
-        )
-    if isinstance(first.operands["data"], virtual.VirtualArray):
-        return virtual.write(chain([first], cases), fspath(folder))
-    return TARGETS[format].write(chain([first], cases), fspath(folder), options.get("opset"))
+    far = isinstance(first.operands["data"], virtual.VirtualArray)
+    with written_folder(fspath(folder)) as made:
+        if far:
+            return virtual.write(chain([first], cases), made)
+        return TARGETS[format].write(chain([first], cases), made, options.get("opset"))

@@ -12,7 +12,7 @@ from dask.delayed import delayed
 from ..errors import Shape
 from ..files.durable.build import Build
 from ..files.file_call import check_target
-from ..files.formats import locate
+from ..files.formats import locate, locate_output
 from ..files.formats.format import Location
 from ..files.formats.zarr.arrays import ZarrArray
 from ..files.stats import Meter
@@ -43,14 +43,14 @@ class ClusterCall:
     decode: bool = True
 
     def __post_init__(self) -> None:
-        out = locate(self.out)
+        out = locate_output(self.out)
         if out.format.name != "zarr":
             raise dask_errors.no_zarr_output(self.op, out)
         out.format.require()
 
     def run(self, compute: Compute) -> int:
         """Run the call; return how many entries its indices have."""
-        out = locate(self.out)
+        out = locate_output(self.out)
         roles = ("indices", "updates")
         operands = [
             _operand(given, role, self.decode)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import math
 import os
@@ -20,7 +19,8 @@ from .device import CompiledOperator, Device
 from .dxdispatch import from_json
 from .jsontext import LONGEST, parse_json
 from .members import as_object, number_of, reject_unknown, shortened, text_of, unsigned_list
-from .resources import Resource, read_resource
+from .resources import Resource, read_resource, source_files
+from .targets import check_target
 from .types import LATEST, UINT64_MAX, LevelLike, TensorDataType
 
 _ALIGNMENT: Final = 16  # DML_MINIMUM_BUFFER_TENSOR_ALIGNMENT
@@ -38,41 +38,35 @@ class ModelRun:
     files: dict[str, bytes] = field(default_factory=dict)
     equal: bool = True
 
-    def write_files(self) -> None:
-        """Write the files, each of them whole."""
-        for path, content in self.files.items():
-            os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-            partial = f"{path}.{os.getpid()}.partial"
-            try:
-                with open(partial, "xb") as file:
-                    file.write(content)
-                os.replace(partial, path)
-            except BaseException as error:
-                with contextlib.suppress(OSError):
-                    os.unlink(partial)
-                if isinstance(error, OSError) and error.filename == partial:
-                    error.filename = path
-                raise
 
-
-def run_file(path: str, feature_level: LevelLike = LATEST) -> ModelRun:
+def run_file(path: str, feature_level: LevelLike = LATEST, output: str = "") -> ModelRun:
     """Execute the commands of a DxDispatch model in a JSON file.
 
     The whole model is read and compiled before its first command. Nothing is written: the files
-    of its commands are in the result.
+    of its commands are in the result, by their paths below the folder ``output``.
     """
-    return run_text(read_regular(path, LONGEST), os.path.dirname(path), feature_level)
+    text, folder = read_regular(path, LONGEST), os.path.dirname(path)
+    return _Model(parse_json(text), folder, feature_level, output, [path]).run()
 
 
-def run_text(text: bytes, folder: str, feature_level: LevelLike = LATEST) -> ModelRun:
+def run_text(
+    text: bytes, folder: str, feature_level: LevelLike = LATEST, output: str = ""
+) -> ModelRun:
     """Execute the commands of a DxDispatch model in JSON, whose files are in a folder."""
-    return _Model(parse_json(text), folder, feature_level).run()
+    return _Model(parse_json(text), folder, feature_level, output, []).run()
 
 
 class _Model:
     """A model whose resources are made and whose commands are ready to be executed."""
 
-    def __init__(self, source: object, folder: str, feature_level: LevelLike) -> None:
+    def __init__(
+        self,
+        source: object,
+        folder: str,
+        feature_level: LevelLike,
+        output: str,
+        inputs: list[str],
+    ) -> None:
         model = as_object(source, "the model")
         if "dispatchables" not in model and ("type" in model or "Type" in model):
             raise ValueError("the model must have resources and commands, got one operator desc")
@@ -88,6 +82,8 @@ class _Model:
             name: read_resource(one, f"resources.{name}", folder)
             for name, one in as_object(model["resources"], "`resources`").items()
         }
+        self._output = output
+        self._inputs = [*inputs, *source_files(model["resources"], folder)]
         as_object(model["dispatchables"], "`dispatchables`")
         commands = model["commands"]
         if not isinstance(commands, list):
@@ -228,6 +224,8 @@ class _Model:
             raise ValueError(
                 f"`{where}.dimensions` must have {resource.count} elements, got {list(sizes)}"
             )
+
+        check_target(path, self._output, self._inputs, f"{where}.targetPath")
 
         def execute() -> None:
             content = resource.buffer.tobytes()

@@ -142,10 +142,21 @@ def _of_several_types(source: object, place: str) -> Array:
     return np.frombuffer(b"".join(pieces), np.uint8)
 
 
+def source_files(resources: Mapping[str, Any], folder: str) -> list[str]:
+    """Return the files that resources which were read have their values from."""
+    values = (members["initialValues"] for members in resources.values())
+    paths = (one.get("sourcePath") for one in values if isinstance(one, Mapping))
+    return [_source_file(path, folder) for path in paths if path is not None]
+
+
+def _source_file(path: str, folder: str) -> str:
+    beside = os.path.join(folder, path)
+    return beside if os.path.exists(beside) else path
+
+
 def _of_file(path: str, data_type: TensorDataType, place: str, folder: str) -> Array:
     """Return the array of an .npy file, or the elements whose bytes another file has."""
-    beside = os.path.join(folder, path)
-    content = read_regular(beside if os.path.exists(beside) else path, _LARGEST)
+    content = read_regular(_source_file(path, folder), _LARGEST)
     if not path.lower().endswith(".npy"):
         if path.lower().endswith((".png", ".jpg")):
             raise ValueError(

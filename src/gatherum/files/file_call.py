@@ -16,7 +16,7 @@ from gatherum.files.durable.interrupt import uninterrupted
 from gatherum.files.durable.journal import Record
 from gatherum.files.durable.marker import is_completed, mark
 from gatherum.files.file_gather import FileGather
-from gatherum.files.formats import locate
+from gatherum.files.formats import locate_output
 from gatherum.files.formats.format import Location, Opening
 from gatherum.files.inputs import Inputs
 from gatherum.files.operands import Held, Operand, Path, be, files_under, find_operand, open_all
@@ -61,7 +61,7 @@ class FileCall:
         """Return statistics of the run; the result itself if there is no output file."""
         how = self.how
         with ExitStack() as stack, progress_shown(how.progress) as progress:
-            out = None if self.out is None else locate(self.out)
+            out = None if self.out is None else locate_output(self.out)
             if out is not None and out.remote:
                 raise ValueError(f"{self.op}: the output {out} is a URL; outputs are local files")
             beside = tempfile.gettempdir() if out is None else os.path.dirname(out.resolved)

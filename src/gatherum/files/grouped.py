@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from gatherum import plain_values, shape_limits
 from gatherum.call import Attributes, FoldRule
 from gatherum.dtypes import is_index
-from gatherum.errors import not_an_index_dtype, renamed
+from gatherum.errors import renamed
 from gatherum.files.file_call import FileCall, RunSettings
 from gatherum.files.formats.format import Opening
 from gatherum.files.formats.storage import Source
@@ -222,7 +222,7 @@ def _examined(
         )
         entries = sources["groups"]
         if not is_index(entries.dtype):
-            raise not_an_index_dtype(REDUCE_FILE, entries.dtype, False, "groups")
+            raise errors.not_groups(REDUCE_FILE, entries.dtype)
         if number is None:
             number = max(_largest(entries, opening) + 1, 0)
     if values is None:

@@ -3,11 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from gatherum.errors import Shape, _short
+from gatherum.errors import Shape, _short, not_an_index_dtype
 from gatherum.modes import MOVING
+from gatherum.reader_advice import for_commands
+
+KEYS = "number other keys with np.unique(keys, return_inverse=True)"
+DECIMALS = "write decimals as integers, such as cents"
+
+
+def not_groups(op: str, dtype: Any, operand: str = "groups") -> TypeError:
+    """Return the error of groups that are not integers, with advice on keys."""
+    error = not_an_index_dtype(op, dtype, False, operand)
+    kind = getattr(dtype, "kind", "")
+    if kind in ("S", "U", "T", "M", "m", "V"):
+        return TypeError(f"{error}; {KEYS}")
+    return TypeError(f"{error}{for_commands(DECIMALS)}") if kind == "f" else error
 
 
 def not_defined(op: str, func: str, dtype: object, needs: object = None) -> TypeError:

@@ -15,7 +15,6 @@ from gatherum.casting import has_nan
 from gatherum.dtypes import check_movable, is_index
 from gatherum.errors import (
     Shape,
-    not_an_index_dtype,
     not_one_of,
     out_of_range,
 )
@@ -194,7 +193,7 @@ def _grouped(
     values = conversion.as_array(AGGREGATE, "a", a)
     entries = conversion.as_indices(AGGREGATE, group_idx, "group_idx")
     if not is_index(entries.dtype):
-        raise not_an_index_dtype(AGGREGATE, entries.dtype, False, "group_idx")
+        raise errors.not_groups(AGGREGATE, entries.dtype, "group_idx")
     check_movable(AGGREGATE, "a", values.dtype)
     along = 0
     if axis is not None:

@@ -11,7 +11,7 @@ from gatherum import frameworks, plain_values, shape_limits
 from gatherum.call_types import Foreign
 from gatherum.casting import has_nan
 from gatherum.dtypes import AnyDType, is_index
-from gatherum.errors import not_an_index_dtype, not_an_integer, renamed
+from gatherum.errors import not_an_integer, renamed
 from gatherum.modes import MODES, ModeName
 from gatherum.places import Array
 from gatherum.shape_limits import MAX_BYTES
@@ -423,7 +423,7 @@ def _grouped(
     found = xp.as_values(op, "values", values)
     entries = xp.as_groups(op, "groups", groups, found)
     if not is_index(xp.kind(entries)):
-        raise not_an_index_dtype(op, xp.kind(entries), False, "groups")
+        raise errors.not_groups(op, xp.kind(entries))
     whole = tuple(found.shape)
     try:
         along = shape_limits.resolve_axis(op, whole, along)

@@ -210,7 +210,7 @@ def test_operands_that_cannot_be_read(run, address, folder):
     np.savez_compressed("packed.npz", one=TABLE)
     for table, message in (
         ("none.npy", "none.npy: No such file or directory"),
-        ("packed.npz:one", "from_file: packed.npz:one is compressed, so that no part of it can "),
+        ("packed.npz:one", "gather: packed.npz:one is compressed, so that no part of it can "),
     ):
         command = "gather", table, "rows.npy", "-o", "out.zarr", "--scheduler", address
         status, _, err = run(*command)

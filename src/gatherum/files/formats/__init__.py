@@ -1,7 +1,7 @@
 """Each file format is one class, and a row of the table here."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from gatherum.files.formats.arrow import Arrow
 from gatherum.files.formats.format import Format, Location
@@ -13,7 +13,7 @@ from gatherum.files.formats.zarr import Zarr
 from gatherum.files.remote import UrlAddress, address_of
 from gatherum.regular_files import open_regular
 
-__all__ = ["FORMATS", "UnknownKind", "locate"]
+__all__ = ["FORMATS", "UnknownKind", "locate", "locate_output"]
 
 FORMATS: list[Format] = [Npy(), Npz(), Safetensors(), Hdf5(), Arrow(), Zarr()]
 START = 64 << 10  # bytes of a file that say what it is
@@ -62,8 +62,20 @@ def locate(path: str | os.PathLike[str] | Location, name: str | None = None) -> 
     return first if remote is None else _at_url(first, remote)
 
 
-def _forms() -> str:
-    *most, last = (form.form for form in FORMATS)
+def locate_output(path: str | os.PathLike[str] | Location) -> Location:
+    """Read the path of an output as `locate` does; UnknownKind names the kinds that are written."""
+    if isinstance(path, Location):
+        return path
+    try:
+        return locate(path)
+    except UnknownKind:
+        kinds = _forms(form for form in FORMATS if not form.read_only)
+        text = f"{os.fspath(path)!r} names no kind of output: expected {kinds}"
+        raise UnknownKind(text) from None
+
+
+def _forms(formats: Iterable[Format] = FORMATS) -> str:
+    *most, last = (form.form for form in formats)
     return f"{', '.join(most)} or {last}"
 
 

@@ -192,6 +192,19 @@ def _plain_errors(where: str) -> Iterator[None]:
         raise ValueError(f"{where}: {first_line(error)}") from None
 
 
+def _advice(kind: Any) -> str:
+    """Return advice on storing a column of this type as integers."""
+    from pyarrow import types
+
+    from gatherum.groups.errors import DECIMALS, KEYS
+
+    if types.is_decimal(kind):
+        return f"; {DECIMALS}"
+    if types.is_dictionary(kind) or types.is_string(kind) or types.is_large_string(kind):
+        return f"; {KEYS}"
+    return ""
+
+
 def _described(location: Location, kind: Any) -> tuple[np.dtype[Any], list[int | None]]:
     """Return the dtype of a column's items, and how long the lists in it are, level by level.
 
@@ -211,7 +224,7 @@ def _described(location: Location, kind: Any) -> tuple[np.dtype[Any], list[int |
     if not zoneless and not any(getattr(types, f"is_{name}")(plain) for name in names):
         raise ValueError(
             f"{location}: a column of {kind}, expected numbers, bools, times without a zone, or "
-            "lists of these"
+            f"lists of these{_advice(plain)}"
         )
     # `to_pandas_dtype` may need pandas.
     return pyarrow.array([], plain).to_numpy(zero_copy_only=False).dtype, widths
