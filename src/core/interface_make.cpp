@@ -87,7 +87,7 @@ void read_dtype(const char* operand, const gatherum_spec& spec, ReadSpec& read) 
   read.is_integer = read.is_signed || row->kind == Kind::unsigned_integer;
 }
 
-// Whether there are as many sizes as a spec says.
+// Checks the rank before the sizes are read.
 void check_rank(const char* operand, const gatherum_spec& spec) {
   if (spec.rank < 0 || spec.rank > kMaxLoops)
     refuse_call(GATHERUM_FAULT_SHAPE, operand,

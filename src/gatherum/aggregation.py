@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from . import conversion, errors, frameworks, native, plain_values, shape_limits, sparse_edges
 from .call import Array, FoldRule
 from .call_types import FoldName, Foreign, SparseMatrix
-from .callbacks import shares_memory
 from .dtypes import check_movable
 from .edge_folds import NAME, AggregateOptions, Pointer, check_edges
 from .edge_lists import EdgeEnd, EdgeLoops
@@ -317,6 +316,6 @@ def _as_out(
     if weights is not None:
         inputs.append(("weights", weights))
     for operand, array in inputs:
-        if shares_memory(plain, array):
+        if shape_limits.shares_memory(plain, array):
             raise errors.out_overlaps(NAME, operand)
     return plain

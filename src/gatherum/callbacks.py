@@ -113,10 +113,6 @@ def _check_operands(
         check_dtypes(s)  # fields can have been renamed since the plan was made
 
 
-# Work that an overlap test may do before "undecided" counts as overlap.
-_OVERLAP_WORK = 10_000
-
-
 def _check_memory(
     plan: Plan, data: Array, indices: Array, updates: Array | None, out: Array
 ) -> None:
@@ -135,7 +131,7 @@ def check_out_memory(
     for name, operand in (("data", data), ("indices", indices), ("updates", updates)):
         if operand is None or (name == "data" and in_place):
             continue
-        if shares_memory(out, operand):
+        if shape_limits.shares_memory(out, operand):
             raise errors.out_overlaps(op, name)
 
 
@@ -157,15 +153,6 @@ def place_at(address: int, spec: ArraySpec) -> Array:
 
 def _is_same_place(a: Array, b: Array) -> bool:
     return a.ctypes.data == b.ctypes.data and a.shape == b.shape and a.strides == b.strides
-
-
-def shares_memory(a: Array, b: Array) -> bool:
-    """Whether two arrays have a byte in common; what takes too long to find out counts as yes."""
-    try:
-        # NumPy's stubs know two of the values only.
-        return np.shares_memory(a, b, max_work=_OVERLAP_WORK)  # type: ignore[arg-type]
-    except np.exceptions.TooHardError:
-        return True
 
 
 def _make_fill(plan: Plan, dtype: DType, fill_value: object) -> Array:
