@@ -164,14 +164,16 @@ gatherum_status gatherum_run(const gatherum_program* program, const gatherum_ope
                              const gatherum_poll* poll, gatherum_error* error) noexcept {
   if (is_any_null({{"program", program}, {"operands", at}}, error)) return GATHERUM_INVALID_CALL;
   const Program& p = program->value;
-  if (const char* null = find_null(p, *at); null != nullptr)
+  const bool apart = is_apart(p, *at);
+  if (const char* null = apart ? nullptr : find_null(p, *at); null != nullptr)
     return report_failure(GATHERUM_TOO_SMALL, error, kTooSmall, null);
   Operands to = operands_of(p, *at);
   const bool functional = p.scatter && at->data.start != at->out.start;
   const auto* source = functional ? static_cast<const char*>(at->data.start) : nullptr;
   const auto run = [&] { return report(execute(p, to, source, at->fresh != 0, poll_of(poll)), error); };
   return with_memory(error, [&] {
-    if (const char* shared = find_overlap(p, *at)) return report_out_overlap(error, shared);
+    if (const char* shared = apart ? nullptr : find_overlap(p, *at); shared != nullptr)
+      return report_out_overlap(error, shared);
     if (p.scatter || p.mode != Mode::drop || !p.moves) return run();
     std::array<char, kWidestBlock> filled{};
     std::vector<char> zeros;

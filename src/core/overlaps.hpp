@@ -43,4 +43,19 @@ const char* find_null(const Program& program, const gatherum_operands& at);
 // The name of the first operand that must not share memory with `out` and does, or null.
 const char* find_overlap(const Program& program, const gatherum_operands& at);
 
+// Whether every operand has an address, and its bounds meet those of `out` nowhere: nearly all calls.
+inline bool is_apart(const Program& p, const gatherum_operands& at) {
+  const auto address = [](const void* start) {
+    return static_cast<int64_t>(reinterpret_cast<intptr_t>(start));
+  };
+  const int64_t low = address(at.out.start) + p.reaches.out.low;
+  const int64_t high = address(at.out.start) + p.reaches.out.high;
+  const auto lies_outside = [&](const gatherum_buffer& b, const Reach& r) {
+    return b.start != nullptr && (address(b.start) + r.high <= low || high <= address(b.start) + r.low);
+  };
+  return at.out.start != nullptr && at.fill == nullptr && lies_outside(at.data, p.reaches.data) &&
+         lies_outside(at.indices, p.reaches.indices) &&
+         (!p.scatter || lies_outside(at.updates, p.reaches.updates));
+}
+
 }  // namespace gatherum
