@@ -2,7 +2,7 @@
 
 import ctypes
 import os
-from ctypes import byref, c_char_p, c_int32, c_int64, c_void_p
+from ctypes import byref, c_char_p, c_double, c_float, c_int, c_int32, c_int64, c_void_p
 
 import pytest
 
@@ -10,14 +10,22 @@ import gatherum
 
 __all__ = [
     "INTERRUPTED",
+    "INVALID_CALL",
     "INVALID_INDEX",
     "INVALID_PROGRAM",
     "NEEDS_LIBRARY",
     "OK",
     "TOO_SMALL",
     "Buffer",
+    "EdgeEnds",
     "Error",
+    "Fold",
+    "Gradients",
     "Operands",
+    "Quantized",
+    "RowOperands",
+    "Rows",
+    "RowsRead",
     "core",
     "memory_of",
     "read",
@@ -27,7 +35,7 @@ __all__ = [
 NEEDS_LIBRARY = pytest.mark.skipif(
     os.name == "nt", reason="loads the library by the name that it has on Unix"
 )
-OK, INVALID_INDEX, INTERRUPTED, INVALID_PROGRAM, TOO_SMALL = 0, 1, 2, 4, 5
+OK, INVALID_INDEX, INTERRUPTED, INVALID_PROGRAM, TOO_SMALL, INVALID_CALL = 0, 1, 2, 4, 5, 7
 
 
 class Buffer(ctypes.Structure):
@@ -49,6 +57,81 @@ class Error(ctypes.Structure):
         ("position", c_int64),
         ("value", c_int64),
         ("component", c_int32),
+    )
+
+
+class Fold(ctypes.Structure):
+    _fields_ = (
+        ("reduction", c_char_p),
+        ("value", c_char_p),
+        ("include_self", c_int32),
+        ("item", c_int64),
+    )
+
+
+class Gradients(ctypes.Structure):
+    _fields_ = tuple(
+        (name, Buffer)
+        for name in ("indices", "data", "updates", "result", "gradient", "of_data", "of_updates")
+    )
+
+
+class Quantized(ctypes.Structure):
+    _fields_ = (
+        *((name, c_void_p) for name in ("data", "scales", "zero_points", "out")),
+        *((f"{name}_bytes", c_int64) for name in ("data", "scales", "zero_points", "out")),
+        *((name, c_char_p) for name in ("value", "scale", "result")),
+        ("bits", c_int32),
+        ("packed", c_int32),
+        ("zero", c_float),
+        ("rows", c_void_p),
+        ("count", c_int64),
+        ("before", c_int64 * 3),
+        ("gathered", c_int64),
+        ("behind", c_int64 * 3),
+        ("blocks", c_int64 * 3),
+        ("scale_line", c_int64),
+    )
+
+
+class EdgeEnds(ctypes.Structure):
+    _fields_ = (("program", c_void_p), ("indices", c_void_p))
+
+
+class RowOperands(ctypes.Structure):
+    _fields_ = (
+        ("table", c_void_p),
+        ("table_step", c_int64),
+        ("weights", c_void_p),
+        ("start", c_void_p),
+        ("fill", c_void_p),
+        ("out", c_void_p),
+        ("out_step", c_int64),
+        ("fresh", c_int32),
+    )
+
+
+class Rows(ctypes.Structure):
+    _fields_ = (
+        ("file", c_int),
+        *((name, c_int64) for name in ("base", "stride", "item", "extent")),
+        ("numbers", c_void_p),
+        ("places", c_void_p),
+        ("count", c_int64),
+        ("out", c_void_p),
+        ("capacity", c_int64),
+        ("waste", c_double),
+        ("once", c_int32),
+        ("scratch", c_int64),
+        ("in_flight", c_int32),
+    )
+
+
+class RowsRead(ctypes.Structure):
+    _fields_ = (
+        ("status", c_char_p),
+        ("error", c_int32),
+        *((name, c_int64) for name in ("position", "until", "bytes", "runs")),
     )
 
 

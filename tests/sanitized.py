@@ -38,7 +38,8 @@ OTHERS = {
     "asan": (
         "sanitizers", "hostile", "errors", "plan", "report", "memory_results", "races", "processes",
         "threads", "determinism", "dispatch", "accelerate", "xla_call", "sparse_edges", "table",
-        "table_reads", "table_shared", "row_reads", "c_programs", "overlaps",
+        "table_reads", "table_shared", "row_reads", "c_programs", "c_arguments", "c_overlaps",
+        "overlaps",
     ),
     "tsan": (
         "sanitizers", "untouched", "races", "processes", "properties", "algorithms", "kernel_edges",

@@ -1,6 +1,5 @@
 """Gradients of scatters through the C interface, without PyTorch, against plain loops."""
 
-import ctypes
 from ctypes import byref, c_void_p
 
 import numpy as np
@@ -14,6 +13,7 @@ from c_calls import (
     TOO_SMALL,
     Buffer,
     Error,
+    Gradients,
     core,  # noqa: F401  # fixtures
     memory_of,
     read,  # noqa: F401
@@ -24,16 +24,13 @@ INVALID_INDEX = 1
 NAMES = ("indices", "data", "updates", "result", "gradient", "of_data", "of_updates")
 
 
-class Gradients(ctypes.Structure):
-    _fields_ = tuple((name, Buffer) for name in NAMES)
-
-
-def _status(core, program, arrays, cut=None):
-    """Differentiate; `cut` is an operand that is given a byte too little."""
+def _status(core, program, arrays, cut=None, null=None):
+    """Differentiate; `cut` is an operand that lacks a byte, `null` one that has no address."""
     operands, error = Gradients(), Error()
     for name, array in arrays.items():
         if array is not None:
             start, before, behind = memory_of(array)
+            start = None if name == null else start
             setattr(operands, name, Buffer(start, before, behind - (name == cut)))
     status = core.gatherum_differentiate(program, byref(operands), c_void_p(), byref(error))
     return status, error
@@ -138,6 +135,9 @@ def test_operands_that_are_too_small(core, read):
                 continue
             status, error = _status(core, program, arrays, name)
             assert (status, error.operand.decode()) == (TOO_SMALL, name)
+            if not name.startswith("of_"):
+                status, error = _status(core, program, arrays, null=name)
+                assert (status, error.operand.decode()) == (TOO_SMALL, name)
 
 
 def test_programs_without_gradients(core, read):

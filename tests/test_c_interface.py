@@ -1,6 +1,7 @@
 """The core as a C library: a C program gathers and scatters without Python."""
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -17,18 +18,34 @@ pytestmark = [
         "SANITIZER" in os.environ, reason="a sanitized core needs its runtime: run it without"
     ),
 ]
-SOURCE = Path(__file__).parent / "c" / "call.c"
+SOURCES = Path(__file__).parent / "c"
+
+
+def _compiled(name, folder):
+    """Compile a C program against the installed header and library."""
+    made = folder / f"{name}.exe"
+    include = gatherum.get_include()
+    strict = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
+    where = [f"-I{include}", str(SOURCES / f"{name}.c"), *foreign.library(folder)]
+    subprocess.run([foreign.C, *strict, *where, "-o", str(made)], check=True)
+    return made
 
 
 @pytest.fixture(scope="session")
 def program(tmp_path_factory):
-    """The C program, compiled against the installed header and library."""
-    made = tmp_path_factory.mktemp("c") / "call.exe"
-    include = gatherum.get_include()
-    strict = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
-    where = [f"-I{include}", str(SOURCE), *foreign.library(made.parent)]
-    subprocess.run([foreign.C, *strict, *where, "-o", str(made)], check=True)
-    return made
+    return _compiled("call", tmp_path_factory.mktemp("c"))
+
+
+def test_accumulators_without_updates_are_not_read(tmp_path):
+    """Valgrind reports what depends on memory that was never written."""
+    finish = _compiled("finish", tmp_path)
+    run = foreign.run(finish)
+    assert run.stdout == "128 folds, 0 wrong\n"
+    valgrind = shutil.which("valgrind")
+    if valgrind is None or foreign.EMULATOR:
+        pytest.skip("install valgrind to see what is read")
+    run = foreign.run(Path(valgrind), "-q", "--error-exitcode=9", finish)
+    assert run.returncode == 0, run.stderr
 
 
 def _call(program, folder, plan, operands, out, *more, threads=1):

@@ -16,6 +16,7 @@ from c_calls import (
     OK,
     Buffer,
     Error,
+    Fold,
     Operands,
     core,  # noqa: F401  # fixtures
     memory_of,
@@ -27,15 +28,6 @@ from gatherum.dtypes import index_fields
 from gatherum.nests import Component, Loop, Nest
 
 pytestmark = NEEDS_LIBRARY
-
-
-class Fold(ctypes.Structure):
-    _fields_ = (
-        ("reduction", c_char_p),
-        ("value", c_char_p),
-        ("include_self", c_int32),
-        ("item", c_int64),
-    )
 
 
 def _line(n, step=1):

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gatherum
-from c_calls import NEEDS_LIBRARY, OK, core  # noqa: F401
+from c_calls import INVALID_CALL, NEEDS_LIBRARY, OK, core  # noqa: F401
 from cases import CASES
 from gatherum import _core
 from gatherum.modes import MODES
@@ -18,7 +18,6 @@ from gatherum.operators import GATHERS, OPERATORS
 from gatherum.reductions import REDUCTIONS
 
 pytestmark = NEEDS_LIBRARY
-INVALID_CALL = 7
 ATTRIBUTE, OPERAND, DTYPE, SHAPE = 1, 2, 3, 4
 HUGE = 2**40
 
@@ -219,9 +218,10 @@ def test_an_error_says_what_python_says(core, op, operands, how, fault):
 
 def test_what_python_cannot_be_given(core):
     data, indices = spec((4,), F4), spec((3,), I8)
+    dtypes = ", ".join(f"'{name}'" for name in _core.DType.__members__)
     assert make(core, "gather", None, indices) == (OPERAND, "data", "gather: `data` must be given")
     for wrong, message in (
-        (Spec(b"float", 0), "`data` must have a dtype that is known here, got 'float'"),
+        (Spec(b"float", 0), f"`data` must have one of the dtypes {dtypes}, got 'float'"),
         (Spec(None, 0, None, None, -1), "`data` must have items of at least 0 bytes, got -1"),
         (
             Spec(None, 0, None, None, 2**63 - 1),
@@ -242,6 +242,66 @@ def test_what_python_cannot_be_given(core):
     assert make(core, "gather", data, indices, out=out) == (DTYPE, "out", f"gather: {message}")
     # What is wrong with the inputs is said first.
     assert make(core, "gather", data, data, out=out)[1] == "indices"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (Spec(b"int8", 65), "at most 64 dimensions, got 65"),
+        (Spec(b"int8", 65, _numbers([1] * 65)), "at most 64 dimensions, got 65"),
+        (Spec(b"int8", 2**31 - 1), f"at most 64 dimensions, got {2**31 - 1}"),
+        (Spec(b"int8", -(2**31), _numbers([1])), f"at least 0 dimensions, got {-(2**31)}"),
+        (Spec(b"int8", 1), "a shape of 1 size, got null"),
+        (Spec(b"int8", 64), "a shape of 64 sizes, got null"),
+    ],
+)
+@pytest.mark.parametrize("op", OPERATORS)
+def test_a_rank_without_sizes_is_refused_before_they_are_read(core, op, wrong, message):
+    right = {"data": spec((4,), F4), "indices": spec((1,), I8)}
+    if OPERATORS[op].scatters:
+        right["updates"] = spec((), F4)
+    for name in (*right, "out"):
+        out, *specs = [(right | {name: wrong}).get(n) for n in ("out", *right)]
+        found = make(core, op, *specs, out=out)
+        assert found == (SHAPE, name, f"{op}: `{name}` must have {message}")
+
+
+@pytest.mark.parametrize("op", GATHERS)
+@pytest.mark.parametrize("reduction", ["add", "most", ""])
+def test_a_gather_takes_no_reduction(core, op, reduction):
+    operands = spec((4,), F4), spec((1,), I8)
+    found = make(core, op, *operands, reduction=reduction)
+    message = f"{op}: `reduction` must be 'none', got '{reduction}'"
+    assert found == (ATTRIBUTE, "", message)
+    assert make(core, op, *operands, reduction="none") == make(core, op, *operands)
+
+
+def test_a_program_needs_a_place(core):
+    data, error = spec((4,), F4), CallError()
+    given = byref(data), byref(spec((1,), I8)), None, None, None, byref(error)
+    assert core.gatherum_make_gather(*given) == INVALID_CALL
+    assert error.fault == OPERAND
+    assert error.message.decode() == "gather: `program` must not be null"
+
+
+@pytest.mark.parametrize("rows", [2**60, 2**61, 2**63 - 1])
+def test_rows_of_any_size_are_planned(core, rows):
+    """A block of more than 2^60 bytes is moved by a loop."""
+    wide, one, half = ((1, rows), "i1"), ((1,), I8), ((rows,), "i1")
+    operands = {
+        "gather": ((wide, one), {}),
+        "gather_elements": ((wide, ((1, 1), I8)), {}),
+        "gather_nd": ((wide, ((1, 1), I8)), {}),
+        "scatter_slices": ((half, ((), I8), ((), "i1")), {}),
+        "scatter_elements": ((half, one, one[:1] + ("i1",)), {"reduction": "mean"}),
+        "scatter_nd": ((wide, ((1, 1), I8), wide), {"reduction": "add"}),
+    }
+    for op, (specs, how) in operands.items():
+        plan = gatherum.plan(op, *specs, **how)
+        assert make(core, op, *(spec(shape, np.dtype(d)) for shape, d in specs), **how) == bytes(
+            plan.program
+        )
+        assert gatherum.explain(op, *specs, **how).svg()
 
 
 def test_nothing_but_the_status_may_be_asked_for(core):

@@ -217,6 +217,24 @@ def test_a_dimension_of_size_1_reaches_nowhere():
             gatherum.plan("gather", (*data[:2], strides), ((3,), "i8"), axis=2)
 
 
+@pytest.mark.parametrize("size", [2**60, 2**61, 2**63 - 1])
+def test_rows_of_any_size_are_planned(size):
+    line, one = ((size,), "i1"), ((1,), "i8")
+    wide = ((1, size), "i1")
+    calls = [
+        ("gather", wide, ((), "i8")),
+        ("gather_elements", line, one),
+        ("gather_nd", wide, one),
+        ("scatter_slices", line, ((), "i8"), ((), "i1")),
+        ("scatter_elements", line, one, ((1,), "i1")),
+        ("scatter_nd", line, one, ((), "i1")),
+        ("scatter_nd", wide, one, line),
+    ]
+    for call in calls:
+        assert gatherum.plan(*call).program.shape
+        assert gatherum.explain(*call).svg()
+
+
 @given(
     dimensions=st.lists(st.tuples(st.integers(1, 4), st.integers(0, 12)), min_size=1, max_size=4),
     itemsize=st.integers(1, 4),

@@ -98,6 +98,7 @@ class Call:
             "sentences": (4, "changed\nindex % at (%)"),
         }
         self.stage = 3
+        self.second = np.full(size, 0xA5, np.uint8)  # memory of another result
         self.kept = []
 
     @property
@@ -139,6 +140,7 @@ class Call:
         api = self.keep(Api(ctypes.sizeof(Api), None, Version(), None, Api._fields_[-1][1](create)))
         each = [self.buffer(one.ctypes.data, kind, dims) for one, kind, dims in self.operands]
         out = self.buffer(self.memory.ctypes.data + GUARD, self.dtype, self.shape)
+        second = self.buffer(self.second.ctypes.data, self.dtype, self.shape)
         names = [self.keep(name.encode()) for name in self.attributes]
         spans = [self.keep(Span(name, len(name))) for name in names]
         n = len(names)
@@ -153,7 +155,7 @@ class Call:
         return Frame(
             ctypes.sizeof(Frame), None, ctypes.pointer(api), None, self.stage,
             self.values(self.operand_types, each),
-            self.values(self.result_types, [out] * len(self.result_types)), attributes,
+            self.values(self.result_types, [out, second][: len(self.result_types)]), attributes,
         )  # fmt: skip
 
     def run(self):
@@ -254,6 +256,40 @@ def test_swapped_indices_are_refused():
     assert call.run() == ("INVALID_ARGUMENT", "the indices are not of the program's type")
 
 
+def move_to_result(call, operand):
+    """Move an operand of a call to the memory of its result."""
+    array, _, _ = call.operands[operand]
+    place = call.result[: array.nbytes].view(array.dtype).reshape(array.shape)
+    place[...] = array
+    replaced(call, operand, array=place)
+
+
+@pytest.mark.parametrize(
+    ("call", "operand", "name"),
+    [
+        (lambda: gather_call(DATA[:2], INDICES // 2), 0, "data"),
+        (gather_call, 1, "indices"),
+        (scatter_call, 1, "indices"),
+        (scatter_call, 2, "updates"),
+    ],
+)
+def test_a_result_over_an_operand_is_refused(call, operand, name):
+    made = call()
+    move_to_result(made, operand)
+    before = made.memory.copy()
+    message = f"`out` must not share memory with `{name}`"
+    assert made.run() == ("INVALID_ARGUMENT", message)
+    np.testing.assert_array_equal(made.memory, before)
+
+
+def test_a_scatter_in_place_runs():
+    call = scatter_call()
+    move_to_result(call, 0)
+    assert call.run() is None
+    expected = gatherum.scatter_slices(DATA, INDICES, UPDATES, reduction="add")
+    np.testing.assert_array_equal(call.result.view(np.float32).reshape(3, 4), expected)
+
+
 def sets(name, value):
     """Return a change that gives a call another shape, type, or kinds of operands."""
     return lambda call: setattr(call, name, value)
@@ -350,8 +386,22 @@ def test_forged_scatters_are_refused():
 def gradients_call(reduction="mul"):
     made = gatherum.plan("scatter_slices", DATA, INDICES, UPDATES, reduction=reduction)
     call = Call(made.program, [DATA, INDICES, UPDATES, DATA], made.shape, np.float32)
-    call.result_types = [1, 1]  # of one memory, as long as that of the data needs
+    call.result_types = [1, 1]  # both have the shape of the data
     return call
+
+
+@pytest.mark.parametrize("operand", [0, 1, 2, 3, None])
+def test_gradients_over_an_operand_are_refused(operand):
+    call = gradients_call()
+    if operand is None:
+        call.second = call.result
+    else:
+        move_to_result(call, operand)
+    before = call.memory.copy()
+    code, said = call.run()
+    assert code == "INVALID_ARGUMENT"
+    assert "must not share memory with" in said
+    np.testing.assert_array_equal(call.memory, before)
 
 
 def test_gradients_are_of_two_results():

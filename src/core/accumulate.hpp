@@ -214,7 +214,9 @@ void finish_sums(const Finish& f, bool include_self) {
     Stored v;
     if constexpr (F::kAnyOrderOfFirsts) {
       const Stored old = load_value<Stored>(f.data + e * int64_t{sizeof(Stored)});
-      if (include_self) sum = F::template fold<Selected>(F::template widen<Selected>(old), sum);
+      const Sum self_sum = F::template widen<Selected>(old);
+      if (count == 0) sum = self_sum;  // the caller need not have initialised it
+      if (include_self) sum = F::template fold<Selected>(self_sum, sum);
       v = count == 0 ? old : F::template finish<Selected>(sum, count + self, true);
     } else {
       v = F::template finish<Selected>(sum, count + self, count != 0);

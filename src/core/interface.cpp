@@ -7,18 +7,14 @@
 #include <memory>
 #include <new>
 
-#include "accumulator.hpp"
 #include "implementations/implementations.hpp"
 #include "include/gatherum.h"
-#include "quantized.hpp"
 
 namespace {
 
 using namespace gatherum;
 
 constexpr const char* kTooSmall = "an operand's memory is smaller than the program addresses";
-
-bool in_place(const gatherum_operands& at) { return at.data.start == at.out.start; }
 
 // Narrow items that move as one block are filled as one: their fill is as wide as the block.
 const char* fill_block(const Nest& nest, const char* item, std::array<char, kWidestBlock>& block) {
@@ -36,62 +32,35 @@ Operands operands_of(const Program& p, const gatherum_operands& at) {
   return to;
 }
 
-// The enumerator of that name; false where there is none.
-template <class E>
-bool find_name(const char* name, E& found) {
-  for (int i = 0; i < kCount<E>; ++i)
-    if (std::strcmp(name, name_of(static_cast<E>(i))) == 0) return found = static_cast<E>(i), true;
-  return false;
-}
-
-bool fold_of(const gatherum_fold& f, FoldType& type) {
-  Combine& how = type.combine;
-  if (!find_name(f.reduction, how.reduction) || !find_name(f.value, how.value)) return false;
-  how.include_self = f.include_self != 0;
-  type.item = f.item;
-  const bool moves = how.reduction == Reduction::none;
-  return f.item >= 0 && (moves || (has_meaning(how.value, how.reduction) && bytes_of(how.value) == f.item));
-}
-
-bool quantized_of(const gatherum_quantized& c, QuantizedGather& q) {
-  q = {};
-  if (!find_name(c.value, q.codes.type) || !find_name(c.scale, q.scale) || !find_name(c.result, q.result))
-    return false;
-  q.codes.bits = c.bits;
-  q.codes.packed = c.packed != 0 && c.bits != 8;
-  q.data = static_cast<const char*>(c.data);
-  q.scales = static_cast<const char*>(c.scales);
-  q.zeros = static_cast<const char*>(c.zero_points);
-  q.zero = c.zero;
-  q.out = static_cast<char*>(c.out);
-  q.numbers = c.rows;
-  q.count = c.count;
-  q.outer = c.before[0];
-  q.outer_quantized = c.before[1];
-  q.outer_behind = c.before[2];
-  q.rows = c.gathered;
-  q.inner = c.behind[0];
-  q.quantized = c.behind[1];
-  q.behind = c.behind[2];
-  q.outer_block = c.blocks[0];
-  q.row_block = c.blocks[1];
-  q.block = c.blocks[2];
-  q.scale_line = c.scale_line;
-  return has_meaning(q);
-}
-
-// Runs body(type), which cannot fail but for want of memory.
-template <class Body>
-gatherum_status with_fold(const gatherum_fold* fold, const Body& body) {
-  FoldType type;
-  if (!fold_of(*fold, type)) return GATHERUM_INVALID_PROGRAM;
-  return with_memory(nullptr, [&] { return body(type), GATHERUM_OK; });
-}
-
 Gradients gradients_of(const gatherum_gradients& at) {
   const auto in = [](const gatherum_buffer& b) { return static_cast<const char*>(b.start); };
   const auto out = [](const gatherum_buffer& b) { return static_cast<char*>(b.start); };
   return {in(at.data), in(at.updates), in(at.result), in(at.gradient), out(at.of_data), out(at.of_updates)};
+}
+
+// The first operand that is too small for its program, or null.
+const char* find_too_small(const Program& p, const gatherum_operands& at) {
+  const gatherum_buffer source = p.scatter && !is_in_place(p, at) ? at.data : gatherum_buffer{};
+  return p.scatter ? find_too_small(p, at.out, at.indices, at.updates, source)
+                   : find_too_small(p, at.data, at.indices, at.out, {});
+}
+
+// The first operand that shares memory with a gradient, or the other gradient, or null.
+const char* find_overlap(const Program& p, const gatherum_gradients& at) {
+  const int64_t bytes = times(p.item, p.result.items());
+  const int64_t of_updates = at.of_updates.start == nullptr ? 0 : at.of_updates.behind;
+  const int64_t updates = p.reaches.updates.high, compared = at.result.start == nullptr ? 0 : bytes;
+  const std::vector<NamedFootprint> read = {{"data", {at.data.start, p.combine.include_self ? bytes : 0}},
+                                            {"updates", {at.updates.start, updates}},
+                                            {"result", {at.result.start, compared}},
+                                            {"gradient", {at.gradient.start, bytes}}};
+  const Footprint written[] = {{at.of_data.start, at.of_data.start == nullptr ? 0 : bytes},
+                               {at.of_updates.start, of_updates}};
+  for (const Footprint& one : written) {
+    if (shares_indices(one, p, at.indices.start)) return "indices";
+    if (const char* name = find_shared(one, read); name != nullptr) return name;
+  }
+  return shares_memory(written[0], written[1]) ? "of_updates" : nullptr;
 }
 
 // The first operand that does not hold what its gradients address, or null.
@@ -102,8 +71,12 @@ const char* find_too_small(const Program& p, const gatherum_gradients& at) {
     return find_too_small(p, like_out, at.indices, like_updates, {});
   };
   const auto small = [&](const char* name, const gatherum_buffer& b) {
-    return b.behind < bytes || holds(b, at.updates) != nullptr ? name : nullptr;
+    const bool is_null = b.start == nullptr && bytes > 0;
+    return is_null || b.behind < bytes || holds(b, at.updates) != nullptr ? name : nullptr;
   };
+  const gatherum_operands read = {at.gradient, at.indices, at.updates, at.gradient, nullptr, 0};
+  if (const char* name = find_null(p, read); name != nullptr)
+    return std::strcmp(name, "data") == 0 ? "gradient" : name;
   if (const char* name = holds(at.gradient, at.updates); name != nullptr)
     return std::strcmp(name, "out") == 0 ? "gradient" : name;
   if (at.gradient.behind < bytes) return "gradient";
@@ -114,13 +87,37 @@ const char* find_too_small(const Program& p, const gatherum_gradients& at) {
   return compares ? small("result", at.result) : nullptr;
 }
 
+// The first operand that shares memory with the positions of extremes, or null. `out` is contiguous.
+const char* find_overlap(const Program& p, const gatherum_operands& at, const Footprint& positions) {
+  if (shares_indices(positions, p, at.indices.start)) return "indices";
+  return find_shared(positions, {{"data", data_footprint(p.copy, at.data.start)},
+                                 {"updates", other_footprint(p.nest, at.updates.start)},
+                                 {"out", {at.out.start, times(p.result.items(), p.item)}}});
+}
+
+// `writes`: whether `out` is written, and must have an address.
+gatherum_status check_operands(const Program& p, const gatherum_operands& at, bool writes,
+                               gatherum_error* error) {
+  const char* null = find_null(p, at);
+  if (null != nullptr && (writes || std::strcmp(null, "out") != 0))
+    return report_failure(GATHERUM_TOO_SMALL, error, kTooSmall, null);
+  if (const char* small = find_too_small(p, at); small != nullptr)
+    return report_failure(GATHERUM_TOO_SMALL, error, kTooSmall, small);
+  return with_memory(error, [&] {
+    const char* shared = writes ? find_overlap(p, at) : nullptr;
+    return shared == nullptr ? GATHERUM_OK : report_out_overlap(error, shared);
+  });
+}
+
 }  // namespace
 
 int32_t gatherum_abi_version(void) noexcept { return GATHERUM_ABI_VERSION; }
 
 gatherum_status gatherum_program_read(const void* bytes, size_t size, gatherum_program** program,
                                       gatherum_error* error) noexcept {
+  if (is_any_null({{"program", program}}, error)) return GATHERUM_INVALID_CALL;
   *program = nullptr;
+  if (is_any_null({{"bytes", bytes}}, error)) return GATHERUM_INVALID_CALL;
   const auto read = [&] {
     auto made = std::make_unique<gatherum_program>();
     const char* wrong = from_bytes(static_cast<const uint8_t*>(bytes), size, made->value);
@@ -133,9 +130,10 @@ gatherum_status gatherum_program_read(const void* bytes, size_t size, gatherum_p
 }
 
 size_t gatherum_program_write(const gatherum_program* program, void* bytes, size_t capacity) noexcept {
+  if (program == nullptr) return 0;
   try {
     const std::vector<uint8_t> all = to_bytes(program->value);
-    if (capacity > 0) std::memcpy(bytes, all.data(), std::min(capacity, all.size()));
+    if (bytes != nullptr && capacity > 0) std::memcpy(bytes, all.data(), std::min(capacity, all.size()));
     return all.size();
   } catch (const std::bad_alloc&) {
     return 0;
@@ -143,29 +141,39 @@ size_t gatherum_program_write(const gatherum_program* program, void* bytes, size
 }
 
 void gatherum_program_free(gatherum_program* program) noexcept { delete program; }
-int32_t gatherum_program_rank(const gatherum_program* p) noexcept { return p->value.result.rank; }
-const int64_t* gatherum_program_shape(const gatherum_program* p) noexcept { return p->value.result.extent; }
-int32_t gatherum_program_scatters(const gatherum_program* p) noexcept { return p->value.scatter ? 1 : 0; }
-int32_t gatherum_program_is_long(const gatherum_program* p) noexcept { return is_long(p->value) ? 1 : 0; }
+int32_t gatherum_program_rank(const gatherum_program* p) noexcept {
+  return p == nullptr ? 0 : p->value.result.rank;
+}
+const int64_t* gatherum_program_shape(const gatherum_program* p) noexcept {
+  return p == nullptr ? nullptr : p->value.result.extent;
+}
+int32_t gatherum_program_scatters(const gatherum_program* p) noexcept {
+  return p != nullptr && p->value.scatter ? 1 : 0;
+}
+int32_t gatherum_program_is_long(const gatherum_program* p) noexcept {
+  return p != nullptr && is_long(p->value) ? 1 : 0;
+}
 
 gatherum_status gatherum_check(const gatherum_program* program, const gatherum_operands* at,
                                gatherum_error* error) noexcept {
-  const Program& p = program->value;
-  const bool functional = p.scatter && !in_place(*at);
-  const char* small = p.scatter ? find_too_small(p, at->out, at->indices, at->updates,
-                                                 functional ? at->data : gatherum_buffer{})
-                                : find_too_small(p, at->data, at->indices, at->out, {});
-  if (small == nullptr) return GATHERUM_OK;
-  return report_failure(GATHERUM_TOO_SMALL, error, kTooSmall, small);
+  if (is_any_null({{"program", program}, {"operands", at}}, error)) return GATHERUM_INVALID_CALL;
+  return check_operands(program->value, *at, true, error);
 }
 
 gatherum_status gatherum_run(const gatherum_program* program, const gatherum_operands* at,
                              const gatherum_poll* poll, gatherum_error* error) noexcept {
+  if (is_any_null({{"program", program}, {"operands", at}}, error)) return GATHERUM_INVALID_CALL;
   const Program& p = program->value;
+  const bool apart = is_apart(p, *at);
+  if (const char* null = apart ? nullptr : find_null(p, *at); null != nullptr)
+    return report_failure(GATHERUM_TOO_SMALL, error, kTooSmall, null);
   Operands to = operands_of(p, *at);
-  const auto* source = p.scatter && !in_place(*at) ? static_cast<const char*>(at->data.start) : nullptr;
+  const bool functional = p.scatter && at->data.start != at->out.start;
+  const auto* source = functional ? static_cast<const char*>(at->data.start) : nullptr;
   const auto run = [&] { return report(execute(p, to, source, at->fresh != 0, poll_of(poll)), error); };
   return with_memory(error, [&] {
+    if (const char* shared = apart ? nullptr : find_overlap(p, *at); shared != nullptr)
+      return report_out_overlap(error, shared);
     if (p.scatter || p.mode != Mode::drop || !p.moves) return run();
     std::array<char, kWidestBlock> filled{};
     std::vector<char> zeros;
@@ -177,89 +185,30 @@ gatherum_status gatherum_run(const gatherum_program* program, const gatherum_ope
 }
 
 int64_t gatherum_number(const gatherum_program* program, const void* indices, int64_t* numbers) noexcept {
-  return number_tuples(program->value, static_cast<const char*>(indices), numbers);
+  if (program == nullptr) return -1;
+  const Program& p = program->value;
+  if (p.tuples > 0 && (indices == nullptr || numbers == nullptr)) return -1;
+  try {
+    const int64_t bytes = times(points(p.nest, p.nest.rank), sizeof(int64_t));
+    if (shares_indices({numbers, bytes}, p, indices)) return -1;
+  } catch (const std::bad_alloc&) {
+    return -1;
+  }
+  return number_tuples(p, static_cast<const char*>(indices), numbers);
 }
 
 gatherum_status gatherum_first_invalid(const gatherum_program* program, const void* indices,
                                        const gatherum_poll* poll, gatherum_error* error) noexcept {
+  if (is_any_null({{"program", program}}, error)) return GATHERUM_INVALID_CALL;
+  if (program->value.tuples > 0 && is_any_null({{"indices", indices}}, error)) return GATHERUM_INVALID_CALL;
   return with_memory(error, [&] {
     return report(find_invalid(program->value, static_cast<const char*>(indices), poll_of(poll)), error);
   });
 }
 
-gatherum_status gatherum_map(const char* function, const char* value, const void* from, void* to, int64_t n,
-                             const gatherum_poll* poll) noexcept {
-  Value of;
-  const bool is_exp = std::strcmp(function, "exp") == 0;
-  if ((!is_exp && std::strcmp(function, "log") != 0) || !find_name(value, of) || !has_elementary(of))
-    return GATHERUM_INVALID_PROGRAM;
-  constexpr int64_t kPiece = int64_t{1} << 14;
-  const int64_t item = bytes_of(of);
-  const auto map = [&](int64_t i, int) {
-    const int64_t first = i * kPiece;
-    chosen_kernels().elementary(is_exp ? Elementary::exp : Elementary::log, of,
-                                static_cast<const char*>(from) + first * item,
-                                static_cast<char*>(to) + first * item, std::min(kPiece, n - first));
-  };
-  const int threads = threads_for(2 * n * item);
-  const bool finished = run_tasks((n + kPiece - 1) / kPiece, threads, poll_of(poll), map);
-  return finished ? GATHERUM_OK : GATHERUM_INTERRUPTED;
-}
-
-gatherum_status gatherum_dequantize(const gatherum_quantized* call, const gatherum_poll* poll) noexcept {
-  QuantizedGather found;
-  if (!quantized_of(*call, found)) return GATHERUM_INVALID_PROGRAM;
-  const QuantizedBytes needed = bytes_of(found);
-  if (needed.data > call->data_bytes || needed.scales > call->scales_bytes || needed.out > call->out_bytes ||
-      (found.zeros != nullptr && needed.zeros > call->zero_points_bytes))
-    return GATHERUM_TOO_SMALL;
-  return run_quantized(found, poll_of(poll)) ? GATHERUM_OK : GATHERUM_INTERRUPTED;
-}
-
-gatherum_status gatherum_fold_describe(const gatherum_fold* fold, int32_t* any_order,
-                                       int64_t* sum_bytes) noexcept {
-  return with_fold(fold, [&](const FoldType& type) {
-    *any_order = type.any_order() ? 1 : 0;
-    *sum_bytes = type.sum_bytes();
-  });
-}
-
-gatherum_status gatherum_fold_begin(const gatherum_fold* fold, const void* data, void* sums,
-                                    int64_t n) noexcept {
-  return with_fold(fold, [&](const FoldType& type) {
-    begin_fold(type, static_cast<const char*>(data), static_cast<char*>(sums), n);
-  });
-}
-
-gatherum_status gatherum_fold_take(const gatherum_program* program, const gatherum_operands* at, void* sums,
-                                   int64_t* counts, const gatherum_poll* poll,
-                                   gatherum_error* error) noexcept {
-  const auto* index = static_cast<const char*>(at->indices.start);
-  const auto* updates = static_cast<const char*>(at->updates.start);
-  return with_memory(error, [&] {
-    return report(
-        accumulate(program->value, {static_cast<char*>(sums), counts}, index, updates, poll_of(poll)), error);
-  });
-}
-
-gatherum_status gatherum_fold_merge(const gatherum_fold* fold, void* sums, int64_t* counts,
-                                    const void* other_sums, const int64_t* other_counts, int64_t n) noexcept {
-  return with_fold(fold, [&](const FoldType& type) {
-    merge_folds(type,
-                {{static_cast<char*>(sums), counts}, static_cast<const char*>(other_sums), other_counts, n});
-  });
-}
-
-gatherum_status gatherum_fold_finish(const gatherum_fold* fold, const void* data, const void* sums,
-                                     const int64_t* counts, void* out, int64_t n) noexcept {
-  return with_fold(fold, [&](const FoldType& type) {
-    finish_fold(type, {static_cast<const char*>(data), static_cast<const char*>(sums), counts,
-                       static_cast<char*>(out), n});
-  });
-}
-
 gatherum_status gatherum_differentiate(const gatherum_program* program, const gatherum_gradients* at,
                                        const gatherum_poll* poll, gatherum_error* error) noexcept {
+  if (is_any_null({{"program", program}, {"operands", at}}, error)) return GATHERUM_INVALID_CALL;
   const Program& p = program->value;
   if (!p.scatter || !has_gradients(p.combine))
     return report_failure(GATHERUM_INVALID_PROGRAM, error, "there are no gradients of this program");
@@ -267,6 +216,7 @@ gatherum_status gatherum_differentiate(const gatherum_program* program, const ga
     return report_failure(GATHERUM_TOO_SMALL, error, kTooSmall, small);
   const auto* index = static_cast<const char*>(at->indices.start);
   return with_memory(error, [&] {
+    if (const char* shared = find_overlap(p, *at); shared != nullptr) return report_overlap(error, shared);
     return report(differentiate(p, index, gradients_of(*at), at->of_updates.behind, poll_of(poll)), error);
   });
 }
@@ -274,34 +224,45 @@ gatherum_status gatherum_differentiate(const gatherum_program* program, const ga
 gatherum_status gatherum_extremes(const gatherum_program* program, const gatherum_operands* at,
                                   const gatherum_buffer* positions, int64_t none, const gatherum_poll* poll,
                                   gatherum_error* error) noexcept {
+  if (is_any_null({{"program", program}, {"operands", at}, {"positions", positions}}, error))
+    return GATHERUM_INVALID_CALL;
   const Program& p = program->value;
   const bool wants_result = at->out.start != nullptr;
   const int64_t items = p.result.items();
   // An array without items may lie anywhere.
-  const bool wrong = items > 0 && (in_place(*at) || (!wants_result && p.combine.include_self));
+  const bool wrong =
+      items > 0 && (at->data.start == at->out.start || (!wants_result && p.combine.include_self));
   if (!has_positions(p) || wrong)
     return report_failure(GATHERUM_INVALID_PROGRAM, error, "there are no positions of this program");
   // The result and the positions are contiguous: they hold so many items behind their beginning.
   gatherum_operands contiguous = *at;
   const int64_t bytes = times(items, p.item);
   contiguous.out = gatherum_memory(at->out.start, wants_result ? std::min(at->out.behind, bytes) : bytes);
-  if (gatherum_check(program, &contiguous, error) != GATHERUM_OK) return GATHERUM_TOO_SMALL;
-  if (positions->behind < times(items, sizeof(int64_t)))
+  const gatherum_status status = check_operands(p, contiguous, wants_result, error);
+  if (status != GATHERUM_OK) return status;
+  const int64_t numbers = times(items, sizeof(int64_t));
+  if (numbers > 0 && (positions->start == nullptr || positions->behind < numbers))
     return report_failure(GATHERUM_TOO_SMALL, error, kTooSmall, "positions");
   const Operands to = operands_of(p, *at);
   const Extremes extremes{to.other, to.data, static_cast<int64_t*>(positions->start), none};
   const auto* source = static_cast<const char*>(at->data.start);
-  return with_memory(
-      error, [&] { return report(find_extremes(p, to.index, source, extremes, poll_of(poll)), error); });
+  return with_memory(error, [&] {
+    const char* shared = find_overlap(p, *at, {positions->start, numbers});
+    if (shared != nullptr) return report_overlap(error, shared);
+    return report(find_extremes(p, to.index, source, extremes, poll_of(poll)), error);
+  });
 }
 
 void gatherum_set_num_threads(int32_t n) noexcept { set_threads(std::clamp(n, 1, kMostThreads)); }
 int32_t gatherum_get_num_threads(void) noexcept { return get_threads(); }
 const char* gatherum_level(void) noexcept { return chosen_kernels().level; }
-int32_t gatherum_set_level(const char* name) noexcept { return choose_level(name) ? 1 : 0; }
+int32_t gatherum_set_level(const char* name) noexcept {
+  return name != nullptr && choose_level(name) ? 1 : 0;
+}
 const char* gatherum_available_level(int32_t i) noexcept { return available_level(i); }
 
 gatherum_status gatherum_describe(const gatherum_program* program, gatherum_description* d) noexcept {
+  if (program == nullptr || d == nullptr) return GATHERUM_INVALID_CALL;
   return with_memory(nullptr, [&] {
     const Choice choice = describe(program->value);
     d->implementation = choice.name;
@@ -315,7 +276,7 @@ const char* gatherum_implementation(int32_t i) noexcept { return implementation_
 
 const char* gatherum_threshold(int32_t i, int64_t* value) noexcept {
   const NamedThreshold t = threshold(i);
-  if (t.name != nullptr) *value = *t.value;
+  if (t.name != nullptr && value != nullptr) *value = *t.value;
   return t.name;
 }
 

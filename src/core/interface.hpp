@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstring>
+#include <initializer_list>
 #include <new>
 #include <string>
 
 #include "engine.hpp"
+#include "overlaps.hpp"
 #include "program.hpp"
 
 struct gatherum_program {
@@ -20,6 +22,47 @@ inline gatherum_status report_failure(gatherum_status status, gatherum_error* er
                                       const char* operand = "") {
   if (error != nullptr) *error = {message, operand, -1, 0, 0};
   return status;
+}
+
+// An argument that must not be null.
+struct Argument {
+  const char* name;
+  const void* value;
+};
+
+// Whether one of the arguments is null, which is then reported.
+inline bool is_any_null(std::initializer_list<Argument> arguments, gatherum_error* error) {
+  for (const Argument& argument : arguments)
+    if (argument.value == nullptr) {
+      report_failure(GATHERUM_INVALID_CALL, error, "an argument must not be null", argument.name);
+      return true;
+    }
+  return false;
+}
+
+// Reports that the output of a call shares memory with an operand.
+inline gatherum_status report_overlap(gatherum_error* error, const char* operand) {
+  return report_failure(GATHERUM_INVALID_CALL, error, "the output must not share memory with an operand",
+                        operand);
+}
+// The same of `out`, with an operand of the six operators.
+inline gatherum_status report_out_overlap(gatherum_error* error, const char* operand) {
+  constexpr const char* kMessages[][2] = {{"data", "`out` must not share memory with `data`"},
+                                          {"indices", "`out` must not share memory with `indices`"},
+                                          {"updates", "`out` must not share memory with `updates`"},
+                                          {"fill", "`out` must not share memory with `fill`"}};
+  for (const auto& [name, message] : kMessages)
+    if (std::strcmp(name, operand) == 0)
+      return report_failure(GATHERUM_INVALID_CALL, error, message, operand);
+  return report_overlap(error, operand);
+}
+
+// The enumerator of that name; false where there is none.
+template <class E>
+bool find_name(const char* name, E& found) {
+  for (int i = 0; name != nullptr && i < kCount<E>; ++i)
+    if (std::strcmp(name, name_of(static_cast<E>(i))) == 0) return found = static_cast<E>(i), true;
+  return false;
 }
 
 // Writes a text into memory of the caller's, as much of it as fits.

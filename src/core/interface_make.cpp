@@ -54,6 +54,14 @@ bool is_past_memory(const std::vector<int64_t>& shape, const std::vector<int64_t
   return false;
 }
 
+// Names as a list.
+template <class NameOf>
+std::string choices(int count, const NameOf& name_of_choice) {
+  std::string all;
+  for (int i = 0; i < count; ++i) all += std::string(i == 0 ? "'" : ", '") + name_of_choice(i) + "'";
+  return all;
+}
+
 void read_dtype(const char* operand, const gatherum_spec& spec, ReadSpec& read) {
   if (spec.dtype == nullptr) {
     if (spec.item < 0 || spec.item > kMany)
@@ -68,7 +76,9 @@ void read_dtype(const char* operand, const gatherum_spec& spec, ReadSpec& read) 
                                  [&](const DTypeRow& r) { return std::strcmp(r.name, spec.dtype) == 0; });
   if (row == std::end(kDTypes))
     refuse_call(GATHERUM_FAULT_DTYPE, operand,
-                quoted(operand) + " must have a dtype that is known here, got '" + spec.dtype + "'");
+                quoted(operand) + " must have one of the dtypes " +
+                    choices(kDTypeCount, [](int i) { return kDTypes[i].name; }) + ", got '" + spec.dtype +
+                    "'");
   read.item = bytes_of(row->dtype);
   read.swapped = spec.swapped != 0 && read.item > 1;
   read.name = std::string(read.swapped ? "swapped " : "") + row->name;
@@ -77,13 +87,23 @@ void read_dtype(const char* operand, const gatherum_spec& spec, ReadSpec& read) 
   read.is_integer = read.is_signed || row->kind == Kind::unsigned_integer;
 }
 
+// Checks the rank before the sizes are read.
+void check_rank(const char* operand, const gatherum_spec& spec) {
+  if (spec.rank < 0 || spec.rank > kMaxLoops)
+    refuse_call(GATHERUM_FAULT_SHAPE, operand,
+                quoted(operand) + " must have at " + (spec.rank < 0 ? "least 0" : "most 64") +
+                    " dimensions, got " + std::to_string(spec.rank));
+  if (spec.rank > 0 && spec.shape == nullptr)
+    refuse_call(GATHERUM_FAULT_SHAPE, operand,
+                quoted(operand) + " must have a shape of " + std::to_string(spec.rank) +
+                    (spec.rank == 1 ? " size" : " sizes") + ", got null");
+}
+
 ReadSpec read_spec(const char* operand, const gatherum_spec* spec) {
   if (spec == nullptr) refuse_call(GATHERUM_FAULT_OPERAND, operand, quoted(operand) + " must be given");
+  check_rank(operand, *spec);
   ReadSpec read{};
   read_dtype(operand, *spec, read);
-  if (spec->rank < 0)
-    refuse_call(GATHERUM_FAULT_SHAPE, operand,
-                quoted(operand) + " must have at least 0 dimensions, got " + std::to_string(spec->rank));
   read.layout.shape.assign(spec->shape, spec->shape + spec->rank);
   for (int64_t extent : read.layout.shape)
     if (extent < 0)
@@ -106,20 +126,17 @@ ReadSpec read_spec(const char* operand, const gatherum_spec* spec) {
 template <class NameOf>
 int read_choice(const char* attribute, const char* given, int count, const NameOf& name_of_choice) {
   if (given == nullptr) return 0;
-  std::string choices;
-  for (int i = 0; i < count; ++i) {
+  for (int i = 0; i < count; ++i)
     if (std::strcmp(given, name_of_choice(i)) == 0) return i;
-    choices += std::string(i == 0 ? "'" : ", '") + name_of_choice(i) + "'";
-  }
   refuse_call(GATHERUM_FAULT_ATTRIBUTE, "",
-              quoted(attribute) + " must be one of " + choices + ", got '" + given + "'");
+              quoted(attribute) + (count > 1 ? " must be one of " : " must be ") +
+                  choices(count, name_of_choice) + ", got '" + given + "'");
 }
 
 void read_attributes(const gatherum_attributes& given, Program& p) {
-  if (p.scatter)
-    p.combine.reduction =
-        static_cast<Reduction>(read_choice("reduction", given.reduction, kCount<Reduction>,
-                                           [](int i) { return name_of(static_cast<Reduction>(i)); }));
+  p.combine.reduction =
+      static_cast<Reduction>(read_choice("reduction", given.reduction, p.scatter ? kCount<Reduction> : 1,
+                                         [](int i) { return name_of(static_cast<Reduction>(i)); }));
   p.mode = kModes[read_choice("mode", given.mode, kModeCount, [](int i) { return kModes[i].name; })].mode;
   p.negative = given.negative != 0;
   p.combine.include_self = !p.scatter || given.include_self != 0;
@@ -197,8 +214,9 @@ gatherum_status explain_refusal(gatherum_status status, gatherum_fault fault, co
 gatherum_status make_program(const OperatorRow& row, const Specs& specs,
                              const gatherum_attributes* attributes, bool scatters, gatherum_program** program,
                              gatherum_call_error* error) noexcept {
-  *program = nullptr;
   try {
+    if (program == nullptr) refuse_call(GATHERUM_FAULT_OPERAND, "", "`program` must not be null");
+    *program = nullptr;
     const gatherum_attributes given = attributes == nullptr ? gatherum_defaults() : *attributes;
     auto made = std::make_unique<gatherum_program>();
     made->value = make_checked(row, specs, given, scatters);

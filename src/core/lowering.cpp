@@ -40,8 +40,11 @@ Parts split_rows(const Loops& loops, bool scatter, int64_t item) {
   });
   rows = collapse(rows);
   int64_t block = item;
-  for (; !rows.empty() && rows.back().data == block && rows.back().other == block; rows.pop_back())
-    block *= rows.back().extent;
+  const auto continues = [&](const Loop& row) {
+    return row.data == block && row.other == block &&
+           block <= kMany / std::max<int64_t>(row.extent, 1);  // else it is a loop
+  };
+  for (; !rows.empty() && continues(rows.back()); rows.pop_back()) block *= rows.back().extent;
   return {Loops(loops.begin(), middle), rows, block};
 }
 

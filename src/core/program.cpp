@@ -214,19 +214,9 @@ void count_destinations(Program& p) {
   p.step = even ? step : 0;
 }
 
-// Bytes [low, high) around the first element that loops and components reach.
-struct Reach {
-  int64_t low = 0, high = 0;
-
-  void add(int64_t extent, int64_t stride) {
-    if (extent < 1) return;
-    const bool back = stride < 0;
-    int64_t& end = back ? low : high;
-    const int64_t sum = distance(extent - 1, stride) + std::abs(end);
-    end = back ? -std::min(sum, kMany) : std::min(sum, kMany);
-  }
-  bool fits(const gatherum_buffer& b) const { return low == high || (-low <= b.before && high <= b.behind); }
-};
+bool fits(const Reach& r, const gatherum_buffer& b) {
+  return r.is_empty() || (-r.low <= b.before && r.high <= b.behind);
+}
 
 Reach reach_of_data(const Nest& nest) {
   Reach r;
@@ -247,15 +237,34 @@ Reach reach_of_other(const Nest& nest) {
   return r;
 }
 
+// The bytes of one component of all index tuples.
+Reach reach_of_component(const Nest& nest, int c, const IndexType& type) {
+  Reach r;
+  for (int i = 0; i < nest.rank; ++i) r.add(nest.loops[i].extent, nest.loops[i].index);
+  r.add(2, nest.component[c].offset);
+  r.high += type.width;
+  return r;
+}
+
 bool indices_fit(const Nest& nest, const IndexType& type, const gatherum_buffer& indices) {
   for (int c = 0; c < nest.components; ++c) {
-    Reach r;
-    for (int i = 0; i < nest.rank; ++i) r.add(nest.loops[i].extent, nest.loops[i].index);
-    r.add(2, nest.component[c].offset);
-    r.high += type.width;
-    if (!r.fits(indices)) return false;
+    const Reach r = reach_of_component(nest, c, type);
+    if (!fits(r, indices)) return false;
   }
   return true;
+}
+
+void set_reaches(Program& p) {
+  p.reaches = {};
+  p.reaches.data = reach_of_data(p.scatter ? p.copy : p.nest);
+  p.reaches.out =
+      p.scatter && !p.copies ? reach_of_data(p.nest) : reach_of_other(p.scatter ? p.copy : p.nest);
+  if (p.scatter) p.reaches.updates = reach_of_other(p.nest);
+  Reach& indices = p.reaches.indices;
+  for (int c = 0; c < p.checks.components; ++c) {
+    const Reach r = reach_of_component(p.checks, c, p.index);
+    indices = {std::min(indices.low, r.low), std::max(indices.high, r.high)};
+  }
 }
 
 }  // namespace
@@ -282,6 +291,7 @@ const char* complete(Program& p) {
     if (p.checks.component[c].size == 0 && (p.mode == Mode::clip || p.mode == Mode::wrap))
       p.unaddressable = c;
   count_destinations(p);
+  set_reaches(p);
   constexpr double kNear = 512 << 10;  // about what a core's own cache holds besides the streams
   for (Nest* nest : {&p.nest, &p.whole, &p.checks, &p.copy}) {
     nest->mode = p.mode;
@@ -325,15 +335,15 @@ const char* find_too_small(const Program& p, const gatherum_buffer& data, const 
                            const gatherum_buffer& other, const gatherum_buffer& source) {
   const bool functional = p.scatter && source.start != nullptr;
   for (const Nest* nest : {&p.nest, &p.whole}) {
-    if (!reach_of_data(*nest).fits(data)) return p.scatter ? "out" : "data";
-    if (functional && p.tiles && !reach_of_data(*nest).fits(source)) return "data";
+    if (!fits(reach_of_data(*nest), data)) return p.scatter ? "out" : "data";
+    if (functional && p.tiles && !fits(reach_of_data(*nest), source)) return "data";
   }
-  if (functional && !reach_of_data(p.copy).fits(source)) return "data";
-  if (functional && !reach_of_other(p.copy).fits(data)) return "out";
+  if (functional && !fits(reach_of_data(p.copy), source)) return "data";
+  if (functional && !fits(reach_of_other(p.copy), data)) return "out";
   for (const Nest* nest : {&p.nest, &p.whole, &p.checks})
     if (!indices_fit(*nest, p.index, indices)) return "indices";
   for (const Nest* nest : {&p.nest, &p.whole})
-    if (!reach_of_other(*nest).fits(other)) return p.scatter ? "updates" : "out";
+    if (!fits(reach_of_other(*nest), other)) return p.scatter ? "updates" : "out";
   return nullptr;
 }
 

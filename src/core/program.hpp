@@ -30,6 +30,25 @@ struct Shape {
   }
 };
 
+// The bytes of that many strides, at most kMany: a forged program may have any number.
+inline int64_t distance(int64_t n, int64_t stride) {
+  return std::min(times(n, stride == INT64_MIN ? kMany : std::abs(stride)), kMany);
+}
+
+// Bytes [low, high) around the first element that loops and components reach.
+struct Reach {
+  int64_t low = 0, high = 0;
+
+  bool is_empty() const { return low == high; }
+  void add(int64_t extent, int64_t stride) {
+    if (extent < 1) return;
+    const bool back = stride < 0;
+    int64_t& end = back ? low : high;
+    const int64_t sum = distance(extent - 1, stride) + std::abs(end);
+    end = back ? -std::min(sum, kMany) : std::min(sum, kMany);
+  }
+};
+
 struct Program {
   bool scatter = false;
   Mode mode = Mode::raise;  // drop is also "fill", with a fill item
@@ -62,6 +81,9 @@ struct Program {
   int64_t destinations = 0;  // of one unit
   int64_t step = 0;          // bytes from one destination to the next, where that is even
   int64_t components_low = 0, components_reach = 0;  // offsets of components: [low, low + reach)
+  struct {
+    Reach data, indices, updates, out;
+  } reaches;              // of the operands; `data` is the source of a functional scatter
   int small_choice = -1;  // the implementation of a call too small for several threads; -1: not small
 };
 
@@ -106,11 +128,6 @@ const char* find_too_small(const Program& program, const gatherum_buffer& data,
 
 // The same nest with component strides that number the destinations of a unit from 0.
 Nest number_destinations(const Nest& nest);
-
-// The bytes of that many strides, at most kMany: a forged program may have any number.
-inline int64_t distance(int64_t n, int64_t stride) {
-  return std::min(times(n, stride == INT64_MIN ? kMany : std::abs(stride)), kMany);
-}
 
 // The number of points of the first few loops of a nest.
 inline int64_t points(const Nest& nest, int loops) {

@@ -76,6 +76,8 @@ class RowLists {
 
   int64_t destinations() const { return destinations_; }
   int64_t block() const { return block_; }
+  int64_t table() const { return table_; }  // its rows
+  int64_t kept() const { return kept_; }    // edges
   bool numbered() const { return edges_.get() != nullptr || kept_ == 0; }
   int64_t bytes() const { return starts_.bytes() + rows_.bytes() + edges_.bytes() + bounds_.bytes(); }
 

@@ -13,9 +13,10 @@ namespace gatherum {
 // put together by parts of the file where they are for nearly all of its pages, which takes 8 bytes each.
 using RowReads = gatherum_rows;
 
-enum class ReadStatus { done, interrupted, truncated, failed, outside, no_memory };
+enum class ReadStatus { done, interrupted, truncated, failed, outside, no_memory, invalid };
 constexpr const char* name_of(ReadStatus status) {
-  return name_among({"done", "interrupted", "truncated", "failed", "outside", "no memory"}, status);
+  return name_among({"done", "interrupted", "truncated", "failed", "outside", "no memory", "invalid"},
+                    status);
 }
 
 struct ReadOutcome {
@@ -26,6 +27,12 @@ struct ReadOutcome {
   int64_t bytes = 0;     // read
   int64_t runs = 0;      // of neighbouring rows that were read at once
 };
+
+// Whether these can be rows of a file, whose positions are numbers of 64 bits.
+inline bool can_be_rows(const RowReads& r) {
+  return r.base >= 0 && r.item >= 1 && r.stride >= r.item && r.extent >= 0 && r.scratch >= 0 &&
+         r.in_flight >= 0 && r.extent < (INT64_MAX - r.base) / r.stride;
+}
 
 // Every number and place is checked before it is used: whatever they are, only `out` is written, and no byte
 // of it twice by one request.

@@ -285,6 +285,7 @@ XLA_FFI_Error* run(const XLA_FFI_CallFrame& frame) {
     case GATHERUM_INVALID_INDEX:
       return fail(frame, XLA_FFI_OUT_OF_RANGE, message(call, *known, error).c_str());
     case GATHERUM_INVALID_PROGRAM:
+    case GATHERUM_INVALID_CALL:
     case GATHERUM_TOO_SMALL:
       return fail(frame, XLA_FFI_INVALID_ARGUMENT, error.message);
     case GATHERUM_NO_MEMORY:
@@ -306,9 +307,12 @@ XLA_FFI_Error* map(const XLA_FFI_CallFrame& frame, const XLA_FFI_ByteSpan& funct
   const std::string name(function.ptr, function.len);
   const int64_t n = item.width == 0 ? 0 : memory_of(*from).behind / item.width;
   const char* type = item.value == Value::none ? "" : name_of(item.value);
-  if (gatherum_map(name.c_str(), type, from->data, to->data, n, nullptr) != GATHERUM_OK)
-    return fail(frame, XLA_FFI_INVALID_ARGUMENT, "the function is exp or log, of floats");
-  return nullptr;
+  const gatherum_status status = gatherum_map(name.c_str(), type, from->data, to->data, n, nullptr);
+  if (status == GATHERUM_OK) return nullptr;
+  const char* wrong = status == GATHERUM_INVALID_CALL
+                          ? "the result must be the operand or share no memory with it"
+                          : "the function is exp or log, of floats";
+  return fail(frame, XLA_FFI_INVALID_ARGUMENT, wrong);
 }
 
 // What the runtime asks before it runs anything: which version of the interface this was written for.

@@ -15,7 +15,6 @@ from .dtypes import check_movable
 from .edge_folds import NAME, AggregateOptions, Pointer, check_edges
 from .edge_lists import EdgeEnd, EdgeLoops
 from .modes import MODES, ModeName
-from .overlap import shares_memory
 from .reductions import FOLDS, ROWS
 from .torch_compile import follow_tensors
 
@@ -317,6 +316,6 @@ def _as_out(
     if weights is not None:
         inputs.append(("weights", weights))
     for operand, array in inputs:
-        if shares_memory(plain, array):
+        if shape_limits.shares_memory(plain, array):
             raise errors.out_overlaps(NAME, operand)
     return plain

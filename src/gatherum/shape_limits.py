@@ -11,6 +11,7 @@ from math import prod
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from . import _core, errors
 from .errors import Shape
@@ -152,3 +153,8 @@ def place_of(number: int, shape: Shape) -> Shape:
 def overlaps_itself(shape: Shape, strides: Shape, itemsize: int) -> bool:
     """Whether two elements share a byte. Exact where bounded work decides; when in doubt, True."""
     return _core.overlaps_itself(shape, strides, itemsize, False)
+
+
+def shares_memory(one: NDArray[Any], other: NDArray[Any]) -> bool:
+    """Whether two arrays share a byte. Exact where bounded work decides; when in doubt, True."""
+    return _core.shares_memory(one, other)

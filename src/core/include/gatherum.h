@@ -21,6 +21,10 @@
  *
  * Indices are checked whatever they hold: after gatherum_check has accepted the operands, gatherum_run
  * touches no other memory.
+ *
+ * GATHERUM_INVALID_CALL is the status of a null pointer where none is allowed, of a negative size, and of an
+ * output that shares memory with an input (unless a function says that it may): nothing is then written.
+ * Functions without a status return 0 for a null pointer, unless they say otherwise.
  */
 #ifndef GATHERUM_H
 #define GATHERUM_H
@@ -57,13 +61,16 @@ typedef enum gatherum_status {
   GATHERUM_INVALID_PROGRAM, /* these bytes are no program of this version */
   GATHERUM_TOO_SMALL,       /* an operand's memory does not hold what the program addresses */
   GATHERUM_FAILED,          /* a file could not be read */
-  GATHERUM_INVALID_CALL     /* shapes, dtypes or attributes that make no call: see gatherum_call_error */
+  /* shapes, dtypes or attributes that make no call: see gatherum_call_error; null pointers, negative sizes,
+   * and an output that shares memory with an input */
+  GATHERUM_INVALID_CALL
 } gatherum_status;
 
-/* What is known of an error; `message` is a constant, never null, in English. */
+/* What is known of an error; `message` is a constant, never null, in English. After GATHERUM_OK it is not
+ * written. */
 typedef struct gatherum_error {
   const char* message;
-  const char* operand; /* TOO_SMALL: its name */
+  const char* operand; /* TOO_SMALL, INVALID_CALL: its name */
   int64_t position;  /* INVALID_INDEX: the tuple's place in row-major order of the indices; -1: the indices */
   int64_t value;     /* have changed during the call. The index's value (uint64 ones as their bits), */
   int32_t component; /* and its component in the tuple. */
@@ -73,9 +80,9 @@ typedef struct gatherum_program gatherum_program;
 
 /* An operand without its data. What is not named is 0. */
 typedef struct gatherum_spec {
-  const char* dtype; /* NumPy's name, or "bfloat16", "float8_e4m3fn", ...; null: items that only move */
-  int32_t rank;
-  const int64_t* shape;
+  const char* dtype;      /* NumPy's name, or "bfloat16", "float8_e4m3fn", ...; null: items that only move */
+  int32_t rank;           /* 0 to 64 */
+  const int64_t* shape;   /* `rank` sizes; null only for rank 0 */
   const int64_t* strides; /* in bytes; null: C order */
   int64_t item;           /* where `dtype` is null: bytes of an item */
   int32_t swapped;        /* not 0: the bytes of each item have the order that is not this machine's */
@@ -87,8 +94,8 @@ typedef struct gatherum_attributes {
   const char* mode;      /* "raise", "clip", "wrap", "fill" or "drop"; null: "raise" */
   int32_t negative;      /* whether negative indices count from the end */
   const char* reduction; /* scatters: "none", "add", "mul", "max", "min", "mean", "fsum" or "fmean";
-                            null: "none" */
-  int32_t include_self;  /* scatters: whether the old value takes part */
+                            null: "none", which is all that a gather takes */
+  int32_t include_self;  /* scatters: whether the old value takes part; gathers ignore it */
 } gatherum_attributes;
 
 static inline gatherum_attributes gatherum_defaults(void) {
@@ -195,15 +202,21 @@ typedef struct gatherum_poll {
   void* context;
 } gatherum_poll;
 
-/* Whether every byte that the program can address lies in its operands, whatever the indices hold. */
+/* Whether every byte that the program can address lies in its operands, whatever the indices hold:
+ * GATHERUM_TOO_SMALL otherwise, also for a null start. GATHERUM_INVALID_CALL where `out` shares memory with
+ * an input, as in Python: `out` must not have a byte in common with `indices`, `updates`, `fill` or `data`. A
+ * scatter may work in place, where `out` starts at the same address as `data` and has the same strides along
+ * dimensions of more than one step. Bytes that the program cannot address do not count. Bounds are compared
+ * first, then strides are searched with bounded work; what that does not decide counts as shared. */
 GATHERUM_API gatherum_status gatherum_check(const gatherum_program* program,
                                             const gatherum_operands* operands,
                                             gatherum_error* error) GATHERUM_NOEXCEPT;
-/* Runs the program. The operands must be what the program was made for: see gatherum_check. `poll` and
- * `error` may be null. */
+/* Runs the program. The operands must be what the program was made for: see gatherum_check. An `out` that
+ * shares memory with an input, or a null start, is refused here, too. `poll` and `error` may be null. */
 GATHERUM_API gatherum_status gatherum_run(const gatherum_program* program, const gatherum_operands* operands,
                                           const gatherum_poll* poll, gatherum_error* error) GATHERUM_NOEXCEPT;
 /* Writes for each index tuple the number of what it addresses, -1 where it is invalid; returns how many are.
+ * Returns -1, and writes nothing, where a pointer is null or `numbers` shares memory with the indices.
  * The modes "clip" and "wrap" bring every index into the data, unless a dimension has size 0. */
 GATHERUM_API int64_t gatherum_number(const gatherum_program* program, const void* indices,
                                      int64_t* numbers) GATHERUM_NOEXCEPT;
@@ -214,7 +227,8 @@ GATHERUM_API gatherum_status gatherum_first_invalid(const gatherum_program* prog
                                                     gatherum_error* error) GATHERUM_NOEXCEPT;
 
 /* Computes "exp" or "log" of n items of "float16", "bfloat16", "float32" or "float64", with the same bits on
- * every machine and an error below 1 ulp. `to` may be `from`; `poll` may be null. */
+ * every machine and an error below 1 ulp. `to` may be `from`, and must not share memory with it otherwise.
+ * `poll` may be null. */
 GATHERUM_API gatherum_status gatherum_map(const char* function, const char* value, const void* from, void* to,
                                           int64_t n, const gatherum_poll* poll) GATHERUM_NOEXCEPT;
 
@@ -240,7 +254,7 @@ typedef struct gatherum_quantized {
 } gatherum_quantized;
 
 /* GATHERUM_INVALID_PROGRAM: it has no meaning. GATHERUM_TOO_SMALL: an operand does not hold what it
- * addresses. `poll` may be null. */
+ * addresses, or is null. GATHERUM_INVALID_CALL: `out` shares memory with an operand. `poll` may be null. */
 GATHERUM_API gatherum_status gatherum_dequantize(const gatherum_quantized* call,
                                                  const gatherum_poll* poll) GATHERUM_NOEXCEPT;
 
@@ -265,11 +279,13 @@ GATHERUM_API gatherum_status gatherum_fold_take(const gatherum_program* program,
                                                 const gatherum_operands* operands, void* sums,
                                                 int64_t* counts, const gatherum_poll* poll,
                                                 gatherum_error* error) GATHERUM_NOEXCEPT;
-/* Folds the updates of another fold behind those of this one; only where the order does not matter. */
+/* Folds the updates of another fold behind those of this one, which may be the same; only where the order
+ * does not matter, else GATHERUM_INVALID_PROGRAM. */
 GATHERUM_API gatherum_status gatherum_fold_merge(const gatherum_fold* fold, void* sums, int64_t* counts,
                                                  const void* other_sums, const int64_t* other_counts,
                                                  int64_t n) GATHERUM_NOEXCEPT;
-/* Writes the result; the fold can go on. `data` is read where `any_order`, and may be null elsewhere. */
+/* Writes the result; the fold can go on. `data` is read where `any_order`, and may be null elsewhere. The
+ * accumulator of an element whose count is 0 need not have been written where `any_order`. */
 GATHERUM_API gatherum_status gatherum_fold_finish(const gatherum_fold* fold, const void* data,
                                                   const void* sums, const int64_t* counts, void* out,
                                                   int64_t n) GATHERUM_NOEXCEPT;
@@ -381,7 +397,9 @@ typedef struct gatherum_rows {
 } gatherum_rows;
 
 typedef struct gatherum_rows_read {
-  const char* status;  /* "done", "interrupted", "truncated", "failed", "outside", "no memory" */
+  /* "done", "interrupted", "truncated", "failed", "outside", "no memory", or "invalid": null pointers,
+   * negative sizes, rows that overlap, or an `out` that shares memory with the numbers or places */
+  const char* status;
   int32_t error;       /* failed: the system's number for the reason */
   int64_t position;    /* truncated, failed: where in the file; outside: which request */
   int64_t until;       /* truncated, failed: the end of what was being read */
@@ -392,7 +410,7 @@ GATHERUM_API gatherum_status gatherum_read_rows(const gatherum_rows* rows, const
                                                 gatherum_rows_read* result) GATHERUM_NOEXCEPT;
 
 /* The most whole pages between two wanted rows that gatherum_read_rows reads with them: as many as `waste`
- * allows. Nothing is read; `places`, `out`, `capacity` and `scratch` do not matter. */
+ * allows; 0 where `rows` is not valid. Nothing is read; `places`, `out` and `capacity` do not matter. */
 GATHERUM_API int64_t gatherum_rows_bridge(const gatherum_rows* rows) GATHERUM_NOEXCEPT;
 
 /* How the program would run on the present number of threads: by which implementation, why, and with how many
@@ -438,6 +456,7 @@ GATHERUM_API int32_t gatherum_set_level(const char* name) GATHERUM_NOEXCEPT;
 
 /* A handler of XLA's typed foreign function interface (version 0.1 of it) that runs a program. The call has
  * the operands data, indices and, for scatters, updates, and one result; each is checked against the program.
+ * A result that is aliased with an operand is refused, except that of a scatter with its data.
  * With a fourth operand, the gradient of a product's result, the results are the gradients of data and
  * updates. Its attributes are `program`, the bytes as int64 words; `fill`, an item in two such words; and
  * `sentences`, lines of text: what to say where indices have changed during the call, then for each component

@@ -1,7 +1,9 @@
 // Calls of operators: their checks, the roles of dimensions, and the loops.
 #include <utility>
 
+#include "../overlaps.hpp"
 #include "../shape_rules.hpp"
+#include "arrays.hpp"
 #include "bindings.hpp"
 #include "guarded.hpp"
 #include "programs.hpp"
@@ -132,6 +134,13 @@ nb::object copy_nest(nb::handle source, nb::handle target, int64_t item) {
   return nest_tuple(lower_copy(from, to, item));
 }
 
+Footprint footprint_of(nb::handle array) {
+  PyArrayObject* const a = checked_array(array);
+  Footprint f(PyArray_DATA(a), PyArray_ITEMSIZE(a));
+  for (int i = 0; i < PyArray_NDIM(a); ++i) f.add(PyArray_DIM(a, i), PyArray_STRIDE(a, i));
+  return f;
+}
+
 }  // namespace
 
 void bind_lowering(nb::module_& m) {
@@ -153,6 +162,10 @@ void bind_lowering(nb::module_& m) {
                                searches ? 0 : kFewElements);
       },
       nb::arg("shape"), nb::arg("strides"), nb::arg("item"), nb::arg("searches"));
+  m.def(
+      "shares_memory",
+      [](nb::handle one, nb::handle other) { return shares_memory(footprint_of(one), footprint_of(other)); },
+      nb::arg("one"), nb::arg("other"));
   m.def("address_kinds", [] {
     nb::dict facts;
     for (const auto& [name, a] : {std::pair{"slices", kSlices}, {"elements", kElements}, {"tuples", kTuples}})

@@ -1,10 +1,10 @@
 #include "file_calls.hpp"
 
 #include <cstring>
-#include <limits>
 #include <string>
 
 #include "../platform.hpp"
+#include "../row_reads.hpp"
 #include "bindings.hpp"
 #include "gil_release.hpp"
 
@@ -62,8 +62,7 @@ bool set_where(gatherum_rows& reads, const nb::tuple& where) {
     *fields[i] = PyLong_AsLongLong(nb::handle(where[i]).ptr());
     if (*fields[i] == -1 && PyErr_Occurred() != nullptr) nb::raise_python_error();
   }
-  return reads.base >= 0 && reads.item >= 1 && reads.stride >= reads.item && reads.extent >= 0 &&
-         reads.extent < (std::numeric_limits<int64_t>::max() - reads.base) / reads.stride;
+  return can_be_rows(reads);
 }
 
 void set_requests(gatherum_rows& reads, const char* caller, nb::handle numbers, nb::handle places,

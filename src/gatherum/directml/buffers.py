@@ -14,9 +14,6 @@ from .sizes import packed_strides
 from .tensors import BufferTensorDesc
 from .violations import listing
 
-# Bound on the search for a shared byte of two strided tensors; beyond it they count as sharing.
-_OVERLAP_WORK: Final[Any] = 10_000  # the stubs of NumPy differ on what may stand here
-
 # Formats of PEP 3118: names of fields, and the characters beside them. Those left out (O, &, X, P,
 # z, a Z by itself) are objects or pointers; unknown ones are refused too.
 _NAME: Final = re.compile(r":[^:]*:")
@@ -75,14 +72,6 @@ def same_elements(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> bool:
         a.strides,
         a.dtype,
     ) == (b.shape, b.strides, b.dtype)
-
-
-def overlap(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> bool:
-    """Return whether two views share a byte; True where bounded work does not decide."""
-    try:
-        return np.shares_memory(a, b, max_work=_OVERLAP_WORK)
-    except np.exceptions.TooHardError:
-        return True
 
 
 def array_operand(

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from gatherum import shape_limits
 from gatherum.conversion import is_masked
 from gatherum.errors import masked_array
 from gatherum.index_reports import IndexReport, index_report
 from gatherum.plans import apply, plan
 
-from .buffers import array_operand, bytes_of, overlap, same_elements, strided_view, view_strides
+from .buffers import array_operand, bytes_of, same_elements, strided_view, view_strides
 from .check import check
 from .desc_calls import lower_desc
 from .descs import OperatorDesc
@@ -167,7 +168,7 @@ class CompiledOperator:
         if operator.startswith("SCATTER") and same_elements(views["InputTensor"], out):
             views["InputTensor"] = out
         for name, view in views.items():
-            if view is not out and overlap(view, out):
+            if view is not out and shape_limits.shares_memory(view, out):
                 exception = " other than exactly its own" if name == "InputTensor" else ""
                 where = exception if operator.startswith("SCATTER") else ""
                 raise ValueError(

@@ -1,0 +1,253 @@
+"""Null pointers and sizes that cannot be are refused by every function of the C interface."""
+
+import ctypes
+from ctypes import byref, c_char_p, c_int, c_int32, c_int64, c_size_t, c_void_p
+
+import numpy as np
+import pytest
+
+import gatherum
+from c_calls import (
+    INVALID_CALL,
+    NEEDS_LIBRARY,
+    OK,
+    TOO_SMALL,
+    Buffer,
+    EdgeEnds,
+    Error,
+    Fold,
+    Gradients,
+    Operands,
+    Quantized,
+    RowOperands,
+    Rows,
+    RowsRead,
+    core,  # noqa: F401  # fixtures
+    memory_of,
+    read,  # noqa: F401
+)
+
+pytestmark = NEEDS_LIBRARY
+NULL = "an argument must not be null"
+MEMORY = np.zeros(64)
+SOME = c_void_p(MEMORY.ctypes.data)
+
+
+@pytest.fixture
+def gather(read):
+    return read(gatherum.plan("gather", ((4,), "f8"), ((2,), "i8")))
+
+
+@pytest.fixture
+def scatter(read):
+    specs = ((4,), "f8"), ((2,), "i8"), ((2,), "f8")
+    return read(gatherum.plan("scatter_slices", *specs, reduction="max"))
+
+
+def _refused(core, function, name, *arguments):
+    error = Error()
+    status = getattr(core, f"gatherum_{function}")(*arguments, byref(error))
+    assert (status, error.message.decode(), error.operand.decode()) == (INVALID_CALL, NULL, name)
+    assert getattr(core, f"gatherum_{function}")(*arguments, None) == INVALID_CALL
+
+
+def test_calls_without_arguments(core, gather, scatter):
+    operands = byref(Operands())
+    _refused(core, "check", "program", None, operands)
+    _refused(core, "check", "operands", gather, None)
+    _refused(core, "run", "program", None, operands, None)
+    _refused(core, "run", "operands", gather, None, None)
+    _refused(core, "first_invalid", "program", None, SOME, None)
+    _refused(core, "first_invalid", "indices", gather, None, None)
+    _refused(core, "differentiate", "program", None, byref(Gradients()), None)
+    _refused(core, "differentiate", "operands", scatter, None, None)
+    positions = byref(Buffer(SOME, 0, 99))
+    _refused(core, "extremes", "program", None, operands, positions, c_int64(0), None)
+    _refused(core, "extremes", "operands", scatter, None, positions, c_int64(0), None)
+    _refused(core, "extremes", "positions", scatter, operands, None, c_int64(0), None)
+    _refused(core, "fold_take", "program", None, operands, SOME, SOME, None)
+    _refused(core, "fold_take", "operands", scatter, None, SOME, SOME, None)
+    _refused(core, "fold_take", "sums", scatter, operands, None, SOME, None)
+    _refused(core, "fold_take", "counts", scatter, operands, SOME, None, None)
+    _refused(core, "fold_take", "updates", scatter, operands, SOME, SOME, None)
+    updates = byref(Operands(updates=Buffer(SOME, 0, 99)))
+    _refused(core, "fold_take", "indices", scatter, updates, SOME, SOME, None)
+
+
+@pytest.mark.parametrize("name", ["data", "indices", "updates", "out"])
+def test_memory_at_no_address_is_too_small(core, read, name):
+    data, indices, updates = np.zeros(4), np.array([1, 3]), np.ones(2)
+    arrays = {"data": data, "indices": indices, "updates": updates, "out": np.zeros(4)}
+    given, error = Operands(), Error()
+    for key, array in arrays.items():
+        setattr(given, key, Buffer(*memory_of(array)))
+    program = read(gatherum.plan("scatter_slices", data, indices, updates))
+    for function in (core.gatherum_check, core.gatherum_run):
+        more = (None,) if function is core.gatherum_run else ()
+        assert function(program, byref(given), *more, byref(error)) == OK
+        setattr(given, name, Buffer(None, 0, 99))
+        assert function(program, byref(given), *more, byref(error)) == TOO_SMALL
+        assert error.operand.decode() == name
+        setattr(given, name, Buffer(*memory_of(arrays[name])))
+
+
+def test_programs_without_arguments(core, gather):
+    program = c_void_p(1)
+    content = ctypes.create_string_buffer(9)
+    _refused(core, "program_read", "program", content, c_size_t(9), None)
+    _refused(core, "program_read", "bytes", None, c_size_t(9), byref(program))
+    assert program.value is None
+    size = core.gatherum_program_write(gather, None, c_size_t(99))
+    assert size == core.gatherum_program_write(gather, None, c_size_t(0)) > 0
+    assert core.gatherum_program_write(None, content, c_size_t(9)) == 0
+    for name in ("rank", "scatters", "is_long", "shape", "free"):
+        getattr(core, f"gatherum_program_{name}").restype = None if name == "free" else c_int
+        assert not getattr(core, f"gatherum_program_{name}")(None)
+    core.gatherum_number.restype = c_int64
+    assert core.gatherum_number(None, SOME, SOME) == -1
+    assert core.gatherum_number(gather, None, SOME) == -1
+    assert core.gatherum_number(gather, SOME, None) == -1
+    assert (
+        core.gatherum_describe(None, SOME) == core.gatherum_describe(gather, None) == INVALID_CALL
+    )
+
+
+def test_settings_without_arguments(core):
+    core.gatherum_threshold.restype = c_char_p
+    assert core.gatherum_threshold(c_int32(0), None) == b"own"
+    assert core.gatherum_set_level(None) == 0
+    assert core.gatherum_free(None) == 0
+    core.gatherum_resize.restype = c_size_t
+    assert core.gatherum_resize(None, c_size_t(9)) == 0
+
+
+@pytest.mark.parametrize("n", [-1, -(2**63), 0, 1])
+def test_functions_without_arguments(core, n):
+    empty, count = OK if n == 0 else INVALID_CALL, c_int64(n)
+    right = [b"exp", b"float32", SOME, SOME, count, None]
+    assert core.gatherum_map(*right) == (OK if n >= 0 else INVALID_CALL)
+    for i, status in enumerate((INVALID_CALL, INVALID_CALL, empty, empty)):
+        given = list(right)
+        given[i] = None
+        assert core.gatherum_map(*given) == status
+
+
+def _places(*offsets):
+    return [c_void_p(SOME.value + 64 * i) for i in offsets]
+
+
+@pytest.mark.parametrize("n", [-1, -(2**63), 0, 1])
+def test_folds_without_arguments(core, n):
+    fold, count = byref(Fold(b"add", b"int64", 1, 8)), c_int64(n)
+    calls = {
+        "begin": [byref(Fold(b"add", b"float64", 1, 8)), *_places(0, 1), count],
+        "merge": [fold, *_places(0, 1, 2, 3), count],
+        "finish": [fold, *_places(0, 1, 2, 3), count],
+    }
+    for name, right in calls.items():
+        function = getattr(core, f"gatherum_fold_{name}")
+        assert function(*right) == (OK if n >= 0 else INVALID_CALL), name
+        for i in range(len(right) - 1):
+            given = list(right)
+            given[i] = None
+            assert function(*given) == (OK if n == 0 and i else INVALID_CALL), (name, i)
+
+
+def test_descriptions_of_folds_without_arguments(core):
+    fold, any_order, size = byref(Fold(b"add", b"int64", 1, 8)), byref(c_int32()), byref(c_int64())
+    right = [fold, any_order, size]
+    assert core.gatherum_fold_describe(*right) == OK
+    for i in range(3):
+        given = list(right)
+        given[i] = None
+        assert core.gatherum_fold_describe(*given) == INVALID_CALL
+    for names in ((None, b"int64"), (b"add", None)):
+        wrong = byref(Fold(*names, 1, 8))
+        assert core.gatherum_fold_describe(wrong, any_order, size) == 4
+
+
+def test_merging_where_the_order_matters(core):
+    fold = byref(Fold(b"add", b"float64", 1, 8))
+    assert core.gatherum_fold_merge(fold, *_places(0, 1, 2, 3), c_int64(1)) == 4
+
+
+def _quantized(**changes):
+    call = Quantized(SOME.value, SOME.value + 64, None, SOME.value + 128, 8, 8, 0, 8,
+                     b"int8", b"float32", b"float32", bits=8, rows=SOME.value + 192, count=1,
+                     gathered=1, scale_line=1)  # fmt: skip
+    for numbers in (call.before, call.behind, call.blocks):
+        numbers[:] = [1, 1, 1]
+    for name, value in changes.items():
+        setattr(call, name, value)
+    return byref(call)
+
+
+def test_quantized_rows_without_arguments(core):
+    assert core.gatherum_dequantize(_quantized(), None) == OK
+    assert core.gatherum_dequantize(None, None) == INVALID_CALL
+    for name in ("data", "scales", "out", "rows"):
+        assert core.gatherum_dequantize(_quantized(**{name: None}), None) == TOO_SMALL
+    for name in ("value", "scale", "result"):
+        assert core.gatherum_dequantize(_quantized(**{name: None}), None) == 4
+    for name in ("count", "gathered", "scale_line", "bits"):
+        assert core.gatherum_dequantize(_quantized(**{name: -1}), None) == 4
+
+
+def test_edges_without_arguments(core, gather):
+    ends, no_indices, lists = EdgeEnds(gather, SOME), EdgeEnds(gather, None), c_void_p(1)
+    numbers, last = (c_int64(4), c_int64(1)), (c_int32(0), None)
+    make = "lists_make"
+    _refused(core, make, "lists", *numbers, byref(ends), None, *last, None)
+    _refused(core, make, "targets", *numbers, None, None, *last, byref(lists))
+    _refused(core, make, "targets", *numbers, byref(EdgeEnds()), None, *last, byref(lists))
+    _refused(core, make, "targets", *numbers, byref(no_indices), None, *last, byref(lists))
+    sources = byref(EdgeEnds(None, SOME))
+    _refused(core, make, "sources", *numbers, byref(ends), sources, *last, byref(lists))
+    _refused(core, make, "sources", *numbers, byref(ends), byref(no_indices), *last, byref(lists))
+    assert lists.value is None
+    at = byref(RowOperands())
+    _refused(core, "lists_fold", "lists", None, gather, at, None)
+    pointed = [byref(ends), byref(ends), gather, at, None]
+    for i, name in enumerate(("pointer", "sources", "rows", "operands")):
+        given = list(pointed)
+        given[i] = None
+        _refused(core, "fold_pointed", name, *given)
+    core.gatherum_lists_free(None)
+    core.gatherum_lists_bytes.restype = c_int64
+    assert core.gatherum_lists_bytes(None) == 0
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("base", -1),
+        ("stride", 7),
+        ("item", 0),
+        ("item", -8),
+        ("extent", -1),
+        ("extent", 2**62),
+        ("count", -1),
+        ("capacity", -1),
+        ("scratch", -1),
+        ("in_flight", -1),
+        ("numbers", None),
+        ("out", None),
+    ],
+)
+def test_rows_that_cannot_be(core, tmp_path, field, value):
+    (tmp_path / "rows").write_bytes(bytes(64))
+    with (tmp_path / "rows").open("rb") as file:
+        numbers, out = np.array([7]), np.zeros(1)
+        places = c_void_p(numbers.ctypes.data), None, 1, c_void_p(out.ctypes.data)
+        rows = Rows(file.fileno(), 0, 8, 8, 8, *places, 1, 2.0, 0, 0, 0)
+        result = RowsRead()
+        assert core.gatherum_read_rows(byref(rows), None, byref(result)) == OK
+        setattr(rows, field, value)
+        assert core.gatherum_read_rows(byref(rows), None, byref(result)) == INVALID_CALL
+        assert result.status == b"invalid"
+        if field not in {"capacity", "out"}:
+            core.gatherum_rows_bridge.restype = c_int64
+            assert core.gatherum_rows_bridge(byref(rows)) == 0
+    assert core.gatherum_read_rows(None, None, byref(result)) == INVALID_CALL
+    assert core.gatherum_read_rows(byref(rows), None, None) == INVALID_CALL
+    assert core.gatherum_rows_bridge(None) == 0
