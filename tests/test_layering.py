@@ -51,9 +51,10 @@ ROWS = [
 ]
 FILES = [  # likewise inside of `files`: a module imports only what comes behind it
     "casts", "grouped", "gathers", "scatters", "handle", "stream", "batches", "options",
-    "file_call", "lookups", "receivers", "results", "inputs", "operands", "origins", "reordered",
-    "progress", "file_gather", "table_pass", "windows", "file_scatter", "formats", "remote",
-    "durable", "row_requests", "tables", "memory", "disk", "budget", "stats", "os_calls",
+    "file_call", "lookups", "receivers", "results", "inputs", "operands", "origins", "decoding",
+    "reordered", "progress", "file_gather", "table_pass", "windows", "file_scatter", "formats",
+    "packing", "remote", "durable", "row_requests", "tables", "memory", "disk", "budget", "stats",
+    "os_calls",
 ]  # fmt: skip
 # What they import when it is used.
 LATER = {"__main__": {"cli"}, "torch_compile": {"torch"}, "plans": {"explanations"}}

@@ -47,4 +47,5 @@ def option(python: str) -> str:
     """Return how to set an option: as Python has it, such as ``resume=True``, or as a flag."""
     if _READER.get() != "command":
         return python
-    return f"--{python.partition('=')[0].replace('_', '-')}"
+    name, _, value = python.partition("=")
+    return f"--{'no-' if value == 'False' else ''}{name.replace('_', '-')}"

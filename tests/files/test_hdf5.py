@@ -76,9 +76,9 @@ def test_datasets_of_every_kind(made: Path, name: str, expected: Any) -> None:
         (":virtual", ": its elements lie in other files, which is not followed"),
         (":external", ": its elements lie in other files, which is not followed"),
         (":texts", ": holds texts or objects of varying length"),
-        (":lzf", ": HDF5's filter 32000 is not run: what it gives cannot be bounded"),
+        (":lzf", ": HDF5's filter lzf (32000) is not run, as what it gives cannot be bounded"),
         (":three bytes", ": NumPy has no such type: data type '<i3' not understood"),
-        (":group", ": is a group, not a dataset"),
+        (":group", ": expected a dataset, got a group that holds 'group/chunks'"),
         (":nope", ": the file has no such dataset; it holds 'external', 'few bits', 'flat', "),
         (":flat/deeper", ": the file has no such dataset; it holds "),
         ("", ": name one of its 10 datasets after a colon: 'external', "),
@@ -269,7 +269,7 @@ def test_what_was_never_written_has_fill_values_and_no_place(
     assert np.array_equal(files.gather_nd_file(f"{path}:chunks", none)[0], np.full((4, 2), 7))
     assert np.array_equal(files.gather_nd_file(f"{path}:written", none)[0], TABLE)
     updates = np.ones((1, *shape), np.int32)
-    with pytest.raises(ValueError, match=r"t.h5:unwritten cannot be written, it is not stored"):
+    with pytest.raises(ValueError, match=r"t.h5:unwritten cannot be written, it has no storage"):
         files.scatter_nd_file(
             f"{path}:unwritten", none, updates, f"{path}:unwritten", in_place=True
         )

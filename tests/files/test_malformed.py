@@ -372,7 +372,8 @@ def test_a_link_that_leads_out_of_a_zarr_store_is_refused(tmp_path: Path) -> Non
         ({"shape": [-1, 2]}, "t.zarr: the shape [-1, 2] is not a list of sizes"),
         ({"shape": None}, "t.zarr: the shape None is not a list of sizes"),
         ({"shape": [1] * 65}, "t.zarr: has 65 dimensions, at most 64 work"),
-        ({"node_type": "group"}, "t.zarr: not a Zarr array"),
+        ({"node_type": "group"}, "t.zarr: expected an array, got a group without arrays"),
+        ({"node_type": "table"}, "t.zarr: not a Zarr array"),
         (
             {"chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [0, 2]}}},
             "t.zarr: chunks of (0, 2), expected positive extents",

@@ -80,6 +80,7 @@ def run(
     from ..dask.outputs import ClusterCall
 
     place = {"in_place": options.pop("in_place", False), "resume": options.pop("resume")}
+    place["decode"] = options.pop("decode")
     scheduler, workers = options.pop("scheduler"), options.pop("workers")
     attributes = {name: value for name, value in options.items() if name not in _ALONE}
     call = ClusterCall(operator.name, table, others, out, attributes, **place)

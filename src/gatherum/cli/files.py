@@ -67,6 +67,7 @@ _common = together(
         help="The format of TABLE, if its name says another or none: npy, npz, safetensors, hdf5, "
         "arrow or zarr.",
     ),
+    shared.decode,
     shared.memory,
     shared.spill_dir,
     click.option("--resume", is_flag=True, help="Continue a killed run of the same arguments."),
@@ -304,8 +305,9 @@ def _run_alone(
     if show or (out == DASH and sys.stdout.isatty()):
         from ..files.casts import array_text, stored_dtype
 
-        like = stored_dtype(operands[0], folder) if cast is None else cast
-        click.echo(array_text(target, like, folder))
+        decode = options["decode"]
+        like = stored_dtype(operands[0], folder, decode=decode) if cast is None else cast
+        click.echo(array_text(target, like, folder, decode=decode))
     elif out == DASH:
         write_to_output(target.file)
     else:
@@ -327,11 +329,11 @@ def _run_cast(
     from ..files.casts import cast_copy, check_cast, copy_array, stored_dtype
     from ..files.formats import locate
 
-    table, indices, *updates = operands
-    like = stored_dtype(table, folder)
+    (table, indices, *updates), decode = operands, options["decode"]
+    like = stored_dtype(table, folder, decode=decode)
     if operator.scatters:
         copies = [
-            cast_copy(where, like, dtype, folder, name)
+            cast_copy(where, like, dtype, folder, name, decode=decode)
             for name, where in zip(("table", "updates"), (table, *updates), strict=True)
         ]
         return _run(operator, [copies[0], indices, copies[1]], out, options)

@@ -52,6 +52,7 @@ ENTRIES = OPERATORS["gather"]  # how numbers in a text are shaped: one for each 
     "--negative/--no-negative", default=False, show_default=True,
     help="Whether negative groups count from the end.",
 )  # fmt: skip
+@shared.decode
 @shared.memory
 @shared.spill_dir
 @shared.no_clobber

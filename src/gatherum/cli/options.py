@@ -116,6 +116,11 @@ reduction = click.option(
     "--reduction", type=click.Choice(REDUCTIONS), default="none", show_default=True,
     help="How updates combine with existing values.",
 )  # fmt: skip
+decode = click.option(
+    "--decode/--no-decode", default=True, show_default=True,
+    help="Whether packed numbers of netCDF and Zarr are decoded (scale_factor, add_offset, "
+    "_FillValue, missing_value, _Unsigned), or taken as they are stored.",
+)  # fmt: skip
 memory = click.option(
     "--memory", default="1GiB", show_default=True, callback=_size, metavar="BYTES",
     help="How much memory to use at most.",

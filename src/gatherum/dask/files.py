@@ -17,12 +17,14 @@ from dask.base import tokenize
 from ..call import Array
 from ..errors import Shape
 from ..files.budget import Budget
+from ..files.decoding import decoded
 from ..files.durable.journal import check_readable
 from ..files.formats import locate
 from ..files.formats.format import Location, Opening
 from ..files.formats.storage import BoxStorage, FlatStorage, Source
 from ..files.stats import Meter
 from ..files.tables.boxes import FlatBoxes
+from ..plain_values import as_boolean
 from . import errors as dask_errors
 
 # One chunk of a Zarr array may take half of this.
@@ -32,11 +34,14 @@ BUDGET = Budget(64 << 30)
 class FileArray:
     """An array in a file, opened for each part that is read; it travels to workers as its path.
 
-    `version` distinguishes a Zarr array from its earlier contents, in the names of tasks.
+    `version` distinguishes a Zarr array from its earlier contents, in the names of tasks. `packing`
+    is how its numbers are decoded, if they are.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        location = locate(path)
+    def __init__(
+        self, path: str | os.PathLike[str], role: str = "table", *, decode: bool = True
+    ) -> None:
+        location, self.role, self.decode = locate(path), role, decode
         if location.remote:
             raise ValueError(f"{location}: URLs are not read as arrays of Dask; download it")
         self.path = os.path.abspath(location.file)
@@ -44,11 +49,16 @@ class FileArray:
             self.path = f"{self.path}:{location.member}"
         if location.format.name == "npz":
             _refuse_compressed(location)
-        with _opened(self.path, watched=True) as source:
-            self.shape, self.dtype, self.state = source.shape, source.dtype, _state(source)
-            self.version: list[Any] = source.opened.state()
-            storage = source.storage
+        with _opened(self.path, watched=True) as stored:
+            source = self._decoded(stored)
+            self.shape, self.dtype, self.state = source.shape, source.dtype, _state(stored)
+            self.version: list[Any] = stored.opened.state()
+            self.packing, storage = source.packing, stored.storage
             self.chunks = storage.array.chunks if isinstance(storage, BoxStorage) else None
+
+    def _decoded(self, stored: Source) -> Source:
+        """Return the opened array, its numbers decoded if they shall be."""
+        return decoded(stored, BUDGET, self.role) if self.decode else stored
 
     def any_version(self) -> FileArray:
         """Return the same array by a name that does not depend on its contents."""
@@ -74,8 +84,9 @@ class FileArray:
         shape: Shape = tuple(part.stop - part.start for part in box)
         if 0 in shape:
             return np.empty(shape, self.dtype)
-        with _opened(self.path) as source:
-            if (source.shape, source.dtype, _state(source)) != (self.shape, self.dtype, self.state):
+        with _opened(self.path) as stored:
+            source = self._decoded(stored)
+            if (source.shape, source.dtype, _state(stored)) != (self.shape, self.dtype, self.state):
                 raise OSError(f"{self.path}: changed since it was opened")
             storage = source.storage
             if isinstance(storage, BoxStorage):
@@ -84,7 +95,8 @@ class FileArray:
             return FlatBoxes(storage.array, storage.fortran, ()).read_box(box)
 
     def __dask_tokenize__(self) -> object:
-        return self.path, self.shape, str(self.dtype), self.version
+        how = "decoded" if self.packing else "stored"
+        return self.path, self.shape, str(self.dtype), self.version, how
 
 
 def _part(index: Any, size: int) -> tuple[slice, Any]:
@@ -124,7 +136,7 @@ def _refuse_compressed(location: Location) -> None:
                 raise dask_errors.compressed_member(location)
 
 
-def from_file(path: str | os.PathLike[str], chunks: Any = "auto") -> Any:
+def from_file(path: str | os.PathLike[str], chunks: Any = "auto", *, decode: bool = True) -> Any:
     """Return an array in a file as an array of Dask; nothing but the header is read.
 
     Parameters
@@ -135,6 +147,8 @@ def from_file(path: str | os.PathLike[str], chunks: Any = "auto") -> Any:
     chunks : int, tuple or str, default "auto"
         As of `dask.array.from_array`; ``"auto"`` keeps to multiples of the chunks, or shards, of a
         Zarr array.
+    decode : bool, default True
+        As of `gatherum.files.gather_file`: whether packed numbers of netCDF and Zarr are decoded.
 
     Returns
     -------
@@ -149,13 +163,21 @@ def from_file(path: str | os.PathLike[str], chunks: Any = "auto") -> Any:
     OSError
         The file cannot be read, or a run that changed it in place has not come to its end.
     """
-    return lazy_file(finished_file(path), chunks)
+    return lazy_file(finished_file(path, decode=as_boolean("from_file", "decode", decode)), chunks)
 
 
-def finished_file(path: str | os.PathLike[str]) -> FileArray:
+def finished_file(
+    path: str | os.PathLike[str], role: str = "table", *, decode: bool = True
+) -> FileArray:
     """Return an array in a file that no run is changing in place."""
     check_readable(locate(path).resolved)
-    return FileArray(path)
+    return FileArray(path, role, decode=decode)
+
+
+def check_unpacked(op: str, array: FileArray) -> None:
+    """Raise ValueError if a scatter would write decoded numbers to a packed array."""
+    if array.packing is not None:
+        raise ValueError(f"{op}: {array.path} cannot be written, {array.packing.why_not_changed}")
 
 
 def lazy_file(array: FileArray, chunks: Any) -> Any:

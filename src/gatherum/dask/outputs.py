@@ -20,7 +20,7 @@ from ..files.tables.boxes import chunk_boxes, filled_first
 from ..operators import OPERATORS
 from . import errors as dask_errors
 from .adapter import FUNCTIONS
-from .files import BUDGET, finished_file, lazy_file
+from .files import BUDGET, check_unpacked, finished_file, lazy_file
 from .layout import places
 from .operands import KNOWN_MOST
 from .staging import Compute, Staging, discarded_when_failed, write
@@ -40,6 +40,7 @@ class ClusterCall:
     attributes: dict[str, Any]  # as the operator takes them
     in_place: bool = False
     resume: bool = False  # whether to complete a run in place that was killed
+    decode: bool = True
 
     def __post_init__(self) -> None:
         out = locate(self.out)
@@ -50,10 +51,14 @@ class ClusterCall:
     def run(self, compute: Compute) -> int:
         """Run the call; return how many entries its indices have."""
         out = locate(self.out)
-        operands = [_operand(given) for given in self.operands]
+        roles = ("indices", "updates")
+        operands = [
+            _operand(given, role, self.decode)
+            for given, role in zip(self.operands, roles, strict=False)
+        ]
         if self.in_place:
             given = self.op, out.resolved, *operands, self.attributes
-            change(*given, resume=self.resume, compute=compute)
+            change(*given, resume=self.resume, decode=self.decode, compute=compute)
         else:
             self._write(out, operands, compute)
         shape = operands[0].shape
@@ -64,7 +69,9 @@ class ClusterCall:
         paths |= dict(zip(["updates"], self.operands[1:], strict=False))
         located = {role: locate(path) for role, path in paths.items() if isinstance(path, str)}
         check_target(self.op, out, located, meter := Meter())
-        stored, table = finished_file(self.table), None
+        stored, table = finished_file(self.table, decode=self.decode), None
+        if OPERATORS[self.op].scatters:
+            check_unpacked(self.op, stored)
         data = lazy_file(stored, "auto")
         if OPERATORS[self.op].scatters and located["table"].format is out.format:
             table = ZarrArray(stored.path, meter, BUDGET)
@@ -92,11 +99,11 @@ class ClusterCall:
             build.replace()
 
 
-def _operand(given: Any) -> Any:
+def _operand(given: Any, role: str, decode: bool) -> Any:
     """Return an operand as an array; few indices are read into memory, where their values help."""
     if not isinstance(given, str):
         return given
-    stored = finished_file(given)
+    stored = finished_file(given, role, decode=decode)
     if prod(stored.shape) <= KNOWN_MOST and stored.dtype.kind in "iu":
         return stored.read(tuple(slice(0, n) for n in stored.shape))
     return lazy_file(stored, "auto")

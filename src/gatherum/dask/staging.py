@@ -20,7 +20,8 @@ from ..dtypes import DType
 from ..errors import Shape
 from ..files.durable.build import Build, remove_path
 from ..files.formats.zarr import create_like
-from ..files.formats.zarr.arrays import ZarrArray, metadata_name
+from ..files.formats.zarr.arrays import ZarrArray
+from ..files.formats.zarr.nodes import metadata_name
 from ..files.formats.zarr.stores import copy_array
 from ..files.stats import Meter
 

@@ -25,10 +25,11 @@ from ..files.stats import Meter
 from ..files.tables.boxes import chunk_boxes
 from ..modes import ModeName
 from ..operators import OPERATORS
+from ..plain_values import as_boolean
 from . import errors as dask_errors
 from .adapter import FUNCTIONS
 from .execute import at_once
-from .files import BUDGET, FileArray, lazy_file
+from .files import BUDGET, FileArray, check_unpacked, lazy_file
 from .staging import Box, Compute, Staging, discarded_when_failed, write
 
 
@@ -43,6 +44,7 @@ def scatter_nd_into(
     mode: ModeName = "raise",
     negative: bool = True,
     resume: bool = False,
+    decode: bool = True,
 ) -> None:
     """Write elements or slices of a Zarr array in place, by tuples of indices.
 
@@ -59,6 +61,9 @@ def scatter_nd_into(
     resume : bool, default False
         Whether to complete a run of the same call that was killed; one that had come to its end is
         not applied again.
+    decode : bool, default True
+        True raises ValueError for a packed array, as decoded numbers are not packed again. False
+        reads and writes its stored numbers.
 
     Raises
     ------
@@ -75,7 +80,7 @@ def scatter_nd_into(
     moved into it when all are there: the array needs disk space for its changed chunks twice.
     """
     how = {"reduction": reduction, "include_self": include_self}
-    _into("scatter_nd", store, indices, updates, batch_dims, mode, negative, resume, how)
+    _into("scatter_nd", store, indices, updates, batch_dims, mode, negative, resume, decode, how)
 
 
 def scatter_elements_into(
@@ -89,13 +94,14 @@ def scatter_elements_into(
     mode: ModeName = "raise",
     negative: bool = True,
     resume: bool = False,
+    decode: bool = True,
 ) -> None:
     """Write one element of a Zarr array in place for every index: see `scatter_nd_into`.
 
     ``store[i, indices[i, j, k], k] op= updates[i, j, k]`` for axis 1.
     """
     how = {"reduction": reduction, "include_self": include_self}
-    _into("scatter_elements", store, indices, updates, axis, mode, negative, resume, how)
+    _into("scatter_elements", store, indices, updates, axis, mode, negative, resume, decode, how)
 
 
 def scatter_slices_into(
@@ -109,13 +115,14 @@ def scatter_slices_into(
     mode: ModeName = "raise",
     negative: bool = True,
     resume: bool = False,
+    decode: bool = True,
 ) -> None:
     """Write slices of a Zarr array in place, by their numbers: see `scatter_nd_into`.
 
     ``store[a.., indices[i..], s..] op= updates[a.., i.., s..]``
     """
     how = {"reduction": reduction, "include_self": include_self}
-    _into("scatter_slices", store, indices, updates, axis, mode, negative, resume, how)
+    _into("scatter_slices", store, indices, updates, axis, mode, negative, resume, decode, how)
 
 
 def _into(
@@ -127,10 +134,12 @@ def _into(
     mode: str,
     negative: bool,
     resume: bool,
+    decode: bool,
     how: dict[str, Any],
 ) -> None:
     attributes = {OPERATORS[op].attribute: axis, "mode": mode, "negative": negative} | how
-    change(op, _directory(op, store), indices, updates, attributes, resume=resume)
+    decode, path = as_boolean(op, "decode", decode), _directory(op, store)
+    change(op, path, indices, updates, attributes, resume=resume, decode=decode)
 
 
 def change(
@@ -141,12 +150,14 @@ def change(
     attributes: dict[str, Any],
     *,
     resume: bool,
+    decode: bool = True,
     compute: Compute = at_once,
 ) -> None:
     """Apply a scatter to the Zarr array in a directory."""
     meter = Meter()
     table = ZarrArray(path, meter, BUDGET)
-    stored = FileArray(path)
+    stored = FileArray(path, decode=decode)
+    check_unpacked(op, stored)
 
     def called(data: Any) -> Any:
         return FUNCTIONS.named(op)(lazy_file(data, table.chunks), indices, updates, **attributes)

@@ -27,8 +27,9 @@ EDGE = 3  # elements that it prints at each end of a longer one
 
 
 def cast_copy(
-    where: Path | Location, like: np.dtype[Any], dtype: np.dtype[Any], folder: str, name: str
-) -> Location:
+    where: Path | Location, like: np.dtype[Any], dtype: np.dtype[Any], folder: str, name: str,
+    *, decode: bool = True,
+) -> Location:  # fmt: skip
     """Write a file's array as another dtype to a new file in a folder; return where that is.
 
     `like` is what its elements are where they are plain bytes, and `name` the beginning of the new
@@ -36,7 +37,7 @@ def cast_copy(
     """
     suffix = "safetensors:cast" if is_added(dtype) else "npy"
     made = locate(os.path.join(folder, f"{name}.{suffix}"))
-    with _opened(where, folder) as (source, opening), open(made.file, "wb") as file:
+    with _opened(where, folder, decode) as (source, opening), open(made.file, "wb") as file:
         stored = _numbers_in(source, like)
         check_cast(where, stored, dtype)
         array = source.storage.flat(replace(opening, budget=Budget.parse("64MiB"))).array
@@ -47,9 +48,9 @@ def cast_copy(
     return made
 
 
-def stored_dtype(where: Path | Location, folder: str) -> np.dtype[Any]:
+def stored_dtype(where: Path | Location, folder: str, *, decode: bool = True) -> np.dtype[Any]:
     """Return the dtype of a file's array."""
-    with _opened(where, folder) as (source, _):
+    with _opened(where, folder, decode) as (source, _):
         return source.dtype
 
 
@@ -69,19 +70,21 @@ def copy_array(where: Location, out: Path | Location, **options: Any) -> None:
     gather_nd_file(where, np.zeros(0, np.int64), cast(Path, out), **options)
 
 
-def array_text(where: Path | Location, like: np.dtype[Any], folder: str) -> str:
+def array_text(
+    where: Path | Location, like: np.dtype[Any], folder: str, *, decode: bool = True
+) -> str:
     """Return the array in a file as NumPy prints it; of a long one, only what is shown is read.
 
     `like`: what its elements are where they are plain bytes.
     """
-    with _opened(where, folder) as (source, _):
+    with _opened(where, folder, decode) as (source, _):
         stored, shape = _numbers_in(source, like), source.shape
     whole = math.prod(shape) <= WHOLE
     indices = np.zeros(0, np.int64)
     if not whole:
         edges = [_edges(size) for size in shape]
         indices = np.stack(np.meshgrid(*edges, indexing="ij"), -1)
-    values = gather_nd_file(where, indices)
+    values = gather_nd_file(where, indices, decode=decode)
     with np.printoptions(threshold=WHOLE if whole else 0, edgeitems=EDGE):
         return str(_numbers(values, stored))
 
@@ -92,9 +95,9 @@ def _edges(size: int) -> NDArray[np.int64]:
 
 
 @contextmanager
-def _opened(where: Path | Location, folder: str) -> Iterator[tuple[Source, Opening]]:
+def _opened(where: Path | Location, folder: str, decode: bool) -> Iterator[tuple[Source, Opening]]:
     with ExitStack() as stack:
-        opening = Opening.of(stack, spill_dir=folder)
+        opening = Opening.of(stack, spill_dir=folder, decode=decode)
         yield open_all({"table": locate(where)}, opening)["table"], opening
 
 

@@ -25,6 +25,7 @@ from gatherum.files.reordered import Axes, reordered
 from gatherum.files.results import gathered, scattered
 from gatherum.files.stats import Meter, Progress, Stats
 from gatherum.operators import OPERATORS
+from gatherum.plain_values import as_boolean
 from gatherum.reader_advice import option
 
 __all__ = ["FileCall", "RunSettings", "check_absent"]
@@ -41,6 +42,7 @@ class RunSettings:
     progress: Progress | bool | None = None
     storage_options: Mapping[str, Any] | None = field(default=None, repr=False)
     in_place: bool = False
+    decode: bool = True
 
 
 @dataclass(frozen=True)
@@ -63,8 +65,9 @@ class FileCall:
             if out is not None and out.remote:
                 raise ValueError(f"{self.op}: the output {out} is a URL; outputs are local files")
             beside = tempfile.gettempdir() if out is None else os.path.dirname(out.resolved)
+            decode = as_boolean(self.op, "decode", how.decode)
             opening = Opening.of(
-                stack, how.memory, how.spill_dir or beside, how.storage_options, progress
+                stack, how.memory, how.spill_dir or beside, how.storage_options, progress, decode
             )
             operands = {
                 role: find_operand(role, operand, self.op)

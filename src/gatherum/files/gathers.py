@@ -41,6 +41,7 @@ def gather_file(
     resume: bool = False,
     overwrite: bool = True,
     progress: Progress | bool | None = None,
+    decode: bool = True,
     storage_options: Mapping[str, Any] | None = None,
 ) -> Stats | NDArray[Any]:
     """Take slices of a table in a file along `axis`, and write them to a file.
@@ -71,6 +72,10 @@ def gather_file(
     progress : callable or bool, optional
         Called with the bytes moved so far and the bytes expected. True shows a bar on standard
         error, or a line a second where rich is not installed.
+    decode : bool
+        Whether packed numbers of netCDF and Zarr are decoded as `xarray.open_dataset` decodes them:
+        ``_FillValue`` and ``missing_value`` become NaN, ``scale_factor`` and ``add_offset`` apply,
+        and ``_Unsigned`` counts. Times are not decoded. False reads the stored numbers.
     storage_options : mapping, optional
         What fsspec's filesystem takes for the URLs among the operands, such as credentials.
 
@@ -92,7 +97,9 @@ def gather_file(
     """
     operands = {"table": table, "indices": indices}
     attributes = {"axis": axis, "mode": mode, "negative": negative}
-    how = RunSettings(memory, spill_dir, resume, overwrite, progress, storage_options)
+    how = RunSettings(
+        memory, spill_dir, resume, overwrite, progress, storage_options, decode=decode
+    )
     return FileCall("gather", operands, out, attributes, how, fill_value).run()
 
 
@@ -122,6 +129,7 @@ def gather_elements_file(
     resume: bool = False,
     overwrite: bool = True,
     progress: Progress | bool | None = None,
+    decode: bool = True,
     storage_options: Mapping[str, Any] | None = None,
 ) -> Stats | NDArray[Any]:
     """Take one element of a table in a file for each element of `indices`.
@@ -130,7 +138,8 @@ def gather_elements_file(
 
     Parameters
     ----------
-    table, indices, out, axis, memory, spill_dir, resume, overwrite, progress, storage_options
+    table, indices, out, axis, memory, spill_dir, resume, overwrite, progress, decode,
+    storage_options
         As in `gather_file`.
     mode, negative, fill_value
         As in `gatherum.gather_elements`.
@@ -151,7 +160,9 @@ def gather_elements_file(
     """
     operands = {"table": table, "indices": indices}
     attributes = {"axis": axis, "mode": mode, "negative": negative}
-    how = RunSettings(memory, spill_dir, resume, overwrite, progress, storage_options)
+    how = RunSettings(
+        memory, spill_dir, resume, overwrite, progress, storage_options, decode=decode
+    )
     return FileCall("gather_elements", operands, out, attributes, how, fill_value).run()
 
 
@@ -185,6 +196,7 @@ def gather_nd_file(
     resume: bool = False,
     overwrite: bool = True,
     progress: Progress | bool | None = None,
+    decode: bool = True,
     storage_options: Mapping[str, Any] | None = None,
     axes: Axes | None = None,
 ) -> Stats | NDArray[Any]:
@@ -194,7 +206,8 @@ def gather_nd_file(
 
     Parameters
     ----------
-    table, indices, out, memory, spill_dir, resume, overwrite, progress, storage_options
+    table, indices, out, memory, spill_dir, resume, overwrite, progress, decode,
+    storage_options
         As in `gather_file`.
     batch_dims : int
         Leading dimensions that table and indices share.
@@ -223,5 +236,7 @@ def gather_nd_file(
     """
     operands = {"table": table, "indices": indices}
     attributes = {"batch_dims": batch_dims, "mode": mode, "negative": negative}
-    how = RunSettings(memory, spill_dir, resume, overwrite, progress, storage_options)
+    how = RunSettings(
+        memory, spill_dir, resume, overwrite, progress, storage_options, decode=decode
+    )
     return FileCall("gather_nd", operands, out, attributes, how, fill_value, axes).run()

@@ -64,6 +64,7 @@ def reduce_file(
     spill_dir: Path | None = None,
     overwrite: bool = True,
     progress: Progress | bool | None = None,
+    decode: bool = True,
     storage_options: Mapping[str, Any] | None = None,
 ) -> Stats | NDArray[Any]:
     """Reduce the values of each group, as `gatherum.groups.reduce` does in memory.
@@ -86,7 +87,8 @@ def reduce_file(
         The axis of `values` along which groups are formed.
     fill_value, mode, negative
         As of `gatherum.groups.reduce`.
-    memory, spill_dir, overwrite, progress, storage_options
+    memory, spill_dir, overwrite, progress, decode,
+    storage_options
         As of `gather_file`.
 
     Returns
@@ -115,7 +117,9 @@ def reduce_file(
         mode=plain_values.as_choice(REDUCE_FILE, "mode", mode, MODES),
         negative=plain_values.as_boolean(REDUCE_FILE, "negative", negative),
     )
-    settings = RunSettings(memory, spill_dir, False, overwrite, progress, storage_options)
+    settings = RunSettings(
+        memory, spill_dir, False, overwrite, progress, storage_options, decode=decode
+    )
     with _messages():
         found = _examined(values, groups, size, how, settings)
     row = FUNCTIONS[name]
@@ -210,7 +214,9 @@ def _examined(
     number = None if size is None else plain_values.as_size(REDUCE_FILE, "size", size)
     operands = {"groups": groups} if values is None else {"values": values, "groups": groups}
     with ExitStack() as stack:
-        opening = Opening.of(stack, settings.memory, settings.spill_dir, settings.storage_options)
+        means = settings.memory, settings.spill_dir, settings.storage_options
+        decode = plain_values.as_boolean(REDUCE_FILE, "decode", settings.decode)
+        opening = Opening.of(stack, *means, decode=decode)
         sources = open_all(
             {role: find_operand(role, one, REDUCE_FILE) for role, one in operands.items()}, opening
         )

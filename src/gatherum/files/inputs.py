@@ -46,6 +46,9 @@ class Inputs:
         self.fill_value, self.opening = fill_value, opening
         self.row, self.budget, self.meter = OPERATORS[op], opening.budget, opening.meter
         self.table = sources["table"]
+        if self.row.scatters and self.table.packing is not None:
+            why = self.table.packing.why_not_changed
+            raise ValueError(f"{op}: {self.table.location} cannot be written, {why}")
         if "updates" in sources:
             self._check_numbers()
         self._laid: dict[str, FlatArray] = {}

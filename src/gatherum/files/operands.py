@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from gatherum import frameworks
 from gatherum.call import ArraySpec
 from gatherum.conversion import as_array, as_indices, as_updates, is_masked, is_plain, is_weak
+from gatherum.files.decoding import decoded
 from gatherum.files.durable.journal import check_readable
 from gatherum.files.formats import locate
 from gatherum.files.formats.format import Location, Opening
@@ -114,17 +115,19 @@ def open_all(
         if isinstance(where, Held) and isinstance(weak := where.array, Weak):
             updates = as_updates(weak.op, weak.values, sources["table"].dtype)
             found = Held(role, updates)
-        sources[role] = _open(found, opening, written=in_place and role == "table")
+        sources[role] = _open(found, opening, role, written=in_place and role == "table")
     return sources
 
 
-def _open(where: Location | Held, opening: Opening, *, written: bool) -> Source:
+def _open(where: Location | Held, opening: Opening, role: str, *, written: bool) -> Source:
     if isinstance(where, Held):
         source = _open_held(where, opening)
     else:
         if not written:
             check_readable(where.resolved)
         source = where.format.open(where, opening)
+        if opening.decode:
+            source = decoded(source, opening.budget, role)
     opening.budget.check_item(where, source.dtype.itemsize)
     return source
 

@@ -21,6 +21,7 @@ class EveryOption(TypedDict, total=False):
     spill_dir: Path | None
     overwrite: bool
     progress: Progress | bool | None
+    decode: bool
     storage_options: Mapping[str, Any] | None
 
 

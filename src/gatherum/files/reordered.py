@@ -11,9 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gatherum import errors
-from gatherum.files.disk import PAGE
-from gatherum.files.formats.storage import BoxStorage, FlatStorage, Source
-from gatherum.files.tables.boxes import FlatBoxes, filled_first
+from gatherum.files.formats.storage import BoxStorage, Source, boxes_of
 from gatherum.files.tables.grid import BoxArray
 from gatherum.operators import OPERATORS
 from gatherum.plain_values import as_axis
@@ -48,7 +46,7 @@ def reordered(op: str, table: Source, indices: errors.Shape, axes: Axes, batch_d
     order = (*batch, *found, *rest)
     if order == tuple(range(len(order))):
         return table
-    boxes = Reordered(_boxes(table.storage), order)
+    boxes = Reordered(boxes_of(table.storage), order)
     storage = BoxStorage(boxes, "its dimensions are read in another order")
     return replace(table, shape=boxes.shape, storage=storage, order=order)
 
@@ -104,16 +102,6 @@ def _named(op: str, table: Source, name: str) -> int:
             f"{op}: {table.location} must have one dimension {name!r}; its dimensions are {known}"
         )
     return found[0]
-
-
-def _boxes(storage: Any) -> BoxArray:
-    """Return an array that is read in boxes; those of a flat file are of about a page."""
-    if not isinstance(storage, FlatStorage):
-        boxes: BoxArray = storage.array
-        return boxes
-    array = storage.array
-    chunks = filled_first(array.shape, max(1, array.dtype.itemsize), PAGE)
-    return FlatBoxes(array, storage.fortran, chunks[::-1] if storage.fortran else chunks)
 
 
 class Reordered(BoxArray):

@@ -50,6 +50,7 @@ def scatter_slices_file(
     resume: bool = False,
     overwrite: bool = True,
     progress: Progress | bool | None = None,
+    decode: bool = True,
     storage_options: Mapping[str, Any] | None = None,
 ) -> Stats | NDArray[Any]:
     """Write a table with the slices along `axis` changed that `indices` names.
@@ -58,7 +59,8 @@ def scatter_slices_file(
 
     Parameters
     ----------
-    table, indices, axis, memory, spill_dir, resume, overwrite, progress, storage_options
+    table, indices, axis, memory, spill_dir, resume, overwrite, progress, decode,
+    storage_options
         As in `gather_file`.
     updates : path or array
         An array of shape ``table.shape[:axis] + indices.shape + table.shape[axis+1:]``, or one that
@@ -90,7 +92,9 @@ def scatter_slices_file(
         "mode": mode,
         "negative": negative,
     }
-    how = RunSettings(memory, spill_dir, resume, overwrite, progress, storage_options, in_place)
+    how = RunSettings(
+        memory, spill_dir, resume, overwrite, progress, storage_options, in_place, decode
+    )
     return FileCall("scatter_slices", operands, out, attributes, how).run()
 
 
@@ -129,6 +133,7 @@ def scatter_elements_file(
     resume: bool = False,
     overwrite: bool = True,
     progress: Progress | bool | None = None,
+    decode: bool = True,
     storage_options: Mapping[str, Any] | None = None,
 ) -> Stats | NDArray[Any]:
     """Write a table with one element changed for each element of `indices`.
@@ -137,7 +142,8 @@ def scatter_elements_file(
 
     Parameters
     ----------
-    table, indices, axis, memory, spill_dir, resume, overwrite, progress, storage_options
+    table, indices, axis, memory, spill_dir, resume, overwrite, progress, decode,
+    storage_options
         As in `gather_file`.
     updates : path or array
         An array of the shape of `indices`, or one that broadcasts to it.
@@ -172,7 +178,9 @@ def scatter_elements_file(
         "mode": mode,
         "negative": negative,
     }
-    how = RunSettings(memory, spill_dir, resume, overwrite, progress, storage_options, in_place)
+    how = RunSettings(
+        memory, spill_dir, resume, overwrite, progress, storage_options, in_place, decode
+    )
     return FileCall("scatter_elements", operands, out, attributes, how).run()
 
 
@@ -211,6 +219,7 @@ def scatter_nd_file(
     resume: bool = False,
     overwrite: bool = True,
     progress: Progress | bool | None = None,
+    decode: bool = True,
     storage_options: Mapping[str, Any] | None = None,
 ) -> Stats | NDArray[Any]:
     """Write a table with the sub-array changed that each index tuple names.
@@ -219,7 +228,8 @@ def scatter_nd_file(
 
     Parameters
     ----------
-    table, indices, memory, spill_dir, resume, overwrite, progress, storage_options
+    table, indices, memory, spill_dir, resume, overwrite, progress, decode,
+    storage_options
         As in `gather_file`.
     updates : path or array
         An array of shape ``indices.shape[:-1] + table.shape[b+k:]``, or one that broadcasts to it.
@@ -252,5 +262,7 @@ def scatter_nd_file(
         "mode": mode,
         "negative": negative,
     }
-    how = RunSettings(memory, spill_dir, resume, overwrite, progress, storage_options, in_place)
+    how = RunSettings(
+        memory, spill_dir, resume, overwrite, progress, storage_options, in_place, decode
+    )
     return FileCall("scatter_nd", operands, out, attributes, how).run()

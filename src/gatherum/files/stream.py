@@ -20,6 +20,7 @@ from gatherum.files.operands import Held, Operand, Path, find_operand, open_all
 from gatherum.files.results import as_items
 from gatherum.files.tables.table import stopped_early
 from gatherum.modes import ModeName
+from gatherum.plain_values import as_boolean
 
 __all__ = ["rows", "rows_of"]
 
@@ -46,6 +47,7 @@ def rows(
     negative: bool = True,
     fill_value: Any = 0,
     spill_dir: Path | None = None,
+    decode: bool = True,
     storage_options: Mapping[str, Any] | None = None,
 ) -> Generator[NDArray[Any], None, None]:
     """Yield the slices of a table that each batch of indices names, the next batch read ahead.
@@ -61,7 +63,7 @@ def rows(
         that have been yielded: by two batches, or by up to 3072 small ones, which are read
         together. A batch must not depend on rows of earlier ones, unless the iterator waits until
         it receives them. For one batch, pass ``[indices]``.
-    axis, memory, mode, negative, fill_value, spill_dir, storage_options
+    axis, memory, mode, negative, fill_value, spill_dir, decode, storage_options
         As in `gather_file`.
 
     Yields
@@ -94,7 +96,8 @@ def rows(
     [[2.0, 3.0]]
     """
     stack = ExitStack()
-    opening = Opening.of(stack, memory, spill_dir, storage_options)
+    decode = as_boolean("rows", "decode", decode)
+    opening = Opening.of(stack, memory, spill_dir, storage_options, decode=decode)
     attributes = {"axis": axis, "mode": mode, "negative": negative}
     where = find_operand("table", table, "rows")
     if isinstance(where, Location):

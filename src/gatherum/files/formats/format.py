@@ -23,7 +23,14 @@ from gatherum.files.stats import Meter, Progress
 from gatherum.files.tables.flat import FlatArray
 from gatherum.regular_files import check_regular
 
-__all__ = ["Format", "Location", "Opening", "choose_member", "find_named", "first_line", "in_zarr"]
+__all__ = [
+    "MOST_LISTED", "Format", "Location", "Opening", "choose_member", "find_named", "first_line",
+    "in_zarr", "is_group",
+]  # fmt: skip
+
+MOST_LISTED = 1000  # members of a file or a group that are looked for
+# Of a sparse matrix of anndata: the lines that indptr divides, and the lines in indices.
+SPARSE = {"csr_matrix": ("row", "columns"), "csc_matrix": ("column", "rows")}
 
 
 @dataclass(frozen=True)
@@ -31,11 +38,12 @@ class Opening(Means):
     """The settings that an input is opened with.
 
     `watched`: somebody will ask whether it changed meanwhile. `storage_options` is what fsspec's
-    filesystems take for URLs, and is never shown.
+    filesystems take for URLs, and is never shown. `decode`: whether packed numbers are decoded.
     """
 
     watched: bool = True
     storage_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    decode: bool = True
 
     @classmethod
     def of(
@@ -45,13 +53,15 @@ class Opening(Means):
         spill_dir: str | os.PathLike[str] | None = None,
         storage_options: Mapping[str, Any] | None = None,
         progress: Progress | None = None,
+        decode: bool = True,
     ) -> "Opening":
         """Return the settings that a caller gives, checked; `stack` closes what is opened."""
         budget, options = Budget.parse(memory), checked_options(storage_options)
         folder = os.fspath(spill_dir or tempfile.gettempdir())
         if not os.path.isdir(folder):
             raise FileNotFoundError(f"{folder}: there is no such directory")
-        return cls(Meter(progress), budget, folder, stack.callback, storage_options=options)
+        means = Meter(progress), budget, folder, stack.callback
+        return cls(*means, storage_options=options, decode=decode)
 
     def file(self, location: "Location") -> DiskFile:
         """Open a file that is closed when the call ends."""
@@ -236,10 +246,35 @@ def choose_member(name: object, what: str, member: str | None, names: list[str])
         return member
     if not names:
         raise ValueError(f"{name}: the file holds no {what}s")
-    listed = ", ".join(map(repr, names[:8])) + (", …" if len(names) > 8 else "")
     if member is None:
-        raise ValueError(f"{name}: name one of its {len(names)} {what}s after a colon: {listed}")
-    raise ValueError(f"{name}: the file has no such {what}; it holds {listed}")
+        raise ValueError(
+            f"{name}: name one of its {len(names)} {what}s after a colon: {_listed(names)}"
+        )
+    raise ValueError(f"{name}: the file has no such {what}; it holds {_listed(names)}")
+
+
+def is_group(name: object, what: str, names: list[str], encoding: object) -> ValueError:
+    """Return the error of a group in the place of one of its arrays.
+
+    `what` is the file's word for an array, and `names` are the arrays in the group. `encoding` is
+    the attribute by which anndata marks a sparse matrix.
+    """
+    held = f"that holds {_listed(names)}" if names else f"without {what}s"
+    advice = ""
+    if isinstance(encoding, str) and (parts := SPARSE.get(encoding)):
+        line, others = parts
+        part = "[indptr[i]:indptr[i + 1]]"
+        advice = (
+            f"; it is a sparse matrix ({encoding}), whose {line} i has the values data{part} in "
+            f"the {others} indices{part}"
+        )
+    article = "an" if what[0] in "aeiou" else "a"
+    return ValueError(f"{name}: expected {article} {what}, got a group {held}{advice}")
+
+
+def _listed(names: list[str]) -> str:
+    """Return some names, the first ones of many."""
+    return ", ".join(map(repr, names[:8])) + (", …" if len(names) > 8 else "")
 
 
 def first_line(error: BaseException) -> str:

@@ -16,21 +16,36 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gatherum.files.disk import DiskFile
+from gatherum.files.formats.attributes import attributes_of_hdf5
 from gatherum.files.formats.dtypes import as_bytes, cannot_hold
-from gatherum.files.formats.format import Format, Location, Opening, choose_member, first_line
+from gatherum.files.formats.format import (
+    MOST_LISTED,
+    Format,
+    Location,
+    Opening,
+    choose_member,
+    first_line,
+    is_group,
+)
 from gatherum.files.formats.inflating import encoded_size, inflated
 from gatherum.files.formats.npy import checked_shape
 from gatherum.files.formats.storage import BoxStorage, FlatStorage, Source
 from gatherum.files.stats import Meter
 from gatherum.files.tables.boxes import SlicedArray, dataset_type
 from gatherum.files.tables.dimension_names import DAMAGED, is_hard, names_in
+from gatherum.reader_advice import hint
 from gatherum.regular_files import open_regular
 
-__all__ = ["Hdf5"]
+__all__ = ["Hdf5", "other_filter"]
 
 DEFLATE, SHUFFLE, FLETCHER32 = 1, 2, 3  # HDF5's numbers of filters
 FILTERS = {DEFLATE: "zlib", SHUFFLE: "shuffle", FLETCHER32: "fletcher32"}  # as codecs
-MOST_LISTED = 1000
+OTHERS = {  # of HDF5 itself, of h5py, and of the list of registered ones
+    4: "szip", 5: "nbit", 6: "scaleoffset", 32000: "lzf",
+    305: "lzo", 307: "bzip2", 32001: "blosc", 32003: "snappy", 32004: "lz4", 32008: "bitshuffle",
+    32013: "zfp", 32014: "fpzip", 32015: "zstd", 32017: "sz", 32018: "fcidecomp", 32019: "jpeg",
+    32022: "bitgroom", 32023: "granular bitround", 32024: "sz3", 32026: "blosc2",
+}  # fmt: skip
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 USERBLOCKS = tuple(512 << n for n in range(7))  # where it may lie, but at the beginning
 DIMENSION_ALONE = b"This is a netCDF dimension but not a netCDF variable"
@@ -67,14 +82,15 @@ class Hdf5(Format):
         settings = dataset.id.get_create_plist()
         if dataset.is_virtual or settings.get_external_count():
             raise ValueError(f"{location}: its elements lie in other files, which is not followed")
+        names, attributes = names_in(dataset), attributes_of_hdf5(location, dataset)
         if (offset := _offset(location, file, dataset)) is not None:
             flat = FlatStorage.of(file, offset, shape, dtype)
-            return Source(location, shape, dtype, flat, file, names=names_in(dataset))
+            return Source(location, shape, dtype, flat, file, names=names, attributes=attributes)
         chunked = ChunkedDataset(location.text, dataset, settings, opening.meter)
         nbytes = math.prod(chunked.chunks) * dtype.itemsize
         opening.budget.check_chunk(location, nbytes * (2 if chunked.filters else 1))
-        boxes = BoxStorage(chunked, "it is not stored in one piece")
-        return Source(location, shape, dtype, boxes, file, names=names_in(dataset))
+        boxes = BoxStorage(chunked, _why_not_changed(dataset))
+        return Source(location, shape, dtype, boxes, file, names=names, attributes=attributes)
 
     def check_target(self, op: str, out: Location, meter: Meter) -> None:
         """Refuse a file with other datasets, which a new file would lose."""
@@ -223,8 +239,19 @@ def _follow(location: Location, group: Any, parts: list[str]) -> Any:
             raise ValueError(f"{location}: a link to {part!r} is not followed")
         group = group[part]
     if not isinstance(group, h5py.Dataset):
-        raise ValueError(f"{location}: is a group, not a dataset")
+        raise _is_group(location, group)
     return group
+
+
+def _is_group(location: Location, group: Any) -> ValueError:
+    """Return the error of a group in the place of a dataset."""
+    names: list[str] = []
+    prefix = group.name.strip("/")
+    _list_datasets(group, f"{prefix}/" if prefix else "", names, 0)
+    encoding = None
+    with suppress(*DAMAGED):
+        encoding = group.attrs.get("encoding-type")
+    return is_group(location, "dataset", names, encoding)
 
 
 def _variable(dataset: Any) -> Any:
@@ -238,6 +265,17 @@ def _variable(dataset: Any) -> Any:
             found = group[beside]
             return found if isinstance(found, type(dataset)) else dataset
     return dataset
+
+
+def _why_not_changed(dataset: Any) -> str:
+    """Return why a dataset that has no place in one piece is not changed."""
+    import h5py
+
+    status = dataset.id.get_space_status()
+    if dataset.chunks is None and status != h5py.h5d.SPACE_STATUS_ALLOCATED:
+        advice = hint("write it once with h5py, as by dataset[...] = dataset[...]")
+        return f"it has no storage yet, as nothing was written to it{advice}"
+    return "it is not stored in one piece"
 
 
 def _offset(location: Location, file: DiskFile, dataset: Any) -> int | None:
@@ -269,6 +307,19 @@ def _offset(location: Location, file: DiskFile, dataset: Any) -> int | None:
     return int(offset)
 
 
+def other_filter(name: str, number: int) -> ValueError:
+    """Return the error of a filter whose result cannot be bounded."""
+    import h5py
+
+    known = f"{OTHERS[number]} ({number})" if number in OTHERS else str(number)
+    plugin = "" if h5py.h5z.filter_avail(number) else ", with a plugin such as hdf5plugin"
+    advice = hint(f"h5py runs it{plugin}: pass an open dataset, as h5py.File(file)[name]")
+    return ValueError(
+        f"{name}: HDF5's filter {known} is not run, as what it gives cannot be bounded; expected "
+        f"deflate, shuffle and fletcher32 alone{advice}"
+    )
+
+
 class ChunkedDataset(SlicedArray):
     """A dataset in chunks, each decompressed within its own size."""
 
@@ -277,9 +328,7 @@ class ChunkedDataset(SlicedArray):
         self.filters = [settings.get_filter(i)[0] for i in range(settings.get_nfilters())]
         for number in self.filters:
             if number not in FILTERS:
-                raise ValueError(
-                    f"{name}: HDF5's filter {number} is not run: what it gives cannot be bounded"
-                )
+                raise other_filter(name, number)
 
     def read_box(self, box: tuple[slice, ...]) -> NDArray[Any]:
         """Return a box of the dataset, best one that covers whole chunks."""

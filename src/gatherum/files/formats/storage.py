@@ -7,9 +7,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from gatherum.files.budget import Budget
-from gatherum.files.disk import DiskFile
+from gatherum.files.disk import PAGE, DiskFile
 from gatherum.files.durable.context import Context, Means
 from gatherum.files.durable.stores import FlatPatchTarget, PatchTarget
+from gatherum.files.packing import Attributes, Packing
 from gatherum.files.tables.boxes import FlatBoxes, copy_boxes, filled_first
 from gatherum.files.tables.dimension_names import Names
 from gatherum.files.tables.flat import FlatArray
@@ -17,7 +18,7 @@ from gatherum.files.tables.grid import BoxArray
 from gatherum.files.tables.layouts import BoxLayout, FlatLayout, FortranLayout, flat_layout
 from gatherum.files.tables.table import TableLayout
 
-__all__ = ["Address", "BoxStorage", "FlatStorage", "Opened", "Source", "Storage"]
+__all__ = ["Address", "BoxStorage", "FlatStorage", "Opened", "Source", "Storage", "boxes_of"]
 
 
 class Storage:
@@ -81,6 +82,8 @@ class Source:
     opened: Opened  # must not change while it is read
     names: Names = tuple  # returns the names of its dimensions, none where the file keeps no names
     order: tuple[int, ...] | None = None  # the file's dimensions, as they are those of the array
+    attributes: Attributes = dict  # returns the attributes by which its numbers are packed
+    packing: Packing | None = None  # how its numbers are decoded, if they are
 
     @property
     def nbytes(self) -> int:
@@ -90,7 +93,8 @@ class Source:
     def state(self) -> dict[str, Any]:
         """Return what the journal keeps of an input, its dimensions in the order of the file."""
         order = self.order or range(len(self.shape))
-        return {
+        decoded = {} if self.packing is None else {"decoded": True}
+        return decoded | {
             "path": self.location.path,
             "member": self.location.member,
             "shape": [self.shape[order.index(axis)] for axis in range(len(order))],
@@ -170,3 +174,13 @@ def _laid_out(boxes: BoxArray, chunks: tuple[int, ...], means: Means) -> FlatSto
     for _ in copy_boxes(boxes, FlatBoxes(laid, False, chunks), chunks):
         pass
     return FlatStorage(laid)
+
+
+def boxes_of(storage: Storage) -> BoxArray:
+    """Return an array that is read in boxes; the boxes of a flat file are of about a page."""
+    if isinstance(storage, BoxStorage):
+        return storage.array
+    assert isinstance(storage, FlatStorage)
+    array = storage.array
+    chunks = filled_first(array.shape, max(1, array.dtype.itemsize), PAGE)
+    return FlatBoxes(array, storage.fortran, chunks[::-1] if storage.fortran else chunks)

@@ -22,6 +22,7 @@ def open(
     block_size: int | None = None,
     bits: int | None = None,
     dtype: Any = "float32",
+    decode: bool = True,
     storage_options: Mapping[str, Any] | None = None,
 ) -> Table:
     """Open a table for many lookups.
@@ -57,6 +58,8 @@ def open(
         How many bits a value has.
     dtype : {"float32", "float16", "bfloat16"}, default "float32"
         The dtype of the results.
+    decode : bool
+        As in `gather_file`. `Table.dtype` and `Table.nbytes` count decoded numbers.
     storage_options : mapping, optional
         As in `gather_file`.
 
@@ -85,9 +88,9 @@ def open(
         ):  # fmt: skip
             if not (value is default or (default is not None and value == default)):
                 raise ValueError(f"open: `{name}` must be {default} without `scales`")
-        return Table(table, cache, readers, direct, storage_options)
+        return Table(table, cache, readers, direct, storage_options, decode)
     from gatherum.files.handle.quantized import QuantizedTable
 
     how = {"quantize_axis": quantize_axis, "block_size": block_size, "bits": bits, "dtype": dtype}
-    plain = table, cache, readers, direct, storage_options
+    plain = table, cache, readers, direct, storage_options, decode
     return QuantizedTable(*plain, scales, zero_points, how)

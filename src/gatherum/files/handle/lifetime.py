@@ -36,13 +36,15 @@ class Handle:
         readers: int | None,
         direct: bool,
         storage_options: Mapping[str, Any] | None,
+        decode: bool = True,
     ) -> None:
         self._where, self._given = anchored("table", table)
         options, nbytes = checked_options(storage_options), size_of("cache", cache)
         count = READERS if readers is None else as_integer("open", "readers", readers)
         if not 1 <= count <= MOST_READERS:
             raise ValueError(f"open: `readers` must be from 1 to {MOST_READERS}, got {count}")
-        self._settings = Settings(nbytes, count, as_boolean("open", "direct", direct), options)
+        past, decode = as_boolean("open", "direct", direct), as_boolean("open", "decode", decode)
+        self._settings = Settings(nbytes, count, past, options, decode)
         self._counts, self._lock = Counts(), threading.Lock()
         self._pool: ThreadPoolExecutor | None = None
         self._readers: set[int] = set()  # the threads of the pool

@@ -112,6 +112,7 @@ class QuantizedTable(Table):
         readers: int | None,
         direct: bool,
         storage_options: Mapping[str, Any] | None,
+        decode: bool,
         scales: Operand,
         zero_points: Operand | None,
         how: Mapping[str, Any],
@@ -122,7 +123,7 @@ class QuantizedTable(Table):
         self._beside = [where for where, _ in found]
         self._given_beside = [given for _, given in found] + [None] * (2 - len(found))
         self._how = dict(how)
-        super().__init__(table, cache, readers, direct, storage_options)
+        super().__init__(table, cache, readers, direct, storage_options, decode)
 
     def _new_state(self) -> State:
         try:

@@ -170,6 +170,11 @@ def reads_of(table: Source, lookups: Lookups, readers: int, direct: bool) -> Row
                 return DirectReads(file, stored, readers, lookups.opening.at_end)
             return FlatReads(file, stored)
     if direct:
+        if table.packing is not None:
+            raise ValueError(
+                f"open: direct=True is for numbers as they are stored, got {table.location}, which "
+                f"is packed ({table.packing}); decode=False takes the stored numbers"
+            )
         raise ValueError(
             f"open: direct=True is for files on this machine whose rows lie in one piece, got "
             f"{table.location}"

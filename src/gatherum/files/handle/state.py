@@ -60,6 +60,7 @@ class Settings(NamedTuple):
     readers: int
     direct: bool
     storage_options: Mapping[str, Any]
+    decode: bool = True
 
 
 class State:
@@ -67,7 +68,8 @@ class State:
 
     def __init__(self, where: Location | Held, settings: Settings) -> None:
         with ExitStack() as stack:
-            opening = Opening.of(stack, storage_options=settings.storage_options)
+            options, decode = settings.storage_options, settings.decode
+            opening = Opening.of(stack, storage_options=options, decode=decode)
             self.table = open_all({"table": where}, opening)["table"]
             self.shape, self.dtype = self.table.shape, self.table.dtype
             self.lookups, self.meter = Lookups(self.table, opening), opening.meter

@@ -104,6 +104,14 @@ def dataset_type(name: object, dataset: Any) -> tuple[tuple[int, ...], np.dtype[
     return shape, dtype
 
 
+def _chunks_of(array: Any) -> tuple[int, ...] | None:
+    """Return the extents of an array's shards or chunks, the largest ones of a rectilinear grid."""
+    try:
+        return getattr(array, "shards", None) or getattr(array, "chunks", None)
+    except NotImplementedError:  # of zarr 3.2
+        return tuple(max(sizes, default=1) for sizes in array.write_chunk_sizes)
+
+
 class SlicedArray(BoxArray):
     """An array object that gives boxes of itself when it is sliced.
 
@@ -114,7 +122,7 @@ class SlicedArray(BoxArray):
         self._name, self._array, self._meter = name, array, meter
         self.shape, self.dtype = dataset_type(name, array)
         self._rank = len(array.shape)
-        chunks = getattr(array, "shards", None) or getattr(array, "chunks", None)
+        chunks = _chunks_of(array)
         chunks = chunks or filled_first(self.shape, max(1, self.dtype.itemsize), piece)
         chunks = (*chunks, *self.shape[len(chunks) :])
         self.chunks = tuple(max(1, int(n)) for n in chunks)

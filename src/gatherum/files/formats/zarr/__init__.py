@@ -1,7 +1,7 @@
 """The Zarr format reads and writes whole chunks or shards of arrays in a directory."""
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +53,7 @@ class Zarr(Format):
         watched = opening.watched
         array = ZarrArray(location.file, opening.meter, opening.budget, watched=watched)
         storage = ZarrStorage(array)
-        return Source(location, array.shape, array.dtype, storage, array, names=array.names)
+        return _source(location, array, storage)
 
     def _open_remote(self, location: Location, address: UrlAddress, opening: Opening) -> Source:
         """Open an input at a URL."""
@@ -63,7 +63,7 @@ class Zarr(Format):
         array = RemoteZarrArray(store, opening.budget)
         opening.at_end(array.stop)
         boxes = BoxStorage(array, "it lies at a URL")
-        return Source(location, array.shape, array.dtype, boxes, array, names=array.names)
+        return _source(location, array, boxes)
 
     def check_target(self, op: str, out: Location, meter: Meter) -> None:
         """Refuse a directory with something else in it, and one inside another array."""
@@ -109,6 +109,12 @@ class Zarr(Format):
         if isinstance(table.storage, ZarrStorage):
             return ZarrCopyTarget(context, table.storage.array)
         return super().copy(out, table, context)
+
+
+def _source(location: Location, array: ZarrArray, storage: BoxStorage) -> Source:
+    """Return an array as an input."""
+    found = Source(location, array.shape, array.dtype, storage, array)
+    return replace(found, names=array.names, attributes=array.attributes)
 
 
 @dataclass(frozen=True)

@@ -16,20 +16,27 @@ from numpy.typing import NDArray
 
 from gatherum.files.budget import Budget
 from gatherum.files.disk import check_within
+from gatherum.files.formats.attributes import attributes_of_zarr
 from gatherum.files.formats.dtypes import cannot_hold, is_added, keeps_values
 from gatherum.files.formats.format import first_line
+from gatherum.files.formats.zarr.nodes import (
+    LONGEST_METADATA,
+    METADATA,
+    is_zarr_group,
+    metadata_name,
+    parsed,
+)
 from gatherum.files.stats import Meter
 from gatherum.files.tables.boxes import filled_first
 from gatherum.files.tables.dimension_names import names_in
 from gatherum.files.tables.grid import BoxArray
+from gatherum.reader_advice import hint
 from gatherum.regular_files import check_regular, naming, read_regular
 from gatherum.shape_limits import MAX_RANK
 
 __all__ = ["ZarrArray", "check_dtype", "create_like", "tree_state"]
 
-METADATA = ("zarr.json", ".zarray")
 CHUNK = 4 << 20  # bytes of a new array's chunks at most
-LONGEST_METADATA = 16 << 20
 INNER_BYTES = 512  # that handling a chunk of a shard takes, about
 
 
@@ -70,7 +77,7 @@ class ZarrArray(BoxArray):
         self.chunks = tuple(c if n else max(c, 1) for c, n in zip(chunks, self.shape, strict=True))
         with _plain_errors(path), bounds.zarr.config.set({"array.write_empty_chunks": True}):
             self._array, between = bounds.bounded(array, store)
-        self.names = names_in(array)
+        self.names, self.attributes = names_in(array), attributes_of_zarr(array)
         if budget is not None:
             nbytes = math.prod(self.chunks) * self.dtype.itemsize
             budget.check_chunk(path, max(nbytes + INNER_BYTES * inner, between))
@@ -225,30 +232,24 @@ def is_array(path: str) -> bool:
     return True
 
 
-def metadata_name(path: str) -> str | None:
-    """Return the name of the file that describes the array in a directory, if there is one."""
-    return next((n for n in METADATA if os.path.lexists(os.path.join(path, n))), None)
-
-
 def check_metadata(path: str) -> int:
     """Refuse metadata that are no array's, or that are absurd; return an element's bytes."""
     if not os.path.isdir(path):
         raise FileNotFoundError(f"{path}: there is no such Zarr directory")
     name = metadata_name(path)
     if name is None:
-        raise ValueError(f"{path}: not a Zarr array (neither zarr.json nor .zarray is there)")
+        raise is_zarr_group(path) or ValueError(
+            f"{path}: not a Zarr array (neither zarr.json nor .zarray is there)"
+        )
     file = os.path.join(path, name)
     return check_document(path, file, read_regular(file, LONGEST_METADATA))
 
 
 def check_document(path: str, file: str, content: bytes) -> int:
     """Refuse metadata that are no array's, or that are absurd; return an element's bytes."""
-    try:
-        metadata = json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{file}: not valid JSON: {error}") from None
+    metadata = parsed(file, content)
     if not isinstance(metadata, dict) or metadata.get("node_type", "array") != "array":
-        raise ValueError(f"{path}: not a Zarr array")
+        raise is_zarr_group(path, metadata) or ValueError(f"{path}: not a Zarr array")
     if re.search(r'"[^"]*pickle[^"]*"', json.dumps(metadata.get("codecs", [])), re.IGNORECASE) or (
         "pickle" in json.dumps([metadata.get("filters"), metadata.get("compressor")]).lower()
     ):
@@ -258,6 +259,7 @@ def check_document(path: str, file: str, content: bytes) -> int:
         raise ValueError(f"{path}: the shape {shape!r} is not a list of sizes")
     if len(shape) > MAX_RANK:
         raise ValueError(f"{path}: has {len(shape)} dimensions, at most {MAX_RANK} work")
+    _check_grid(path, metadata.get("chunk_grid"))
     for chunks in _chunk_shapes(metadata):
         if len(chunks) == len(shape) and any(
             type(c) is int and c < 1 <= n for c, n in zip(chunks, shape, strict=True)
@@ -265,6 +267,17 @@ def check_document(path: str, file: str, content: bytes) -> int:
             # newer zarr reads them as if they were something
             raise ValueError(f"{path}: chunks of {tuple(chunks)}, expected positive extents")
     return _announced_item(json.dumps([metadata.get("dtype"), metadata.get("data_type")]))
+
+
+def _check_grid(path: str, grid: Any) -> None:
+    """Raise ValueError for chunks or shards of different sizes, as zarr 3.2 has them."""
+    name = grid.get("name", "regular") if isinstance(grid, dict) else "regular"
+    if name != "regular":
+        advice = hint("zarr 3.2 reads it: pass an open array, as zarr.open_array(path)")
+        raise ValueError(
+            f"{path}: its chunk grid is {name!r}, whose chunks or shards differ in size; expected "
+            f"'regular'{advice}"
+        )
 
 
 def _chunk_shapes(metadata: dict[str, Any]) -> Iterator[list[Any]]:

@@ -19,7 +19,7 @@ from zarr.storage import LocalStore
 from gatherum import errors
 from gatherum.files.disk import check_within
 from gatherum.files.formats.inflating import INFLATING, check_codec, encoded_size, inflated
-from gatherum.files.formats.zarr.arrays import LONGEST_METADATA, METADATA
+from gatherum.files.formats.zarr.nodes import LONGEST_METADATA, METADATA
 from gatherum.files.formats.zarr.private import default_buffer_prototype
 from gatherum.regular_files import naming, open_regular
 

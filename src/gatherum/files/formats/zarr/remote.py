@@ -14,13 +14,9 @@ from numpy.typing import NDArray
 from zarr.abc.store import Store
 
 from gatherum.files.budget import Budget
-from gatherum.files.formats.zarr.arrays import (
-    LONGEST_METADATA,
-    METADATA,
-    ZarrArray,
-    check_document,
-)
+from gatherum.files.formats.zarr.arrays import ZarrArray, check_document
 from gatherum.files.formats.zarr.bounded import METADATA_KEYS, span
+from gatherum.files.formats.zarr.nodes import ATTRIBUTES, LONGEST_METADATA, METADATA
 from gatherum.files.formats.zarr.private import default_buffer_prototype
 from gatherum.files.remote import Remote
 from gatherum.files.remote.store import AT_ONCE
@@ -35,7 +31,11 @@ class RemoteZarrArray(ZarrArray):
         self.path, self.meter, self._remote = str(remote.address), remote.meter, remote
         name, content = self._metadata()
         self._identity = self._digest(content)
-        self._store = RemoteStore(remote, name, content)
+        known = {name: content}
+        if name == ".zarray":  # of format 2, whose attributes lie apart
+            attributes = remote.wait(remote.whole(ATTRIBUTES, LONGEST_METADATA))
+            known |= {} if attributes is None else {ATTRIBUTES: attributes}
+        self._store = RemoteStore(remote, known)
         self._coming: Iterator[tuple[slice, ...]] = iter(())
         item = check_document(self.path, f"{self.path}/{name}", content)
         self._open(self._store, item, budget, writable=False)
@@ -95,9 +95,9 @@ class RemoteStore(Store):  # type: ignore[misc]  # zarr is not typed here
     limit = 0  # of chunks; no more is known before the metadata are read
     supports_writes = supports_deletes = supports_partial_writes = supports_listing = False
 
-    def __init__(self, remote: Remote, name: str, metadata: bytes) -> None:
+    def __init__(self, remote: Remote, known: dict[str, bytes]) -> None:
         super().__init__(read_only=True)
-        self._remote, self._known = remote, {name: metadata}
+        self._remote, self._known = remote, known
         self._held: dict[str, Future[bytes | None]] = {}
         self._lock = threading.Lock()
 

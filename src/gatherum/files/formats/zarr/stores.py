@@ -7,7 +7,8 @@ from typing import Any
 from gatherum.files.durable.build import remove_path
 from gatherum.files.durable.context import Context
 from gatherum.files.durable.stores import PatchTarget, ScatterTarget
-from gatherum.files.formats.zarr.arrays import METADATA, ZarrArray
+from gatherum.files.formats.zarr.arrays import ZarrArray
+from gatherum.files.formats.zarr.nodes import METADATA
 from gatherum.files.os_calls import sync_directory
 from gatherum.files.stats import Meter
 from gatherum.files.tables.grid import GridRows

@@ -1,0 +1,62 @@
+"""A packed array is decoded box by box, for any storage."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from numpy.typing import NDArray
+
+from gatherum.files.budget import Budget
+from gatherum.files.formats.storage import BoxStorage, Source, boxes_of
+from gatherum.files.packing import ATTRIBUTES, LINEAR, UNSIGNED, Packing, packing_of
+from gatherum.files.tables.grid import BoxArray
+from gatherum.reader_advice import option
+
+__all__ = ["decoded"]
+
+COUNTED = ("indices", "groups")  # operands whose numbers count
+
+
+def decoded(source: Source, budget: Budget, role: str = "table") -> Source:
+    """Return an array with its numbers decoded, if it is packed.
+
+    Indices keep the numbers that mark missing values: the mode decides about invalid indices.
+    ValueError for indices with a scale or an offset, and for an attribute of a wrong type.
+    """
+    attributes = {name: value for name, value in source.attributes().items() if name in ATTRIBUTES}
+    if role in COUNTED:
+        if any(name in attributes for name in LINEAR):
+            raise ValueError(
+                f"{source.location}: the {role} must be integers, got packed numbers "
+                f"({', '.join(attributes)}); {option('decode=False')} takes the stored numbers"
+            )
+        attributes = {name: attributes[name] for name in attributes if name == UNSIGNED}
+    packing = packing_of(source.location, attributes, source.dtype)
+    if packing is None:
+        return source
+    boxes = DecodedBoxes(boxes_of(source.storage), packing)
+    item = source.dtype.itemsize + packing.dtype.itemsize
+    budget.check_chunk(source.location, math.prod(boxes.chunks) * item)
+    storage = BoxStorage(boxes, packing.why_not_changed)
+    return replace(source, dtype=packing.dtype, storage=storage, packing=packing)
+
+
+class DecodedBoxes(BoxArray):
+    """The boxes of an array, decoded."""
+
+    def __init__(self, array: BoxArray, packing: Packing) -> None:
+        self._array, self._packing = array, packing
+        self.shape, self.chunks, self.dtype = array.shape, array.chunks, packing.dtype
+
+    def read_box(self, box: tuple[slice, ...]) -> NDArray[Any]:
+        """Return a box of the array."""
+        return self._packing.decode(self._array.read_box(box))
+
+    def announce(self, boxes: Iterator[tuple[slice, ...]]) -> None:
+        """Prepare to read these boxes next, in this order."""
+        self._array.announce(boxes)
+
+    def stop(self) -> None:
+        """Cancel pending work, as the call is over."""
+        self._array.stop()

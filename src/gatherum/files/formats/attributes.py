@@ -1,0 +1,58 @@
+"""Find the attributes of packed numbers as netCDF and xarray keep them."""
+
+import base64
+import struct
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from gatherum.files.packing import ATTRIBUTES, Attributes
+from gatherum.files.tables.dimension_names import DAMAGED
+from gatherum.reader_advice import option
+
+__all__ = ["attributes_of_hdf5", "attributes_of_zarr"]
+
+FILL, XARRAY = "_FillValue", "_ARRAY_DIMENSIONS"
+
+
+def attributes_of_hdf5(name: object, dataset: Any) -> Attributes:
+    """Return the function that finds the attributes of a dataset; ValueError for damaged ones."""
+    return lambda: dict(_of_hdf5(name, dataset))
+
+
+def _of_hdf5(name: object, dataset: Any) -> Iterator[tuple[str, Any]]:
+    for key in ATTRIBUTES:
+        try:
+            if key not in dataset.attrs:
+                continue
+            value = dataset.attrs[key]
+        except DAMAGED as error:
+            raise ValueError(
+                f"{name}: its attribute {key!r} cannot be read ({error}); "
+                f"{option('decode=False')} takes the stored numbers"
+            ) from None
+        if isinstance(value, np.ndarray) and value.size == 1:  # as netCDF writes one number
+            value = value.reshape(-1)[0]
+        yield key, value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+
+
+def attributes_of_zarr(array: Any) -> Attributes:
+    """Return the function that finds the attributes of an array."""
+    return partial(_of_zarr, array)
+
+
+def _of_zarr(array: Any) -> Mapping[str, Any]:
+    """Return an array's attributes. In format 2 xarray keeps `_FillValue` as the fill value of its
+    arrays, which have names of dimensions; in format 3 as an attribute, of floats in base64.
+    """
+    found = {key: value for key, value in dict(array.attrs).items() if key in ATTRIBUTES}
+    if array.metadata.zarr_format == 2:
+        if XARRAY in array.attrs and array.metadata.fill_value is not None:
+            found[FILL] = array.metadata.fill_value
+    elif isinstance(found.get(FILL), str):
+        with suppress(ValueError, struct.error):  # another text raises later
+            (found[FILL],) = struct.unpack("<d", base64.b64decode(found[FILL], validate=True))
+    return found

@@ -1,0 +1,98 @@
+"""A directory of Zarr is a node: an array, or a group of nodes."""
+
+import json
+import os
+from typing import Any
+
+from gatherum.files.formats.format import MOST_LISTED, is_group
+from gatherum.regular_files import read_regular
+
+__all__ = ["ATTRIBUTES", "LONGEST_METADATA", "METADATA", "is_zarr_group", "metadata_name", "parsed"]
+
+METADATA = ("zarr.json", ".zarray")
+GROUP, ATTRIBUTES = ".zgroup", ".zattrs"  # of format 2
+LONGEST_METADATA = 16 << 20
+DEEPEST = 8  # levels of groups in which arrays are looked for
+
+
+def metadata_name(path: str) -> str | None:
+    """Return the name of the file that describes the array in a directory, if there is one."""
+    return next((n for n in METADATA if os.path.lexists(os.path.join(path, n))), None)
+
+
+def parsed(file: str, content: bytes) -> Any:
+    """Return the content of a file of metadata; ValueError if it is not valid JSON."""
+    try:
+        return json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{file}: not valid JSON: {error}") from None
+
+
+def is_zarr_group(path: str, metadata: Any = None) -> ValueError | None:
+    """Return the error of a group in the place of an array; None if the node is not a group.
+
+    `metadata` is the content of zarr.json, None in format 2. The members of a group at a URL are
+    read from consolidated metadata.
+    """
+    if metadata is None:
+        if not os.path.lexists(os.path.join(path, GROUP)):
+            return None
+        attributes = _read(os.path.join(path, ATTRIBUTES))
+    elif _kind_of(metadata) != "group":
+        return None
+    else:
+        attributes = metadata.get("attributes")
+    names: list[str] = []
+    if os.path.isdir(path):
+        _list_arrays(path, "", names, 0)
+    else:
+        names = _consolidated(metadata)
+    encoding = attributes.get("encoding-type") if isinstance(attributes, dict) else None
+    return is_group(path, "array", names, encoding)
+
+
+def _kind_of(metadata: Any) -> object:
+    """Return the type of a node in the metadata of format 3."""
+    return metadata.get("node_type") if isinstance(metadata, dict) else None
+
+
+def _read(file: str) -> Any:
+    """Return the content of a file of metadata, None if it cannot be read."""
+    try:
+        return parsed(file, read_regular(file, LONGEST_METADATA))
+    except (OSError, ValueError):
+        return None
+
+
+def _list_arrays(folder: str, prefix: str, names: list[str], depth: int) -> None:
+    """Collect the arrays of a group and its groups, a few levels deep, without links."""
+    with os.scandir(folder) as entries:
+        nodes = sorted(one.name for one in entries if one.is_dir(follow_symlinks=False))
+    for name in nodes:
+        if len(names) >= MOST_LISTED:
+            return
+        path = os.path.join(folder, name)
+        kind = _node(path)
+        if kind == "array":
+            names.append(prefix + name)
+        elif kind == "group" and depth < DEEPEST:
+            _list_arrays(path, f"{prefix}{name}/", names, depth + 1)
+
+
+def _node(path: str) -> object:
+    """Return the type of the node in a directory, None if there is no node."""
+    name = metadata_name(path)
+    if name == "zarr.json":
+        return _kind_of(_read(os.path.join(path, name)))
+    if name is not None:
+        return "array"
+    return "group" if os.path.lexists(os.path.join(path, GROUP)) else None
+
+
+def _consolidated(metadata: Any) -> list[str]:
+    """Return the arrays that the metadata of a group of format 3 list, where they do."""
+    nodes: Any = metadata.get("consolidated_metadata") if isinstance(metadata, dict) else None
+    nodes = nodes.get("metadata") if isinstance(nodes, dict) else None
+    if not isinstance(nodes, dict):
+        return []
+    return [name for name, node in nodes.items() if _kind_of(node) == "array"][:MOST_LISTED]

@@ -1,0 +1,157 @@
+"""Packed numbers are decoded as xarray decodes them: masked, multiplied, and added to.
+
+The attributes are those of netCDF's CF conventions: ``_FillValue`` and ``missing_value`` become
+NaN, ``scale_factor`` multiplies, ``add_offset`` is added, and ``_Unsigned`` reinterprets integers.
+Dtypes, the order of the steps and the types of the numbers follow ``mask_and_scale=True`` of
+``xarray.open_dataset``, so that the values have the same bits. Times are not decoded.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gatherum.reader_advice import option
+
+__all__ = ["ATTRIBUTES", "Attributes", "Packing", "packing_of"]
+
+FILLS = ("missing_value", "_FillValue")
+LINEAR = ("scale_factor", "add_offset")
+UNSIGNED = "_Unsigned"
+ATTRIBUTES = (*LINEAR, *FILLS, UNSIGNED)
+MOST_FILLS = 100
+
+# Returns the attributes of an array whose names are in ATTRIBUTES; called if it is decoded.
+Attributes = Callable[[], Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Packing:
+    """The steps from stored numbers to decoded ones, and the attributes that require them."""
+
+    dtype: np.dtype[Any]  # of decoded numbers
+    stored: np.dtype[Any]  # of stored numbers, as `_Unsigned` has them
+    fills: tuple[Any, ...]  # stored numbers that become NaN
+    scale: Any
+    offset: Any
+    attributes: Mapping[str, Any]
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name} {value}" for name, value in self.attributes.items())
+
+    @property
+    def why_not_changed(self) -> str:
+        """The reason why an array that is decoded cannot be changed."""
+        return (
+            f"it is packed ({self}), and decoded values are not packed again; "
+            f"{option('decode=False')} takes the stored numbers"
+        )
+
+    def decode(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return stored numbers decoded, in a new array."""
+        with np.errstate(all="ignore"):
+            decoded = values.astype(self.stored, copy=False).astype(self.dtype)
+            masked: Any = False
+            for fill in self.fills:
+                masked |= decoded == fill
+            if self.fills:
+                np.copyto(decoded, np.nan, where=masked)
+            if self.scale is not None:
+                decoded *= self.scale
+            if self.offset is not None:
+                decoded += self.offset
+        return decoded
+
+
+def packing_of(name: object, attributes: Mapping[str, Any], dtype: np.dtype[Any]) -> Packing | None:
+    """Return the packing of an array of a dtype, None if its stored numbers are the values.
+
+    `name` names the array in errors. ValueError for an attribute of a wrong type.
+    """
+    if dtype.kind not in "iuf" or dtype.isbuiltin == 2 or not attributes:
+        return None
+    scale, offset = (_number(name, attributes, key) for key in LINEAR)
+    stored = _as_signed(attributes.get(UNSIGNED), dtype)
+    fills, marked = _fills(name, attributes, dtype, stored)
+    if scale is None and offset is None:
+        if not fills and stored == dtype:
+            return None
+        result = _with_nan(stored) if fills else stored
+    elif fills or not marked:
+        result = _decoded_dtype(stored, scale, offset)
+        if fills and result.kind in "iu":  # which have no NaN
+            result = np.dtype(np.float64)
+    else:
+        result = stored
+    packing = Packing(result.newbyteorder("="), stored, fills, scale, offset, attributes)
+    try:
+        packing.decode(np.empty(0, dtype))
+    except (OverflowError, TypeError) as error:  # a number that the dtype has not
+        raise ValueError(f"{name}: cannot be decoded ({packing}): {error}{_instead()}") from None
+    return packing
+
+
+def _instead() -> str:
+    return f"; {option('decode=False')} takes the stored numbers"
+
+
+def _number(name: object, attributes: Mapping[str, Any], key: str) -> Any:
+    """Return the number of an attribute with its type, None without the attribute."""
+    value = attributes.get(key)
+    if value is None:
+        return None
+    if isinstance(value, (list, np.ndarray)) and np.size(value) == 1:
+        value = np.asarray(value).item()
+    if isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool):
+        return value
+    raise ValueError(f"{name}: `{key}` must be a number, got {value!r:.60}{_instead()}")
+
+
+def _as_signed(unsigned: object, dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the dtype of stored integers once `_Unsigned` counts."""
+    if (dtype.kind, unsigned) in (("i", "true"), ("u", "false")):
+        return np.dtype(f"{'u' if dtype.kind == 'i' else 'i'}{dtype.itemsize}")
+    return dtype
+
+
+def _fills(
+    name: object, attributes: Mapping[str, Any], dtype: np.dtype[Any], stored: np.dtype[Any]
+) -> tuple[tuple[Any, ...], bool]:
+    """Return the numbers that become NaN, and whether an attribute marks any, NaN included."""
+    found, marked = dict[Any, Any](), False
+    for key in FILLS:
+        if (value := attributes.get(key)) is None:
+            continue
+        numbers = np.ravel(value)
+        if numbers.dtype.kind not in "iuf" or numbers.size > MOST_FILLS:
+            raise ValueError(
+                f"{name}: `{key}` must be a number, or at most {MOST_FILLS}, got "
+                f"{value!r:.60}{_instead()}"
+            )
+        numbers = numbers[~np.isnan(numbers)]
+        marked |= numbers.size > 0 or dtype.kind == "f"
+        if key == "_FillValue" and stored != dtype:
+            found.pop(next(iter(numbers), None), None)
+            numbers = numbers.astype(dtype).view(stored)
+        found |= dict.fromkeys(numbers)
+    return tuple(found), marked
+
+
+def _with_nan(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the dtype of numbers some of which become NaN."""
+    if dtype.kind == "f":
+        return dtype
+    return np.dtype(np.float32 if dtype.itemsize <= 2 else np.float64)
+
+
+def _decoded_dtype(dtype: np.dtype[Any], scale: Any, offset: Any) -> np.dtype[Any]:
+    """Return the dtype of numbers that are multiplied or added to."""
+    if offset is None:
+        return np.dtype(type(scale))
+    kind = None if scale is None else np.dtype(type(scale))
+    exact = dtype.itemsize != 4 or dtype.kind == "f"  # integers of 32 bits need a double
+    if kind in (np.float32, np.float64) and kind == np.dtype(type(offset)) and exact:
+        return kind
+    return np.dtype(np.float64)
