@@ -3,8 +3,9 @@
     python benchmarks/batches_bench.py [--row-bytes 512] [--rounds 5] [--batches 64 1024 65536]
 
 The table (512 MiB, in a .npy file, warm) and 256,000 indices are the same in every case: one large
-gather, `rows` on batches of so many indices, and `table[batch]` of a numpy.memmap. They take
-turns in one process. It prints medians and their range, and the throughput beside the large gather.
+gather, `rows` on batches of the given sizes, and `table[batch]` of a numpy.memmap. They run in
+turns in one process. The script prints medians and their range, and the throughput relative to the
+large gather.
 """
 
 import argparse
@@ -22,7 +23,7 @@ COUNT = 256_000
 
 
 def cases(path: Path, indices: np.ndarray, size: int) -> dict[str, Callable[[], int]]:
-    """Return what is timed; each returns how many bytes it brought."""
+    """Return the timed calls; each returns the number of bytes that it read."""
     mapped = np.load(path, mmap_mode="r")
     batches = [indices[at : at + size] for at in range(0, indices.size, size)]
     return {
@@ -47,7 +48,7 @@ def timed(calls: dict[str, Callable[[], int]], rounds: int) -> dict[str, list[fl
 
 
 def main() -> None:
-    """Make the table, measure, print."""
+    """Create the table, measure, print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--row-bytes", type=int, default=512, help="a multiple of 4")
     parser.add_argument("--mib", type=int, default=512, help="size of the table")

@@ -1,9 +1,9 @@
-"""Draw the charts of the last report of ``nox -s bench``; needs the group `charts`.
+"""Draw the charts of the last report of ``nox -s bench``; requires the group `charts`.
 
     python benchmarks/charts.py
 
-Reads results.json beside it, and writes two charts there, each for light and for dark pages:
-the README's times (speed-*.svg), and each case against the memory's bandwidth (roofline-*.svg).
+Reads results.json in the same folder, and writes two charts there, each for light and dark pages:
+the README's times (speed-*.svg), and each case with the memory bandwidth (roofline-*.svg).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MARKERS = "sDv^P"
 
 @dataclass(frozen=True)
 class Row:
-    """A case: the least bytes that it moves over its times, in GB/s, and what memory read then."""
+    """A case: its minimum bytes divided by its times, in GB/s, and the read bandwidth."""
 
     title: str
     speeds: dict[str, float]
@@ -37,8 +37,8 @@ class Row:
 
 
 def roofline_rows(found: dict[str, Any]) -> list[Row]:
-    """Return what the roofline shows: calls with ``out=``, but not tiny ones, for memory does not
-    limit them.
+    """Return the cases of the roofline: calls with ``out=``, except tiny calls, which memory does
+    not limit.
     """
     return [
         _row(record) for record in found["cases"] if "floor" in record and "out" in record["ours"]
@@ -55,20 +55,20 @@ def _row(record: dict[str, Any]) -> Row:
 
 
 def roof(found: dict[str, Any]) -> float:
-    """Return the most bytes per second that were measured: bandwidth varies, and caches help."""
+    """Return the highest measured bandwidth: bandwidth varies, and caches increase it."""
     rows = roofline_rows(found)
     marks = (mark for row in rows for mark in (*row.speeds.values(), row.read))
     return max(*found["limits"]["read_gb_s"].values(), copied(found), *marks)
 
 
 def copied(found: dict[str, Any]) -> float:
-    """Return the most bytes a second of a plain copy: a copied byte is read and written."""
+    """Return the highest bandwidth of a plain copy: a copied byte is read and written."""
     fastest: float = max(found["limits"]["copy_gb_s"].values())
     return 2 * fastest
 
 
 def digest() -> str:
-    """Return what identifies the report that a chart was drawn from."""
+    """Return an identifier of the report of a chart."""
     return f"sha256 of results.json: {hashlib.sha256(RESULTS.read_bytes()).hexdigest()}"
 
 
@@ -77,7 +77,7 @@ def _axes(theme: str, height: float) -> tuple[Any, Any]:
     from matplotlib import pyplot
 
     ink, muted, grid, _ = THEMES[theme]
-    # The same bytes for the same report; text stays text.
+    # The same report produces the same bytes; text is stored as text.
     mpl.rcParams.update({
         "svg.hashsalt": "gatherum", "svg.fonttype": "none", "font.size": 10, "text.color": ink,
         "axes.edgecolor": grid, "axes.labelcolor": ink, "xtick.color": muted, "ytick.color": ink,

@@ -1,14 +1,15 @@
-"""gatherum on a CUDA device against torch, CuPy and torch_scatter, and against the device's limits.
+"""Compare gatherum on a CUDA device with torch, CuPy, torch_scatter and the device's limits.
 
     python benchmarks/cuda_bench.py                        # everything, about three minutes
     python benchmarks/cuda_bench.py --only rows --rounds 15
     python benchmarks/cuda_bench.py --scale 0.1 --json results.json
 
-All sides take turns in one process. A time is the median of the rounds, by CUDA events, with the
-quartiles behind it; ours in mode "raise", which waits for the device, and in mode "drop", which
-does not. Answers are compared first: equal for what moves, to rounding for torch's sums. "Of floor"
-is the time that the bytes of the call take at the bandwidth of the device's own copies, over ours.
-The floor of a fold is that of a radix sort by 8 bits a pass and of one pass over the updates.
+All libraries run in turns in one process. A time is the median of the rounds, by CUDA events,
+followed by the quartiles. gatherum runs in mode "raise", which waits for the device, and in mode
+"drop", which does not. Results are compared first: moved data must be equal, torch's sums may
+differ by rounding. "Of floor" is the time to move the bytes of the call at the bandwidth of copies
+on the device, divided by gatherum's time. The floor of a fold consists of a radix sort with 8 bits
+per pass and one pass over the updates.
 """
 
 import argparse
@@ -33,16 +34,16 @@ GPU = torch.device("cuda")
 
 @dataclass
 class Case:
-    """One comparison: our call by its mode, the others' by name, and what was wanted.
+    """One comparison: gatherum's calls by mode, other calls by name, and the goals.
 
     Attributes
     ----------
     floor : int
         Bytes that must be read and written.
     of_floor : float
-        The least part of the floor's speed that is wanted.
+        The goal: the minimum fraction of the floor's speed.
     peer, ratio : str, float
-        Against whom, and the least wanted ratio of its time to ours.
+        A peer, and the minimum desired ratio of its time to gatherum's.
     """
 
     name: str
@@ -88,7 +89,7 @@ def main() -> int:
 
 
 def measured(case: Case, rounds: int, speed: float) -> str:
-    """Compare answers, take times in turns, and return a row of the table."""
+    """Compare results, measure times in turns, and return a row of the table."""
     calls = {"ours": lambda: case.ours("raise"), "no wait": lambda: case.ours("drop"), **case.peers}
     answers = {name: call() for name, call in calls.items()}
     for name, answer in answers.items():
@@ -134,7 +135,7 @@ def shown(times: list[float]) -> str:
 
 
 def compare(case: Case, name: str, ours: Tensor, other: Any) -> None:
-    """Ours is exact in every mode; others' sums are in another order."""
+    """gatherum must be exact in every mode; other libraries add in another order."""
     other = torch.as_tensor(other, device=GPU)
     if case.exact or name in ("ours", "no wait"):
         assert torch.equal(ours, other), f"{case.name}: {name} differs"
@@ -143,7 +144,7 @@ def compare(case: Case, name: str, ours: Tensor, other: Any) -> None:
 
 
 def peers_of(**calls: Call | None) -> dict[str, Call]:
-    """Leave out the calls of packages that are not installed."""
+    """Omit the calls of packages that are not installed."""
     return {name.replace("_", " "): call for name, call in calls.items() if call is not None}
 
 
@@ -183,7 +184,7 @@ def moved(op: str, *operands: Tensor, **more: Any) -> int:
 
 
 def rows(scale: float) -> Iterator[Case]:
-    """Rows of 512 bytes, as of embeddings."""
+    """Rows of 512 bytes, as in embeddings."""
     n = int(scale * (1 << 20))
     table, index = torch.randn(n, 128, device=GPU), torch.randint(n, (n,), device=GPU)
     peers = peers_of(
@@ -195,7 +196,7 @@ def rows(scale: float) -> Iterator[Case]:
 
 
 def elements(scale: float) -> Iterator[Case]:
-    """One element an index, near its own place or anywhere in its row."""
+    """One element per index, near its position or anywhere in its row."""
     n = int(scale**0.5 * (1 << 13))
     table = torch.randn(n, n, device=GPU)
     near = (torch.arange(n, device=GPU) + torch.randint(-8, 9, (n, n), device=GPU)).clamp(0, n - 1)
@@ -228,7 +229,7 @@ def added(cupy: Any, table: Any, index: Any, updates: Any) -> Any:
 
 
 def rows_set(scale: float) -> Iterator[Case]:
-    """Rows written in place; the last of equal ones stays, which torch does not promise."""
+    """Rows written in place; the last duplicate is stored, which torch does not guarantee."""
     n = int(scale * (1 << 20))
     table, updates = torch.randn(n, 128, device=GPU), torch.randn(n, 128, device=GPU)
     index = torch.randperm(n, device=GPU)
@@ -247,7 +248,7 @@ def rows_set(scale: float) -> Iterator[Case]:
 
 
 def fold_floor(n: int, destinations: int, row: int, result: int) -> int:
-    """Bytes of a radix sort of n pairs of 4 and 4 bytes, and of one pass over rows and result."""
+    """The bytes of a radix sort of n pairs of 4 and 4 bytes, and of a pass over rows and result."""
     passes = -(-destinations.bit_length() // 8)
     return 8 * n + passes * 2 * 8 * n + 8 * n + row * n + 2 * result
 

@@ -1,11 +1,11 @@
-"""Dask's own indexing beside gatherum's on the same arrays, on a cluster of two processes.
+"""Compare Dask's own indexing with gatherum's on the same arrays, on a cluster of two processes.
 
     python benchmarks/dask_bench.py [--rows 4000000] [--only gather] [--rounds 3]
 
-Every call runs in a process and on a cluster of its own; with several rounds the calls of a case
-take turns. It prints medians of the rounds: tasks, seconds, the processor time of the workers and
-of the scheduler with the client, and the largest resident set of a worker. Rows have 1 KiB: 4
-million are 4.1 GB.
+Every call runs in a separate process and on a separate cluster; with several rounds, the calls of
+a case run in turns. The script prints medians of the rounds: tasks, seconds, the CPU time of the
+workers and of the scheduler with the client, and the largest resident set of a worker. Rows have
+1 KiB, so 4 million rows are 4.1 GB.
 """
 
 import argparse
@@ -19,7 +19,7 @@ import time
 import numpy as np
 
 WIDTH = 256
-# Chunks of the table, chunks of the indices, what runs.
+# Chunks of the table, chunks of the indices, the call.
 CASES = {
     "gather 80x40": (80, 40, ("vindex", "gather")),
     "gather 400x200": (400, 200, ("vindex", "gather")),
@@ -89,12 +89,12 @@ def made(name, rows, chunks, index_chunks):
     if name == "scatter":
         where = da.from_array(half, chunks=rows // 2 // index_chunks)
         return gatherum.scatter_slices(data, where, updates)
-    data[half] = updates  # Dask takes indices of NumPy alone here
+    data[half] = updates  # Dask supports only NumPy indices here
     return data
 
 
 def chunkings():
-    """Add 25.6 million elements to a table, in four chunkings: NumPy's bits each time."""
+    """Add 25.6 million elements to a table, in four chunkings, and check for NumPy's bits."""
     import dask.array as da
 
     import gatherum
@@ -165,7 +165,7 @@ def run(name, rows, chunks, index_chunks):
 
 
 def turns(names, rows, chunks, index_chunks, rounds):
-    """Run calls in turns, each in a process of its own; return what they printed by round."""
+    """Run calls in turns, each in a separate process; return their output by round."""
     found = {name: [] for name in names}
     for number in range(rounds):
         for name in names[:: -1 if number % 2 else 1]:
@@ -180,7 +180,7 @@ def turns(names, rows, chunks, index_chunks, rounds):
 
 
 def summary_of(name, runs):
-    """Return a line of a table: medians, and the result, which is the same in all rounds."""
+    """Return a line of a table: medians, and the result, which is equal in all rounds."""
     if not runs:
         return f"| {name} | failed | | | | | |"
     middle = {

@@ -1,12 +1,12 @@
-"""Measure what each step of a call on Dask's arrays costs, and predict larger calls from it.
+"""Measure the cost of each step of a call on Dask arrays, and predict larger calls from it.
 
     python benchmarks/dask_steps.py measure > benchmarks/dask_steps.json
     python benchmarks/dask_steps.py plan --workers 100
     python benchmarks/dask_steps.py check
 
-`measure` runs small calls on a cluster of two processes. `plan` works out calls of any size from
-its figures and from `gatherum.dask.costs`; docs/dask-planning.md shows what it prints. `check` runs
-calls that can be run here, beside what the formulas say of them.
+`measure` runs small calls on a cluster of two processes. `plan` computes calls of any size from
+these measurements and from `gatherum.dask.costs`; docs/dask-planning.md shows its output. `check`
+runs calls that fit on this machine and compares them with the formulas.
 """
 
 import argparse
@@ -43,7 +43,7 @@ def cluster(workers=2):
 
 
 def send_all():
-    """Send shards for the same worker, too: among a hundred workers hardly any are."""
+    """Also send shards for the same worker: among a hundred workers, there are hardly any."""
     from gatherum.dask.shuffle_shards import RowsRun
 
     del RowsRun.send
@@ -60,14 +60,14 @@ def resident():
 
 
 def spent(client, lazy):
-    """Compute an array's sum; return the seconds of the workers' processors and of this one's."""
+    """Compute an array's sum; return the CPU seconds of the workers and of this process."""
     before, own = sum(client.run(processor_time).values()), processor_time()
     lazy.sum(dtype=np.float64).compute()
     return sum(client.run(processor_time).values()) - before, processor_time() - own
 
 
 def operands(rows, width, chunks, entries, index_chunks):
-    """Return a table and indices that workers make."""
+    """Return a table and indices that the workers create."""
     import dask.array as da
     from dask_bench import index_block
 
@@ -80,7 +80,7 @@ def operands(rows, width, chunks, entries, index_chunks):
 
 @contextmanager
 def shuffles(chunk):
-    """Move rows by shuffles, whatever their sizes, with tasks of a quarter of a chunk."""
+    """Move rows of any size by shuffles, with tasks of a quarter of a chunk."""
     import dask
 
     from gatherum.dask import strategy
@@ -92,7 +92,7 @@ def shuffles(chunk):
 
 
 def costed(lazy):
-    """Return what the call that made an array costs, and how its rows move."""
+    """Return the cost of the call that created an array, and how its rows move."""
     from gatherum.dask import costs
 
     layer = lazy.dask.layers[lazy.name]
@@ -100,7 +100,7 @@ def costed(lazy):
 
 
 def shuffled(client, rounds, chunk, *sizes):
-    """Return what one gather by shuffles costs beyond its operands: workers, scheduler, Cost."""
+    """Return the cost of a gather by shuffles without its operands: workers, scheduler, Cost."""
     import gatherum
 
     table, indices = operands(*sizes)
@@ -123,7 +123,7 @@ TASKS, ENTRIES = 500, 2_000_000
 
 
 def measure(rounds):
-    """Return the seconds of each step, less the part that earlier steps already explain."""
+    """Return the seconds of each step, minus the part that earlier steps explain."""
     import dask
     import dask.array as da
 
@@ -149,7 +149,7 @@ def measure(rounds):
 
 
 def of_an_entry(rounds):
-    """Return the seconds that a route takes for an entry, among 400 owners."""
+    """Return the seconds of a route per entry, among 400 owners."""
     import dask.array as da
 
     import gatherum
@@ -168,7 +168,7 @@ def of_an_entry(rounds):
 
 
 def of_a_piece(rounds):
-    """Return the seconds that it takes to ask for a few rows, to take, send and place them."""
+    """Return the seconds to request a few rows, and to read, send and place them."""
     import dask.array as da
     from distributed.shuffle._pickle import pickle_bytelist, unpickle_bytestream
 
@@ -218,7 +218,7 @@ def machine():
 
 @contextmanager
 def any_cluster():
-    """Choose as on a cluster whose machinery is known, without one."""
+    """Choose as on a cluster with a tested version of distributed, without a cluster."""
     from gatherum.dask import strategy
 
     asked, strategy._can_shuffle = strategy._can_shuffle, lambda: True
@@ -226,12 +226,12 @@ def any_cluster():
     strategy._can_shuffle = asked
 
 
-# Bytes a second that a worker sends, and that its disk writes: assumed, not measured.
+# Bytes per second that a worker sends, and that its disk writes: assumed, not measured.
 NETWORK, DISK = 1.25e9, 1e9
 
 
 def predicted(figures, cost, entries, workers):
-    """Return what a call by shuffles costs: the formulas of the page."""
+    """Return the cost of a call by shuffles, by the formulas of the page."""
     seconds = figures["seconds"]
     each = {
         "byte": cost.moved * seconds["byte"],
@@ -250,7 +250,7 @@ def predicted(figures, cost, entries, workers):
 
 
 def buffers():
-    """Return what distributed's machinery buffers on a worker at most."""
+    """Return the maximum size of distributed's buffers on a worker."""
     import dask
     import distributed  # its settings  # noqa: F401
     from dask.utils import parse_bytes
@@ -260,7 +260,7 @@ def buffers():
 
 
 def planned(rows, row_bytes, entries, chunk):
-    """Return a lazy gather of such sizes."""
+    """Return a lazy gather of the given sizes."""
     import dask
     import dask.array as da
 
@@ -299,7 +299,7 @@ def plan(given):
 
 
 def check(given):
-    """Run gathers that can be run here beside what the formulas say."""
+    """Run gathers that fit on this machine and compare them with the formulas."""
     figures = json.loads(FIGURES.read_text())
     print("| gather | tasks | CPU: formula | measured | peak: formula | measured |")
     print("|---|---|---|---|---|---|")

@@ -1,11 +1,12 @@
-"""How far `exp` and `log` of the core are from the exact values, in units of the last place.
+"""Measure the errors of the core's `exp` and `log`, in units of the last place.
 
     python benchmarks/elementary_errors.py [--count 1_000_000_000] [--step 1] [--seed 0]
 
-All of float32, or every `--step`-th of its bit patterns, beside NumPy's float64; and `--count`
-random float64 beside NumPy's long double, which must have more bits than float64. Half of those
-have exponents of every size; the others lie evenly where results are finite, for exp, or near 1,
-for log. It runs in one thread, for some minutes.
+All float32 values, or every `--step`-th bit pattern, are compared with NumPy's float64, and
+`--count` random float64 values with NumPy's long double, which must have more bits than float64.
+Half of the random values have exponents of every size. The others are uniformly distributed in the
+range with finite results, for exp, or near 1, for log. The script uses one thread and takes some
+minutes.
 """
 
 from __future__ import annotations
@@ -22,26 +23,26 @@ from gatherum import elementary
 
 Floats = NDArray[Any]
 CHUNK = 1 << 15
-LEAST, MOST = -745.14, 709.79  # beyond them exp is 0 or infinite
+LEAST, MOST = -745.14, 709.79  # outside of this range exp is 0 or infinite
 FUNCTIONS = ("exp", "log")
 
 
 def float32(step: int) -> Iterator[Floats]:
-    """Give the values of all bit patterns, or of some, a chunk at a time."""
+    """Yield the values of all or some bit patterns, in chunks."""
     for start in range(0, 1 << 32, CHUNK * step):
         bits = np.arange(start, min(start + CHUNK * step, 1 << 32), step, np.int64)
         yield bits.astype(np.uint32).view(np.float32)
 
 
 def float64(function: str, count: int, seed: int) -> Iterator[Floats]:
-    """Give random values, a chunk at a time."""
+    """Yield random values, in chunks."""
     rng = np.random.default_rng(seed)
     for start in range(0, count, CHUNK):
         size = min(CHUNK, count - start)
         half = size // 2
         even = rng.uniform(LEAST, MOST, half) if function == "exp" else rng.uniform(0.5, 2, half)
         bits = rng.integers(0, 1 << 63, size - half, np.uint64)
-        if function == "exp":  # of 2^-60 to 2^10 in size, of either sign
+        if function == "exp":  # magnitudes from 2^-60 to 2^10, with either sign
             exponent = np.uint64(1023 - 60) + (bits >> np.uint64(52)) % np.uint64(70)
             sign = rng.integers(0, 2, size - half, np.uint64) << np.uint64(63)
             bits = sign | exponent << np.uint64(52) | bits & np.uint64((1 << 52) - 1)
@@ -49,12 +50,12 @@ def float64(function: str, count: int, seed: int) -> Iterator[Floats]:
 
 
 def worst(function: str, values: Floats, wide: Any) -> tuple[float, Any, int]:
-    """Return the largest error of the results that are finite, where it is, and their number."""
+    """Return the largest error of the finite results, its position, and their number."""
     found = getattr(elementary, function)(values)
     exact = getattr(np, function)(values.astype(wide))
     near = exact.astype(values.dtype)
     fine = np.isfinite(near) & np.isfinite(found)
-    other = np.flatnonzero(fine & (near != found))  # the errors of the rest are 0.5 at most
+    other = np.flatnonzero(fine & (near != found))  # the errors of the rest are at most 0.5
     if not other.size:
         return 0.5, None, int(fine.sum())
     unit = np.spacing(np.abs(near[other])).astype(wide)

@@ -1,7 +1,7 @@
-"""What exact sums cost beside sums in a fixed order: ``python benchmarks/exact_sums.py``.
+"""Compare exact sums with sums in a fixed order: ``python benchmarks/exact_sums.py``.
 
-Each row is one scatter of 10M updates, with "add" and with "fsum" in turns, so that both meet the
-same machine; the medians, and their ratio. `--others` adds two that do without this package:
+Each row is one scatter of 10M updates, with "add" and with "fsum" in turns, so that noise affects
+both. The script prints medians and their ratio. `--others` adds two methods without this package:
 `math.fsum` over each group, and a sum in long double, which is not exact.
 """
 
@@ -25,7 +25,7 @@ ROWS = (1_000_000, 64, 100_000)
 
 
 def seconds(rounds: int, *calls: Callable[[], Any]) -> list[float]:
-    """Return the median time of each call, made in turns after one round that does not count."""
+    """Return the median time of each call, in turns, after one untimed round."""
     taken: list[list[float]] = [[] for _ in calls]
     for _ in range(rounds + 1):
         for call, times in zip(calls, taken, strict=True):
@@ -36,7 +36,7 @@ def seconds(rounds: int, *calls: Callable[[], Any]) -> list[float]:
 
 
 def cases(updates: int) -> Iterator[tuple[str, Any, Any, Any]]:
-    """Give a name, data, indices and updates of each row."""
+    """Yield the name, data, indices and updates of each row."""
     rng = np.random.default_rng(0)
     dtypes = ["float32", "float64", "float16"]
     try:
@@ -57,7 +57,7 @@ def cases(updates: int) -> Iterator[tuple[str, Any, Any, Any]]:
 
 
 def others(updates: int) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """Give what sums float64 into 100 bins without this package."""
+    """Yield other methods to sum float64 into 100 bins."""
     rng = np.random.default_rng(1)
     values, groups = rng.standard_normal(updates), rng.integers(0, 100, updates)
     order = np.argsort(groups, kind="stable")

@@ -1,17 +1,17 @@
-"""Rows out of a table on disk: gatherum.files against numpy.memmap indexing.
+"""Read rows of a table on disk: compare gatherum.files with numpy.memmap indexing.
 
     python benchmarks/files_bench.py --gib 8 --memory 400MiB --limit 1GiB --json files.json
     python benchmarks/files_bench.py --show files.json
     python benchmarks/files_bench.py --gib 0.5 --repeat 7 --sizes 4 32 1024 65536
 
-Makes its own files in --folder (a table of rows of 128 float32, or --row-bytes, and indices), runs
-every case in processes of their own, one after the other and in turns, and prints medians. Both do
-the same job: the rows that an index file names, in a new .npy file, forced to the disk.
-numpy.memmap has all memory; gatherum gets --limit bytes of anonymous memory (RLIMIT_DATA), or runs
-in the memory cgroup --cgroup, whose limit counts the page cache as well. "Cold" runs start with
-the files out of the page cache: dropped as a whole where that is allowed (root), else file by
-file. "Warm" runs start after the table was read from end to end. With --sizes, warm
-tables of rows of each of these sizes are measured, and the CPU time is shown.
+Creates its files in --folder (a table of rows of 128 float32, or --row-bytes, and indices), runs
+every case in separate processes, one after the other and in turns, and prints medians. Both do
+the same work: write the rows that an index file names to a new .npy file, flushed to the disk.
+numpy.memmap may use all memory. gatherum gets --limit bytes of anonymous memory (RLIMIT_DATA), or
+runs in the memory cgroup --cgroup, whose limit includes the page cache. "Cold" runs start without
+the files in the page cache: the whole cache is dropped if this is permitted (root), otherwise file
+by file. "Warm" runs start after the table was read completely. With --sizes, warm tables with rows
+of each of these sizes are measured, and the CPU time is shown.
 """
 
 import argparse
@@ -63,7 +63,7 @@ print(json.dumps({"seconds": time.perf_counter() - start, "indexed": indexed,
 
 
 def make_files(folder: Path, rows: int, columns: int, counts: dict[str, int]) -> None:
-    """Write the table and the indices, unless they are there."""
+    """Write the table and the indices, unless they exist."""
     table = folder / "table.npy"
     if not table.exists() or np.load(table, mmap_mode="r").shape != (rows, columns):
         rng = np.random.default_rng(0)
@@ -80,7 +80,7 @@ def make_files(folder: Path, rows: int, columns: int, counts: dict[str, int]) ->
 
 
 def drop_caches(folder: Path) -> str:
-    """Put the files out of the page cache; say how."""
+    """Drop the files from the page cache; return the method."""
     os.sync()
     try:
         Path("/proc/sys/vm/drop_caches").write_text("3")
@@ -94,7 +94,7 @@ def drop_caches(folder: Path) -> str:
 
 
 def warm(table: Path) -> None:
-    """Bring a table into the page cache."""
+    """Read a table into the page cache."""
     with table.open("rb", buffering=0) as file:
         buffer = bytearray(8 << 20)
         while file.readinto(buffer):
@@ -102,7 +102,7 @@ def warm(table: Path) -> None:
 
 
 def run(program: str, arguments: list[str], limits: argparse.Namespace | None) -> dict[str, Any]:
-    """Run one case in a fresh process, within limits if there are any."""
+    """Run one case in a new process, within the limits if any are given."""
     most = size(limits.limit) if limits is not None and limits.limit else resource.RLIM_INFINITY
 
     def restrict() -> None:
@@ -119,7 +119,7 @@ def run(program: str, arguments: list[str], limits: argparse.Namespace | None) -
 
 
 def measure(folder: Path, options: argparse.Namespace, name: str, cold: bool) -> dict[str, Any]:
-    """Run ours and the peer in turns, and return the medians."""
+    """Run gatherum and the peer in turns, and return the medians."""
     inputs = [str(folder / "table.npy"), str(folder / f"{name}.npy")]
     found: dict[str, list[dict[str, Any]]] = {"ours": [], "peer": []}
     for _ in range(options.repeat):
@@ -128,7 +128,7 @@ def measure(folder: Path, options: argparse.Namespace, name: str, cold: bool) ->
             ("ours", OURS, [options.memory], options),
         ):
             out = folder / f"{who}.npy"
-            # both make a new file: the peer would otherwise write over pages that it has cut off
+            # both create a new file: the peer would otherwise overwrite truncated pages
             out.unlink(missing_ok=True)
             if cold:
                 drop_caches(folder)
@@ -152,7 +152,7 @@ def measure(folder: Path, options: argparse.Namespace, name: str, cold: bool) ->
         "rows": indices.size,
         **case,
         "runs": {who: [r["seconds"] for r in results] for who, results in found.items()},
-        # what the device was asked for, beside the pages that hold wanted rows
+        # the bytes read from the device, and the pages that hold wanted rows
         "read_over_pages": case["ours_disk"] / (pages + indices.nbytes) if cold else 0.0,
         "time_over_indexing": case["ours_seconds"] / case["peer_indexed"],
         "time_over_same_job": case["ours_seconds"] / case["peer_seconds"],
@@ -194,7 +194,7 @@ def show(cases: list[dict[str, Any]]) -> None:
 
 
 def show_sizes(cases: list[dict[str, Any]]) -> None:
-    """Print a table of warm cases by the size of a row, with the quickest and the slowest run."""
+    """Print a table of warm cases by the size of a row, with the fastest and the slowest run."""
     print(
         f"{'row':>6} {'case':6} {'rows':>11} {'ours ms':>20} {'memmap + save ms':>20} "
         f"{'time':>5} {'CPU time':>8}"
@@ -213,7 +213,7 @@ def show_sizes(cases: list[dict[str, Any]]) -> None:
 
 
 def markdown(report: dict[str, Any]) -> str:
-    """Return a report as a table for the documentation, with what it was measured by."""
+    """Return a report as a table for the documentation, with its command and machine."""
     on = report["machine"]
     lines = [
         f"Medians of {len(report['cases'][0]['runs']['ours'])}, {report['date'][:10]}: "
@@ -238,7 +238,7 @@ def markdown(report: dict[str, Any]) -> str:
 
 
 def machine() -> dict[str, Any]:
-    """Describe where the numbers come from."""
+    """Describe the machine and the command of the measurement."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return {
         "system": platform.platform(),
@@ -251,7 +251,7 @@ def machine() -> dict[str, Any]:
 
 
 def main() -> None:
-    """Make the files, measure, print."""
+    """Create the files, measure, print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--gib", type=float, default=2.0, help="size of the table in GiB")
     parser.add_argument(

@@ -1,10 +1,10 @@
-"""Prints the table of wheel sizes and import times, beside NumPy's.
+"""Print tables of wheel sizes and import times, compared with NumPy's.
 
     python benchmarks/footprint.py [--runs 40] [WHEEL ...]
 
-Each fresh process imports NumPy, then gatherum, and uses `gatherum.gather` for the first time,
-which imports the core. Times are printed as median and quartiles. A wheel's size is that of the
-file, and of what it unpacks to; NumPy's is downloaded.
+Each new process imports NumPy, then gatherum, and uses `gatherum.gather` for the first time,
+which imports the core. Times are printed as median and quartiles. The size of a wheel is given for
+the file and for the unpacked content; NumPy's wheel is downloaded.
 """
 
 import argparse
@@ -59,7 +59,7 @@ def main() -> None:
 
 
 def run() -> list[float]:
-    """Return milliseconds of one fresh process: wall and processor time of each step."""
+    """Return the milliseconds of one new process: wall and CPU time of each step."""
     done = subprocess.run(
         [sys.executable, "-c", IMPORTS], check=True, capture_output=True, text=True
     )

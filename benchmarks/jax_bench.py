@@ -1,14 +1,14 @@
-"""gatherum on JAX's arrays against ``jax.numpy``, eager and under ``jax.jit``.
+"""Compare gatherum on JAX arrays with ``jax.numpy``, eager and under ``jax.jit``.
 
     python benchmarks/jax_bench.py                       # everything, about three minutes
     python benchmarks/jax_bench.py --only eager --rounds 25
     python benchmarks/jax_bench.py --scale 0.1 --threads 2
 
-Both sides take turns in one process, each round beginning with the other; a time is the median of
-the rounds, with the quartiles of the ratio behind it. Where JAX has several methods, the fastest is
-timed. Before that, results are compared: equal for what only moves, to rounding for sums. Results
-are waited for, and dropped before the next call. "jax / ours" is how many times as fast ours is;
-the goal for it stands beside it.
+Both libraries run in turns in one process, alternating which runs first. A time is the median of
+the rounds, followed by the quartiles of the ratio. If JAX has several methods, the fastest is
+timed. Results are compared first: moved data must be equal, sums may differ by rounding. Each call
+waits for its result, which is dropped before the next call. "jax / ours" is the speedup of
+gatherum, followed by its goal.
 """
 
 import argparse
@@ -65,12 +65,12 @@ def check(case: Case) -> None:
 
 
 def waited(call: Callable[..., jax.Array], *operands: jax.Array) -> Call:
-    """Return a call that is over when its result is there."""
+    """Return a call that waits for its result."""
     return lambda: call(*operands).block_until_ready()
 
 
 def eager(_: float, rng: np.random.Generator) -> Iterator[Case]:
-    """Calls outside of jit, of which the overhead is all that counts."""
+    """Calls outside of jit, which measure only the overhead."""
     table, rows_ = jnp.asarray(rng.standard_normal(20), "f4"), jnp.asarray(rng.integers(0, 20, 5))
     take = waited(jnp.take, table, rows_)
     yield Case("eager: gatherum.jax.gather of 5", 1 / 1.1, waited(gjax.gather, table, rows_),
@@ -80,7 +80,7 @@ def eager(_: float, rng: np.random.Generator) -> Iterator[Case]:
 
 
 def jitted(_: float, rng: np.random.Generator) -> Iterator[Case]:
-    """The same compiled."""
+    """The same calls, compiled."""
     table, rows_ = jnp.asarray(rng.standard_normal(20), "f4"), jnp.asarray(rng.integers(0, 20, 5))
     yield Case("jit: gather of 5", 1 / 1.15, waited(jax.jit(gjax.gather), table, rows_),
                [waited(jax.jit(jnp.take), table, rows_)], 2000)  # fmt: skip
@@ -100,8 +100,8 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(copied, copy,
 
 
 def inside(_: float, rng: np.random.Generator) -> Iterator[Case]:
-    """One of 200 calls in a row inside of jit, beside a custom call of XLA's own that copies. The
-    goal is 0.2 us a call, whatever that is as a ratio.
+    """One of 200 consecutive calls inside of jit, compared with a custom call of XLA that copies.
+    The goal is 0.2 us per call, for any ratio.
     """
     calls = 200
     table, rows_ = jnp.asarray(rng.standard_normal(8), "f4"), jnp.asarray(rng.permutation(8))
@@ -129,7 +129,7 @@ def inside(_: float, rng: np.random.Generator) -> Iterator[Case]:
 
 
 def rows(scale: float, rng: np.random.Generator) -> Iterator[Case]:
-    """1M rows of 64 out of a table of 1M."""
+    """1M rows of 64 from a table of 1M rows."""
     n = int(1_000_000 * scale)
     table = jnp.asarray(rng.standard_normal((n, 64), "f4"))
     places = jnp.asarray(rng.integers(0, n, n), "i4")
@@ -140,7 +140,7 @@ def rows(scale: float, rng: np.random.Generator) -> Iterator[Case]:
 
 
 def elements(scale: float, rng: np.random.Generator) -> Iterator[Case]:
-    """One element of 8192 x 4096 for each of as many indices, along axis 0."""
+    """One element of an 8192 x 4096 table for each of as many indices, along axis 0."""
     n, width = int(8192 * scale), 4096
     table = jnp.asarray(rng.standard_normal((n, width), "f4"))
     places = jnp.asarray(rng.integers(0, n, (n, width)), "i4")

@@ -2,8 +2,8 @@
 
     python benchmarks/levels.py [--levels v3 v4] [--scale 0.2] [--rounds 9] [--only add]
 
-Both run in one process on the same arrays, on one thread, with `out=`; processor time is counted.
-The workloads are those of `run.py`, and folds of rows and of items of several types.
+Both run in one process on the same arrays, on one thread, with `out=`; CPU time is measured.
+The workloads are the workloads of `run.py`, and folds of rows and of items of several types.
 """
 
 import argparse

@@ -1,11 +1,11 @@
-"""Look up rows of a quantized table: gather_quantized beside PyTorch and the rows as they are.
+"""Look up rows of a quantized table: compare gather_quantized with PyTorch and with `gather`.
 
     python benchmarks/quantized_bench.py [--rows 400000] [--width 512] [--indices 100000]
 
-Each case takes random rows of a table in memory and dequantizes them: int8 with a scale for each
-row, float8_e4m3fn with a scale for each 128, and 4 bits with a scale for each 32. PyTorch does it
-by `index_select`, a conversion and a product, as a user would write it. The two take turns in one
-process; the answers are compared first. `gather` copies the rows without dequantizing them.
+Each case reads random rows of a table in memory and dequantizes them: int8 with a scale for each
+row, float8_e4m3fn with a scale for each 128, and 4 bits with a scale for each 32. PyTorch uses
+`index_select`, a conversion and a product, as a user would write it. Both run in turns in one
+process; the results are compared first. `gather` copies the rows without dequantizing them.
 """
 
 import argparse
@@ -26,7 +26,7 @@ Call = Callable[[], object]
 def lookup(
     codes: np.ndarray, scales: np.ndarray, indices: np.ndarray, dtype: str, bits: int
 ) -> Call:
-    """Return our call."""
+    """Return gatherum's call."""
     block = codes.shape[1] * 8 // bits // scales.shape[1]
     packed = {"bits": bits} if bits < 8 else {}
     return lambda: gatherum.gather_quantized(
@@ -37,7 +37,7 @@ def lookup(
 def composed(
     codes: np.ndarray, scales: np.ndarray, indices: np.ndarray, dtype: str, bits: int
 ) -> Call:
-    """Return the same by functions of PyTorch."""
+    """Return the equivalent call of PyTorch's functions."""
     table = torch.from_numpy(codes.view(np.uint8))
     factors, rows = torch.from_numpy(scales), torch.from_numpy(indices)
     result, kind = getattr(torch, dtype), getattr(torch, codes.dtype.name)
@@ -56,7 +56,7 @@ def composed(
 
 
 def main() -> None:
-    """Make the tables, compare the answers, measure, print."""
+    """Create the tables, compare the results, measure, print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=400_000)
     parser.add_argument("--width", type=int, default=512, help="values of a row, a multiple of 128")
@@ -65,7 +65,7 @@ def main() -> None:
     given = parser.parse_args()
     rng = np.random.default_rng(0)
     n, width = given.rows, given.width
-    codes = rng.integers(0, 120, (n, width), np.int8)  # no code of NaN
+    codes = rng.integers(0, 120, (n, width), np.int8)  # excludes the codes of NaN
     tables = {
         "int8, a scale for each row": (codes, rng.random((n, 1), np.float32), 8),
         "float8_e4m3fn, for each 128": (

@@ -1,4 +1,4 @@
-"""Measure this machine, and compare with the libraries that are installed on it.
+"""Measure gatherum on this machine, and compare it with the installed libraries.
 
 python benchmarks/run.py --scale 0.1 --peers numpy
 """

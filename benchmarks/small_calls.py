@@ -1,11 +1,11 @@
-"""Time calls that move next to nothing, as shares of the time of their alternatives.
+"""Time very small calls, relative to the time of their alternatives.
 
     python benchmarks/small_calls.py                  # every pair
-    python benchmarks/small_calls.py gather elements  # those whose name holds a word
+    python benchmarks/small_calls.py gather elements  # the pairs whose name contains a word
     python benchmarks/small_calls.py --rounds 2001
 
-In each round both of a pair run in a loop of about 0.2 ms, one after the other. What is printed is
-the median of the rounds' ratios, the quartiles, and the median time of both calls.
+In each round, both calls of a pair run in a loop of about 0.2 ms, one after the other. The script
+prints the median and the quartiles of the rounds' ratios, and the median time of both calls.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import gatherum as g
 
 @dataclass(frozen=True)
 class Pair:
-    """A small call, what it is compared with, and the most that it may take of that."""
+    """A small call, its alternative, and the goal for the ratio of their times."""
 
     name: str
     call: str
@@ -32,7 +32,7 @@ class Pair:
     goal: float
 
 
-LOOP = 0.0002  # seconds: shorter than the time slices of a machine that does other things, too
+LOOP = 0.0002  # seconds: shorter than the time slices of a busy machine
 INDEXING_GOAL = 2.2 if sys.version_info < (3, 12) else 1.5
 PAIRS = (
     Pair("gather of 5", "gather(d, i)", "d[i]", INDEXING_GOAL),
@@ -51,7 +51,7 @@ PAIRS = (
 
 
 def operands() -> dict[str, Any]:
-    """Return what the calls name."""
+    """Return the names that the calls use."""
     rng = np.random.default_rng(0)
     d, v = rng.random(100, dtype="f4"), rng.random(100, dtype="f4")
     i, m = rng.integers(0, 100, 5), rng.integers(0, 100, 100)
@@ -75,7 +75,7 @@ def measure(pair: Pair, names: dict[str, Any], rounds: int) -> str:
 
 
 def main() -> None:
-    """Measure what the command line names."""
+    """Measure the pairs that the command line selects."""
     assert __doc__ is not None
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("names", nargs="*")

@@ -1,11 +1,11 @@
-"""Look rows up in a table that stays open: gatherum.files.open and its peers.
+"""Look up rows in a table that stays open: compare gatherum.files.open with its peers.
 
     python benchmarks/tables_bench.py [--gib 2] [--row-bytes 512] [--rounds 1000] [--cold 60]
 
-Small lookups take turns in one process: fancy indexing of a memory map, a Table without and with
+Small lookups run in turns in one process: fancy indexing of a memory map, a Table without and with
 a row cache, and gather_file. Times are medians and 99th percentiles in microseconds, with their
-ratios to the map's. Cold ones begin with the file out of the page cache. Then threads read single
-cold rows, beside a raw reader that reads the same bytes and checks nothing.
+ratios to the memory map. Cold lookups start without the file in the page cache. Then threads read
+single cold rows, compared with a raw reader that reads the same bytes without checks.
 """
 
 import argparse
@@ -28,7 +28,7 @@ Lookup = Callable[[NDArray[np.int64]], object]
 
 
 def make_table(path: Path, rows: int, width: int) -> None:
-    """Write the table, and force it to the disk: only then can it leave the page cache."""
+    """Write the table, and flush it to the disk: only then can it leave the page cache."""
     table = np.lib.format.open_memmap(path, "w+", np.float32, (rows, width))
     for start in range(0, rows, 1 << 16):
         part = table[start : start + (1 << 16)]
@@ -39,7 +39,7 @@ def make_table(path: Path, rows: int, width: int) -> None:
 
 
 class Bench:
-    """What is compared, on one table."""
+    """The compared calls, on one table."""
 
     def __init__(self, path: Path, row_bytes: int, cache: str) -> None:
         self.path, self.row_bytes = path, row_bytes
@@ -52,20 +52,20 @@ class Bench:
         self.shares, self.order = shares / shares[-1], self.rng.permutation(self.rows)
 
     def uniform(self, calls: int, asked: int = ASKED) -> list[NDArray[np.int64]]:
-        """Return indices of which each row is as likely."""
+        """Return uniformly distributed indices."""
         return list(self.rng.integers(0, self.rows, (calls, asked)))
 
     def zipf(self, calls: int) -> list[NDArray[np.int64]]:
-        """Return indices of which few rows are asked for often, wherever they lie."""
+        """Return indices that often repeat a few rows, at random positions."""
         return list(self.order[np.searchsorted(self.shares, self.rng.random((calls, ASKED)))])
 
     def drop(self) -> None:
-        """Take the file out of the page cache."""
+        """Drop the file from the page cache."""
         self.map._mmap.madvise(mmap.MADV_DONTNEED)
         os.posix_fadvise(self.file, 0, 0, os.POSIX_FADV_DONTNEED)
 
     def lookups(self) -> dict[str, Lookup]:
-        """Return what takes turns."""
+        """Return the calls that run in turns."""
         return {
             "memory map": lambda rows: self.map[rows],
             "table": self.table.gather,
@@ -92,7 +92,7 @@ class Bench:
         )
 
     def per_second(self, read: Callable[[int], object], threads: int, reads: int) -> float:
-        """Return how many cold rows threads read in a second."""
+        """Return the number of cold rows that threads read per second."""
         numbers = self.rng.integers(0, self.rows, (threads, reads // threads))
         self.drop()
 
@@ -106,15 +106,15 @@ class Bench:
         return numbers.size / (time.perf_counter() - began)
 
     def raw(self, number: int) -> object:
-        """Read one row, as little as possible around it."""
+        """Read one row with minimal overhead."""
         return os.pread(self.file, self.row_bytes, 128 + number * self.row_bytes)
 
     def one(self, number: int) -> object:
-        """Look one row up."""
+        """Look up one row."""
         return self.table.gather(np.array([number]))
 
     def together(self, table: files.Table, reads: int) -> float:
-        """Return how many cold rows one thread reads in a second, 64 a call."""
+        """Return the number of cold rows that one thread reads per second, 64 per call."""
         calls = self.uniform(reads // ASKED)
         self.drop()
         began = time.perf_counter()
@@ -123,13 +123,13 @@ class Bench:
         return len(calls) * ASKED / (time.perf_counter() - began)
 
     def direct(self, readers: int, reads: int) -> float:
-        """Return the same for rows that go past the page cache."""
+        """Return the same for reads that bypass the page cache."""
         with files.open(self.path, direct=True, readers=readers) as table:
             return self.together(table, reads)
 
 
 def main() -> None:
-    """Make the table, measure, print."""
+    """Create the table, measure, print."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--gib", type=float, default=2.0, help="size of the table")
     parser.add_argument("--row-bytes", type=int, default=512, help="a multiple of 4")
@@ -148,7 +148,7 @@ def main() -> None:
         print("|---|--:|--:|--:|--:|")
         if given.cold:
             print(f"| 64 rows, cold | {bench.turns(bench.uniform(given.cold), cold=True)} |")
-        bench.map.max()  # from here on, all is warm
+        bench.map.max()  # from here on, the page cache is warm
         for rows in bench.zipf(given.warm):
             bench.cached.gather(rows)
         print(f"| 64 rows, Zipf | {bench.turns(bench.zipf(given.rounds))} |")

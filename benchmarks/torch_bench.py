@@ -1,15 +1,14 @@
-"""gatherum on tensors against PyTorch's own functions, forward and backward.
+"""Compare gatherum on tensors with PyTorch's own functions, forward and backward.
 
     python benchmarks/torch_bench.py                       # everything, about five minutes
     python benchmarks/torch_bench.py --only tiny --rounds 15
     python benchmarks/torch_bench.py --scale 0.1 --threads 2
     python benchmarks/torch_bench.py --only costs          # torch_scatter's functions side by side
 
-Both sides take turns in one process, each round beginning with the other; a time is the median of
-the rounds, with the quartiles behind it. If torch has several methods, the fastest is timed. Before
-that, results and gradients are compared: equal for what only moves, to rounding for sums, which
-torch adds in another order. "torch / ours" is how many times as fast ours is; the goal for it
-stands beside it.
+Both libraries run in turns in one process, alternating which runs first. A time is the median of
+the rounds, followed by the quartiles. If torch has several methods, the fastest is timed. Results
+and gradients are compared first: moved data must be equal, sums may differ by rounding, since
+torch adds in another order. "torch / ours" is the speedup of gatherum, followed by its goal.
 """
 
 import argparse
@@ -51,7 +50,7 @@ def main() -> int:
 
 
 def costs(scale: float, rounds: int) -> None:
-    """Print what each function of torch_scatter costs beside a sum of segments, on one thread."""
+    """Print the time of each torch_scatter function relative to a segment sum, on one thread."""
     torch.set_num_threads(1)
     gatherum.set_num_threads(1)
     edges, nodes = int(200_000 * scale), int(20_000 * scale)
@@ -88,7 +87,7 @@ def tensors(found: object) -> list[Tensor]:
 
 
 def tiny(_: float, only: str) -> Iterator[Case]:
-    """Calls whose overhead is all that counts, without gradients."""
+    """Calls without gradients that measure only the overhead."""
     if only not in "tiny":
         return
     x, i = torch.randn(20), torch.randint(20, (5,))
@@ -103,7 +102,7 @@ def tiny(_: float, only: str) -> Iterator[Case]:
 
 
 def segments(_: float, only: str) -> Iterator[Case]:
-    """Tiny calls of torch_scatter's functions beside what PyTorch has for them."""
+    """Compare tiny calls of torch_scatter's functions with PyTorch's equivalents."""
     if only not in "segments":
         return
     x, pointer = torch.randn(8, requires_grad=True), torch.tensor([0, 3, 5, 8])
@@ -131,7 +130,7 @@ def segments(_: float, only: str) -> Iterator[Case]:
 
 
 def recorded(_: float, only: str) -> Iterator[Case]:
-    """The same where a gradient is wanted."""
+    """The same calls with gradients."""
     if only not in "recorded":
         return
     x, i = torch.randn(20, requires_grad=True), torch.randint(20, (5,))
@@ -144,7 +143,7 @@ def recorded(_: float, only: str) -> Iterator[Case]:
 
 
 def compiled(_: float, only: str) -> Iterator[Case]:
-    """A tiny call in a compiled graph, of code that no other version of this package wrote."""
+    """A tiny call in a compiled graph, compiled by this version of the package."""
     if only not in "compiled":
         return
     from torch._inductor.utils import fresh_cache
@@ -159,7 +158,7 @@ def compiled(_: float, only: str) -> Iterator[Case]:
 
 def backward(leaves: list[Tensor], ours: Callable[[], Tensor], *others: object
              ) -> tuple[Call, list[Call]]:  # fmt: skip
-    """Return calls that go forward and backward, and return result and gradients."""
+    """Return calls that run forward and backward, and return the result and the gradients."""
     *peers, coming = others
 
     def both(call: Callable[[], Tensor]) -> Call:
@@ -176,7 +175,7 @@ def backward(leaves: list[Tensor], ours: Callable[[], Tensor], *others: object
 
 
 def message_passing(scale: float, only: str) -> Iterator[Case]:
-    """1M edges, 100k nodes, 64 features: take from sources, add at targets."""
+    """1M edges, 100k nodes, 64 features: gather from sources, add at targets."""
     if only not in "message passing":
         return
     nodes, edges, width = int(100_000 * scale), int(1_000_000 * scale), 64
@@ -196,7 +195,7 @@ def message_passing(scale: float, only: str) -> Iterator[Case]:
 
 
 def embedding(scale: float, only: str) -> Iterator[Case]:
-    """A table of 500k x 128, 200k lookups, a fifth of them for the second time."""
+    """A table of 500k x 128, 200k lookups, of which one fifth are repeated."""
     if only not in "embedding":
         return
     rows, lookups, width = int(500_000 * scale), int(200_000 * scale), 128
@@ -216,7 +215,7 @@ def embedding(scale: float, only: str) -> Iterator[Case]:
 
 
 def rows(scale: float, only: str) -> Iterator[Case]:
-    """1M rows of 64 into 100k places."""
+    """1M rows of 64 into 100k destinations."""
     if only not in "rows mean max mul":
         return
     places, count, width = int(100_000 * scale), int(1_000_000 * scale), 64
@@ -241,7 +240,7 @@ def named(dtype: torch.dtype) -> str:
 
 
 def rounding(dtype: torch.dtype) -> float:
-    """Torch rounds bfloat16 after each addition, so its sums are off by more."""
+    """torch rounds bfloat16 after each addition, so its sums have larger errors."""
     return 1e-3 if dtype == torch.float32 else 0.3
 
 

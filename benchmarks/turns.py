@@ -10,7 +10,7 @@ Call = Callable[[], object]
 
 @dataclass
 class Case:
-    """One comparison: our call, a framework's methods for the same, and the least wanted ratio."""
+    """One comparison: gatherum's call, a framework's methods, and the goal for the ratio."""
 
     name: str
     goal: float
@@ -25,7 +25,7 @@ Clock = Callable[[], float]
 
 
 def measured(case: Case, rounds: int, clock: Clock = time.perf_counter) -> str:
-    """Take times in turns, each round beginning with the other, and return a row of a table."""
+    """Measure times in turns, alternating which runs first, and return a row of a table."""
     peer = min(case.peers, key=lambda call: min(seconds(call, case.loops, clock) for _ in range(2)))
     pair = [("ours", case.ours), ("theirs", peer)]
     for number in range(rounds):

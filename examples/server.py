@@ -2,8 +2,8 @@
 
     python examples/server.py [--rows 1000000] [--requests 20000] [--cache 64MiB]
 
-Each request asks for 64 rows; which ones follows a Zipf distribution, as words and items do. The
-threads share one table, as the threads of a server would.
+Each request reads 64 rows with a Zipf distribution, like words and items. The
+threads share one table, like the threads of a server.
 """
 
 import argparse
@@ -21,7 +21,7 @@ THREADS, ASKED, FLOATS = 8, 64, 128
 
 
 def make_table(path: str, rows: int) -> None:
-    """Write rows of 512 bytes, a part at a time."""
+    """Write rows of 512 bytes, in parts."""
     table = np.lib.format.open_memmap(path, "w+", np.float32, (rows, FLOATS))
     for start in range(0, rows, 1 << 16):
         part = table[start : start + (1 << 16)]
@@ -30,7 +30,7 @@ def make_table(path: str, rows: int) -> None:
 
 
 class Popular:
-    """Row numbers, few of which are asked for often; the popular ones lie all over the table."""
+    """Row numbers that often repeat a few popular rows, scattered over the table."""
 
     def __init__(self, rows: int, exponent: float = 1.1) -> None:
         weights = np.cumsum(np.arange(1, rows + 1) ** -exponent)
@@ -44,7 +44,7 @@ class Popular:
 
 
 def serve(table: gatherum.files.Table, requests: list[NDArray[np.int64]]) -> float:
-    """Answer requests, as one thread of a server; return the sum of all answers."""
+    """Serve requests, like one thread of a server; return the sum of all results."""
     total = 0.0
     answer = np.empty((ASKED, FLOATS), np.float32)
     for indices in requests:
@@ -54,7 +54,7 @@ def serve(table: gatherum.files.Table, requests: list[NDArray[np.int64]]) -> flo
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Make a table, serve it, print what that took."""
+    """Create a table, serve it, print the times."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--requests", type=int, default=20_000)

@@ -1,1 +1,1 @@
-"""Measure our times against this machine's limits and against the installed peers."""
+"""Compare gatherum's times with this machine's limits and with the installed peers."""

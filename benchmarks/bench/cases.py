@@ -29,9 +29,9 @@ class Case:
 
     @property
     def arguments(self) -> dict[str, object]:
-        """The operator's attributes by name, as the functional API takes them."""
+        """The operator's attributes by name, as arguments of the functional API."""
         row = OPERATORS[self.op]
-        # ONNX's ScatterND has no attribute to be given.
+        # ONNX's ScatterND has no attributes.
         named: dict[str, object] = {row.attribute: self.axis} if self.axis or not row.tuples else {}
         return named | ({"reduction": self.reduction} if self.updates is not None else {})
 
@@ -43,24 +43,24 @@ class Case:
 
     @property
     def call(self) -> tuple[Any, ...]:
-        """What another process needs to load the case."""
+        """The data that another process needs to load the case."""
         return ("case", self.op, self.axis, self.reduction)
 
     @property
     def result_bytes(self) -> int:
-        """The bytes of the answer."""
+        """The size of the result in bytes."""
         return int(np.prod(self.result_shape)) * self.data.itemsize
 
     @property
     def result_shape(self) -> tuple[int, ...]:
-        """The shape of the answer."""
+        """The shape of the result."""
         if self.updates is not None:
             return self.data.shape
         return OPERATORS[self.op].moved(self.data.shape, self.indices.shape, self.axis)
 
     @property
     def may_round(self) -> bool:
-        """Whether another order of the same operations may give other bits."""
+        """Whether the bits of the result may depend on the order of the operations."""
         return self.reduction in ("add", "mul", "mean") and self.data.dtype.kind in "fc"
 
     @property
@@ -75,13 +75,13 @@ class Case:
         return replace(self, data=np.rint(self.data * 8), updates=np.rint(self.updates * 8))
 
     def save(self, folder: Path) -> None:
-        """Write the operands where other processes can read them."""
+        """Write the operands to files that other processes can read."""
         for name, array in zip(FILES, self.arrays, strict=False):
             np.save(folder / f"{name}.npy", array)
 
     @classmethod
     def load(cls, folder: Path, op: str, axis: int, reduction: str) -> Case:
-        """Read the operands into this process's own memory (whose pages may be large)."""
+        """Read the operands into the memory of this process (possibly huge pages)."""
         names = FILES if OPERATORS[op].scatters else FILES[:2]
         arrays = [np.load(folder / f"{name}.npy") for name in names]
         updates = arrays[2] if len(arrays) > 2 else None

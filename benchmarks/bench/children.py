@@ -1,4 +1,4 @@
-"""Child processes: one per peer, since each peer brings its own pool of threads."""
+"""Child processes: one per peer, since each peer has a thread pool."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .worker import serve
 
 
 class Child:
-    """A peer's process, started when it is first asked and afresh after it has died."""
+    """A peer's process, started at the first call and restarted after it has died."""
 
     def __init__(self, family: str) -> None:
         self.family = family
@@ -19,7 +19,7 @@ class Child:
         self._channel: Connection | None = None
 
     def ask(self, name: str, *arguments: object) -> Any:
-        """Call a method of the child's worker and return its answer.
+        """Call a method of the child's worker and return its result.
 
         Raises
         ------
@@ -34,7 +34,7 @@ class Child:
             raise RuntimeError(self._bury()) from None
 
     def stop(self) -> None:
-        """End the process, if there is one."""
+        """End the process if it is running."""
         if self._process is not None:
             self._bury()
 
@@ -55,7 +55,7 @@ class Child:
         return answer
 
     def _bury(self) -> str:
-        """Close the channel, wait for the process, and say how it ended."""
+        """Close the channel, wait for the process, and describe how it ended."""
         if self._channel is not None:
             self._channel.close()
         code: int | None = None

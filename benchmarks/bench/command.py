@@ -28,17 +28,17 @@ def main(
     Parameters
     ----------
     only : sequence of str, optional
-        Names of workloads, parts of names or shell patterns; all workloads when left out.
+        Names of workloads, parts of names or shell patterns. The default is all workloads.
     json_file : path, optional
-        Where the report goes for programs.
+        The file to which the report is written as JSON.
     scale : float, default 1
-        The size of the arrays against the full workloads (a few hundred MB each).
+        The size of the arrays relative to the full workloads (a few hundred MB each).
     rounds : int, default 7
-        Timed runs of each peer, at most; medians are shown.
+        The maximum number of timed runs of each peer; medians are shown.
     families : sequence of str, optional
-        The peers that take part; all installed ones by default. NumPy always takes part.
+        The peers to measure; all installed peers by default. NumPy is always included.
     quiet : bool, default False
-        Whether to be silent about progress.
+        If True, do not print progress.
 
     Returns
     -------
@@ -48,9 +48,9 @@ def main(
     Raises
     ------
     ValueError
-        If `only`, `families`, `scale` or `rounds` is none that the benchmark knows.
+        If `only`, `families`, `scale` or `rounds` is invalid.
     MemoryError
-        If a workload does not fit into the memory that is free.
+        If a workload does not fit into the available memory.
     """
     if not 0 < scale <= 16:
         raise ValueError(f"bench: `scale` must be in (0, 16], got {scale:g}")
@@ -81,7 +81,7 @@ def _families(wanted: Sequence[str] | None) -> tuple[str, ...]:
 
 @contextmanager
 def _cleaning_up() -> Iterator[None]:
-    """Let a request to terminate end processes and remove files, as an interruption does."""
+    """Handle SIGTERM like an interruption: end processes and remove files."""
     if threading.current_thread() is not threading.main_thread():
         yield  # only the main thread may change what a signal does
         return

@@ -1,4 +1,4 @@
-"""Workloads that are whole jobs: graphs, groups, tables and mixtures of experts."""
+"""Workloads that are complete jobs: graphs, groups, tables and mixtures of experts."""
 
 from __future__ import annotations
 
@@ -122,12 +122,12 @@ def _pointer(groups: Array, size: int) -> Array:
 
 
 def _all_once(job: Job) -> int:
-    """Count every operand and the answer once."""
+    """Count every operand and the result once."""
     return sum(array.nbytes for array in job.arrays) + job.result_bytes
 
 
 def _rows_once(job: Job) -> int:
-    """Count each row that is taken, the other operands, and the answer once."""
+    """Count each gathered row, the other operands, and the result once."""
     table, rows = job["table"], job["rows"]
     taken = rows.size * max(64, table[0].nbytes)
     return taken + _all_once(job) - table.nbytes

@@ -1,4 +1,4 @@
-"""Jobs that people do with indices, as data: operands by name, which any peer can work on."""
+"""Common jobs with indices, as data: named operands that any peer can process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from .cases import Array
 
-# What is asked of the columns of a table, but for "range": the maximum of v1 - the minimum of v2.
+# The reductions of the columns of a table. "range" is the maximum of v1 - the minimum of v2.
 QUERIES = {
     "sum, mean": (("v1", "sum"), ("v3", "mean")),
     "sums": (("v1", "sum"), ("v2", "sum"), ("v3", "sum")),
@@ -26,15 +26,15 @@ class Job:
     Attributes
     ----------
     op : str
-        What is done; a peer's module has a function for each that it can do.
+        The name of the job; a peer's module has a function for each supported job.
     operands : mapping
         The arrays by name.
     size : int
         The number of groups, or rows of the result.
     func : str
-        How values combine.
+        The reduction of the values.
     row_bytes : int
-        The bytes of the answer for each of them.
+        The bytes of the result for each group or row.
     """
 
     op: str
@@ -49,7 +49,7 @@ class Job:
 
     @property
     def call(self) -> tuple[Any, ...]:
-        """What another process needs to load the job."""
+        """The data that another process needs to load the job."""
         return ("job", self.op, tuple(self.operands), self.size, self.func, self.row_bytes)
 
     @property
@@ -59,17 +59,17 @@ class Job:
 
     @property
     def result_bytes(self) -> int:
-        """The bytes of the answer."""
+        """The size of the result in bytes."""
         return self.size * self.row_bytes
 
     @property
     def may_round(self) -> bool:
-        """Whether another order of the same operations may give other bits."""
+        """Whether the bits of the result may depend on the order of the operations."""
         return self.func in ROUNDING
 
     @property
     def added(self) -> float:
-        """What is added in the whole job, or 0 where that is not known."""
+        """The total of all added values, or 0 if it is not known."""
         values = self.operands.get("values")
         return 0.0 if values is None or self.func != "sum" else float(np.sum(values, dtype="f8"))
 
@@ -78,13 +78,13 @@ class Job:
         return replace(self, operands={name: _rounded(a) for name, a in self.operands.items()})
 
     def save(self, folder: Path) -> None:
-        """Write the operands where other processes can read them."""
+        """Write the operands to files that other processes can read."""
         for name, array in self.operands.items():
             np.save(folder / f"{name}.npy", array)
 
     @classmethod
     def load(cls, folder: Path, op: str, names: tuple[str, ...], *more: Any) -> Job:
-        """Read the operands into this process's own memory (whose pages may be large)."""
+        """Read the operands into the memory of this process (possibly huge pages)."""
         return cls(op, {name: np.load(folder / f"{name}.npy") for name in names}, *more)
 
 
@@ -93,29 +93,29 @@ def _rounded(array: Array) -> Array:
 
 
 class Answer:
-    """What a peer returned, arranged only when it is compared: the clock does not see that."""
+    """A peer's result, arranged only for the comparison, outside of the timing."""
 
     def __init__(self, found: Any, arranged: Callable[[Any], object]) -> None:
         self.found, self.arranged = found, arranged
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        """Return the answer as the referee gives it."""
+        """Return the result in the form of the reference."""
         del copy
         return np.asarray(self.arranged(self.found), dtype)
 
 
 def columns(*found: Any) -> Array:
-    """Return one column or several as float64, in which all answers about groups are compared."""
+    """Return one or several columns as float64, in which all results of groups are compared."""
     arranged = np.array([np.asarray(column) for column in found], "f8")
     return arranged[0] if len(found) == 1 else arranged
 
 
 def at_positions(values: Array, found: Any) -> Array:
-    """Return the values at positions: of equal values, another position is as good an answer."""
+    """Return the values at positions, since positions of equal values are equally valid."""
     return np.take_along_axis(values, np.asarray(found), 0)
 
 
 def by_group(groups: Any, *found: Any) -> Array:
-    """Return columns that a table has for its groups, in any order, in the order of the groups."""
+    """Return columns with one row for each group, in any order, sorted by group."""
     order = np.argsort(np.asarray(groups))
     return columns(*(np.asarray(column)[order] for column in found))

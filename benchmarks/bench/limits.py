@@ -1,4 +1,4 @@
-"""Measure the machine's own limits, which no gather or scatter can beat."""
+"""Measure the machine's limits, which no gather or scatter can exceed."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ STREAM_BYTES = 256 << 20
 RANDOM_BYTES = 200 << 20
 RANDOM_LOADS = 1 << 23
 LEAST_BYTES = 1 << 20
-FULL_SCALE = 0.01  # only tests go below: a limit of small arrays is the cache's
+FULL_SCALE = 0.01  # only tests use less: for small arrays, the limit would be the cache
 PAGE = 4096
 
 
 class Meter:
-    """Measures this machine, once as a whole and then its read bandwidth beside the peers."""
+    """Measures all limits once, and then the read bandwidth in turns with the peers."""
 
     def __init__(self) -> None:
         self._read: Stream | None = None
@@ -33,15 +33,15 @@ class Meter:
         Parameters
         ----------
         scale : float
-            The scale of the workloads: sizes are full unless it is below 0.01.
+            The scale of the workloads; the sizes are reduced only below 0.01.
         rounds : int
-            Runs of each measurement; the best one counts.
+            Runs of each measurement; the best run is used.
 
         Returns
         -------
         dict
             ``read_gb_s``, ``copy_gb_s`` and ``random_load_ns`` by number of threads,
-            ``random_load_by`` (what measured it), ``first_touch_ms`` by size of page, and
+            ``random_load_by`` (the method), ``first_touch_ms`` by size of page, and
             ``bytes``, the size of the streams.
         """
         part = min(1.0, scale / FULL_SCALE)
@@ -68,14 +68,14 @@ class Meter:
         }
 
     def read(self) -> float:
-        """Return the read bandwidth of this moment in bytes a second, as measured best."""
+        """Return the current read bandwidth in bytes per second, by the best method."""
         if self._read is None:
             raise RuntimeError("bench: the machine's limits have not been measured")
         return self._read.arrays[0].nbytes / self._read.seconds(1)
 
 
 def _random_loads(nbytes: int, counts: list[int], rounds: int) -> tuple[dict[str, float], str]:
-    """Return nanoseconds a load of 4 bytes at random, independent of each other."""
+    """Return the nanoseconds per random load of 4 bytes, with independent loads."""
     if find_spec("numba") is None:
         source = np.ones(nbytes // 4, "u4")
         indices = np.random.default_rng(0).integers(0, len(source), RANDOM_LOADS)
@@ -113,7 +113,7 @@ def _random_loads_numba(nbytes: int, counts: list[int], rounds: int) -> dict[str
 
 
 def _first_touch(nbytes: int, rounds: int) -> dict[str, float]:
-    """Return the milliseconds to touch fresh memory, in small and, if offered, large pages."""
+    """Return the milliseconds of the first access to memory, in small and huge pages."""
     advice = {"4 KiB": getattr(mmap, "MADV_NOHUGEPAGE", None)}
     advice["2 MiB"] = getattr(mmap, "MADV_HUGEPAGE", None)
     found = {}

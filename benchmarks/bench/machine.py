@@ -1,4 +1,4 @@
-"""Describe this machine and the versions that take part: the head of every report."""
+"""Describe this machine and the versions of the peers: the head of every report."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def describe(command: list[str]) -> dict[str, Any]:
 
 
 def available_memory() -> int | None:
-    """Return the bytes that processes may still take; None where the system does not say."""
+    """Return the available memory in bytes, or None if the system does not report it."""
     return _meminfo("MemAvailable")
 
 
@@ -59,7 +59,7 @@ def _cpu() -> str:
 
 
 def _caches() -> dict[str, str]:
-    """Return the size of each cache that core 0 has, as the system words it."""
+    """Return the size of each cache of core 0, as reported by the system."""
     found = {}
     for folder in sorted(CACHES.glob("index*")):
         kind = (folder / "type").read_text().strip()

@@ -1,4 +1,4 @@
-"""Compute the record of a case: medians, the best peer, and whether the goals are met."""
+"""Compute the record of a case: medians, the best peer, and the verdict on the goals."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ Examined = Mapping[str, "list[Record] | str"]  # family -> the record of each me
 
 
 def of_case(case: Record, examined: Examined, times: Times) -> Record:
-    """Return the whole record of a workload.
+    """Return the complete record of a workload.
 
     Parameters
     ----------
     case : dict
-        What is known before: name, sizes, ``floor`` in ``unit``, ``goals``.
+        The data known before the run: name, sizes, ``floor`` in ``unit``, ``goals``.
     examined : mapping
-        For each family its methods, or why it has none.
+        For each family, its methods, or the reason why it has none.
     times : mapping
-        For each family and kept method the time of each round, in ``unit``.
+        For each family and timed method, the time of each round, in ``unit``.
 
     Returns
     -------
@@ -47,18 +47,18 @@ def of_case(case: Record, examined: Examined, times: Times) -> Record:
 def of_tiny(
     case: Record, rivals: tuple[str, ...], times: Times, failed: Mapping[str, str]
 ) -> Record:
-    """Return the record of a tiny case, whose every statement is timed.
+    """Return the record of a tiny case, in which every statement is timed.
 
     Parameters
     ----------
     case : dict
-        What is known before.
+        The data known before the run.
     rivals : tuple of str
-        The statements that the goal counts against; all when empty.
+        The statements with which the goal compares; all statements if empty.
     times : mapping
-        For each family and statement the time of each round.
+        For each family and statement, the time of each round.
     failed : mapping
-        Why the families failed that did.
+        For each family that failed, the reason.
 
     Returns
     -------
@@ -85,13 +85,13 @@ def judged(record: Record) -> Record:
     Parameters
     ----------
     record : dict
-        With ``ours``, ``peers``, ``goals`` and perhaps ``floor``.
+        A record with ``ours``, ``peers``, ``goals`` and optionally ``floor``.
 
     Returns
     -------
     dict
-        The record with ``best_peer``, ``ratios`` and ``met``. A peer whose answer differs does
-        not count.
+        The record with ``best_peer``, ``ratios`` and ``met``. A peer with a different result is
+        ignored.
     """
     sound = {
         family: peer["median"]
@@ -113,7 +113,7 @@ def judged(record: Record) -> Record:
 
 
 def by_least(record: Record) -> Record:
-    """Return a record of the least times in the place of the medians.
+    """Return a record of the minimum times instead of the medians.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def by_least(record: Record) -> Record:
     Returns
     -------
     dict
-        The record judged afresh: an estimate of what a shared machine would do on its own.
+        The record with new verdicts: an estimate of the times on an idle machine.
     """
     parts = [part for part in ("ours", "peers", "floor") if part in record]
     return judged({**record, **{part: _least(record[part]) for part in parts}})
@@ -160,5 +160,5 @@ def _peer(found: list[Record] | str, times: Mapping[str, list[float]]) -> Record
 
 
 def summary(runs: list[float]) -> Record:
-    """Return the median and the least of some times, and how many they are."""
+    """Return the median, the minimum and the number of some times."""
     return {"median": median(runs), "min": min(runs), "rounds": len(runs)}

@@ -1,4 +1,4 @@
-"""Reports: a table for people, JSON for programs, Markdown for a README."""
+"""Reports: a table for the terminal, JSON for programs, Markdown for a README."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HEADINGS = ("case", "floor", "fresh", "recycled", "out=", "best peer", "x peer",
 
 
 def rows_of(report: dict[str, Any]) -> list[Cells]:
-    """Return the cells of the main table, a row a case."""
+    """Return the cells of the main table, with one row per case."""
     return [_row(record) for record in report["cases"]]
 
 
@@ -51,7 +51,7 @@ def _ratio(record: Record, kind: str, sign: str) -> str:
 
 
 def peer_rows(report: dict[str, Any]) -> list[Cells]:
-    """Return the cells of the peers' table: each peer's time and what its answer is."""
+    """Return the cells of the peers' table: each peer's time and verdict."""
     rows = []
     for record in report["cases"]:
         cells = [_peer_cell(record["peers"].get(name), record["unit"]) for name in _present(report)]
@@ -60,7 +60,7 @@ def peer_rows(report: dict[str, Any]) -> list[Cells]:
 
 
 def _present(report: dict[str, Any]) -> list[str]:
-    """Return the peers that took part in a case, in their order."""
+    """Return the peers of a case, in the order of the reports."""
     found = {name for record in report["cases"] for name in record["peers"]}
     return [name for name in peers.PEERS if name in found]
 
@@ -76,7 +76,7 @@ def _peer_cell(peer: Record | None, unit: str) -> str:
     return f"{text} (order of sums)" if peer["answer"] == "order of sums" else text
 
 
-# What a README shows of the workloads, in plain words.
+# The workloads that a README shows, with their titles.
 SHOWN = {
     "rows-f32": "`gather`: 1M rows of 64 float32, out of 2M",
     "elements-last": "`gather_elements`: 8192 x 4096 float32 along the last axis",
@@ -96,7 +96,7 @@ SHOWN_JOBS = {
 
 
 def speed(report: dict[str, Any], titles: dict[str, str] | None = None) -> str:
-    """Return a Markdown table of our time and each peer's, of the cases that `titles` names."""
+    """Return a Markdown table of the times of gatherum and the peers, for the cases in `titles`."""
     families = _present(report)
     head = ("case", "gatherum", "first call", *(peers.PEERS[name] for name in families))
     rows = []
@@ -116,14 +116,14 @@ def _our_time(record: Record, memory: str) -> str:
 
 
 def _brief(peer: Record | None, unit: str) -> str:
-    """Return a peer's time, and whether its answer is wrong."""
+    """Return a peer's time, with a mark if its result is wrong."""
     if peer is None or "failed" in peer:
         return "-"
     return _time(peer["median"], unit) + (" (wrong)" if peer["answer"] == "differs" else "")
 
 
 def readme(report: dict[str, Any]) -> str:
-    """Return what a README says of speed: some cases or jobs, and where they were measured."""
+    """Return a README's section on speed: some cases or jobs, and the machine."""
     machine, core = report["machine"], report["gatherum"]
     versions = ", ".join(
         f"{peers.PEERS[name]} {report['versions'][name]}" for name in _present(report)
@@ -162,7 +162,7 @@ def _by_threads(values: dict[str, float], form: str) -> str:
 
 
 def problems(report: dict[str, Any]) -> list[str]:
-    """Return a line for each skipped case, failed peer and answer of ours that is wrong."""
+    """Return a line for each skipped case, failed peer and wrong result of gatherum."""
     lines = [f"{name}: skipped: {why}" for name, why in report["skipped"].items()]
     for record in report["cases"]:
         answer = record["ours"].get("answer", {"answer": "exact"})
@@ -175,13 +175,13 @@ def problems(report: dict[str, Any]) -> list[str]:
 
 
 def tables(report: dict[str, Any]) -> list[tuple[Cells, list[Cells]]]:
-    """Return the head and the rows of each table: ours against the goals, and the peers."""
+    """Return the head and the rows of each table: gatherum with its goals, and the peers."""
     names = ("case", *(peers.PEERS[name] for name in _present(report)))
     return [(HEADINGS, rows_of(report)), (names, peer_rows(report))]
 
 
 def show(report: dict[str, Any]) -> None:
-    """Print a report for people, on a terminal with rich if it is installed."""
+    """Print a report, with rich if it is installed and the output is a terminal."""
     drawn = sys.stdout.isatty() and find_spec("rich") is not None
     for line in heading(report):
         print(line)
@@ -219,13 +219,13 @@ def _aligned(head: Cells, rows: Sequence[Cells]) -> list[str]:
 
 
 def markdown(report: dict[str, Any]) -> str:
-    """Return a page: what was measured where, and the tables."""
+    """Return a Markdown page: the machine, the versions, and the tables."""
     parts = [_head(report), *(_markdown_table(*table) for table in tables(report))]
     return "\n\n".join(parts) + "\n"
 
 
 def markdown_of_times(report: dict[str, Any]) -> str:
-    """Return a page without goals: what was measured where, and everyone's times."""
+    """Return a Markdown page without goals: the machine, the versions, and all times."""
     return f"{_head(report)}\n\n{speed(report)}\n"
 
 
@@ -239,5 +239,5 @@ def _markdown_table(head: Cells, rows: Sequence[Cells]) -> str:
 
 
 def write_json(report: dict[str, Any], file: Path) -> None:
-    """Write a report for programs."""
+    """Write a report as JSON."""
     file.write_text(json.dumps(report, indent=1) + "\n")

@@ -1,4 +1,4 @@
-"""Run the workloads in rounds that ask each peer in turn, so that noise hits all of them."""
+"""Run the workloads in rounds, each peer in turn, so that noise affects all of them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .worker import FAILED, LIMITS
 from .workloads import WORKLOADS, Workload
 
 SEED = 20
-SECONDS_A_PEER = 6.0  # a slow peer gets fewer rounds, one at least
+SECONDS_A_PEER = 6.0  # a slow peer gets fewer rounds, but at least one
 PAUSE = 0.01  # lets the threads of the last peer go to sleep
 SHARED_MEMORY = Path("/dev/shm")
 ALL = (*WORKLOADS, *JOBS)
@@ -37,11 +37,11 @@ class Runner:
     Parameters
     ----------
     families : sequence of str
-        The peers that take part; we always do, and NumPy, which defines the answers.
+        The peers to measure, in addition to gatherum and NumPy, which defines the results.
     scale : float
-        The size of the workloads against the table's.
+        The size of the workloads relative to the table.
     rounds : int
-        Timed runs of each method, at most.
+        The maximum number of timed runs of each method.
     progress : callable
         Called with a line about each step.
     """
@@ -57,7 +57,7 @@ class Runner:
         self.meter = Child(LIMITS)
 
     def run(self, names: Sequence[str]) -> dict[str, Any]:
-        """Measure the machine, run workloads by name, and return the limits and a record each."""
+        """Measure the machine, run workloads by name, and return the limits and the records."""
         cases: list[Record] = []
         skipped: dict[str, str] = {}
         try:
@@ -101,13 +101,13 @@ class Runner:
         examined = {**examined, **failed}
         for family in families:
             if isinstance(examined[family], str):
-                self.children[family].stop()  # the next case starts it afresh
+                self.children[family].stop()  # the next case restarts it
             else:
                 self.children[family].ask("drop")
         return records.of_case(record, examined, times)
 
     def _check_memory(self, families: int, nbytes: int, answer: int) -> None:
-        """Refuse what would not fit: operands and results, in every process and in files."""
+        """Raise if the operands and results, in every process and in files, would not fit."""
         needed = (families + 1) * (nbytes + 2 * answer)
         available = available_memory()
         if available is not None and needed > available:
@@ -137,9 +137,9 @@ class Runner:
     def _time(
         self, request: str, rounds: dict[str, int], unit: float, reads: list[float] | None = None
     ) -> tuple[records.Times, dict[str, str]]:
-        """Ask in turn, each round beginning with another family, and read bandwidth with them.
+        """Run all families in turns, each round starting with another, and measure the bandwidth.
 
-        Returns the times, and why those failed that failed in the middle.
+        Returns the times, and the reasons of failures during the rounds.
         """
         times: dict[str, dict[str, list[float]]] = {family: {} for family in rounds}
         failed: dict[str, str] = {}
@@ -179,14 +179,14 @@ class Runner:
 
 
 def _failure(family: str, error: RuntimeError) -> str:
-    """Return why a peer failed; our own failure ends the benchmark."""
+    """Return the reason why a peer failed; a failure of gatherum ends the benchmark."""
     if family == peers.OURS:
         raise error
     return str(error)
 
 
 def _rounds_of(examined: Examined, rounds: int) -> dict[str, int]:
-    """Return how many rounds each family that can run gets."""
+    """Return the number of rounds of each family that can run."""
     found = {}
     for family, methods in examined.items():
         spent = (
@@ -206,7 +206,7 @@ def _rounds_of(examined: Examined, rounds: int) -> dict[str, int]:
 
 @contextmanager
 def _shared_folder(nbytes: int) -> Iterator[Path]:
-    """Give a folder for the operands, in memory where they fit."""
+    """Yield a folder for the operands, in memory if they fit."""
     parent = None
     if SHARED_MEMORY.is_dir():
         parent = SHARED_MEMORY if disk_usage(SHARED_MEMORY).free > nbytes else None

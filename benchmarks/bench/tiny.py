@@ -1,4 +1,4 @@
-"""Calls so small that only their overhead counts, in loops as `timeit` makes them."""
+"""Calls so small that they measure only overhead, timed in loops as in `timeit`."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ SECONDS_A_LOOP = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Tiny:
-    """A small call: how each family writes it.
+    """A small call, as each family writes it.
 
     Attributes
     ----------
     name : str
-        What `--only` selects by.
+        The name for `--only`.
     title : str
-        What people read.
+        The title in reports.
     statements : mapping
-        For each family the statements that do the same, by the name that a report shows.
+        For each family, the equivalent statements, by the name that a report shows.
     rivals : tuple of str
-        The statements that the goal counts against; all of the peers when empty.
+        The statements with which the goal compares; all statements of the peers if empty.
     peer_goal : float
-        How many times faster than the best rival the call shall be.
+        The desired speedup over the best rival.
     """
 
     name: str
@@ -89,8 +89,8 @@ class Loop:
         self, statement: str, names: dict[str, Any], lasting: float = SECONDS_A_LOOP
     ) -> None:
         self.timer = timeit.Timer(statement, globals=names)
-        # The first call plans, and a hiccup of the machine outlasts many calls: neither may shorten
-        # the loop, or a few cold calls pass for warm ones (1.3 us was shown as 19).
+        # The first call plans, and a pause of the machine outlasts many calls. Neither may shorten
+        # the loop, or a few cold calls count as warm calls (1.3 us was shown as 19).
         self.timer.timeit(1)
         count, spent = 1, 0.0
         while spent < lasting / 4:
@@ -99,12 +99,12 @@ class Loop:
         self.count = max(1, round(count * lasting / spent))
 
     def seconds(self) -> float:
-        """Time the loop, in seconds a call."""
+        """Time the loop, in seconds per call."""
         return self.timer.timeit(self.count) / self.count
 
 
 def namespace(name: str, family: str) -> dict[str, Any]:
-    """Return what the statements of a family mean: its library and its arrays."""
+    """Return the names that the statements of a family use: its library and its arrays."""
     arrays = operands(name)
     if family == OURS:
         from .peers.with_gatherum import OPERATORS

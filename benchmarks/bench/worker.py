@@ -1,4 +1,4 @@
-"""Serve one peer in a process: load a case, check its answers, and time one run when asked."""
+"""Serve one peer in a process: load a case, check its results, and time single runs."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from .jobs import Job
 from .limits import Meter
 
 CHECKED_RUNS = 2
-SLOW = 0.5  # seconds of a method that is checked once less
+SLOW = 0.5  # seconds from which a method is checked one time less
 LIMITS = "limits"  # the family of the child that measures the machine
 EXACT, REORDERED, DIFFERS, FAILED = "exact", "order of sums", "differs", "failed"
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """How an answer compares with the one that the rules define."""
+    """The comparison of a result with the expected result."""
 
     answer: str
     detail: str = ""
@@ -34,7 +34,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """One method of a peer: its verdict, and the seconds of its best run while it was checked."""
+    """One method of a peer: its verdict, and the seconds of its best run during the check."""
 
     name: str
     verdict: Verdict
@@ -42,11 +42,11 @@ class Method:
 
 
 def serve(channel: Connection, family: str) -> None:
-    """Answer a runner's requests until it closes the channel."""
+    """Serve a runner's requests until it closes the channel."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the runner is interrupted, and ends its children
     try:
         worker = Meter() if family == LIMITS else _Worker(family)
-    except Exception as error:  # the report says why a peer that is installed took no part
+    except Exception as error:  # the report shows why an installed peer was not measured
         channel.send(("failed", _message(error)))
         return
     channel.send(("ready", None))
@@ -61,7 +61,7 @@ def serve(channel: Connection, family: str) -> None:
 def _reply(worker: object, name: str, arguments: tuple[object, ...]) -> tuple[str, object]:
     try:
         return "done", getattr(worker, name)(*arguments)
-    except Exception as error:  # sent as a message: the report says what a peer cannot do
+    except Exception as error:  # sent as a message, for the report
         return "failed", _message(error)
 
 
@@ -90,14 +90,14 @@ class _Worker:
         gc.collect()
 
     def define(self, folder: Path) -> None:
-        """Write the answers that all others are compared with: those of the first method."""
+        """Write the results of the first method, with which all others are compared."""
         case = self._loaded()
         np.save(folder / "expected.npy", _first_answer(self.family, case))
         if case.may_round:
             np.save(folder / "expected_whole.npy", _first_answer(self.family, case.whole()))
 
     def examine(self, folder: Path) -> list[dict[str, Any]]:
-        """Run every method, check its answers, and keep those worth timing."""
+        """Run every method, check its results, and keep the methods worth timing."""
         case = self._loaded()
         self.calls = peers.methods(self.family, case)
         expected = np.load(folder / "expected.npy", mmap_mode="r")
@@ -105,7 +105,7 @@ class _Worker:
         if case.may_round and any(method.verdict.answer == DIFFERS for method in found):
             found = self._examine_whole(folder, case, found)
         able = [method for method in found if method.verdict.answer != FAILED]
-        if self.family != peers.OURS and able:  # the fastest method, of those that are right
+        if self.family != peers.OURS and able:  # the fastest correct method
             able = [
                 min(able, key=lambda method: (method.verdict.answer == DIFFERS, method.seconds))
             ]
@@ -125,14 +125,14 @@ class _Worker:
                 del result
                 if seconds > SLOW:
                     break
-        except Exception as error:  # the report says which method of a peer failed and why
+        except Exception as error:  # the report shows which method of a peer failed and why
             if self.family == peers.OURS:
                 raise
             return Method(name, Verdict(FAILED, f"{name}: {_message(error)}"), 0.0)
         return Method(name, verdict, min(spent))
 
     def _examine_whole(self, folder: Path, case: Case | Job, found: list[Method]) -> list[Method]:
-        """Separate another order of sums from lost updates, by sums of whole numbers."""
+        """Distinguish another order of sums from lost updates, by sums of whole numbers."""
         expected = np.load(folder / "expected_whole.npy", mmap_mode="r")
         whole = case.whole()
         calls = peers.methods(self.family, whole)
@@ -153,7 +153,7 @@ class _Worker:
         return list(self.timers)
 
     def time_tiny(self) -> dict[str, float]:
-        """Time a loop of each statement, in seconds a call."""
+        """Time a loop of each statement, in seconds per call."""
         return {name: loop.seconds() for name, loop in self.timers.items()}
 
     def _loaded(self) -> Case | Job:
@@ -168,7 +168,7 @@ def _first_answer(family: str, case: Case | Job) -> Array:
 
 
 def _timed(call: Callable[[], Any], before: Callable[[], object] | None) -> tuple[float, Any]:
-    """Time one run and return its result, to be dropped after the clock has stopped."""
+    """Time one run and return its result, to be dropped after the timing."""
     if before is not None:
         before()
     gc.disable()
@@ -185,12 +185,12 @@ def compare(answer: Array, expected: Array) -> Verdict:
     Parameters
     ----------
     answer, expected : numpy.ndarray
-        What a peer gave and what the rules give.
+        The peer's result and the expected result.
 
     Returns
     -------
     Verdict
-        ``exact``, or ``differs`` with the share of elements that do.
+        ``exact``, or ``differs`` with the fraction of different elements.
 
     Examples
     --------
@@ -207,19 +207,19 @@ def compare(answer: Array, expected: Array) -> Verdict:
 
 
 def compare_sums(answer: Array, expected: Array, whole: Case | Job) -> Verdict:
-    """Compare sums of whole numbers, which no order of adds can change.
+    """Compare sums of whole numbers, which do not depend on the order of additions.
 
     Parameters
     ----------
     answer, expected : numpy.ndarray
-        What a peer gave and what the rules give.
+        The peer's result and the expected result.
     whole : Case or Job
-        The case; what should have been added is known of most.
+        The case; for most cases, the total of all updates is known.
 
     Returns
     -------
     Verdict
-        ``order of sums`` when the sums agree, or ``differs`` with the share that was lost.
+        ``order of sums`` if the sums agree, or ``differs`` with the lost fraction.
     """
     if compare(answer, expected).answer == EXACT:
         return Verdict(REORDERED)

@@ -1,7 +1,7 @@
-"""The workloads, as data: what is called on what, the bytes it must move, and the goals.
+"""The workloads, as data: the call and its operands, the bytes that it must move, and the goals.
 
-The floor of a call is its bytes at the granularity of a 64-byte line over the machine's read
-bandwidth. It is a model: cache hits and stores that bypass the cache can go below it.
+The floor of a call is its bytes, in whole 64-byte lines, divided by the machine's read
+bandwidth. It is a model: with cache hits and stores that bypass the cache, times can be below it.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ class Workload:
     Attributes
     ----------
     name : str
-        What `--only` selects by.
+        The name for `--only`.
     title : str
-        What people read, with the sizes of scale 1.
+        The title in reports, with the sizes of scale 1.
     make : callable
-        Makes the operands at a scale.
+        Creates the operands at a scale.
     floor : callable
-        The bytes that the call must move at least, in whole lines.
+        The minimum number of bytes that the call must move, in whole lines.
     peer_goal : float
-        How many times faster than the best peer the call shall be, into recycled memory.
+        The desired speedup over the best peer, into recycled memory.
     floor_goal : float, optional
-        How many times its floor the call may take with ``out=``.
+        The maximum desired ratio of the time with ``out=`` to the floor.
     """
 
     name: str
@@ -53,7 +53,7 @@ def scaled(count: int, scale: float) -> int:
 
 
 def values(rng: np.random.Generator, shape: int | tuple[int, ...], dtype: str) -> Array:
-    """Return values in (0, 1], or small integers: sums of them show whether an add was lost."""
+    """Return values in (0, 1], or small integers; their sums reveal lost additions."""
     kind = np.dtype(dtype)
     if kind.kind in "iu":
         return rng.integers(1, 100, shape, dtype=kind)
@@ -67,7 +67,7 @@ def numbers(rng: np.random.Generator, size: int, shape: int | tuple[int, ...]) -
 
 
 def _skewed(rng: np.random.Generator, size: int, count: int) -> Array:
-    """Return Zipf-distributed row numbers whose popular rows lie anywhere."""
+    """Return Zipf-distributed row numbers whose popular rows are at random positions."""
     return rng.permutation(size)[(rng.zipf(1.2, count) - 1) % size]
 
 
@@ -138,7 +138,7 @@ def _set_elements(axis: int, unique: bool, reduction: str = "none") -> Maker:
 
 
 def _set_rows(scale: float, rng: np.random.Generator) -> Case:
-    """Return a case of distinct rows: with duplicates no peer promises which one wins."""
+    """Return a case of distinct rows, since for duplicates no peer defines the result."""
     n, m = scaled(2_000_000, scale), scaled(200_000, scale)
     rows = rng.permutation(n)[:m, None]
     data, updates = values(rng, (n, 64), "f4"), values(rng, (m, 64), "f4")
@@ -178,7 +178,7 @@ def _line_an_element(case: Case) -> int:
 
 
 def _all_data(case: Case) -> int:
-    """Count the data once: its lines are all touched while they are in cache."""
+    """Count the data once: all of its lines are accessed while they are in the cache."""
     return case.data.nbytes + case.result_bytes + case.indices.nbytes
 
 
@@ -244,25 +244,25 @@ WORKLOADS: tuple[Workload, ...] = (
 
 
 def select(names: Sequence[str], only: Sequence[str] | None) -> list[str]:
-    """Return those of `names` that `only` chooses, in their order.
+    """Return the names that `only` selects, in their order.
 
     Parameters
     ----------
     names : sequence of str
-        All there are.
+        All names.
     only : sequence of str, optional
-        Names, parts of names or shell patterns, each perhaps several with commas between; all
-        names when left out or empty.
+        Names, parts of names or shell patterns, optionally several separated by commas. If
+        omitted or empty, all names are selected.
 
     Returns
     -------
     list of str
-        The chosen names.
+        The selected names.
 
     Raises
     ------
     ValueError
-        If a pattern chooses nothing.
+        If a pattern selects nothing.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""`aggregate` beside the three calls and SciPy's CSR product, in turns in one process.
+"""Compare `aggregate` with the three calls and SciPy's CSR product, in turns in one process.
 
 python benchmarks/limits/aggregate.py [--threads 1] [--clock cpu] [--rounds 7]
 """

@@ -1,17 +1,17 @@
-"""Measure what more threads bring up to those of this machine, and predict it beyond.
+"""Measure the speedup up to the number of threads of this machine, and predict it for more.
 
     python benchmarks/limits/curve.py [--only rows,add] [--scale 0.5] [--rounds 5] [--json FILE]
     python benchmarks/limits/curve.py --show benchmarks/curve.json    # as a table in Markdown
 
-The expectation counts bytes. Of a call on n threads, the busiest thread has
+The prediction counts bytes. In a call on n threads, the busiest thread has
 
-    split   1/n of all bytes: threads have parts of the output, or of the updates, to themselves
-    shared  all indices, and 1/n of the rest: each thread finds its own share of the updates (where
-            they are folded in cache an index costs less than its bytes: too little is expected)
+    split   1/n of all bytes: each thread has a separate part of the output, or of the updates
+    shared  all indices, and 1/n of the rest: each thread searches for its share of the updates (if
+            they are folded in cache, an index costs less than its bytes: the prediction is too low)
     one     everything
 
-and takes as long as its bytes take on one thread, if the memory gives every thread as much as it
-gives one. The last column says what that asks of the memory: beyond, more threads bring nothing.
+and takes as long as its bytes take on one thread, if every thread gets the memory bandwidth of a
+single thread. The last column is the required bandwidth; more threads than it allows do not help.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ SHARED, ONE = ("shared_slabs", "columns", "owned"), ("one_slab",)
 
 
 def busiest(case: Case, bytes_moved: int, threads: int) -> tuple[str, float]:
-    """Return the implementation on so many threads, and the busiest one's share of all bytes."""
+    """Return the implementation for n threads, and the busiest thread's share of all bytes."""
     gatherum.set_num_threads(threads)
     name = str(gatherum.plan(case.op, *case.arrays, **case.arguments).algorithm)
     indices = case.indices.nbytes / bytes_moved
@@ -52,7 +52,7 @@ def busiest(case: Case, bytes_moved: int, threads: int) -> tuple[str, float]:
 
 
 def measured(workload: Workload, scale: float, rounds: int) -> dict[str, Any]:
-    """Time a case on one thread and on all there are, in turns; expect the rest."""
+    """Time a case on one thread and on all threads, in turns; predict the rest."""
     case = workload.make(scale, np.random.default_rng(0))
     run = getattr(gatherum, case.op)
     bytes_moved = max(workload.floor(case), case.indices.nbytes)

@@ -1,4 +1,4 @@
-"""`groups.reduce` and `groups.aggregate` beside numpy_groupies, in turns in one process.
+"""Compare `groups.reduce` and `groups.aggregate` with numpy_groupies, in turns in one process.
 
 python benchmarks/limits/groups.py [--threads 1] [--clock cpu] [--rounds 7]
 """

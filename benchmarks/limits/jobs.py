@@ -1,4 +1,4 @@
-"""Whole jobs beside limit kernels: plain loops with the same accesses and no checks.
+"""Compare complete jobs with limit kernels: plain loops with the same accesses and no checks.
 
 python benchmarks/limits/jobs.py [--only sum,max] [--threads 1] [--clock cpu] [--rounds 7]
 """
@@ -16,7 +16,7 @@ from time import perf_counter
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
-from run import compiled  # which makes the folder of `bench` known, behind this one
+from run import compiled  # this also adds the folder of `bench` to sys.path, after this folder
 
 # isort: split
 from bench.job_workloads import JOBS
@@ -24,16 +24,16 @@ from bench.jobs import Answer, Job
 from bench.peers import with_gatherum
 from turns import head, parser, timed
 
-# The kernel of a job, by what it does and how its values combine. run.py has what only moves rows.
+# The kernel of a job, by operation and reduction. run.py has the kernels that only move rows.
 KERNELS = {
     ("groups", "sum"): 0, ("groups", "mean"): 1, ("groups", "max"): 2, ("counts", "count"): 3,
     ("messages", "sum"): 4, ("maxima", "max"): 5,
     ("bags", "sum"): 6, ("product", "sum"): 6, ("combine", "sum"): 7, ("positions", "argmax"): 8,
 }  # fmt: skip
-INTEGERS = ("counts", "positions")  # what is compared is arranged from these
+INTEGERS = ("counts", "positions")  # the compared results are computed from these
 POINTERS = ("values", "groups", "rows", "indptr", "weights", "out")
 NUMBERS = ("count", "size", "width", "ahead", "threads")
-# What a job of edges calls the operands.
+# The names of the operands in a job of edges.
 NAMES = {"values": "table", "groups": "targets", "rows": "sources"}
 
 
@@ -47,7 +47,7 @@ class Call(ctypes.Structure):
 
 
 def operands_of(job: Job, answer: np.ndarray) -> dict[str, np.ndarray]:
-    """Return the arrays of a job by the names of the kernel's."""
+    """Return the arrays of a job by the kernel's names."""
     given = {name: job.operands.get(name, job.operands.get(NAMES.get(name))) for name in POINTERS}
     out = np.empty(answer.shape, "i8" if job.op in INTEGERS else answer.dtype)
     return {name: array for name, array in (given | {"out": out}).items() if array is not None}
@@ -56,7 +56,7 @@ def operands_of(job: Job, answer: np.ndarray) -> dict[str, np.ndarray]:
 def limit_of(
     library: ctypes.CDLL, job: Job, answer: np.ndarray, threads: int
 ) -> Callable[[], object]:
-    """Return the limit kernel of a job, with the best distance and threads that a search finds."""
+    """Return the limit kernel of a job, with the best distance and threads found by a search."""
     arrays = operands_of(job, answer)
     width = arrays["out"][0].size
     count = arrays.get("rows", arrays.get("groups")).size

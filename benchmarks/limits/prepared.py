@@ -1,4 +1,4 @@
-"""Prepared calls beside plain ones, in turns in one process.
+"""Compare prepared calls with plain calls, in turns in one process.
 
 python benchmarks/limits/prepared.py [--threads 1] [--clock cpu] [--rounds 7]
 """

@@ -1,4 +1,4 @@
-"""Print, keep and show the results of a run beside the limit kernels.
+"""Print, store and show the results of a comparison with the limit kernels.
 
 python benchmarks/limits/report.py benchmarks/limits.json    # as a table in Markdown
 """
@@ -14,7 +14,7 @@ from statistics import geometric_mean
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What a report says of a case: milliseconds."""
+    """The results of a case, in milliseconds."""
 
     name: str
     limit: float
@@ -22,18 +22,18 @@ class Row:
     recycled: float
     peer: str
     best: float
-    spread: float  # of ours over the limit: the quartiles' distance
+    spread: float  # the distance of the quartiles of the ratio of our time to the limit
     goal: float
     settings: dict[str, int]
 
     @property
     def ratio(self) -> float:
-        """How many times its limit a call with `out=` takes."""
+        """The ratio of the time with `out=` to the limit."""
         return self.out / self.limit
 
     @property
     def verdict(self) -> str:
-        """Whether the goal is met, as far as the spread lets one say."""
+        """Whether the goal is met, or "open" if the spread is too large to decide."""
         if abs(self.ratio - self.goal) < self.spread / 2:
             return "open"
         return "met" if self.ratio <= self.goal else "missed"
@@ -50,14 +50,14 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All rows of a run, and what it was measured on."""
+    """All rows of a run, and the machine."""
 
     measured_on: str
     command: str
     rows: list[Row] = field(default_factory=list)
 
     def head(self) -> str:
-        """Return what is printed before the rows."""
+        """Return the lines that are printed before the rows."""
         return (
             f"{self.measured_on}\n{self.command}\n"
             "milliseconds; x limit: out= over limit kernel; x peer: best peer over recycled\n"
@@ -72,7 +72,7 @@ class Report:
         return f"geometric mean x limit: {limit:.2f}\ngeometric mean x peer: {peer:.2f}"
 
     def save(self, path: Path) -> None:
-        """Write everything to a file."""
+        """Write the report to a file."""
         path.write_text(json.dumps(asdict(self), indent=1) + "\n")
 
     def markdown(self) -> str:
@@ -96,7 +96,7 @@ class Report:
 
 
 def load(path: Path) -> Report:
-    """Return the report of a file."""
+    """Read a report from a file."""
     entry = json.loads(path.read_text())
     return Report(entry["measured_on"], entry["command"], [Row(**row) for row in entry["rows"]])
 

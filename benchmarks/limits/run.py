@@ -1,13 +1,13 @@
-"""Time our calls beside limit kernels: plain loops with the same accesses and no checks.
+"""Compare gatherum with limit kernels: plain loops with the same accesses and no checks.
 
     python benchmarks/limits/run.py [--only rows,add] [--scale 0.1] [--rounds 9] [--threads 1]
                                     [--clock cpu] [--json FILE]
 
-Needs a C++ compiler (CXX, else c++) and the peers to compare with. Everything runs in
-this process, in turns: the limit kernel with the best settings of a small search, ours with `out=`
-and into recycled memory, and the fastest right method of each installed peer. A result whose
-spread of rounds is wider than its distance from the goal is called "open", not met or missed.
-On a machine that others load, ``--clock cpu`` counts the processor time of all threads instead.
+Requires a C++ compiler (CXX, else c++) and the peers. Everything runs in
+this process, in turns: the limit kernel with the best settings of a small search, gatherum with
+`out=` and into recycled memory, and the fastest correct method of each installed peer. If the
+spread of the rounds is larger than the distance from the goal, the result is called "open".
+On a busy machine, use ``--clock cpu`` to measure the CPU time of all threads instead.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ HERE = Path(__file__).parent
 FLAGS = ["-std=c++20", "-O3", "-march=native", "-ffp-contract=off", "-shared", "-fPIC", "-pthread"]
 TYPES = {"uint8": 0, "float16": 1, "float32": 1, "float64": 2, "int64": 3}
 OPS = {"none": 0, "add": 1, "max": 2}
-# How many times its limit a call may take.
+# The goal: the maximum ratio of a call's time to its limit.
 GOALS = {"gather": 1.15, "scatter": 1.25}
 
 
@@ -58,7 +58,7 @@ class Call(ctypes.Structure):
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """Which kernel a case needs, on what, and the settings to search."""
+    """The kernel of a case, its operands, and the settings to search."""
 
     kernel: int
     kind: int
@@ -74,7 +74,7 @@ BLOCKS = (16, 32, 64, 128)
 
 
 def form_of(case: Case) -> Form:
-    """Return how a case is run without checks."""
+    """Return the limit kernel and the arguments for a case."""
     if OPERATORS[case.op].addressing.shares_back:
         return _elements(case)
     kind, item = TYPES[case.data.dtype.name], case.data.itemsize
@@ -96,7 +96,7 @@ def form_of(case: Case) -> Form:
 
 
 def _elements(case: Case) -> Form:
-    """Return how one index an element is run: line by line, or in blocks of columns."""
+    """Return the kernel for one index per element: line by line, or in blocks of columns."""
     (rows, width), item = case.data.shape, case.data.itemsize
     kind, scatters = TYPES[case.data.dtype.name], case.updates is not None
     if case.axis == 1:
@@ -107,7 +107,7 @@ def _elements(case: Case) -> Form:
 
 
 class Limit:
-    """The limit kernel of one case, with the best settings that a search finds."""
+    """The limit kernel of one case, with the best settings found by a search."""
 
     def __init__(self, library: ctypes.CDLL, case: Case, out: np.ndarray[Any, Any]) -> None:
         self.library, self.case, self.form, self.out = library, case, form_of(case), out
@@ -121,7 +121,7 @@ class Limit:
         self.settings = dict(zip(names, min(times, key=times.__getitem__), strict=True))
 
     def run(self) -> object:
-        """Run it once; what it returns is its answer."""
+        """Run the kernel once and return its result."""
         case, form = self.case, self.form
         outer, size, inner, count = form.sizes
         updates = None if case.updates is None else case.updates.ctypes.data
@@ -142,7 +142,7 @@ clock = perf_counter
 
 
 def seconds(run: Callable[[], object]) -> float:
-    """Return how long a run takes."""
+    """Return the time of a run."""
     begin = clock()
     run()
     return clock() - begin
@@ -157,26 +157,26 @@ def compiled(folder: str, source: str = "kernels.cpp") -> ctypes.CDLL:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two answers are the same, where sums may have been made in another order."""
+    """Whether two results are equal, except for the order of additions in sums."""
     return np.allclose(one, other, rtol=1e-3)
 
 
 def best_peers(case: Case, answer: Any) -> Iterator[tuple[str, Callable[[], object]]]:
-    """Yield the fastest right method of each peer that is installed."""
+    """Yield the fastest correct method of each installed peer."""
     for family in sorted({*peers.OPERATOR_PEERS} & {*peers.installed()}):
         able = {}
         for name, method in peers.load(family).methods(case).items():
             try:
                 if same(np.asarray(method()), answer):
                     able[name] = min(seconds(method) for _ in range(2))
-            except Exception as error:  # what a peer cannot do is no peer
+            except Exception as error:  # the peer does not support the case
                 print(f"  {family} {name}: {type(error).__name__}", file=sys.stderr)
         if able:
             yield family, peers.load(family).methods(case)[min(able, key=able.__getitem__)]
 
 
 def measured(workload: Workload, library: ctypes.CDLL, scale: float, rounds: int) -> Row:
-    """Run one workload in turns with its limit and its peers."""
+    """Run one workload in turns with its limit kernel and its peers."""
     case = workload.make(scale, np.random.default_rng(0))
     ours = getattr(gatherum, case.op)
     out = np.empty(case.result_shape, case.data.dtype)
@@ -216,7 +216,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     gatherum.set_num_threads(given.threads)
-    global clock  # noqa: PLW0603  # the one that all runs are timed by
+    global clock  # noqa: PLW0603  # used to time all runs
     clock = CLOCKS[given.clock]
     chosen = select([workload.name for workload in WORKLOADS], given.only)
     about = machine.describe(sys.argv)

@@ -1,4 +1,4 @@
-"""Softmax over the edges of a graph, on tensors, beside torch's composition, in turns.
+"""Compare a softmax over the edges of a graph, on tensors, with torch's composition, in turns.
 
 python benchmarks/limits/softmax.py [--threads 2] [--clock cpu] [--rounds 9]
 """
@@ -30,7 +30,7 @@ def main() -> None:
         return gatherum.groups.transform(scores, ends, "softmax", size=NODES)
 
     def composed() -> torch.Tensor:
-        """Use scatter_reduce and index_select, as torch's users do."""
+        """Use scatter_reduce and index_select, as users of torch do."""
         start = torch.full((NODES, HEADS), -torch.inf)
         largest = start.scatter_reduce(0, everywhere, scores.detach(), "amax")
         found = (scores - largest.index_select(0, ends)).exp()

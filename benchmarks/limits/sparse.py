@@ -1,4 +1,4 @@
-"""`aggregate` of a CSR matrix beside SciPy's product and torch's, in turns in one process.
+"""Compare `aggregate` of a CSR matrix with SciPy's and torch's products, in turns in one process.
 
 python benchmarks/limits/sparse.py [--threads 2] [--clock cpu] [--rounds 9]
 """
@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def of_torch(matrix: csr_array, rows: np.ndarray, threads: int) -> dict[str, object]:
-    """Return torch's product, where it is installed."""
+    """Return torch's product if torch is installed."""
     try:
         import torch
     except ImportError:

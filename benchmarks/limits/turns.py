@@ -1,4 +1,4 @@
-"""Runs timed in turns, and their medians."""
+"""Time runs in turns and report medians."""
 
 import argparse
 import os
@@ -15,7 +15,7 @@ from bench import machine
 
 
 def parser(about: str | None) -> argparse.ArgumentParser:
-    """Return a parser of what every report is asked for."""
+    """Return a parser with the options of every report."""
     found = argparse.ArgumentParser(description=(about or "").partition("\n")[0])
     found.add_argument("--threads", type=int, default=gatherum.get_num_threads())
     found.add_argument("--clock", choices=("wall", "cpu"), default="wall")
@@ -24,7 +24,7 @@ def parser(about: str | None) -> argparse.ArgumentParser:
 
 
 def arguments(about: str | None) -> argparse.Namespace:
-    """Read what a report is asked for."""
+    """Parse the options of a report."""
     return parser(about).parse_args()
 
 
@@ -45,7 +45,7 @@ def timed(runs: Runs, given: argparse.Namespace) -> dict[str, list[float]]:
 
 
 def head(given: argparse.Namespace) -> str:
-    """Return what a report says of the machine."""
+    """Return the description of the machine for a report."""
     about = machine.describe(sys.argv)
     return (
         f"{about['date']}, {about['machine']['cpu']}, level {about['gatherum']['level']}\n"
@@ -54,7 +54,7 @@ def head(given: argparse.Namespace) -> str:
 
 
 def report(runs: Runs, given: argparse.Namespace) -> None:
-    """Print the medians of runs in turns, the least and the greatest of each."""
+    """Print the median, the minimum and the maximum of each run."""
     times = timed(runs, given)
     print(head(given))
     for name, spent in times.items():

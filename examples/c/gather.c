@@ -1,4 +1,4 @@
-/* Takes three rows of a table. */
+/* Gathers three rows of a table. */
 #include <gatherum.h>
 #include <stdio.h>
 

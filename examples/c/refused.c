@@ -1,4 +1,4 @@
-/* Reads back what is wrong: with the shapes of a call, and with an index. */
+/* Reads the error messages of an invalid shape and of an invalid index. */
 #include <gatherum.h>
 #include <stdio.h>
 

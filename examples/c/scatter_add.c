@@ -1,4 +1,4 @@
-/* Adds amounts to accounts in place, as many as there are at run time. */
+/* Adds a number of amounts that is known only at run time to accounts, in place. */
 #include <gatherum.h>
 #include <stdio.h>
 
@@ -8,7 +8,7 @@ static int add(double *accounts, int64_t count, const int32_t *numbers, const do
   const gatherum_spec updates = {.dtype = "float64", .rank = 1, .shape = &n};
   gatherum_attributes attributes = gatherum_defaults();
   attributes.reduction = "add";
-  attributes.mode = "drop"; /* amounts for accounts that there are not */
+  attributes.mode = "drop"; /* amounts for accounts that do not exist */
   gatherum_program *program;
   gatherum_call_error wrong;
   if (gatherum_make_scatter_elements(&data, &indices, &updates, NULL, &attributes, &program, &wrong) !=

@@ -1,7 +1,7 @@
-"""Values of a climate cube at stations, and means by region: a lazy cube, with labels in and out.
+"""Values of a climate cube at stations, and means by region, on a lazy, labelled cube.
 
-The cube is an xarray.DataArray of time, latitude and longitude, in chunks of Dask. Nothing is read
-until the results are asked for.
+The cube is an xarray.DataArray of time, latitude and longitude, in Dask chunks. Data are read only
+when the results are computed.
 """
 
 import dask.array as da
@@ -14,7 +14,7 @@ DAYS, LATS, LONS, REGIONS = 60, 40, 80, 5
 
 
 def made_cube() -> xr.DataArray:
-    """Return a cube in chunks, as xarray.open_zarr gives one."""
+    """Return a chunked cube, like xarray.open_zarr."""
     values = np.random.default_rng(0).normal(15, 8, (DAYS, LATS, LONS))
     return xr.DataArray(
         da.from_array(values, chunks=(10, 20, 20)),
@@ -30,7 +30,7 @@ def made_cube() -> xr.DataArray:
 
 
 def at_stations(cube: xr.DataArray, stations: dict[str, tuple[float, float]]) -> xr.DataArray:
-    """Return the nearest values to places that are given as latitude and longitude."""
+    """Return the values nearest to the given latitudes and longitudes."""
     lat, lon = zip(*stations.values(), strict=True)
     found = [
         cube.get_index(dim).get_indexer(list(places), method="nearest")
@@ -43,7 +43,7 @@ def at_stations(cube: xr.DataArray, stations: dict[str, tuple[float, float]]) ->
 
 
 def by_region(cube: xr.DataArray, regions: np.ndarray) -> xr.DataArray:
-    """Return the mean of each day in each region; -1 is no region."""
+    """Return the mean of each day in each region; -1 means no region."""
     cells = cube.stack(cell=("lat", "lon"))
     axis = cells.get_axis_num("cell")
     means = gatherum.groups.reduce(
@@ -53,7 +53,7 @@ def by_region(cube: xr.DataArray, regions: np.ndarray) -> xr.DataArray:
 
 
 def main() -> None:
-    """Compare both with xarray's own indexing."""
+    """Compare both results with xarray's own indexing."""
     cube = made_cube()
     stations = {"Bonn": (50.73, 7.10), "Lyon": (45.76, 4.84), "Ulm": (48.40, 9.99)}
     picked = at_stations(cube, stations)

@@ -1,12 +1,12 @@
 """A small graph network in ONNX, with and without gatherum's operators in the evaluator.
 
-The network recommends items: the names that users know become rows of an embedding table (two
-lookups), neighbours exchange messages along the edges of a graph (a lookup and an adding scatter),
-and what was learnt about the items is written back into a memory (a scatter that replaces).
+The network recommends items. It maps names to rows of an embedding table (two lookups), exchanges
+messages between neighbours along the edges of a graph (a lookup and a scatter with `add`),
+and writes the learned features of the items back into a memory (a scatter without a reduction).
 
     python examples/onnx/graph_network.py [--save model.onnx]
 
-It needs gatherum and the package `onnx`.
+It requires gatherum and the package `onnx`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CATALOGUE, ITEMS, EDGES, WIDTH, CLASSES = 5_000, 1_500, 12_000, 32, 8
 
 
 def build_model() -> onnx.ModelProto:
-    """Assemble the network, with random weights."""
+    """Build the network with random weights."""
     rng = np.random.default_rng(7)
 
     def weights(*shape: int) -> np.ndarray:
@@ -75,7 +75,7 @@ def build_model() -> onnx.ModelProto:
 
 
 def make_inputs() -> dict[str, np.ndarray]:
-    """Choose items and draw edges between them; many edges end at the same item."""
+    """Choose random items and edges between them; many edges end at the same item."""
     rng = np.random.default_rng(8)
     return {
         "names": rng.choice(CATALOGUE, ITEMS, replace=False),
@@ -85,7 +85,7 @@ def make_inputs() -> dict[str, np.ndarray]:
 
 
 def fastest(call: Callable[[], object], repeats: int = 5) -> float:
-    """Return the least of some times, in seconds."""
+    """Return the minimum of some times, in seconds."""
     times = []
     for _ in range(repeats):
         start = time.perf_counter()
@@ -95,7 +95,7 @@ def fastest(call: Callable[[], object], repeats: int = 5) -> float:
 
 
 def compare(model: onnx.ModelProto) -> tuple[float, float]:
-    """Run both models, insist on equal answers, and return both times."""
+    """Run both models, check that the results are equal, and return both times."""
     inputs = make_inputs()
     plain = ReferenceEvaluator(model)
     ours = ReferenceEvaluator(model, new_ops=reference_ops())
@@ -109,7 +109,7 @@ def compare(model: onnx.ModelProto) -> tuple[float, float]:
 
 
 def main() -> None:
-    """Compare, then say which DirectML feature levels take the model's gathers and scatters."""
+    """Compare, then print which DirectML feature levels accept the gathers and scatters."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--save", metavar="FILE", help="write the model, for `gatherum check FILE`")
     options = parser.parse_args()

@@ -1,4 +1,4 @@
-//! Takes three rows of a table. The declarations are those of gatherum.h that the program uses.
+//! Gathers three rows of a table, with the required declarations of gatherum.h.
 //!
 //!     rustc --edition 2021 gather.rs -L FOLDER_OF_THE_LIBRARY -C link-arg=-Wl,-rpath,FOLDER_OF_THE_LIBRARY
 
@@ -85,7 +85,7 @@ fn buffer<T>(items: &[T]) -> Buffer {
     Buffer { start: items.as_ptr() as *mut c_void, before: 0, behind }
 }
 
-/// Rows of a table of `width` columns, or what is wrong.
+/// Returns rows of a table of `width` columns, or an error message.
 fn gather(table: &[f32], width: i64, rows: &[i64]) -> Result<Vec<f32>, String> {
     let shape = [table.len() as i64 / width, width];
     let count = [rows.len() as i64];

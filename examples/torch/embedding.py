@@ -1,9 +1,9 @@
-"""An embedding whose words repeat: lookups, and a gradient that is the same on every run.
+"""An embedding with repeated words: lookups, and a gradient that is the same on every run.
 
     python examples/torch/embedding.py
 
 Word vectors are gathered from a table with `gatherum.gather`. Its gradient adds up, for each word,
-what comes back from all places where the word stands, in the order of the text.
+the gradients of all occurrences of the word, in the order of the text.
 """
 
 import torch
@@ -23,7 +23,7 @@ def gradient(table: torch.Tensor, text: torch.Tensor, weights: torch.Tensor) -> 
 
 
 def main() -> None:
-    """Compare with torch's embedding, and with itself on other numbers of threads."""
+    """Compare with torch's embedding, and with other numbers of threads."""
     generator = torch.Generator().manual_seed(1)
     table = torch.randn(WORDS, WIDTH, generator=generator)
     # A few words make up most of a text.

@@ -1,9 +1,9 @@
-"""A mixture of experts: each token goes to the two experts that its router prefers.
+"""A mixture of experts: each token is sent to the two experts that its router prefers.
 
     python examples/torch/expert_routing.py
 
-Tokens are put in order of their expert by `gatherum.gather`, so that each expert sees one block of
-rows; `gatherum.scatter_slices` adds the weighted answers up at the tokens they came from.
+`gatherum.gather` sorts the tokens by expert, so that each expert processes one block of rows.
+`gatherum.scatter_slices` adds the weighted outputs to their tokens.
 """
 
 import torch
@@ -24,10 +24,10 @@ class Mixture(nn.Module):
         self.chosen = chosen
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """Return the weighted sum of the answers of each token's experts."""
+        """Return the weighted sum of the outputs of each token's experts."""
         weights, numbers = self.router(tokens).softmax(-1).topk(self.chosen, dim=-1)
         order = numbers.flatten().argsort(stable=True)
-        owner = order // self.chosen  # the token that stands in each row
+        owner = order // self.chosen  # the token of each row
         rows = gatherum.gather(tokens, owner)
         sizes = numbers.flatten().bincount(minlength=len(self.experts)).tolist()
         blocks = rows.split(sizes)

@@ -2,8 +2,8 @@
 
     python examples/torch/gat.py
 
-Each edge has a score for each head. Their softmax over the edges of a node is the share that it
-takes of each neighbour; `gatherum.aggregate` adds the shares up, and stores no message.
+Each edge has a score for each head. The softmax of the scores over the edges of a node are the
+weights of its neighbours; `gatherum.aggregate` computes the weighted sum without storing messages.
 """
 
 import torch
@@ -42,7 +42,7 @@ class Attention(nn.Module):
 
 
 def train(steps: int) -> list[float]:
-    """Learn the classes of nodes whose neighbours are mostly of their own; return the losses."""
+    """Learn classes of nodes whose neighbours mostly have the same class; return the losses."""
     torch.manual_seed(4)
     classes = torch.randint(CLASSES, (NODES,))
     nodes = nn.functional.one_hot(classes, CLASSES).float() @ torch.randn(CLASSES, FEATURES)

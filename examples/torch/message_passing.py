@@ -2,8 +2,8 @@
 
     python examples/torch/message_passing.py
 
-Each node receives the features of the nodes that have an edge to it. The mean and the maximum of
-what it receives are scatters with a reduction; nodes that receive nothing get zeros.
+Each node receives the features of the nodes that have an edge to it. Scatters with a reduction
+compute their mean and maximum; nodes without incoming edges get zeros.
 """
 
 import torch
@@ -15,7 +15,7 @@ NODES, EDGES, FEATURES = 2_000, 16_000, 32
 
 
 class Layer(nn.Module):
-    """Mix a node's features with the mean and the maximum of those of its neighbours."""
+    """Combine a node's features with the mean and the maximum of its neighbours' features."""
 
     def __init__(self, features: int) -> None:
         super().__init__()
@@ -24,7 +24,7 @@ class Layer(nn.Module):
     def forward(self, nodes: Tensor, sources: Tensor, targets: Tensor) -> Tensor:
         """Return new features for all nodes."""
         messages = gatherum.gather(nodes, sources)
-        nothing = nodes.new_zeros(()).expand(nodes.shape)  # one zero; no memory for the others
+        nothing = nodes.new_zeros(()).expand(nodes.shape)  # one zero, expanded without memory
         mean, largest = (
             gatherum.scatter_slices(
                 nothing, targets, messages, reduction=reduction, include_self=False

@@ -1,9 +1,9 @@
-"""Training that gives the same loss twice, and the same on one thread as on two.
+"""Training with the same loss in two runs, and on one thread and on two.
 
     python examples/torch/same_loss.py
 
-A small network learns node labels from a graph. All that depends on the order of additions here is
-gatherum's: the lookups of an embedding, whose gradient adds up, and the messages.
+A small network learns node labels from a graph. gatherum computes all operations whose result
+depends on the order of additions: the gradient of the embedding lookups, and the messages.
 """
 
 import torch
@@ -16,7 +16,7 @@ NODES, EDGES, WORDS, WIDTH, STEPS = 3_000, 40_000, 200, 16, 15
 
 
 def train() -> list[float]:
-    """Train from the same start; return the loss of each step."""
+    """Train from the same initial state; return the loss of each step."""
     torch.manual_seed(4)
     words = torch.randint(WORDS, (NODES,))
     sources, targets = torch.randint(NODES, (2, EDGES))

@@ -1,6 +1,6 @@
 """Train on vectors that stay on disk: a Dataset over an open table, with labels and workers.
 
-The table is opened once, before the workers start. Each worker has a handle of its own by a fork or
+The table is opened once, before the workers start. Each worker gets a separate handle by a fork or
 a pickle, and reads the rows of a whole batch in one call, into a tensor.
 """
 
@@ -39,12 +39,12 @@ class Vectors(Dataset[Batch]):
 
 
 def as_it_is(batch: Batch) -> Batch:
-    """Collate nothing: the dataset returns whole batches."""
+    """Return the batch unchanged, since the dataset returns whole batches."""
     return batch
 
 
 def make_data(path: Path) -> tuple[np.ndarray, Tensor]:
-    """Write a table of vectors; return it with the classes of its rows."""
+    """Write a table of vectors; return the table and the classes of its rows."""
     rng = np.random.default_rng(0)
     vectors = rng.standard_normal((ROWS, WIDTH), np.float32)
     np.save(path, vectors)
@@ -52,7 +52,7 @@ def make_data(path: Path) -> tuple[np.ndarray, Tensor]:
 
 
 def main() -> None:
-    """Train, and check what the workers have read."""
+    """Train, and check the rows that the workers have read."""
     torch.manual_seed(0)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "vectors.npy")
@@ -72,7 +72,7 @@ def main() -> None:
 
 
 def train(loader: "DataLoader[Batch]", vectors: np.ndarray) -> int:
-    """Fit a line for a few epochs; return how many rows of the first two were checked."""
+    """Train for a few epochs; return the number of checked rows in the first two."""
     model = torch.nn.Linear(WIDTH, 2)
     optimizer = torch.optim.Adam(model.parameters(), 0.05)
     numbers = {row.tobytes(): n for n, row in enumerate(vectors)}
@@ -95,7 +95,7 @@ def train(loader: "DataLoader[Batch]", vectors: np.ndarray) -> int:
 
 
 def in_pinned_memory(table: files.Table, vectors: np.ndarray) -> None:
-    """Read rows to one tensor again and again: pinned where there is a GPU to copy it to."""
+    """Read rows into one tensor repeatedly; it is pinned if a GPU is available."""
     rows = torch.empty((4, WIDTH), pin_memory=torch.cuda.is_available())
     for start in range(0, ROWS, 500):
         table.gather(np.arange(start, start + 4), out=rows)

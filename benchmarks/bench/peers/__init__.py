@@ -1,9 +1,9 @@
-"""The peers: libraries that a user would call instead, each called as well as a user would.
+"""The peers: alternative libraries, each called as a good user would call it.
 
 A peer's module has a function ``methods(case)`` for calls of operators, or a table ``JOBS`` of a
 function for each job, or both. They return the methods that the peer has for a case, by the name
 that a report shows; each is a call without arguments that returns a finished result. The library is
-imported with the module, so that each peer can have a process of its own.
+imported with the module, so that each peer can run in a separate process.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from ..cases import Case
 from ..jobs import Job
 
-# Our own name first, then the peers in the order that reports show them: the distribution of each.
+# gatherum first, then the peers in the order of the reports: the distribution of each.
 OURS = "gatherum"
 PEERS = {
     "numpy": "NumPy",
@@ -30,7 +30,7 @@ PEERS = {
     "pandas": "pandas",
     "pyarrow": "pyarrow",
 }
-# Who takes part in what: in calls of operators, and in each job.
+# The peers for calls of operators, and for each job.
 OPERATOR_PEERS = ("numpy", "torch", "onnxruntime", "jax", "numba")
 JOB_PEERS = {
     "messages": ("numpy", "torch", "torch_scatter", "jax", "scipy"),
@@ -57,12 +57,12 @@ def methods(family: str, case: Case | Job) -> Methods:
 
 
 def of_case(op: str) -> tuple[str, ...]:
-    """Return who takes part in a case."""
+    """Return the peers of a case."""
     return (OURS, *JOB_PEERS.get(op, OPERATOR_PEERS))
 
 
 def version_of(family: str) -> str | None:
-    """Return a peer's version without importing it; None when it is not installed."""
+    """Return a peer's version without importing it, or None if it is not installed."""
     try:
         return metadata.version(family)
     except metadata.PackageNotFoundError:
@@ -70,10 +70,10 @@ def version_of(family: str) -> str | None:
 
 
 def installed() -> tuple[str, ...]:
-    """Return the peers that are installed; NumPy is, always."""
+    """Return the installed peers, which always include NumPy."""
     return tuple(name for name in PEERS if version_of(name) is not None)
 
 
 def load(family: str) -> Any:
-    """Import a peer and what stands behind it."""
+    """Import a peer and its library."""
     return import_module(f"{__name__}.with_{family}")

@@ -1,4 +1,4 @@
-"""Our own package: the same call into fresh, recycled and given memory."""
+"""gatherum: the same call into fresh, recycled and given memory."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ OPERATORS: dict[str, Callable[..., Any]] = {
     name: getattr(gatherum, name) for name in operators.OPERATORS
 }
 
-# What goes before a timed call, untimed. The order counts: the result of "fresh" is dropped, and
-# its memory serves "recycled".
+# Untimed preparation of a timed call. The order matters: the result of "fresh" is dropped, and
+# "recycled" reuses its memory.
 BEFORE = {"fresh": clear_output_cache}
 
 
 def methods(case: Case) -> Methods:
-    """Return our call into fresh memory, into recycled memory, and with ``out=``."""
+    """Return the call into fresh memory, into recycled memory, and with ``out=``."""
     operator, operands, arguments = OPERATORS[case.op], case.arrays, case.arguments
     out = np.empty(case.result_shape, case.data.dtype)
     return {
@@ -48,7 +48,7 @@ def _into_out(operator: Callable[..., Any], *operands: Any) -> Methods:
 
 
 def _edges(table: Array, sources: Array, func: str, weights: Any = None, **ends: Any) -> Methods:
-    """Return the calls for edges with both ends, or with a pointer in the place of the second."""
+    """Return the calls for edges with both ends, or with a pointer array for the second end."""
     targets, size = ends.pop("targets", None), ends.pop("size", None)
     reduction = "add" if func == "sum" else func
     aggregate = partial(gatherum.aggregate, **ends)

@@ -1,4 +1,4 @@
-"""JAX on the processor: compiled functions of arrays that are already there."""
+"""JAX on the CPU: compiled functions of arrays that are already on the device."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TRUSTING = "promise_in_bounds"
 
 
 def methods(case: Case) -> Methods:
-    """Return JAX's methods for a case: with its default mode and trusting the indices."""
+    """Return JAX's methods for a case: with the default mode, and without index checks."""
     operands = [jax.device_put(array) for array in case.arrays]
     found: Methods = {}
     for mode in (None, TRUSTING):

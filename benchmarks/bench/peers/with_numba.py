@@ -1,4 +1,4 @@
-"""numba: compiled parallel loops that keep the order of updates, and trust their indices."""
+"""numba: compiled parallel loops that keep the order of updates and do not check indices."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def methods(case: Case) -> Methods:
     if case.updates is not None:
         return _scatters(case, case.updates)
     data = case.data
-    if data.dtype == np.float16:  # numba moves no float16, but the same bits as integers
+    if data.dtype == np.float16:  # numba does not support float16: move the bits as integers
         data = data.view(np.uint16)
     indices, kernel = case.indices, _gather_kernel(case)
     if case.op == "gather_nd" and indices.shape[1] == 1:

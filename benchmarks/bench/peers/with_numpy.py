@@ -1,4 +1,4 @@
-"""NumPy: also the referee, since its assignments and ``ufunc.at`` are defined in order."""
+"""NumPy: also the reference, since its assignments and ``ufunc.at`` have a defined order."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ UFUNCS: dict[str, Any] = {"add": np.add, "max": np.maximum}
 
 
 def methods(case: Case) -> Methods:
-    """Return NumPy's methods for a case; the first one defines the answer."""
+    """Return NumPy's methods for a case; the first method defines the expected result."""
     data, indices, axis = case.data, case.indices, case.axis
     if case.updates is not None:
         return _scatters(case, case.updates)
@@ -71,7 +71,7 @@ def _on_a_copy(data: Array, change: Callable[[Array], object]) -> Callable[[], A
 
 
 def _sums_of_rows(table: Array, rows: Array, targets: Array, size: int, weights: Any) -> Array:
-    """Add rows in order: of float16 in float32, rounded once."""
+    """Add rows in order; float16 is added in float32 and rounded once."""
     messages = table[rows] if weights is None else table[rows] * weights[:, None]
     kind = "f4" if table.dtype == np.float16 else table.dtype
     out = np.zeros((size, *table.shape[1:]), kind)

@@ -21,7 +21,7 @@ def methods(case: Case) -> Methods:
     """Return ONNX Runtime's methods for a case."""
     found: dict[str, Any] = {str(OPERATORS[case.op].onnx): _bound_call(case)}
     flat = case.op == "scatter_nd" and case.data.ndim == 1
-    if flat:  # the same call, and no race on duplicates
+    if flat:  # the same call without a race on duplicates
         found["ScatterElements"] = _bound_call(
             Case("scatter_elements", case.data, case.indices[:, 0], case.updates, 0, case.reduction)
         )
@@ -37,7 +37,7 @@ def _bound_call(case: Case) -> Any:
         binding.bind_ortvalue_input(name, ort.OrtValue.ortvalue_from_numpy(array))
 
     def run() -> Any:
-        binding.bind_output("result", "cpu")  # a fresh result, from the runtime's own arena
+        binding.bind_output("result", "cpu")  # a fresh result, from the runtime's arena
         session.run_with_iobinding(binding)
         result = binding.get_outputs()[0]
         binding.clear_binding_outputs()

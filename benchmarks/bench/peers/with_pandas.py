@@ -18,7 +18,7 @@ def _arranged(found: Any) -> Any:
 
 
 def _grouped(job: Job) -> dict[str, Any]:
-    """Return a frame grouped with sorted groups, and with groups as they come."""
+    """Return a frame grouped with sorted groups, and with groups in order of appearance."""
     frame = pandas.DataFrame(dict(job.operands))
     return {
         f"groupby(sort={sort})": lambda sort=sort: frame.groupby("groups", sort=sort)

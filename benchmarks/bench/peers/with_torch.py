@@ -1,4 +1,4 @@
-"""PyTorch on the processor."""
+"""PyTorch on the CPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""torch_scatter, which is built from its source package beside PyTorch."""
+"""torch_scatter, which is built from its source package against PyTorch."""
 
 from __future__ import annotations
 
