@@ -19,6 +19,16 @@ def values_of(rng, dtype, shape):
     return hostile(rng, dtype, shape)
 
 
+def beside_ties(rng, dtype):
+    """Float64 at ties of a half type and just beside, tiny and large ones among them."""
+    codes = rng.integers(1, np.array(np.inf, dtype).view("u2"), 200, dtype="u2")
+    codes[:3] = 1, 2, np.array(np.inf, dtype).view("u2") - 1
+    lower, upper = codes.view(dtype).astype(float), (codes + np.uint16(1)).view(dtype).astype(float)
+    ties = np.where(np.isinf(upper), lower * (1 + 2.0**-30), (lower + upper) / 2)
+    beside = [ties, np.nextafter(ties, 0), np.nextafter(ties, np.inf), ties * (1 + 2.0**-26)]
+    return np.concatenate([*beside, -beside[1], [2.0**140, 2.0**-200, -(2.0**1000), 0.0, 1.0]])
+
+
 def laid_out(rng, array):
     """Copy an array into other strides."""
     if rng.random() < 0.4 and array.ndim > 1:

@@ -27,7 +27,6 @@ from .functions import (
     TransformRow,
     not_a_number,
     transformed_dtype,
-    working_dtype,
 )
 from .grouping import Grouping
 
@@ -393,10 +392,9 @@ def transformed(name: str, values: Array, by: Grouping) -> Array:
     dtype = transformed_dtype(kind)
     _check_result(by, dtype)
     with np.errstate(all="ignore"):
-        wide = xp.astype(values, xp.dtype(working_dtype(kind)))
-        if (found := by.fused(name, wide)) is not None:
+        if (found := by.fused(name, values)) is not None:
             return found if found.dtype == xp.dtype(dtype) else xp.rounded(found, xp.dtype(dtype))
-        return xp.rounded(row.compose(wide, by), xp.dtype(dtype))
+        return row.compose(values, by, xp.dtype(dtype))
 
 
 def _grouped(

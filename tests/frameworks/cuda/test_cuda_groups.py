@@ -27,12 +27,12 @@ def bits(tensor):
 
 
 def computed(func, values, groups):
-    if func == "logsumexp":
+    if func in ("logsumexp", "var", "std"):
         return gatherum.groups.reduce(values, groups, SIZE, func)
     return gatherum.groups.transform(values, groups, func, size=SIZE)
 
 
-@pytest.mark.parametrize("func", ["softmax", "log_softmax", "logsumexp"])
+@pytest.mark.parametrize("func", ["softmax", "log_softmax", "logsumexp", "var", "std", "centre"])
 @pytest.mark.parametrize(
     "dtype", [torch.float32, *(pytest.param(getattr(torch, each), marks=pytest.mark.slow)
                                for each in ("float64", "float16", "bfloat16"))],

@@ -9,9 +9,10 @@ from tensors import array_of, compiled, tensor_of, torch
 from torch.autograd import gradcheck, gradgradcheck
 
 from gatherum.groups import functions, reduce, transform
+from gatherum.groups import namespace as of_numpy
 from gatherum.reference import groups as reference
-from gatherum.torch import elementary
-from group_calls import call, outcome, run, values_of
+from gatherum.torch import elementary, namespace
+from group_calls import beside_ties, call, outcome, run, values_of
 from strategies import DATA_DTYPES, same_bits
 
 pytestmark = [
@@ -144,6 +145,28 @@ def test_a_deviation_of_equal_values_has_a_gradient_of_zero():
     values = torch.tensor([2.0, 2.0, 5.0], requires_grad=True)
     reduce(values, [0, 0, 1], func="std").sum().backward()
     assert torch.equal(values.grad, torch.zeros(3))
+
+
+@pytest.mark.parametrize("name", ["float16", "bfloat16"])
+def test_a_half_is_rounded_once(name):
+    dtype = next(dtype for dtype in DTYPES if dtype.name == name)
+    values = beside_ties(np.random.default_rng(6), dtype)
+    with np.errstate(all="ignore"):
+        expected = of_numpy.rounded(values.copy(), dtype)
+    found = namespace.rounded(torch.from_numpy(values), getattr(torch, name))
+    assert same_bits(array_of(found, dtype), expected)
+
+
+@pytest.mark.parametrize("func", ["var", "std", "centre"])
+@pytest.mark.parametrize("name", ["float16", "bfloat16", "float32"])
+def test_derivatives_of_narrow_values(name, func):
+    """They are those of the steps in float64."""
+    values = torch.linspace(99, 101, 12).view(6, 2).to(getattr(torch, name)).requires_grad_()
+    groups = torch.tensor([0, 2, 0, 2, 1, 2])
+    run(values, groups, func, size=3).nan_to_num().square().sum().backward()
+    wide = values.detach().double().requires_grad_()
+    run(wide, groups, func, size=3).nan_to_num().square().sum().backward()
+    torch.testing.assert_close(values.grad.double(), wide.grad, rtol=2e-2, atol=2e-2)
 
 
 @pytest.mark.parametrize("name", ["exp", "log", "sqrt"])
