@@ -19,8 +19,8 @@ def values_of(rng, dtype, shape):
     return hostile(rng, dtype, shape)
 
 
-def beside_ties(rng, dtype):
-    """Float64 at ties of a half type and just beside, tiny and large ones among them."""
+def near_ties(rng, dtype):
+    """Return float64 at ties of a 16-bit type and next to them, tiny and large ones too."""
     codes = rng.integers(1, np.array(np.inf, dtype).view("u2"), 200, dtype="u2")
     codes[:3] = 1, 2, np.array(np.inf, dtype).view("u2") - 1
     lower, upper = codes.view(dtype).astype(float), (codes + np.uint16(1)).view(dtype).astype(float)

@@ -10,7 +10,7 @@ import gatherum
 from gatherum.groups import functions, namespace, rounding
 from gatherum.reference import groups as reference
 from gatherum.reference.reductions import nearest
-from group_calls import beside_ties, call, laid_out, outcome, same, values_of
+from group_calls import call, laid_out, near_ties, outcome, same, values_of
 from strategies import DATA_DTYPES, same_bits
 
 NUMBERS = [dtype for dtype in DATA_DTYPES if functions.FUNCTIONS["sum"].accepts(dtype)]
@@ -162,7 +162,7 @@ def test_centred_values_that_are_far_from_0(module, values, answer):
 
 @pytest.mark.parametrize("name", ["float16", "bfloat16", "float32"])
 def test_a_deviation_is_rounded_once(name):
-    """The roots of numbers just beside the square of a tie are that tie in float64."""
+    """In float64, the roots of the numbers next to the square of a tie are the tie."""
     dtype = np.dtype(name)
     codes = np.dtype(f"u{dtype.itemsize}")
     lower = np.ones((), dtype).view(codes)
@@ -178,9 +178,9 @@ def test_a_deviation_is_rounded_once(name):
 
 @pytest.mark.parametrize("name", ["float16", "bfloat16"])
 def test_a_half_is_rounded_once(name):
-    """Of float64 just beside a tie, below the smallest half, and beyond the largest."""
+    """The numbers are next to ties, below the smallest half, and above the largest."""
     dtype = np.dtype(name)
-    values = beside_ties(np.random.default_rng(6), dtype)
+    values = near_ties(np.random.default_rng(6), dtype)
     expected = [float(nearest(Fraction(value), dtype)) for value in values.tolist()]
     with np.errstate(all="ignore"):
         found = namespace.rounded(values.copy(), dtype).astype(float)

@@ -120,7 +120,7 @@ def working_dtype(name: str, values: DType, result: DType) -> DType:
     """Return the dtype that values are converted to before they are reduced to a result.
 
     Sums and averages of floats are computed in float64, sums of integers in 64 bits. Variances of
-    integers, and of the dtype of the result, take the values as they are.
+    integers, and of floats whose result has their dtype, need no conversion.
     """
     if name in (*TRUTHS, *WHOLE):
         return values

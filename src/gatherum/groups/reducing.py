@@ -170,11 +170,11 @@ def reduce(
     The mean of integers divides a sum in 64 bits, which wraps around, and is rounded toward minus
     infinity.
 
-    A variance takes two passes: the mean, then the left fold of the squared distances from it, both
-    in float32 for float16 and bfloat16, in float64 for integers, else in the dtype of the values;
-    ``abs(x - mean)**2`` of complex numbers. The quotient is rounded once to the dtype of the
-    result; a standard deviation is its square root, which is rounded once instead. A group of
-    `ddof` values or fewer has NaN.
+    A variance is computed in float64: the left fold of ``d * d`` over ``n - ddof``, where d is the
+    distance from the exact mean of the group, as of ``"fmean"``; ``abs(d)**2`` of complex numbers.
+    Of integers, d is the exact distance from the mean rounded down, and the fold is corrected by
+    the mean of d. The result is rounded once to its dtype; a standard deviation is the square root
+    of the float64 variance, rounded once. A group of `ddof` values or fewer has NaN.
 
     ``"logsumexp"`` is ``m + log(sum(exp(x - m)))``, where m is the largest value of the group, or 0
     where that is infinite: in float32 for float16 and bfloat16, in float64 for integers, and
@@ -365,7 +365,8 @@ def transform(
 
     Notes
     -----
-    All steps are computed in float32 for float16 and bfloat16, in float64 for integers, else in the
+    ``"centre"`` is computed in float64 from the exact mean, and rounded once. The steps of the
+    others are computed in float32 for float16 and bfloat16, in float64 for integers, else in the
     dtype of the values, and rounded once. Sums are left folds. exp and log are this package's own,
     with the same bits on every machine. NaN is the canonical one; a group whose largest value is
     infinite has NaN where ``x - m`` has.

@@ -1,8 +1,8 @@
-"""Rounds float64 to narrower dtypes once, by what every framework has.
+"""Rounds float64 to narrower dtypes once, by functions that every framework has.
 
-Frameworks convert float64 to halves through float32, and a square root is rounded to float64
-first. The second rounding errs where the first one ends at a tie, and only there. So what has
-ended there moves off the tie, to the side of the exact number.
+Frameworks convert float64 to float16 and bfloat16 through float32, and a square root is rounded to
+float64 first. The second rounding errs only where the first one ends at a tie. A number that ends
+there moves off the tie, to the side of the exact number.
 """
 
 from __future__ import annotations
@@ -15,14 +15,16 @@ from gatherum.places import Array
 
 from .protocol import Arrays
 
-# The bits that are 0 in a float32 where a half is a tie, or the half itself.
+# The bits that are 0 in a float32 that is a tie of the dtype, or a number of it.
 _LOW = {"float16": (1 << 12) - 1, "bfloat16": (1 << 15) - 1}
-# The same in a float64 where a float32, or a half, is a tie.
+# The same in a float64, for float32 and narrower dtypes.
 _LOW_OF_DOUBLE = (1 << 28) - 1
 
 
 def off_ties(xp: Arrays, x: Array, name: str) -> Array:
-    """Return float64 that rounds through float32 to the half of a name as x rounds at once."""
+    """Return float64 whose conversion through float32 to float16 or bfloat16 is that of x, rounded
+    once.
+    """
     number = xp.stop_gradient(x)
     single = xp.single(number)
     near = xp.astype(single, number.dtype)

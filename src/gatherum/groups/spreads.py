@@ -65,7 +65,7 @@ def centred(values: Array, by: Grouping, to: Any) -> Array:
 
 
 def sum_of_squares(values: Array, by: Grouping, counts: Array, fold: Fold) -> Array:
-    """Return what `fold` makes of the squared distances, in float64, which it adds up by groups."""
+    """Return the sums of squares, in float64. `fold` adds up the values of each group."""
     away = distances(values, by, counts)
     if not _is_whole(values, by):
         return fold(_squares(away, by))
@@ -93,7 +93,9 @@ def added(values: Array, by: Grouping) -> Array:
 
 
 def _whole_distances(values: Array, by: Grouping, counts: Array, kind: AnyDType) -> Array:
-    """Return x - q of integers. Sums have 64 bits: the halves of wide ones are added up apart."""
+    """Return x - q of integers. Sums have 64 bits, so the upper and the lower 32 bits of wide
+    integers are added up separately.
+    """
     xp = by.xp
     whole, double = xp.dtype(np.dtype(np.int64)), xp.dtype(np.dtype(np.float64))
     number, n = xp.astype(values, whole), xp.astype(_at_least_1(counts, by), whole)

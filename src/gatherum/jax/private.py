@@ -31,7 +31,7 @@ divides = None not in (AxisType, ArrayMapping, SdyShardingRule, custom_partition
 
 
 def wide_types() -> Any:
-    """Return a context in which arrays of 64 bits exist, whatever jax_enable_x64 is."""
+    """Return a context in which arrays of 64 bits exist, with jax_enable_x64 or without."""
     if hasattr(jax, "enable_x64"):
         return jax.enable_x64(True)
     from jax.experimental import enable_x64

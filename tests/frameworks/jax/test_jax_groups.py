@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from group_calls import beside_ties, call, outcome, run, values_of
+from group_calls import call, near_ties, outcome, run, values_of
 
 jax = pytest.importorskip("jax", reason="install jax to test its arrays")
 
@@ -248,7 +248,7 @@ def test_spreads_are_exported(func):
 @pytest.mark.parametrize("name", ["float16", "bfloat16"])
 def test_a_half_is_rounded_once(name, jitted):
     dtype = jnp.dtype(name)
-    values = beside_ties(np.random.default_rng(6), dtype)
+    values = near_ties(np.random.default_rng(6), dtype)
     with np.errstate(all="ignore"):
         expected = of_numpy.rounded(values.copy(), dtype)
     function = partial(namespace.rounded, to=dtype)

@@ -12,7 +12,7 @@ from gatherum.groups import functions, reduce, transform
 from gatherum.groups import namespace as of_numpy
 from gatherum.reference import groups as reference
 from gatherum.torch import elementary, namespace
-from group_calls import beside_ties, call, outcome, run, values_of
+from group_calls import call, near_ties, outcome, run, values_of
 from strategies import DATA_DTYPES, same_bits
 
 pytestmark = [
@@ -150,7 +150,7 @@ def test_a_deviation_of_equal_values_has_a_gradient_of_zero():
 @pytest.mark.parametrize("name", ["float16", "bfloat16"])
 def test_a_half_is_rounded_once(name):
     dtype = next(dtype for dtype in DTYPES if dtype.name == name)
-    values = beside_ties(np.random.default_rng(6), dtype)
+    values = near_ties(np.random.default_rng(6), dtype)
     with np.errstate(all="ignore"):
         expected = of_numpy.rounded(values.copy(), dtype)
     found = namespace.rounded(torch.from_numpy(values), getattr(torch, name))
@@ -160,7 +160,7 @@ def test_a_half_is_rounded_once(name):
 @pytest.mark.parametrize("func", ["var", "std", "centre"])
 @pytest.mark.parametrize("name", ["float16", "bfloat16", "float32"])
 def test_derivatives_of_narrow_values(name, func):
-    """They are those of the steps in float64."""
+    """The derivatives are computed in float64, and rounded."""
     values = torch.linspace(99, 101, 12).view(6, 2).to(getattr(torch, name)).requires_grad_()
     groups = torch.tensor([0, 2, 0, 2, 1, 2])
     run(values, groups, func, size=3).nan_to_num().square().sum().backward()
