@@ -186,13 +186,6 @@ def _log_softmax(values: Array, by: Grouping, to: Any) -> Array:
     return by.xp.rounded(by.xp.subtract(shifted, logs, shifted), to)
 
 
-def _normalized(values: Array, by: Grouping, to: Any) -> Array:
-    wide = working(values, by)
-    total = by.scatter(wide, "add", by.zero(wide))
-    totals = by.gather(total, np.nan)
-    return by.xp.rounded(by.xp.divide(wide, totals, totals), to)
-
-
 def _fold_row(name: str, reduction: str, empty: float | None, ties: str = "") -> FunctionRow:
     """Return the row of a function that is one scatter of the values."""
     return FunctionRow(
@@ -313,8 +306,8 @@ TRANSFORMS = {
     for row in (
         TransformRow(
             name="normalize",
-            compose=_normalized,
-            composes="scatter add, gather, quotient",
+            compose=spreads.normalized,
+            composes="centre over the std of the group before both are rounded",
             accepts=_reduces("mean", "max"),
         ),
         TransformRow(

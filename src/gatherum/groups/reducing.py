@@ -327,9 +327,9 @@ def transform(
     groups : array_like of int
         The groups, as of `reduce`.
     func : {"normalize", "centre", "softmax", "log_softmax"}
-        ``"normalize"``: the value over the sum of its group. ``"centre"``: the value less the mean
-        of its group. ``"softmax"``: ``exp(x - m) / sum(exp(x - m))``, where m is the largest value
-        of the group. ``"log_softmax"``: ``x - m - log(sum(exp(x - m)))``.
+        ``"centre"``: the value less the mean of its group. ``"normalize"``: that over the standard
+        deviation of the group. ``"softmax"``: ``exp(x - m) / sum(exp(x - m))``, where m is the
+        largest value of the group. ``"log_softmax"``: ``x - m - log(sum(exp(x - m)))``.
     axis : int, default 0
         The axis of `values` along which groups are formed, in ``[-values.ndim, values.ndim)``.
     size : int, optional
@@ -365,17 +365,18 @@ def transform(
 
     Notes
     -----
-    ``"centre"`` is computed in float64 from the exact mean, and rounded once. The steps of the
-    others are computed in float32 for float16 and bfloat16, in float64 for integers, else in the
-    dtype of the values, and rounded once. Sums are left folds. exp and log are this package's own,
-    with the same bits on every machine. NaN is the canonical one; a group whose largest value is
-    infinite has NaN where ``x - m`` has.
+    ``"centre"`` and ``"normalize"`` are computed in float64 from the exact mean, and rounded once.
+    The steps of the others are computed in float32 for float16 and bfloat16, in float64 for
+    integers, else in the dtype of the values, and rounded once. Sums are left folds. exp and log
+    are this package's own, with the same bits on every machine. NaN is the canonical one:
+    ``"normalize"`` gives it where all values of a group are equal, and softmax where ``x - m`` is
+    NaN, because the largest value of a group is infinite.
 
     Examples
     --------
     >>> import gatherum
-    >>> gatherum.groups.transform([1.0, 3.0, 5.0], [0, 0, 1], "normalize")
-    array([0.25, 0.75, 1.  ])
+    >>> gatherum.groups.transform([1.0, 5.0, 7.0, 9.0], [0, 0, 1, 1], "normalize")
+    array([-1.,  1., -1.,  1.])
     >>> gatherum.groups.transform([1, 3, 5], [0, 0, 1], "centre")
     array([-1.,  1.,  0.])
     """

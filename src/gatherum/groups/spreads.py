@@ -29,7 +29,8 @@ def variance(root: bool, values: Array, by: Grouping, start: Array, ddof: int) -
     xp, counts, to = by.xp, by.count(), start.dtype
 
     def wide(values: Array, by: Grouping, counts: Array) -> Array:
-        total = sum_of_squares(values, by, counts, lambda squares: added(squares, by))
+        away = distances(values, by, counts)
+        total = sum_of_squares(away, values, by, counts, lambda squares: added(squares, by))
         spread = _quotient(total, by, counts - ddof)
         return rounded_root(xp, spread, to) if root else xp.rounded(spread, to)
 
@@ -50,11 +51,7 @@ def centred(values: Array, by: Grouping, to: Any) -> Array:
     xp = by.xp
 
     def wide(values: Array, by: Grouping, counts: Array) -> Array:
-        away = distances(values, by, counts)
-        if _is_whole(values, by):
-            means = by.gather(_quotient(added(away, by), by, counts), np.nan)
-            away = xp.subtract(away, means, means)
-        return xp.rounded(away, to)
+        return xp.rounded(_about_mean(distances(values, by, counts), values, by, counts), to)
 
     def narrow(values: Array, by: Grouping, counts: Array) -> Array:
         values = _working(values, by)
@@ -64,9 +61,34 @@ def centred(values: Array, by: Grouping, to: Any) -> Array:
     return xp.in_float64(wide, narrow, values, by, by.count())
 
 
-def sum_of_squares(values: Array, by: Grouping, counts: Array, fold: Fold) -> Array:
-    """Return the sums of squares, in float64. `fold` adds up the values of each group."""
-    away = distances(values, by, counts)
+def normalized(values: Array, by: Grouping, to: Any) -> Array:
+    """Return each centred value over the deviation of its group, rounded once to a dtype; NaN for a
+    value of no group.
+    """
+    xp = by.xp
+
+    def over_deviation(away: Array, squares: Array, by: Grouping, counts: Array) -> Array:
+        deviations = by.gather(xp.sqrt(_quotient(squares, by, counts)), np.nan)
+        return xp.divide(away, deviations, deviations)
+
+    def wide(values: Array, by: Grouping, counts: Array) -> Array:
+        away = distances(values, by, counts)
+        copy = +away
+        squares = sum_of_squares(copy, values, by, counts, lambda squares: added(squares, by))
+        away = _about_mean(away, values, by, counts)
+        return xp.rounded(over_deviation(away, squares, by, counts), to)
+
+    def narrow(values: Array, by: Grouping, counts: Array) -> Array:
+        away = _narrow_distances(values, by)
+        return over_deviation(away, added(away * away, by), by, counts)
+
+    return xp.in_float64(wide, narrow, values, by, by.count())
+
+
+def sum_of_squares(away: Array, values: Array, by: Grouping, counts: Array, fold: Fold) -> Array:
+    """Return the sums of squares of distances, in float64, in the memory of the distances. `fold`
+    adds up the values of each group.
+    """
     if not _is_whole(values, by):
         return fold(_squares(away, by))
     total = added(away, by)
@@ -85,6 +107,14 @@ def distances(values: Array, by: Grouping, counts: Array) -> Array:
     nan = complex(np.nan, np.nan) if kind.kind == "c" else np.nan
     means = by.gather(by.scatter(wide, "fmean", by.zero(wide)), nan)
     return xp.subtract(wide, means, means)
+
+
+def _about_mean(away: Array, values: Array, by: Grouping, counts: Array) -> Array:
+    """Return the distances of values from their mean, of integers those from q less their mean."""
+    if not _is_whole(values, by):
+        return away
+    means = by.gather(_quotient(added(away, by), by, counts), np.nan)
+    return by.xp.subtract(away, means, means)
 
 
 def added(values: Array, by: Grouping) -> Array:

@@ -119,8 +119,8 @@ def transform(
 
     Examples
     --------
-    >>> transform([1.0, 3.0, 5.0], [0, 0, 1], "normalize")
-    array([0.25, 0.75, 1.  ])
+    >>> transform([1.0, 3.0, 5.0], [0, 0, 1], "centre")
+    array([-1.,  1.,  0.])
     """
     op = "groups.transform"
     check_choice(op, "func", func, list(TRANSFORMS))
@@ -141,11 +141,11 @@ def _transformed(func: str, items: Items, dtype: DType) -> list[Any]:
     """Return what the numbers of one group become."""
     if func == "centre":
         return _centred(items, dtype)
+    if func == "normalize":
+        deviation = np.sqrt(_variance(items, dtype, 0))
+        return [distance / deviation for distance in _centred(items, dtype)]
     wide = _wide(dtype)
     numbers = [_number(item, dtype, wide) for item in items]
-    if func == "normalize":
-        total = _folded(numbers, wide, "add")
-        return [number / total for number in numbers]
     largest = _folded(numbers, wide, "max")
     shifted = [number - largest for number in numbers]
     powers = [exp(number) for number in shifted]

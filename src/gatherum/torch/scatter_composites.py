@@ -155,7 +155,8 @@ def _std(
     with called(by.op, index, by.places):
         counts = by.count()
         fold = partial(_added, by.places, out)
-        total = spreads.sum_of_squares(src, by, counts, fold)
+        away = spreads.distances(src, by, counts)
+        total = spreads.sum_of_squares(away, src, by, counts, fold)
         freedom = (counts - int(unbiased)).clamp(min=1)
         to = namespace.dtype(row.result(namespace.kind(src)))
         root: Tensor = rounding.rounded_root(namespace, total / freedom.to(total.dtype), to)
