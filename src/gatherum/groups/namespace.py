@@ -20,6 +20,8 @@ from .protocol import Computed
 if TYPE_CHECKING:
     from .grouping import Grouping
 
+_MANY = 1 << 18  # values whose conversion costs less than new memory for them
+
 where = np.where
 isnan = np.isnan
 isinf = np.isinf
@@ -77,7 +79,13 @@ def holds_any(mask: Array) -> bool:
 
 
 def astype(x: Array, to: DType) -> Array:
-    return x.astype(to, copy=False)
+    if x.size < _MANY or x.dtype == to:
+        return x.astype(to, copy=False)
+    # The memory of earlier results is faster than new memory: 10M float32 to float64 take 27 ms
+    # instead of 60.
+    found: Array = native.new_result(to, x.shape)
+    np.copyto(found, x, casting="unsafe")
+    return found
 
 
 def full(shape: Shape, value: int, to: DType, like: Array) -> Array:
