@@ -366,11 +366,11 @@ def transform(
     Notes
     -----
     ``"centre"`` and ``"normalize"`` are computed in float64 from the exact mean, and rounded once.
-    The steps of the others are computed in float32 for float16 and bfloat16, in float64 for
+    The softmax functions are computed in float32 for float16 and bfloat16, in float64 for
     integers, else in the dtype of the values, and rounded once. Sums are left folds. exp and log
-    are this package's own, with the same bits on every machine. NaN is the canonical one:
-    ``"normalize"`` gives it where all values of a group are equal, and softmax where ``x - m`` is
-    NaN, because the largest value of a group is infinite.
+    are this package's own, with the same bits on every machine. NaN is the canonical one.
+    The result of ``"normalize"`` is NaN where all values of a group are equal. A result of the softmax
+    functions is NaN where ``x - m`` is, because the largest value of the group is infinite.
 
     Examples
     --------
