@@ -369,8 +369,8 @@ def transform(
     The softmax functions are computed in float32 for float16 and bfloat16, in float64 for
     integers, else in the dtype of the values, and rounded once. Sums are left folds. exp and log
     are this package's own, with the same bits on every machine. NaN is the canonical one.
-    The result of ``"normalize"`` is NaN where all values of a group are equal. A result of the softmax
-    functions is NaN where ``x - m`` is, because the largest value of the group is infinite.
+    The result of ``"normalize"`` is NaN where all values of a group are equal. A result of the
+    softmax functions is NaN where ``x - m`` is, because the largest value of the group is infinite.
 
     Examples
     --------
