@@ -27,6 +27,16 @@ def date_values(rng, dtype, shape):
     return np.asarray(numbers).view(np.dtype(dtype).newbyteorder("=")).astype(dtype)
 
 
+def near_ties(rng, dtype):
+    """Return float64 at ties of a 16-bit type and next to them, tiny and large ones too."""
+    codes = rng.integers(1, np.array(np.inf, dtype).view("u2"), 200, dtype="u2")
+    codes[:3] = 1, 2, np.array(np.inf, dtype).view("u2") - 1
+    lower, upper = codes.view(dtype).astype(float), (codes + np.uint16(1)).view(dtype).astype(float)
+    ties = np.where(np.isinf(upper), lower * (1 + 2.0**-30), (lower + upper) / 2)
+    beside = [ties, np.nextafter(ties, 0), np.nextafter(ties, np.inf), ties * (1 + 2.0**-26)]
+    return np.concatenate([*beside, -beside[1], [2.0**140, 2.0**-200, -(2.0**1000), 0.0, 1.0]])
+
+
 def laid_out(rng, array):
     """Copy an array into other strides."""
     if rng.random() < 0.4 and array.ndim > 1:

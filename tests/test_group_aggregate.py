@@ -173,6 +173,14 @@ CASES = {
     "nanfirst": ([0, 0, 0], [NAN, 1, 2], {"func": "nanfirst"}, [1], "f"),
     "nanlast": ([0, 0, 0], [0, 1, NAN], {"func": "nanlast"}, [1], "f"),
     "ddof": ([0, 0], [1.0, 3.0], {"func": "var", "ddof": 1}, [2.0], "f"),
+    "var of large integers": ([0] * 4, np.arange(4) + 2**60, {"func": "var"}, [1.25], "f"),
+    "std of float32": (
+        [0, 0],
+        np.array([1e5 - 1, 1e5 + 1], "f4"),
+        {"func": "std"},
+        np.array([1], "f4"),
+        "f",
+    ),
     "ddof of too few": (
         [0, 0, 1],
         [1.0, 3.0, 5.0],

@@ -1,14 +1,16 @@
 """Functions over groups: the oracle's bits, over dtypes, layouts, modes and hostile values."""
 
 import typing
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 import gatherum
-from gatherum.groups import functions
+from gatherum.groups import functions, namespace, rounding
 from gatherum.reference import groups as reference
-from group_calls import call, date_values, laid_out, outcome, same, values_of
+from gatherum.reference.reductions import nearest
+from group_calls import call, date_values, laid_out, near_ties, outcome, same, values_of
 from strategies import DATA_DTYPES, same_bits
 
 NUMBERS = [dtype for dtype in DATA_DTYPES if functions.FUNCTIONS["sum"].accepts(dtype)]
@@ -37,6 +39,43 @@ CASES = {
     "var of integers": ([1, 2], [0, 0], {"func": "var"}, [0.25]),
     "var of complex numbers": ([1j, -1j, 1, -1], [0] * 4, {"func": "var"}, [1.0]),
     "std": ([1.0, 5.0], [0, 0], {"func": "std"}, [2.0]),
+    "var of what is far from 0": (
+        np.tile(np.float32([1e5 - 1, 1e5 + 1]), 10_000),
+        np.zeros(20_000, int),
+        {"func": "var"},
+        np.float32([1]),
+    ),
+    "std of what is far from 0": (
+        np.tile(np.float32([1e5 - 1, 1e5 + 1]), 10_000),
+        np.zeros(20_000, int),
+        {"func": "std"},
+        np.float32([1]),
+    ),
+    "var of complex numbers far from 0": (
+        np.tile(np.complex64([1e5 - 1j, 1e5 + 1j]), 10_000),
+        np.zeros(20_000, int),
+        {"func": "var"},
+        np.float32([1]),
+    ),
+    "var of large integers": (np.arange(4) + 2**60, [0] * 4, {"func": "var"}, [1.25]),
+    "var of the largest integers": (
+        2**64 - 1 - np.arange(4, dtype="u8"),
+        [0] * 4,
+        {"func": "var", "ddof": 1},
+        [5 / 3],
+    ),
+    "var of integers as far apart as can be": (
+        [-(2**63), 2**63 - 1],
+        [0, 0],
+        {"func": "var"},
+        [2.0**126],
+    ),
+    "nanstd of what is far from 0": (
+        np.float32([1e7, NAN, 1e7 + 2]),
+        [0, 0, 0],
+        {"func": "nanstd"},
+        np.float32([1]),
+    ),
     "max has the larger zero": ([-0.0, 0.0, -0.0], [0, 0, 1], {"func": "max"}, [0.0, -0.0]),
     "the least integer is a value": (
         np.array([-128, -128, 5], "i1"),
@@ -177,6 +216,49 @@ def test_cases(name, module):
     found = module.reduce(values, groups, **more)
     assert found.flags.c_contiguous and found.flags.writeable
     assert same_bits(np.asarray(answer, found.dtype), found)
+
+
+@pytest.mark.parametrize("module", [gatherum.groups, reference], ids=["package", "oracle"])
+@pytest.mark.parametrize(
+    ("values", "answer"),
+    [
+        (np.tile(np.float32([1e5 - 1, 1e5 + 1]), 10_000), np.tile(np.float32([-1, 1]), 10_000)),
+        (np.complex64([1e7 - 1j, 1e7 + 2 + 1j]), np.complex64([-1 - 1j, 1 + 1j])),
+        (np.arange(4) + 2**60, np.array([-1.5, -0.5, 0.5, 1.5])),
+        (np.array([0, 2**64 - 1], "u8"), np.array([-(2.0**63), 2.0**63])),
+    ],
+    ids=["float32", "complex64", "int64", "uint64"],
+)
+def test_centred_values_that_are_far_from_0(module, values, answer):
+    found = module.transform(values, np.zeros(len(values), int), "centre")
+    assert same_bits(answer, found)
+
+
+@pytest.mark.parametrize("name", ["float16", "bfloat16", "float32"])
+def test_a_deviation_is_rounded_once(name):
+    """In float64, the roots of the numbers next to the square of a tie are the tie."""
+    dtype = np.dtype(name)
+    codes = np.dtype(f"u{dtype.itemsize}")
+    lower = np.ones((), dtype).view(codes)
+    tie = np.array([lower, lower + 1], codes).view(dtype).astype(np.float64).mean()
+    squares = np.array([*np.nextafter(tie * tie, [4, 0]), tie * tie])
+    assert (np.sqrt(squares) == tie).all()
+    nearest = [int(lower) + 1, int(lower), int(lower) + int(lower) % 2]
+    found = rounding.rounded_root(namespace, squares, dtype)
+    assert found.view(codes).tolist() == nearest
+    oracle = [reference._rounded(reference._root(square, dtype), dtype) for square in squares]
+    assert [int(root.view(codes)) for root in oracle] == nearest
+
+
+@pytest.mark.parametrize("name", ["float16", "bfloat16"])
+def test_a_half_is_rounded_once(name):
+    """The numbers are next to ties, below the smallest half, and above the largest."""
+    dtype = np.dtype(name)
+    values = near_ties(np.random.default_rng(6), dtype)
+    expected = [float(nearest(Fraction(value), dtype)) for value in values.tolist()]
+    with np.errstate(all="ignore"):
+        found = namespace.rounded(values.copy(), dtype).astype(float)
+    assert same_bits(np.array(expected), found)
 
 
 @pytest.mark.parametrize("dtype", DATA_DTYPES, ids=str)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import dask.array as da
 import numpy as np
@@ -17,10 +17,14 @@ from gatherum import conversion, plain_values
 from gatherum.call import Attributes
 from gatherum.dtypes import AnyDType, check_movable
 from gatherum.groups import namespace as of_chunks
+from gatherum.groups.protocol import Computed
 
 from . import errors as dask_errors
 from .lazy_calls import lazy_call
 from .operands import is_dask, spec
+
+if TYPE_CHECKING:
+    from gatherum.groups.grouping import Grouping
 
 Array = Any  # a dask.array.Array, or one of NumPy with a single item
 
@@ -100,8 +104,12 @@ def holds_any(mask: Array) -> bool:
     return True
 
 
+def _converted(to: Any, x: Any) -> Any:
+    return of_chunks.astype(x, to)
+
+
 def astype(x: Array, to: Any) -> Array:
-    return x.astype(to)
+    return x if x.dtype == to else _each(partial(_converted, to), x, dtype=to)
 
 
 def arange(start: int, stop: int, like: Array) -> Array:
@@ -134,6 +142,19 @@ def _rounded(to: Any, x: Any) -> Any:
 
 def rounded(x: Array, to: Any) -> Array:
     return _each(partial(_rounded, to), x, dtype=to)
+
+
+single = partial(_each, of_chunks.single, dtype=np.float32)
+
+
+def bits(x: Array) -> Array:
+    return _each(of_chunks.bits, x, dtype=np.dtype(f"i{x.dtype.itemsize}"))
+
+
+def in_float64(
+    wide: Computed, narrow: Computed, values: Array, by: Grouping, counts: Array
+) -> Array:
+    return wide(values, by, counts)
 
 
 def stop_gradient(x: Array) -> Array:

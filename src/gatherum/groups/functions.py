@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from gatherum.casting import has_nan
 from gatherum.dtypes import AnyDType, accumulator_dtype, is_reducible
 from gatherum.places import Array
 
+from . import spreads
 from .dates import as_dates, as_integers, is_date
 from .grouping import Grouping
 
@@ -73,7 +74,7 @@ class TransformRow:
     """What there is to know of one function whose result has the shape of the values."""
 
     name: str
-    compose: Callable[[Array, Grouping], Array]
+    compose: Callable[[Array, Grouping, Any], Array]  # of values, to a dtype of the framework
     composes: str
     accepts: Callable[[AnyDType], bool]
 
@@ -170,30 +171,6 @@ def _position(extreme: str, values: Array, by: Grouping, start: Array, ddof: int
     return by.first_position(attains, start)
 
 
-def _variance(root: bool, values: Array, by: Grouping, start: Array, ddof: int) -> Array:
-    found, xp = working(values, by), by.xp
-    mean = by.scatter(found, "mean", by.zero(found))
-    away = squares(found, by.gather(mean), by)
-    total = by.scatter(away, "add", by.zero(away))
-    counts = by.count()
-    freedom = counts - ddof
-    spread = xp.divide(total, xp.astype(freedom, total.dtype), total)
-    if root:
-        spread = xp.sqrt(spread)
-    spread = xp.rounded(xp.replaced(spread, freedom <= 0, np.nan), start.dtype)
-    return xp.replaced(spread, counts == 0, start)
-
-
-def squares(values: Array, means: Array, by: Grouping) -> Array:
-    """Return the squares of the distances from the means, whose memory it takes."""
-    xp = by.xp
-    away = xp.subtract(values, means, means)
-    if xp.kind(away).kind != "c":
-        return xp.multiply(away, away, away)
-    real, imaginary = away.real, away.imag
-    return xp.add(xp.multiply(real, real, real), xp.multiply(imaginary, imaginary, imaginary))
-
-
 def _log_sum(values: Array, by: Grouping, start: Array, ddof: int) -> Array:
     found, xp = working(values, by), by.xp
     shift = by.scatter(xp.stop_gradient(found), "max", by.zero(found))
@@ -211,28 +188,17 @@ def _shifted(values: Array, by: Grouping) -> Array:
     return by.xp.subtract(values, distances, distances)
 
 
-def _softmax(values: Array, by: Grouping) -> Array:
-    powers = by.xp.exp(_shifted(values, by))
+def _softmax(values: Array, by: Grouping, to: Any) -> Array:
+    powers = by.xp.exp(_shifted(working(values, by), by))
     total = by.scatter(powers, "add", by.zero(powers))
-    return by.xp.divide(powers, by.gather(total, np.nan), powers)
+    return by.xp.rounded(by.xp.divide(powers, by.gather(total, np.nan), powers), to)
 
 
-def _log_softmax(values: Array, by: Grouping) -> Array:
-    shifted = _shifted(values, by)
+def _log_softmax(values: Array, by: Grouping, to: Any) -> Array:
+    shifted = _shifted(working(values, by), by)
     total = by.scatter(by.xp.exp(shifted), "add", by.zero(shifted))
-    return by.xp.subtract(shifted, by.gather(by.xp.log(total), np.nan), shifted)
-
-
-def _centred(values: Array, by: Grouping) -> Array:
-    mean = by.scatter(values, "mean", by.zero(values))
-    centres = by.gather(mean, not_a_number(by.xp.kind(values)))
-    return by.xp.subtract(values, centres, centres)
-
-
-def _normalized(values: Array, by: Grouping) -> Array:
-    total = by.scatter(values, "add", by.zero(values))
-    totals = by.gather(total, np.nan)
-    return by.xp.divide(values, totals, totals)
+    logs = by.gather(by.xp.log(total), np.nan)
+    return by.xp.rounded(by.xp.subtract(shifted, logs, shifted), to)
 
 
 def _fold_row(name: str, reduction: str, empty: float | None, ties: str = "") -> FunctionRow:
@@ -271,7 +237,7 @@ def _position_row(name: str, extreme: str) -> FunctionRow:
 def _spread_row(name: str, root: bool, composes: str) -> FunctionRow:
     return FunctionRow(
         name=name,
-        compose=partial(_variance, root),
+        compose=partial(spreads.variance, root),
         composes=composes,
         accepts=_reduces("mean"),
         result=_spread_dtype,
@@ -294,7 +260,7 @@ def _truth_row(name: str, extreme: str, empty: int) -> FunctionRow:
     )
 
 
-_SQUARES = "scatter mean, gather, scatter add of the squares, division by count - ddof"
+_SQUARES = "scatter fmean, gather, scatter add of the squares, division by count - ddof"
 
 _ROWS = (
     _fold_row("sum", "add", 0),
@@ -361,14 +327,14 @@ TRANSFORMS = {
     for row in (
         TransformRow(
             name="normalize",
-            compose=_normalized,
-            composes="scatter add, gather, quotient",
+            compose=spreads.normalized,
+            composes="centre over the std of the group before both are rounded",
             accepts=_reduces("mean", "max"),
         ),
         TransformRow(
             name="centre",
-            compose=_centred,
-            composes="scatter mean, gather, difference",
+            compose=spreads.centred,
+            composes="scatter fmean, gather, difference",
             accepts=_reduces("mean"),
         ),
         TransformRow(

@@ -137,7 +137,8 @@ def check_number(op: str, name: str, values: DType) -> None:
 def working_dtype(name: str, values: DType, result: DType) -> DType:
     """Return the dtype that values are converted to before they are reduced to a result.
 
-    Sums and averages of floats are computed in float64, sums of integers in 64 bits.
+    Sums and averages of floats are computed in float64, sums of integers in 64 bits. Variances of
+    integers, and of floats whose result has their dtype, need no conversion.
     """
     if name in (*TRUTHS, *WHOLE):
         return values
@@ -145,6 +146,8 @@ def working_dtype(name: str, values: DType, result: DType) -> DType:
         return np.result_type(values, result)
     if name not in (*_SUMS, *_AVERAGES):
         return result
+    if name in ("var", "std") and (values.kind in "iu" or FUNCTIONS[name].result(values) == result):
+        return values
     if values.kind in "biu":
         wide = np.uint64 if values.name == "uint64" else np.int64
         return np.dtype(wide if name in _SUMS else np.float64)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import sys
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,7 +14,14 @@ from gatherum.dtypes import AnyDType, DType, check_movable
 from gatherum.errors import Shape
 from gatherum.modes import MOVING
 
+from . import rounding
 from .dates import is_date
+from .protocol import Computed
+
+if TYPE_CHECKING:
+    from .grouping import Grouping
+
+_MANY = 1 << 18  # values whose conversion costs less than new memory for them
 
 where = np.where
 isnan = np.isnan
@@ -72,7 +80,13 @@ def holds_any(mask: Array) -> bool:
 
 
 def astype(x: Array, to: DType) -> Array:
-    return x.astype(to, copy=False)
+    if x.size < _MANY or x.dtype == to:
+        return x.astype(to, copy=False)
+    # The memory of earlier results is faster than new memory: 10M float32 to float64 take 27 ms
+    # instead of 60.
+    found: Array = native.new_result(to, x.shape)
+    np.copyto(found, x, casting="unsafe")
+    return found
 
 
 def full(shape: Shape, value: int, to: DType, like: Array) -> Array:
@@ -98,9 +112,27 @@ def replaced(x: Array, mask: Array, value: Any) -> Array:
 
 
 def rounded(x: Array, to: DType) -> Array:
+    if to.name == "bfloat16" and x.dtype == np.float64:  # it is converted through float32
+        x = rounding.off_ties(sys.modules[__name__], x, to.name)
     for part in (x.real, x.imag) if x.dtype.kind == "c" else (x,):
         np.copyto(part, part.dtype.type(np.nan), where=np.not_equal(part, part))
     return astype(x, to)
+
+
+def single(x: Array) -> Array:
+    return x.astype(np.float32)
+
+
+def bits(x: Array) -> Array:
+    codes: DType = np.dtype(f"i{x.itemsize}")
+    return x.view(codes)
+
+
+def in_float64(
+    wide: Computed, narrow: Computed, values: Array, by: Grouping, counts: Array
+) -> Array:
+    found: Array = wide(values, by, counts)
+    return found
 
 
 def stop_gradient(x: Array) -> Array:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -10,6 +11,12 @@ from gatherum.call import Attributes
 from gatherum.dtypes import AnyDType
 from gatherum.errors import Shape
 from gatherum.places import Array, Basics
+
+if TYPE_CHECKING:
+    from .grouping import Grouping
+
+# From values, their groups and the count of each group.
+Computed: TypeAlias = "Callable[[Array, Grouping, Array], Array]"
 
 
 class Arrays(Basics, Protocol):
@@ -86,8 +93,21 @@ class Arrays(Basics, Protocol):
         """Return x with a value where a mask is true; x may be changed."""
 
     def rounded(self, x: Array, to: Any) -> Array:
-        """Convert to another dtype; each NaN becomes the quiet one without sign and payload, and x
-        may be changed.
+        """Convert to another dtype, rounded once; each NaN becomes the quiet one without sign and
+        payload, and x may be changed.
+        """
+
+    def single(self, x: Array) -> Array:
+        """Round float64 to float32."""
+
+    def bits(self, x: Array) -> Array:
+        """Return float32 or float64 as integers of the same bits."""
+
+    def in_float64(
+        self, wide: Computed, narrow: Computed, values: Array, by: Grouping, counts: Array
+    ) -> Array:
+        """Return ``wide(values, by, counts)``, where float64 exists. Where the framework cannot
+        differentiate that, the derivatives are those of `narrow`.
         """
 
     def resolve(self, attributes: Attributes, entries: Array, size: int) -> Array:

@@ -27,7 +27,6 @@ from .functions import (
     TransformRow,
     not_a_number,
     transformed_dtype,
-    working_dtype,
 )
 from .grouping import Grouping
 
@@ -171,11 +170,11 @@ def reduce(
     The mean of integers divides a sum in 64 bits, which wraps around, and is rounded toward minus
     infinity.
 
-    A variance takes two passes: the mean, then the left fold of the squared distances from it, both
-    in float32 for float16 and bfloat16, in float64 for integers, else in the dtype of the values;
-    ``abs(x - mean)**2`` of complex numbers. The quotient is rounded once to the dtype of the
-    result; a standard deviation is its square root, which is rounded once instead. A group of
-    `ddof` values or fewer has NaN.
+    A variance is computed in float64: the left fold of ``d * d`` over ``n - ddof``, where d is the
+    distance from the exact mean of the group, as of ``"fmean"``; ``abs(d)**2`` of complex numbers.
+    Of integers, d is the exact distance from the mean rounded down, and the fold is corrected by
+    the mean of d. The result is rounded once to its dtype; a standard deviation is the square root
+    of the float64 variance, rounded once. A group of `ddof` values or fewer has NaN.
 
     ``"logsumexp"`` is ``m + log(sum(exp(x - m)))``, where m is the largest value of the group, or 0
     where that is infinite: in float32 for float16 and bfloat16, in float64 for integers, and
@@ -332,9 +331,9 @@ def transform(
     groups : array_like of int
         The groups, as of `reduce`.
     func : {"normalize", "centre", "softmax", "log_softmax"}
-        ``"normalize"``: the value over the sum of its group. ``"centre"``: the value less the mean
-        of its group. ``"softmax"``: ``exp(x - m) / sum(exp(x - m))``, where m is the largest value
-        of the group. ``"log_softmax"``: ``x - m - log(sum(exp(x - m)))``.
+        ``"centre"``: the value less the mean of its group. ``"normalize"``: that over the standard
+        deviation of the group. ``"softmax"``: ``exp(x - m) / sum(exp(x - m))``, where m is the
+        largest value of the group. ``"log_softmax"``: ``x - m - log(sum(exp(x - m)))``.
     axis : int, default 0
         The axis of `values` along which groups are formed, in ``[-values.ndim, values.ndim)``.
     size : int, optional
@@ -370,16 +369,18 @@ def transform(
 
     Notes
     -----
-    All steps are computed in float32 for float16 and bfloat16, in float64 for integers, else in the
-    dtype of the values, and rounded once. Sums are left folds. exp and log are this package's own,
-    with the same bits on every machine. NaN is the canonical one; a group whose largest value is
-    infinite has NaN where ``x - m`` has.
+    ``"centre"`` and ``"normalize"`` are computed in float64 from the exact mean, and rounded once.
+    The softmax functions are computed in float32 for float16 and bfloat16, in float64 for
+    integers, else in the dtype of the values, and rounded once. Sums are left folds. exp and log
+    are this package's own, with the same bits on every machine. NaN is the canonical one.
+    The result of ``"normalize"`` is NaN where all values of a group are equal. A result of the
+    softmax functions is NaN where ``x - m`` is, because the largest value of the group is infinite.
 
     Examples
     --------
     >>> import gatherum
-    >>> gatherum.groups.transform([1.0, 3.0, 5.0], [0, 0, 1], "normalize")
-    array([0.25, 0.75, 1.  ])
+    >>> gatherum.groups.transform([1.0, 5.0, 7.0, 9.0], [0, 0, 1, 1], "normalize")
+    array([-1.,  1., -1.,  1.])
     >>> gatherum.groups.transform([1, 3, 5], [0, 0, 1], "centre")
     array([-1.,  1.,  0.])
     """
@@ -397,10 +398,9 @@ def transformed(name: str, values: Array, by: Grouping) -> Array:
     dtype = transformed_dtype(kind)
     _check_result(by, dtype)
     with np.errstate(all="ignore"):
-        wide = xp.astype(values, xp.dtype(working_dtype(kind)))
-        if (found := by.fused(name, wide)) is not None:
+        if (found := by.fused(name, values)) is not None:
             return found if found.dtype == xp.dtype(dtype) else xp.rounded(found, xp.dtype(dtype))
-        return xp.rounded(row.compose(wide, by), xp.dtype(dtype))
+        return row.compose(values, by, xp.dtype(dtype))
 
 
 def _grouped(

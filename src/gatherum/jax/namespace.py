@@ -5,7 +5,8 @@ name and describe.
 from __future__ import annotations
 
 import sys
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -14,15 +15,21 @@ import numpy as np
 from .. import conversion, edge_errors, plain_values
 from ..call import Attributes
 from ..dtypes import AnyDType
+from ..groups import rounding
+from ..groups.protocol import Computed
 from ..places import Places
-from . import dtypes
+from . import dtypes, private
 from . import errors as jax_errors
 from .elementary import exp, log  # noqa: F401  # two of these functions
 from .operands import as_jax_dtype
 from .primitives import Array, Tracer, bind
 from .products import product_of_others  # noqa: F401  # one of these functions
 
+if TYPE_CHECKING:
+    from ..groups.grouping import Grouping
+
 Shape = tuple[int, ...]
+_HALVES = (np.dtype(np.float16), np.dtype(jnp.bfloat16))
 
 where = jnp.where
 isnan = jnp.isnan
@@ -186,8 +193,51 @@ def replaced(x: Array, mask: Array, value: Any) -> Array:
 
 def rounded(x: Array, to: Any) -> Array:
     if jnp.iscomplexobj(x):
-        return jax.lax.complex(rounded(x.real, x.real.dtype), rounded(x.imag, x.imag.dtype))
+        part = np.dtype(f"f{to.itemsize // 2}")
+        return jax.lax.complex(rounded(x.real, part), rounded(x.imag, part))
+    if x.dtype == np.float64 and to in _HALVES:  # XLA converts it through float32
+        x = rounding.off_ties(sys.modules[__name__], x, to.name)
+        return jnp.where(jnp.isnan(x), jnp.nan, single(x)).astype(to)
     return jnp.where(jnp.isnan(x), jnp.nan, x).astype(to)
+
+
+def single(x: Array) -> Array:
+    return jax.lax.optimization_barrier(x.astype(np.float32))  # XLA would remove it
+
+
+def bits(x: Array) -> Array:
+    return jax.lax.bitcast_convert_type(x, np.dtype(f"i{x.dtype.itemsize}"))
+
+
+def in_float64(
+    wide: Computed, narrow: Computed, values: Array, by: Grouping, counts: Array
+) -> Array:
+    """Compute in float64 without jax_enable_x64, too. Outside of `wide` its arrays are none."""
+
+    def grouped(indices: Array) -> Grouping:
+        return replace(by, places=by.places._replace(indices=indices))
+
+    def computed(values: Array, indices: Array, counts: Array) -> Array:
+        with private.wide_types():
+            return wide(values, grouped(indices), counts)
+
+    operands = values, by.places.indices, counts
+    if not jnp.issubdtype(values.dtype, jnp.inexact):
+        return computed(*operands)
+    result = jax.custom_jvp(computed)
+
+    def changed(primals: Any, tangents: Any) -> tuple[Array, Array]:
+        _, indices, counts = primals
+
+        def function(values: Array) -> Array:
+            return narrow(values, grouped(indices), counts)
+
+        _, change = jax.jvp(function, primals[:1], tangents[:1])
+        found = result(*primals)
+        return found, change.astype(found.dtype)
+
+    result.defjvp(changed)
+    return result(*operands)
 
 
 def sqrt(x: Array) -> Array:

@@ -30,6 +30,15 @@ is_old = tuple(map(int, jax.__version__.split(".")[:2])) < (0, 7)
 divides = None not in (AxisType, ArrayMapping, SdyShardingRule, custom_partitioning)
 
 
+def wide_types() -> Any:
+    """Return a context in which arrays of 64 bits exist, with jax_enable_x64 or without."""
+    if hasattr(jax, "enable_x64"):
+        return jax.enable_x64(True)
+    from jax.experimental import enable_x64
+
+    return enable_x64()
+
+
 def device_count(ctx: Any) -> int:
     """Return how many devices a lowering is for."""
     return int(getattr(getattr(ctx.module_context, "axis_context", None), "num_devices", 1))

@@ -4,8 +4,10 @@
 same types of exceptions. This module is the published meaning of their rules.
 """
 
+import math
 import operator
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,7 +17,7 @@ from .arguments import as_array, as_axis, check_boolean, check_choice
 from .elementary import exp, log
 from .items import Array, DType, Items, Position, as_bytes, blank, typed
 from .positions import MODES, resolve_all
-from .reductions import COMPLEXES, FLOATS, HALVES, INTEGERS, folded
+from .reductions import COMPLEXES, FLOATS, HALVES, INTEGERS, folded, nearest
 from .scalars import fill_item
 
 __all__ = ["reduce", "transform"]
@@ -119,8 +121,8 @@ def transform(
 
     Examples
     --------
-    >>> transform([1.0, 3.0, 5.0], [0, 0, 1], "normalize")
-    array([0.25, 0.75, 1.  ])
+    >>> transform([1.0, 3.0, 5.0], [0, 0, 1], "centre")
+    array([-1.,  1.,  0.])
     """
     op = "groups.transform"
     check_choice(op, "func", func, list(TRANSFORMS))
@@ -129,19 +131,23 @@ def transform(
     result = wide if values.dtype.name in INTEGERS else values.dtype
     out = np.full(values.shape, _nan_item(result), result)
     for place in np.ndindex(members.shape):
-        numbers = [_number(item, values.dtype, wide) for _, item in members[place]]
+        items = [item for _, item in members[place]]
         with np.errstate(all="ignore"):
-            made = _transformed(func, numbers, wide) if numbers else []
+            made = _transformed(func, items, values.dtype) if items else []
             for (position, _), number in zip(members[place], made, strict=True):
                 out[position] = _rounded(number, result)
     return out
 
 
-def _transformed(func: str, numbers: list[Any], wide: DType) -> list[Any]:
+def _transformed(func: str, items: Items, dtype: DType) -> list[Any]:
     """Return what the numbers of one group become."""
-    if func in ("normalize", "centre"):
-        other = _folded(numbers, wide, "add" if func == "normalize" else "mean")
-        return [number / other if func == "normalize" else number - other for number in numbers]
+    if func == "centre":
+        return _centred(items, dtype)
+    if func == "normalize":
+        deviation = np.sqrt(_variance(items, dtype, 0))
+        return [distance / deviation for distance in _centred(items, dtype)]
+    wide = _wide(dtype)
+    numbers = [_number(item, dtype, wide) for item in items]
     largest = _folded(numbers, wide, "max")
     shifted = [number - largest for number in numbers]
     powers = [exp(number) for number in shifted]
@@ -298,22 +304,61 @@ def _folded(numbers: list[Any], wide: DType, reduction: str) -> Any:
     return np.frombuffer(folded(items, wide, reduction), wide)[0]
 
 
+def _distances(items: Items, dtype: DType) -> list[Any]:
+    """Return the distance of each number from the exact mean of all, which is rounded to float64;
+    of each integer from the mean rounded down.
+    """
+    if dtype.name in INTEGERS:
+        whole = [int(_number(item, dtype, dtype)) for item in items]
+        least = sum(whole) // len(whole)
+        return [np.float64(number - least) for number in whole]
+    double = np.dtype(np.complex128 if dtype.kind == "c" else np.float64)
+    numbers = [_number(item, dtype, double) for item in items]
+    mean = _folded(numbers, double, "fmean")
+    return [number - mean for number in numbers]
+
+
+def _centred(items: Items, dtype: DType) -> list[Any]:
+    distances = _distances(items, dtype)
+    if dtype.name not in INTEGERS:
+        return distances
+    mean = _folded(distances, np.dtype(np.float64), "mean")
+    return [distance - mean for distance in distances]
+
+
+def _variance(items: Items, dtype: DType, ddof: int) -> Any:
+    """Return the left fold of squared distances over the degrees of freedom, in float64."""
+    double, distances = np.dtype(np.float64), _distances(items, dtype)
+    squares = [one.real * one.real for one in distances]
+    if dtype.kind == "c":
+        squares = [
+            square + one.imag * one.imag for square, one in zip(squares, distances, strict=True)
+        ]
+    total = _folded(squares, double, "add")
+    if dtype.name in INTEGERS:
+        whole = _folded(distances, double, "add")
+        total = total - whole * whole / np.float64(len(items))
+    return total / np.float64(len(items) - ddof)
+
+
 def _spread(items: Items, dtype: DType, ddof: int, root: bool) -> bytes:
-    """Two passes: the mean, then the left fold of squared distances from it."""
-    wide, result = _wide(dtype), _result_dtype("var", dtype)
-    numbers = [_number(item, dtype, wide) for item in items]
-    mean = _folded(numbers, wide, "mean")
+    result = _result_dtype("var", dtype)
+    if len(items) <= ddof:
+        return _rounded(np.nan, result).tobytes()
     with np.errstate(all="ignore"):
-        squares = []
-        for number in numbers:
-            away = number - mean
-            square = away.real * away.real
-            squares.append(square + away.imag * away.imag if wide.kind == "c" else square)
-        total = _folded(squares, _real(wide), "add")
-        if len(items) <= ddof:
-            return _rounded(np.nan, result).tobytes()
-        spread = total / total.dtype.type(len(items) - ddof)
-        return _rounded(np.sqrt(spread) if root else spread, result).tobytes()
+        spread = _variance(items, dtype, ddof)
+        return _rounded(_root(spread, result) if root else spread, result).tobytes()
+
+
+def _root(square: Any, dtype: DType) -> Any:
+    """Return the square root of a number that is not negative, rounded once to a dtype."""
+    if not math.isfinite(square):
+        return square
+    shift = 700  # so that the root of the least number has more digits than any dtype
+    exact = Fraction(float(square)) * 4**shift
+    root = math.isqrt(exact.numerator // exact.denominator)
+    twice = 2 * root + (Fraction(root) ** 2 != exact)
+    return nearest(Fraction(twice, 2 ** (shift + 1)), dtype)
 
 
 def _rounded(number: Any, dtype: DType) -> Array:
@@ -322,5 +367,8 @@ def _rounded(number: Any, dtype: DType) -> Array:
         out = np.empty((), dtype)
         out.real, out.imag = (_rounded(part, _real(dtype)) for part in (number.real, number.imag))
         return out
-    quiet = np.float32("nan") if np.isnan(number) else number
-    return np.asarray(quiet).astype(dtype)
+    if np.isnan(number):
+        return np.asarray(np.float32("nan")).astype(dtype)
+    if dtype.name in HALVES and math.isfinite(number) and number != 0:
+        number = nearest(Fraction(float(number)), dtype)
+    return np.asarray(number).astype(dtype)

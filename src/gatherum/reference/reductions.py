@@ -85,12 +85,10 @@ def _folded_exactly(items: Items, dtype: DType, reduction: str) -> bytes:
     if all(value == 0 and math.copysign(1, value) < 0 for value in values):
         return _canonical(-0.0, dtype)
     total = sum(map(Fraction, values), Fraction(0))
-    return _canonical(
-        _nearest(total / len(values) if reduction == "fmean" else total, dtype), dtype
-    )
+    return _canonical(nearest(total / len(values) if reduction == "fmean" else total, dtype), dtype)
 
 
-def _nearest(number: Fraction, dtype: DType) -> float:
+def nearest(number: Fraction, dtype: DType) -> float:
     """Round to the nearest number of the dtype, of two to the even one."""
     significand, exponent = FORMS[dtype.name]
     largest = 2 ** (exponent - 1) - 1

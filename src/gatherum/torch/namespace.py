@@ -4,7 +4,8 @@ name and describe.
 
 from __future__ import annotations
 
-from typing import Any, cast
+import sys
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
@@ -13,9 +14,14 @@ from torch import Tensor
 from .. import conversion, derivatives, errors, native
 from ..call import Attributes
 from ..dtypes import AnyDType
+from ..groups import rounding
+from ..groups.protocol import Computed
 from . import checks, dtypes, operands, private, symbolic_sizes
 from .ops import overload
 from .symbolic_sizes import surely_holds
+
+if TYPE_CHECKING:
+    from ..groups.grouping import Grouping
 
 Shape = tuple[int, ...]
 
@@ -222,9 +228,25 @@ def replaced(x: Tensor, mask: Tensor, value: Any) -> Tensor:
 
 def rounded(x: Tensor, to: torch.dtype) -> Tensor:
     if x.is_complex():
-        return torch.complex(rounded(x.real, x.real.dtype), rounded(x.imag, x.imag.dtype))
+        return torch.complex(rounded(x.real, to.to_real()), rounded(x.imag, to.to_real()))
+    if x.dtype is torch.float64 and to in (torch.float16, torch.bfloat16):
+        x = rounding.off_ties(sys.modules[__name__], x, dtypes.plan_dtype("", "", to).name)
     x = x.to(to)  # of a NaN in bfloat16, torch makes various ones
     return torch.where(torch.isnan(x), torch.nan, x)
+
+
+def single(x: Tensor) -> Tensor:
+    return x.to(torch.float32)
+
+
+def bits(x: Tensor) -> Tensor:
+    return x.view(torch.int32 if x.dtype is torch.float32 else torch.int64)
+
+
+def in_float64(
+    wide: Computed, narrow: Computed, values: Tensor, by: Grouping, counts: Tensor
+) -> Tensor:
+    return cast(Tensor, wide(values, by, counts))
 
 
 def sqrt(x: Tensor) -> Tensor:

@@ -5,13 +5,14 @@ They are the compositions of `gatherum.groups` on the places that `index` names,
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from ..call import FoldRule
-from ..groups import functions, reducing
+from ..groups import functions, reducing, rounding, spreads
 from ..groups.grouping import Grouping
 from ..places import ADD, Places
 from . import namespace
@@ -152,15 +153,17 @@ def _std(
     row = functions.FUNCTIONS["std"]
     reducing.check_defined(by.op, row, row.name, namespace.kind(src))
     with called(by.op, index, by.places):
-        found = functions.working(src, by)
-        means = by.gather(by.scatter(found, "mean", by.zero(found)))
-        total = _added(by.places, functions.squares(found, means, by), out)
-        freedom = (by.count() - int(unbiased)).clamp(min=1)
-        spread = namespace.sqrt(total / freedom.to(total.dtype))
-        return namespace.rounded(spread, namespace.dtype(row.result(namespace.kind(src))))
+        counts = by.count()
+        fold = partial(_added, by.places, out)
+        away = spreads.distances(src, by, counts)
+        total = spreads.sum_of_squares(away, src, by, counts, fold)
+        freedom = (counts - int(unbiased)).clamp(min=1)
+        to = namespace.dtype(row.result(namespace.kind(src)))
+        root: Tensor = rounding.rounded_root(namespace, total / freedom.to(total.dtype), to)
+        return root
 
 
-def _added(places: Places, values: Tensor, out: Tensor | None) -> Tensor:
+def _added(places: Places, out: Tensor | None, values: Tensor) -> Tensor:
     """Add values up, to the old values of `out`."""
     start = values.new_zeros(()).expand(places.shape) if out is None else out.to(values.dtype)
     found: Tensor = places.put(start, values, ADD)

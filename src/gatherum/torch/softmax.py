@@ -30,6 +30,9 @@ def fused(name: str, values: Tensor, places: Places) -> Tensor | None:
     """Return softmax or log_softmax of values, None inside of transforms, which see its steps."""
     if private.transforms_active() or name not in ("softmax", "log_softmax"):
         return None
+    values = namespace.astype(
+        values, namespace.dtype(functions.working_dtype(namespace.kind(values)))
+    )
     op, axis, mode, negative = places.attributes[:4]
     size = places.shape[axis]
     found: Tensor = overload(NAME)(values, places.indices, name, size, op, axis, mode, negative)
@@ -46,13 +49,12 @@ def _on_cpu(values: Tensor, indices: Tensor, name: str, size: int, *how: Any) ->
     table, entries = values.detach().resolve_neg().numpy(), indices.detach().numpy()
     by = Grouping(name, "groups", None, _places(arrays, table, entries, size, *how), how[1])
     with np.errstate(all="ignore"):
-        made = functions.TRANSFORMS[name].compose(table, by)
-        return torch.from_numpy(arrays.rounded(made, made.dtype))
+        return torch.from_numpy(functions.TRANSFORMS[name].compose(table, by, table.dtype))
 
 
 def _elsewhere(values: Tensor, indices: Tensor, name: str, size: int, *how: Any) -> Tensor:
     by = Grouping(name, "groups", None, _places(namespace, values, indices, size, *how), how[1])
-    found: Tensor = namespace.rounded(functions.TRANSFORMS[name].compose(values, by), values.dtype)
+    found: Tensor = functions.TRANSFORMS[name].compose(values, by, values.dtype)
     return found
 
 

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from group_calls import call, outcome, run, values_of
+from group_calls import call, near_ties, outcome, run, values_of
 
 jax = pytest.importorskip("jax", reason="install jax to test its arrays")
 
@@ -16,7 +16,8 @@ import jax.numpy as jnp  # noqa: E402
 from jax.test_util import check_grads  # noqa: E402
 
 from gatherum.groups import functions, reduce, transform  # noqa: E402
-from gatherum.jax import TARGET  # noqa: E402
+from gatherum.groups import namespace as of_numpy  # noqa: E402
+from gatherum.jax import TARGET, namespace  # noqa: E402
 from gatherum.reference import groups as reference  # noqa: E402
 from strategies import DATA_DTYPES, same_bits  # noqa: E402
 
@@ -102,6 +103,8 @@ def test_derivatives(func):
     rng = np.random.default_rng(3)
     values = rng.uniform(0.5, 2, (6, 2))
     groups = rng.integers(0, 3, (6, 2)) if whole else np.array([0, 2, 0, 2, 1, 2])
+    if func == "normalize":  # one value alone becomes NaN
+        groups = np.array([0, 2, 0, 2, 0, 2])
     function = partial(run, groups=groups, func=func, size=3, fill_value=0)
     check_grads(function, (values,), 2, ("fwd", "rev"), rtol=1e-3)
 
@@ -199,6 +202,60 @@ def test_without_wide_types_results_are_narrow():
     assert reduce(values, groups, func="var").dtype == jnp.float32
     assert reduce(values, groups, func="count").dtype == jnp.int32
     assert jnp.array_equal(reduce(values, groups, func="var"), jnp.array([0.25, 0]))
+
+
+@pytest.mark.parametrize("jitted", [False, True])
+@pytest.mark.parametrize("name", ["float32", "bfloat16", "complex64", "int32"])
+@pytest.mark.parametrize("func", ["var", "nanstd", "centre"])
+def test_without_wide_types_spreads_are_computed_in_them(func, name, jitted):
+    jax.config.update("jax_enable_x64", False)
+    rng = np.random.default_rng(9)
+    values = (1000 + rng.standard_normal((50, 2))).astype(jnp.dtype(name))
+    groups = rng.integers(0, 4, 50)
+    expected = run(values, groups, func, module=reference, size=4)
+    called = partial(run, func=func, size=4)
+    found = (jax.jit(called) if jitted else called)(jnp.asarray(values), jnp.asarray(groups))
+    assert found.dtype == (jnp.float32 if name == "int32" else expected.dtype)
+    assert same_bits(np.asarray(found), expected.astype(found.dtype))
+
+
+@pytest.mark.parametrize("func", ["var", "std", "centre"])
+def test_derivatives_without_wide_types(func):
+    rng = np.random.default_rng(10)
+    values, groups = 1000 + rng.standard_normal((6, 2)), np.array([0, 2, 0, 2, 1, 2])
+
+    def back(values):
+        return jax.grad(lambda v: (run(v, groups, func, size=4, fill_value=0) ** 2).sum())(values)
+
+    single = jnp.asarray(values.astype("f4"))
+    expected = back(single.astype(jnp.float64))
+    jax.config.update("jax_enable_x64", False)
+    for found in (back(single), jax.jit(back)(single)):
+        assert found.dtype == jnp.float32
+        np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("func", ["var", "std", "centre"])
+def test_spreads_are_exported(func):
+    jax.config.update("jax_enable_x64", False)
+    values, groups = jnp.float32([1e5 - 1, 1e5 + 1, 7]), jnp.array([0, 0, 1])
+    called = partial(run, func=func, size=2, fill_value=0)
+    trusted = jax.export.DisabledSafetyCheck.custom_call(TARGET)
+    exported = jax.export.export(jax.jit(called), disabled_checks=[trusted])(values, groups)
+    again = jax.export.deserialize(exported.serialize())
+    assert same_bits(np.asarray(again.call(values, groups)), np.asarray(called(values, groups)))
+
+
+@pytest.mark.parametrize("jitted", [False, True])
+@pytest.mark.parametrize("name", ["float16", "bfloat16"])
+def test_a_half_is_rounded_once(name, jitted):
+    dtype = jnp.dtype(name)
+    values = near_ties(np.random.default_rng(6), dtype)
+    with np.errstate(all="ignore"):
+        expected = of_numpy.rounded(values.copy(), dtype)
+    function = partial(namespace.rounded, to=dtype)
+    found = (jax.jit(function) if jitted else function)(jnp.asarray(values))
+    assert same_bits(flushed(np.asarray(found)), flushed(expected))
 
 
 def test_large_transforms_in_a_graph():

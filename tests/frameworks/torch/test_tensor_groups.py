@@ -9,9 +9,10 @@ from tensors import array_of, compiled, tensor_of, torch
 from torch.autograd import gradcheck, gradgradcheck
 
 from gatherum.groups import functions, reduce, transform
+from gatherum.groups import namespace as of_numpy
 from gatherum.reference import groups as reference
-from gatherum.torch import elementary
-from group_calls import call, outcome, run, values_of
+from gatherum.torch import elementary, namespace
+from group_calls import call, near_ties, outcome, run, values_of
 from strategies import DATA_DTYPES, same_bits
 
 pytestmark = [
@@ -48,6 +49,9 @@ def _given(func, whole=False):
     torch.manual_seed(3)
     values = torch.randn(6, 2, dtype=torch.float64, requires_grad=True)
     groups = torch.randint(0, 3, (6, 2)) if whole else torch.tensor([0, 2, 0, 2, 1, 2])
+    if func == "normalize":  # one value alone becomes NaN
+        groups = torch.tensor([[0, 2], [2, 2], [0, 0], [2, 0], [0, 2], [2, 0]])
+        groups = groups if whole else groups[:, 0]
     return values, groups, lambda values, groups: run(values, groups, func, size=3, fill_value=0)
 
 
@@ -144,6 +148,28 @@ def test_a_deviation_of_equal_values_has_a_gradient_of_zero():
     values = torch.tensor([2.0, 2.0, 5.0], requires_grad=True)
     reduce(values, [0, 0, 1], func="std").sum().backward()
     assert torch.equal(values.grad, torch.zeros(3))
+
+
+@pytest.mark.parametrize("name", ["float16", "bfloat16"])
+def test_a_half_is_rounded_once(name):
+    dtype = next(dtype for dtype in DTYPES if dtype.name == name)
+    values = near_ties(np.random.default_rng(6), dtype)
+    with np.errstate(all="ignore"):
+        expected = of_numpy.rounded(values.copy(), dtype)
+    found = namespace.rounded(torch.from_numpy(values), getattr(torch, name))
+    assert same_bits(array_of(found, dtype), expected)
+
+
+@pytest.mark.parametrize("func", ["var", "std", "centre"])
+@pytest.mark.parametrize("name", ["float16", "bfloat16", "float32"])
+def test_derivatives_of_narrow_values(name, func):
+    """The derivatives are computed in float64, and rounded."""
+    values = torch.linspace(99, 101, 12).view(6, 2).to(getattr(torch, name)).requires_grad_()
+    groups = torch.tensor([0, 2, 0, 2, 1, 2])
+    run(values, groups, func, size=3).nan_to_num().square().sum().backward()
+    wide = values.detach().double().requires_grad_()
+    run(wide, groups, func, size=3).nan_to_num().square().sum().backward()
+    torch.testing.assert_close(values.grad.double(), wide.grad, rtol=2e-2, atol=2e-2)
 
 
 @pytest.mark.parametrize("name", ["exp", "log", "sqrt"])

@@ -96,6 +96,12 @@ def test_deviations_are_those_of_torch(dtype, unbiased):
     torch.testing.assert_close(found, src.std(-1, unbiased=unbiased, keepdim=True))
 
 
+def test_a_deviation_of_what_is_far_from_0():
+    src = torch.tensor([1e5 - 1, 1e5 + 1]).repeat(10_000)
+    index = torch.zeros(len(src), dtype=torch.int64)
+    assert torch.equal(ts.scatter_std(src, index, unbiased=False), torch.ones(1))
+
+
 def test_one_value_or_none_has_no_deviation():
     out = torch.full((3,), 4.0)
     assert torch.equal(ts.scatter_std(torch.tensor([7.0]), [0], dim_size=3), torch.zeros(3))

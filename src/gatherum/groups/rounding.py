@@ -1,0 +1,49 @@
+"""Rounds float64 to narrower dtypes once, by functions that every framework has.
+
+Frameworks convert float64 to float16 and bfloat16 through float32, and a square root is rounded to
+float64 first. The second rounding errs only where the first one ends at a tie. A number that ends
+there moves off the tie, to the side of the exact number.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gatherum.places import Array
+
+from .protocol import Arrays
+
+# The bits that are 0 in a float32 that is a tie of the dtype, or a number of it.
+_LOW = {"float16": (1 << 12) - 1, "bfloat16": (1 << 15) - 1}
+# The same in a float64, for float32 and narrower dtypes.
+_LOW_OF_DOUBLE = (1 << 28) - 1
+
+
+def off_ties(xp: Arrays, x: Array, name: str) -> Array:
+    """Return float64 whose conversion through float32 to float16 or bfloat16 is that of x, rounded
+    once.
+    """
+    number = xp.stop_gradient(x)
+    single = xp.single(number)
+    near = xp.astype(single, number.dtype)
+    tied = ((xp.bits(single) & _LOW[name]) == 0) & (abs(near) < np.inf)
+    step = abs(near) * 2.0**-23 + 2.0**-149
+    return _moved(xp, x, tied & (number > near), tied & (number < near), step)
+
+
+def rounded_root(xp: Arrays, x: Array, to: Any) -> Array:
+    """Return the square root of float64, rounded once to a dtype; its derivative at 0 is 0."""
+    root = xp.sqrt(x)
+    if root.dtype == to:
+        return xp.rounded(root, to)
+    number = xp.stop_gradient(root)
+    tied = (xp.bits(number) & _LOW_OF_DOUBLE) == 0
+    square, exact = number * number, xp.stop_gradient(x)
+    step = number * 2.0**-51
+    return xp.rounded(_moved(xp, root, tied & (exact > square), tied & (exact < square), step), to)
+
+
+def _moved(xp: Arrays, x: Array, up: Array, down: Array, step: Array) -> Array:
+    return xp.where(up, x + step, xp.where(down, x - step, x))

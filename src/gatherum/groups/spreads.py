@@ -1,0 +1,175 @@
+"""Variances, standard deviations and centred values: one rule for all frameworks.
+
+Of floats, m is the exact mean, rounded to float64, and ``d = x - m`` in float64. Of integers, q is
+the exact mean rounded down, and ``d = x - q`` is exact before it becomes float64. The sum of
+squares is the left fold of ``d * d``; of integers that fold less ``s * s / n``, where s is the left
+fold of d.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from gatherum.dtypes import AnyDType, accumulator_dtype
+from gatherum.places import Array
+
+from .grouping import Grouping
+from .rounding import rounded_root
+
+Fold: TypeAlias = Callable[[Array], Array]
+
+_LOW = (1 << 32) - 1  # the lower half of an integer of 64 bits
+
+
+def variance(root: bool, values: Array, by: Grouping, start: Array, ddof: int) -> Array:
+    """Return the variance of each group, or its square root; `start` for an empty one."""
+    xp, counts, to = by.xp, by.count(), start.dtype
+
+    def wide(values: Array, by: Grouping, counts: Array) -> Array:
+        away = distances(values, by, counts)
+        total = sum_of_squares(away, values, by, counts, lambda squares: added(squares, by))
+        spread = _quotient(total, by, counts - ddof)
+        return rounded_root(xp, spread, to) if root else xp.rounded(spread, to)
+
+    def narrow(values: Array, by: Grouping, counts: Array) -> Array:
+        away = _narrow_distances(values, by)
+        spread = _quotient(added(_squares(away, by), by), by, counts - ddof)
+        return xp.sqrt(spread) if root else spread
+
+    spread = xp.in_float64(wide, narrow, values, by, counts)
+    spread = xp.replaced(spread, counts <= ddof, np.nan)
+    return xp.replaced(spread, counts == 0, start)
+
+
+def centred(values: Array, by: Grouping, to: Any) -> Array:
+    """Return each value less the mean of its group, rounded once to a dtype; NaN for a value of no
+    group.
+    """
+    xp = by.xp
+
+    def wide(values: Array, by: Grouping, counts: Array) -> Array:
+        return xp.rounded(_about_mean(distances(values, by, counts), values, by, counts), to)
+
+    def narrow(values: Array, by: Grouping, counts: Array) -> Array:
+        values = _working(values, by)
+        means = by.gather(by.scatter(values, "fmean", by.zero(values)))
+        return xp.subtract(values, means, means)
+
+    return xp.in_float64(wide, narrow, values, by, by.count())
+
+
+def normalized(values: Array, by: Grouping, to: Any) -> Array:
+    """Return each centred value over the deviation of its group, rounded once to a dtype; NaN for a
+    value of no group.
+    """
+    xp = by.xp
+
+    def over_deviation(away: Array, squares: Array, by: Grouping, counts: Array) -> Array:
+        deviations = by.gather(xp.sqrt(_quotient(squares, by, counts)), np.nan)
+        return xp.divide(away, deviations, deviations)
+
+    def wide(values: Array, by: Grouping, counts: Array) -> Array:
+        away = distances(values, by, counts)
+        copy = +away
+        squares = sum_of_squares(copy, values, by, counts, lambda squares: added(squares, by))
+        away = _about_mean(away, values, by, counts)
+        return xp.rounded(over_deviation(away, squares, by, counts), to)
+
+    def narrow(values: Array, by: Grouping, counts: Array) -> Array:
+        away = _narrow_distances(values, by)
+        return over_deviation(away, added(away * away, by), by, counts)
+
+    return xp.in_float64(wide, narrow, values, by, by.count())
+
+
+def sum_of_squares(away: Array, values: Array, by: Grouping, counts: Array, fold: Fold) -> Array:
+    """Return the sums of squares of distances, in float64, in the memory of the distances. `fold`
+    adds up the values of each group.
+    """
+    if not _is_whole(values, by):
+        return fold(_squares(away, by))
+    total = added(away, by)
+    squares = fold(_squares(away, by))
+    xp = by.xp
+    mean_square = _quotient(xp.multiply(total, total, total), by, counts)
+    return xp.subtract(squares, mean_square, mean_square)
+
+
+def distances(values: Array, by: Grouping, counts: Array) -> Array:
+    """Return d of each value, as float64 or complex128; of a value without a group any number."""
+    xp, kind = by.xp, by.xp.kind(values)
+    if kind.kind in "iu":
+        return _whole_distances(values, by, counts, kind)
+    wide = xp.astype(values, xp.dtype(np.dtype(np.complex128 if kind.kind == "c" else np.float64)))
+    nan = complex(np.nan, np.nan) if kind.kind == "c" else np.nan
+    means = by.gather(by.scatter(wide, "fmean", by.zero(wide)), nan)
+    return xp.subtract(wide, means, means)
+
+
+def _about_mean(away: Array, values: Array, by: Grouping, counts: Array) -> Array:
+    """Return the distances of values from their mean, of integers those from q less their mean."""
+    if not _is_whole(values, by):
+        return away
+    means = by.gather(_quotient(added(away, by), by, counts), np.nan)
+    return by.xp.subtract(away, means, means)
+
+
+def added(values: Array, by: Grouping) -> Array:
+    """Return the left fold of the values of each group, 0 for an empty one."""
+    return by.scatter(values, "add", by.zero(values))
+
+
+def _whole_distances(values: Array, by: Grouping, counts: Array, kind: AnyDType) -> Array:
+    """Return x - q of integers. Sums have 64 bits, so the upper and the lower 32 bits of wide
+    integers are added up separately.
+    """
+    xp = by.xp
+    whole, double = xp.dtype(np.dtype(np.int64)), xp.dtype(np.dtype(np.float64))
+    number, n = xp.astype(values, whole), xp.astype(_at_least_1(counts, by), whole)
+    if kind.itemsize < 8:
+        return xp.astype(number - by.gather(added(number, by) // n), double)
+    low, high = number & _LOW, number >> 32
+    if kind.kind == "u":
+        high = high & _LOW
+    of_low, of_high = added(low, by), added(high, by)
+    # A long division, by digits of 16 bits.
+    first = (of_high % n) << 16
+    second = ((first % n) << 16) + of_low % n
+    below = of_low // n + ((first // n) << 16) + second // n
+    above = xp.astype(high - by.gather(of_high // n), double)
+    return above * 2.0**32 + xp.astype(low - by.gather(below), double)
+
+
+def _narrow_distances(values: Array, by: Grouping) -> Array:
+    return centred(values, by, _working(values, by).dtype)
+
+
+def _working(values: Array, by: Grouping) -> Array:
+    """Return floats in the dtype that derivatives are computed in where float64 is not there."""
+    kind: Any = by.xp.kind(values)
+    return by.xp.astype(values, by.xp.dtype(accumulator_dtype(kind, "mean")))
+
+
+def _is_whole(values: Array, by: Grouping) -> bool:
+    return by.xp.kind(values).kind in "iu"
+
+
+def _squares(away: Array, by: Grouping) -> Array:
+    """Return the squares of distances, in the memory of those; of complex ones ``abs(d)**2``."""
+    xp = by.xp
+    if xp.kind(away).kind != "c":
+        return xp.multiply(away, away, away)
+    real, imaginary = away.real, away.imag
+    return xp.add(xp.multiply(real, real, real), xp.multiply(imaginary, imaginary, imaginary))
+
+
+def _quotient(total: Array, by: Grouping, number: Array) -> Array:
+    """Return totals over numbers of values, over 1 where there are none."""
+    return by.xp.divide(total, by.xp.astype(_at_least_1(number, by), total.dtype), total)
+
+
+def _at_least_1(number: Array, by: Grouping) -> Array:
+    return by.xp.where(number > 0, number, 1)
