@@ -1,8 +1,8 @@
-"""Numbers in texts: options, files of numbers and environment variables share one strict grammar.
+"""Options, files of numbers and environment variables share one strict grammar of numbers.
 
 Python's `int`, `float` and `complex` also take underscores, the digits of all scripts and any white
-space around a number, so that ``1_0`` would be 10. Here digits are those of ASCII, and only blanks,
-tabs and line ends may stand around a number.
+space around a number, so that ``1_0`` would be 10. Here digits are ASCII digits, and a number may
+be surrounded only by blanks, tabs and line ends.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ _AROUND: Final = " \t\r\n"
 
 
 def integer_of(text: str) -> int | None:
-    """Return the integer that a text stands for, or None.
+    """Return the integer that a text names, or None.
 
-    A text of more than 40 characters is no integer of 64 bits, and `int` needs quadratic time for
-    it.
+    A text of more than 40 characters gives None: its number exceeds 64 bits, and `int` needs
+    quadratic time for it.
     """
     if len(text) > LONGEST:
         return None

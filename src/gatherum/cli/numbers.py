@@ -68,7 +68,7 @@ def number_or_text(ctx: click.Context, param: click.Parameter, text: str | None)
         return text
     try:
         infinite = sum(map(isinf, (number.real, number.imag)))
-    except OverflowError:  # an integer, asked whether it is infinite as a float
+    except OverflowError:  # isinf converts an integer to a float
         infinite = 1
     if infinite > text.lower().count("inf"):
         raise click.BadParameter(
