@@ -14,7 +14,10 @@ from gatherum.files.remote import private
 from gatherum.files.remote.urls import UrlAddress
 from gatherum.text_numbers import integer_of
 
-__all__ = ["Failed", "Missing", "Refused", "Transport", "Version", "open_transport", "require"]
+__all__ = [
+    "Changed", "Failed", "Missing", "Refused", "ServerError", "Transport", "Version",
+    "open_transport", "require",
+]  # fmt: skip
 
 IDLE = 30.0  # seconds without a byte, after which a request is given up
 MOST_REDIRECTS = 10
@@ -25,6 +28,10 @@ WHEN = ("ETag", "etag", "e_tag", "LastModified", "last_modified", "mtime", "upda
 PERMANENT = (PermissionError, IsADirectoryError, NotADirectoryError)
 _PART = re.compile(r"bytes ([0-9]{1,18})-([0-9]{1,18})/([0-9]{1,18})")
 UNREACHED = "the server cannot be reached"
+
+
+class ServerError(OSError):
+    """A server did not answer a request as it should."""
 
 
 class Failed(Exception):
@@ -38,13 +45,19 @@ class Failed(Exception):
 class Refused(Exception):
     """A request failed, and no other try can succeed."""
 
-    raised: type[Exception] = OSError  # what the caller gets
+    raised: type[Exception] = ServerError  # what the caller gets
 
 
 class Missing(Refused):
     """There is no such object."""
 
     raised = FileNotFoundError
+
+
+class Changed(Refused):
+    """The object is not the one that was opened."""
+
+    raised = OSError
 
 
 class Unfit(Refused):
