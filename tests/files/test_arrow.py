@@ -135,6 +135,18 @@ COLUMNS: dict[str, tuple[Any, Any]] = {
         ),
         INTS,
     ),
+    "tensors in order": (
+        pyarrow.ExtensionArray.from_storage(
+            pyarrow.fixed_shape_tensor(pyarrow.int16(), (3, 2), permutation=(0, 1)),
+            pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(INTS.ravel()), 6),
+        ),
+        INTS,
+    ),
+    "tensors of an array": (pyarrow.FixedShapeTensorArray.from_numpy_ndarray(INTS), INTS),
+    "tensors of vectors": (
+        pyarrow.FixedShapeTensorArray.from_numpy_ndarray(INTS[:, 0]),
+        INTS[:, 0],
+    ),
     "times": (pyarrow.array(np.arange(8).astype("M8[us]")), np.arange(8).astype("M8[us]")),
     "spans": (pyarrow.array(np.arange(8).astype("m8[ms]")), np.arange(8).astype("m8[ms]")),
     "days": (pyarrow.array(np.arange(8).astype("M8[D]")), np.arange(8).astype("M8[D]")),
@@ -155,6 +167,25 @@ def test_columns_that_become_arrays(tmp_path: Path, kind: str) -> None:
             assert bits(found) == bits(expected[indices]), name
     with pytest.raises(ValueError, match="a: a column of struct<b: int64, c: double>, expected n"):
         files.gather_file(f"{path}:a", indices)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("order", [(1, 0), (2, 0, 1), (0, 2, 1)])
+def test_tensors_whose_dimensions_are_permuted(
+    tmp_path: Path, kind: str, order: tuple[int, ...]
+) -> None:
+    shape = (3, 2, 4)[: len(order)]
+    storage = pyarrow.array(np.zeros((5, *shape)).reshape(5, -1).tolist(),
+                            pyarrow.list_(pyarrow.float64(), int(np.prod(shape))))  # fmt: skip
+    tensors = pyarrow.fixed_shape_tensor(pyarrow.float64(), shape, permutation=order)
+    column = pyarrow.ExtensionArray.from_storage(tensors, storage)
+    path = write(tmp_path, pyarrow.table({"x": column}), kind)
+    with pytest.raises(ValueError) as caught:
+        files.gather_file(f"{path}:x", np.array([0]))
+    assert str(caught.value) == (
+        f"{path}:x: a column of tensors with the permutation {list(order)}, expected dimensions in "
+        "their order; write the column anew from a C-contiguous array"
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -201,7 +201,8 @@ def _described(location: Location, kind: Any) -> tuple[np.dtype[Any], list[int |
 
     widths: list[int | None] = []
     plain, types = kind, pyarrow.types
-    if isinstance(kind, pyarrow.FixedShapeTensorType) and kind.permutation is None:
+    if isinstance(kind, pyarrow.FixedShapeTensorType):
+        _check_order(location, kind.permutation)
         widths, plain = list(kind.shape), kind.value_type
     while types.is_fixed_size_list(plain) or _has_lists(plain):
         widths.append(plain.list_size if types.is_fixed_size_list(plain) else None)
@@ -215,6 +216,19 @@ def _described(location: Location, kind: Any) -> tuple[np.dtype[Any], list[int |
         )
     # `to_pandas_dtype` may need pandas.
     return pyarrow.array([], plain).to_numpy(zero_copy_only=False).dtype, widths
+
+
+def _check_order(location: Location, permutation: list[int] | None) -> None:
+    """Raise ValueError for tensors whose dimensions are permuted.
+
+    For permutations of three dimensions and more, pyarrow writes and reads another order than
+    Arrow's specification defines.
+    """
+    if permutation is not None and permutation != sorted(permutation):
+        raise ValueError(
+            f"{location}: a column of tensors with the permutation {permutation}, expected "
+            "dimensions in their order; write the column anew from a C-contiguous array"
+        )
 
 
 def _has_lists(kind: Any) -> bool:
