@@ -21,6 +21,7 @@ pytestmark = pytest.mark.usefixtures("quick_sync")
 KINDS = ("parquet", "arrow", "feather", "stream")
 VECTORS = np.random.default_rng(0).random((1000, 4)).astype(np.float32)
 NUMBERS = np.arange(1000)
+NULLS = "has nulls, which arrays lack; write it anew after pyarrow's fill_null or drop_null"
 
 
 @pytest.fixture(params=KINDS)
@@ -92,9 +93,9 @@ def test_a_column_as_indices_and_updates(made: Path) -> None:
     [
         ("texts", "a column of string, expected numbers, bools, times without a zone, or lists "),
         ("ragged", "group 3: has a list of 1 items, the first row one of 2"),
-        ("missing", "group 0: has values that are missing"),
-        ("some missing", "group 1: has values that are missing"),
-        ("holes", "group 0: has values that are missing"),
+        ("missing", f"group 0: {NULLS}"),
+        ("some missing", f"group 1: {NULLS}"),
+        ("holes", f"group 0: {NULLS}"),
         ("nope", "the file has no such column; it holds 'vectors', 'numbers', "),
         (None, "name one of its 8 columns after a colon: 'vectors', "),
     ],
@@ -195,10 +196,10 @@ def test_tensors_whose_dimensions_are_permuted(
         ([], "has no row that says how long its lists are"),
         ([[[1], [2]], [[1]]], "group 0: has a list of 1 items, the first row one of 2"),
         ([[[1], [2]], [[1], [2, 3]]], "group 0: has a list of 2 items, the first row one of 1"),
-        ([None, [[1]]], "has values that are missing"),
-        ([[None, [1]]], "has values that are missing"),
-        ([[[1]], [[None]]], "group 0: has values that are missing"),
-        ([[[1]], None], "group 0: has values that are missing"),
+        ([None, [[1]]], NULLS),
+        ([[None, [1]]], NULLS),
+        ([[[1]], [[None]]], f"group 0: {NULLS}"),
+        ([[[1]], None], f"group 0: {NULLS}"),
     ],
 )
 def test_lists_that_are_no_array(tmp_path: Path, kind: str, rows: Any, line: str) -> None:

@@ -1,4 +1,4 @@
-"""An open table whose files change: every call is an OSError that says how to go on."""
+"""An open table whose files change: every call is an OSError that names `reload`."""
 
 import asyncio
 import os
@@ -35,7 +35,7 @@ CODES = TABLE.astype(np.uint8)
 
 
 def write(folder: Path, kind: str, array: Any) -> str:
-    """Write a table of a kind, over the old one if there is one; return its path."""
+    """Write a table of a kind, in the place of an old one; return its path."""
     form = kind.partition(",")[0]
     if form not in ARROW:
         shutil.rmtree(folder / "t.zarr", ignore_errors=True)
@@ -205,7 +205,7 @@ def test_every_call_on_a_table_that_changed(
     for number, path in enumerate(case.files, 1):
         os.utime(path, ns=(number, number))  # clocks may be coarse
     for name, call in [("rows begun", lambda: list(begun)), *calls.items()]:
-        with pytest.raises(Exception) as caught:  # its kind is what is tested
+        with pytest.raises(Exception) as caught:
             call()
         check(caught.value, name)
     table.close()

@@ -229,7 +229,7 @@ def test_series(tmp_path: Path) -> None:
     indices, updates = pandas.Series([3, 1]), pandas.Series([1.0, 2.0, 3.0])
     assert files.gather_file(path, indices)[:, 0].tolist() == [9, 3]
     assert files.scatter_slices_file(path, indices, updates)[1].tolist() == [1, 2, 3]
-    with pytest.raises(TypeError, match="`indices` must not be a masked array"):
+    with pytest.raises(TypeError, match="`indices` must be without nulls, got a "):
         files.gather_file(path, pandas.Series([3, None], dtype="Int64"))
 
 

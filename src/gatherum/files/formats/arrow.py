@@ -25,6 +25,7 @@ from gatherum.files.tables.grid import BoxArray
 
 __all__ = ["Arrow"]
 
+NULLS = "has nulls, which arrays lack; write it anew after pyarrow's fill_null or drop_null"
 FEATHER1, STREAM = b"FEA1", b"\xff\xff\xff\xff"  # how a file begins
 
 
@@ -254,7 +255,7 @@ def _measured(location: Location, groups: Groups, widths: list[int | None]) -> l
     found: list[int] = []
     for width in widths:
         if row is not None and not row.is_valid:
-            raise ValueError(f"{location}: has values that are missing")
+            raise ValueError(f"{location}: {NULLS}")
         found.append((0 if row is None else len(row)) if width is None else width)
         row = row[0] if row is not None and found[-1] else None
     return found
@@ -270,7 +271,7 @@ def _flat(values: Any, widths: tuple[int, ...]) -> NDArray[Any]:
     if isinstance(values, pyarrow.ExtensionArray):
         values = values.storage
     if values.null_count:
-        raise ValueError("has values that are missing")
+        raise ValueError(NULLS)
     if not (pyarrow.types.is_fixed_size_list(values.type) or _has_lists(values.type)):
         return values.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
     if _has_lists(values.type):

@@ -45,7 +45,7 @@ class Failed(Exception):
 class Refused(Exception):
     """A request failed, and no other try can succeed."""
 
-    raised: type[Exception] = ServerError  # what the caller gets
+    raised: type[Exception] = ServerError  # of the caller
 
 
 class Missing(Refused):
