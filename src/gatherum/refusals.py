@@ -104,10 +104,10 @@ def has_mask(value: object) -> bool:
 def refuse_nulls(
     op: str, operand: str, value: object, *, held: bool = False, integers: bool = False
 ) -> None:
-    """Raise TypeError for an object of a library of tables with nulls, and say what to write.
+    """Raise TypeError for an object of a library of tables with nulls; its message has code without nulls.
 
-    `held`: it is an item of the operand, which is a list. `integers`: the operand takes integers
-    alone, so no NaN.
+    `held`: it is an item of the operand, which is a list. `integers`: the operand takes only
+    integers, and no NaN.
     """
     root = next(iter(_roots(type(value)) & _HAVE_NULLS.keys()), None)
     if root is None or not _HAVE_NULLS[root](value):
