@@ -105,6 +105,15 @@ def test_encodings_and_comments_of_text_files(run, tmp_path, encoding, ending):
         (b"2,1\n\n3\n", "rows.csv, line 3: has 1 numbers, the lines before 2"),
         (b"\xff\xfe2", "rows.csv: is not a text file"),
         (b"2\n\xff\n", "rows.csv: is not a text file"),
+        (b"1_0\n2\n", "rows.csv, line 1: expected integers, got '1_0'"),
+        (b"2\n1__0", "rows.csv, line 2: expected integers, got '1__0'"),
+        (b"0x10\n2", "rows.csv, line 1: expected integers, got '0x10'"),
+        (b"1;2\n3", "rows.csv, line 1: expected integers, got '1;2'"),
+        ("2\n\u0661".encode(), "rows.csv, line 2: expected integers, got '\u0661'"),
+        ("\u0661\n2".encode(), "rows.csv, line 1: expected integers, got '\u0661'"),
+        ("1\u00a02".encode(), r"rows.csv, line 1: expected integers, got '1\xa02'"),
+        (b"2\n1\x0c2", r"rows.csv, line 2: expected integers, got '1\x0c2'"),
+        ("2\n3\u20284".encode(), r"rows.csv, line 2: expected integers, got '3\u20284'"),
         (b"-1\n%d\n" % 2**63, "rows.csv: the numbers fit neither int64 nor uint64 together"),
     ],
 )
@@ -139,6 +148,33 @@ def test_a_text_file_of_something_else(run, tmp_path, text, message):
             "Invalid value for '--values': must be integers such as 0,2,2,7, got '0,x'.",
         ),
         (
+            "gather table.npy --values 1_0 -o o.npy",
+            "Invalid value for '--values': must be integers such as 0,2,2,7, got '1_0'.",
+        ),
+        (
+            "gather table.npy --values \u0661 -o o.npy",
+            "Invalid value for '--values': must be integers such as 0,2,2,7, got '\u0661'.",
+        ),
+        (
+            "gather table.npy rows.npy -o o.npy --axis 0_0",
+            "Invalid value for '--axis': must be an integer of 64 bits, got '0_0'.",
+        ),
+        (
+            "gather table.npy rows.npy -o o.npy --memory \u0661GiB",
+            "Invalid value for '--memory': memory must be a size such as '512MiB', "
+            "got '\u0661GiB'.",
+        ),
+        (
+            "explain gather --data 4x3 --values 1_0",
+            "Invalid value for '--values': must be integers such as 0,2,2,7, a .npy file or -, "
+            "got '1_0'.",
+        ),
+        (
+            "check x.onnx --size n=\u0661",
+            "Invalid value for '--size': must be a name and a size such as batch=8, "
+            "got 'n=\u0661'.",
+        ),
+        (
             "gather table.npy rows.npy -o o.npy --fill-value 0",
             "--fill-value is for --mode fill or drop, got --mode raise.",
         ),
@@ -161,6 +197,20 @@ def test_wrong_usage(run, tmp_path, arguments, message):
     command = arguments.split()
     expected = f"gatherum: {message} See gatherum {command[0]} --help.\n"
     assert run(*command) == (2, "", expected)
+
+
+@pytest.mark.parametrize("text", ["1_0", "\u0661", "1_0.5", "1e1_0", "\u00a07"])
+def test_a_fill_value_in_no_notation_of_numbers_stays_text(run, text):
+    options = "--mode", "fill", "--fill-value", text, "-o", "o.npy"
+    status, out, err = run("gather", "table.npy", "bad.npy", *options)
+    assert (status, out) == (1, "")
+    assert err == (
+        "gatherum: gather: `fill_value` must convert exactly to the dtype of `data`, float64, "
+        f"got {text!r}\n"
+    )
+    np.save("names.npy", np.array(["names"]))
+    assert run("gather", "names.npy", "bad.npy", *options)[::2] == (0, "")
+    assert np.load("o.npy").tolist() == [text[:5]]
 
 
 def test_no_clobber_keeps_what_is_there(run, tmp_path):
@@ -483,6 +533,7 @@ def test_standard_input_that_is_something_else(run, stdin, tmp_path):
         ("gather - rows.npy", b"2 0", ": not a .npy file (no "),
         ("gather - rows.npy", npy(TABLE)[:-1], ": shape (4, 3) of float64 needs 96"),
         ("gather table.npy -", b"2 x", ", line 1: expected integers"),
+        ("gather table.npy -", b"1_0", ", line 1: expected integers, got '1_0'"),
         ("gather table.npy -", b"\xff", ": is not a text file"),
         ("gather table.npy -", b"", ": is empty; a header alone is a text without numbers"),
         ("gather table.npy -", b"[2, 0]", ", line 1: expected integers, got '[2, 0]'"),

@@ -63,6 +63,8 @@ def test_optional_parts_are_not_imported(python):
         ("GATHERUM_NUM_THREADS", "0", "must be in [1, 1024], got 0"),
         ("GATHERUM_NUM_THREADS", "1025", "must be in [1, 1024], got 1025"),
         ("GATHERUM_NUM_THREADS", "two", "must be an integer, got 'two'"),
+        ("GATHERUM_NUM_THREADS", "1_0", "must be an integer, got '1_0'"),
+        ("GATHERUM_OUTPUT_CACHE", "1_000", "must be an integer, got '1_000'"),
         ("GATHERUM_OUTPUT_CACHE", "-1", f"must be in [0, {2**62 - 1}], got -1"),
         ("GATHERUM_OUTPUT_CACHE", "1GiB", "must be an integer, got '1GiB'"),
         (

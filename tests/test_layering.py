@@ -46,6 +46,7 @@ ROWS = [
         "startup",
         "help_signatures",
         "reader_advice",
+        "text_numbers",
         "_core",
     },
 ]

@@ -85,15 +85,18 @@ def _is_array(kind: type) -> bool:
     return hasattr(kind, "__array__") or frameworks.foreign(kind) is not None
 
 
-def _refuse(op: str, operand: str, value: object, held: Iterable[object]) -> None:
+def _refuse(
+    op: str, operand: str, value: object, held: Iterable[object], *, integers: bool = False
+) -> None:
     """Raise TypeError for masked arrays, those of other frameworks, and what is not in memory, in
     lists too.
     """
     for array in (value, *held):
         if type(array) in frameworks.COMMON:
             continue
-        if is_masked(array) or refusals.lacks_values(array):
+        if is_masked(array) or refusals.has_mask(array):
             raise errors.masked_array(op, operand)
+        refusals.refuse_nulls(op, operand, array, held=array is not value, integers=integers)
         if array is not value:
             refusals.refuse_held(op, operand, value, type(array))  # type: ignore[arg-type]
         refusals.refuse(op, operand, array)
@@ -169,7 +172,7 @@ def as_indices(op: str, value: object, operand: str = "indices") -> Array:
         check_items(op, operand, value)
     if held and not any(map(is_masked, held)):
         raise errors.holds_arrays(op, value, operand)
-    _refuse(op, operand, value, held)
+    _refuse(op, operand, value, held, integers=True)
     _refuse_text(op, operand, value)
     array = _convert(op, operand, value)
     if isinstance(value, (int, list, tuple)) and array.dtype.kind in "Of":

@@ -27,6 +27,11 @@ def foreign_array(op: str, operand: str, found: str, instead: str) -> TypeError:
     return TypeError(f"{op}: `{operand}` must be a NumPy array, got a {found}{advice}")
 
 
+def has_nulls(op: str, operand: str, found: str, instead: str, *, held: bool) -> TypeError:
+    kind = f"a list of {found} objects with nulls" if held else f"a {found} with nulls"
+    return TypeError(f"{op}: `{operand}` must be without nulls, got {kind}; {instead}")
+
+
 def no_out_with_labels(op: str) -> TypeError:
     return TypeError(
         f"{op}: `out` must be None for an array of xarray, since the result is a new one; write "

@@ -35,6 +35,7 @@ from importlib import import_module
 from typing import Any, TypeVar
 
 from . import _core
+from .text_numbers import integer_of
 
 Program = _core.Program
 describe = _core.describe
@@ -224,10 +225,9 @@ def _from_environment(name: str, default: int, low: int, high: int) -> int:
     text = os.environ.get(name)
     if text is None or text.strip() == "":
         return default
-    try:
-        value = int(text)
-    except ValueError:
-        raise ValueError(f"gatherum: {name} must be an integer, got {text!r}") from None
+    value = integer_of(text)
+    if value is None:
+        raise ValueError(f"gatherum: {name} must be an integer, got {text!r}")
     if not low <= value <= high:
         raise ValueError(f"gatherum: {name} must be in [{low}, {high}], got {value}")
     return value

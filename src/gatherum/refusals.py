@@ -5,7 +5,7 @@ NumPy would read a lazy array whole, copy from a device, or lose a mask.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,14 @@ from .frameworks import CUDA, OURS, WHOLE, adapter_of, foreign
 
 # Tuples of a framework that stand for one array, and what to write for its values.
 _TUPLES = {"torch.nn.utils.rnn.PackedSequence": "write {}.data for its values"}
+# What to write for data with nulls, by library: where nulls are filled or dropped, and where they
+# become NaN. A table of pyarrow has no method `fill_null`.
+_WITHOUT_NULLS = {
+    "pyarrow": ("{0}.fill_null(value) or {0}.drop_null()", "numpy.asarray({0})"),
+    "pyarrow table": ("{0}.drop_null()", "numpy.asarray({0})"),
+    "polars": ("{0}.fill_null(value) or {0}.drop_nulls()", "{0}.to_numpy()"),
+    "pandas": ("{0}.fillna(value) or {0}.dropna()", "{0}.to_numpy(float, na_value=numpy.nan)"),
+}
 
 
 def refuse(op: str, operand: str, value: object) -> None:
@@ -85,17 +93,67 @@ def _roots(kind: type) -> set[str]:
     return {str(base.__module__).partition(".")[0] for base in kind.__mro__}
 
 
-def lacks_values(value: object) -> bool:
-    """Whether an object other than a NumPy array has a mask, or values that are missing."""
+def has_mask(value: object) -> bool:
+    """Whether an object other than a NumPy array has a mask."""
     if is_masked_tensor(type(value)):
         return True
-    roots = _roots(type(value))
-    if roots & {"polars", "pyarrow"}:
-        count = getattr(value, "null_count", 0)
-        count = count() if callable(count) else count
-        return isinstance(count, int) and count > 0
-    # A dtype of pandas's own; missing values of NumPy's are NaN or NaT there, and stay so.
-    if "pandas" in roots and not isinstance(getattr(value, "dtype", None), (np.dtype, type(None))):
-        return bool(value.isna().any())  # type: ignore[attr-defined]  # so have all of these
     interface = getattr(value, "__array_interface__", None)
     return isinstance(interface, dict) and interface.get("mask") is not None
+
+
+def refuse_nulls(
+    op: str, operand: str, value: object, *, held: bool = False, integers: bool = False
+) -> None:
+    """Raise TypeError for an object of a library of tables with nulls; its message has code without nulls.
+
+    `held`: it is an item of the operand, which is a list. `integers`: the operand takes only
+    integers, and no NaN.
+    """
+    root = next(iter(_roots(type(value)) & _HAVE_NULLS.keys()), None)
+    if root is None or not _HAVE_NULLS[root](value):
+        return
+    table = root == "pyarrow" and not hasattr(value, "fill_null")
+    without, as_nan = _WITHOUT_NULLS["pyarrow table" if table else root]
+    instead = f"write {without}" if integers else f"write {without}, or {as_nan} for NaN"
+    advice = instead.format("item" if held else operand)
+    kind = f"{root}.{type(value).__name__}"
+    raise framework_errors.has_nulls(op, operand, kind, advice, held=held)
+
+
+def _arrow_nulls(value: Any) -> bool:
+    """Whether an array of pyarrow, or a column of a table, has nulls."""
+    columns = value.columns if hasattr(value, "columns") else [value]
+    return any(getattr(column, "null_count", 0) for column in columns)
+
+
+def _polars_nulls(value: Any) -> bool:
+    """Whether a Series of polars, or a column of a DataFrame, has nulls, also within arrays."""
+    kind = type(value).__name__
+    columns = value.get_columns() if kind == "DataFrame" else [value] if kind == "Series" else []
+    return any(map(_series_nulls, columns))
+
+
+def _series_nulls(series: Any) -> bool:
+    while not (count := series.null_count()) and type(series.dtype).__name__ == "Array":
+        series = series.explode()
+    return bool(count)
+
+
+def _pandas_nulls(value: Any) -> bool:
+    """Whether values of pandas's own dtypes are missing; those of NumPy's dtypes are NaN or NaT,
+    and stay so.
+    """
+    if not hasattr(value, "isna"):
+        return False
+    if hasattr(value, "columns"):
+        own = [not isinstance(dtype, np.dtype) for dtype in value.dtypes]
+        return bool(value.loc[:, own].isna().any(axis=None))
+    own_dtype = not isinstance(getattr(value, "dtype", None), (np.dtype, type(None)))
+    return own_dtype and bool(value.isna().any())
+
+
+_HAVE_NULLS: dict[str, Callable[[Any], bool]] = {
+    "pyarrow": _arrow_nulls,
+    "polars": _polars_nulls,
+    "pandas": _pandas_nulls,
+}

@@ -21,6 +21,7 @@ pytestmark = pytest.mark.usefixtures("quick_sync")
 KINDS = ("parquet", "arrow", "feather", "stream")
 VECTORS = np.random.default_rng(0).random((1000, 4)).astype(np.float32)
 NUMBERS = np.arange(1000)
+NULLS = "has nulls, which arrays lack; write it anew after pyarrow's fill_null or drop_null"
 
 
 @pytest.fixture(params=KINDS)
@@ -92,9 +93,9 @@ def test_a_column_as_indices_and_updates(made: Path) -> None:
     [
         ("texts", "a column of string, expected numbers, bools, times without a zone, or lists "),
         ("ragged", "group 3: has a list of 1 items, the first row one of 2"),
-        ("missing", "group 0: has values that are missing"),
-        ("some missing", "group 1: has values that are missing"),
-        ("holes", "group 0: has values that are missing"),
+        ("missing", f"group 0: {NULLS}"),
+        ("some missing", f"group 1: {NULLS}"),
+        ("holes", f"group 0: {NULLS}"),
         ("nope", "the file has no such column; it holds 'vectors', 'numbers', "),
         (None, "name one of its 8 columns after a colon: 'vectors', "),
     ],
@@ -135,6 +136,18 @@ COLUMNS: dict[str, tuple[Any, Any]] = {
         ),
         INTS,
     ),
+    "tensors in order": (
+        pyarrow.ExtensionArray.from_storage(
+            pyarrow.fixed_shape_tensor(pyarrow.int16(), (3, 2), permutation=(0, 1)),
+            pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(INTS.ravel()), 6),
+        ),
+        INTS,
+    ),
+    "tensors of an array": (pyarrow.FixedShapeTensorArray.from_numpy_ndarray(INTS), INTS),
+    "tensors of vectors": (
+        pyarrow.FixedShapeTensorArray.from_numpy_ndarray(INTS[:, 0]),
+        INTS[:, 0],
+    ),
     "times": (pyarrow.array(np.arange(8).astype("M8[us]")), np.arange(8).astype("M8[us]")),
     "spans": (pyarrow.array(np.arange(8).astype("m8[ms]")), np.arange(8).astype("m8[ms]")),
     "days": (pyarrow.array(np.arange(8).astype("M8[D]")), np.arange(8).astype("M8[D]")),
@@ -158,16 +171,35 @@ def test_columns_that_become_arrays(tmp_path: Path, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("order", [(1, 0), (2, 0, 1), (0, 2, 1)])
+def test_tensors_whose_dimensions_are_permuted(
+    tmp_path: Path, kind: str, order: tuple[int, ...]
+) -> None:
+    shape = (3, 2, 4)[: len(order)]
+    storage = pyarrow.array(np.zeros((5, *shape)).reshape(5, -1).tolist(),
+                            pyarrow.list_(pyarrow.float64(), int(np.prod(shape))))  # fmt: skip
+    tensors = pyarrow.fixed_shape_tensor(pyarrow.float64(), shape, permutation=order)
+    column = pyarrow.ExtensionArray.from_storage(tensors, storage)
+    path = write(tmp_path, pyarrow.table({"x": column}), kind)
+    with pytest.raises(ValueError) as caught:
+        files.gather_file(f"{path}:x", np.array([0]))
+    assert str(caught.value) == (
+        f"{path}:x: a column of tensors with the permutation {list(order)}, expected dimensions in "
+        "their order; write the column anew from a C-contiguous array"
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     ("rows", "line"),
     [
         ([], "has no row that says how long its lists are"),
         ([[[1], [2]], [[1]]], "group 0: has a list of 1 items, the first row one of 2"),
         ([[[1], [2]], [[1], [2, 3]]], "group 0: has a list of 2 items, the first row one of 1"),
-        ([None, [[1]]], "has values that are missing"),
-        ([[None, [1]]], "has values that are missing"),
-        ([[[1]], [[None]]], "group 0: has values that are missing"),
-        ([[[1]], None], "group 0: has values that are missing"),
+        ([None, [[1]]], NULLS),
+        ([[None, [1]]], NULLS),
+        ([[[1]], [[None]]], f"group 0: {NULLS}"),
+        ([[[1]], None], f"group 0: {NULLS}"),
     ],
 )
 def test_lists_that_are_no_array(tmp_path: Path, kind: str, rows: Any, line: str) -> None:

@@ -1,6 +1,7 @@
 """What a call on files accepts and refuses, what it reports, and the memory it takes."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -198,6 +199,12 @@ def test_every_table_of_a_zarr_group(tmp_path: Path, in_place: bool) -> None:
 )
 def test_sizes(text: str | int, total: int) -> None:
     assert Budget.parse(text).total == total
+
+
+@pytest.mark.parametrize("text", ["1_0GiB", "\u0661GiB", "\u00a01GiB", "1 000MiB", "+1GiB", "1_0"])
+def test_texts_that_are_no_sizes(text: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(f"a size such as '512MiB', got {text!r}")):
+        Budget.parse(text)
 
 
 def test_locations(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import io
 import os
 import sys
 from array import array as typed
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -140,6 +141,71 @@ def test_what_is_no_operand(operand: Any, line: str) -> None:
     assert str(caught.value) == line
 
 
+PATHS: list[Any] = [
+    ["s0.npy", "s1.npy"],
+    ("s0.npy",),
+    [Path("s0.npy")],
+    [["s0.npy"], ["s1.npy"]],
+    [0, "s0.npy"],
+    ["https://user:secret@host/x.npy"],
+]
+
+
+def calls_with(tmp_path: Path, paths: Any) -> dict[tuple[str, str], Callable[[], object]]:
+    """Each operand of each function, given a list of paths."""
+    table, rows = put(tmp_path, "t", np.ones((4, 3), np.uint8)), [[0, 0, 0]]
+    opened = files.open(table)
+    return {
+        ("gather", "table"): lambda: files.gather_file(paths, [0]),
+        ("gather", "indices"): lambda: files.gather_file(table, paths),
+        ("gather_nd", "table"): lambda: files.gather_nd_file(paths, [[0]]),
+        ("gather_nd", "indices"): lambda: files.gather_nd_file(table, paths),
+        ("gather_elements", "table"): lambda: files.gather_elements_file(paths, rows),
+        ("gather_elements", "indices"): lambda: files.gather_elements_file(table, paths),
+        ("scatter_slices", "table"): lambda: files.scatter_slices_file(paths, [0], 1),
+        ("scatter_slices", "indices"): lambda: files.scatter_slices_file(table, paths, 1),
+        ("scatter_slices", "updates"): lambda: files.scatter_slices_file(table, [0], paths),
+        ("scatter_nd", "updates"): lambda: files.scatter_nd_file(table, [[0]], paths),
+        ("scatter_elements", "updates"): lambda: files.scatter_elements_file(table, rows, paths),
+        ("reduce_file", "values"): lambda: files.reduce_file(paths, [0]),
+        ("reduce_file", "groups"): lambda: files.reduce_file(table, paths),
+        ("rows", "table"): lambda: list(files.rows(paths, [[0]])),
+        ("open", "table"): lambda: files.open(paths),
+        ("open", "scales"): lambda: files.open(table, scales=paths),
+        ("open", "zero_points"): lambda: files.open(table, scales=table, zero_points=paths),
+        ("gather", "indices of a table"): lambda: opened.gather(paths),
+        ("gather", "indices of a future"): lambda: opened.submit(paths).result(),
+        ("gather_nd", "indices of a table"): lambda: opened.gather_nd(paths),
+    }
+
+
+@pytest.mark.parametrize("paths", PATHS, ids=repr)
+def test_a_list_of_paths_is_no_operand(tmp_path: Path, paths: Any) -> None:
+    for (op, operand), call in calls_with(tmp_path, paths).items():
+        with pytest.raises(TypeError) as caught:
+            call()
+        assert str(caught.value) == (
+            f"{op}: the {operand.split()[0]} must be one path or one array, got a "
+            f"{type(paths).__name__} that contains strings or paths; call the function for each "
+            "file, or pass numpy.array(strings) where the strings are the data"
+        )
+
+
+def test_strings_in_an_array_are_data() -> None:
+    names = np.array(["s0.npy", "s1.npy"])
+    assert files.gather_file(names, [1]).tolist() == ["s1.npy"]
+    changed = files.scatter_slices_file(names, [0], np.array(["x.npyz"]))
+    assert changed.tolist() == ["x.npyz", "s1.npy"]
+
+
+def test_one_path_for_one_file(tmp_path: Path) -> None:
+    table, paths = put(tmp_path, "t", np.ones((4, 3))), [str(tmp_path / "o.npy")]
+    with pytest.raises(TypeError, match=r"^a file must be named by one str or path, got list$"):
+        files.gather_file(table, [0], paths)  # type: ignore[call-overload]
+    with pytest.raises(TypeError, match=r"^spill_dir must be one path, got list$"):
+        files.gather_file(table, [0], spill_dir=[str(tmp_path)])  # type: ignore[call-overload]
+
+
 @pytest.mark.parametrize(
     "indices",
     [[2, 0], (1,), range(3), 2, [], [[0], [1]], np.int8(1), typed("i", [3, 1])],
@@ -163,7 +229,7 @@ def test_series(tmp_path: Path) -> None:
     indices, updates = pandas.Series([3, 1]), pandas.Series([1.0, 2.0, 3.0])
     assert files.gather_file(path, indices)[:, 0].tolist() == [9, 3]
     assert files.scatter_slices_file(path, indices, updates)[1].tolist() == [1, 2, 3]
-    with pytest.raises(TypeError, match="`indices` must not be a masked array"):
+    with pytest.raises(TypeError, match="`indices` must be without nulls, got a "):
         files.gather_file(path, pandas.Series([3, None], dtype="Int64"))
 
 
@@ -189,7 +255,7 @@ def test_what_the_functions_refuse(call: Any) -> None:
         gatherum.scatter_slices(table, *call)
     with pytest.raises((TypeError, ValueError)) as caught:
         files.scatter_slices_file(table, *call)
-    if call[1] != "a" and call[1] is not None:  # a path, and no operand
+    if call[0] != ["a"] and call[1] not in ("a", None):  # a path, and no operand
         assert str(caught.value) == str(expected.value)
         assert type(caught.value) is type(expected.value)
 

@@ -307,6 +307,53 @@ def test_a_closed_table(saved):
     assert repr(table) == f"<closed Table {codes}>"
 
 
+@pytest.mark.parametrize(
+    ("bad", "kind"), [([50], IndexError), ([1.5], TypeError), ("x.npy", TypeError)], ids=repr
+)
+def test_batches_before_an_error_are_yielded(saved, bad, kind):
+    codes, scales, _ = saved(*made(np.random.default_rng(3)))
+    plain, quantized = files.open(codes), files.open(codes, scales=scales, block_size=8)
+    errors = []
+    for table in (plain, quantized):
+        rows = table.rows([[1], [2, 3], bad, [4]])
+        assert [found.shape for found in (next(rows), next(rows))] == [(1, 24), (2, 24)]
+        with pytest.raises(kind) as caught:
+            next(rows)
+        errors.append((str(caught.value), caught.value.__notes__))
+    assert errors[0] == errors[1]
+    assert errors[0][1] == ["in batch 2 (the first is 0)"]
+
+
+def test_an_iterator_of_batches_that_fails(saved):
+    codes, scales, _ = saved(*made(np.random.default_rng(3)))
+
+    def batches(threads):
+        for row in range(2):
+            threads.append(threading.current_thread().name)
+            yield [row]
+        raise RuntimeError("no more")
+
+    for table in (files.open(codes), files.open(codes, scales=scales, block_size=8)):
+        threads: list[str] = []
+        rows = table.rows(batches(threads))
+        assert [next(rows).shape, next(rows).shape] == [(1, 24)] * 2
+        with pytest.raises(RuntimeError, match="no more") as caught:
+            next(rows)
+        assert not hasattr(caught.value, "__notes__")
+        assert threads == ["gatherum-batches"] * 2
+
+
+def test_small_batches_along_another_axis(saved):
+    arrays = made(np.random.default_rng(3))
+    codes, scales, _ = saved(*arrays)
+    table = files.open(codes, scales=scales, block_size=8)
+    batches = [np.array([[n % 24, 3]]) for n in range(200)]
+    for found, batch in zip(table.rows(batches, axis=1), batches, strict=True):
+        same(found, gatherum.gather_quantized(arrays[0], batch, arrays[1], axis=1, block_size=8))
+    fill = next(table.rows([[50, 1]], mode="fill"))
+    same(fill, table.gather([50, 1], mode="fill"))
+
+
 def test_errors_name_the_call(saved):
     codes, scales, _ = saved(*made(np.random.default_rng(3)))
     for error, how in (

@@ -27,7 +27,7 @@ def _sizes(_: click.Context, __: click.Parameter, given: Sequence[str]) -> dict[
     sizes = {}
     for text in given:
         name, _equals, size = text.partition("=")
-        number = integer(size, 0, 2**63 - 1) if size.isdecimal() else None  # as ONNX has them
+        number = integer(size, 0, 2**63 - 1) if size.isdecimal() else None  # as in ONNX, no sign
         if not name or number is None:
             raise click.BadParameter(
                 f"must be a name and a size such as batch=8, got {short(text)}."

@@ -64,7 +64,7 @@ class OperandSpec(Parsed):
         if text.endswith(".npy"):
             return map_file(text)
         sizes = [] if text == "scalar" else text.split("x")
-        digits = all(size.isascii() and size.isdecimal() for size in sizes)
+        digits = all(map(str.isdecimal, sizes))
         shape = [number for size in sizes if (number := integer(size)) is not None]
         return tuple(shape) if digits and len(shape) == len(sizes) else None
 

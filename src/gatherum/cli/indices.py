@@ -10,10 +10,14 @@ import numpy as np
 from ..call import Array
 from ..operators import Operator
 from ..regular_files import read_regular
+from ..text_numbers import number_of
 from .numbers import Parsed, integer, integers, short
 
 TEXTS = (".csv", ".tsv", ".txt")
 LARGEST = 64 << 20
+_LINE_END = re.compile(r"\r\n|\r|\n")
+_BETWEEN = re.compile(r"[, \t]+")
+_NUMERIC = re.compile(r"\s*[+-]?\.?\d")  # of any script, such as 1_0, 0x10 and 1;2
 
 
 class Values(Parsed):
@@ -80,14 +84,14 @@ def from_text(operator: Operator, name: str, content: bytes) -> Array:
     """
     try:
         utf16 = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-        lines = content.decode("utf-16" if utf16 else "utf-8-sig").splitlines()
+        lines = _LINE_END.split(content.decode("utf-16" if utf16 else "utf-8-sig"))
     except UnicodeDecodeError:
         raise ValueError(f"{name}: is not a text file") from None
     rows: list[list[int]] = []
     header: tuple[int, str] | None = None
     for number, line in enumerate(lines, 1):
         text = line.partition("#")[0]
-        row = integers(",".join(text.replace(",", " ").split()))
+        row = integers(",".join(filter(None, _BETWEEN.split(text))))
         if row is None and not rows and header is None and _is_header(text):
             header = number, line
             continue
@@ -116,8 +120,10 @@ class NotIntegers(ValueError):
 
 
 def _is_header(line: str) -> bool:
-    """Whether a line names columns: none of its entries is a number."""
-    return not any(map(_is_number, _entries(line)))
+    """Whether a line names columns: no entry is a number, or begins as one in another notation."""
+    return not any(
+        _NUMERIC.match(entry) or number_of(entry) is not None for entry in _entries(line)
+    )
 
 
 def _entries(line: str) -> list[str]:
@@ -125,11 +131,7 @@ def _entries(line: str) -> list[str]:
 
 
 def _is_number(entry: str) -> bool:
-    try:
-        complex(entry)
-    except ValueError:
-        return False
-    return True
+    return number_of(entry) is not None
 
 
 def _array(where: str, rows: list[list[int]]) -> Array:

@@ -7,9 +7,10 @@ from typing import Any
 
 import click
 
+from ..text_numbers import LONGEST, integer_of, number_of
+
 # Bounds of indices, axes and sizes: int64's least value and uint64's greatest.
 LEAST, GREATEST = -(2**63), 2**64 - 1
-_LONGEST = 40
 
 
 class Parsed(click.ParamType):  # type: ignore[type-arg]  # generic in new versions alone
@@ -42,11 +43,8 @@ class Integer(Parsed):
 
 def integer(text: str, least: int = LEAST, greatest: int = GREATEST) -> int | None:
     """Return the integer that a text stands for, or None if it stands for none in the range."""
-    if len(text) > _LONGEST:  # Python would need quadratic time, and has a limit of its own
-        return None
-    try:
-        number = int(text)
-    except ValueError:
+    number = integer_of(text)
+    if number is None:
         return None
     return number if least <= number <= greatest else None
 
@@ -65,22 +63,20 @@ def number_or_text(ctx: click.Context, param: click.Parameter, text: str | None)
     """
     if text is None:
         return None
-    for convert in (int, float, complex):
-        try:
-            number = convert(text)
-            infinite = sum(map(isinf, (number.real, number.imag)))
-        except ValueError:
-            continue
-        except OverflowError:  # an integer, asked whether it is infinite as a float
-            infinite = 1
-        if infinite > text.lower().count("inf"):
-            raise click.BadParameter(
-                f"must be a number that float64 can hold, or inf, got {short(text)}.", ctx, param
-            )
-        return number
-    return text
+    number = number_of(text)
+    if number is None:
+        return text
+    try:
+        infinite = sum(map(isinf, (number.real, number.imag)))
+    except OverflowError:  # isinf converts an integer to a float
+        infinite = 1
+    if infinite > text.lower().count("inf"):
+        raise click.BadParameter(
+            f"must be a number that float64 can hold, or inf, got {short(text)}.", ctx, param
+        )
+    return number
 
 
 def short(text: str) -> str:
     """Return a text in quotes, the beginning of a long one."""
-    return repr(text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}...")
+    return repr(text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}...")

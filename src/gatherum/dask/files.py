@@ -84,7 +84,11 @@ class FileArray:
         shape: Shape = tuple(part.stop - part.start for part in box)
         if 0 in shape:
             return np.empty(shape, self.dtype)
-        with _opened(self.path) as stored:
+        with ExitStack() as stack:
+            try:
+                stored = stack.enter_context(_opened(self.path))
+            except ValueError as error:  # it could be opened before
+                raise OSError(f"{self.path}: changed since it was opened") from error
             source = self._decoded(stored)
             if (source.shape, source.dtype, _state(stored)) != (self.shape, self.dtype, self.state):
                 raise OSError(f"{self.path}: changed since it was opened")

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gatherum.conversion import as_indices
 
-__all__ = ["Batches"]
+__all__ = ["Batches", "batch_note"]
 
 TOGETHER = 1024  # batches of a group
 
@@ -31,6 +31,7 @@ class Batches:
         Thread(target=_work, args=[self._tasks], name="gatherum-batches", daemon=True).start()
         self._changed = Condition()
         self._come: deque[NDArray[Any]] = deque()
+        self._number = 0  # of the batch that is fetched next
         self._held = 0  # bytes of the fetched batches and their rows
         self._asking = self._ended = False
         self._error: BaseException | None = None
@@ -78,7 +79,7 @@ class Batches:
         """Fetch batch after batch, as long as there is space."""
         try:
             for batch in self._batches:
-                indices = as_indices("gather", batch).copy()
+                indices = self._copied(batch)
                 with self._changed:
                     self._come.append(indices)
                     self._held += self._size(indices)
@@ -92,11 +93,26 @@ class Batches:
             self._ended = True
             self._changed.notify()
 
+    def _copied(self, batch: Any) -> NDArray[Any]:
+        """Return a copy of a batch as an array of indices."""
+        try:
+            indices = as_indices("gather", batch).copy()
+        except Exception as error:
+            error.add_note(batch_note(self._number))
+            raise
+        self._number += 1
+        return indices
+
     def _has_space(self) -> bool:
         return not self._ended and self._held < self._most and len(self._come) < TOGETHER
 
     def _size(self, indices: NDArray[Any]) -> int:
         return indices.size * self._nbytes + indices.nbytes
+
+
+def batch_note(number: int) -> str:
+    """Return the note that names the batch which caused an error."""
+    return f"in batch {number} (the first is 0)"
 
 
 def _work(tasks: "SimpleQueue[Callable[[], None] | None]") -> None:

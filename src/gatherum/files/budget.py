@@ -11,7 +11,7 @@ LONGEST_NUMBER = 60
 UNITS = {"": 1, "b": 1, "k": 1000, "m": 1000**2, "g": 1000**3, "t": 1000**4}
 UNITS |= {f"{u}b": n for u, n in UNITS.items() if u in "kmgt" and u}
 UNITS |= {f"{u}ib": 1024 ** (i + 1) for i, u in enumerate("kmgt")}
-_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*")
+_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", re.ASCII)
 
 
 def size_of(name: str, given: object) -> int:

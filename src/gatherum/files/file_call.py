@@ -80,7 +80,8 @@ class FileCall:
                 return Session(self, out, operands, opening).run()
             self._check_array(operands)
             inputs = self.opened(operands, opening)
-            result = scattered(inputs) if inputs.row.scatters else gathered(inputs)
+            with inputs.unchanged():
+                result = scattered(inputs) if inputs.row.scatters else gathered(inputs)
             inputs.check_unchanged()
             return result
 
@@ -167,12 +168,11 @@ class Session:
                 build.replace()
                 return self.meter.stats()
             context = self.inputs.context(build)
-            if not scatters:
-                self._gather(context)
-            elif self.how.in_place:
+            if self.how.in_place:
                 self._scatter_in_place(context)
             else:
-                self._scatter_copy(context)
+                with self.inputs.unchanged():
+                    (self._scatter_copy if scatters else self._gather)(context)
         return self.meter.stats()
 
     def _fingerprint(self) -> Record:

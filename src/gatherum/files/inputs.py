@@ -2,6 +2,8 @@
 
 import copy
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -105,6 +107,17 @@ class Inputs:
         """Raise OSError when an operand changed since it was opened."""
         for source in self.sources.values():
             source.opened.check_unchanged()
+
+    @contextmanager
+    def unchanged(self) -> Iterator[None]:
+        """Raise OSError in the place of a ValueError when an operand changed: the bytes of a file
+        that changes may be damaged.
+        """
+        try:
+            yield
+        except ValueError:
+            self.check_unchanged()
+            raise
 
     def panels(self, depth: int) -> list[tuple[Panel, RowTable]]:
         """Return the table's rows, whose leading `depth` dimensions are keyed, panel by panel."""

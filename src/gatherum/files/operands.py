@@ -4,6 +4,7 @@ import math
 import os
 import sys
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from gatherum.files.origins import files_of
 from gatherum.files.stats import Meter
 from gatherum.files.tables.boxes import SlicedArray
 from gatherum.files.tables.dimension_names import Names, names_in
+from gatherum.shape_limits import MAX_RANK
 
 __all__ = ["Held", "Operand", "Path", "be", "files_under", "find_operand", "open_all"]
 
@@ -68,6 +70,12 @@ def find_operand(role: str, operand: Operand, op: str = "gather") -> Location | 
     names = names_in(operand)
     if _is_stored(operand):
         return Held(role, operand, names)
+    if _has_paths(operand):
+        raise TypeError(
+            f"{op}: the {role} must be one path or one array, got a {type(operand).__name__} that "
+            "contains strings or paths; call the function for each file, or pass "
+            "numpy.array(strings) where the strings are the data"
+        )
     if is_masked(operand):
         raise TypeError(f"the {role} {be(role)} a masked array, whose mask would be lost")
     name = "data" if role == "table" else role
@@ -82,6 +90,19 @@ def find_operand(role: str, operand: Operand, op: str = "gather") -> Location | 
     if role in ("indices", "groups"):
         return Held(role, as_indices(op, found, name))
     return Held(role, as_array(op, name, found), names)
+
+
+def _has_paths(operand: object) -> bool:
+    """Whether a list or tuple contains a str or a path, at any depth that an array has."""
+    lists = [operand] if isinstance(operand, (list, tuple)) else []
+    for _ in range(MAX_RANK):
+        kinds = set(map(type, chain.from_iterable(lists)))
+        if any(issubclass(kind, (str, os.PathLike)) for kind in kinds):
+            return True
+        if not any(issubclass(kind, (list, tuple)) for kind in kinds):
+            break
+        lists = [one for one in chain.from_iterable(lists) if isinstance(one, (list, tuple))]
+    return False
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,9 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from gatherum.files.batches import Batches
+from gatherum.files.batches import Batches, batch_note
 from gatherum.files.disk import PAGE
 from gatherum.files.formats.format import Location, Opening
-from gatherum.files.formats.storage import Source
 from gatherum.files.lookups import Lookups
 from gatherum.files.operands import Held, Operand, Path, find_operand, open_all
 from gatherum.files.results import as_items
@@ -22,7 +21,7 @@ from gatherum.files.tables.table import stopped_early
 from gatherum.modes import ModeName
 from gatherum.plain_values import as_boolean
 
-__all__ = ["rows", "rows_of"]
+__all__ = ["RowSource", "rows", "rows_of"]
 
 PAUSE = 1.0  # seconds between two checks that the table is unchanged
 SHARE = 32  # of the memory, for the rows of small batches that one call gathers
@@ -116,21 +115,36 @@ def _opened(
     """Open the table, and yield the rows of each batch."""
     with stack:
         table = open_all({"table": where}, opening)["table"]
-        yield from rows_of(Lookups(table, opening), batches, attributes, fill_value)
+        lookups = WatchedLookups(Lookups(table, opening), attributes, fill_value)
+        opened, axis = table.opened, attributes["axis"]
+        source = RowSource(lookups.gather, table.shape, table.dtype, axis, opened.check_unchanged)
+        yield from rows_of(source, batches, opening.budget.total, opened.stop)
+
+
+class RowSource(NamedTuple):
+    """Gathers the rows of a batch from an opened table.
+
+    `shape` and `dtype` are the table's, as the results have them. `check` raises OSError when the
+    table has changed.
+    """
+
+    gather: Callable[[NDArray[Any]], NDArray[Any]]
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    axis: Any
+    check: Callable[[], object]
 
 
 def rows_of(
-    lookups: Lookups, batches: Iterable[Any], attributes: dict[str, Any], fill_value: object
+    source: RowSource, batches: Iterable[Any], memory: int, stop: Callable[[], object]
 ) -> Generator[NDArray[Any], None, None]:
-    """Yield the rows of each batch from an opened table."""
-    table, budget = lookups.table, lookups.opening.budget
-    nbytes, most = _bytes_of_a_row(table, attributes["axis"]), budget.total // SHARE
+    """Yield the rows of each batch; `stop` cancels pending reads when the generator ends early."""
+    nbytes, most = _bytes_of_a_row(source), memory // SHARE
     if nbytes >= PAGE:
         most = min(most, CACHED)
-    reader = Reader(lookups, attributes, fill_value)
     with Batches(iter(batches), nbytes, most) as asked:
-        yield from _ahead(asked, reader.read, table.opened.stop)
-    table.opened.check_unchanged()
+        yield from _ahead(asked, Reader(source).read, stop)
+    source.check()
 
 
 def _ahead(
@@ -153,43 +167,55 @@ def _ahead(
 class Reader:
     """Gathers groups of batches from one table."""
 
-    def __init__(self, lookups: Lookups, attributes: dict[str, Any], fill_value: object) -> None:
-        self.table, self.lookups = lookups.table, lookups
-        self.attributes, self.fill_value = attributes, fill_value
-        self.checked, self.done = time.monotonic(), 0
+    def __init__(self, source: RowSource) -> None:
+        self.source, self.done = source, 0
 
     def read(self, group: Group) -> GroupRows:
         """Gather all batches of a group at once, or, where one is refused, each."""
-        if time.monotonic() - self.checked > PAUSE:
-            self.table.opened.check_unchanged()
-            self.checked = time.monotonic()
         number, self.done = self.done, self.done + len(group)
+        gather = self.source.gather
         if len(group) > 1:
             try:
-                rows = self.gather(np.concatenate([indices.reshape(-1) for indices in group]))
-                return GroupRows(_cut(rows, group, range(rows.ndim)[self.attributes["axis"]]))
+                rows = gather(np.concatenate([indices.reshape(-1) for indices in group]))
+                return GroupRows(_cut(rows, group, range(rows.ndim)[self.source.axis]))
             except Exception:  # the batch that caused it says so when its turn comes
                 pass
         found = GroupRows([])
         for indices in group:
             try:
-                found.rows.append(self.gather(indices))
+                found.rows.append(gather(indices))
             except Exception as error:
-                error.add_note(f"in batch {number + len(found.rows)} (the first is 0)")
+                error.add_note(batch_note(number + len(found.rows)))
                 return found._replace(error=error)
         return found
 
+
+class WatchedLookups:
+    """The lookups of a call that opens its table for itself, and checks that it is unchanged."""
+
+    def __init__(self, lookups: Lookups, attributes: dict[str, Any], fill_value: object) -> None:
+        self.lookups, self.attributes, self.fill_value = lookups, attributes, fill_value
+        self.checked = time.monotonic()
+
     def gather(self, indices: NDArray[Any]) -> NDArray[Any]:
         """Gather the rows of one array of indices."""
-        return self.lookups.gather("gather", indices, self.attributes, self.fill_value)[0]
+        opened = self.lookups.table.opened
+        if time.monotonic() - self.checked > PAUSE:
+            opened.check_unchanged()
+            self.checked = time.monotonic()
+        try:
+            return self.lookups.gather("gather", indices, self.attributes, self.fill_value)[0]
+        except ValueError:
+            opened.check_unchanged()  # the bytes of a table that changes may be damaged
+            raise
 
 
-def _bytes_of_a_row(table: Source, axis: int) -> int:
+def _bytes_of_a_row(source: RowSource) -> int:
     """Return the bytes of one index's row; the call itself refuses an axis out of range."""
-    shape = list(table.shape)
+    shape = list(source.shape)
     with suppress(IndexError, TypeError):
-        del shape[axis]
-    return math.prod(shape) * table.dtype.itemsize
+        del shape[source.axis]
+    return math.prod(shape) * source.dtype.itemsize
 
 
 def _cut(rows: NDArray[Any], group: Group, axis: int) -> list[NDArray[Any]]:

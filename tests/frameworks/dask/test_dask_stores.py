@@ -79,6 +79,10 @@ def test_a_file_that_changed_is_not_read(tmp_path):
     np.save(path, DATA[:3])
     with pytest.raises(OSError, match=r"x.npy: changed since it was opened"):
         x.compute()
+    with path.open("r+b") as file:
+        file.truncate(40)
+    with pytest.raises(OSError, match=r"x.npy: changed since it was opened"):
+        x.compute()
 
 
 def test_a_compressed_member_is_refused(tmp_path):

@@ -38,9 +38,9 @@ def locate(path: str | os.PathLike[str] | Location, name: str | None = None) -> 
     """
     if isinstance(path, Location):
         return path
-    text = os.fspath(path)
+    text = os.fspath(path) if isinstance(path, (str, os.PathLike)) else None
     if not isinstance(text, str):
-        raise TypeError(f"a file must be named by a str or a path of str, got {path!r}")
+        raise TypeError(f"a file must be named by one str or path, got {type(path).__name__}")
     if "\0" in text:
         raise ValueError(f"{text!r} is not a path: it has a null character")
     remote = address_of(text)

@@ -25,6 +25,7 @@ from gatherum.files.tables.grid import BoxArray
 
 __all__ = ["Arrow"]
 
+NULLS = "has nulls, which arrays lack; write it anew after pyarrow's fill_null or drop_null"
 FEATHER1, STREAM = b"FEA1", b"\xff\xff\xff\xff"  # how a file begins
 
 
@@ -214,7 +215,8 @@ def _described(location: Location, kind: Any) -> tuple[np.dtype[Any], list[int |
 
     widths: list[int | None] = []
     plain, types = kind, pyarrow.types
-    if isinstance(kind, pyarrow.FixedShapeTensorType) and kind.permutation is None:
+    if isinstance(kind, pyarrow.FixedShapeTensorType):
+        _check_order(location, kind.permutation)
         widths, plain = list(kind.shape), kind.value_type
     while types.is_fixed_size_list(plain) or _has_lists(plain):
         widths.append(plain.list_size if types.is_fixed_size_list(plain) else None)
@@ -228,6 +230,19 @@ def _described(location: Location, kind: Any) -> tuple[np.dtype[Any], list[int |
         )
     # `to_pandas_dtype` may need pandas.
     return pyarrow.array([], plain).to_numpy(zero_copy_only=False).dtype, widths
+
+
+def _check_order(location: Location, permutation: list[int] | None) -> None:
+    """Raise ValueError for tensors whose dimensions are permuted.
+
+    For permutations of three dimensions and more, pyarrow writes and reads another order than
+    Arrow's specification defines.
+    """
+    if permutation is not None and permutation != sorted(permutation):
+        raise ValueError(
+            f"{location}: a column of tensors with the permutation {permutation}, expected "
+            "dimensions in their order; write the column anew from a C-contiguous array"
+        )
 
 
 def _has_lists(kind: Any) -> bool:
@@ -253,7 +268,7 @@ def _measured(location: Location, groups: Groups, widths: list[int | None]) -> l
     found: list[int] = []
     for width in widths:
         if row is not None and not row.is_valid:
-            raise ValueError(f"{location}: has values that are missing")
+            raise ValueError(f"{location}: {NULLS}")
         found.append((0 if row is None else len(row)) if width is None else width)
         row = row[0] if row is not None and found[-1] else None
     return found
@@ -269,7 +284,7 @@ def _flat(values: Any, widths: tuple[int, ...]) -> NDArray[Any]:
     if isinstance(values, pyarrow.ExtensionArray):
         values = values.storage
     if values.null_count:
-        raise ValueError("has values that are missing")
+        raise ValueError(NULLS)
     if not (pyarrow.types.is_fixed_size_list(values.type) or _has_lists(values.type)):
         return values.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
     if _has_lists(values.type):

@@ -57,6 +57,8 @@ class Opening(Means):
     ) -> "Opening":
         """Return the settings that a caller gives, checked; `stack` closes what is opened."""
         budget, options = Budget.parse(memory), checked_options(storage_options)
+        if not (spill_dir is None or isinstance(spill_dir, (str, os.PathLike))):
+            raise TypeError(f"spill_dir must be one path, got {type(spill_dir).__name__}")
         folder = os.fspath(spill_dir or tempfile.gettempdir())
         if not os.path.isdir(folder):
             raise FileNotFoundError(f"{folder}: there is no such directory")

@@ -108,11 +108,18 @@ class Handle:
         """Open in a child what its parent has opened; raise ValueError for a closed table."""
         if self._before is None:
             raise self._closed(name)
-        state = self._new_state()
-        if state.version() != self._before:
-            error = OSError(f"{self._where}: changed since the parent process opened it")
+        state = reason = None
+        try:
+            state = self._new_state()
+        except (TypeError, ValueError, RuntimeError) as error:  # the parent could open it
+            reason = error
+        except FileNotFoundError as error:
             error.add_note(RELOAD)
-            raise error
+            raise
+        if state is None or state.version() != self._before:
+            changed = OSError(f"{self._where}: changed since the parent process opened it")
+            changed.add_note(RELOAD)
+            raise changed from reason
         self._state, self._before = state, None
         return state
 

@@ -1,9 +1,6 @@
 """A table of quantized rows that stays open, with its scales."""
 
-from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from concurrent.futures import Future
-from itertools import islice
+from collections.abc import Callable, Mapping
 from math import ceil
 from time import perf_counter_ns
 from typing import Any, NoReturn
@@ -28,7 +25,6 @@ __all__ = ["QuantizedTable"]
 
 Ints = NDArray[np.int64]
 OPEN, GATHER = "open", "gather"
-AHEAD = 4  # batches that are read before they are asked for
 REFUSALS = (TypeError, ValueError, IndexError)
 
 
@@ -65,10 +61,6 @@ class QuantizedState(State):
         self.attributes, self.shape, self.dtype = attributes, self.spec.values, kind
         self.nbytes = self.table.nbytes
 
-    def version(self) -> Any:
-        """Return which versions of the table and its scales are open."""
-        return [part.table.state() for part in (self, *self.beside)]
-
     def parts(self, numbers: Ints) -> list[tuple[State, Ints]]:
         """Return the table, its scales and its zero points, each with the rows to read."""
         spec = self.spec._replace(axis=0)
@@ -77,6 +69,59 @@ class QuantizedState(State):
         scales, *zeros = self.beside
         found: list[tuple[State, Ints]] = [(self, np.unique(numbers // in_byte)), (scales, blocks)]
         return found + [(part, np.unique(blocks // in_byte)) for part in zeros]
+
+    @property
+    def opened_parts(self) -> tuple[State, ...]:
+        """The arrays that lookups read: the values, the scales and the zero points."""
+        return (self, *self.beside)
+
+    def gatherer(
+        self, attributes: dict[str, Any], fill_value: object
+    ) -> Callable[[Ints], NDArray[Any]]:
+        """Return a function that gathers with the same arguments in each call."""
+        return lambda indices: self.gathered(indices, attributes, fill_value)[0]
+
+    def gathered(
+        self, indices: Operand, attributes: dict[str, Any], fill_value: object, out: Any = None
+    ) -> tuple[Any, int, int]:
+        """Return the result of a gather, or `out`, how many indices it had, and the bytes of codes.
+
+        The attributes are the arguments of `QuantizedTable.gather`.
+        """
+        if not conversion.is_integer_zero(fill_value):
+            raise ValueError(f"{GATHER}: `fill_value` must be 0 for a quantized table, got "
+                             f"{fill_value!r}")  # fmt: skip
+        try:
+            with self:
+                return self._gathered(indices, attributes, out)
+        except REFUSALS as error:
+            raise _named(error, GATHER)  # noqa: B904  # the same error
+
+    def _gathered(
+        self, indices: Operand, attributes: dict[str, Any], out: Any
+    ) -> tuple[Any, int, int]:
+        axis, mode, negative = (attributes[name] for name in ("axis", "mode", "negative"))
+        how, spec = self.attributes, self.spec
+        if not (type(axis) is int and axis == 0 and mode == "raise" and negative is True):
+            q, block, result = how.quantize_axis, how.block_size, how.result
+            how = as_attributes(axis, q, block, how.bits, result, mode, negative)
+            spec = spec._replace(axis=shape_limits.resolve_axis(GATHER, spec.values, how.axis))
+        found = find_operand("indices", indices, GATHER)
+        if not isinstance(found, Held):
+            raise TypeError(
+                f"{GATHER}: `indices` must be an array for a quantized table, got a path"
+            )
+        places = conversion.as_indices(GATHER, found.array)
+        shape = spec.result_shape(places.shape)
+        shape_limits.check_result(GATHER, shape, self.dtype)
+        nbytes = self.nbytes * places.size // max(spec.rows, 1)
+        if out is None:
+            return self.dequantized(spec, how, places, shape), places.size, nbytes
+        receiver = Receiver(GATHER, out, shape, self.dtype)
+        for part in self.opened_parts:
+            receiver.check_apart(part.table.location, found)
+        receiver.array[...] = self.dequantized(spec, how, places, shape)
+        return out, places.size, nbytes
 
     def dequantized(
         self, spec: Spec, how: QuantizedAttributes, places: NDArray[Any], shape: Shape
@@ -159,13 +204,8 @@ class QuantizedTable(Table):
         """
         begun, state = perf_counter_ns(), self._opened(GATHER)
         assert isinstance(state, QuantizedState)
-        if not conversion.is_integer_zero(fill_value):
-            raise ValueError(f"{GATHER}: `fill_value` must be 0 for a quantized table, got "
-                             f"{fill_value!r}")  # fmt: skip
-        try:
-            result, rows, nbytes = _gathered(state, indices, (axis, mode, negative), out)
-        except REFUSALS as error:
-            raise _named(error, GATHER)  # noqa: B904  # the same error
+        attributes = {"axis": axis, "mode": mode, "negative": negative}
+        result, rows, nbytes = state.gathered(indices, attributes, fill_value, out)
         self._counts.add(rows, nbytes, perf_counter_ns() - begun)
         return result
 
@@ -177,56 +217,10 @@ class QuantizedTable(Table):
         """Raise NotImplementedError."""
         raise NotImplementedError("gather_elements: a quantized table has `gather` alone")
 
-    def rows(
-        self, batches: Iterable[Any], axis: int = 0, **attributes: Any
-    ) -> Generator[NDArray[Any], None, None]:
-        """Yield the slices that each batch of indices names, dequantized; as `Table.rows`."""
-        self._opened("rows")
-        return self._rows_of(iter(batches), axis, attributes)
-
-    def _rows_of(
-        self, batches: Iterator[Any], axis: int, attributes: dict[str, Any]
-    ) -> Generator[NDArray[Any], None, None]:
-        pending = deque[Future[Any]]()
-        while True:
-            for batch in islice(batches, AHEAD - len(pending)):
-                pending.append(self._submit("rows", batch, axis, attributes))
-            if not pending:
-                return
-            found = pending.popleft().result()
-            self._opened("rows")
-            yield found
-
     def __reduce__(self) -> tuple[Callable[..., Table], tuple[Any, ...]]:
         """Pickle how to open it again."""
         _, given = super().__reduce__()
         return QuantizedTable, (*given, *self._given_beside, self._how)
-
-
-def _gathered(
-    state: QuantizedState, indices: Operand, given: tuple[Any, ...], out: Any
-) -> tuple[Any, int, int]:
-    """Return the result of a gather, or `out`, how many indices it had, and the bytes of codes."""
-    axis, mode, negative = given
-    how, spec = state.attributes, state.spec
-    if not (type(axis) is int and axis == 0 and mode == "raise" and negative is True):
-        q, block, result = how.quantize_axis, how.block_size, how.result
-        how = as_attributes(axis, q, block, how.bits, result, mode, negative)
-        spec = spec._replace(axis=shape_limits.resolve_axis(GATHER, spec.values, how.axis))
-    found = find_operand("indices", indices, GATHER)
-    if not isinstance(found, Held):
-        raise TypeError(f"{GATHER}: `indices` must be an array for a quantized table, got a path")
-    places = conversion.as_indices(GATHER, found.array)
-    shape = spec.result_shape(places.shape)
-    shape_limits.check_result(GATHER, shape, state.dtype)
-    nbytes = state.nbytes * places.size // max(spec.rows, 1)
-    if out is None:
-        return state.dequantized(spec, how, places, shape), places.size, nbytes
-    receiver = Receiver(GATHER, out, shape, state.dtype)
-    for part in (state, *state.beside):
-        receiver.check_apart(part.table.location, found)
-    receiver.array[...] = state.dequantized(spec, how, places, shape)
-    return out, places.size, nbytes
 
 
 def _unpacked(part: State, spec: Spec, numbers: Ints) -> NDArray[Any]:

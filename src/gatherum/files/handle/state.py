@@ -3,8 +3,10 @@
 import sys
 import time
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from copy import copy
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +18,8 @@ from gatherum.files.handle.row_reads import CALL, OtherReads, cache_of, reads_of
 from gatherum.files.lookups import Lookups
 from gatherum.files.operands import Held, Operand, open_all
 from gatherum.files.receivers import Receiver
+from gatherum.files.remote import ServerError
+from gatherum.files.stream import RowSource
 from gatherum.indices import first_invalid, resolve
 from gatherum.modes import FILLING, MODES
 from gatherum.plans import plan
@@ -29,6 +33,7 @@ FILLED = 8 << 20  # bytes of rows that are put into the cache together
 NEAR, FAR = 0.01, 1.0  # seconds between two checks that the table is unchanged: here, at a URL
 INT64 = np.dtype(np.int64)
 RELOAD = "Table.reload opens it again"
+ARGUMENT = TypeError, IndexError  # errors that no bytes of a table cause
 
 
 def _is_plain(mode: object, negative: object, fill_value: object) -> bool:
@@ -90,28 +95,67 @@ class State:
         remote = isinstance(where, Location) and where.remote is not None
         self._pause, self._due = FAR if remote else NEAR, 0.0
 
-    def check(self) -> None:
-        """Raise OSError where the table was replaced, removed or written since it was opened."""
-        now = time.monotonic()
-        if now < self._due:
+    def __enter__(self) -> None:
+        """Begin a call on the table."""
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        """Raise OSError if the table has changed, also in the place of another error: the bytes of
+        a table that changes may be damaged.
+        """
+        if error is None or isinstance(error, ARGUMENT):
+            self.check()
+        elif isinstance(error, Exception) and not isinstance(error, ServerError):
+            self.check(now=True)
+
+    def check(self, now: bool = False) -> None:
+        """Raise OSError if the table was replaced, removed or written since it was opened.
+
+        Without `now`, skip the check if the last one was shortly before.
+        """
+        time_now = time.monotonic()
+        if time_now < self._due and not now:
             return
         try:
-            self.table.opened.check_unchanged()
+            for part in self.opened_parts:
+                part.table.opened.check_unchanged()
+        except ServerError:
+            raise
         except OSError as error:
             error.add_note(RELOAD)
             raise
-        self._due = now + self._pause
+        self._due = time_now + self._pause
+
+    @property
+    def opened_parts(self) -> "tuple[State, ...]":
+        """The arrays that lookups read, the table first."""
+        return (self,)
+
+    def source(self, attributes: dict[str, Any], fill_value: object) -> RowSource:
+        """Return the source of rows for one batch after another."""
+        gather, check = self.gatherer(attributes, fill_value), partial(self.check, now=True)
+        return RowSource(gather, self.shape, self.dtype, attributes["axis"], check)
+
+    def gatherer(
+        self, attributes: dict[str, Any], fill_value: object
+    ) -> Callable[[NDArray[Any]], NDArray[Any]]:
+        """Return a function that gathers with the same arguments in each call, in one thread."""
+        lookups = copy(self.lookups)
+
+        def gather(indices: NDArray[Any]) -> NDArray[Any]:
+            with self:
+                return lookups.gather("gather", indices, attributes, fill_value)[0]
+
+        return gather
 
     def version(self) -> Any:
-        """Return which version of the table is open, for comparisons."""
-        return self.table.state()
+        """Return which versions of the arrays are open, for comparisons."""
+        return [part.table.state() for part in self.opened_parts]
 
     def taken(self, numbers: Ints, axis: int) -> NDArray[Any]:
         """Return the slices of some numbers, which are valid."""
         found = self.rows(numbers, "raise", False, 0, None) if axis == 0 else None
         if found is None:
             found, _ = self.lookups.gather("gather", numbers, {**CALL, "axis": axis}, 0)
-        self.check()
         return found
 
     def cached(self) -> tuple[int, int, int]:

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future
 from contextlib import closing
-from copy import copy
 from time import perf_counter_ns
 from typing import Any, TypeVar
 
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 
 from gatherum.files.handle.counts import TableStats
 from gatherum.files.handle.lifetime import Handle
-from gatherum.files.handle.state import FEW, State
+from gatherum.files.handle.state import FEW
 from gatherum.files.operands import Held, Operand, find_operand
 from gatherum.files.stream import rows_of
 from gatherum.modes import ModeName
@@ -99,11 +98,12 @@ class Table(Handle):
                 where = find_operand("indices", indices)
                 indices = where.array if isinstance(where, Held) else where
             if type(indices) is np.ndarray:
-                found = state.rows(indices, mode, negative, fill_value, out)
+                with state:
+                    found = state.rows(indices, mode, negative, fill_value, out)
         if found is None:
             attributes = {"axis": axis, "mode": mode, "negative": negative}
             return self._gather_by("gather", indices, attributes, fill_value, out)
-        return self._finish(state, found, indices.size, begun, out)
+        return self._finish(found, indices.size, begun, out)
 
     def gather_nd(
         self,
@@ -163,11 +163,11 @@ class Table(Handle):
         self, op: str, indices: Operand, attributes: dict[str, Any], fill_value: object, out: Any
     ) -> Any:
         begun, state = perf_counter_ns(), self._opened(op)
-        found, rows = state.lookups.gather(op, indices, attributes, fill_value, out)
-        return self._finish(state, found, rows, begun, out)
+        with state:
+            found, rows = state.lookups.gather(op, indices, attributes, fill_value, out)
+        return self._finish(found, rows, begun, out)
 
-    def _finish(self, state: State, found: Rows, rows: int, begun: int, out: Any) -> Any:
-        state.check()
+    def _finish(self, found: Rows, rows: int, begun: int, out: Any) -> Any:
         self._counts.add(rows, found.nbytes, perf_counter_ns() - begun)
         return found if out is None else out
 
@@ -196,13 +196,12 @@ class Table(Handle):
         """
         attributes = {"axis": axis, "mode": mode, "negative": negative}
         state = self._opened("rows")
-        found = rows_of(copy(state.lookups), batches, attributes, fill_value)
-        return self._until_closed(state, found)
+        source, memory = state.source(attributes, fill_value), state.lookups.opening.budget.total
+        # other calls may read the same table: none of its reads is cancelled
+        return self._until_closed(rows_of(source, batches, memory, stop=lambda: None))
 
-    def _until_closed(
-        self, _: State, rows: Generator[Rows, None, None]
-    ) -> Generator[Rows, None, None]:
-        """Yield rows; the generator holds the state that they are read from."""
+    def _until_closed(self, rows: Generator[Rows, None, None]) -> Generator[Rows, None, None]:
+        """Yield rows until the table is closed."""
         with closing(rows):
             for found in rows:
                 if self._closing:
@@ -237,7 +236,9 @@ class Table(Handle):
         taken: Any = where
         if isinstance(where, Held):
             taken = np.array(where.array)
-            if state.are_resident(taken, axis):
+            with state:
+                resident = state.are_resident(taken, axis)
+            if resident:
                 return _done(self.gather, taken, axis, **options)
         return self._start(self.gather, taken, axis, called=name, **options)
 
@@ -269,17 +270,18 @@ class Table(Handle):
 
         Raises
         ------
-        TypeError, IndexError
+        TypeError, IndexError, OSError
             As `gather`.
         """
         state = self._opened("prefetch")
-        for part, numbers in state.parts(state.numbers(indices)):
-            if numbers.size <= FEW:
-                part.expect(numbers)
-            else:  # which takes its time
-                self._start(part.expect, numbers, called="prefetch")
-            if part.cache is not None:
-                self._start(part.fill, numbers, called="prefetch")
+        with state:
+            for part, numbers in state.parts(state.numbers(indices)):
+                if numbers.size <= FEW:
+                    part.expect(numbers)
+                else:  # which takes its time
+                    self._start(part.expect, numbers, called="prefetch")
+                if part.cache is not None:
+                    self._start(part.fill, numbers, called="prefetch")
 
 
 def _done(call: Callable[..., T], *arguments: Any, **options: Any) -> "Future[T]":

@@ -2,6 +2,7 @@
 
 from gatherum.files.remote.file import RemoteFile
 from gatherum.files.remote.store import Remote
+from gatherum.files.remote.transport import ServerError
 from gatherum.files.remote.urls import (
     UrlAddress,
     address_of,
@@ -13,6 +14,7 @@ from gatherum.files.remote.urls import (
 __all__ = [
     "Remote",
     "RemoteFile",
+    "ServerError",
     "UrlAddress",
     "address_of",
     "checked_options",

@@ -10,8 +10,10 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from gatherum.files.remote.transport import (
+    Changed,
     Failed,
     Refused,
+    ServerError,
     Transport,
     Version,
     open_transport,
@@ -78,7 +80,7 @@ class Remote:
         async def once() -> None:
             version, count = await self._transport.part(self.address, start, buffer)
             if version is not None and expected.is_other(version):
-                raise Refused("it changed while it was being read")
+                raise Changed("it changed while it was being read")
             if count < len(buffer):
                 raise Failed(f"it gave {count} bytes for {len(buffer)}")
 
@@ -120,7 +122,7 @@ class Remote:
             await asyncio.sleep(pause * random.uniform(0.75, 1.25))  # not all at once
             pause *= 2
         # outside of any handler: the error refers to no other, which might show the URL
-        raised = failure.raised if isinstance(failure, Refused) else OSError
+        raised = failure.raised if isinstance(failure, Refused) else ServerError
         times = "" if turn == 1 else f" ({turn} tries)"
         raise raised(f"{address}: {failure}{times}")
 

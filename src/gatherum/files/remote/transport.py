@@ -12,8 +12,12 @@ from typing import Any, NamedTuple
 
 from gatherum.files.remote import private
 from gatherum.files.remote.urls import UrlAddress
+from gatherum.text_numbers import integer_of
 
-__all__ = ["Failed", "Missing", "Refused", "Transport", "Version", "open_transport", "require"]
+__all__ = [
+    "Changed", "Failed", "Missing", "Refused", "ServerError", "Transport", "Version",
+    "open_transport", "require",
+]  # fmt: skip
 
 IDLE = 30.0  # seconds without a byte, after which a request is given up
 MOST_REDIRECTS = 10
@@ -22,7 +26,12 @@ LONGEST_PAUSE = 30.0  # seconds that a server may ask us to wait
 WHEN = ("ETag", "etag", "e_tag", "LastModified", "last_modified", "mtime", "updated", "created",
         "generation", "version_id")  # what filesystems call it  # fmt: skip
 PERMANENT = (PermissionError, IsADirectoryError, NotADirectoryError)
+_PART = re.compile(r"bytes ([0-9]{1,18})-([0-9]{1,18})/([0-9]{1,18})")
 UNREACHED = "the server cannot be reached"
+
+
+class ServerError(OSError):
+    """A server did not answer a request as it should."""
 
 
 class Failed(Exception):
@@ -36,13 +45,19 @@ class Failed(Exception):
 class Refused(Exception):
     """A request failed, and no other try can succeed."""
 
-    raised: type[Exception] = OSError  # what the caller gets
+    raised: type[Exception] = ServerError  # of the caller
 
 
 class Missing(Refused):
     """There is no such object."""
 
     raised = FileNotFoundError
+
+
+class Changed(Refused):
+    """The object is not the one that was opened."""
+
+    raised = OSError
 
 
 class Unfit(Refused):
@@ -136,7 +151,7 @@ class Http:
         last = start + len(buffer) - 1
         async with self._answer(address, {"Range": f"bytes={start}-{last}"}) as answer:
             said = answer.headers.get("Content-Range", "")
-            if answer.status == 416 and (shorter := re.fullmatch(r"bytes \*/(\d{1,18})", said)):
+            if answer.status == 416 and (shorter := re.fullmatch(r"bytes \*/([0-9]{1,18})", said)):
                 return _version(answer, int(shorter[1])), 0
             _check_status(answer.status, answer.headers)
             if answer.status != 206:
@@ -144,7 +159,7 @@ class Http:
                     "the server does not give parts of files "
                     f"(status {answer.status} in place of 206)"
                 )
-            match = re.fullmatch(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})", said)
+            match = _PART.fullmatch(said)
             if match is None:
                 raise Refused("the server does not say how large the file is (Content-Range)")
             first, end, size = (int(number) for number in match.groups())
@@ -161,15 +176,15 @@ class Http:
             _check_status(answer.status, answer.headers)
             if answer.status != 200:
                 raise Refused(f"the server gives a part (status {answer.status} in place of 200)")
-            announced = answer.headers.get("Content-Length", "")
-            if announced.isdecimal() and int(announced) > limit:
-                raise Refused(f"it has {announced[:20]} bytes, at most {limit} are read")
+            announced = integer_of(answer.headers.get("Content-Length", ""))
+            if announced is not None and announced > limit:
+                raise Refused(f"it has {announced} bytes, at most {limit} are read")
             content = bytearray()
             async for piece in answer.content.iter_any():
                 content += piece
                 if len(content) > limit:
                     raise Refused(f"it has more than the {limit} bytes that are read")
-            if announced.isdecimal() and len(content) != int(announced):
+            if announced is not None and len(content) != announced:
                 raise Failed(f"the answer ended after {len(content)} of {announced} bytes")
             return bytes(content)
 
@@ -223,8 +238,8 @@ def _check_status(status: int, headers: Mapping[str, str]) -> None:
     if status in (404, 410):
         raise Missing(words)
     if status >= 500 or status in AGAIN:
-        asked = headers.get("Retry-After", "")
-        raise Failed(words, min(float(asked), LONGEST_PAUSE) if asked.isdecimal() else 0.0)
+        seconds = integer_of(headers.get("Retry-After", "")) or 0
+        raise Failed(words, min(max(seconds, 0), LONGEST_PAUSE))
     raise Refused(words)
 
 

@@ -1,0 +1,50 @@
+"""Options, files of numbers and environment variables share one strict grammar of numbers.
+
+Python's `int`, `float` and `complex` also take underscores, the digits of all scripts and any white
+space around a number, so that ``1_0`` would be 10. Here digits are ASCII digits, and a number may
+be surrounded only by blanks, tabs and line ends.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = ["integer_of", "number_of"]
+
+LONGEST: Final = 40
+_AROUND: Final = " \t\r\n"
+
+
+def integer_of(text: str) -> int | None:
+    """Return the integer that a text names, or None.
+
+    A text of more than 40 characters gives None: its number exceeds 64 bits, and `int` needs
+    quadratic time for it.
+    """
+    if len(text) > LONGEST:
+        return None
+    number = _parse(text, int)
+    return number if isinstance(number, int) else None
+
+
+def number_of(text: str) -> int | float | complex | None:
+    """Return the integer, else the float, else the complex number of a text, or None.
+
+    It may be infinite.
+    """
+    for kind in (int, float, complex):
+        if (number := _parse(text, kind)) is not None:
+            return number
+    return None
+
+
+def _parse(
+    text: str, kind: type[int] | type[float] | type[complex]
+) -> int | float | complex | None:
+    plain = text.strip(_AROUND)
+    if "_" in plain or not plain.isascii() or plain != plain.strip():
+        return None
+    try:
+        return kind(plain)
+    except ValueError:
+        return None
