@@ -728,7 +728,6 @@ def test_every_sentence_is_tested():
         "not_defined",  # test_group_functions.py
         "other_groups",
         "empty_group",
-        "no_group",
         "fill_of_result",
         "other_result",  # test_group_aggregate.py
         "other_fill",

@@ -48,15 +48,13 @@ def _short(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def renamed(error: Exception, op: str, operands: Mapping[str, str], places: bool) -> Exception:
+def renamed(error: Exception, op: str, operands: Mapping[str, str]) -> Exception:
     """Reword an operator's error for a function that calls it and has other names for the operands.
-    Without `places`, the position of an invalid index, in brackets, is left out.
+    `callers` words the errors of invalid indices.
     """
     text = str(error).partition(": ")[2]
     for name, other in operands.items():
         text = re.sub(rf"\b{name}\b", other, text)
-    if not places:
-        text = re.sub(r" \([^)]*\)$", "", text)
     return type(error)(f"{op}: {text}")
 
 

@@ -159,7 +159,7 @@ def _messages() -> Iterator[None]:
         if not str(error).startswith("scatter_"):
             raise
         names = {"data": "values", "updates": "values", "indices": "groups"}
-        raise renamed(error, REDUCE_FILE, names, True) from None
+        raise renamed(error, REDUCE_FILE, names) from None
 
 
 @dataclass(frozen=True)
@@ -221,7 +221,7 @@ def _examined(
     try:
         axis = shape_limits.resolve_axis(REDUCE_FILE, shape, attributes.axis)
     except ValueError as error:
-        raise renamed(error, REDUCE_FILE, {"data": "values"}, True) from None
+        raise renamed(error, REDUCE_FILE, {"data": "values"}) from None
     if entries.shape not in (shape, shape[axis : axis + 1]):
         raise errors.other_groups(REDUCE_FILE, shape[axis], shape, entries.shape)
     op = "scatter_elements" if len(entries.shape) > 1 else "scatter_slices"

@@ -7,31 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from gatherum.errors import Shape, _short
-from gatherum.modes import MOVING
 
 
 def not_defined(op: str, func: str, dtype: object, needs: object = None) -> TypeError:
     hint = "" if needs is None else f"; it needs {needs}"
     return TypeError(f"{op}: `func` {func!r} is not defined for dtype {dtype}{hint}")
-
-
-def no_group(
-    op: str,
-    value: object,
-    valid: tuple[int, int],
-    position: Sequence[int] | None,
-    mode: str,
-    operand: str,
-) -> IndexError:
-    """Name the first entry that is no group; `position` is None when another thread changed it."""
-    if position is None:
-        return IndexError(f"{op}: an entry was no group, but `{operand}` changed during the call")
-    if mode in MOVING:
-        problem = f"cannot be brought into [{valid[0]}, {valid[1]}) by mode {mode!r}"
-    else:
-        problem = f"is not in [{valid[0]}, {valid[1]})"
-    where = ", ".join(map(str, position))
-    return IndexError(f"{op}: group {value} {problem} ({operand}[{where}])")
 
 
 def other_groups(op: str, along: int, whole: Shape, found: Shape) -> ValueError:

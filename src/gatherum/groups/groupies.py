@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from gatherum import conversion, indices, plain_values, shape_limits
 from gatherum.call import Array
+from gatherum.callers import no_group
 from gatherum.casting import has_nan
 from gatherum.dtypes import check_movable, is_index
 from gatherum.errors import (
@@ -236,7 +237,7 @@ def _flat(entries: Array, sizes: Shape, order: Any) -> Array:
     if bad is not None:
         place = bad.component, *bad.where
         valid = 0, sizes[bad.component]
-        raise errors.no_group(AGGREGATE, bad.value, valid, place, "raise", "group_idx")
+        raise no_group(AGGREGATE, bad.value, valid, place, "raise", "group_idx")
     strides = shape_limits.contiguous_strides(sizes if order == "C" else sizes[::-1], 1)
     flat: Array = np.array(strides if order == "C" else strides[::-1]) @ entries.astype(np.intp)
     return flat

@@ -424,7 +424,7 @@ def _grouped(
     try:
         along = shape_limits.resolve_axis(op, whole, along)
     except ValueError as error:
-        raise renamed(error, op, {"data": "values"}, True) from None
+        raise renamed(error, op, {"data": "values"}) from None
     if tuple(entries.shape) not in (whole, whole[along : along + 1]):
         raise errors.other_groups(op, whole[along], whole, tuple(entries.shape))
     if number is None:

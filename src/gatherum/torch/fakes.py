@@ -52,12 +52,13 @@ def _run(
     out: Tensor | None,
 ) -> Tensor:
     """Check a call, and return `out`, or a result of the right shape."""
-    _, moved = moved_shape(attributes, data, indices, updates)
-    shape = moved if updates is None else tuple(data.shape)
-    if out is None:
-        return data.new_empty(shape)
-    _check_fake_out(attributes.op, shape, data, indices, updates, out)
-    return out
+    with callbacks.naming(attributes.caller):
+        _, moved = moved_shape(attributes, data, indices, updates)
+        shape = moved if updates is None else tuple(data.shape)
+        if out is None:
+            return data.new_empty(shape)
+        _check_fake_out(attributes.op, shape, data, indices, updates, out)
+        return out
 
 
 def _check_fake_out(op: str, shape: Shape, data: Tensor, indices: Tensor, updates: Tensor | None,

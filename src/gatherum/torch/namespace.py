@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .. import conversion, derivatives, errors, native
+from .. import callbacks, conversion, derivatives, errors, native
 from ..call import Attributes
 from ..dtypes import AnyDType
 from . import checks, dtypes, operands, private, symbolic_sizes
@@ -90,17 +90,20 @@ def counting(most: int) -> torch.dtype:
 
 def gather(attributes: Attributes, data: Tensor, indices: Tensor, fill_value: Any = 0) -> Tensor:
     op, how = attributes.op, attributes.positional
+    caller = attributes.caller
     if _is_recorded(data):
         axis, mode, negative = attributes[1:4]
-        return cast(Tensor, overload(op)(data, indices, axis, mode, negative, fill_value))
-    return cast(Tensor, native.call(op, data, indices, None, *how, fill_value, None))
+        return cast(Tensor, overload(op)(data, indices, axis, mode, negative, fill_value, caller))
+    call = op, data, indices, None, *how, fill_value, None
+    return cast(Tensor, callbacks.run_for(caller, native.call, *call))
 
 
 def scatter(attributes: Attributes, data: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
     op, how = attributes.op, attributes.positional
     if _is_recorded(data, updates):
-        return cast(Tensor, overload(op)(data, indices, updates, *how))
-    return cast(Tensor, native.call(op, data, indices, updates, *how, 0, None))
+        return cast(Tensor, overload(op)(data, indices, updates, *how, attributes.caller))
+    call = op, data, indices, updates, *how, 0, None
+    return cast(Tensor, callbacks.run_for(attributes.caller, native.call, *call))
 
 
 def _is_recorded(*operands: Tensor) -> bool:
@@ -247,7 +250,7 @@ def fused(name: str, values: Tensor, places: Any) -> Tensor | None:
 
 def resolve(attributes: Attributes, entries: Tensor, size: int) -> Tensor:
     numbers = arange(0, size, entries)
-    how = Attributes("gather", 0, attributes.mode, attributes.negative)
+    how = Attributes("gather", 0, attributes.mode, attributes.negative, caller=attributes.caller)
     return gather(how, numbers, entries, -1)
 
 
