@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from . import conversion, errors, native, plain_values
+from . import conversion, errors, native, plain_values, xarray_labels
 from ._core import Reduction
 from .accumulator_state import (
     ALL,
@@ -105,6 +105,7 @@ class Accumulator:
         negative: bool = True,
     ) -> None:
         how = plain_values.as_attributes(NAME, 0, reduction, include_self, mode, negative)
+        xarray_labels.refuse_labels(NAME, data=data)
         start = conversion.as_array(NAME, "data", data)
         check_data(start.shape, start.dtype, how.reduction)
         self._describe(start.dtype, start.shape, how)
@@ -187,6 +188,7 @@ class Accumulator:
         return self._take("scatter_slices", indices, updates, axis)
 
     def _take(self, op: str, indices: object, updates: object, axis: object) -> Accumulator:
+        xarray_labels.refuse_labels(op, indices=indices, updates=updates)
         how = self._attributes.positional[1:]
         plain: Any = conversion.normalise(op, self._like, indices, updates, axis, *how, 0, None)
         where, values = plain[2:4]

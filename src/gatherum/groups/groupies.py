@@ -20,6 +20,7 @@ from gatherum.errors import (
     not_one_of,
     out_of_range,
 )
+from gatherum.xarray_labels import refuse_labels
 
 from . import errors
 from .groupies_dtypes import (
@@ -198,6 +199,7 @@ def _grouped(
     group_idx: object, a: object, name: str, size: object, order: Any, axis: object
 ) -> tuple[Array, Grouping, Shape]:
     """Return the values, their grouping, and the shape of the result."""
+    refuse_labels(AGGREGATE, "gatherum.groups.reduce keeps names", group_idx=group_idx, a=a)
     values = conversion.as_array(AGGREGATE, "a", a)
     entries = conversion.as_indices(AGGREGATE, group_idx, "group_idx")
     if not is_index(entries.dtype):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, overload
 
 import numpy as np
@@ -15,6 +16,7 @@ from gatherum.errors import not_an_index_dtype, not_an_integer, renamed
 from gatherum.modes import MODES, ModeName
 from gatherum.places import Array
 from gatherum.shape_limits import MAX_BYTES
+from gatherum.xarray_labels import check_numbers, has_labels, plain_array, renumbered
 
 from . import errors, namespace
 from .functions import (
@@ -106,7 +108,10 @@ def reduce(
     Parameters
     ----------
     values : array_like
-        The values, of at least one dimension: what NumPy takes, a tensor or an array of JAX.
+        The values, of at least one dimension: what NumPy takes, a tensor or an array of JAX. The
+        result for an ``xarray.DataArray`` is one, with the names of its other dimensions and their
+        coordinates. The dimension of the groups is named ``"group"``, or as `groups` is where that
+        is a DataArray with a name.
     groups : array_like of int
         The groups, counted from 0: one for each position along `axis`, of shape
         ``(values.shape[axis],)``, or one for each value, of the shape of `values`.
@@ -204,6 +209,9 @@ def reduce(
     name = plain_values.as_choice(REDUCE, "func", func, REDUCES, ALIASES)
     less = as_ddof(REDUCE, ddof)
     found, by = _grouped(REDUCE, values, groups, size, axis, mode, negative)
+    if has_labels(values):
+        run = partial(reduced, name, found, by, less, fill_value)
+        return renumbered(REDUCE, "groups", values, by.axis, groups, "group", run)
     result: NDArray[Any] = reduced(name, found, by, less, fill_value)
     return result
 
@@ -382,7 +390,7 @@ def transform(
     name = plain_values.as_choice(TRANSFORM, "func", func, tuple(TRANSFORMS), ALIASES)
     found, by = _grouped(TRANSFORM, values, groups, size, axis, mode, negative)
     result: NDArray[Any] = transformed(name, found, by)
-    return result
+    return values.copy(deep=False, data=result) if has_labels(values) else result
 
 
 def transformed(name: str, values: Array, by: Grouping) -> Array:
@@ -414,6 +422,10 @@ def _grouped(
     from_end = plain_values.as_boolean(op, "negative", negative)
     if isinstance(size, str) and (word := ALIASES.get(size, size)) in REDUCES:
         raise not_an_integer(op, "size", size, f"func={word!r}")
+    labelled = values if has_labels(values) else None
+    of = groups
+    if labelled is not None:
+        values, groups = plain_array(values), plain_array(groups)
     xp = frameworks.namespace(op, {"values": values, "groups": groups}) or namespace
     number = None if size is None else xp.as_size(op, "size", size)
     found = xp.as_values(op, "values", values)
@@ -427,6 +439,8 @@ def _grouped(
         raise renamed(error, op, {"data": "values"}) from None
     if tuple(entries.shape) not in (whole, whole[along : along + 1]):
         raise errors.other_groups(op, whole[along], whole, tuple(entries.shape))
+    if labelled is not None:
+        check_numbers(op, "groups", labelled, along, of)
     if number is None:
         number = xp.size_of(op, "groups", entries)
     shape = (*whole[:along], number, *whole[along + 1 :])
