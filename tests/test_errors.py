@@ -1,6 +1,7 @@
 """Every sentence that a call can answer with, word for word, and the order of the checks."""
 
 import re
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -215,6 +216,11 @@ SENTENCES = [
     (
         "objects", "gather", (OBJECTS, [0]), {}, TypeError,
         "gather: `data` must have a dtype without objects or references, got object",
+    ),
+    (
+        "decimals", "gather", (np.array([Decimal("1.5")]), [0]), {}, TypeError,
+        "gather: `data` must have a dtype without objects or references, got decimals; count in "
+        "integers of the smallest unit, such as cents: [int(one.scaleb(2)) for one in data]",
     ),
     (
         "empty_step", "gather", (ZERO_SECONDS, [0]), {}, TypeError,
@@ -726,6 +732,7 @@ def test_every_sentence_is_tested():
         "other_zero_points",
         "no_values_of",  # files/test_grouped.py
         "not_defined",  # test_group_functions.py
+        "unknown_function",
         "other_groups",
         "empty_group",
         "fill_of_result",
@@ -742,6 +749,8 @@ def test_every_sentence_is_tested():
         "other_name",
         "equal_names",
         "two_coordinates",
+        "loses_names",  # test_group_labels.py
+        "named_as_dimension",
         "no_adapter",  # test_add_framework.py
         "not_an_adapter",
         "no_modules",

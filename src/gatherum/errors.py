@@ -129,6 +129,14 @@ def objects(op: str, operand: str, dtype: object) -> TypeError:
     )
 
 
+def decimals(op: str, operand: str) -> TypeError:
+    return TypeError(
+        f"{op}: `{operand}` must have a dtype without objects or references, got decimals; count "
+        "in integers of the smallest unit, such as cents: "
+        f"[int(one.scaleb(2)) for one in {operand}]"
+    )
+
+
 def empty_step(op: str, operand: str, dtype: object) -> TypeError:
     return TypeError(f"{op}: `{operand}` must have datetimes in steps of at least 1, got {dtype}")
 
@@ -141,6 +149,8 @@ def not_an_index_dtype(op: str, dtype: Any, tuples: bool, operand: str = "indice
     behind = hint(f"{made} of a mask" if dtype.kind == "b" else "")
     if dtype.kind == "f":
         behind = hint(f"write {operand}.{advice('astype(np.int64)', 'to(torch.int64)')}")
+    if operand in ("groups", "group_idx") and dtype.kind in "OSTUMm":
+        behind = hint(f"keys, {operand} = np.unique({operand}, return_inverse=True) numbers keys")
     return TypeError(f"{op}: `{operand}` must have an integer dtype, got {dtype}{behind}")
 
 

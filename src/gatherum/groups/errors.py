@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from difflib import get_close_matches
 
 import numpy as np
 
@@ -12,6 +13,35 @@ from gatherum.errors import Shape, _short
 def not_defined(op: str, func: str, dtype: object, needs: object = None) -> TypeError:
     hint = "" if needs is None else f"; it needs {needs}"
     return TypeError(f"{op}: `func` {func!r} is not defined for dtype {dtype}{hint}")
+
+
+# What needs the values of a group in order; without the nan before it.
+_IN_ORDER = ("median", "quantile", "percentile")
+
+
+def unknown_function(
+    op: str,
+    value: object,
+    choices: Sequence[str],
+    aliases: Mapping[str, str],
+    transforms: Collection[str] = (),
+) -> ValueError:
+    """Name what comes closest to a function over groups that is unknown."""
+    behind = ""
+    if isinstance(value, str):
+        close = " or ".join(map(repr, get_close_matches(value, choices, 3)))
+        if aliases.get(value) in choices:
+            behind = f"; its name here is {aliases[value]!r}"
+        elif value in transforms:
+            behind = "; gatherum.groups.transform has it"
+        elif value.removeprefix("nan") in _IN_ORDER:
+            behind = "; order = np.lexsort((values, groups)) sorts the values of each group"
+        elif close:
+            behind = f"; did you mean {close}?"
+    return ValueError(
+        f"{op}: `func` must be a function that help(gatherum.{op}) lists, got {_short(value)}"
+        f"{behind}"
+    )
 
 
 def other_groups(op: str, along: int, whole: Shape, found: Shape) -> ValueError:

@@ -17,7 +17,6 @@ from gatherum.dtypes import check_movable, is_index
 from gatherum.errors import (
     Shape,
     not_an_index_dtype,
-    not_one_of,
     out_of_range,
 )
 from gatherum.xarray_labels import refuse_labels
@@ -189,7 +188,7 @@ def _as_name(func: object) -> str:
         name = None
     if isinstance(name, str) and name in NAMES:
         return name
-    refusal = not_one_of(AGGREGATE, "func", func, NAMES)
+    refusal = errors.unknown_function(AGGREGATE, func, NAMES, ALIASES)
     if callable(func) or name in ABSENT:
         raise NotImplementedError(str(refusal))
     raise refusal

@@ -206,7 +206,9 @@ def reduce(
     array([[ 3,  9],
            [12,  0]])
     """
-    name = plain_values.as_choice(REDUCE, "func", func, REDUCES, ALIASES)
+    if not isinstance(func, str) or func not in REDUCES:
+        raise errors.unknown_function(REDUCE, func, REDUCES, ALIASES, TRANSFORMS)
+    name = str(func)
     less = as_ddof(REDUCE, ddof)
     found, by = _grouped(REDUCE, values, groups, size, axis, mode, negative)
     if has_labels(values):

@@ -82,7 +82,8 @@ def test_on_a_cluster_of_threads():
         ({"size": 3, "func": "max", "whole": True}, RuntimeError,
          "groups.reduce: `fill_value` must be given here, where it is not known yet which groups "
          "are empty"),
-        ({"size": 3, "func": "cumsum"}, ValueError, "groups.reduce: `func` must be one of "),
+        ({"size": 3, "func": "cumsum"}, ValueError,
+         "groups.reduce: `func` must be a function that help(gatherum.groups.reduce) lists"),
         ({"size": 3, "axis": 2}, ValueError, "groups.reduce: `axis` must be in [-2, 2), got 2"),
         ({"size": 3, "short": True}, ValueError,
          "groups.reduce: `groups` must have shape (6,), or that of `values`, (6, 2), got (5,)"),

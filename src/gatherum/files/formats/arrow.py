@@ -211,10 +211,22 @@ def _described(location: Location, kind: Any) -> tuple[np.dtype[Any], list[int |
     if not zoneless and not any(getattr(types, f"is_{name}")(plain) for name in names):
         raise ValueError(
             f"{location}: a column of {kind}, expected numbers, bools, times without a zone, or "
-            "lists of these"
+            f"lists of these{_instead(plain)}"
         )
     # `to_pandas_dtype` may need pandas.
     return pyarrow.array([], plain).to_numpy(zero_copy_only=False).dtype, widths
+
+
+def _instead(kind: Any) -> str:
+    """Return what to store for a column of a type that has no dtype."""
+    import pyarrow
+
+    if pyarrow.types.is_decimal(kind):
+        return "; write integers of the smallest unit, such as cents"
+    texts = ("string", "large_string", "string_view", "binary", "large_binary", "dictionary")
+    if any(getattr(pyarrow.types, f"is_{name}", lambda _: False)(kind) for name in texts):
+        return "; keys, numbers = np.unique(column, return_inverse=True) numbers keys"
+    return ""
 
 
 def _has_lists(kind: Any) -> bool:
