@@ -751,6 +751,7 @@ def test_every_sentence_is_tested():
         "two_coordinates",
         "loses_names",  # test_group_labels.py
         "named_as_dimension",
+        "unknown_argument",  # test_unknown_arguments.py
         "no_adapter",  # test_add_framework.py
         "not_an_adapter",
         "no_modules",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from operator import attrgetter
-from typing import Any, NamedTuple, TypeVar, overload
+from typing import Any, NamedTuple, Never, TypeVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -90,6 +90,7 @@ def aggregate(
     mode: ModeName = "raise",
     negative: bool = True,
     out: Any | None = None,
+    **unknown: Never,
 ) -> Any:
     """Reduce rows of an array into others, edge by edge: a graph's messages, none of them stored.
 
@@ -214,12 +215,14 @@ def aggregate(
            [ 0.,  0.],
            [ 3., 30.]])
     """
+    if unknown:
+        raise errors.unknown_argument("aggregate", unknown)
     if xarray_labels.has_labels(data):
         xarray_labels.check_no_out(NAME, out)
-        given = map(xarray_labels.plain_array, (data, gather_indices, scatter_indices))
-        scale, pointer = map(xarray_labels.plain_array, (weights, indptr))
+        ends = map(xarray_labels.plain_array, (data, gather_indices, scatter_indices))
+        of_edges, pointer = map(xarray_labels.plain_array, (weights, indptr))
         how_else = {"indptr": pointer, "mode": mode, "negative": negative}
-        run_plain = partial(aggregate, *given, size, reduction, scale, **how_else)
+        run_plain = partial(aggregate, *ends, size, reduction, of_edges, **how_else)
         named = NAME, "scatter_indices", data, 0, scatter_indices
         return xarray_labels.renumbered(*named, "row", run_plain)
     if indptr is not None or scatter_indices is None or size is None:

@@ -63,7 +63,16 @@ def unknown_operator(op: object, operators: Sequence[str], caller: str = "plan")
 
 
 def unknown_attribute(op: str, name: str, names: Sequence[str]) -> TypeError:
-    return TypeError(f"{op}: unknown attribute {name!r}; it takes {_choices(names)}")
+    behind = hint("write axis=") if name == "dim" and "axis" in names else ""
+    return TypeError(f"{op}: unknown attribute {name!r}; it takes {_choices(names)}{behind}")
+
+
+def unknown_argument(op: str, unknown: Mapping[str, object]) -> TypeError:
+    """Name a keyword that a function does not take; `dim` is what torch and xarray call `axis`."""
+    name = next(iter(unknown))
+    has_axis = not op.endswith("_nd") and op != "aggregate"
+    behind = hint("write axis=" if name == "dim" and has_axis else "")
+    return TypeError(f"{op}: unknown argument {name!r}{behind}")
 
 
 def not_an_integer(op: str, name: str, value: object, instead: str = "") -> TypeError:

@@ -287,9 +287,9 @@ def test_columns_need_no_pandas(made: Path) -> None:
 def test_columns_without_a_dtype_say_what_to_write(tmp_path):
     from decimal import Decimal
 
-    prices = pa.array([Decimal("1.5"), Decimal(2)], pa.decimal128(6, 2))
+    prices = pyarrow.array([Decimal("1.5"), Decimal(2)], pyarrow.decimal128(6, 2))
     path = f"{tmp_path}/t.parquet"
-    pq.write_table(pa.table({"price": prices, "shop": ["a", "b"]}), path)
+    parquet.write_table(pyarrow.table({"price": prices, "shop": ["a", "b"]}), path)
     for column, line in (
         ("price", "lists of these; write integers of the smallest unit, such as cents"),
         ("shop", "lists of these; keys, numbers = np.unique(column, return_inverse=True) numbers "

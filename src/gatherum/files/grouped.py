@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Unpack, overload
+from typing import Any, Never, Unpack, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from gatherum import plain_values, shape_limits
 from gatherum.call import Attributes, FoldRule
 from gatherum.dtypes import is_index
-from gatherum.errors import not_an_index_dtype, renamed
+from gatherum.errors import not_an_index_dtype, renamed, unknown_argument
 from gatherum.files.file_call import FileCall, RunSettings
 from gatherum.files.formats.format import Opening
 from gatherum.files.formats.storage import Source
@@ -64,6 +64,7 @@ def reduce_file(
     overwrite: bool = True,
     progress: Progress | bool | None = None,
     storage_options: Mapping[str, Any] | None = None,
+    **unknown: Never,
 ) -> Stats | NDArray[Any]:
     """Reduce the values of each group, as `gatherum.groups.reduce` does in memory.
 
@@ -105,6 +106,8 @@ def reduce_file(
     >>> reduce_file(None, np.array([3, 1, 3]), func="count")
     array([0, 1, 0, 2])
     """
+    if unknown:
+        raise unknown_argument("reduce_file", unknown)
     name = plain_values.as_choice(REDUCE_FILE, "func", func, IN_FILES, ALIASES)
     if values is None and name != "count":
         raise errors.no_values_of(REDUCE_FILE, name)

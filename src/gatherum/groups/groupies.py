@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import prod
-from typing import Any, Literal
+from typing import Any, Literal, Never
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -18,6 +18,7 @@ from gatherum.errors import (
     Shape,
     not_an_index_dtype,
     out_of_range,
+    unknown_argument,
 )
 from gatherum.xarray_labels import refuse_labels
 
@@ -76,6 +77,7 @@ def aggregate(
     dtype: DTypeLike | None = None,
     axis: int | None = None,
     ddof: int = 0,
+    **unknown: Never,
 ) -> NDArray[Any]:
     """Reduce the values of each group, with the arguments and results of numpy_groupies.
 
@@ -167,6 +169,8 @@ def aggregate(
     array([[1, 1],
            [0, 1]])
     """
+    if unknown:
+        raise unknown_argument("groups.aggregate", unknown)
     name = _as_name(func)
     less = as_ddof(AGGREGATE, ddof)
     layout: Any = plain_values.as_choice(AGGREGATE, "order", order, ("C", "F"))

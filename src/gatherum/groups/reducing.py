@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, overload
+from typing import Any, Never, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,7 +12,7 @@ from gatherum import frameworks, plain_values, shape_limits
 from gatherum.call_types import Foreign
 from gatherum.casting import has_nan
 from gatherum.dtypes import AnyDType, is_index
-from gatherum.errors import not_an_index_dtype, not_an_integer, renamed
+from gatherum.errors import not_an_index_dtype, not_an_integer, renamed, unknown_argument
 from gatherum.modes import MODES, ModeName
 from gatherum.places import Array
 from gatherum.shape_limits import MAX_BYTES
@@ -100,6 +100,7 @@ def reduce(
     fill_value: object = None,
     mode: ModeName = "raise",
     negative: bool = False,
+    **unknown: Never,
 ) -> Any:
     """Reduce the values of each group: sums, means, extremes and where they are, counts.
 
@@ -206,6 +207,8 @@ def reduce(
     array([[ 3,  9],
            [12,  0]])
     """
+    if unknown:
+        raise unknown_argument("groups.reduce", unknown)
     if not isinstance(func, str) or func not in REDUCES:
         raise errors.unknown_function(REDUCE, func, REDUCES, ALIASES, TRANSFORMS)
     name = str(func)
@@ -328,6 +331,7 @@ def transform(
     size: int | None = None,
     mode: ModeName = "raise",
     negative: bool = False,
+    **unknown: Never,
 ) -> Any:
     """Normalize, centre or softmax each value within its group.
 
@@ -389,6 +393,8 @@ def transform(
     >>> gatherum.groups.transform([1, 3, 5], [0, 0, 1], "centre")
     array([-1.,  1.,  0.])
     """
+    if unknown:
+        raise unknown_argument("groups.transform", unknown)
     name = plain_values.as_choice(TRANSFORM, "func", func, tuple(TRANSFORMS), ALIASES)
     found, by = _grouped(TRANSFORM, values, groups, size, axis, mode, negative)
     result: NDArray[Any] = transformed(name, found, by)

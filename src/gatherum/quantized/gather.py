@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, overload
+from typing import Any, Never, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -83,6 +83,7 @@ def gather_quantized(
     dtype: Any = "float32",
     mode: ModeName = "raise",
     negative: bool = True,
+    **unknown: Never,
 ) -> Any:
     """Take slices of a quantized array along one axis, and dequantize them.
 
@@ -173,6 +174,8 @@ def gather_quantized(
     >>> gatherum.gather_quantized(packed, 1, ones, zeros, block_size=4, bits=4, dtype="float16")
     array([0., 1., 2., 3.], dtype=float16)
     """
+    if unknown:
+        raise errors.unknown_argument("gather_quantized", unknown)
     attributes = as_attributes(axis, quantize_axis, block_size, bits, dtype, mode, negative)
     if xarray_labels.has_labels(data):
         scales, zero_points = map(xarray_labels.plain_array, (scales, zero_points))
