@@ -1,4 +1,4 @@
-"""DataArrays of xarray in the functions beside the six operators: names are kept, or refused."""
+"""Groups, aggregate and others keep the names of a DataArray of xarray, or raise TypeError."""
 
 import numpy as np
 import pytest

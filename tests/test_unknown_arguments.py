@@ -1,4 +1,4 @@
-"""Keywords that functions do not take, and what to write for `dim`."""
+"""Functions name unknown keywords, and advise `axis` for `dim`."""
 
 import numpy as np
 import pytest

@@ -21,12 +21,12 @@ class Caller(NamedTuple):
     op : str
         The name of the function.
     indices, data, updates : str
-        What it calls the operands of the operator.
+        Its names for the operands of the operator.
     entry : str
-        What an entry of the indices is: "index" or "group".
+        The word for an entry of the indices: "index" or "group".
     place : str
-        "same" where the indices have the shape in which the function takes them, else "": then
-        messages name no position.
+        "same" if the indices have the shape of the function's own argument, else "": messages then
+        name no position.
     """
 
     op: str

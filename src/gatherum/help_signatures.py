@@ -7,7 +7,7 @@ from types import FunctionType, MethodType
 from typing import Any
 
 
-# The keywords that a function takes only to say what to write instead.
+# The parameter for keywords that a function rejects with advice.
 UNKNOWN = "unknown"
 
 

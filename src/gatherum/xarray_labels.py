@@ -65,12 +65,12 @@ def run(
 
 
 def plain_array(value: Any) -> Any:
-    """Return the array that a DataArray holds, any other value as it is."""
+    """Return the array that a DataArray holds, any other value unchanged."""
     return value.data if has_labels(value) else value
 
 
 def check_no_out(op: str, out: object) -> None:
-    """Raise TypeError where `out` is given: the result is a new DataArray."""
+    """Raise TypeError for any `out`: the result is a new DataArray."""
     if out is not None:
         raise framework_errors.no_out_with_labels(op)
 
@@ -103,7 +103,7 @@ def gathered(
 
 
 def check_numbers(op: str, operand: str, data: Labelled, axis: int, numbers: Any) -> None:
-    """Raise ValueError where the numbers of new places have other names than the data: along one
+    """Raise ValueError if the numbers of new places have other names than the data: along one
     axis, or along all.
     """
     if not has_labels(numbers):

@@ -15,7 +15,7 @@ def not_defined(op: str, func: str, dtype: object, needs: object = None) -> Type
     return TypeError(f"{op}: `func` {func!r} is not defined for dtype {dtype}{hint}")
 
 
-# What needs the values of a group in order; without the nan before it.
+# Functions of the sorted values of a group, without the nan forms.
 _IN_ORDER = ("median", "quantile", "percentile")
 
 

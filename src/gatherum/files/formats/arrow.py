@@ -218,7 +218,7 @@ def _described(location: Location, kind: Any) -> tuple[np.dtype[Any], list[int |
 
 
 def _instead(kind: Any) -> str:
-    """Return what to store for a column of a type that has no dtype."""
+    """Return advice for a column whose type NumPy lacks."""
     import pyarrow
 
     if pyarrow.types.is_decimal(kind):
