@@ -6,7 +6,6 @@ from itertools import chain
 from types import FunctionType, MethodType
 from typing import Any
 
-
 # The parameter for keywords that a function rejects with advice.
 UNKNOWN = "unknown"
 
