@@ -1,6 +1,7 @@
 """Every sentence that a call can answer with, word for word, and the order of the checks."""
 
 import re
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -215,6 +216,11 @@ SENTENCES = [
     (
         "objects", "gather", (OBJECTS, [0]), {}, TypeError,
         "gather: `data` must have a dtype without objects or references, got object",
+    ),
+    (
+        "decimals", "gather", (np.array([Decimal("1.5")]), [0]), {}, TypeError,
+        "gather: `data` must have a dtype without objects or references, got decimals; count in "
+        "integers of the smallest unit, such as cents: [int(one.scaleb(2)) for one in data]",
     ),
     (
         "empty_step", "gather", (ZERO_SECONDS, [0]), {}, TypeError,
@@ -731,9 +737,9 @@ def test_every_sentence_is_tested():
         "not_in_files",
         "not_groups",  # test_cli_messages.py
         "not_defined",  # test_group_functions.py
+        "unknown_function",
         "other_groups",
         "empty_group",
-        "no_group",
         "fill_of_result",
         "other_result",  # test_group_aggregate.py
         "other_fill",
@@ -749,6 +755,9 @@ def test_every_sentence_is_tested():
         "other_name",
         "equal_names",
         "two_coordinates",
+        "loses_names",  # test_group_labels.py
+        "named_as_dimension",
+        "unknown_argument",  # test_unknown_arguments.py
         "no_adapter",  # test_add_framework.py
         "not_an_adapter",
         "no_modules",

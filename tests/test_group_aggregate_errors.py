@@ -9,17 +9,14 @@ from gatherum.groups import groupies
 NAN, INF = float("nan"), float("inf")
 aggregate = gatherum.groups.aggregate
 
-LIST_OF_NAMES = ", ".join(map(repr, groupies.NAMES))
+UNKNOWN = "`func` must be a function that help(gatherum.groups.aggregate) lists, got"
 
 
 @pytest.mark.parametrize("func", [*groupies.ABSENT, "split", sorted, list, np.cumsum, str.upper])
 def test_functions_that_need_values_in_order_are_refused(func):
     with pytest.raises(NotImplementedError) as caught:
         aggregate([0, 1], [1, 2], func)
-    assert (
-        str(caught.value)
-        == f"groups.aggregate: `func` must be one of {LIST_OF_NAMES}, got {func!r}"
-    )
+    assert str(caught.value).startswith(f"groups.aggregate: {UNKNOWN} {func!r}")
 
 
 REFUSED = [
@@ -27,9 +24,9 @@ REFUSED = [
         ([0], [1], "nanallnan"),
         {},
         ValueError,
-        f"`func` must be one of {LIST_OF_NAMES}, got 'nanallnan'",
+        f"{UNKNOWN} 'nanallnan'; did you mean 'nanall' or 'allnan' or 'nanlen'?",
     ),
-    (([0], [1], ["sum"]), {}, ValueError, f"`func` must be one of {LIST_OF_NAMES}, got ['sum']"),
+    (([0], [1], ["sum"]), {}, ValueError, f"{UNKNOWN} ['sum']"),
     (
         ([0, 1, -1], [1, 2, 3]),
         {},

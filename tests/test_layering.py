@@ -36,7 +36,7 @@ ROWS = [
     {"dimensions"},
     {"native", "shape_limits", "narrow_floats", "torch_compile"},
     {"dtypes"},
-    {"regular_files"},
+    {"regular_files", "callers"},
     {"errors", "edge_errors", "framework_errors", "private_names"},
     {"modes", "reductions"},
     {

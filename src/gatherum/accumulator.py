@@ -6,12 +6,12 @@ import os
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Never
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from . import conversion, errors, native, plain_values
+from . import conversion, errors, native, plain_values, xarray_labels
 from ._core import Reduction
 from .accumulator_state import (
     ALL,
@@ -105,6 +105,7 @@ class Accumulator:
         negative: bool = True,
     ) -> None:
         how = plain_values.as_attributes(NAME, 0, reduction, include_self, mode, negative)
+        xarray_labels.refuse_labels(NAME, data=data)
         start = conversion.as_array(NAME, "data", data)
         check_data(start.shape, start.dtype, how.reduction)
         self._describe(start.dtype, start.shape, how)
@@ -148,7 +149,11 @@ class Accumulator:
             self._lock, self._torn = _new_lock(), True
 
     def scatter_nd(
-        self, indices: ArrayLike, updates: ArrayLike, batch_dims: int = 0
+        self,
+        indices: ArrayLike,
+        updates: ArrayLike,
+        batch_dims: int = 0,
+        **unknown: Never,
     ) -> Accumulator:
         """Take a batch of elements or slices by tuples of indices.
 
@@ -168,25 +173,38 @@ class Accumulator:
             As `gatherum.scatter_nd`, in whose name they speak. Nothing of the batch has then been
             taken.
         """
+        if unknown:
+            raise errors.unknown_argument("scatter_nd", unknown)
         return self._take("scatter_nd", indices, updates, batch_dims)
 
     def scatter_elements(
-        self, indices: ArrayLike, updates: ArrayLike, axis: int = 0
+        self,
+        indices: ArrayLike,
+        updates: ArrayLike,
+        axis: int = 0,
+        **unknown: Never,
     ) -> Accumulator:
         """Take a batch of one element for every index, as `scatter_nd` does.
 
         The arguments are those of `gatherum.scatter_elements`.
         """
+        if unknown:
+            raise errors.unknown_argument("scatter_elements", unknown)
         return self._take("scatter_elements", indices, updates, axis)
 
-    def scatter_slices(self, indices: ArrayLike, updates: ArrayLike, axis: int = 0) -> Accumulator:
+    def scatter_slices(
+        self, indices: ArrayLike, updates: ArrayLike, axis: int = 0, **unknown: Never
+    ) -> Accumulator:
         """Take a batch of one slice for every index, as `scatter_nd` does.
 
         The arguments are those of `gatherum.scatter_slices`.
         """
+        if unknown:
+            raise errors.unknown_argument("scatter_slices", unknown)
         return self._take("scatter_slices", indices, updates, axis)
 
     def _take(self, op: str, indices: object, updates: object, axis: object) -> Accumulator:
+        xarray_labels.refuse_labels(op, indices=indices, updates=updates)
         how = self._attributes.positional[1:]
         plain: Any = conversion.normalise(op, self._like, indices, updates, axis, *how, 0, None)
         where, values = plain[2:4]

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from functools import partial
 from operator import attrgetter
-from typing import Any, NamedTuple, TypeVar, overload
+from typing import Any, NamedTuple, Never, TypeVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from . import conversion, errors, frameworks, native, plain_values, shape_limits, sparse_edges
+from . import (
+    conversion,
+    errors,
+    frameworks,
+    native,
+    plain_values,
+    shape_limits,
+    sparse_edges,
+    xarray_labels,
+)
 from .call import Array, FoldRule
 from .call_types import FoldName, Foreign, SparseMatrix
 from .dtypes import check_movable
@@ -79,6 +89,7 @@ def aggregate(
     mode: ModeName = "raise",
     negative: bool = True,
     out: Any | None = None,
+    **unknown: Never,
 ) -> Any:
     """Reduce rows of an array into others, edge by edge: a graph's messages, none of them stored.
 
@@ -88,7 +99,9 @@ def aggregate(
     ----------
     data : array_like
         The rows, along the first dimension, of a dtype that `reduction` is defined for: what NumPy
-        takes, a tensor or an array of JAX.
+        takes, a tensor or an array of JAX. The result for an ``xarray.DataArray`` is one, whose
+        first dimension is named ``"row"``, or as `scatter_indices` is where that is a DataArray
+        with a name.
     gather_indices : array_like of int, or sparse matrix
         The row of `data` that each edge comes from, of any shape.
         Any integer dtype, signed or unsigned, of 8 to 64 bits, in either byte order.
@@ -201,11 +214,21 @@ def aggregate(
            [ 0.,  0.],
            [ 3., 30.]])
     """
+    if unknown:
+        raise errors.unknown_argument("aggregate", unknown)
+    if xarray_labels.has_labels(data):
+        xarray_labels.check_no_out(NAME, out)
+        ends = map(xarray_labels.plain_array, (data, gather_indices, scatter_indices))
+        of_edges, pointer = map(xarray_labels.plain_array, (weights, indptr))
+        how_else = {"indptr": pointer, "mode": mode, "negative": negative}
+        run_plain = partial(aggregate, *ends, size, reduction, of_edges, **how_else)
+        named = NAME, "scatter_indices", data, 0, scatter_indices
+        return xarray_labels.renumbered(*named, "row", run_plain)
     if indptr is not None or scatter_indices is None or size is None:
         listed = sparse_edges.list_edges(
             data, gather_indices, scatter_indices, size, weights, indptr
         )
-        how_else: Any = {"mode": mode, "negative": negative, "out": out}
+        how_else = {"mode": mode, "negative": negative, "out": out}
         with listed.renaming:
             return aggregate(data, *listed.ends, reduction, listed.weights, **how_else)
     reduction = plain_values.as_choice(NAME, "reduction", reduction, FOLDS)  # type: ignore[assignment]

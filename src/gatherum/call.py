@@ -114,6 +114,8 @@ class Attributes(NamedTuple):
         The operator's arguments. A gather has the defaults of the last two.
     fill : bytes
         The item that a gather stores for an invalid index, b"" for one of zero bits.
+    caller : str
+        The text of a `callers.Caller`, whose names errors use; "" for the operator's own.
     """
 
     op: str
@@ -123,6 +125,7 @@ class Attributes(NamedTuple):
     reduction: str = "none"
     include_self: bool = True
     fill: bytes = b""
+    caller: str = ""
 
     @classmethod
     def from_positional(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 import weakref
 from collections.abc import Callable, Iterable, Iterator
+from decimal import Decimal
 from itertools import chain
 from typing import Any
 
@@ -114,7 +115,7 @@ def as_array(op: str, operand: str, value: object) -> Array:
     """Return what `numpy.asarray` makes of an operand, as a plain ndarray."""
     _refuse(op, operand, value, _arrays_in(value))
     _refuse_text(op, operand, value)
-    return _convert(op, operand, value)
+    return check_decimals(op, operand, _convert(op, operand, value))
 
 
 def _refuse_text(op: str, operand: str, value: object) -> None:
@@ -132,6 +133,13 @@ def _convert(op: str, operand: str, value: object) -> Array:
     array = np.asarray(array)
     if array.dtype.kind == "O" and array.ndim == 0 and not isinstance(value, (int, np.ndarray)):
         raise errors.no_array(op, operand, value)
+    return array
+
+
+def check_decimals(op: str, operand: str, array: Array) -> Array:
+    """Return an array, or raise TypeError for one that begins with decimals."""
+    if array.dtype.kind == "O" and any(isinstance(one, Decimal) for one in array.flat[:100]):
+        raise errors.decimals(op, operand)
     return array
 
 
@@ -236,7 +244,7 @@ def _convert_weak(
     if dtype.names is not None:
         return _convert_records(op, operand, value, dtype)
     _refuse(op, operand, value, _arrays_in(value))
-    found = _convert(op, operand, value)
+    found = check_decimals(op, operand, _convert(op, operand, value))
     if found.size == 0:
         return np.empty(found.shape, dtype)
     if found.dtype.kind == "O" or (found.dtype.kind == "f" and is_integer(dtype)):

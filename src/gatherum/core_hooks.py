@@ -82,6 +82,8 @@ def _plan_of(
     *rest: Any,
 ) -> Plan:
     *how, out = rest
+    if not isinstance(data, tuple):
+        conversion.check_decimals(op, "data", data)
     attributes, to, of = Attributes.from_positional(op, *how), _spec(data), _spec(indices)
     if updates is None and OPERATORS[op].scatters:
         check_before_updates(op, to.shape, of.shape, attributes.axis, to.dtype, of.dtype)

@@ -48,15 +48,13 @@ def _short(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def renamed(error: Exception, op: str, operands: Mapping[str, str], places: bool) -> Exception:
+def renamed(error: Exception, op: str, operands: Mapping[str, str]) -> Exception:
     """Reword an operator's error for a function that calls it and has other names for the operands.
-    Without `places`, the position of an invalid index, in brackets, is left out.
+    `callers` words the errors of invalid indices.
     """
     text = str(error).partition(": ")[2]
     for name, other in operands.items():
         text = re.sub(rf"\b{name}\b", other, text)
-    if not places:
-        text = re.sub(r" \([^)]*\)$", "", text)
     return type(error)(f"{op}: {text}")
 
 
@@ -65,7 +63,16 @@ def unknown_operator(op: object, operators: Sequence[str], caller: str = "plan")
 
 
 def unknown_attribute(op: str, name: str, names: Sequence[str]) -> TypeError:
-    return TypeError(f"{op}: unknown attribute {name!r}; it takes {_choices(names)}")
+    behind = hint("write axis=") if name == "dim" and "axis" in names else ""
+    return TypeError(f"{op}: unknown attribute {name!r}; it takes {_choices(names)}{behind}")
+
+
+def unknown_argument(op: str, unknown: Mapping[str, object]) -> TypeError:
+    """Name a keyword that a function does not take; `dim` is what torch and xarray call `axis`."""
+    name = next(iter(unknown))
+    has_axis = not op.endswith("_nd") and op != "aggregate"
+    behind = hint("write axis=" if name == "dim" and has_axis else "")
+    return TypeError(f"{op}: unknown argument {name!r}{behind}")
 
 
 def not_an_integer(op: str, name: str, value: object, instead: str = "") -> TypeError:
@@ -131,6 +138,14 @@ def objects(op: str, operand: str, dtype: object) -> TypeError:
     )
 
 
+def decimals(op: str, operand: str) -> TypeError:
+    return TypeError(
+        f"{op}: `{operand}` must have a dtype without objects or references, got decimals; count "
+        "in integers of the smallest unit, such as cents: "
+        f"[int(one.scaleb(2)) for one in {operand}]"
+    )
+
+
 def empty_step(op: str, operand: str, dtype: object) -> TypeError:
     return TypeError(f"{op}: `{operand}` must have datetimes in steps of at least 1, got {dtype}")
 
@@ -143,6 +158,8 @@ def not_an_index_dtype(op: str, dtype: Any, tuples: bool, operand: str = "indice
     behind = hint(f"{made} of a mask" if dtype.kind == "b" else "")
     if dtype.kind == "f":
         behind = hint(f"write {operand}.{advice('astype(np.int64)', 'to(torch.int64)')}")
+    if operand in ("groups", "group_idx") and dtype.kind in "OSTUMm":
+        behind = hint(f"keys, {operand} = np.unique({operand}, return_inverse=True) numbers keys")
     return TypeError(f"{op}: `{operand}` must have an integer dtype, got {dtype}{behind}")
 
 

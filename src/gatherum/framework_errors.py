@@ -53,10 +53,26 @@ def other_name(op: str, operand: str, number: object, expected: object, found: o
     )
 
 
-def equal_names(op: str, names: tuple[object, ...]) -> ValueError:
+def equal_names(
+    op: str, names: tuple[object, ...], renamed: str = "those of `indices`"
+) -> ValueError:
     return ValueError(
-        f"{op}: the result would have the dimensions {names}, two of one name; rename those of "
-        "`indices`"
+        f"{op}: the result would have the dimensions {names}, two of one name; rename {renamed}"
+    )
+
+
+def loses_names(op: str, operand: str, instead: str = "") -> TypeError:
+    behind = f"; {instead}" if instead else ""
+    return TypeError(
+        f"{op}: `{operand}` must not be an xarray.DataArray, whose names would be lost; write "
+        f"{operand}.values, or {operand}.data for the array that it holds{behind}"
+    )
+
+
+def named_as_dimension(op: str, name: object) -> ValueError:
+    return ValueError(
+        f"{op}: the result would have a dimension and another coordinate of the name {name!r}; "
+        "rename the coordinate, or drop it"
     )
 
 

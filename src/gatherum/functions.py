@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib import import_module
 from inspect import Parameter, signature
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Never, TypeVar
 
+from . import errors
 from .call_types import ReductionName
 from .modes import ModeName
 from .operators import OPERATORS, Operator
@@ -35,8 +36,11 @@ class Functions(Generic[Array]):
         mode: ModeName = "raise",
         negative: bool = True,
         fill_value: object = 0,
+        **unknown: Never,
     ) -> Array:
         """Take slices of an array along one axis, by their numbers: see `gatherum.gather`."""
+        if unknown:
+            raise errors.unknown_argument("gather", unknown)
         how = axis, "none", True, mode, negative, fill_value
         return self._run("gather", data, indices, None, *how)
 
@@ -49,8 +53,11 @@ class Functions(Generic[Array]):
         mode: ModeName = "raise",
         negative: bool = True,
         fill_value: object = 0,
+        **unknown: Never,
     ) -> Array:
         """Take one element of an array for every index: see `gatherum.gather_elements`."""
+        if unknown:
+            raise errors.unknown_argument("gather_elements", unknown)
         how = axis, "none", True, mode, negative, fill_value
         return self._run("gather_elements", data, indices, None, *how)
 
@@ -63,8 +70,11 @@ class Functions(Generic[Array]):
         mode: ModeName = "raise",
         negative: bool = True,
         fill_value: object = 0,
+        **unknown: Never,
     ) -> Array:
         """Take elements or slices of an array by tuples of indices: see `gatherum.gather_nd`."""
+        if unknown:
+            raise errors.unknown_argument("gather_nd", unknown)
         how = batch_dims, "none", True, mode, negative, fill_value
         return self._run("gather_nd", data, indices, None, *how)
 
@@ -79,8 +89,11 @@ class Functions(Generic[Array]):
         include_self: bool = True,
         mode: ModeName = "raise",
         negative: bool = True,
+        **unknown: Never,
     ) -> Array:
         """Write slices along one axis, by their numbers: see `gatherum.scatter_slices`."""
+        if unknown:
+            raise errors.unknown_argument("scatter_slices", unknown)
         how = axis, reduction, include_self, mode, negative, 0
         return self._run("scatter_slices", data, indices, updates, *how)
 
@@ -95,8 +108,11 @@ class Functions(Generic[Array]):
         include_self: bool = True,
         mode: ModeName = "raise",
         negative: bool = True,
+        **unknown: Never,
     ) -> Array:
         """Write one element for every index: see `gatherum.scatter_elements`."""
+        if unknown:
+            raise errors.unknown_argument("scatter_elements", unknown)
         how = axis, reduction, include_self, mode, negative, 0
         return self._run("scatter_elements", data, indices, updates, *how)
 
@@ -111,15 +127,18 @@ class Functions(Generic[Array]):
         include_self: bool = True,
         mode: ModeName = "raise",
         negative: bool = True,
+        **unknown: Never,
     ) -> Array:
         """Write elements or slices by tuples of indices: see `gatherum.scatter_nd`."""
+        if unknown:
+            raise errors.unknown_argument("scatter_nd", unknown)
         how = batch_dims, reduction, include_self, mode, negative, 0
         return self._run("scatter_nd", data, indices, updates, *how)
 
     def named(self, op: str) -> Callable[..., Array]:
         """Return the function of an operator; one that is not written out is made from its row."""
         written: Callable[..., Array] | None = getattr(self, op, None)
-        like = self.scatter_slices if OPERATORS[op].scatters else self.gather
+        like: Any = self.scatter_slices if OPERATORS[op].scatters else self.gather
         return written or function_of(OPERATORS[op], like, self._run)
 
     def __repr__(self) -> str:
@@ -150,6 +169,7 @@ def function_of(
                 annotation=Parameter.empty,
             )
             for each in theirs
+            if each.kind is not Parameter.VAR_KEYWORD
         ],
         return_annotation=Parameter.empty,
     )

@@ -6,13 +6,14 @@ the checks of calls. In the overloads a result has the dtype of `data`, for type
 
 from __future__ import annotations
 
-from typing import Any, TypeVar, overload
+from typing import Any, Never, TypeVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import core_hooks as _core_hooks  # noqa: F401  # gives the core its planner
 from .call_types import Foreign
+from .errors import unknown_argument
 from .modes import ModeName
 from .native import accelerate, call
 from .operators import GATHERS
@@ -67,6 +68,7 @@ def gather(
     negative: bool = True,
     fill_value: object = 0,
     out: Any | None = None,
+    **unknown: Never,
 ) -> Any:
     """Take slices of an array along one axis, by their numbers.
 
@@ -152,6 +154,8 @@ def gather(
     Traceback (most recent call last):
     IndexError: gather: index 3 is out of bounds for axis 0 of size 3 (indices[1])
     """
+    if unknown:
+        raise unknown_argument("gather", unknown)
     return call("gather", data, indices, None, axis, "none", True, mode, negative, fill_value, out)
 
 
@@ -201,6 +205,7 @@ def gather_elements(
     negative: bool = True,
     fill_value: object = 0,
     out: Any | None = None,
+    **unknown: Never,
 ) -> Any:
     """Take one element of an array for every index.
 
@@ -279,6 +284,8 @@ def gather_elements(
     >>> gatherum.gather_elements(scores, [[1, 0, -1]])
     array([[9, 1, 7]])
     """
+    if unknown:
+        raise unknown_argument("gather_elements", unknown)
     return call(
         "gather_elements", data, indices, None, axis, "none", True, mode, negative, fill_value, out
     )
@@ -330,6 +337,7 @@ def gather_nd(
     negative: bool = True,
     fill_value: object = 0,
     out: Any | None = None,
+    **unknown: Never,
 ) -> Any:
     """Take elements or slices of an array by tuples of indices.
 
@@ -412,6 +420,8 @@ def gather_nd(
     >>> gatherum.gather_nd(table, [[1], [0], [1]], batch_dims=1)
     array([2, 3, 6])
     """
+    if unknown:
+        raise unknown_argument("gather_nd", unknown)
     return call(
         "gather_nd", data, indices, None, batch_dims, "none", True, mode, negative, fill_value, out
     )

@@ -6,6 +6,9 @@ from itertools import chain
 from types import FunctionType, MethodType
 from typing import Any
 
+# The parameter for keywords that a function rejects with advice.
+UNKNOWN = "unknown"
+
 
 def plain_help(module: Mapping[str, Any]) -> None:
     """Give the public functions and methods of a module the signatures that `help` prints.
@@ -21,9 +24,11 @@ def plain_signatures(public: object) -> None:
     """Do so for a function, or for the methods of a class."""
     for function in filter(_is_ours, _functions(public)):
         found = inspect.signature(function)  # of a wrapper, too; another thread may do the same
-        plain = [one.replace(annotation=one.empty) for one in found.parameters.values()]
+        shown = (one for one in found.parameters.values() if one.name != UNKNOWN)
+        plain = [one.replace(annotation=one.empty) for one in shown]
         bare = found.replace(parameters=plain, return_annotation=found.empty)
         vars(function)["__signature__"] = bare
+        function.__annotations__.pop(UNKNOWN, None)
 
 
 def _functions(public: object) -> Iterator[FunctionType]:

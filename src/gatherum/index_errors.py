@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, NoReturn
 
-from . import errors, shape_limits
+from . import callers, errors, shape_limits
 from .call import Array, Call
 from .errors import Shape
 from .indices import first_invalid
 from .modes import FILLING
+from .operators import OPERATORS
 from .plans import Plan
 
 
@@ -22,7 +26,38 @@ def invalid_index(
     axis = s.operator.indexed(shape, s.resolved_axis)[component]
     if where is not None and s.operator.tuples:
         where = (*where, component)
-    return errors.index_out_of_bounds(s.op, value, axis, s.data.shape[axis], where, s.mode)
+    size = s.data.shape[axis]
+    if caller := callers.caller_of(s.attributes.caller or _CALLER.get()):
+        return caller.invalid_entry(value, axis, size, where, s.mode, s.negative)
+    return errors.index_out_of_bounds(s.op, value, axis, size, where, s.mode)
+
+
+# The caller of the core's call that runs, if its plan does not name it.
+_CALLER: ContextVar[str] = ContextVar("_CALLER", default="")
+
+
+def run_for(caller: str, run: Callable[..., Any], *call: Any) -> Any:
+    """Run a call of the core for another function, whose names an IndexError then has."""
+    if not caller:
+        return run(*call)
+    token = _CALLER.set(caller)
+    try:
+        return run(*call)
+    finally:
+        _CALLER.reset(token)
+
+
+@contextmanager
+def naming(text: str) -> Iterator[None]:
+    """Let errors of an operator have the names of its caller."""
+    try:
+        yield
+    except (IndexError, RuntimeError, TypeError, ValueError) as error:
+        caller = callers.caller_of(text)
+        if caller is None or str(error).partition(": ")[0] not in OPERATORS:
+            raise
+        operands = {name: getattr(caller, name) for name in ("data", "indices", "updates")}
+        raise errors.renamed(error, caller.op, operands) from None
 
 
 def find_refusal(s: Call, indices: Array) -> IndexError | None:

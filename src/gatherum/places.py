@@ -126,14 +126,16 @@ class Places(NamedTuple):
         """Gather from an array of the data's shape; skipped entries take a number."""
         attributes = self.attributes
         op = inverse(self.operator).name if self.operator.scatters else attributes.op
-        gather = Attributes(op, attributes.axis, attributes.mode, attributes.negative)
+        own = op, attributes.axis, attributes.mode, attributes.negative
+        gather = Attributes(*own, caller=attributes.caller)
         return self.xp.gather(gather, table, self.indices, fill_value)
 
     def put(self, table: Array, updates: Array, fold: FoldRule = REPLACE) -> Array:
         """Scatter into an array of the data's shape."""
         attributes = self.attributes
         op = attributes.op if self.operator.scatters else inverse(self.operator).name
-        how = Attributes(op, attributes.axis, attributes.mode, attributes.negative, *fold)
+        own = op, attributes.axis, attributes.mode, attributes.negative
+        how = Attributes(*own, *fold, caller=attributes.caller)
         return self.xp.scatter(how, table, self.indices, updates)
 
     def full(self, value: int, dtype: Any) -> Array:

@@ -10,7 +10,16 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import ArrayLike, NDArray
 
-from . import conversion, edge_errors, errors, frameworks, native, nests, sparse_edges
+from . import (
+    conversion,
+    edge_errors,
+    errors,
+    frameworks,
+    native,
+    nests,
+    sparse_edges,
+    xarray_labels,
+)
 from .call import Array, ArraySpec, Attributes, Call, is_spec
 from .call_types import OperatorName, PrepareAttributes
 from .edge_lists import EdgeEnd, EdgeLoops
@@ -129,6 +138,7 @@ class Prepared:
     ) -> NDArray[Any]:
         """Run the call on arrays of NumPy."""
         s = self._call
+        xarray_labels.refuse_labels(s.op, data=data, updates=updates)
         data = conversion.as_array(s.op, "data", data)
         if data.shape != s.data.shape:
             raise errors.other_prepared_shape(s.op, s.data.shape, data.shape)
@@ -312,6 +322,7 @@ def prepare(
            [2., 2.]], dtype=float32)
     """
     operator = find_operator(op, NAME)
+    xarray_labels.refuse_labels(NAME, data_like=data_like, indices=indices)
     for name in ("out", "fill_value"):
         if name in attributes:
             raise errors.unknown_attribute(NAME, name, tuple(Attributes(operator.name).keywords))

@@ -104,7 +104,7 @@ def has_mask(value: object) -> bool:
 def refuse_nulls(
     op: str, operand: str, value: object, *, held: bool = False, integers: bool = False
 ) -> None:
-    """Raise TypeError for an object of a library of tables with nulls; its message has code without nulls.
+    """Raise TypeError for a column with nulls; the message has code that removes them.
 
     `held`: it is an item of the operand, which is a list. `integers`: the operand takes only
     integers, and no NaN.

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar, overload
+from typing import Any, Never, TypeVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import core_hooks as _core_hooks  # noqa: F401  # gives the core its planner
 from .call_types import Foreign, ReductionName
+from .errors import unknown_argument
 from .modes import ModeName
 from .native import accelerate, call
 from .operators import SCATTERS
@@ -71,6 +72,7 @@ def scatter_slices(
     mode: ModeName = "raise",
     negative: bool = True,
     out: Any | None = None,
+    **unknown: Never,
 ) -> Any:
     """Write, or reduce, slices into an array along one axis, by their numbers: `gather`'s inverse.
 
@@ -175,6 +177,8 @@ def scatter_slices(
            [7, 8],
            [0, 0]])
     """
+    if unknown:
+        raise unknown_argument("scatter_slices", unknown)
     return call("scatter_slices", data, indices, updates, axis, reduction, include_self, mode,
                 negative, 0, out)  # fmt: skip
 
@@ -233,6 +237,7 @@ def scatter_elements(
     mode: ModeName = "raise",
     negative: bool = True,
     out: Any | None = None,
+    **unknown: Never,
 ) -> Any:
     """Write, or reduce, one element into an array for every index.
 
@@ -333,6 +338,8 @@ def scatter_elements(
     >>> gatherum.scatter_elements([10, 20], [0, 0], [1, 2], reduction="max", include_self=False)
     array([ 2, 20])
     """
+    if unknown:
+        raise unknown_argument("scatter_elements", unknown)
     return call("scatter_elements", data, indices, updates, axis, reduction, include_self, mode,
                 negative, 0, out)  # fmt: skip
 
@@ -391,6 +398,7 @@ def scatter_nd(
     mode: ModeName = "raise",
     negative: bool = True,
     out: Any | None = None,
+    **unknown: Never,
 ) -> Any:
     """Write, or reduce, elements or slices into an array by tuples of indices.
 
@@ -498,6 +506,8 @@ def scatter_nd(
            [8, 0],
            [0, 9]])
     """
+    if unknown:
+        raise unknown_argument("scatter_nd", unknown)
     return call("scatter_nd", data, indices, updates, batch_dims, reduction, include_self, mode,
                 negative, 0, out)  # fmt: skip
 

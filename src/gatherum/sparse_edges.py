@@ -259,4 +259,4 @@ def _renaming(names: dict[str, str]) -> Iterator[None]:
         if not str(error).startswith(f"{NAME}: "):
             raise
         operands = {name: f"{GATHER}.{names[name]}" for name in (GATHER, SCATTER, "weights")}
-        raise errors.renamed(error, NAME, operands, True) from None
+        raise errors.renamed(error, NAME, operands) from None

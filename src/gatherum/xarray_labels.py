@@ -7,6 +7,7 @@ array, or has not been read from its file, is refused as elsewhere.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -43,9 +44,8 @@ def run(
 ) -> Labelled:
     """Run a call on an array with labels, and return one."""
     op, operator = attributes.op, attributes.operator
-    if out is not None:
-        raise framework_errors.no_out_with_labels(op)
-    plain = _plain(indices)
+    check_no_out(op, out)
+    plain = plain_array(indices)
     shape = np.shape(plain)
     axis = operator.resolve(data.shape, shape, attributes.axis)
     dimensions = operator.dimensions(data.ndim, shape, axis)
@@ -57,15 +57,81 @@ def run(
     elif len(set(names)) < len(names):
         raise framework_errors.equal_names(op, names)
     how = *attributes.positional, fill_value, None
-    result = native.call(op, data.data, plain, _plain(updates), *how)
+    result = native.call(op, data.data, plain, plain_array(updates), *how)
     if operator.scatters:
         return data.copy(deep=False, data=result)
     made = type(data)(result, dims=names, name=data.name, attrs=data.attrs)
-    return _with_coordinates(attributes, data, indices, made, dimensions)
+    return _with_coordinates(attributes, data, indices, made, dimensions, op)
 
 
-def _plain(value: Any) -> Any:
+def plain_array(value: Any) -> Any:
+    """Return the array that a DataArray holds, any other value unchanged."""
     return value.data if has_labels(value) else value
+
+
+def check_no_out(op: str, out: object) -> None:
+    """Raise TypeError for any `out`: the result is a new DataArray."""
+    if out is not None:
+        raise framework_errors.no_out_with_labels(op)
+
+
+def refuse_labels(op: str, instead: str = "", **operands: object) -> None:
+    """Raise TypeError for a DataArray where no result can keep its names."""
+    for operand, value in operands.items():
+        if has_labels(value):
+            raise framework_errors.loses_names(op, operand, instead)
+
+
+def gathered(
+    op: str, attributes: Attributes, data: Labelled, indices: Any, call: Callable[[Any, Any], Any]
+) -> Labelled:
+    """Run a call that takes slices as the gather of these attributes does; return its result with
+    names and coordinates.
+    """
+    plain = plain_array(indices)
+    resolved = attributes.operator.resolve(data.shape, np.shape(plain), attributes.axis)
+    dimensions = attributes.operator.dimensions(data.ndim, np.shape(plain), resolved)
+    names = _names(op, data, indices, dimensions)
+    if None in names:
+        raise framework_errors.no_names(op, len(dimensions.entries))
+    if len(set(names)) < len(names):
+        raise framework_errors.equal_names(op, names)
+    result = call(data.data, plain)
+    made = type(data)(result, dims=names, name=data.name, attrs=data.attrs)
+    how = attributes._replace(axis=resolved)
+    return _with_coordinates(how, data, indices, made, dimensions, op)
+
+
+def check_numbers(op: str, operand: str, data: Labelled, axis: int, numbers: Any) -> None:
+    """Raise ValueError if the numbers of new places have other names than the data: along one
+    axis, or along all.
+    """
+    if not has_labels(numbers):
+        return
+    expected = data.dims if numbers.ndim > 1 else (data.dims[axis],)
+    for i, (name, found) in enumerate(zip(expected, numbers.dims, strict=False)):
+        if name != found:
+            raise framework_errors.other_name(op, operand, i, name, found)
+
+
+def renumbered(
+    op: str, operand: str, data: Labelled, axis: int, numbers: Any, new: str,
+    call: Callable[[], Any],
+) -> Labelled:  # fmt: skip
+    """Run a call whose result has numbered places along an axis of the data. That dimension has the
+    name of the numbers where they are a DataArray with one, otherwise `new`. Coordinates of other
+    dimensions stay.
+    """
+    own = numbers.name if has_labels(numbers) else None
+    dim, name = data.dims[axis], new if own is None else own
+    names = tuple(name if d == axis else other for d, other in enumerate(data.dims))
+    if len(set(names)) < len(names):
+        raise framework_errors.equal_names(op, names, f"`{operand}`")
+    kept = _along(data, set(data.dims) - {dim}).coords
+    if name in kept:
+        raise framework_errors.named_as_dimension(op, name)
+    made = type(data)(call(), dims=names, name=data.name, attrs=data.attrs)
+    return made.assign_coords(kept)
 
 
 def _names(op: str, data: Labelled, indices: Any, dimensions: Dimensions) -> Names:
@@ -96,7 +162,12 @@ def _check_updates(op: str, updates: Any, names: Names) -> None:
 
 
 def _with_coordinates(
-    attributes: Attributes, data: Labelled, indices: Any, made: Labelled, dimensions: Dimensions
+    attributes: Attributes,
+    data: Labelled,
+    indices: Any,
+    made: Labelled,
+    dimensions: Dimensions,
+    op: str,
 ) -> Labelled:
     """Return a gather's result with the coordinates that are known along its dimensions."""
     entries, kept = set(), set()
@@ -116,7 +187,7 @@ def _with_coordinates(
         own = _along(indices, entries)
         for name in entries & set(own.coords):
             if name in made.coords and not made.coords[name].equals(own.coords[name]):
-                raise framework_errors.two_coordinates(attributes.op, name)
+                raise framework_errors.two_coordinates(op, name)
         known = [name for name in own.coords if name in made.coords]
         made = made.assign_coords(own.drop_vars(known).coords)
     return made
@@ -134,7 +205,7 @@ def _picked(attributes: Attributes, shape: Shape, indices: Any) -> Any:
     """Return which slices a gather has taken; None where it takes no slices, or some are filled, or
     the indices are not in memory.
     """
-    plain, (op, axis, mode, negative, *_) = _plain(indices), attributes
+    plain, (op, axis, mode, negative, *_) = plain_array(indices), attributes
     if op != "gather" or mode not in ("raise", "clip", "wrap") or adapter_of(type(plain)):
         return None
     how = 0, "none", True, mode, negative, 0, None

@@ -314,3 +314,19 @@ def test_columns_need_no_pandas(made: Path) -> None:
         env=os.environ | {"PYTHONPATH": SOURCE},
     )  # fmt: skip
     assert done.stdout == "[3 1]\n", done.stderr
+
+
+def test_columns_without_a_dtype_say_what_to_write(tmp_path):
+    from decimal import Decimal
+
+    prices = pyarrow.array([Decimal("1.5"), Decimal(2)], pyarrow.decimal128(6, 2))
+    path = f"{tmp_path}/t.parquet"
+    parquet.write_table(pyarrow.table({"price": prices, "shop": ["a", "b"]}), path)
+    for column, line in (
+        ("price", "lists of these; write integers of the smallest unit, such as cents"),
+        ("shop", "lists of these; keys, numbers = np.unique(column, return_inverse=True) numbers "
+         "keys"),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match="a column of") as caught:
+            files.gather_file(f"{path}:{column}", [0])
+        assert str(caught.value).endswith(line)

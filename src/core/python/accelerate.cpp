@@ -103,7 +103,7 @@ bool is_complete(const Accelerated& function, unsigned present) {
 // Reads the parameters of a function; false if they are not those of an operator or of Plan.run.
 bool read_parameters(nb::handle function, Accelerated& made) {
   const auto& code = *reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(function.ptr()));
-  constexpr int kOther = CO_VARARGS | CO_VARKEYWORDS | CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR;
+  constexpr int kOther = CO_VARARGS | CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR;
   made.positional = static_cast<size_t>(code.co_argcount);
   made.parameters = made.positional + static_cast<size_t>(code.co_kwonlyargcount);
   if ((code.co_flags & kOther) != 0 || code.co_posonlyargcount != 0 || made.parameters > kArguments)

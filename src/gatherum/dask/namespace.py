@@ -169,9 +169,6 @@ def scatter(attributes: Attributes, data: Array, indices: Array, updates: Array)
     return lazy_call(attributes, data, indices, updates, 0)
 
 
-def _resolved(attributes: Attributes, size: int, entries: Any) -> Any:
-    return of_chunks.resolve(attributes, entries, size)
-
-
 def resolve(attributes: Attributes, entries: Array, size: int) -> Array:
-    return _each(partial(_resolved, attributes, size), entries, dtype=np.int64)
+    numbers = da.from_array(np.arange(size), chunks=-1)
+    return lazy_call(attributes._replace(op="gather", axis=0), numbers, entries, None, -1)

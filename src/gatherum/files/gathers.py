@@ -1,10 +1,11 @@
 """The three gathers run on files."""
 
 from collections.abc import Mapping
-from typing import Any, Unpack, overload
+from typing import Any, Never, Unpack, overload
 
 from numpy.typing import NDArray
 
+from gatherum.errors import unknown_argument
 from gatherum.files.file_call import FileCall, RunSettings
 from gatherum.files.operands import Operand, Path
 from gatherum.files.options import GatherOptions, TupleOptions
@@ -43,6 +44,7 @@ def gather_file(
     progress: Progress | bool | None = None,
     decode: bool = True,
     storage_options: Mapping[str, Any] | None = None,
+    **unknown: Never,
 ) -> Stats | NDArray[Any]:
     """Take slices of a table in a file along `axis`, and write them to a file.
 
@@ -95,6 +97,8 @@ def gather_file(
     --------
     >>> gather_file("table.npy", "rows.npy", "picked.npy", memory="256MiB")  # doctest: +SKIP
     """
+    if unknown:
+        raise unknown_argument("gather", unknown)
     operands = {"table": table, "indices": indices}
     attributes = {"axis": axis, "mode": mode, "negative": negative}
     how = RunSettings(
@@ -131,6 +135,7 @@ def gather_elements_file(
     progress: Progress | bool | None = None,
     decode: bool = True,
     storage_options: Mapping[str, Any] | None = None,
+    **unknown: Never,
 ) -> Stats | NDArray[Any]:
     """Take one element of a table in a file for each element of `indices`.
 
@@ -158,6 +163,8 @@ def gather_elements_file(
     --------
     >>> gather_elements_file("x.npy", "order.npy", "sorted.npy", axis=-1)  # doctest: +SKIP
     """
+    if unknown:
+        raise unknown_argument("gather_elements", unknown)
     operands = {"table": table, "indices": indices}
     attributes = {"axis": axis, "mode": mode, "negative": negative}
     how = RunSettings(
@@ -199,6 +206,7 @@ def gather_nd_file(
     decode: bool = True,
     storage_options: Mapping[str, Any] | None = None,
     axes: Axes | None = None,
+    **unknown: Never,
 ) -> Stats | NDArray[Any]:
     """Take the sub-array of a table in a file that each index tuple names.
 
@@ -234,6 +242,8 @@ def gather_nd_file(
     >>> gather_nd_file("volume.zarr", "points.npy", "values.npy")  # doctest: +SKIP
     >>> gather_nd_file("cube.nc:t", "stations.npy", axes=("lat", "lon"))  # doctest: +SKIP
     """
+    if unknown:
+        raise unknown_argument("gather_nd", unknown)
     operands = {"table": table, "indices": indices}
     attributes = {"batch_dims": batch_dims, "mode": mode, "negative": negative}
     how = RunSettings(

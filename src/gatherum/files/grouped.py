@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Unpack, overload
+from typing import Any, Never, Unpack, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from gatherum import plain_values, shape_limits
 from gatherum.call import Attributes, FoldRule
 from gatherum.dtypes import is_index
-from gatherum.errors import renamed
+from gatherum.errors import renamed, unknown_argument
 from gatherum.files.file_call import FileCall, RunSettings
 from gatherum.files.formats.format import Opening
 from gatherum.files.formats.storage import Source
@@ -66,6 +66,7 @@ def reduce_file(
     progress: Progress | bool | None = None,
     decode: bool = True,
     storage_options: Mapping[str, Any] | None = None,
+    **unknown: Never,
 ) -> Stats | NDArray[Any]:
     """Reduce the values of each group, as `gatherum.groups.reduce` does in memory.
 
@@ -109,6 +110,8 @@ def reduce_file(
     >>> reduce_file(None, np.array([3, 1, 3]), func="count")
     array([0, 1, 0, 2])
     """
+    if unknown:
+        raise unknown_argument("reduce_file", unknown)
     name = plain_values.as_choice(REDUCE_FILE, "func", func, IN_FILES, ALIASES)
     if values is None and name != "count":
         raise errors.no_values_of(REDUCE_FILE, name)
@@ -167,7 +170,7 @@ def _messages() -> Iterator[None]:
         if not str(error).startswith("scatter_"):
             raise
         names = {"data": "values", "updates": "values", "indices": "groups"}
-        raise renamed(error, REDUCE_FILE, names, True) from None
+        raise renamed(error, REDUCE_FILE, names) from None
 
 
 @dataclass(frozen=True)
@@ -231,7 +234,7 @@ def _examined(
     try:
         axis = shape_limits.resolve_axis(REDUCE_FILE, shape, attributes.axis)
     except ValueError as error:
-        raise renamed(error, REDUCE_FILE, {"data": "values"}, True) from None
+        raise renamed(error, REDUCE_FILE, {"data": "values"}) from None
     if entries.shape not in (shape, shape[axis : axis + 1]):
         raise errors.other_groups(REDUCE_FILE, shape[axis], shape, entries.shape)
     op = "scatter_elements" if len(entries.shape) > 1 else "scatter_slices"

@@ -1,11 +1,12 @@
 """The three scatters run on files."""
 
 from collections.abc import Mapping
-from typing import Any, Unpack, overload
+from typing import Any, Never, Unpack, overload
 
 from numpy.typing import NDArray
 
 from gatherum.call_types import ReductionName
+from gatherum.errors import unknown_argument
 from gatherum.files.file_call import FileCall, RunSettings
 from gatherum.files.operands import Operand, Path
 from gatherum.files.options import ScatterOptions
@@ -52,6 +53,7 @@ def scatter_slices_file(
     progress: Progress | bool | None = None,
     decode: bool = True,
     storage_options: Mapping[str, Any] | None = None,
+    **unknown: Never,
 ) -> Stats | NDArray[Any]:
     """Write a table with the slices along `axis` changed that `indices` names.
 
@@ -84,6 +86,8 @@ def scatter_slices_file(
     --------
     >>> scatter_slices_file("x.npy", "rows.npy", "new.npy", "y.npy", 1)  # doctest: +SKIP
     """
+    if unknown:
+        raise unknown_argument("scatter_slices", unknown)
     operands = {"table": table, "indices": indices, "updates": updates}
     attributes = {
         "axis": axis,
@@ -135,6 +139,7 @@ def scatter_elements_file(
     progress: Progress | bool | None = None,
     decode: bool = True,
     storage_options: Mapping[str, Any] | None = None,
+    **unknown: Never,
 ) -> Stats | NDArray[Any]:
     """Write a table with one element changed for each element of `indices`.
 
@@ -170,6 +175,8 @@ def scatter_elements_file(
     --------
     >>> scatter_elements_file("x.npy", "i.npy", "u.npy", "y.npy", 1)  # doctest: +SKIP
     """
+    if unknown:
+        raise unknown_argument("scatter_elements", unknown)
     operands = {"table": table, "indices": indices, "updates": updates}
     attributes = {
         "axis": axis,
@@ -221,6 +228,7 @@ def scatter_nd_file(
     progress: Progress | bool | None = None,
     decode: bool = True,
     storage_options: Mapping[str, Any] | None = None,
+    **unknown: Never,
 ) -> Stats | NDArray[Any]:
     """Write a table with the sub-array changed that each index tuple names.
 
@@ -254,6 +262,8 @@ def scatter_nd_file(
     --------
     >>> scatter_nd_file("t.npy", "rows.npy", "new.npy", "t.npy", in_place=True)  # doctest: +SKIP
     """
+    if unknown:
+        raise unknown_argument("scatter_nd", unknown)
     operands = {"table": table, "indices": indices, "updates": updates}
     attributes = {
         "batch_dims": batch_dims,

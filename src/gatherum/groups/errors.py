@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 
 from gatherum.errors import Shape, _short, not_an_index_dtype
-from gatherum.modes import MOVING
 from gatherum.reader_advice import for_commands
 
 KEYS = "number other keys with np.unique(keys, return_inverse=True)"
@@ -16,12 +16,10 @@ DECIMALS = "write decimals as integers, such as cents"
 
 
 def not_groups(op: str, dtype: Any, operand: str = "groups") -> TypeError:
-    """Return the error of groups that are not integers, with advice on keys."""
+    """Return the error for groups that are not integers, with advice on keys."""
     error = not_an_index_dtype(op, dtype, False, operand)
-    kind = getattr(dtype, "kind", "")
-    if kind in ("S", "U", "T", "M", "m", "V"):
-        return TypeError(f"{error}; {KEYS}")
-    return TypeError(f"{error}{for_commands(DECIMALS)}") if kind == "f" else error
+    decimal = getattr(dtype, "kind", "") == "f"
+    return TypeError(f"{error}{for_commands(DECIMALS)}") if decimal else error
 
 
 def not_defined(op: str, func: str, dtype: object, needs: object = None) -> TypeError:
@@ -36,23 +34,33 @@ def not_in_files(op: str, func: str, dtype: object) -> TypeError:
     )
 
 
-def no_group(
+# Functions of the sorted values of a group, without the nan forms.
+_IN_ORDER = ("median", "quantile", "percentile")
+
+
+def unknown_function(
     op: str,
     value: object,
-    valid: tuple[int, int],
-    position: Sequence[int] | None,
-    mode: str,
-    operand: str,
-) -> IndexError:
-    """Name the first entry that is no group; `position` is None when another thread changed it."""
-    if position is None:
-        return IndexError(f"{op}: an entry was no group, but `{operand}` changed during the call")
-    if mode in MOVING:
-        problem = f"cannot be brought into [{valid[0]}, {valid[1]}) by mode {mode!r}"
-    else:
-        problem = f"is not in [{valid[0]}, {valid[1]})"
-    where = ", ".join(map(str, position))
-    return IndexError(f"{op}: group {value} {problem} ({operand}[{where}])")
+    choices: Sequence[str],
+    aliases: Mapping[str, str],
+    transforms: Collection[str] = (),
+) -> ValueError:
+    """Name what comes closest to a function over groups that is unknown."""
+    behind = ""
+    if isinstance(value, str):
+        close = " or ".join(map(repr, get_close_matches(value, choices, 3)))
+        if aliases.get(value) in choices:
+            behind = f"; its name here is {aliases[value]!r}"
+        elif value in transforms:
+            behind = "; gatherum.groups.transform has it"
+        elif value.removeprefix("nan") in _IN_ORDER:
+            behind = "; order = np.lexsort((values, groups)) sorts the values of each group"
+        elif close:
+            behind = f"; did you mean {close}?"
+    return ValueError(
+        f"{op}: `func` must be a function that help(gatherum.{op}) lists, got {_short(value)}"
+        f"{behind}"
+    )
 
 
 def other_groups(op: str, along: int, whole: Shape, found: Shape) -> ValueError:

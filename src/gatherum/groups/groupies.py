@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import prod
-from typing import Any, Literal
+from typing import Any, Literal, Never
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from gatherum import conversion, indices, plain_values, shape_limits
 from gatherum.call import Array
+from gatherum.callers import no_group
 from gatherum.casting import has_nan
 from gatherum.dtypes import check_movable, is_index
 from gatherum.errors import (
     Shape,
-    not_one_of,
     out_of_range,
+    unknown_argument,
 )
+from gatherum.xarray_labels import refuse_labels
 
 from . import errors
 from .groupies_dtypes import (
@@ -77,6 +79,7 @@ def aggregate(
     dtype: DTypeLike | None = None,
     axis: int | None = None,
     ddof: int = 0,
+    **unknown: Never,
 ) -> NDArray[Any]:
     """Reduce the values of each group, with the arguments and results of numpy_groupies.
 
@@ -159,6 +162,8 @@ def aggregate(
     array([[1, 1],
            [0, 1]])
     """
+    if unknown:
+        raise unknown_argument("groups.aggregate", unknown)
     name = _as_name(func)
     less = as_ddof(AGGREGATE, ddof)
     layout: Any = plain_values.as_choice(AGGREGATE, "order", order, ("C", "F"))
@@ -180,7 +185,7 @@ def _as_name(func: object) -> str:
         name = None
     if isinstance(name, str) and name in NAMES:
         return name
-    refusal = not_one_of(AGGREGATE, "func", func, NAMES)
+    refusal = errors.unknown_function(AGGREGATE, func, NAMES, ALIASES)
     if callable(func) or name in ABSENT:
         raise NotImplementedError(str(refusal))
     raise refusal
@@ -190,6 +195,7 @@ def _grouped(
     group_idx: object, a: object, name: str, size: object, order: Any, axis: object
 ) -> tuple[Array, Grouping, Shape]:
     """Return the values, their grouping, and the shape of the result."""
+    refuse_labels(AGGREGATE, "gatherum.groups.reduce keeps names", group_idx=group_idx, a=a)
     values = conversion.as_array(AGGREGATE, "a", a)
     entries = conversion.as_indices(AGGREGATE, group_idx, "group_idx")
     if not is_index(entries.dtype):
@@ -245,7 +251,7 @@ def _flat(entries: Array, sizes: Shape, order: Any) -> Array:
     if bad is not None:
         place = bad.component, *bad.where
         valid = 0, sizes[bad.component]
-        raise errors.no_group(AGGREGATE, bad.value, valid, place, "raise", "group_idx")
+        raise no_group(AGGREGATE, bad.value, valid, place, "raise", "group_idx")
     strides = shape_limits.contiguous_strides(sizes if order == "C" else sizes[::-1], 1)
     flat: Array = np.array(strides if order == "C" else strides[::-1]) @ entries.astype(np.intp)
     return flat

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from gatherum.call import Attributes, FoldRule
+from gatherum.callers import Caller, no_group
 from gatherum.errors import Shape
 from gatherum.extremes import positions_of_extremes
 from gatherum.indices import first_invalid
@@ -16,6 +18,11 @@ from gatherum.shape_limits import place_of
 
 from . import errors, namespace
 from .protocol import Arrays
+
+
+@lru_cache(maxsize=64)
+def _caller(op: str, operand: str) -> str:
+    return Caller(op, operand, "the result", "values", "group").text
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +54,8 @@ class Grouping:
         """
         name = "scatter_elements" if len(groups.shape) > 1 else "scatter_slices"
         places: Any = Places
-        where = places(xp, Attributes(name, axis, mode, negative), groups, tuple(shape))
+        how = Attributes(name, axis, mode, negative, caller=_caller(op, operand))
+        where = places(xp, how, groups, tuple(shape))
         return cls(op, operand, groups, where, axis)
 
     @property
@@ -116,18 +124,33 @@ class Grouping:
 
     def first(self, values: Array, start: Array) -> Array:
         """Return the first value of each group, `start` for an empty one."""
-        backward, moved = self.places.reversed(values)
+        places = self._checked() if self._traces() else self.places
+        backward, moved = places.reversed(values)
         return self._put(backward, moved, "none", start)
 
     def without(self, left_out: Array) -> Grouping:
         """Return the grouping in which these values belong to no group."""
-        try:
-            numbers = self.xp.resolve(self.places.attributes, *self._entries())
-        except IndexError as error:
-            raise self._invalid(error) from None
-        groups = self.xp.where(left_out, -1, self.places.over_updates(numbers))
+        groups = self.xp.where(left_out, -1, self.places.over_updates(self._resolved()))
         how = Attributes("scatter_elements", self.axis, "drop", False)
         return replace(self, places=self.places._replace(attributes=how, indices=groups))
+
+    def _traces(self) -> bool:
+        """Whether the entries have values only when a graph runs."""
+        return self.xp.to_numpy(self.places.indices[:0]) is None
+
+    def _checked(self) -> Places:
+        """Return the places of entries that are checked first to last."""
+        if self.places.skips:
+            return self.places
+        how = self.places.attributes._replace(mode="drop", negative=False)
+        return self.places._replace(attributes=how, indices=self._resolved())
+
+    def _resolved(self) -> Array:
+        """Return the number of the group of each entry, -1 for none."""
+        try:
+            return self.xp.resolve(self.places.attributes, *self._entries())
+        except IndexError as error:
+            raise self._invalid(error) from None
 
     def position(self, extreme: str, values: Array, start: Array) -> Array:
         """Return the position along `axis` of the first value of an array of NumPy that attains the
@@ -178,4 +201,4 @@ class Grouping:
         found = first_invalid(given, (size,), mode, negative, False)
         where, value = (None, 0) if found is None else (found.where, found.value)
         valid = -size if negative else 0, size
-        return errors.no_group(self.op, value, valid, where, mode, self.operand)
+        return no_group(self.op, value, valid, where, mode, self.operand)

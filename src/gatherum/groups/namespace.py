@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gatherum import conversion, elementary, indices, native, plain_values
+from gatherum import conversion, elementary, index_errors, indices, native, plain_values
 from gatherum.call import Array, Attributes
 from gatherum.casting import has_nan
 from gatherum.dtypes import AnyDType, DType, check_movable
@@ -141,13 +141,15 @@ def stop_gradient(x: Array) -> Array:
 
 def gather(attributes: Attributes, data: Array, indices: Array, fill_value: Any = 0) -> Array:
     how = *attributes.positional, fill_value, None
-    found: Array = native.call(attributes.op, data, indices, None, *how)
+    call = attributes.op, data, indices, None, *how
+    found: Array = index_errors.run_for(attributes.caller, native.call, *call)
     return found
 
 
 def scatter(attributes: Attributes, data: Array, indices: Array, updates: Array) -> Array:
     how = *attributes.positional, 0, None
-    found: Array = native.call(attributes.op, data, indices, updates, *how)
+    call = attributes.op, data, indices, updates, *how
+    found: Array = index_errors.run_for(attributes.caller, native.call, *call)
     return found
 
 

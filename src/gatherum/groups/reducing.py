@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, overload
+from functools import partial
+from typing import Any, Never, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,10 +12,11 @@ from gatherum import frameworks, plain_values, shape_limits
 from gatherum.call_types import Foreign
 from gatherum.casting import has_nan
 from gatherum.dtypes import AnyDType, is_index
-from gatherum.errors import not_an_integer, renamed
+from gatherum.errors import not_an_integer, renamed, unknown_argument
 from gatherum.modes import MODES, ModeName
 from gatherum.places import Array
 from gatherum.shape_limits import MAX_BYTES
+from gatherum.xarray_labels import check_numbers, has_labels, plain_array, renumbered
 
 from . import errors, namespace
 from .functions import (
@@ -97,6 +99,7 @@ def reduce(
     fill_value: object = None,
     mode: ModeName = "raise",
     negative: bool = False,
+    **unknown: Never,
 ) -> Any:
     """Reduce the values of each group: sums, means, extremes and where they are, counts.
 
@@ -105,7 +108,10 @@ def reduce(
     Parameters
     ----------
     values : array_like
-        The values, of at least one dimension: what NumPy takes, a tensor or an array of JAX.
+        The values, of at least one dimension: what NumPy takes, a tensor or an array of JAX. The
+        result for an ``xarray.DataArray`` is one, with the names of its other dimensions and their
+        coordinates. The dimension of the groups is named ``"group"``, or as `groups` is where that
+        is a DataArray with a name.
     groups : array_like of int
         The groups, counted from 0: one for each position along `axis`, of shape
         ``(values.shape[axis],)``, or one for each value, of the shape of `values`.
@@ -204,9 +210,16 @@ def reduce(
     array([[ 3,  9],
            [12,  0]])
     """
-    name = plain_values.as_choice(REDUCE, "func", func, REDUCES, ALIASES)
+    if unknown:
+        raise unknown_argument("groups.reduce", unknown)
+    if not isinstance(func, str) or func not in REDUCES:
+        raise errors.unknown_function(REDUCE, func, REDUCES, ALIASES, TRANSFORMS)
+    name = str(func)
     less = as_ddof(REDUCE, ddof)
     found, by = _grouped(REDUCE, values, groups, size, axis, mode, negative)
+    if has_labels(values):
+        run = partial(reduced, name, found, by, less, fill_value)
+        return renumbered(REDUCE, "groups", values, by.axis, groups, "group", run)
     result: NDArray[Any] = reduced(name, found, by, less, fill_value)
     return result
 
@@ -321,6 +334,7 @@ def transform(
     size: int | None = None,
     mode: ModeName = "raise",
     negative: bool = False,
+    **unknown: Never,
 ) -> Any:
     """Normalize, centre or softmax each value within its group.
 
@@ -384,10 +398,12 @@ def transform(
     >>> gatherum.groups.transform([1, 3, 5], [0, 0, 1], "centre")
     array([-1.,  1.,  0.])
     """
+    if unknown:
+        raise unknown_argument("groups.transform", unknown)
     name = plain_values.as_choice(TRANSFORM, "func", func, tuple(TRANSFORMS), ALIASES)
     found, by = _grouped(TRANSFORM, values, groups, size, axis, mode, negative)
     result: NDArray[Any] = transformed(name, found, by)
-    return result
+    return values.copy(deep=False, data=result) if has_labels(values) else result
 
 
 def transformed(name: str, values: Array, by: Grouping) -> Array:
@@ -418,6 +434,10 @@ def _grouped(
     from_end = plain_values.as_boolean(op, "negative", negative)
     if isinstance(size, str) and (word := ALIASES.get(size, size)) in REDUCES:
         raise not_an_integer(op, "size", size, f"func={word!r}")
+    labelled = values if has_labels(values) else None
+    of = groups
+    if labelled is not None:
+        values, groups = plain_array(values), plain_array(groups)
     xp = frameworks.namespace(op, {"values": values, "groups": groups}) or namespace
     number = None if size is None else xp.as_size(op, "size", size)
     found = xp.as_values(op, "values", values)
@@ -428,9 +448,11 @@ def _grouped(
     try:
         along = shape_limits.resolve_axis(op, whole, along)
     except ValueError as error:
-        raise renamed(error, op, {"data": "values"}, True) from None
+        raise renamed(error, op, {"data": "values"}) from None
     if tuple(entries.shape) not in (whole, whole[along : along + 1]):
         raise errors.other_groups(op, whole[along], whole, tuple(entries.shape))
+    if labelled is not None:
+        check_numbers(op, "groups", labelled, along, of)
     if number is None:
         number = xp.size_of(op, "groups", entries)
     shape = (*whole[:along], number, *whole[along + 1 :])

@@ -246,7 +246,7 @@ def sqrt(x: Array) -> Array:
 
 
 def resolve(attributes: Attributes, entries: Array, size: int) -> Array:
-    how = Attributes("gather", 0, attributes.mode, attributes.negative)
+    how = Attributes("gather", 0, attributes.mode, attributes.negative, caller=attributes.caller)
     return gather(how, arange(0, size, entries), entries, -1)
 
 

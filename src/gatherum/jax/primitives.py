@@ -18,6 +18,7 @@ from jax.interpreters import mlir
 
 from .. import native
 from ..call import ArraySpec, Attributes, Call
+from ..callers import caller_of
 from ..index_errors import invalid_index
 from ..modes import FILLING
 from ..plans import Plan, build
@@ -159,7 +160,9 @@ def _are_divided(operands: tuple[Array, ...]) -> bool:
 
 def _invalid_index(attributes: Attributes, error: Exception) -> str | None:
     """Return the message about an invalid index that a runtime's error carries."""
-    found = re.search(rf"\b{attributes.op}: (an )?index .*", str(error))
+    caller = caller_of(attributes.caller)
+    op = re.escape(caller.op if caller else attributes.op)
+    found = re.search(rf"(?<![\w.]){op}: (an )?(index|group|entry) .*", str(error))
     return found[0] if found else None
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, overload
+from typing import Any, Never, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from .. import conversion, errors, frameworks, native, shape_limits
+from .. import conversion, errors, frameworks, native, shape_limits, xarray_labels
 from .. import indices as resolved
-from ..call import Array
+from ..call import Array, Attributes
 from ..call_types import Foreign
 from ..dtypes import DType, is_index
 from ..errors import Shape
@@ -83,6 +83,7 @@ def gather_quantized(
     dtype: Any = "float32",
     mode: ModeName = "raise",
     negative: bool = True,
+    **unknown: Never,
 ) -> Any:
     """Take slices of a quantized array along one axis, and dequantize them.
 
@@ -173,7 +174,21 @@ def gather_quantized(
     >>> gatherum.gather_quantized(packed, 1, ones, zeros, block_size=4, bits=4, dtype="float16")
     array([0., 1., 2., 3.], dtype=float16)
     """
+    if unknown:
+        raise errors.unknown_argument("gather_quantized", unknown)
     attributes = as_attributes(axis, quantize_axis, block_size, bits, dtype, mode, negative)
+    if xarray_labels.has_labels(data):
+        scales, zero_points = map(xarray_labels.plain_array, (scales, zero_points))
+
+        def run_plain(table: Any, entries: Any) -> Any:
+            return gather_quantized(
+                table, entries, scales, zero_points, axis=axis, quantize_axis=quantize_axis,
+                block_size=block_size, bits=bits, dtype=dtype, mode=mode, negative=negative,
+            )  # fmt: skip
+
+        packed = bits not in (None, 8) and attributes.axis in (-1, len(data.shape) - 1)
+        how = Attributes("gather", attributes.axis, "fill" if packed else mode, negative)
+        return xarray_labels.gathered(NAME, how, data, indices, run_plain)
     zeros = zero_points
     if not type(data) is type(indices) is type(scales) is np.ndarray or not (
         zeros is None or type(zeros) is np.ndarray

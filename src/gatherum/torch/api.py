@@ -6,7 +6,7 @@ Calls that the core leaves, and those of a traced graph, are checked here and ru
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Never
 
 import torch
 from torch import Tensor
@@ -16,6 +16,7 @@ from ..call import Attributes
 from ..call_types import ReductionName
 from ..checks import check_range
 from ..functions import function_of
+from ..help_signatures import plain_signatures
 from ..modes import ModeName
 from ..native import call as call_core
 from ..operators import OPERATORS
@@ -33,8 +34,11 @@ def gather(
     negative: bool = True,
     fill_value: Any = 0,
     out: Tensor | None = None,
+    **unknown: Never,
 ) -> Tensor:
     """Take slices of a tensor along one axis, by their numbers."""
+    if unknown:
+        raise errors.unknown_argument("gather", unknown)
     if _traces("gather", data):
         more = "none", True, mode, negative, fill_value, out
         return _traced("gather", data, indices, None, axis, *more)
@@ -52,8 +56,11 @@ def gather_elements(
     negative: bool = True,
     fill_value: Any = 0,
     out: Tensor | None = None,
+    **unknown: Never,
 ) -> Tensor:
     """Take one element of a tensor for every index."""
+    if unknown:
+        raise errors.unknown_argument("gather_elements", unknown)
     if _traces("gather_elements", data):
         more = "none", True, mode, negative, fill_value, out
         return _traced("gather_elements", data, indices, None, axis, *more)
@@ -71,8 +78,11 @@ def gather_nd(
     negative: bool = True,
     fill_value: Any = 0,
     out: Tensor | None = None,
+    **unknown: Never,
 ) -> Tensor:
     """Take elements or slices of a tensor by tuples of indices."""
+    if unknown:
+        raise errors.unknown_argument("gather_nd", unknown)
     if _traces("gather_nd", data):
         more = "none", True, mode, negative, fill_value, out
         return _traced("gather_nd", data, indices, None, batch_dims, *more)
@@ -92,8 +102,11 @@ def scatter_slices(
     mode: ModeName = "raise",
     negative: bool = True,
     out: Tensor | None = None,
+    **unknown: Never,
 ) -> Tensor:
     """Write slices to a tensor along one axis, by their numbers: the inverse of `gather`."""
+    if unknown:
+        raise errors.unknown_argument("scatter_slices", unknown)
     more = axis, reduction, include_self, mode, negative
     if _traces("scatter_slices", data):
         return _traced("scatter_slices", data, indices, updates, *more, 0, out)
@@ -111,8 +124,11 @@ def scatter_elements(
     mode: ModeName = "raise",
     negative: bool = True,
     out: Tensor | None = None,
+    **unknown: Never,
 ) -> Tensor:
     """Write one element to a tensor for every index: the inverse of `gather_elements`."""
+    if unknown:
+        raise errors.unknown_argument("scatter_elements", unknown)
     more = axis, reduction, include_self, mode, negative
     if _traces("scatter_elements", data):
         return _traced("scatter_elements", data, indices, updates, *more, 0, out)
@@ -130,18 +146,26 @@ def scatter_nd(
     mode: ModeName = "raise",
     negative: bool = True,
     out: Tensor | None = None,
+    **unknown: Never,
 ) -> Tensor:
     """Write elements or slices to a tensor by tuples of indices: the inverse of `gather_nd`."""
+    if unknown:
+        raise errors.unknown_argument("scatter_nd", unknown)
     more = batch_dims, reduction, include_self, mode, negative
     if _traces("scatter_nd", data):
         return _traced("scatter_nd", data, indices, updates, *more, 0, out)
     return call_core("scatter_nd", data, indices, updates, *more, 0, out)
 
 
+for _name in OPERATORS:
+    plain_signatures(globals().get(_name))
+
+
 def named(op: str) -> Callable[..., Tensor]:
     """Return the function of an operator that is not written out above, made from its row."""
     operator = OPERATORS[op]
-    return function_of(operator, scatter_slices if operator.scatters else gather, _run)
+    like: Any = scatter_slices if operator.scatters else gather
+    return function_of(operator, like, _run)
 
 
 def _run(op: str, data: Tensor, *call: Any) -> Tensor:

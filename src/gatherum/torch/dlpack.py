@@ -5,13 +5,14 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .. import native
+from .. import index_errors, native
 from ..call import ArraySpec, Attributes
 from ..modes import FILLING
 from . import addresses, dtypes, private
@@ -40,8 +41,10 @@ def run(
     item = fill_item(op, fill, data.dtype) if fills(attributes.mode, fill) else None
     if private.exchange is None:
         check_storages(op, ("data", "indices", "updates", "out"), (data, indices, updates, out))
-        return addresses.run(op, data, indices, updates, how, item, out)
-    found: Tensor = native.call_memory(op, data, indices, updates, *how, item, out, None, False)
+        run = partial(addresses.run, op, data, indices, updates, how, item, out)
+        return cast(Tensor, index_errors.run_for(attributes.caller, run))
+    call = op, data, indices, updates, *how, item, out, None, False
+    found: Tensor = index_errors.run_for(attributes.caller, native.call_memory, *call)
     return found
 
 

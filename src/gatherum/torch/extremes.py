@@ -11,18 +11,19 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .. import errors, native
+from .. import errors, index_errors, native
 from ..call import Call, FoldRule
 from ..places import Places
 from ..plans import build_once
 from . import addresses, private, symbolic_sizes
 from .checks import check_storages
-from .ops import LIBRARY, SCATTER_ATTRIBUTES, overload, scatter_attributes
+from .fakes import moved_shape
+from .ops import CALLER, LIBRARY, SCATTER_ATTRIBUTES, overload, scatter_attributes
 
 NAME = "extremes"
 _SCHEMA = (
     f"(str scatter, Tensor data, Tensor indices, Tensor updates, {SCATTER_ATTRIBUTES}, "
-    "SymInt none) -> (Tensor, Tensor)"
+    f"SymInt none, {CALLER}) -> (Tensor, Tensor)"
 )
 
 
@@ -42,19 +43,20 @@ def call(places: Places, data: Tensor, updates: Tensor, fold: FoldRule, none: in
     """
     how = places.attributes.with_fold(fold)
     found: tuple[Tensor, Tensor] = overload(NAME)(
-        how.op, data, places.indices, updates, *how.positional, none
+        how.op, data, places.indices, updates, *how.positional, none, how.caller
     )
     return found
 
 
 def _on_cpu(scatter: str, data: Tensor, indices: Tensor, updates: Tensor, *rest: Any
             ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    *how, none = rest
+    how, caller = _split(rest)
+    none = rest[len(how)]
     operands = {"data": data, "indices": indices, "updates": updates}
     check_storages(scatter, tuple(operands), tuple(operands.values()))
     specs = [addresses.spec_of(scatter, name, tensor) for name, tensor in operands.items()]
-    with errors.for_tensors():
-        plan = build_once(Call(scatter_attributes(scatter, *how), *specs))
+    with index_errors.naming(caller), errors.for_tensors():
+        plan = build_once(Call(scatter_attributes(scatter, *how)._replace(caller=caller), *specs))
     values = _new(plan.shape, data.dtype)
     positions = _new(plan.shape, torch.int64)
 
@@ -66,6 +68,11 @@ def _on_cpu(scatter: str, data: Tensor, indices: Tensor, updates: Tensor, *rest:
     return values, positions
 
 
+def _split(rest: tuple[Any, ...]) -> tuple[tuple[Any, ...], str]:
+    """Return the attributes of the scatter and its caller."""
+    return rest[:5], rest[6] if len(rest) > 6 else ""
+
+
 def _new(shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
     """Return a tensor in the core's memory: a large one on huge pages, from the cache."""
     memory = native.new_result(np.dtype(f"i{dtype.itemsize}"), shape)
@@ -74,6 +81,9 @@ def _new(shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
 
 def _shapes(scatter: str, data: Tensor, indices: Tensor, updates: Tensor, *rest: Any
             ) -> tuple[Tensor, Tensor]:  # fmt: skip
+    how, caller = _split(rest)
+    with index_errors.naming(caller):
+        moved_shape(scatter_attributes(scatter, *how), data, indices, updates)
     return data.new_empty(data.shape), data.new_empty(data.shape, dtype=torch.int64)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .. import errors, shape_limits
+from .. import errors, index_errors, shape_limits
 from ..call import ArraySpec, Attributes, Call
 from ..checks import check_symbolic
 from ..errors import Shape
@@ -53,12 +53,13 @@ def _run(
     out: Tensor | None,
 ) -> Tensor:
     """Check a call, and return `out`, or a result of the right shape."""
-    _, moved = moved_shape(attributes, data, indices, updates)
-    shape = moved if updates is None else tuple(data.shape)
-    if out is None:
-        return data.new_empty(shape)
-    _check_fake_out(attributes.op, shape, data, indices, updates, out)
-    return out
+    with index_errors.naming(attributes.caller):
+        _, moved = moved_shape(attributes, data, indices, updates)
+        shape = moved if updates is None else tuple(data.shape)
+        if out is None:
+            return data.new_empty(shape)
+        _check_fake_out(attributes.op, shape, data, indices, updates, out)
+        return out
 
 
 def _check_fake_out(op: str, shape: Shape, data: Tensor, indices: Tensor, updates: Tensor | None,

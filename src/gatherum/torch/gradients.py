@@ -9,8 +9,9 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor
 
-from .. import derivatives, native
+from .. import derivatives, index_errors, native
 from ..call import Attributes
+from ..callers import caller_of
 from ..derivatives import ScatterValues
 from ..modes import MODES
 from ..operators import OPERATORS, Operator, inverse
@@ -266,10 +267,17 @@ def _recorded(operator: Operator) -> Callable[..., Any]:
         try:
             return apply(function, op, keyset, operands, operands, operator)
         except (RuntimeError, TypeError) as error:
-            refuse_subclass(operator.name, names, operands, error)
+            refuse_subclass(_named(operator, operands[len(names) :]), names, operands, error)
             raise
 
     return kernel
+
+
+def _named(operator: Operator, rest: tuple[Any, ...]) -> str:
+    """Return the name of the function that errors of a call have, by the op's other arguments."""
+    attributes = scatter_attributes if operator.scatters else gather_attributes
+    caller = caller_of(attributes(operator.name, *rest).caller)
+    return caller.op if caller else operator.name
 
 
 def _plain(operator: Operator, data: Tensor, indices: Tensor, *rest: Any) -> Tensor | None:
@@ -283,10 +291,8 @@ def _plain(operator: Operator, data: Tensor, indices: Tensor, *rest: Any) -> Ten
         attributes = gather_attributes(operator.name, *rest)
         if fills(attributes.mode, fill_of(rest)):
             return None
-    operands = operator.name, data, indices, updates
-    found: Tensor | None = native.call_memory(
-        *operands, *attributes.positional, None, None, None, True
-    )
+    call = operator.name, data, indices, updates, *attributes.positional, None, None, None, True
+    found: Tensor | None = index_errors.run_for(attributes.caller, native.call_memory, *call)
     return found
 
 
@@ -302,7 +308,7 @@ def _refused(operator: Operator, name: str, onward: Callable[..., Any]) -> Calla
         try:
             return onward(keyset, *operands)
         except (RuntimeError, TypeError) as error:
-            refuse_subclass(operator.name, names, operands, error)
+            refuse_subclass(_named(operator, operands[len(names) :]), names, operands, error)
             raise
 
     return kernel

@@ -5,8 +5,9 @@ with every argument by its name. The core's entry point gives the same tensor in
 time, and goes to the dispatcher where tensors are more than memory. A table of inductor's says how
 ops are written; an inductor without it writes what it always does.
 
-The entry point is an attribute of its op, ``.core_call``: inductor keeps its code on disk, where
-another version of this package may run it. Version 0.1.0 wrote calls of ``.door``.
+The entry point is an attribute of its op, ``.core_call``, or ``.named_call`` for a call whose
+errors name another function: inductor keeps its code on disk, where another version of this package
+may run it. Version 0.1.0 wrote calls of ``.door``.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from .. import native
+from .. import index_errors, native
 from ..call import FoldRule
 from ..operators import Operator
 from . import private
@@ -33,7 +34,9 @@ _MISSING = {"updates": None, **FoldRule()._asdict(), "fill_value": 0, "out": Non
 def add_entry_point(op: Any, operator: Operator, arguments: dict[str, Any]) -> None:
     """Give an op, the functional form of an operator, its entry point and its defaults."""
     op.core_call = native.call
-    op.door = partial(_call_as_before, operator.name, (*arguments, "out"))
+    op.named_call = _call_for
+    before = (*(name for name in arguments if name != "caller"), "out")
+    op.door = partial(_call_as_before, operator.name, before)
     _added[f"torch.ops.{op}"] = partial(_write, operator, arguments)
 
 
@@ -41,6 +44,11 @@ def _call_as_before(op: str, names: tuple[str, ...], *given: Any) -> Any:
     """Run a call that version 0.1.0 wrote, with the op's arguments in their order."""
     values = _MISSING | dict(zip(names, given, strict=True))
     return native.call(op, *(values[name] for name in _ORDER))
+
+
+def _call_for(caller: str, *call: Any) -> Any:
+    """Run a call whose errors have the names of the function that makes it."""
+    return index_errors.run_for(caller, native.call, *call)
 
 
 def register_ops() -> None:
@@ -65,4 +73,6 @@ def _write(
         given = defaults | dict(zip(arguments, positional, strict=False)) | by_name
         positional = [repr(operator.name), *(given[key] for key in _ORDER)]
         name, named = f"{name}.core_call", []
+        if (caller := given["caller"]) != repr(""):
+            name, positional = name.replace(".core_call", ".named_call"), [caller, *positional]
     writeline(f"{node.get_name()} = {name}({', '.join([*positional, *named])})")

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .. import conversion, derivatives, errors, native
+from .. import conversion, derivatives, errors, index_errors, native
 from ..call import Attributes
 from ..dtypes import AnyDType
 from ..groups import rounding
@@ -96,17 +96,20 @@ def counting(most: int) -> torch.dtype:
 
 def gather(attributes: Attributes, data: Tensor, indices: Tensor, fill_value: Any = 0) -> Tensor:
     op, how = attributes.op, attributes.positional
+    caller = attributes.caller
     if _is_recorded(data):
         axis, mode, negative = attributes[1:4]
-        return cast(Tensor, overload(op)(data, indices, axis, mode, negative, fill_value))
-    return cast(Tensor, native.call(op, data, indices, None, *how, fill_value, None))
+        return cast(Tensor, overload(op)(data, indices, axis, mode, negative, fill_value, caller))
+    call = op, data, indices, None, *how, fill_value, None
+    return cast(Tensor, index_errors.run_for(caller, native.call, *call))
 
 
 def scatter(attributes: Attributes, data: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
     op, how = attributes.op, attributes.positional
     if _is_recorded(data, updates):
-        return cast(Tensor, overload(op)(data, indices, updates, *how))
-    return cast(Tensor, native.call(op, data, indices, updates, *how, 0, None))
+        return cast(Tensor, overload(op)(data, indices, updates, *how, attributes.caller))
+    call = op, data, indices, updates, *how, 0, None
+    return cast(Tensor, index_errors.run_for(attributes.caller, native.call, *call))
 
 
 def _is_recorded(*operands: Tensor) -> bool:
@@ -269,7 +272,7 @@ def fused(name: str, values: Tensor, places: Any) -> Tensor | None:
 
 def resolve(attributes: Attributes, entries: Tensor, size: int) -> Tensor:
     numbers = arange(0, size, entries)
-    how = Attributes("gather", 0, attributes.mode, attributes.negative)
+    how = Attributes("gather", 0, attributes.mode, attributes.negative, caller=attributes.caller)
     return gather(how, numbers, entries, -1)
 
 

@@ -49,7 +49,8 @@ def _refused(operator: Operator) -> Callable[..., Any]:
     instead = "write the call with an operator that it has"
 
     def gather(data: Value, indices: Value, axis: int = 0, bounds: str = "raise",
-               negative: bool = True, fill_value: float = 0) -> Value:  # fmt: skip
+               negative: bool = True, fill_value: float = 0, caller: str = ""
+               ) -> Value:  # fmt: skip
         raise torch_errors.no_onnx(operator.name, "operator", instead)
 
     def scatter(data: Value, indices: Value, updates: Value, axis: int = 0,
@@ -64,21 +65,24 @@ def _refused(operator: Operator) -> Callable[..., Any]:
 
 
 def _gather(data: Value, indices: Value, axis: int = 0, bounds: str = "raise",
-            negative: bool = True, fill_value: float = 0) -> Value:  # fmt: skip
+            negative: bool = True, fill_value: float = 0, caller: str = ""
+               ) -> Value:  # fmt: skip
     _refuse_bounds("gather", bounds)
     op = _opset()
     return op.Gather(data, _along(data, indices, axis, negative), axis=axis)
 
 
 def _gather_elements(data: Value, indices: Value, axis: int = 0, bounds: str = "raise",
-                     negative: bool = True, fill_value: float = 0) -> Value:  # fmt: skip
+                     negative: bool = True, fill_value: float = 0, caller: str = ""
+               ) -> Value:  # fmt: skip
     _refuse_bounds("gather_elements", bounds)
     op = _opset()
     return op.GatherElements(data, _along(data, indices, axis, negative), axis=axis)
 
 
 def _gather_nd(data: Value, indices: Value, batch_dims: int = 0, bounds: str = "raise",
-               negative: bool = True, fill_value: float = 0) -> Value:  # fmt: skip
+               negative: bool = True, fill_value: float = 0, caller: str = ""
+               ) -> Value:  # fmt: skip
     _refuse_bounds("gather_nd", bounds)
     op = _opset()
     tuples = _tuples("gather_nd", data, indices, batch_dims, negative)
@@ -87,7 +91,8 @@ def _gather_nd(data: Value, indices: Value, batch_dims: int = 0, bounds: str = "
 
 def _scatter_elements(data: Value, indices: Value, updates: Value, axis: int = 0,
                       reduction: str = "none", include_self: bool = True, bounds: str = "raise",
-                      negative: bool = True) -> Value:  # fmt: skip
+                      negative: bool = True, caller: str = ""
+               ) -> Value:  # fmt: skip
     _refuse("scatter_elements", bounds, reduction)
     op = _opset()
     places = _along(data, indices, axis, negative)
@@ -101,7 +106,8 @@ def _scatter_elements(data: Value, indices: Value, updates: Value, axis: int = 0
 
 def _scatter_nd(data: Value, indices: Value, updates: Value, batch_dims: int = 0,
                 reduction: str = "none", include_self: bool = True, bounds: str = "raise",
-                negative: bool = True) -> Value:  # fmt: skip
+                negative: bool = True, caller: str = ""
+               ) -> Value:  # fmt: skip
     _refuse("scatter_nd", bounds, reduction)
     if batch_dims != 0:
         raise torch_errors.no_onnx("scatter_nd", "`batch_dims`", "make them part of the tuples")
@@ -110,7 +116,8 @@ def _scatter_nd(data: Value, indices: Value, updates: Value, batch_dims: int = 0
 
 def _scatter_slices(data: Value, indices: Value, updates: Value, axis: int = 0,
                     reduction: str = "none", include_self: bool = True, bounds: str = "raise",
-                    negative: bool = True) -> Value:  # fmt: skip
+                    negative: bool = True, caller: str = ""
+               ) -> Value:  # fmt: skip
     """Write whole slices: the axis comes to the front, where they are rows of ScatterND."""
     _refuse("scatter_slices", bounds, reduction)
     op = _opset()

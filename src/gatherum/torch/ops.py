@@ -27,6 +27,8 @@ _GATHERS = "int {}=0, str bounds='raise', bool negative=True, Scalar fill_value=
 _SCATTERS = (
     "int {}=0, str reduction='none', bool include_self=True, str bounds='raise', bool negative=True"
 )
+# The text of a `callers.Caller`, for errors.
+CALLER = "str caller=''"
 # The same of ops that are not called by name.
 SCATTER_ATTRIBUTES = re.sub("=[^,]*", "", _SCATTERS.format("axis"))
 
@@ -46,6 +48,7 @@ LIBRARY = _new_library()
 def _define(operator: Operator) -> None:
     name, of = operator.name, "Tensor data, Tensor indices"
     rest = (_SCATTERS if operator.scatters else _GATHERS).format(operator.attribute)
+    rest += f", {CALLER}"
     if operator.scatters:
         of += ", Tensor updates"
         _define_one(f"{name}_", f"({of.replace('data', '(a!) data', 1)}, {rest}) -> ()")
@@ -85,10 +88,15 @@ _TAGS = (torch.Tag.pt2_compliant_tag, torch.Tag.cudagraph_unsafe)
 
 
 def gather_attributes(
-    op: str, axis: int = 0, bounds: str = "raise", negative: bool = True, fill_value: Any = 0
+    op: str,
+    axis: int = 0,
+    bounds: str = "raise",
+    negative: bool = True,
+    fill_value: Any = 0,
+    caller: str = "",
 ) -> Attributes:
     """Return the attributes of a gather from an op's arguments, which may leave some out."""
-    return Attributes(op, axis, bounds, negative)
+    return Attributes(op, axis, bounds, negative, caller=caller)
 
 
 def scatter_attributes(
@@ -98,9 +106,10 @@ def scatter_attributes(
     include_self: bool = True,
     bounds: str = "raise",
     negative: bool = True,
+    caller: str = "",
 ) -> Attributes:
     """Return the attributes of a scatter from an op's arguments, which may leave some out."""
-    return Attributes(op, axis, bounds, negative, reduction, include_self)
+    return Attributes(op, axis, bounds, negative, reduction, include_self, caller=caller)
 
 
 def fill_of(rest: tuple[Any, ...]) -> Any:

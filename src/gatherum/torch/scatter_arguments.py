@@ -7,23 +7,24 @@ index, at the cost of `scatter_slices` or `scatter_nd`; otherwise each element h
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from .. import conversion, errors, native, plain_values
+from .. import conversion, errors, index_errors, native, plain_values
 from ..call import Attributes, FoldRule
-from ..operators import OPERATORS
+from ..callers import Caller
 from ..places import Places
 from ..reductions import ROWS
 from ..shape_limits import broadcasts
 from . import checks, namespace, operands, symbolic_sizes
 from . import errors as torch_errors
 from .dtypes import WIDE_UNSIGNED
+
+# What folds call the data and the updates of a scatter.
+FOLDED = "out", "src"
 
 # The words of torch_scatter and those that PyG's `scatter` has besides, and our reductions.
 _WORDS = {word: row.name for row in ROWS.values() for word in row.torch_scatter}
@@ -33,28 +34,12 @@ _WORDS = {word: row.name for row in ROWS.values() for word in row.torch_scatter}
 FOLDS = {name: FoldRule(name, name == "add") for name in ROWS}
 _INTO_ZEROS = {word: tuple(FOLDS[name]) for word, name in _WORDS.items() if not ROWS[name].empty}
 
-# What the operands of operators are called here.
-OPERANDS = {"data": "out", "indices": "index", "updates": "src"}
 
-
-def called(op: str, index: Any, places: Places, operands: Mapping[str, str] = OPERANDS
-            ) -> AbstractContextManager[None]:  # fmt: skip
+def called(places: Places) -> AbstractContextManager[None]:
     """Let errors of the operator that a function calls name the function and its operands."""
-    if torch.compiler.is_compiling():
+    if torch.compiler.is_compiling():  # then `fakes` does
         return nullcontext()
-    return _renaming(op, index, places, operands)
-
-
-@contextmanager
-def _renaming(op: str, index: Any, places: Places, operands: Mapping[str, str]) -> Iterator[None]:
-    try:
-        yield
-    except (IndexError, RuntimeError, TypeError, ValueError) as error:
-        if str(error).partition(": ")[0] not in OPERATORS:
-            raise
-        given = index.shape if isinstance(index, Tensor) else np.shape(index)
-        same = tuple(given) == tuple(places.indices.shape)
-        raise errors.renamed(error, op, operands, same) from None
+    return index_errors.naming(places.attributes.caller)
 
 
 def known_call(
@@ -85,7 +70,7 @@ def known_take(op: str, src: Any, index: Any) -> Tensor | None:
             "gather", src, index, None, *how, None, None, None, True
         )
     except (IndexError, TypeError, ValueError) as error:
-        raise errors.renamed(error, op, {"data": "src", "indices": "index"}, True) from None
+        raise errors.renamed(error, op, {"data": "src", "indices": "index"}) from None
     return found
 
 
@@ -113,7 +98,7 @@ def scatter_operands(op: str, src: Tensor, index: Any, dim: Any, out: Tensor | N
     else:
         checks.check_values(op, "index", index, "give `dim_size`")
         size = symbolic_sizes.least(index)
-    return src, cheapest_places(op, index, src.shape, dim, size, "raise")
+    return src, cheapest_places(Caller(op, "index", *FOLDED), index, src.shape, dim, size, "raise")
 
 
 def dense(op: str, name: str, value: object, src: Tensor) -> Tensor:
@@ -174,7 +159,9 @@ def dimension(op: str, dim: Any, rank: int) -> int:
     return int(dim) % rank
 
 
-def cheapest_places(op: str, index: Tensor, moved: Any, dim: int, size: int, mode: str) -> Places:
+def cheapest_places(
+    caller: Caller, index: Tensor, moved: Any, dim: int, size: int, mode: str
+) -> Places:
     """Choose the cheapest operator for this index and return its destinations.
 
     A shape of the index that ends early, or has 1 behind `dim`, sends rows; the same in front of
@@ -183,13 +170,16 @@ def cheapest_places(op: str, index: Tensor, moved: Any, dim: int, size: int, mod
     given = tuple(index.shape)
     shape = (*moved[:dim], size, *moved[dim + 1 :])
     if symbolic_sizes.same(given, (moved[dim],)):
-        return Places(namespace, Attributes("scatter_slices", dim, mode, False), index, shape)
+        how = Attributes("scatter_slices", dim, mode, False, caller=caller.text)
+        return Places(namespace, how, index, shape)
     whole = (1,) * dim + given if len(given) == 1 else given
     whole += (1,) * (len(moved) - len(whole))
     if not broadcasts(whole, moved, symbolic_sizes.may_hold):
-        has_dim = not op.startswith("segment")
+        has_dim = not caller.op.startswith("segment")
         fits = (n for n in range(len(moved)) if has_dim and symbolic_sizes.same(given, (moved[n],)))
-        raise torch_errors.no_broadcast(op, "index", given, "src", tuple(moved), next(fits, None))
+        raise torch_errors.no_broadcast(
+            caller.op, "index", given, "src", tuple(moved), next(fits, None)
+        )
     index = index.reshape(whole)
     if not _all_one(whole[dim + 1 :]):
         name, axis, index = "scatter_elements", dim, index.expand(moved)
@@ -198,7 +188,8 @@ def cheapest_places(op: str, index: Tensor, moved: Any, dim: int, size: int, mod
         name, axis, index = "scatter_nd", dim, rows.unsqueeze(-1)
     else:
         name, axis, index = "scatter_slices", dim, index.reshape(whole[dim]).expand(moved[dim])
-    return Places(namespace, Attributes(name, axis, mode, False), index, shape)
+    caller = caller._replace(place="same" if tuple(index.shape) == given else "")
+    return Places(namespace, Attributes(name, axis, mode, False, caller=caller.text), index, shape)
 
 
 def _all_one(shape: Any) -> bool:
@@ -211,5 +202,5 @@ def checked_out(op: str, out: Tensor, result: Tensor) -> Tensor:
         raise errors.other_shape(op, "out", tuple(result.shape), tuple(out.shape))
     if out.dtype != result.dtype:
         error = errors.other_dtype(op, "out", result.dtype, out.dtype)
-        raise errors.renamed(error, op, {"data": "src"}, True)
+        raise errors.renamed(error, op, {"data": "src"})
     return out

@@ -140,7 +140,7 @@ def _grouped(op: str, src: Tensor, index: Any, dim: int, size: int) -> tuple[Ten
 @torch.compiler.allow_in_graph  # type: ignore[untyped-decorator]
 def _transformed(op: str, name: str, src: Tensor, index: Any, dim: int, size: int) -> Tensor:
     src, by = _grouped(op, src, index, dim, size)
-    with called(op, index, by.places):
+    with called(by.places):
         found: Tensor = reducing.transformed(name, src, by)
     return found
 
@@ -152,7 +152,7 @@ def _std(
     src, by = _grouped("scatter_std", src, index, dim, size)
     row = functions.FUNCTIONS["std"]
     reducing.check_defined(by.op, row, row.name, namespace.kind(src))
-    with called(by.op, index, by.places):
+    with called(by.places):
         counts = by.count()
         fold = partial(_added, by.places, out)
         away = spreads.distances(src, by, counts)
@@ -175,7 +175,7 @@ def _log_sum(src: Tensor, index: Any, dim: int, size: int, out: Tensor | None) -
     src, by = _grouped("scatter_logsumexp", src, index, dim, size)
     row = functions.FUNCTIONS["logsumexp"]
     reducing.check_defined(by.op, row, row.name, namespace.kind(src))
-    with called(by.op, index, by.places):
+    with called(by.places):
         if out is None:
             whole: Tensor = reducing.reduced(row.name, src, by, 0, 0)
             return whole

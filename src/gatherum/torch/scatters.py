@@ -156,7 +156,7 @@ def scattered_fold(
             return found
     reduction = reduction_of(op, reduce)
     src, places = scatter_operands(op, src, index, dim, out, dim_size)
-    with called(op, index, places):
+    with called(places):
         return fold_into(places, src, reduction, out)
 
 
@@ -179,7 +179,9 @@ def fold_into(places: Places, src: Tensor, reduction: str, out: Tensor | None) -
         old = out.clone() if ROWS[reduction].needs_values else out
         return out.copy_(places.put(old, src, FoldRule(reduction)))
     attributes = places.attributes._replace(reduction=reduction)
-    overload(f"{attributes.op}_")(out, places.indices, src, *attributes.positional)
+    overload(f"{attributes.op}_")(
+        out, places.indices, src, *attributes.positional, attributes.caller
+    )  # fmt: skip
     return out
 
 
@@ -194,7 +196,7 @@ def scattered_extreme(
 ) -> tuple[Tensor, Tensor]:
     """Return the extreme values, and where the first of each stood along `dim`."""
     src, places = scatter_operands(op, src, index, dim, out, dim_size)
-    with called(op, index, places):
+    with called(places):
         return extreme(places, src, dim % src.dim(), reduction, out)
 
 

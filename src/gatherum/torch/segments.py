@@ -10,12 +10,13 @@ from torch import Tensor
 
 from .. import errors, shape_limits
 from ..call import Attributes
+from ..callers import Caller
 from ..dtypes import is_index
 from ..places import ADD, Places
 from . import checks, namespace, private, symbolic_sizes
 from . import errors as torch_errors
 from .scatter_arguments import (
-    OPERANDS,
+    FOLDED,
     as_index,
     called,
     cheapest_places,
@@ -27,7 +28,6 @@ from .scatter_arguments import (
 )
 from .scatters import extreme, fold_into, scattered_extreme, scattered_fold
 
-_NAMES = {**OPERANDS, "indices": "indptr"}
 _BATCH = "it takes a batch itself, with dimensions of `indptr` in front"
 
 
@@ -146,8 +146,9 @@ def gather_csr(src: Tensor, indptr: Any, out: Tensor | None = None) -> Tensor:
     if known and size >= 0:
         shape_limits.check_result(op, moved, namespace.kind(src))
     index = _segment_numbers(op, indptr, size, ends_itself=True)
-    places = cheapest_places(op, index, moved, dim, src.shape[dim], "fill")
-    with called(op, index, places, {"data": "src", "indices": "indptr"}):
+    caller = Caller(op, "indptr", "src")
+    places = cheapest_places(caller, index, moved, dim, src.shape[dim], "fill")
+    with called(places):
         result = places.take(src)
     return result if out is None else checked_out(op, out, result).copy_(result)
 
@@ -261,8 +262,9 @@ def gather_coo(src: Tensor, index: Any, out: Tensor | None = None) -> Tensor:
         return found
     index, dim = _along(op, src, index)
     moved = (*src.shape[:dim], index.shape[dim], *src.shape[dim + 1 :])
-    places = cheapest_places(op, index, moved, dim, src.shape[dim], "raise")
-    with called(op, index, places, {"data": "src", "indices": "index"}):
+    caller = Caller(op, "index", "src")
+    places = cheapest_places(caller, index, moved, dim, src.shape[dim], "raise")
+    with called(places):
         result = places.take(src)
     return result if out is None else checked_out(op, out, result).copy_(result)
 
@@ -290,7 +292,7 @@ def _segmented(op: str, src: Tensor, indptr: Any, out: Tensor | None, reduce: ob
     reduction = reduction_of(op, reduce)
     src, indptr = _pointed(op, src, indptr)
     places = _segments(op, src, indptr)
-    with called(op, places.indices, places, _NAMES):
+    with called(places):
         result = fold_into(places, src, reduction, None)
     return result if out is None else checked_out(op, out, result).copy_(result)
 
@@ -300,7 +302,7 @@ def _segment_extreme(
 ) -> tuple[Tensor, Tensor]:
     src, indptr = _pointed(op, src, indptr)
     places = _segments(op, src, indptr)
-    with called(op, places.indices, places, _NAMES):
+    with called(places):
         values, arg = extreme(places, src, indptr.dim() - 1, reduction)
     return values if out is None else checked_out(op, out, values).copy_(values), arg
 
@@ -309,7 +311,8 @@ def _segments(op: str, src: Tensor, indptr: Tensor) -> Places:
     """Return where the values of segments go."""
     dim = indptr.dim() - 1
     index = _segment_numbers(op, indptr, src.shape[dim])
-    return cheapest_places(op, index, src.shape, dim, max(indptr.shape[-1] - 1, 0), "drop")
+    caller = Caller(op, "indptr", *FOLDED)
+    return cheapest_places(caller, index, src.shape, dim, max(indptr.shape[-1] - 1, 0), "drop")
 
 
 def _check_rank(op: str, operand: str, index: Tensor, src: Tensor) -> None:
@@ -353,7 +356,8 @@ def _segment_numbers(op: str, indptr: Tensor, size: int, *, ends_itself: bool = 
     # Values are there when the graph runs.
     if torch.compiler.is_compiling() or symbolic_sizes.is_scripted():
         before = torch.arange(-1, indptr.shape[-1] - 1, device=indptr.device).clamp(min=0)
-        ordered = (indptr.index_select(-1, before) <= indptr).all() & (indptr <= size).all()
+        ordered = (indptr.index_select(-1, before) <= indptr).all()
+        ordered &= (indptr >= 0).all() & (indptr <= size).all()
         if symbolic_sizes.is_scripted() or private.assert_when_run is None:
             # TorchScript drops assertions, but not what refuses an index.
             indptr = torch.where(ordered, indptr, -1)
@@ -375,9 +379,10 @@ def _segment_numbers(op: str, indptr: Tensor, size: int, *, ends_itself: bool = 
         if beyond or bool((indptr.diff(dim=-1) < 0).any()):
             raise torch_errors.no_segments(op, named)
     shape = (*indptr.shape[:-1], size + 1)
-    attributes = Attributes("scatter_elements", indptr.dim() - 1, negative=False)
-    begin = Places(namespace, attributes, indptr, shape)
+    caller = Caller(op, "indptr").text
+    how = Attributes("scatter_elements", indptr.dim() - 1, negative=False, caller=caller)
+    begin = Places(namespace, how, indptr, shape)
     one = torch.ones((), dtype=torch.int64, device=indptr.device)
-    with called(op, indptr, begin, {"indices": "indptr"}):
+    with called(begin):
         counts = begin.put(torch.zeros_like(one).expand(shape), one, ADD)
     return counts.cumsum(-1).narrow(-1, 0, size) - 1

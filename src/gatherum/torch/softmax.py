@@ -20,7 +20,7 @@ from ..groups.grouping import Grouping
 from ..places import ADD, Places
 from . import namespace, private
 from .checks import check_storages
-from .ops import LIBRARY, overload, with_below
+from .ops import CALLER, LIBRARY, overload, with_below
 from .recording import below_recording, recording, records, redispatched
 
 NAME = "group_softmax"
@@ -34,14 +34,17 @@ def fused(name: str, values: Tensor, places: Places) -> Tensor | None:
         values, namespace.dtype(functions.working_dtype(namespace.kind(values)))
     )
     op, axis, mode, negative = places.attributes[:4]
-    size = places.shape[axis]
-    found: Tensor = overload(NAME)(values, places.indices, name, size, op, axis, mode, negative)
+    how = op, axis, mode, negative, places.attributes.caller
+    found: Tensor = overload(NAME)(values, places.indices, name, places.shape[axis], *how)
     return found
 
 
-def _places(xp: Any, values: Any, indices: Any, size: int, op: str, axis: int, *how: Any) -> Places:
+def _places(
+    xp: Any, values: Any, indices: Any, size: int, op: str, axis: int, mode: str, negative: bool,
+    caller: str = "",
+) -> Places:  # fmt: skip
     shape = (*values.shape[:axis], size, *values.shape[axis + 1 :])
-    return Places(xp, Attributes(op, axis, *how), indices, shape)
+    return Places(xp, Attributes(op, axis, mode, negative, caller=caller), indices, shape)
 
 
 def _on_cpu(values: Tensor, indices: Tensor, name: str, size: int, *how: Any) -> Tensor:
@@ -118,7 +121,7 @@ def _recorded(keyset: Any, *call: Any) -> Any:
 
 _SCHEMA = (
     "(Tensor values, Tensor groups, str function, SymInt size, str scatter, int axis, str bounds, "
-    "bool negative) -> Tensor"
+    f"bool negative, {CALLER}) -> Tensor"
 )
 for _name in with_below(NAME):
     LIBRARY.define(_name + _SCHEMA, tags=torch.Tag.pt2_compliant_tag)

@@ -1,5 +1,7 @@
 """Functions over groups on arrays of Dask: the oracle's bits, from chunks of any size."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -93,7 +95,8 @@ def test_on_a_cluster_of_threads():
         ({"size": 3, "func": "max", "whole": True}, RuntimeError,
          "groups.reduce: `fill_value` must be given here, where it is not known yet which groups "
          "are empty"),
-        ({"size": 3, "func": "cumsum"}, ValueError, "groups.reduce: `func` must be one of "),
+        ({"size": 3, "func": "cumsum"}, ValueError,
+         "groups.reduce: `func` must be a function that help(gatherum.groups.reduce) lists"),
         ({"size": 3, "axis": 2}, ValueError, "groups.reduce: `axis` must be in [-2, 2), got 2"),
         ({"size": 3, "short": True}, ValueError,
          "groups.reduce: `groups` must have shape (6,), or that of `values`, (6, 2), got (5,)"),
@@ -108,9 +111,22 @@ def test_refusals(more, kind, message):
 
 
 def test_an_entry_that_is_no_group_is_found_when_it_is_computed():
-    lazy = reduce(da.from_array(VALUES, chunks=2), GROUPS, 2)
-    with pytest.raises(IndexError, match="index 2 is out of bounds for axis 0 of size 2"):
-        lazy.compute()
+    chunked = da.from_array(VALUES, chunks=2)
+    for func in ("sum", "first", "var", "argmax", "nansum", "softmax"):
+        for groups in (GROUPS, np.stack([GROUPS, GROUPS], 1)):
+            at = "1" if groups.ndim == 1 else "1, 0"
+            whole = func == "softmax"
+            run = (
+                partial(transform, func=func, size=2)
+                if whole
+                else partial(reduce, size=2, func=func)
+            )
+            lazy = run(chunked, groups) if whole else run(chunked, groups, fill_value=0)
+            with pytest.raises(IndexError) as refusal:
+                lazy.compute()
+            name = "transform" if whole else "reduce"
+            expected = f"groups.{name}: group 2 is not in [0, 2) (groups[{at}])"
+            assert str(refusal.value) == expected
 
 
 @pytest.mark.parametrize("func", ALL)

@@ -292,3 +292,22 @@ def test_large_transforms_in_a_graph():
 def test_refusals(call, kind, message):
     with pytest.raises(kind, match=re.escape(message)):
         call()
+
+
+@pytest.mark.parametrize("func", ["sum", "first", "var", "argmax", "nansum", "softmax"])
+@pytest.mark.parametrize("rank", [1, 2])
+def test_a_compiled_graph_names_the_function(func, rank):
+    groups = np.array([0, 5, 1, 6])
+    groups = groups if rank == 1 else np.stack([groups, groups], 1)
+    whole = func == "softmax"
+
+    def run(values, entries):
+        if whole:
+            return transform(values, entries, func, size=5)
+        return reduce(values, entries, 5, func, fill_value=0)
+
+    name, at = "transform" if whole else "reduce", "1" if rank == 1 else "1, 0"
+    expected = f"groups.{name}: group 5 is not in [0, 5) (groups[{at}])"
+    for way in (run, jax.jit(run)):
+        with pytest.raises(Exception, match=re.escape(expected)):
+            jax.block_until_ready(way(jnp.ones((4, 2)), jnp.asarray(groups)))

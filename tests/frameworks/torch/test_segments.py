@@ -8,6 +8,8 @@ import pytest
 from tensors import compiled, double, room, torch
 from torch.autograd import gradcheck, gradgradcheck
 
+from gatherum.callers import Caller
+
 # torch itself runs it, the first time that it differentiates forwards.
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")
 
@@ -260,7 +262,7 @@ def test_an_index_broadcasts(shape, dim, op, word):
     torch.manual_seed(7)
     src, index = torch.randn(3, 4, 5), torch.randint(6, shape)
     places = room.scatter_arguments.cheapest_places(
-        "scatter", index, src.shape, dim % 3, 6, "raise"
+        Caller("scatter", "index"), index, src.shape, dim % 3, 6, "raise"
     )
     assert places.operator.name == f"scatter_{op}"
     whole = index.reshape((1,) * (dim % 3) + shape) if len(shape) == 1 else index

@@ -1,0 +1,86 @@
+"""The names that a function gives to the operands of an operator that it calls.
+
+Errors of such a call name the function and its operands. A call carries the names as a text: in the
+attributes of a traced graph, and in the schemas of custom ops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from .errors import index_out_of_bounds
+from .modes import MOVING
+
+
+class Caller(NamedTuple):
+    """A function that calls an operator.
+
+    Attributes
+    ----------
+    op : str
+        The name of the function.
+    indices, data, updates : str
+        Its names for the operands of the operator.
+    entry : str
+        The word for an entry of the indices: "index" or "group".
+    place : str
+        "same" if the indices have the shape of the function's own argument, else "": messages then
+        name no position.
+    """
+
+    op: str
+    indices: str
+    data: str = "data"
+    updates: str = "updates"
+    entry: str = "index"
+    place: str = "same"
+
+    @property
+    def text(self) -> str:
+        """The text that `caller_of` reads."""
+        return "|".join(self)
+
+    def invalid_entry(
+        self,
+        value: object,
+        axis: int,
+        size: int,
+        position: Sequence[object] | None,
+        mode: str,
+        negative: bool,
+    ) -> IndexError:
+        """Return the error for an invalid entry; `position` is None when another thread changed it
+        during the call.
+        """
+        if self.entry == "group":
+            valid = -size if negative else 0, size
+            return no_group(self.op, value, valid, position, mode, self.indices)
+        same = position is None or self.place == "same"
+        known = position if same else ()
+        error = index_out_of_bounds(self.op, value, axis, size, known, mode, self.indices)
+        return error if same else IndexError(str(error).removesuffix(f" ({self.indices})"))
+
+
+def caller_of(text: str) -> Caller | None:
+    """Return the caller that a text names, None for an empty one."""
+    return Caller(*text.split("|")) if text else None
+
+
+def no_group(
+    op: str,
+    value: object,
+    valid: tuple[int, int],
+    position: Sequence[object] | None,
+    mode: str,
+    operand: str,
+) -> IndexError:
+    """Name the first entry that is no group; `position` is None when another thread changed it."""
+    if position is None:
+        return IndexError(f"{op}: an entry was no group, but `{operand}` changed during the call")
+    if mode in MOVING:
+        problem = f"cannot be brought into [{valid[0]}, {valid[1]}) by mode {mode!r}"
+    else:
+        problem = f"is not in [{valid[0]}, {valid[1]})"
+    where = ", ".join(map(str, position))
+    return IndexError(f"{op}: group {value} {problem} ({operand}[{where}])")

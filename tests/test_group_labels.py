@@ -1,0 +1,167 @@
+"""Groups, aggregate and others keep the names of a DataArray of xarray, or raise TypeError."""
+
+import numpy as np
+import pytest
+
+import gatherum
+
+xr = pytest.importorskip("xarray", reason="install xarray")
+
+VALUES = np.arange(24.0).reshape(2, 3, 4)
+CUBE = xr.DataArray(
+    VALUES,
+    dims=("time", "lat", "lon"),
+    coords={
+        "time": [2001, 2002], "lat": [50.0, 51.0, 52.0], "lon": [5.0, 6.0, 7.0, 8.0],
+        "height": ("lat", [1, 2, 3]), "area": (("lat", "lon"), VALUES[0]), "run": "a",
+    },
+    name="t", attrs={"units": "K"},
+)  # fmt: skip
+BANDS = np.array([1, 0, 1])
+NAMED = xr.DataArray(BANDS, dims="lat", name="band")
+
+
+@pytest.fixture(params=["numpy", "dask"])
+def cube(request):
+    if request.param == "numpy":
+        return CUBE
+    pytest.importorskip("dask.array", reason="install dask")
+    return CUBE.chunk(time=1, lon=2)
+
+
+def check(found, held, plain, dims, coords):
+    """Compare with the call on the array itself; lazy stays lazy."""
+    assert isinstance(found, xr.DataArray) and type(found.data) is type(held)
+    computed = found.compute()
+    assert computed.dtype == plain.dtype and computed.values.tobytes() == plain.tobytes()
+    assert found.dims == dims and set(found.coords) == set(coords)
+    assert found.name == "t" and found.attrs == {"units": "K"}
+    for name in coords:
+        xr.testing.assert_identical(computed.coords[name].variable, CUBE.coords[name].variable)
+
+
+@pytest.mark.parametrize("func", ["sum", "mean", "argmax", "first", "count", "nanmax"])
+@pytest.mark.parametrize("axis", [1, -2])
+@pytest.mark.parametrize(
+    ("groups", "name"),
+    [(BANDS, "group"), (NAMED, "band"), (xr.DataArray(BANDS, dims="lat"), "group")],
+)
+def test_reduce(cube, func, axis, groups, name):
+    found = gatherum.groups.reduce(cube, groups, 2, func, axis, fill_value=0)
+    plain = gatherum.groups.reduce(VALUES, BANDS, 2, func, axis, fill_value=0)
+    check(found, cube.data, plain, ("time", name, "lon"), ["time", "lon", "run"])
+
+
+@pytest.mark.parametrize("func", ["normalize", "softmax"])
+def test_transform(cube, func):
+    found = gatherum.groups.transform(cube, NAMED, func, 1, size=2)
+    plain = gatherum.groups.transform(VALUES, BANDS, func, 1, size=2)
+    check(found, cube.data, plain, CUBE.dims, list(CUBE.coords))
+
+
+def test_a_group_for_each_value():
+    each = np.arange(24).reshape(2, 3, 4) % 5
+    plain = gatherum.groups.reduce(VALUES, each, func="sum", axis=2)
+    for groups in (each, xr.DataArray(each, dims=CUBE.dims)):
+        found = gatherum.groups.reduce(CUBE, groups, func="sum", axis=2)
+        coords = ["time", "lat", "height", "run"]
+        check(found, VALUES, plain, ("time", "lat", "group"), coords)
+
+
+def test_groups_may_have_the_name_of_their_dimension():
+    found = gatherum.groups.reduce(CUBE, NAMED.rename("lat"), 2, "sum", 1)
+    assert found.dims == CUBE.dims and "lat" not in found.coords
+
+
+@pytest.mark.parametrize("scatter", [BANDS, NAMED, xr.DataArray(BANDS, dims="edge", name="node")])
+def test_aggregate(scatter):
+    rows = CUBE.transpose("lat", "time", "lon")
+    name = getattr(scatter, "name", "row")
+    found = gatherum.aggregate(rows, [0, 1, 2], scatter, 2, "add", [1.0, 2.0, 3.0])
+    plain = gatherum.aggregate(rows.values, [0, 1, 2], BANDS, 2, "add", [1.0, 2.0, 3.0])
+    check(found, VALUES, plain, (name, "time", "lon"), ["time", "lon", "run"])
+    found = gatherum.aggregate(rows, [0, 1, 2], None, None, "add", indptr=[0, 2, 3])
+    plain = gatherum.aggregate(rows.values, [0, 1, 2], None, None, "add", indptr=[0, 2, 3])
+    check(found, VALUES, plain, ("row", "time", "lon"), ["time", "lon", "run"])
+
+
+def test_gather_quantized():
+    table = xr.DataArray(
+        np.arange(24, dtype=np.int8).reshape(2, 3, 4), dims=CUBE.dims, coords=CUBE.coords,
+        name="t", attrs=CUBE.attrs,
+    )  # fmt: skip
+    scales = np.full((2, 3, 1), 0.5, np.float32)
+    found = gatherum.gather_quantized(table, [2, 0], scales, axis=1, block_size=4)
+    plain = gatherum.gather_quantized(table.values, [2, 0], scales, axis=1, block_size=4)
+    assert found.values.tobytes() == plain.tobytes() and found.dtype == plain.dtype
+    assert found.dims == CUBE.dims
+    xr.testing.assert_identical(
+        found.coords.to_dataset(), CUBE.isel(lat=[2, 0]).coords.to_dataset()
+    )
+    packed = xr.DataArray(np.full((2, 4), 0x21, np.uint8), dims=("a", "b"), coords={"b": range(4)})
+    how = {"axis": 1, "block_size": 8, "bits": 4}
+    found = gatherum.gather_quantized(packed, [7, 0], scales[:, 0], **how)
+    plain = gatherum.gather_quantized(packed.values, [7, 0], scales[:, 0], **how)
+    assert found.values.tobytes() == plain.tobytes()
+    assert found.dims == ("a", "b") and not found.coords
+
+
+LOST = (
+    "must not be an xarray.DataArray, whose names would be lost; write {0}.values, or {0}.data for "
+    "the array that it holds"
+)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: gatherum.groups.reduce(CUBE, NAMED, 2, "sum", 2), ValueError,
+         "groups.reduce: `groups` must have shape (4,), or that of `values`, (2, 3, 4), got (3,)"),
+        (lambda: gatherum.groups.reduce(CUBE, NAMED.rename(lat="row"), 2, "sum", 1), ValueError,
+         "groups.reduce: dimension 0 of `groups` must be named 'lat', got 'row'"),
+        (lambda: gatherum.groups.reduce(CUBE, NAMED.rename("lon"), 2, "sum", 1), ValueError,
+         "groups.reduce: the result would have the dimensions ('time', 'lon', 'lon'), two of one "
+         "name; rename `groups`"),
+        (lambda: gatherum.groups.reduce(CUBE, NAMED.rename("run"), 2, "sum", 1), ValueError,
+         "groups.reduce: the result would have a dimension and another coordinate of the name "
+         "'run'; rename the coordinate, or drop it"),
+        (lambda: gatherum.groups.reduce(CUBE, BANDS, 1, "sum", 1), IndexError,
+         "groups.reduce: group 1 is not in [0, 1) (groups[0])"),
+        (lambda: gatherum.aggregate(CUBE, [0], [0], 1, "add", out=VALUES[:1]), TypeError,
+         "aggregate: `out` must be None for an array of xarray, since the result is a new one; "
+         "write data.data to call on the array that it holds"),
+        (lambda: gatherum.groups.aggregate(BANDS, CUBE, axis=1), TypeError,
+         f"groups.aggregate: `a` {LOST.format('a')}; gatherum.groups.reduce keeps names"),
+        (lambda: gatherum.groups.aggregate(NAMED, VALUES, axis=1), TypeError,
+         f"groups.aggregate: `group_idx` {LOST.format('group_idx')}; gatherum.groups.reduce keeps "
+         "names"),
+        (lambda: gatherum.Accumulator(CUBE, "add"), TypeError,
+         f"Accumulator: `data` {LOST.format('data')}"),
+        (lambda: gatherum.Accumulator(VALUES, "add").scatter_slices(NAMED, VALUES, 1), TypeError,
+         f"scatter_slices: `indices` {LOST.format('indices')}"),
+        (lambda: gatherum.Accumulator(VALUES, "add").scatter_slices([1], CUBE, 1), TypeError,
+         f"scatter_slices: `updates` {LOST.format('updates')}"),
+        (lambda: gatherum.prepare("gather", CUBE, [1]), TypeError,
+         f"prepare: `data_like` {LOST.format('data_like')}"),
+        (lambda: gatherum.prepare("gather", VALUES, NAMED), TypeError,
+         f"prepare: `indices` {LOST.format('indices')}"),
+        (lambda: gatherum.prepare("gather", VALUES, [1])(CUBE), TypeError,
+         f"gather: `data` {LOST.format('data')}"),
+        (lambda: gatherum.prepare("scatter_nd", VALUES, [[1]])(VALUES, CUBE[:1]), TypeError,
+         f"scatter_nd: `updates` {LOST.format('updates')}"),
+    ],
+)  # fmt: skip
+def test_what_is_refused(call, error, message):
+    with pytest.raises(error) as caught:
+        call()
+    assert str(caught.value) == message
+
+
+def test_lazy_groups_need_lazy_values():
+    pytest.importorskip("dask.array", reason="install dask")
+    lazy = NAMED.chunk(lat=1)
+    found = gatherum.groups.reduce(CUBE.chunk(time=1), lazy, 2, "sum", 1)
+    check(found, CUBE.chunk().data, gatherum.groups.reduce(VALUES, BANDS, 2, "sum", 1),
+          ("time", "band", "lon"), ["time", "lon", "run"])  # fmt: skip
+    with pytest.raises(TypeError, match=r"groups\.reduce: `groups` must be a NumPy array"):
+        gatherum.groups.reduce(CUBE, lazy, 2, "sum", 1)
