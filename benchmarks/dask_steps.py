@@ -5,7 +5,7 @@
     python benchmarks/dask_steps.py check
 
 `measure` runs small calls on a cluster of two processes. `plan` computes calls of any size from
-these measurements and from `gatherum.dask.costs`; docs/dask-planning.md shows its output. `check`
+these measurements and from `gatherum.dask.planning.costs`; docs/dask-planning.md shows its output. `check`
 runs calls that fit on this machine and compares them with the formulas.
 """
 
@@ -44,7 +44,7 @@ def cluster(workers=2):
 
 def send_all():
     """Also send shards for the same worker: among a hundred workers, there are hardly any."""
-    from gatherum.dask.shuffle_shards import RowsRun
+    from gatherum.dask.shuffling.shuffle_shards import RowsRun
 
     del RowsRun.send
 
@@ -83,7 +83,7 @@ def shuffles(chunk):
     """Move rows of any size by shuffles, with tasks of a quarter of a chunk."""
     import dask
 
-    from gatherum.dask import strategy
+    from gatherum.dask.planning import strategy
 
     small, strategy.SMALL_BYTES = strategy.SMALL_BYTES, -1
     with dask.config.set({"gatherum.way": "shuffle", "array.chunk-size": chunk}):
@@ -93,7 +93,7 @@ def shuffles(chunk):
 
 def costed(lazy):
     """Return the cost of the call that created an array, and how its rows move."""
-    from gatherum.dask import costs
+    from gatherum.dask.planning import costs
 
     layer = lazy.dask.layers[lazy.name]
     return costs.cost(layer.call, layer.layout, layer.strategy), layer.strategy
@@ -153,7 +153,7 @@ def of_an_entry(rounds):
     import dask.array as da
 
     import gatherum
-    from gatherum.dask.routing import make_route
+    from gatherum.dask.planning.routing import make_route
 
     table = da.zeros((ENTRIES, 4), chunks=(ENTRIES // 400, 4))
     indices = np.random.default_rng(0).integers(0, ENTRIES, ENTRIES)
@@ -173,8 +173,9 @@ def of_a_piece(rounds):
     from distributed.shuffle._pickle import pickle_bytelist, unpickle_bytestream
 
     import gatherum
-    from gatherum.dask import block_kernels, shuffle, shuffle_shards
-    from gatherum.dask.routing import OwnerRows, make_route
+    from gatherum.dask.graph import block_kernels
+    from gatherum.dask.planning.routing import OwnerRows, make_route
+    from gatherum.dask.shuffling import shuffle, shuffle_shards
 
     count = 400
     table = da.zeros((count * 100, 8), chunks=(100, 8))
@@ -219,7 +220,7 @@ def machine():
 @contextmanager
 def any_cluster():
     """Choose as on a cluster with a tested version of distributed, without a cluster."""
-    from gatherum.dask import strategy
+    from gatherum.dask.planning import strategy
 
     asked, strategy._can_shuffle = strategy._can_shuffle, lambda: True
     yield

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import gatherum
-from gatherum import elementary
+from gatherum._derivatives import elementary
 
 Floats = NDArray[Any]
 CHUNK = 1 << 15

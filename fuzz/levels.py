@@ -12,7 +12,7 @@ __all__ = ["available", "choose"]
 
 def available() -> tuple[str, ...]:
     """Return the levels that this processor and this build have, or the one that is forced."""
-    from gatherum import native
+    from gatherum._system import native
 
     forced = os.environ.get("GATHERUM_ISA")
     return (forced,) if forced else native.available_levels()

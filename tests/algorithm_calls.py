@@ -6,7 +6,7 @@ import numpy as np
 
 import gatherum
 from canaries import guarded_copy
-from gatherum.operators import OPERATORS
+from gatherum._model.operators import OPERATORS
 
 __all__ = ["GATHERS", "SCATTERS", "Work"]
 

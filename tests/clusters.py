@@ -23,7 +23,7 @@ from distributed import Client, LocalCluster, SchedulerPlugin
 
 import gatherum
 import gatherum.dask
-from gatherum.dask import strategy
+from gatherum.dask.planning import strategy
 
 STRATEGIES = ("tasks", "shuffle")
 # What is called: two functions, and the change of a Zarr array.

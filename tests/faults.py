@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from gatherum import native
+from gatherum._system import native
 from sanitized import tried
 
 FOLDER = Path(__file__).with_name("frameworks") / "dask_faults"

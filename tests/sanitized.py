@@ -17,7 +17,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from gatherum import native
+from gatherum._system import native
 
 # What is compiled anew for each level: the kernels. For tsan, those that several threads run.
 KERNELS = {

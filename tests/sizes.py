@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from gatherum import native
+from gatherum._system import native
 
 __all__ = ["BY_EIGHTS", "SIZES", "chosen_from", "family"]
 

@@ -18,9 +18,10 @@ from hypothesis import HealthCheck, settings
 from numpy.typing import NDArray
 
 from canaries import byte_rows, guarded, guarded_copy
-from gatherum import _core, operators
-from gatherum.dtypes import value_of
-from gatherum.reductions import REDUCTIONS
+from gatherum import _core
+from gatherum._model import operators
+from gatherum._model.dtypes import value_of
+from gatherum._model.reductions import REDUCTIONS
 from gatherum.reference.reductions import check_reducible
 
 try:

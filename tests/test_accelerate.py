@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import gatherum
-from gatherum import gathers, native, scatters
+from gatherum._functions import gathers, scatters
+from gatherum._system import native
 
 DATA = np.arange(12.0).reshape(4, 3)
 ROWS = np.array([2, -1, 0])

@@ -10,8 +10,9 @@ from hypothesis import given
 
 import gatherum
 from canaries import byte_rows, guarded_copy, strays
-from gatherum import Accumulator, plans, reference
-from gatherum.reductions import FOLDS
+from gatherum import Accumulator, reference
+from gatherum._model.reductions import FOLDS
+from gatherum._plans import plans
 from sizes import SIZES, chosen_from
 from strategies import (
     ANY_ORDER,

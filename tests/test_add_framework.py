@@ -8,10 +8,10 @@ import pytest
 
 import gatherum
 from gatherum import frameworks
-from gatherum.call import ArraySpec, Attributes
-from gatherum.functions import Functions
-from gatherum.plain_values import as_attributes
-from gatherum.plans import apply
+from gatherum._arguments.plain_values import as_attributes
+from gatherum._frameworks.operator_functions import Functions
+from gatherum._model.call import ArraySpec, Attributes
+from gatherum._plans.plans import apply
 from strategies import OPERATORS, SCATTERS
 
 

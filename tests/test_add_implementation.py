@@ -111,7 +111,9 @@ def _names(core):
 
 def test_the_new_one_is_in_its_place(core):
     names = _names(core)
-    assert [name for name in names if name != "few"] == gatherum.native.implementation_names()
+    assert [
+        name for name in names if name != "few"
+    ] == gatherum._system.native.implementation_names()
     assert names.index("few") == names.index("partition") - 1
 
 

@@ -98,12 +98,12 @@ refused(ValueError, "`indices` must have the batch dimensions of `data`, (2,), g
         gatherum.gather_rows, data, indices[:1], 1)
 refused(IndexError, "gather_rows: index 3 is out of bounds for axis 1 of size 3 (indices[1, 0])",
         gatherum.gather_rows, data, [[0, 0], [3, 9]], 1)
-from gatherum.verify_cases import case_rows
+from gatherum._command.verify_cases import case_rows
 assert ("scatter_rows", "float32", "add") in case_rows()
 """,
     "vectors": """
 from gatherum.conformance.rules import RULES
-from gatherum.operators import OPERATORS
+from gatherum._model.operators import OPERATORS
 def answer(module, call):
     try:
         return getattr(module, call.operator)(*call.operands.values(), **call.attributes).tobytes()
@@ -219,7 +219,7 @@ def test_what_is_forgotten_is_named(tree: Path, part: str) -> None:
     without, changes = re.subn(pattern, "", whole, flags=re.DOTALL)
     assert changes == 1
     path.write_text(without)
-    code = "import gatherum.gathers\nfrom gatherum.operators import OPERATORS, inverse\n"
+    code = "import gatherum._functions.gathers\nfrom gatherum._model.operators import OPERATORS, inverse\n"
     try:
         with pytest.raises(AssertionError, match=re.escape(said)):
             run(tree, "-c", code + "inverse(OPERATORS['gather_rows'])")

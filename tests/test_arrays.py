@@ -10,7 +10,7 @@ import pytest
 
 import gatherum
 from gatherum import frameworks
-from gatherum.call import Attributes
+from gatherum._model.call import Attributes
 from strategies import OPERATORS, SCATTERS
 
 DATA = np.arange(6, dtype=np.float32).reshape(3, 2)

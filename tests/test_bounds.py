@@ -181,7 +181,7 @@ def test_every_choice_of_attributes_has_a_plan_of_its_own():
     operands = [
         guarded_copy(np.array(values)) for values in ([9, 8, 7], [[1], [-2], [7]], [3, 4, 5])
     ]
-    reductions = gatherum.reductions.REDUCTIONS
+    reductions = gatherum._model.reductions.REDUCTIONS
     for mode, reduction, include_self, negative in product(
         MODES, reductions, (True, False), (True, False)
     ):

@@ -24,8 +24,8 @@ from c_calls import (
     refused,
 )
 from gatherum._core import Program
-from gatherum.dtypes import index_fields
-from gatherum.nests import Component, Loop, Nest
+from gatherum._model.dtypes import index_fields
+from gatherum._model.nests import Component, Loop, Nest
 
 pytestmark = NEEDS_LIBRARY
 

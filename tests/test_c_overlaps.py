@@ -28,9 +28,9 @@ from c_calls import (
     read,  # noqa: F401
 )
 from gatherum._core import Program, Reduction, Value
-from gatherum.dtypes import index_fields
-from gatherum.nests import Component, Loop, Nest, lower_copy
-from gatherum.shape_limits import OperandLayout, shares_memory
+from gatherum._model.dtypes import index_fields
+from gatherum._model.nests import Component, Loop, Nest, lower_copy
+from gatherum._model.shape_limits import OperandLayout, shares_memory
 
 pytestmark = NEEDS_LIBRARY
 NUMBERS = st.integers

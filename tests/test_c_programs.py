@@ -13,9 +13,9 @@ import gatherum
 from c_calls import INVALID_CALL, NEEDS_LIBRARY, OK, core  # noqa: F401
 from cases import CASES
 from gatherum import _core
-from gatherum.modes import MODES
-from gatherum.operators import GATHERS, OPERATORS
-from gatherum.reductions import REDUCTIONS
+from gatherum._model.modes import MODES
+from gatherum._model.operators import GATHERS, OPERATORS
+from gatherum._model.reductions import REDUCTIONS
 
 pytestmark = NEEDS_LIBRARY
 ATTRIBUTE, OPERAND, DTYPE, SHAPE = 1, 2, 3, 4

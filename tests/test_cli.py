@@ -14,14 +14,14 @@ import numpy as np
 import pytest
 
 import gatherum
-from gatherum import verify_cases
-from gatherum.modes import MODES
+from gatherum._command import verify_cases
+from gatherum._model.modes import MODES
 
 click = pytest.importorskip("click", reason="install the command line: pip install click rich")
 pytest.importorskip("rich", reason="install the command line: pip install click rich")
-import gatherum.cli.files  # noqa: E402  # whose files the tests replace
-from gatherum import cli  # noqa: E402
-from gatherum.files import progress as progress_of_files  # noqa: E402
+import gatherum._command.cli.files  # noqa: E402  # whose files the tests replace
+from gatherum._command import cli  # noqa: E402
+from gatherum.files.resources import progress as progress_of_files  # noqa: E402
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 GATHERS = ["gather", "gather-elements", "gather-nd"]
@@ -645,7 +645,7 @@ def test_verify_says_how_many_digests_agree(run, monkeypatch):
 
 def test_verify_names_what_differs(run, monkeypatch):
     monkeypatch.setattr(verify_cases, "case_rows", lambda: iter([("gather", "int8", "none")]))
-    monkeypatch.setattr("gatherum.verify.row_digest", lambda *_: "0" * 32)
+    monkeypatch.setattr("gatherum._command.verify.row_digest", lambda *_: "0" * 32)
     status, out, _ = run("verify")
     assert status == 1
     assert out.startswith("gather/int8/none: differs from the published digest\n0 of 1 ")

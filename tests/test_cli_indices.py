@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gatherum import startup
+from gatherum._command import startup
 
-cli = pytest.importorskip("gatherum.cli", reason="install click: pip install click rich")
+cli = pytest.importorskip("gatherum._command.cli", reason="install click: pip install click rich")
 
 TABLE = np.arange(12.0).reshape(4, 3)
 

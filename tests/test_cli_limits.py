@@ -10,13 +10,13 @@ import pytest
 
 import gatherum
 
-cli = pytest.importorskip("gatherum.cli", reason="install click: pip install click rich")
+cli = pytest.importorskip("gatherum._command.cli", reason="install click: pip install click rich")
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(gatherum.__file__).parents[1])}
 # Whatever goes wrong stays small: a read without end is an error after 4 GiB of addresses.
 BOUNDED = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
-from gatherum.cli import run
+from gatherum._command.cli import run
 sys.exit(run(sys.argv[1:]))
 """
 
@@ -77,7 +77,7 @@ def test_explain_maps_the_file_that_it_has_looked_at(folder, monkeypatch):
     np.save("data.npy", np.arange(12.0, dtype=">f4").reshape(3, 4).T)
     np.save("values.npy", np.array(2))
     assert cli.run(["explain", "gather", "--data", "data.npy", "--values", "values.npy"]) == 0
-    from gatherum.cli import streams
+    from gatherum._command.cli import streams
 
     for name in ("data.npy", "values.npy"):
         mapped, loaded = streams.map_file(name), np.load(name, mmap_mode="r")

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-cli = pytest.importorskip("gatherum.cli", reason="install click: pip install click rich")
+cli = pytest.importorskip("gatherum._command.cli", reason="install click: pip install click rich")
 
 OUTPUTS = (
     "names no kind of output: expected 'x.npy', 'model.safetensors:tensor', 'x.h5:dataset' or a "

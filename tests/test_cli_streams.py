@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import gatherum
-from gatherum import verify_cases
+from gatherum._command import verify_cases
 
 pytest.importorskip("click", reason="install the command line: pip install click rich")
 pytest.importorskip("rich", reason="install the command line: pip install click rich")
-from gatherum import cli
+from gatherum._command import cli
 
 pytestmark = pytest.mark.skipif(
     not os.path.exists("/dev/full"), reason="a shell and /dev/full, as Linux has them"
@@ -172,7 +172,9 @@ def interrupted(folder, name, *arguments):
 
 
 @pytest.mark.parametrize("as_script", [True, False])
-@pytest.mark.parametrize("name", ["gatherum._core", "numpy", "click", "rich", "gatherum.cli.files"])
+@pytest.mark.parametrize(
+    "name", ["gatherum._core", "numpy", "click", "rich", "gatherum._command.cli.files"]
+)
 def test_ctrl_c_while_the_command_is_imported(tmp_path, name, as_script):
     script = tmp_path / "gatherum"  # as pip writes it
     script.write_text("import sys\nfrom gatherum.__main__ import main\nsys.exit(main())\n")
@@ -192,4 +194,4 @@ except KeyboardInterrupt:
 import gatherum
 assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 """
-    assert interrupted(tmp_path, "gatherum.native", "-c", code) == (0, "", "")
+    assert interrupted(tmp_path, "gatherum._system.native", "-c", code) == (0, "", "")

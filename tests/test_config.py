@@ -5,7 +5,7 @@ import importlib
 import pytest
 
 import gatherum
-from gatherum import native
+from gatherum._system import native
 
 
 def test_show_config_prints_what_config_returns(capsys, settings_restored):
@@ -40,7 +40,7 @@ def test_show_config_prints_what_config_returns(capsys, settings_restored):
 
 
 def test_a_missing_part_is_said_to_be_missing(monkeypatch, capsys):
-    parts = importlib.import_module("gatherum.configuration").OPTIONAL_PARTS
+    parts = importlib.import_module("gatherum._functions.settings").OPTIONAL_PARTS
     monkeypatch.setitem(parts, "no-such-part", "nothing")
     assert gatherum.config()["optional"]["no-such-part"] is None
     gatherum.show_config()
@@ -117,7 +117,7 @@ import hashlib, gatherum, cases
 digest = hashlib.sha256()
 for case in cases.CASES:
     digest.update(case.run(gatherum).tobytes())
-print(gatherum.native.level(), digest.hexdigest())
+print(gatherum._system.native.level(), digest.hexdigest())
 """
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from gatherum import derivatives
-from gatherum.reductions import REDUCTIONS
+from gatherum._derivatives import derivatives
+from gatherum._model.reductions import REDUCTIONS
 
 
 def test_every_reduction_has_factors():

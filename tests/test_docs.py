@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import gatherum
-from gatherum.operators import OPERATORS
+from gatherum._model.operators import OPERATORS
 
 DOCS = Path(__file__).parent.parent / "docs"
 PAGES = sorted(path for path in DOCS.rglob("*.md") if "_build" not in path.parts)

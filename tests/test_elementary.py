@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 import gatherum
-from gatherum import _core, elementary, native
+from gatherum import _core
+from gatherum._derivatives import elementary
+from gatherum._system import native
 from gatherum.reference import elementary as reference
 from strategies import same_bits
 

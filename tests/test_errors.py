@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import gatherum
-from gatherum import errors, framework_errors, operators, reference
+from gatherum import reference
+from gatherum._model import errors, framework_errors, operators
 from strategies import OPERATORS
 
 TWO = np.zeros((2, 3), np.float32)

@@ -11,12 +11,12 @@ from hypothesis import HealthCheck, given, settings
 
 import gatherum
 from cases import CASES
-from gatherum import bandwidth
-from gatherum.bandwidth import Bandwidth
-from gatherum.pictures import svg
-from gatherum.pictures.cells import CallValues, expression, fill_cells, letters
-from gatherum.pictures.model import scene_of
-from gatherum.pictures.roles import Form, excess, reduce
+from gatherum._inspection.pictures import svg
+from gatherum._inspection.pictures.cells import CallValues, expression, fill_cells, letters
+from gatherum._inspection.pictures.model import scene_of
+from gatherum._inspection.pictures.roles import Form, excess, reduce
+from gatherum._system import bandwidth
+from gatherum._system.bandwidth import Bandwidth
 from sizes import family
 from strategies import OPERATORS, calls
 

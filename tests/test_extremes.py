@@ -21,10 +21,11 @@ from c_calls import (
     read,  # noqa: F401
 )
 from canaries import guarded, strays
-from gatherum import native, reference
-from gatherum.call import ArraySpec, Attributes, Call
-from gatherum.dtypes import is_reducible
-from gatherum.plans import build_once
+from gatherum import reference
+from gatherum._model.call import ArraySpec, Attributes, Call
+from gatherum._model.dtypes import is_reducible
+from gatherum._plans.plans import build_once
+from gatherum._system import native
 from sizes import chosen_from
 from strategies import DATA_DTYPES, same_bits, value_bytes
 

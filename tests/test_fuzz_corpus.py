@@ -4,7 +4,8 @@ import pytest
 
 import corpus
 import levels
-from gatherum import _core, native
+from gatherum import _core
+from gatherum._system import native
 from sizes import family
 from targets import TARGETS, target
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import gatherum
-from gatherum.groups import groupies
+from gatherum.groups import numpy_groupies
 
 NAN, INF = float("nan"), float("inf")
 aggregate = gatherum.groups.aggregate
@@ -363,7 +363,7 @@ def test_the_order_in_memory(ndim, order):
 
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("shape", [(12,), (12, 5)], ids=str)
-@pytest.mark.parametrize("func", [name for name in groupies.NAMES if hasattr(np, name)])
+@pytest.mark.parametrize("func", [name for name in numpy_groupies.NAMES if hasattr(np, name)])
 @pytest.mark.filterwarnings("ignore:All-NaN|Mean of empty|Degrees of freedom:RuntimeWarning")
 def test_one_group_is_numpy_along_the_axis(func, shape, axis):
     if axis >= len(shape):
@@ -389,9 +389,9 @@ def test_the_default_fill_value():
 
 
 NAMES_AND_FUNCTIONS = [
-    *groupies.NAMES,
-    *(alias for alias, name in groupies.ALIASES.items() if name in groupies.NAMES),
-    *(f for f, name in groupies.CALLABLES.items() if name in groupies.NAMES),
+    *numpy_groupies.NAMES,
+    *(alias for alias, name in numpy_groupies.ALIASES.items() if name in numpy_groupies.NAMES),
+    *(f for f, name in numpy_groupies.CALLABLES.items() if name in numpy_groupies.NAMES),
 ]
 
 
@@ -429,7 +429,7 @@ def _agrees(theirs, groups, values, func, fill):
     np.testing.assert_allclose(found, expected, rtol=rtol, err_msg=case)
 
 
-@pytest.mark.parametrize("func", groupies.NAMES)
+@pytest.mark.parametrize("func", numpy_groupies.NAMES)
 @pytest.mark.parametrize("dtype", ["f8", "i4", "u2"])
 def test_the_other_byte_order_has_the_same_results(func, dtype):
     values, groups = np.array([3, 1, 2, 2]).astype(dtype), [1, 1, 3, 3]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import gatherum
-from gatherum.groups import groupies
+from gatherum.groups import numpy_groupies
 
 NAN, INF = float("nan"), float("inf")
 aggregate = gatherum.groups.aggregate
@@ -12,7 +12,9 @@ aggregate = gatherum.groups.aggregate
 UNKNOWN = "`func` must be a function that help(gatherum.groups.aggregate) lists, got"
 
 
-@pytest.mark.parametrize("func", [*groupies.ABSENT, "split", sorted, list, np.cumsum, str.upper])
+@pytest.mark.parametrize(
+    "func", [*numpy_groupies.ABSENT, "split", sorted, list, np.cumsum, str.upper]
+)
 def test_functions_that_need_values_in_order_are_refused(func):
     with pytest.raises(NotImplementedError) as caught:
         aggregate([0, 1], [1, 2], func)

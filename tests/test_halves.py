@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import gatherum
-from gatherum.reductions import FOLDS
+from gatherum._model.reductions import FOLDS
 
 QUIET = {"float16": 0x7E00, "bfloat16": 0x7FC0}
 ALL = 1 << 16

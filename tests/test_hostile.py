@@ -9,7 +9,9 @@ import pytest
 
 import gatherum
 from canaries import guarded, guarded_copy, strays
-from gatherum import core_hooks, native, nests
+from gatherum._functions import core_hooks
+from gatherum._model import nests
+from gatherum._system import native
 from sizes import family
 
 FAR = 1 << 22  # items: their memory goes back to the system when they are freed
@@ -324,7 +326,7 @@ def test_what_only_says_that_it_is_an_array():
         with pytest.raises(TypeError, match="without a mask, got Impostor"):
             plan.run(*operands)
     with pytest.raises(TypeError, match="without a mask, got list"):
-        gatherum.native.run(plan, np.zeros(2), [0, 1], None, 0, None)
+        gatherum._system.native.run(plan, np.zeros(2), [0, 1], None, 0, None)
 
 
 def test_a_word_that_is_equal_to_every_other():

@@ -151,7 +151,7 @@ def test_a_plan_that_statics_of_torch_keep(python):
 
 def test_threads_that_use_a_name_first_keep_its_annotations(python):
     code = """
-import sys, threading, numpy, gatherum.gathers
+import sys, threading, numpy, gatherum._functions.gathers
 sys.setswitchinterval(1e-6)
 together = threading.Barrier(8)
 def use():

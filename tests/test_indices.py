@@ -6,8 +6,8 @@ import math
 import numpy as np
 import pytest
 
-from gatherum import indices
-from gatherum.operators import OPERATORS
+from gatherum._arguments import indices
+from gatherum._model.operators import OPERATORS
 from gatherum.reference.positions import MODES, _resolve
 
 DTYPES = [order + kind + width for kind in "iu" for width in "1248" for order in "<>"]

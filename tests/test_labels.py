@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import gatherum
-from gatherum import xarray_labels
+from gatherum._arguments import xarray_labels
 
 xr = pytest.importorskip("xarray", reason="install xarray")
 

@@ -138,7 +138,7 @@ def test_the_rule_sees_every_way_to_import(tmp_path: Path, monkeypatch: pytest.M
     inner.mkdir()
     module = inner / "rows.py"
     module.write_text(
-        "import gatherum.cli\nfrom gatherum.plans import apply\nfrom gatherum import native\n"
+        "import gatherum._command.cli\nfrom gatherum._plans.plans import apply\nfrom gatherum import native\n"
         "from .. import shape_limits, gather\nfrom ..gathers import gather\nfrom . import disk\n"
         "def late():\n    from gatherum import onnx\n"
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import gatherum
-from gatherum import native
+from gatherum._system import native
 from source import SOURCE
 
 pytestmark = pytest.mark.slow
@@ -56,7 +56,9 @@ def test_the_core_gives_the_same_answers_on_every_level(level):
 
 @pytest.mark.parametrize("level", native.available_levels())
 def test_a_level_can_be_forced(level):
-    run = _run(level, "-c", "import gatherum.native; print(gatherum.native.level())")
+    run = _run(
+        level, "-c", "import gatherum._system.native; print(gatherum._system.native.level())"
+    )
     assert run.stdout.strip() == level
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import gatherum
-from gatherum import native
+from gatherum._system import native
 
 MIB = 1 << 20
 LARGE = np.arange(4 * MIB, dtype=np.uint8)  # results of 2 MiB or more are recycled

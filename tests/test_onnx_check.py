@@ -15,9 +15,9 @@ pytest.importorskip("onnx", reason="install onnx to check ONNX models")
 import onnx
 from onnx import TensorProto, helper, parser
 
+from gatherum._model.reductions import known_to_onnx
 from gatherum.directml import FeatureLevel
 from gatherum.onnx import check_model, report_lines, report_table, reports_to_json
-from gatherum.reductions import known_to_onnx
 
 LEVELS = [str(level) for level in FeatureLevel]
 

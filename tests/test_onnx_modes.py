@@ -8,8 +8,8 @@ onnx = pytest.importorskip("onnx", reason="install onnx for gatherum.onnx: pip i
 from onnx import helper, parser  # noqa: E402
 
 import gatherum  # noqa: E402
+from gatherum._model.operators import OPERATORS  # noqa: E402
 from gatherum.onnx import Evaluator, reference_ops  # noqa: E402
-from gatherum.operators import OPERATORS  # noqa: E402
 
 MODEL = parser.parse_model(
     """<ir_version: 10, opset_import: ["": 18, "local": 1]>

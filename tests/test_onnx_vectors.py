@@ -5,9 +5,9 @@ import sys
 
 import pytest
 
+from gatherum._model.operators import OPERATORS
 from gatherum.conformance import onnx as of_onnx
 from gatherum.conformance import vectors, write
-from gatherum.operators import OPERATORS
 from strategies import same_bits
 
 

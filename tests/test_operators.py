@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import gatherum
-from gatherum import call_types, modes, operators, reductions
-from gatherum.operators import OPERATORS
+from gatherum._model import call_types, modes, operators, reductions
+from gatherum._model.operators import OPERATORS
 
 ROOT = Path(__file__).parent.parent
 TABLE = np.zeros((3, 4), np.float32)

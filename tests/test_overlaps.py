@@ -1,7 +1,7 @@
 """Whether elements of an array share bytes: each is looked at where they are not too many."""
 
 from gatherum import _core
-from gatherum.shape_limits import overlaps_itself
+from gatherum._model.shape_limits import overlaps_itself
 
 
 def test_elements_are_looked_at_where_they_are_few():

@@ -10,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gatherum
-from gatherum import _core, core_hooks, native
-from gatherum.shape_limits import MAX_BYTES, overlaps_itself
+from gatherum import _core
+from gatherum._functions import core_hooks
+from gatherum._model.shape_limits import MAX_BYTES, overlaps_itself
+from gatherum._system import native
 from strategies import same_bits
 
 TABLE = ((4, 8), "f4")

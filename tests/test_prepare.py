@@ -12,14 +12,14 @@ from hypothesis import given
 
 import gatherum
 from canaries import guarded_copy, strays
-from gatherum.call import FoldRule
-from gatherum.edge_lists import EdgeEnd, EdgeLoops
+from gatherum._edges.edge_lists import EdgeEnd, EdgeLoops
+from gatherum._model.call import FoldRule
 from strategies import OPERATORS, SCATTERS, calls, outcome, same_bits, same_outcome
 
 pytestmark = pytest.mark.slow
 
 INT32 = np.dtype(np.int32)
-module = importlib.import_module("gatherum.prepared")
+module = importlib.import_module("gatherum._functions.prepared")
 # With these, a few items have lists of a few blocks.
 SMALL = {"FEWEST_ITEMS": 1, "FEWEST_BYTES": 1, "BLOCK_BYTES": 16}
 

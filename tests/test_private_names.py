@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import gatherum
-from gatherum import private_names
+from gatherum._system import private_names
 from source import SOURCE
 
 PACKAGE = Path(gatherum.__file__).parent

@@ -9,7 +9,7 @@ import pytest
 
 import gatherum
 from gatherum import _core
-from gatherum.reductions import REDUCTIONS
+from gatherum._model.reductions import REDUCTIONS
 from sizes import chosen_from
 
 Program = _core.Program
@@ -223,7 +223,7 @@ def test_fields_that_fit_no_call_are_refused(changed, why):
 
 
 def test_names_come_from_the_core():
-    assert tuple(one.name for one in _core.Reduction) == gatherum.reductions.REDUCTIONS
+    assert tuple(one.name for one in _core.Reduction) == gatherum._model.reductions.REDUCTIONS
     assert [value.name for value in _core.Value][-2:] == ["complex64", "complex128"]
 
 

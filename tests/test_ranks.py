@@ -8,7 +8,8 @@ import pytest
 
 import gatherum
 from canaries import guarded_copy, strays
-from gatherum import files, reference, shape_limits
+from gatherum import files, reference
+from gatherum._model import shape_limits
 from strategies import SCATTERS, same_bits
 
 MOST = 64
@@ -302,7 +303,7 @@ def stored(folder, suffix, data):
 
 
 def test_the_command(capfd):
-    cli = pytest.importorskip("gatherum.cli", reason="install click")
+    cli = pytest.importorskip("gatherum._command.cli", reason="install click")
     ones = "1x" * 63
     assert (
         cli.run(("explain", "gather", "--data", f"{ones}2", "--indices", "3", "--axis", "63")) == 0

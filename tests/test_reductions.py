@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 import gatherum
-from gatherum import _core, reductions
-from gatherum.dtypes import is_reducible
-from gatherum.reductions import FOLDS, REDUCTIONS, ROWS, ReductionRow
+from gatherum import _core
+from gatherum._model import reductions
+from gatherum._model.dtypes import is_reducible
+from gatherum._model.reductions import FOLDS, REDUCTIONS, ROWS, ReductionRow
 from gatherum.reference.reductions import REDUCTIONS as OF_ORACLE
 from strategies import REDUCTIONS_OF
 
@@ -19,7 +20,7 @@ TABLES = ("reductions.py", "derivatives.py")
 
 def test_a_reduction_of_the_core_without_a_row_is_named() -> None:
     rows, forgotten = tuple(ROWS.values()), ", ".join(REDUCTIONS[-2:])
-    message = f"^gatherum.reductions has no row for {forgotten} of the core$"
+    message = f"^gatherum._model.reductions has no row for {forgotten} of the core$"
     with pytest.raises(ImportError, match=message):
         reductions._in_order_of_core(rows[:-2])
 

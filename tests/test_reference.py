@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from canaries import byte_rows
 from cases import CASES, Case
-from gatherum import operators, reference
-from gatherum.reductions import FOLDS, REDUCTIONS
+from gatherum import reference
+from gatherum._model import operators
+from gatherum._model.reductions import FOLDS, REDUCTIONS
 from strategies import (
     INTEGERS,
     OPERATORS,

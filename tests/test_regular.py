@@ -6,7 +6,7 @@ import stat
 
 import pytest
 
-from gatherum import regular_files
+from gatherum._system import regular_files
 
 needs_posix = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no FIFOs")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import sanitized
-from gatherum import native
+from gatherum._system import native
 from sanitized import KERNELS, OTHERS, chosen_tests
 from source import SOURCE
 

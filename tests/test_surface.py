@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 import gatherum
-from gatherum.counterparts import COUNTERPARTS
-from gatherum.operators import OPERATORS
+from gatherum._exports.counterparts import COUNTERPARTS
+from gatherum._model.operators import OPERATORS
 
 GATHER = "(data, indices, {}=0, *, mode='raise', negative=True, fill_value=0, out=None)"
 SCATTER = (
@@ -195,7 +195,7 @@ def test_a_function_imports_what_it_needs() -> None:
     others = "cli cuda dask files groups pictures directml jax onnx reference accumulator prepared"
     heavy |= {f"gatherum.{module}" for module in f"{others} aggregation explanations".split()}
     loaded = newly_imported("import gatherum; gatherum.gather")
-    assert "gatherum.plans" in loaded
+    assert "gatherum._plans.plans" in loaded
     assert heavy & loaded == set()
 
 
@@ -309,7 +309,7 @@ def test_a_base_of_another_package_keeps_its_signatures() -> None:
 
 
 def test_a_function_of_another_package_keeps_its_signature() -> None:
-    from gatherum.help_signatures import plain_help
+    from gatherum._exports.help_signatures import plain_help
 
     def wrapped(x: "int") -> "int":
         return x

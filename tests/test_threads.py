@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import gatherum
-from gatherum.dtypes import is_reducible
-from gatherum.reductions import REDUCTIONS
+from gatherum._model.dtypes import is_reducible
+from gatherum._model.reductions import REDUCTIONS
 from sizes import chosen_from
 from source import SOURCE
 

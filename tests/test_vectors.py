@@ -10,10 +10,10 @@ import pytest
 
 import gatherum
 from gatherum import directml, reference
-from gatherum.cli.vectors import FORMATS
+from gatherum._command.cli.vectors import FORMATS
+from gatherum._model.operators import OPERATORS
 from gatherum.conformance import TARGETS, VirtualArray, vectors, virtual, write
 from gatherum.conformance.rules import RULES
-from gatherum.operators import OPERATORS
 from strategies import same_bits
 
 

@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 import gatherum
-from gatherum import native, reference, verify, verify_cases
+from gatherum import reference
+from gatherum._command import verify, verify_cases
+from gatherum._system import native
 from sizes import family
 from source import SOURCE
 

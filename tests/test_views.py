@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import gatherum
-from gatherum import _core, native
+from gatherum import _core
+from gatherum._system import native
 
 DLPACK = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
 ATTRIBUTES = {
@@ -57,7 +58,7 @@ def call(op, data, indices, updates=None, *, out=None, dtype=None, **attributes)
 @pytest.fixture
 def made(monkeypatch):
     """The signatures of all plans that are made."""
-    planner = sys.modules["gatherum.core_hooks"]
+    planner = sys.modules["gatherum._functions.core_hooks"]
     signatures, build = [], planner.build
     monkeypatch.setattr(planner, "build", lambda s: signatures.append(s) or build(s))
     native.clear_plans()

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import gatherum
-from gatherum import _core, elementary
+from gatherum import _core
+from gatherum._derivatives import elementary
 
 HEAD = [("struct_size", c_size_t), ("extension", c_void_p)]
 ERROR = {3: "INVALID_ARGUMENT", 8: "RESOURCE_EXHAUSTED", 11: "OUT_OF_RANGE", 13: "INTERNAL"}

@@ -4,7 +4,7 @@
 
 Modules and functions that Windows has not are gone; what is open is neither replaced nor removed;
 a folder cannot be opened, and a file that is open for reading alone not be forced to the disk. The
-branches of `gatherum.files.os_calls` for Windows run, on a double of `msvcrt`.
+branches of `gatherum.files.resources.os_calls` for Windows run, on a double of `msvcrt`.
 """
 
 import errno
@@ -109,7 +109,7 @@ def _import_system() -> None:
     vars(sys.modules["msvcrt"]).update(locking=_locking, LK_NBLCK=2)
     before, sys.platform = sys.platform, "win32"
     try:
-        from gatherum.files import os_calls
+        from gatherum.files.resources import os_calls
     finally:
         sys.platform = before
     vars(os_calls)["sys"] = SimpleNamespace(platform="win32")

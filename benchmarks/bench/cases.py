@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gatherum.operators import OPERATORS
+from gatherum._model.operators import OPERATORS
 
 Array = NDArray[Any]
 

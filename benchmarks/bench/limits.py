@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gatherum.bandwidth import Stream, least_seconds, reads
+from gatherum._system.bandwidth import Stream, least_seconds, reads
 
 STREAM_BYTES = 256 << 20
 RANDOM_BYTES = 200 << 20

@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from gatherum import __version__, native
+from gatherum import __version__
+from gatherum._system import native
 
 from . import peers
 

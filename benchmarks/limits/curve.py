@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 import gatherum
-from gatherum import native
+from gatherum._system import native
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from bench import machine

@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 
 import gatherum
-from gatherum.operators import OPERATORS
+from gatherum._model.operators import OPERATORS
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parent))

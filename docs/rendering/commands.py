@@ -4,7 +4,7 @@ import inspect
 
 import click
 
-from gatherum.cli import commands
+from gatherum._command.cli import commands
 
 from .tables import table
 

@@ -5,7 +5,7 @@ import re
 import numpy as np
 
 import gatherum
-from gatherum.operators import OPERATORS
+from gatherum._model.operators import OPERATORS
 
 # A picture follows the reader's system; a page can be switched to light or dark besides.
 DARK = re.compile(r"@media\s*\(prefers-color-scheme:\s*dark\)\s*\{((?:[^{}]*\{[^{}]*\})*)\s*\}")

@@ -3,8 +3,8 @@
 import ml_dtypes  # noqa: F401  # makes NumPy know bfloat16
 import numpy as np
 
-from gatherum.dtypes import Value, is_reducible
-from gatherum.reductions import FOLDS
+from gatherum._model.dtypes import Value, is_reducible
+from gatherum._model.reductions import FOLDS
 
 from .tables import table
 

@@ -9,8 +9,8 @@ from itertools import groupby
 import numpy as np
 
 import gatherum
-from gatherum.pictures import svg
-from gatherum.pictures.svg import Box
+from gatherum._inspection.pictures import svg
+from gatherum._inspection.pictures.svg import Box
 
 from .pictures import figure
 

@@ -13,7 +13,7 @@ import numpy as np
 
 import gatherum
 from gatherum import reference
-from gatherum.operators import GATHERS
+from gatherum._model.operators import GATHERS
 from sizes import chosen_from, family
 from strategies import same_bits
 

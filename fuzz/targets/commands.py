@@ -4,7 +4,7 @@ import contextlib
 import io
 import tempfile
 
-from gatherum import cli
+from gatherum._command import cli
 from gatherum.directml import FeatureLevel
 
 

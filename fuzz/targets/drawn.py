@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from canaries import byte_rows
-from gatherum.operators import OPERATORS as ROWS
-from gatherum.operators import SCATTERS
-from gatherum.reductions import REDUCTIONS
+from gatherum._model.operators import OPERATORS as ROWS
+from gatherum._model.operators import SCATTERS
+from gatherum._model.reductions import REDUCTIONS
 from sizes import SIZES
 from strategies import DATA_DTYPES, INDEX_DTYPES, MODES, REDUCTIONS_OF, value_bytes
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import gatherum
-from gatherum.operators import SCATTERS
+from gatherum._model.operators import SCATTERS
 
 from .runs import OPERANDS, TABLE, by_command, by_function, contents, no_pickle, own_folder
 from .source import Source

@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from gatherum import cli, files
+from gatherum import files
+from gatherum._command import cli
 
 ERRORS = (TypeError, ValueError, IndexError, OSError, MemoryError, ImportError)
 

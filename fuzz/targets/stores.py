@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 
 import gatherum
-from gatherum.files.stats import peak_memory
-from gatherum.operators import GATHERS
+from gatherum._model.operators import GATHERS
+from gatherum.files.resources.stats import peak_memory
 
 from .runs import OPERANDS, by_command, by_function, contents, no_pickle, own_folder
 from .source import Source

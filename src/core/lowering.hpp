@@ -43,7 +43,7 @@ struct Source {
 };
 inline constexpr int64_t kNowhere = -1;
 
-// The roles of the dimensions of a call (gatherum/dimensions.py).
+// The roles of the dimensions of a call (gatherum/_model/dimensions.py).
 struct Roles {
   std::vector<Source> moved;
   DimensionRange entries, indexed, addressed;

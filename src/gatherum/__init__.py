@@ -43,14 +43,17 @@ if TYPE_CHECKING:
     from . import onnx as onnx
     from . import reference as reference
     from . import torch as torch
-    from .accumulator import Accumulator
-    from .aggregation import aggregate
-    from .configuration import config, show_config
-    from .conformance import vectors
-    from .explanations import Explanation, explain
-    from .gathers import gather, gather_elements, gather_nd
-    from .index_reports import IndexReport, index_report
-    from .native import (
+    from ._functions.accumulator import Accumulator
+    from ._functions.aggregation import aggregate
+    from ._functions.gathers import gather, gather_elements, gather_nd
+    from ._functions.index_reports import IndexReport, index_report
+    from ._functions.prepared import Prepared, prepare
+    from ._functions.quantized import gather_quantized
+    from ._functions.scatters import scatter_elements, scatter_nd, scatter_slices
+    from ._functions.settings import config, show_config
+    from ._inspection.explanations import Explanation, explain
+    from ._plans.plans import Plan, plan
+    from ._system.native import (
         clear_output_cache,
         get_include,
         get_library,
@@ -59,10 +62,7 @@ if TYPE_CHECKING:
         set_num_threads,
         set_output_cache_limit,
     )
-    from .plans import Plan, plan
-    from .prepared import Prepared, prepare
-    from .quantized import gather_quantized
-    from .scatters import scatter_elements, scatter_nd, scatter_slices
+    from .conformance import vectors
 
 __all__ = [
     "Accumulator",
@@ -97,37 +97,37 @@ __all__ = [
 
 # The module of each public name.
 _MODULES = {
-    "Accumulator": "gatherum.accumulator",
-    "aggregate": "gatherum.aggregation",
-    "config": "gatherum.configuration",
-    "show_config": "gatherum.configuration",
-    "Explanation": "gatherum.explanations",
-    "explain": "gatherum.explanations",
-    "gather": "gatherum.gathers",
-    "gather_elements": "gatherum.gathers",
-    "gather_nd": "gatherum.gathers",
-    "gather_quantized": "gatherum.quantized",
-    "IndexReport": "gatherum.index_reports",
-    "index_report": "gatherum.index_reports",
-    "clear_output_cache": "gatherum.native",
-    "get_include": "gatherum.native",
-    "get_library": "gatherum.native",
-    "get_num_threads": "gatherum.native",
-    "get_output_cache_limit": "gatherum.native",
-    "set_num_threads": "gatherum.native",
-    "set_output_cache_limit": "gatherum.native",
-    "Plan": "gatherum.plans",
-    "plan": "gatherum.plans",
-    "Prepared": "gatherum.prepared",
-    "prepare": "gatherum.prepared",
-    "scatter_elements": "gatherum.scatters",
-    "scatter_nd": "gatherum.scatters",
-    "scatter_slices": "gatherum.scatters",
+    "Accumulator": "gatherum._functions.accumulator",
+    "aggregate": "gatherum._functions.aggregation",
+    "config": "gatherum._functions.settings",
+    "show_config": "gatherum._functions.settings",
+    "Explanation": "gatherum._inspection.explanations",
+    "explain": "gatherum._inspection.explanations",
+    "gather": "gatherum._functions.gathers",
+    "gather_elements": "gatherum._functions.gathers",
+    "gather_nd": "gatherum._functions.gathers",
+    "gather_quantized": "gatherum._functions.quantized",
+    "IndexReport": "gatherum._functions.index_reports",
+    "index_report": "gatherum._functions.index_reports",
+    "clear_output_cache": "gatherum._system.native",
+    "get_include": "gatherum._system.native",
+    "get_library": "gatherum._system.native",
+    "get_num_threads": "gatherum._system.native",
+    "get_output_cache_limit": "gatherum._system.native",
+    "set_num_threads": "gatherum._system.native",
+    "set_output_cache_limit": "gatherum._system.native",
+    "Plan": "gatherum._plans.plans",
+    "plan": "gatherum._plans.plans",
+    "Prepared": "gatherum._functions.prepared",
+    "prepare": "gatherum._functions.prepared",
+    "scatter_elements": "gatherum._functions.scatters",
+    "scatter_nd": "gatherum._functions.scatters",
+    "scatter_slices": "gatherum._functions.scatters",
     "vectors": "gatherum.conformance",
 }
 # The first operator that is used imports all of them: a child of a fork would wait forever for what
 # another thread of its parent was importing.
-_OPERATORS = ("gatherum.gathers", "gatherum.scatters")
+_OPERATORS = ("gatherum._functions.gathers", "gatherum._functions.scatters")
 # The subpackages, and what each of them needs.
 _SUBPACKAGES = {
     "cuda": "cuda",
@@ -153,14 +153,14 @@ if not TYPE_CHECKING:  # checkers know every name without it, and refuse others
 
     def __getattr__(name: str) -> object:
         if name not in _SUBPACKAGES and name not in _MODULES:
-            from .counterparts import counterpart_hint
+            from ._exports.counterparts import counterpart_hint
 
             raise AttributeError(
                 f"module {__name__!r} has no attribute {name!r}{counterpart_hint(name)}"
             )
         import importlib
 
-        from .help_signatures import plain_signatures
+        from ._exports.help_signatures import plain_signatures
 
         if name in _SUBPACKAGES:
             return importlib.import_module(f"{__name__}.{name}")

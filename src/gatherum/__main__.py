@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from .startup import ends_at_once, open_streams, say
+from ._command.startup import ends_at_once, open_streams, say
 
 NEEDED = ("click", "rich")
 
@@ -24,7 +24,7 @@ def main() -> int:
             import click  # noqa: F401
             import rich  # noqa: F401
 
-            from .cli import run
+            from ._command.cli import run
     except ModuleNotFoundError as missing:
         if missing.name not in NEEDED:
             raise

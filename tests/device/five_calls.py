@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import gatherum
-from gatherum import verify
+from gatherum._command import verify
 
 Array = NDArray[np.generic]
 

@@ -16,11 +16,12 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import five_calls
 
 from cases import CASES
-from gatherum import cuda, verify_cases
+from gatherum import cuda
+from gatherum._command import verify_cases
+from gatherum._model.dtypes import is_reducible
+from gatherum._model.reductions import FOLDS
 from gatherum.cuda import explain
 from gatherum.cuda.device import Kernel
-from gatherum.dtypes import is_reducible
-from gatherum.reductions import FOLDS
 from strategies import DATA_DTYPES, OPERATORS, calls
 
 Planned: TypeAlias = tuple[str, tuple[Any, ...], dict[str, Any]]

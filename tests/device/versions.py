@@ -35,13 +35,13 @@ def main() -> int:
             subprocess.run(command, check=False)
         except OSError as why:
             print(why, flush=True)
-    from gatherum import native
+    from gatherum._system import native
     from gatherum.cuda import driver
 
     device = driver.open_driver()
     print(f"level {native.level()}, {native.get_num_threads()} threads, {device.architecture(0)}, "
           f"NVRTC {driver.open_compiler().version()}", flush=True)  # fmt: skip
-    from gatherum import verify
+    from gatherum._command import verify
 
     print(verify._on_cuda().name)
     return 0

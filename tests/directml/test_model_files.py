@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("click", reason="install the command line: pip install click rich")
-from gatherum import cli
+from gatherum._command import cli
 from gatherum.directml.members import shortened
 
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="links and special files of POSIX")

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gatherum._model.shape_limits import MAX_BYTES
 from gatherum.directml import (
     BufferTensorDesc,
     Device,
@@ -14,7 +15,6 @@ from gatherum.directml import (
     ScatterOperatorDesc,
     check,
 )
-from gatherum.shape_limits import MAX_BYTES
 
 from .page_examples import f32, u32
 

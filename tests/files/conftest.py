@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from gatherum.files.handle import state
+from gatherum.files.open_table import state
 
 
 @pytest.fixture

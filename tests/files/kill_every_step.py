@@ -17,8 +17,8 @@ import numpy as np
 
 from files.storage import get, leftovers, put
 from gatherum import files
-from gatherum.files import file_gather, table_pass
 from gatherum.files.durable import build, stores
+from gatherum.files.strategies import file_gather, table_pass
 
 CALLS = ("pwrite", "fsync", "replace", "rename", "unlink", "mkdir", "ftruncate", "rmdir")
 MEMORY = "64KiB"

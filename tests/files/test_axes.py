@@ -11,7 +11,7 @@ import gatherum
 from files.storage import FORMATS, MISSING, bits, put, put_zarr
 from gatherum import files
 from gatherum.files.durable import build
-from gatherum.files.windows import Windows
+from gatherum.files.strategies.windows import Windows
 
 pytestmark = pytest.mark.usefixtures("quick_sync")
 CUBE = np.random.default_rng(5).standard_normal((7, 10, 12)).astype(np.float32)
@@ -266,7 +266,7 @@ def test_the_command_takes_names_and_numbers(
     pytest.importorskip("click", reason="install the command line: pip install click rich")
     xarray = pytest.importorskip("xarray", reason=MISSING.format("xarray"))
     pytest.importorskip("netCDF4", reason=MISSING.format("netCDF4"))
-    from gatherum import cli
+    from gatherum._command import cli
 
     monkeypatch.chdir(tmp_path)
     cube = xarray.DataArray(CUBE, dims=NAMES, name="t2m")

@@ -15,9 +15,9 @@ import pytest
 import gatherum
 from files.storage import get, leftovers, put, put_tensor, put_zarr
 from gatherum import files
-from gatherum.files.budget import Budget
-from gatherum.files.disk import DiskFile
 from gatherum.files.formats import locate
+from gatherum.files.resources.budget import Budget
+from gatherum.files.resources.disk import DiskFile
 
 pytestmark = pytest.mark.slow
 

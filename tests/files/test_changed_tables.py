@@ -15,7 +15,7 @@ from files.open_tables import TABLE, forked
 from files.storage import FORMATS, MISSING, put
 from files.web import Web, serving
 from gatherum import files
-from gatherum.files.handle import state
+from gatherum.files.open_table import state
 from gatherum.files.remote import store
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_sync", "watched_closely")]

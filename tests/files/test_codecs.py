@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from files.storage import MISSING, bits, leftovers
 from gatherum import files
-from gatherum.plans import apply
+from gatherum._plans.plans import apply
 
 zarr = pytest.importorskip("zarr", reason=MISSING.format("zarr"))
 numcodecs = pytest.importorskip("numcodecs", reason=MISSING.format("zarr"))

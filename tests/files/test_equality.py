@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from files.storage import FORMATS, bits, get, leftovers, put, put_zarr
 from gatherum import files
-from gatherum.dtypes import is_reducible
-from gatherum.files import file_gather, table_pass
-from gatherum.files.budget import Budget
-from gatherum.files.tables import partition
-from gatherum.plans import apply
-from gatherum.reductions import REDUCTIONS
+from gatherum._model.dtypes import is_reducible
+from gatherum._model.reductions import REDUCTIONS
+from gatherum._plans.plans import apply
+from gatherum.files.resources.budget import Budget
+from gatherum.files.row_access import partition
+from gatherum.files.strategies import file_gather, table_pass
 
 pytestmark = pytest.mark.usefixtures("quick_sync")
 

@@ -15,10 +15,10 @@ import pytest
 
 from files.storage import MISSING, get, keeps_notes, leftovers, put
 from gatherum import files
-from gatherum.files import file_gather
-from gatherum.files.disk import DiskFile
 from gatherum.files.durable import build
 from gatherum.files.durable.interrupt import uninterrupted
+from gatherum.files.resources.disk import DiskFile
+from gatherum.files.strategies import file_gather
 
 MEMORY = "64KiB"
 STARTS_OVER = r"an earlier run came to \d+ %; this one starts over, without resume=True"
@@ -319,7 +319,9 @@ def test_parts_of_another_memory_that_cannot_be_kept(
 def test_the_command_says_what_is_lost(
     inputs: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    cli = pytest.importorskip("gatherum.cli", reason="install click: pip install click rich")
+    cli = pytest.importorskip(
+        "gatherum._command.cli", reason="install click: pip install click rich"
+    )
     table, indices, _, out = inputs
     monkeypatch.setattr(build, "SYNC_BYTES", 1000)
     gather = ["gather-nd", table, indices, "-o", out, "--memory", MEMORY]

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from files.storage import bits, get, leftovers, put
 from gatherum import files
-from gatherum.plans import apply
-from gatherum.reductions import REDUCTIONS
+from gatherum._model.reductions import REDUCTIONS
+from gatherum._plans.plans import apply
 
 pytestmark = pytest.mark.usefixtures("quick_sync")
 

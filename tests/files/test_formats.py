@@ -120,7 +120,9 @@ def test_what_is_not_there_and_what_is_no_file(tmp_path: Path) -> None:
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any) -> Any:
-    cli = pytest.importorskip("gatherum.cli", reason="install click: pip install click rich")
+    cli = pytest.importorskip(
+        "gatherum._command.cli", reason="install click: pip install click rich"
+    )
     monkeypatch.chdir(tmp_path)
 
     def call(*arguments: str) -> tuple[int, str]:

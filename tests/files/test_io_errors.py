@@ -11,9 +11,9 @@ import pytest
 
 from files.storage import MISSING, fail_at, get, leftovers, put
 from gatherum import files
-from gatherum.files import file_gather
 from gatherum.files.durable import build, stores
 from gatherum.files.durable.journal import HEAD
+from gatherum.files.strategies import file_gather
 
 DATA = np.arange(3600, dtype=np.float32).reshape(300, 12)
 ROWS = np.random.default_rng(0).integers(0, 300, 400)

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from files.storage import put
-from gatherum import files, narrow_floats
+from gatherum import files
+from gatherum._model import narrow_floats
 from gatherum.files.formats import dtypes, npy
 from gatherum.files.formats.safetensors import EXTENDED, write_header
 
@@ -133,7 +134,9 @@ def test_names_of_bytes(monkeypatch):
 
 @pytest.fixture
 def run(tmp_path, monkeypatch, capfd):
-    cli = pytest.importorskip("gatherum.cli", reason="install click: pip install click rich")
+    cli = pytest.importorskip(
+        "gatherum._command.cli", reason="install click: pip install click rich"
+    )
     monkeypatch.chdir(tmp_path)
     put_numbers(tmp_path / "t.safetensors", np.arange(12).astype(ml_dtypes.bfloat16).reshape(4, 3))
     np.save("table.npy", np.arange(12.0).reshape(4, 3))

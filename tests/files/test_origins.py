@@ -10,7 +10,7 @@ import pytest
 
 from files.storage import MISSING, bits
 from gatherum import files
-from gatherum.files.origins import files_of
+from gatherum.files.arguments.origins import files_of
 
 pytestmark = pytest.mark.usefixtures("quick_sync")
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from files.storage import put
-from gatherum import cli, files
+from gatherum import files
+from gatherum._command import cli
 
 pytestmark = pytest.mark.usefixtures("quick_sync")
 

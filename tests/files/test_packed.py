@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from files.storage import MISSING, bits, put
 from gatherum import files
+from gatherum._model.audience import for_command
+from gatherum.files.arguments.operands import open_all
 from gatherum.files.formats import locate
 from gatherum.files.formats.format import Opening
-from gatherum.files.operands import open_all
-from gatherum.reader_advice import for_command
 
 h5py = pytest.importorskip("h5py", reason=MISSING.format("h5py"))
 zarr = pytest.importorskip("zarr", reason=MISSING.format("zarr"))
@@ -431,7 +431,7 @@ def test_dask(cube: Any, tmp_path: Path) -> None:
 @pytest.fixture
 def run(capfd: pytest.CaptureFixture[str]) -> Callable[..., str]:
     """Run a command line, and return its output."""
-    cli = pytest.importorskip("gatherum.cli", reason=MISSING.format("click"))
+    cli = pytest.importorskip("gatherum._command.cli", reason=MISSING.format("click"))
 
     def call(*arguments: str) -> str:
         cli.run(arguments)
@@ -462,7 +462,7 @@ def test_the_command(cube: Any, tmp_path: Path, run: Callable[..., str]) -> None
 
 def test_a_run_on_a_cluster(cube: Any, tmp_path: Path) -> None:
     pytest.importorskip("distributed", reason=MISSING.format("distributed"))
-    from gatherum.dask.execute import at_once
+    from gatherum.dask.graph.execute import at_once
     from gatherum.dask.outputs import ClusterCall
 
     path, table, decoded = cube

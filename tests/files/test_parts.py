@@ -9,10 +9,10 @@ import pytest
 import gatherum
 from files.storage import bits, put
 from gatherum import files
-from gatherum.files.disk import DiskFile
-from gatherum.files.stats import Meter
-from gatherum.files.tables.flat import FlatArray, FlatRows
-from gatherum.files.tables.table import Panel, Wanted
+from gatherum.files.resources.disk import DiskFile
+from gatherum.files.resources.stats import Meter
+from gatherum.files.row_access.flat import FlatArray, FlatRows
+from gatherum.files.row_access.table import Panel, Wanted
 
 pytestmark = pytest.mark.usefixtures("quick_sync")
 

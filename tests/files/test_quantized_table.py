@@ -11,7 +11,7 @@ import pytest
 
 import gatherum
 from gatherum import files
-from gatherum.files.handle import state
+from gatherum.files.open_table import state
 
 ml_dtypes = pytest.importorskip("ml_dtypes", reason="install ml_dtypes for its number types")
 

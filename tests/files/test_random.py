@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from files.storage import FORMATS, bits, get, leftovers, put
 from files.test_equality import DTYPES, FUNCTIONS, numbers
-from gatherum.dtypes import is_reducible
-from gatherum.files import file_gather, table_pass
+from gatherum._model.dtypes import is_reducible
+from gatherum._model.reductions import FOLDS
+from gatherum._plans.plans import apply
 from gatherum.files.durable import build
-from gatherum.plans import apply
-from gatherum.reductions import FOLDS
+from gatherum.files.strategies import file_gather, table_pass
 
 pytestmark = pytest.mark.usefixtures("quick_sync")
 

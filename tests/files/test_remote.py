@@ -149,10 +149,10 @@ def test_a_run_is_resumed_whatever_its_signature(web: Web, monkeypatch: pytest.M
 
 def test_the_command_takes_urls(web: Web, capsys: pytest.CaptureFixture[str]) -> None:
     cli = pytest.importorskip(
-        "gatherum.cli.command_group", reason="install click to test the command"
+        "gatherum._command.cli.command_group", reason="install click to test the command"
     )
     url, out = web.url(put(web.folder, "t", TABLE)), str(web.folder / "o.npy")
-    import gatherum.cli  # noqa: F401
+    import gatherum._command.cli  # noqa: F401
 
     assert cli.run(["gather", url, "--values", "3,1", "-o", out]) == 0
     assert np.array_equal(np.load(out), TABLE[[3, 1]])
@@ -551,7 +551,7 @@ def test_formats_that_are_not_read_from_urls(name: str) -> None:
 
 
 def test_commands_that_take_no_urls(capsys: pytest.CaptureFixture[str]) -> None:
-    cli = pytest.importorskip("gatherum.cli", reason="install click to test the command")
+    cli = pytest.importorskip("gatherum._command.cli", reason="install click to test the command")
     for line in (["check", "https://u:hunter2@host/m.onnx"],
                  ["gather", "t.npy", "https://u:hunter2@host/i.csv", "-o", "o.npy"]):  # fmt: skip
         assert cli.run(line) == 1
@@ -681,7 +681,7 @@ def test_fsspec_without_private_names(tmp_path: Path) -> None:
     """What it documents takes their place."""
     import asyncio
 
-    from gatherum import private_names
+    from gatherum._system import private_names
 
     class Bare:
         async_impl = True

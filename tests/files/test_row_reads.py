@@ -15,10 +15,11 @@ import pytest
 from numpy.typing import NDArray
 
 from canaries import guarded, strays
-from gatherum import native
-from gatherum.files import file_gather, gather_file
-from gatherum.files.disk import DiskFile, Reading, StoredRows
-from gatherum.files.stats import Meter
+from gatherum._system import native
+from gatherum.files import gather_file
+from gatherum.files.resources.disk import DiskFile, Reading, StoredRows
+from gatherum.files.resources.stats import Meter
+from gatherum.files.strategies import file_gather
 
 PAGE = 4096
 EXTENT = 3000

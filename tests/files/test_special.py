@@ -26,7 +26,7 @@ CHILD = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
 from gatherum import files
-from gatherum.files.stats import peak_memory
+from gatherum.files.resources.stats import peak_memory
 import numpy, zarr
 before = peak_memory()
 try:

@@ -20,7 +20,8 @@ import gatherum
 from files.storage import FORMATS, bits, put
 from gatherum import files
 from gatherum.files import batches as ahead
-from gatherum.files import inputs, lookups, stream
+from gatherum.files import lookups, stream
+from gatherum.files.arguments import inputs
 
 pytestmark = pytest.mark.usefixtures("quick_sync")
 TABLE = np.random.default_rng(0).integers(0, 1 << 30, (300, 8)).astype(np.int32)

@@ -13,7 +13,7 @@ import gatherum
 from files.open_tables import CACHES, TABLE, forked
 from files.storage import FORMATS, bits, put
 from gatherum import files
-from gatherum.files.handle import state
+from gatherum.files.open_table import state
 
 pytestmark = pytest.mark.usefixtures("quick_sync", "watched_closely")
 

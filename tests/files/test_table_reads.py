@@ -14,9 +14,10 @@ import pytest
 import gatherum
 from files.open_tables import TABLE
 from files.storage import bits, put
-from gatherum import files, native
-from gatherum.files import disk
-from gatherum.files.handle import row_reads, state
+from gatherum import files
+from gatherum._system import native
+from gatherum.files.open_table import row_reads, state
+from gatherum.files.resources import disk
 
 pytestmark = pytest.mark.usefixtures("quick_sync", "watched_closely")
 

@@ -16,8 +16,8 @@ import pytest
 from files.open_tables import CACHES, TABLE, forked
 from files.storage import bits, put
 from gatherum import files
-from gatherum.files.handle import state
-from gatherum.files.handle import table as table_module
+from gatherum.files.open_table import state
+from gatherum.files.open_table import table as table_module
 
 pytestmark = pytest.mark.usefixtures("quick_sync", "watched_closely")
 

@@ -11,7 +11,7 @@ import pytest
 
 import gatherum
 from files.storage import fail_at
-from gatherum import cli
+from gatherum._command import cli
 from gatherum.conformance import write
 from gatherum.files.durable.whole import write_files, written_folder
 

@@ -46,7 +46,7 @@ def test_one_run_at_a_time_writes_an_output(python, tmp_path):
 import windows_rules
 import os
 from gatherum.files.durable.journal import Journal
-from gatherum.files.os_calls import LOCKED_BYTE
+from gatherum.files.resources.os_calls import LOCKED_BYTE
 
 path = {str(tmp_path / "journal")!r}
 first = Journal(path, {{"n": 1}}, resume=False)

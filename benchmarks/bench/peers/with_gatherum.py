@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 import gatherum
-from gatherum import clear_output_cache, operators
+from gatherum import clear_output_cache
+from gatherum._model import operators
 
 from ..cases import Array, Case
 from ..jobs import QUERIES, Answer, Job, at_positions, columns

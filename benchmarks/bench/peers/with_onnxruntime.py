@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from gatherum.operators import OPERATORS
+from gatherum._model.operators import OPERATORS
 
 from ..cases import Case
 from . import Methods

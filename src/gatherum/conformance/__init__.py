@@ -4,7 +4,7 @@ They are for those who build the same operators. `vectors` makes the cases of a 
 puts them into the files that its test runners read.
 """
 
-from gatherum.help_signatures import plain_help
+from gatherum._exports.help_signatures import plain_help
 
 from .case import Case
 from .targets import TARGETS, vectors, write

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from gatherum.call import Attributes, FoldRule
-from gatherum.operators import OPERATORS
+from gatherum._model.call import Attributes, FoldRule
+from gatherum._model.operators import OPERATORS
 
 from .case import Case, RuleCall, answer
 

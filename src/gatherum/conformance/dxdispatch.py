@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from gatherum import directml
-from gatherum.operators import OPERATORS
+from gatherum._model.operators import OPERATORS
 
 from .call_facts import (
     INDEX,

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from gatherum import errors
-from gatherum.dtypes import accumulator_dtype
-from gatherum.operators import OPERATORS, Operator
-from gatherum.reductions import known_to_onnx
+from gatherum._model import errors
+from gatherum._model.dtypes import accumulator_dtype
+from gatherum._model.operators import OPERATORS, Operator
+from gatherum._model.reductions import known_to_onnx
 
 from .call_facts import (
     INDEX,

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gatherum.call import FoldRule
-from gatherum.dtypes import is_reducible
-from gatherum.modes import MOVING
-from gatherum.operators import Operator
-from gatherum.reductions import REDUCTIONS
+from gatherum._model.call import FoldRule
+from gatherum._model.dtypes import is_reducible
+from gatherum._model.modes import MOVING
+from gatherum._model.operators import Operator
+from gatherum._model.reductions import REDUCTIONS
 
 from .case import Array, RuleCall
 

@@ -10,10 +10,10 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import DTypeLike
 
-from gatherum import plain_values
+from gatherum._arguments import plain_values
+from gatherum._model.operators import OPERATORS, find_operator
 from gatherum.directml import FeatureLevel
 from gatherum.files.durable.whole import written_folder
-from gatherum.operators import OPERATORS, find_operator
 
 from . import dxdispatch, npz, virtual, webnn
 from . import onnx as of_onnx

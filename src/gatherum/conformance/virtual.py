@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gatherum.operators import Operator
+from gatherum._model.operators import Operator
 
 from .call_facts import INDEX, case_record, write_json
 from .case import Array, Case, RuleCall, answer

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
-from gatherum.operators import OPERATORS
+from gatherum._model.operators import OPERATORS
 
 from .call_facts import (
     INDEX,

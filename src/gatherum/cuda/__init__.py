@@ -5,10 +5,11 @@ or `__dlpack__`. `gatherum.gather(array, ...)` and the other five come here, too
 imports CuPy or anything of CUDA, and only when a call needs it.
 """
 
-from .. import frameworks
-from ..functions import publish
-from ..help_signatures import plain_help
-from ..plans import add_device
+from gatherum._exports.help_signatures import plain_help
+from gatherum._frameworks import registry
+from gatherum._frameworks.operator_functions import publish
+from gatherum._plans.plans import add_device
+
 from .adapter import FUNCTIONS, CudaAdapter
 from .array_protocols import DeviceArray
 from .explain import describe, plan
@@ -31,8 +32,8 @@ scatter_slices = FUNCTIONS.scatter_slices
 scatter_elements = FUNCTIONS.scatter_elements
 scatter_nd = FUNCTIONS.scatter_nd
 
-for _framework in ("cupy", frameworks.CUDA.name):
-    frameworks.register(CudaAdapter(_framework))
+for _framework in ("cupy", registry.CUDA.name):
+    registry.register(CudaAdapter(_framework))
 add_device("cuda", describe)
 publish(globals(), FUNCTIONS.named)
 plain_help(globals())

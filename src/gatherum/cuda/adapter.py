@@ -6,11 +6,13 @@ import sys
 from functools import cache
 from typing import Any
 
-from .. import conversion, frameworks, plain_values
-from ..call import Attributes
-from ..dtypes import AnyDType
-from ..frameworks import Framework, source_named
-from ..functions import Functions
+from gatherum._arguments import conversion, plain_values
+from gatherum._frameworks import registry
+from gatherum._frameworks.operator_functions import Functions
+from gatherum._frameworks.registry import Framework, source_named
+from gatherum._model.call import Attributes
+from gatherum._model.dtypes import AnyDType
+
 from . import errors as cuda_errors
 from .array_protocols import Protocols
 from .device_calls import call
@@ -28,20 +30,20 @@ def _cupy() -> DeviceFramework:
 
 def _framework_of(value: object) -> DeviceFramework | None:
     """Return the framework of an array on a CUDA device, None for any other value."""
-    if (found := frameworks.foreign(type(value))) is None:
+    if (found := registry.foreign(type(value))) is None:
         return None
     if found.source.name == "cupy":
         loaded = "cupy" in sys.modules
         return _cupy() if loaded and _cupy().owns(value) else None
-    return _protocols if found.source is frameworks.CUDA and _protocols.owns(value) else None
+    return _protocols if found.source is registry.CUDA and _protocols.owns(value) else None
 
 
 def _run(op: str, data: Any, indices: Any, updates: Any, *given: Any) -> Any:
     *how, fill_value = given
     attributes = plain_values.as_attributes(op, *how)
     operands = {"data": data, "indices": indices, "updates": updates, "fill_value": fill_value}
-    frameworks.check_one_framework(op, operands)
-    adapter = frameworks.adapter_of(type(data))
+    registry.check_one_framework(op, operands)
+    adapter = registry.adapter_of(type(data))
     if adapter is None or adapter.device(data) != "cuda":
         where = getattr(data, "device", None)
         raise cuda_errors.not_on_cuda(op, "data", type(data).__name__, where)
@@ -57,7 +59,7 @@ class CudaAdapter(Framework):
     def __init__(self, name: str) -> None:
         source = source_named(name)
         self.name, self.to_numpy = name, source.to_numpy
-        self.modules: tuple[str, ...] = () if source is frameworks.CUDA else (name,)
+        self.modules: tuple[str, ...] = () if source is registry.CUDA else (name,)
 
     def owns(self, kind: type) -> bool:
         """Return True: only a value says whether it is on a device."""

@@ -14,12 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from .. import errors, framework_errors
-from .._core import dtype_of_dlpack
-from ..call import ArraySpec
-from ..dtypes import AnyDType, Extension, dtype_of
-from ..errors import Shape
-from ..shape_limits import contiguous_strides
+from gatherum._core import dtype_of_dlpack
+from gatherum._model import errors, framework_errors
+from gatherum._model.call import ArraySpec
+from gatherum._model.dtypes import AnyDType, Extension, dtype_of
+from gatherum._model.errors import Shape
+from gatherum._model.shape_limits import contiguous_strides
+
 from . import errors as cuda_errors
 from .device import Pairs
 from .device_views import DeviceFramework, View

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import struct
 
-from ..index_errors import raise_invalid
+from gatherum._plans.index_errors import raise_invalid
+
 from .device import Buffer
 from .execution import Execution
 from .loops import unaddressable

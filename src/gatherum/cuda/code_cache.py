@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from ..regular_files import read_regular
+from gatherum._system.regular_files import read_regular
 
 VARIABLE = "GATHERUM_CUDA_CACHE"
 # Entries of another layout have other names.

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..call import ArraySpec
-from ..dtypes import AnyDType
-from ..errors import Shape
+from gatherum._model.call import ArraySpec
+from gatherum._model.dtypes import AnyDType
+from gatherum._model.errors import Shape
+
 from .device import Pairs
 from .device_views import DeviceFramework, View
 from .driver import LEGACY_STREAM, Kept, open_driver

@@ -9,13 +9,15 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import conversion, framework_errors
-from ..call import ArraySpec, Attributes, Call
-from ..checks import check_before_updates
-from ..dtypes import AnyDType
-from ..overlap import check_out_memory, place_at
-from ..plans import Plan, build_once
-from ..shape_limits import contiguous_strides
+from gatherum._arguments import conversion
+from gatherum._arguments.checks import check_before_updates
+from gatherum._model import framework_errors
+from gatherum._model.call import ArraySpec, Attributes, Call
+from gatherum._model.dtypes import AnyDType
+from gatherum._model.shape_limits import contiguous_strides
+from gatherum._plans.overlap import check_out_memory, place_at
+from gatherum._plans.plans import Plan, build_once
+
 from . import errors as cuda_errors
 from . import plan_launches
 from .device import Device

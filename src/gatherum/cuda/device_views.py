@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple, Protocol
 
-from ..call import ArraySpec
-from ..dtypes import AnyDType
-from ..errors import Shape
+from gatherum._model.call import ArraySpec
+from gatherum._model.dtypes import AnyDType
+from gatherum._model.errors import Shape
+
 from .device import Buffer, Pairs
 
 

@@ -14,7 +14,7 @@ def map_on_device(
 ) -> None:
     """Write "exp" or "log" of `count` items of a dtype from one address to another.
 
-    See `gatherum.elementary`. The two may be the same; both are aligned to the items.
+    See `gatherum._derivatives.elementary`. The two may be the same; both are aligned to the items.
     """
     if count == 0:
         return

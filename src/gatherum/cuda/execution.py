@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from ..plans import Plan
+from gatherum._plans.plans import Plan
+
 from . import kernel_tables
 from .device import Buffer, Device, Kernel
 from .kernel_tables import Fields, Parts, Steps

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..operators import find_operator
-from ..plans import Description, Plan, planned
+from gatherum._model.operators import find_operator
+from gatherum._plans.plans import Description, Plan, planned
+
 from .device import Buffer, Kernel, Pairs
 from .driver import LEGACY_STREAM, open_driver
 from .folds import LONG_THREADS, THREAD_RUN, WARP, WARP_RUN

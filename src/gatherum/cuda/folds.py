@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from .._core import Reduction, is_exact
-from ..call import Call
-from ..dtypes import value_of
-from ..reductions import ROWS
+from gatherum._core import Reduction, is_exact
+from gatherum._model.call import Call
+from gatherum._model.dtypes import value_of
+from gatherum._model.reductions import ROWS
+
 from . import kernel_tables
 from .checks import address
 from .device import Buffer, Kernel, Pairs, Widths

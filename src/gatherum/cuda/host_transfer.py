@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..operators import OPERATORS
+from gatherum._model.operators import OPERATORS
+
 from .adapter import FUNCTIONS
 
 Array = NDArray[Any]

@@ -15,12 +15,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 
-from .. import native
-from ..call import Call
-from ..errors import Shape
-from ..modes import MOVING
-from ..nests import Component, Loop
-from ..plans import Plan
+from gatherum._model.call import Call
+from gatherum._model.errors import Shape
+from gatherum._model.modes import MOVING
+from gatherum._model.nests import Component, Loop
+from gatherum._plans.plans import Plan
+from gatherum._system import native
+
 from .kernel_tables import IndexComponent, Parts, Step, Steps, count_points
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from math import lcm
 
-from ..modes import FILLING
+from gatherum._model.modes import FILLING
+
 from . import kernel_tables
 from .checks import address
 from .device import Buffer, Kernel

@@ -16,8 +16,9 @@ Modes other than "raise" never wait for the device.
 
 from __future__ import annotations
 
-from ..call import Call
-from ..plans import Plan
+from gatherum._model.call import Call
+from gatherum._plans.plans import Plan
+
 from . import folds, movement
 from .checks import (
     RECORD_BYTES,

@@ -3,9 +3,10 @@
 It alone imports Dask. `gatherum.gather(array, ...)` and the other five call it for Dask's arrays.
 """
 
-from .. import frameworks
-from ..functions import publish
-from ..help_signatures import plain_help
+from gatherum._exports.help_signatures import plain_help
+from gatherum._frameworks import registry
+from gatherum._frameworks.operator_functions import publish
+
 from .adapter import FUNCTIONS, DaskAdapter
 from .files import from_file
 from .stores import scatter_elements_into, scatter_nd_into, scatter_slices_into
@@ -30,7 +31,7 @@ scatter_slices = FUNCTIONS.scatter_slices
 scatter_elements = FUNCTIONS.scatter_elements
 scatter_nd = FUNCTIONS.scatter_nd
 
-frameworks.register(DaskAdapter())
+registry.register(DaskAdapter())
 publish(globals(), FUNCTIONS.named)
 plain_help(globals())
 

@@ -6,16 +6,17 @@ from typing import Any, TypeAlias
 
 import dask.array as da
 
-from .. import plain_values
-from ..call import ArraySpec, Attributes, is_spec
-from ..frameworks import Framework, source_named
-from ..functions import Functions
+from gatherum._arguments import plain_values
+from gatherum._frameworks.operator_functions import Functions
+from gatherum._frameworks.registry import Framework, source_named
+from gatherum._model.call import ArraySpec, Attributes, is_spec
+from gatherum.dask.planning.costs import cost
+from gatherum.dask.planning.strategy import choose
+
 from . import errors as dask_errors
 from . import namespace
-from .costs import cost
 from .lazy_calls import lazy_call
 from .operands import normalise, spec
-from .strategy import choose
 
 # A dask.array.Array.
 Array: TypeAlias = Any

@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from ..call import Array, Call
-from ..dimensions import Dimensions
-from ..dtypes import DType
-from ..errors import Shape
-from ..modes import MOVING
-from ..operators import Operator
+from gatherum._model.call import Array, Call
+from gatherum._model.dimensions import Dimensions
+from gatherum._model.dtypes import DType
+from gatherum._model.errors import Shape
+from gatherum._model.modes import MOVING
+from gatherum._model.operators import Operator
+
 from .errors import other_block
 
 

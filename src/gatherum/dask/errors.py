@@ -1,4 +1,4 @@
-"""Each function words an error of Dask's arrays and clusters; `gatherum.errors` has the others."""
+"""Each function words an error of Dask's arrays and clusters; `gatherum._model.errors` has the others."""
 
 
 def unknown_sizes(op: str, operand: str, shape: object) -> ValueError:

@@ -14,17 +14,18 @@ import dask.array as da
 import numpy as np
 from dask.base import tokenize
 
-from ..call import Array
-from ..errors import Shape
-from ..files.budget import Budget
-from ..files.decoding import decoded
-from ..files.durable.journal import check_readable
-from ..files.formats import locate
-from ..files.formats.format import Location, Opening
-from ..files.formats.storage import BoxStorage, FlatStorage, Source
-from ..files.stats import Meter
-from ..files.tables.boxes import FlatBoxes
-from ..plain_values import as_boolean
+from gatherum._arguments.plain_values import as_boolean
+from gatherum._model.call import Array
+from gatherum._model.errors import Shape
+from gatherum.files.decoding import decoded
+from gatherum.files.durable.journal import check_readable
+from gatherum.files.formats import locate
+from gatherum.files.formats.format import Location, Opening
+from gatherum.files.formats.storage import BoxStorage, FlatStorage, Source
+from gatherum.files.resources.budget import Budget
+from gatherum.files.resources.stats import Meter
+from gatherum.files.row_access.boxes import FlatBoxes
+
 from . import errors as dask_errors
 
 # One chunk of a Zarr array may take half of this.

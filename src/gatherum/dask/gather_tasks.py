@@ -7,11 +7,13 @@ share a task as long as they are small together.
 
 from __future__ import annotations
 
-from . import block_kernels, private
-from .layout import Place
-from .routing import ChunkRoute
-from .strategy import is_small
-from .tasks import Ref, Tasks
+from gatherum.dask.graph.tasks import Ref, Tasks
+from gatherum.dask.planning.layout import Place
+from gatherum.dask.planning.routing import ChunkRoute
+from gatherum.dask.planning.strategy import is_small
+
+from . import private
+from .graph import block_kernels
 
 
 def gather_tasks(tasks: Tasks) -> None:
@@ -20,7 +22,7 @@ def gather_tasks(tasks: Tasks) -> None:
         _by_routes(tasks)
         return
     if tasks.strategy.name == "shuffle":
-        from .shuffle import gather_by_shuffle
+        from gatherum.dask.shuffling.shuffle import gather_by_shuffle
 
         gather_by_shuffle(tasks, is_small(tasks.index_bytes))
         return

@@ -11,14 +11,15 @@ import numpy as np
 from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph, Layer
 
-from ..call import Attributes
+from gatherum._model.call import Attributes
+from gatherum.dask.graph.tasks import Key, RechunkedOperand, Tasks
+from gatherum.dask.planning.layout import ChunkLayout, Chunks
+from gatherum.dask.planning.strategy import Strategy, choose
+
 from .dask_call import DaskCall
 from .gather_tasks import gather_tasks
-from .layout import ChunkLayout, Chunks
 from .operands import normalise
 from .scatter_tasks import scatter_tasks
-from .strategy import Strategy, choose
-from .tasks import Key, RechunkedOperand, Tasks
 
 # A dask.array.Array.
 Array: TypeAlias = Any

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import dask.array as da
 import numpy as np
 
-from gatherum import conversion, plain_values
-from gatherum.call import Attributes
-from gatherum.dtypes import AnyDType, check_movable
+from gatherum._arguments import conversion, plain_values
+from gatherum._model.call import Attributes
+from gatherum._model.dtypes import AnyDType, check_movable
 from gatherum.groups import namespace as of_chunks
 from gatherum.groups.protocol import Computed
 

@@ -9,16 +9,27 @@ from typing import Any, NamedTuple
 import dask.array as da
 import numpy as np
 
-from .. import conversion, errors, frameworks
-from ..call import ArraySpec, Attributes, Call
-from ..dimensions import Dimensions
-from ..plans import build
+from gatherum._arguments import conversion
+from gatherum._frameworks import registry
+from gatherum._model import errors
+from gatherum._model.call import ArraySpec, Attributes, Call
+from gatherum._model.dimensions import Dimensions
+from gatherum._plans.plans import build
+from gatherum.dask.planning.layout import (
+    ChunkLayout,
+    Chunks,
+    Place,
+    Sizes,
+    leading_chunks,
+    refined,
+    starts_of,
+)
+from gatherum.dask.planning.routing import owners_of
+from gatherum.dask.planning.strategy import chunk_bytes
+
 from . import errors as dask_errors
 from . import private
 from .dask_call import DaskCall
-from .layout import ChunkLayout, Chunks, Place, Sizes, leading_chunks, refined, starts_of
-from .routing import owners_of
-from .strategy import chunk_bytes
 
 
 class DaskOperands(NamedTuple):
@@ -57,7 +68,7 @@ def normalise(
     """Return a call and its operands, checked in the order of NumPy's calls."""
     op = attributes.op
     given = {"data": data, "indices": indices, "updates": updates}
-    frameworks.check_one_framework(op, given | {"fill_value": fill_value})
+    registry.check_one_framework(op, given | {"fill_value": fill_value})
     found, specs = conversion.as_operands(attributes, (data, indices, updates), is_dask, spec)
     call = build(Call(attributes, *specs)).call
     if attributes.fills:

@@ -9,23 +9,24 @@ from typing import Any
 
 from dask.delayed import delayed
 
-from ..errors import Shape
-from ..files.durable.build import Build
-from ..files.file_call import check_target
-from ..files.formats import locate, locate_output
-from ..files.formats.format import Location
-from ..files.formats.zarr.arrays import ZarrArray
-from ..files.stats import Meter
-from ..files.tables.boxes import chunk_boxes, filled_first
-from ..operators import OPERATORS
+from gatherum._model.errors import Shape
+from gatherum._model.operators import OPERATORS
+from gatherum.dask.planning.layout import places
+from gatherum.dask.planning.strategy import chunk_bytes
+from gatherum.dask.shuffling.staging import Compute, Staging, discarded_when_failed, write
+from gatherum.files.durable.build import Build
+from gatherum.files.file_call import check_target
+from gatherum.files.formats import locate, locate_output
+from gatherum.files.formats.format import Location
+from gatherum.files.formats.zarr.arrays import ZarrArray
+from gatherum.files.resources.stats import Meter
+from gatherum.files.row_access.boxes import chunk_boxes, filled_first
+
 from . import errors as dask_errors
 from .adapter import FUNCTIONS
 from .files import BUDGET, check_unpacked, finished_file, lazy_file
-from .layout import places
 from .operands import KNOWN_MOST
-from .staging import Compute, Staging, discarded_when_failed, write
 from .stores import change, changes
-from .strategy import chunk_bytes
 
 
 @dataclass(frozen=True)

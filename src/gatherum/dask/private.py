@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from .. import private_names
+from gatherum._system import private_names
 
 # The versions of distributed whose shuffles were tested.
 TESTED = ("2025.5.0", "2025.7.0", "2025.12.0", "2026.3.0", "2026.8.0")

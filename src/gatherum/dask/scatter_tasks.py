@@ -11,11 +11,13 @@ from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
-from . import block_kernels, private
-from .layout import Place, runs_within
-from .partials import cut_out, finish_whole, fold_apart, merged
-from .strategy import FOLD_STEP, MERGED
-from .tasks import Ref, Tasks
+from gatherum.dask.graph.tasks import Ref, Tasks
+from gatherum.dask.planning.layout import Place, runs_within
+from gatherum.dask.planning.partials import cut_out, finish_whole, fold_apart, merged
+from gatherum.dask.planning.strategy import FOLD_STEP, MERGED
+
+from . import private
+from .graph import block_kernels
 
 
 def scatter_tasks(tasks: Tasks) -> None:
@@ -25,7 +27,7 @@ def scatter_tasks(tasks: Tasks) -> None:
     elif tasks.strategy.name == "partial":
         checked = _fold_apart(tasks)
     elif tasks.strategy.name == "shuffle":
-        from .shuffle import scatter_by_shuffle
+        from gatherum.dask.shuffling.shuffle import scatter_by_shuffle
 
         checked = scatter_by_shuffle(tasks)
     else:

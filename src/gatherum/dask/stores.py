@@ -14,23 +14,24 @@ import numpy as np
 from dask.delayed import delayed
 from numpy.typing import ArrayLike
 
-from ..call import Array
-from ..call_types import ReductionName
-from ..files.durable.build import Build
-from ..files.durable.interrupt import uninterrupted
-from ..files.durable.marker import is_completed, mark
-from ..files.formats.zarr.arrays import ZarrArray
-from ..files.formats.zarr.stores import lay_chunks
-from ..files.stats import Meter
-from ..files.tables.boxes import chunk_boxes
-from ..modes import ModeName
-from ..operators import OPERATORS
-from ..plain_values import as_boolean
+from gatherum._arguments.plain_values import as_boolean
+from gatherum._model.call import Array
+from gatherum._model.call_types import ReductionName
+from gatherum._model.modes import ModeName
+from gatherum._model.operators import OPERATORS
+from gatherum.dask.graph.execute import at_once
+from gatherum.dask.shuffling.staging import Box, Compute, Staging, discarded_when_failed, write
+from gatherum.files.durable.build import Build
+from gatherum.files.durable.interrupt import uninterrupted
+from gatherum.files.durable.marker import is_completed, mark
+from gatherum.files.formats.zarr.arrays import ZarrArray
+from gatherum.files.formats.zarr.stores import lay_chunks
+from gatherum.files.resources.stats import Meter
+from gatherum.files.row_access.boxes import chunk_boxes
+
 from . import errors as dask_errors
 from .adapter import FUNCTIONS
-from .execute import at_once
 from .files import BUDGET, FileArray, check_unpacked, lazy_file
-from .staging import Box, Compute, Staging, discarded_when_failed, write
 
 
 def scatter_nd_into(

@@ -5,7 +5,8 @@ feature level accepts one and why not; `Device` compiles it to the plan that the
 `gatherum` run, and dispatches it on flat byte buffers.
 """
 
-from ..help_signatures import plain_help
+from gatherum._exports.help_signatures import plain_help
+
 from .check import check
 from .descs import (
     GatherElementsOperatorDesc,

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from gatherum.conversion import as_array
+from gatherum._arguments.conversion import as_array
 
 from .sizes import packed_strides
 from .tensors import BufferTensorDesc

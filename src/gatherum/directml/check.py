@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from gatherum.shape_limits import MAX_BYTES, overlaps_itself
+from gatherum._model.shape_limits import MAX_BYTES, overlaps_itself
 
 from .descs import OperatorDesc, has_one_dimension_count
 from .levels import OPERATORS, SUPPORT, SupportRow, first_level

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..operators import OPERATORS, Operator
+from gatherum._model.operators import OPERATORS, Operator
+
 from .descs import (
     GatherElementsOperatorDesc,
     GatherOperatorDesc,

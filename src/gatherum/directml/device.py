@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from gatherum import shape_limits
-from gatherum.conversion import is_masked
-from gatherum.errors import masked_array
-from gatherum.index_reports import IndexReport, index_report
-from gatherum.plans import apply, plan
+from gatherum._arguments.conversion import is_masked
+from gatherum._functions.index_reports import IndexReport, index_report
+from gatherum._model import shape_limits
+from gatherum._model.errors import masked_array
+from gatherum._plans.plans import apply, plan
 
 from .buffers import array_operand, bytes_of, same_elements, strided_view, view_strides
 from .check import check

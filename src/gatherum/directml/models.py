@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from gatherum.regular_files import read_regular
+from gatherum._system.regular_files import read_regular
 
 from .buffers import bytes_of
 from .device import CompiledOperator, Device

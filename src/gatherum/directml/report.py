@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import Any, Final
 
-from gatherum.regular_files import read_regular
+from gatherum._system.regular_files import read_regular
 
 from .check import check
 from .descs import OperatorDesc

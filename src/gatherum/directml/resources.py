@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from gatherum.regular_files import read_regular
+from gatherum._system.regular_files import read_regular
 
 from .members import as_object, number_of, read_data_type, reject_unknown, shortened, text_of
 from .types import TensorDataType

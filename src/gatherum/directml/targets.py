@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
-from gatherum.regular_files import check_regular
+from gatherum._system.regular_files import check_regular
 
 from .members import shortened
 

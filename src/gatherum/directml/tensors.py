@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from gatherum.shape_limits import MAX_BYTES
+from gatherum._model.shape_limits import MAX_BYTES
 
 from .sizes import MOST_DIMENSIONS, packed_strides, spanned_bytes
 from .types import DataTypeLike, TensorDataType, TensorFlags

@@ -4,13 +4,14 @@ They read `.npy`, `.npz`, `.safetensors`, HDF5, Zarr, Parquet, Arrow and Feather
 `.safetensors`, HDF5 and Zarr.
 """
 
+from gatherum._exports.help_signatures import plain_help
 from gatherum.files.gathers import gather_elements_file, gather_file, gather_nd_file
 from gatherum.files.grouped import reduce_file
-from gatherum.files.handle import Table, TableStats, open
+from gatherum.files.resources.stats import Stats
 from gatherum.files.scatters import scatter_elements_file, scatter_nd_file, scatter_slices_file
-from gatherum.files.stats import Stats
 from gatherum.files.stream import rows
-from gatherum.help_signatures import plain_help
+
+from .open_table import Table, TableStats, open
 
 __all__ = [
     "Stats",

@@ -9,7 +9,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from gatherum.conversion import as_indices
+from gatherum._arguments.conversion import as_indices
 
 __all__ = ["Batches", "batch_note"]
 

@@ -10,14 +10,14 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from gatherum.files.budget import Budget
+from gatherum._model.narrow_floats import FORMATS, rounded, widened
+from gatherum.files.arguments.operands import Path, open_all
 from gatherum.files.formats import locate
 from gatherum.files.formats.dtypes import is_added, is_bytes, name_of
 from gatherum.files.formats.format import Location, Opening
 from gatherum.files.formats.storage import Source
 from gatherum.files.gathers import gather_nd_file
-from gatherum.files.operands import Path, open_all
-from gatherum.narrow_floats import FORMATS, rounded, widened
+from gatherum.files.resources.budget import Budget
 
 __all__ = ["array_text", "cast_copy", "check_cast", "copy_array", "stored_dtype"]
 

@@ -7,11 +7,11 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from gatherum.files.budget import Budget
+from gatherum._model.audience import option
 from gatherum.files.formats.storage import BoxStorage, Source, boxes_of
 from gatherum.files.packing import ATTRIBUTES, LINEAR, UNSIGNED, Packing, packing_of
-from gatherum.files.tables.grid import BoxArray
-from gatherum.reader_advice import option
+from gatherum.files.resources.budget import Budget
+from gatherum.files.row_access.grid import BoxArray
 
 __all__ = ["decoded"]
 

@@ -10,23 +10,31 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from gatherum._arguments.plain_values import as_boolean
+from gatherum._model.audience import option
+from gatherum._model.operators import OPERATORS
+from gatherum.files.arguments.inputs import Inputs
+from gatherum.files.arguments.operands import (
+    Held,
+    Operand,
+    Path,
+    be,
+    files_under,
+    find_operand,
+    open_all,
+)
+from gatherum.files.arguments.results import gathered, scattered
 from gatherum.files.durable.build import Build
 from gatherum.files.durable.context import Context
 from gatherum.files.durable.interrupt import uninterrupted
 from gatherum.files.durable.journal import Record
 from gatherum.files.durable.marker import is_completed, mark
-from gatherum.files.file_gather import FileGather
 from gatherum.files.formats import locate_output
 from gatherum.files.formats.format import Location, Opening
-from gatherum.files.inputs import Inputs
-from gatherum.files.operands import Held, Operand, Path, be, files_under, find_operand, open_all
-from gatherum.files.progress import progress_shown
-from gatherum.files.reordered import Axes, reordered
-from gatherum.files.results import gathered, scattered
-from gatherum.files.stats import Meter, Progress, Stats
-from gatherum.operators import OPERATORS
-from gatherum.plain_values import as_boolean
-from gatherum.reader_advice import option
+from gatherum.files.resources.progress import progress_shown
+from gatherum.files.resources.stats import Meter, Progress, Stats
+from gatherum.files.strategies.file_gather import FileGather
+from gatherum.files.strategies.reordered import Axes, reordered
 
 __all__ = ["FileCall", "RunSettings", "check_absent"]
 

@@ -5,13 +5,13 @@ from typing import Any, Never, Unpack, overload
 
 from numpy.typing import NDArray
 
-from gatherum.errors import unknown_argument
+from gatherum._model.errors import unknown_argument
+from gatherum._model.modes import ModeName
+from gatherum.files.arguments.operands import Operand, Path
 from gatherum.files.file_call import FileCall, RunSettings
-from gatherum.files.operands import Operand, Path
 from gatherum.files.options import GatherOptions, TupleOptions
-from gatherum.files.reordered import Axes
-from gatherum.files.stats import Progress, Stats
-from gatherum.modes import ModeName
+from gatherum.files.resources.stats import Progress, Stats
+from gatherum.files.strategies.reordered import Axes
 
 __all__ = ["gather_elements_file", "gather_file", "gather_nd_file"]
 

@@ -12,22 +12,23 @@ from typing import Any, Never, Unpack, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from gatherum import plain_values, shape_limits
-from gatherum.call import Attributes, FoldRule
-from gatherum.dtypes import is_index
-from gatherum.errors import renamed, unknown_argument
+from gatherum._arguments import plain_values
+from gatherum._model import shape_limits
+from gatherum._model.call import Attributes, FoldRule
+from gatherum._model.dtypes import is_index
+from gatherum._model.errors import renamed, unknown_argument
+from gatherum._model.modes import MODES, ModeName
+from gatherum.files.arguments.operands import Operand, Path, find_operand, open_all
 from gatherum.files.file_call import FileCall, RunSettings
 from gatherum.files.formats.format import Opening
 from gatherum.files.formats.storage import Source
-from gatherum.files.operands import Operand, Path, find_operand, open_all
 from gatherum.files.options import EveryOption
-from gatherum.files.stats import Progress, Stats
+from gatherum.files.resources.stats import Progress, Stats
 from gatherum.groups import errors
 from gatherum.groups.dates import is_date
 from gatherum.groups.functions import FUNCTIONS, IN_FILES, FileFunction
 from gatherum.groups.grouping import Grouping
 from gatherum.groups.reducing import ALIASES, check_defined, start_of
-from gatherum.modes import MODES, ModeName
 
 __all__ = ["reduce_file"]
 

@@ -7,12 +7,12 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from gatherum.files.arguments.inputs import Inputs
+from gatherum.files.arguments.operands import Operand, find_operand, open_all
+from gatherum.files.arguments.receivers import Receiver
+from gatherum.files.arguments.results import gathered
 from gatherum.files.formats.format import Location, Opening
 from gatherum.files.formats.storage import FlatStorage, Source
-from gatherum.files.inputs import Inputs
-from gatherum.files.operands import Operand, find_operand, open_all
-from gatherum.files.receivers import Receiver
-from gatherum.files.results import gathered
 
 __all__ = ["Lookups"]
 

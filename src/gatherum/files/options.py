@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Any, TypedDict
 
-from gatherum.call_types import FoldAttributes
-from gatherum.files.operands import Path
-from gatherum.files.reordered import Axes
-from gatherum.files.stats import Progress
-from gatherum.modes import ModeName
+from gatherum._model.call_types import FoldAttributes
+from gatherum._model.modes import ModeName
+from gatherum.files.arguments.operands import Path
+from gatherum.files.resources.stats import Progress
+from gatherum.files.strategies.reordered import Axes
 
 __all__ = ["EveryOption", "GatherOptions", "ScatterOptions", "TupleOptions"]
 

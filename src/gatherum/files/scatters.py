@@ -5,13 +5,13 @@ from typing import Any, Never, Unpack, overload
 
 from numpy.typing import NDArray
 
-from gatherum.call_types import ReductionName
-from gatherum.errors import unknown_argument
+from gatherum._model.call_types import ReductionName
+from gatherum._model.errors import unknown_argument
+from gatherum._model.modes import ModeName
+from gatherum.files.arguments.operands import Operand, Path
 from gatherum.files.file_call import FileCall, RunSettings
-from gatherum.files.operands import Operand, Path
 from gatherum.files.options import ScatterOptions
-from gatherum.files.stats import Progress, Stats
-from gatherum.modes import ModeName
+from gatherum.files.resources.stats import Progress, Stats
 
 __all__ = ["scatter_elements_file", "scatter_nd_file", "scatter_slices_file"]
 

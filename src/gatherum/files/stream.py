@@ -11,15 +11,15 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from gatherum._arguments.plain_values import as_boolean
+from gatherum._model.modes import ModeName
+from gatherum.files.arguments.operands import Held, Operand, Path, find_operand, open_all
+from gatherum.files.arguments.results import as_items
 from gatherum.files.batches import Batches, batch_note
-from gatherum.files.disk import PAGE
 from gatherum.files.formats.format import Location, Opening
 from gatherum.files.lookups import Lookups
-from gatherum.files.operands import Held, Operand, Path, find_operand, open_all
-from gatherum.files.results import as_items
-from gatherum.files.tables.table import stopped_early
-from gatherum.modes import ModeName
-from gatherum.plain_values import as_boolean
+from gatherum.files.resources.disk import PAGE
+from gatherum.files.row_access.table import stopped_early
 
 __all__ = ["RowSource", "rows", "rows_of"]
 

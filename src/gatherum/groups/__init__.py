@@ -5,10 +5,10 @@ first and last values, counts. `transform` changes each value by what its group 
 has the arguments and results of numpy_groupies.
 """
 
-from gatherum.help_signatures import plain_help
-from gatherum.torch_compile import follow_tensors
+from gatherum._exports.help_signatures import plain_help
+from gatherum._frameworks.torch_compile import follow_tensors
 
-from .groupies import aggregate
+from .numpy_groupies import aggregate
 from .reducing import reduce, transform
 
 __all__ = ["aggregate", "reduce", "transform"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from gatherum.dtypes import AnyDType, DType
-from gatherum.places import Array
+from gatherum._derivatives.array_ops import Array
+from gatherum._model.dtypes import AnyDType, DType
 
 
 def is_date(dtype: AnyDType) -> bool:

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from gatherum.errors import Shape, _short, not_an_index_dtype
-from gatherum.reader_advice import for_commands
+from gatherum._model.audience import for_commands
+from gatherum._model.errors import Shape, _short, not_an_index_dtype
 
 KEYS = "number other keys with np.unique(keys, return_inverse=True)"
 DECIMALS = "write decimals as integers, such as cents"

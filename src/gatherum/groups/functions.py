@@ -16,9 +16,9 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from gatherum.casting import has_nan
-from gatherum.dtypes import AnyDType, accumulator_dtype, is_reducible
-from gatherum.places import Array
+from gatherum._arguments.casting import has_nan
+from gatherum._derivatives.array_ops import Array
+from gatherum._model.dtypes import AnyDType, accumulator_dtype, is_reducible
 
 from . import spreads
 from .dates import as_dates, as_integers, is_date

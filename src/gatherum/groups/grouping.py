@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from gatherum.call import Attributes, FoldRule
-from gatherum.callers import Caller, no_group
-from gatherum.errors import Shape
-from gatherum.extremes import positions_of_extremes
-from gatherum.indices import first_invalid
-from gatherum.places import Array, Places
-from gatherum.shape_limits import place_of
+from gatherum._arguments.indices import first_invalid
+from gatherum._derivatives.array_ops import Array, Places
+from gatherum._model.call import Attributes, FoldRule
+from gatherum._model.callers import Caller, no_group
+from gatherum._model.errors import Shape
+from gatherum._model.shape_limits import place_of
+from gatherum._plans.extremes import positions_of_extremes
 
 from . import errors, namespace
 from .protocol import Arrays

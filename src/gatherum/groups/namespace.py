@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gatherum import conversion, elementary, index_errors, indices, native, plain_values
-from gatherum.call import Array, Attributes
-from gatherum.casting import has_nan
-from gatherum.dtypes import AnyDType, DType, check_movable
-from gatherum.errors import Shape
-from gatherum.modes import MOVING
+from gatherum._arguments import conversion, indices, plain_values
+from gatherum._arguments.casting import has_nan
+from gatherum._derivatives import elementary
+from gatherum._model.call import Array, Attributes
+from gatherum._model.dtypes import AnyDType, DType, check_movable
+from gatherum._model.errors import Shape
+from gatherum._model.modes import MOVING
+from gatherum._plans import index_errors
+from gatherum._system import native
 
 from . import rounding
 from .dates import is_date

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 
-from gatherum.call import Attributes
-from gatherum.dtypes import AnyDType
-from gatherum.errors import Shape
-from gatherum.places import Array, Basics
+from gatherum._derivatives.array_ops import Array, Basics
+from gatherum._model.call import Attributes
+from gatherum._model.dtypes import AnyDType
+from gatherum._model.errors import Shape
 
 if TYPE_CHECKING:
     from .grouping import Grouping
@@ -20,7 +20,7 @@ Computed: TypeAlias = "Callable[[Array, Grouping, Array], Array]"
 
 
 class Arrays(Basics, Protocol):
-    """Functions of a framework, besides those of `gatherum.places.Basics`.
+    """Functions of a framework, besides those of `gatherum._derivatives.array_ops.Basics`.
 
     Arithmetic rounds once, whatever a compiler makes of it. A framework may have one more,
     ``fused(name, values, places)``: what a transform gives by one call, with the bits and the
@@ -63,10 +63,10 @@ class Arrays(Basics, Protocol):
         """Return square roots, whose derivative at 0 is 0."""
 
     def exp(self, x: Array) -> Array:
-        """Return e to the power of each item: see `gatherum.elementary`."""
+        """Return e to the power of each item: see `gatherum._derivatives.elementary`."""
 
     def log(self, x: Array) -> Array:
-        """Return natural logarithms: see `gatherum.elementary`."""
+        """Return natural logarithms: see `gatherum._derivatives.elementary`."""
 
     def whole(self, x: Array, shape: Shape) -> Array:
         """Repeat an array to a shape, in memory of its own."""

@@ -8,15 +8,17 @@ from typing import Any, Never, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gatherum import frameworks, plain_values, shape_limits
-from gatherum.call_types import Foreign
-from gatherum.casting import has_nan
-from gatherum.dtypes import AnyDType, is_index
-from gatherum.errors import not_an_integer, renamed, unknown_argument
-from gatherum.modes import MODES, ModeName
-from gatherum.places import Array
-from gatherum.shape_limits import MAX_BYTES
-from gatherum.xarray_labels import check_numbers, has_labels, plain_array, renumbered
+from gatherum._arguments import plain_values
+from gatherum._arguments.casting import has_nan
+from gatherum._arguments.xarray_labels import check_numbers, has_labels, plain_array, renumbered
+from gatherum._derivatives.array_ops import Array
+from gatherum._frameworks import registry
+from gatherum._model import shape_limits
+from gatherum._model.call_types import Foreign
+from gatherum._model.dtypes import AnyDType, is_index
+from gatherum._model.errors import not_an_integer, renamed, unknown_argument
+from gatherum._model.modes import MODES, ModeName
+from gatherum._model.shape_limits import MAX_BYTES
 
 from . import errors, namespace
 from .functions import (
@@ -438,7 +440,7 @@ def _grouped(
     of = groups
     if labelled is not None:
         values, groups = plain_array(values), plain_array(groups)
-    xp = frameworks.namespace(op, {"values": values, "groups": groups}) or namespace
+    xp = registry.namespace(op, {"values": values, "groups": groups}) or namespace
     number = None if size is None else xp.as_size(op, "size", size)
     found = xp.as_values(op, "values", values)
     entries = xp.as_groups(op, "groups", groups, found)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gatherum.places import Array
+from gatherum._derivatives.array_ops import Array
 
 from .protocol import Arrays
 

@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from gatherum.dtypes import AnyDType, accumulator_dtype
-from gatherum.places import Array
+from gatherum._derivatives.array_ops import Array
+from gatherum._model.dtypes import AnyDType, accumulator_dtype
 
 from .grouping import Grouping
 from .rounding import rounded_root

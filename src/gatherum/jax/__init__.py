@@ -3,9 +3,10 @@
 This package alone imports JAX. `gatherum.gather(array, ...)` and the other five come here, too.
 """
 
-from .. import frameworks
-from ..functions import publish
-from ..help_signatures import plain_help
+from gatherum._exports.help_signatures import plain_help
+from gatherum._frameworks import registry
+from gatherum._frameworks.operator_functions import publish
+
 from . import batching, gradients, sharding  # noqa: F401  # they register rules
 from .adapter import FUNCTIONS, JaxAdapter
 from .primitives import TARGET
@@ -27,7 +28,7 @@ scatter_slices = FUNCTIONS.scatter_slices
 scatter_elements = FUNCTIONS.scatter_elements
 scatter_nd = FUNCTIONS.scatter_nd
 
-frameworks.register(JaxAdapter())
+registry.register(JaxAdapter())
 publish(globals(), FUNCTIONS.named)
 plain_help(globals())
 

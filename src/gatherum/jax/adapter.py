@@ -11,13 +11,16 @@ import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
-from .. import errors, native, plain_values
-from ..call import ArraySpec, Attributes
-from ..call_types import OperatorName
-from ..edge_folds import NAME, AggregateOptions
-from ..frameworks import Framework, source_named
-from ..functions import Functions
-from ..operators import GATHERS
+from gatherum._arguments import plain_values
+from gatherum._edges.edge_reductions import NAME, AggregateOptions
+from gatherum._frameworks.operator_functions import Functions
+from gatherum._frameworks.registry import Framework, source_named
+from gatherum._model import errors
+from gatherum._model.call import ArraySpec, Attributes
+from gatherum._model.call_types import OperatorName
+from gatherum._model.operators import GATHERS
+from gatherum._system import native
+
 from . import aggregation, namespace
 from . import errors as jax_errors
 from .namespace import places

@@ -12,9 +12,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .. import aggregation, conversion, edge_folds
-from ..edge_folds import NAME, AggregateOptions, Pointer
-from ..sparse_edges import segment_numbers
+from gatherum._arguments import conversion
+from gatherum._edges import edge_reductions
+from gatherum._edges.edge_reductions import NAME, AggregateOptions, Pointer
+from gatherum._edges.sparse_edges import segment_numbers
+from gatherum._functions import aggregation
+
 from . import namespace
 from .operands import as_jax_dtype
 from .primitives import Array, Tracer
@@ -38,8 +41,8 @@ def run(data: Any, sources: Any, targets: Any, fold: AggregateOptions, weights: 
             ends = np.asarray(targets.indptr)
             numbers = segment_numbers(NAME, targets.operand, ends, sources.shape[0])
             targets = jnp.asarray(numbers)
-        edge_folds.check_edges(namespace.kind, data, sources, targets, weights, fold.reduction)
-        return edge_folds.composed(namespace, data, sources, targets, weights, fold)
+        edge_reductions.check_edges(namespace.kind, data, sources, targets, weights, fold.reduction)
+        return edge_reductions.composed(namespace, data, sources, targets, weights, fold)
     given = data, sources, weights
     table, of, scale = (None if each is None else np.asarray(each) for each in given)
     to: Any = targets

@@ -7,7 +7,8 @@ from typing import Any, TypeAlias
 import jax.numpy as jnp
 from jax.interpreters import batching
 
-from ..call import Attributes
+from gatherum._model.call import Attributes
+
 from .primitives import GATHER, SCATTER, Array, bind
 
 Batched: TypeAlias = tuple[Array, int]

@@ -7,8 +7,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from .. import framework_errors
-from ..dtypes import DType, is_reducible
+from gatherum._model import framework_errors
+from gatherum._model.dtypes import DType, is_reducible
 
 # Those that XLA keeps in whole bytes: int4 and its like are packed, keys and float0 are no numbers.
 _WHOLE = frozenset((

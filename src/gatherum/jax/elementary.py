@@ -1,6 +1,6 @@
 """exp and log of the core on arrays of JAX, with derivatives.
 
-They have the bits of NumPy's calls (see `gatherum.elementary`), where XLA's own differ from
+They have the bits of NumPy's calls (see `gatherum._derivatives.elementary`), where XLA's own differ from
 processor to processor. A compiled function calls the core's handler, and can be exported.
 """
 
@@ -13,7 +13,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .. import elementary
+from gatherum._derivatives import elementary
+
 from .primitives import TARGET, Array, Tracer
 
 

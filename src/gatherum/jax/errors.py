@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import Shape
+from gatherum._model.errors import Shape
 
 
 def no_jax_out(op: str) -> TypeError:

@@ -1,6 +1,6 @@
 """Derivatives of the two primitives: tangents, and for what is linear in its operands transposes.
 
-The rules are those of `gatherum.derivatives`, made of calls of the same primitives.
+The rules are those of `gatherum._derivatives.derivatives`, made of calls of the same primitives.
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ from typing import Any
 
 from jax.interpreters import ad
 
-from .. import derivatives
-from ..call import Attributes
-from ..derivatives import ScatterValues
+from gatherum._derivatives import derivatives
+from gatherum._derivatives.derivatives import ScatterValues
+from gatherum._model.call import Attributes
+
 from .namespace import places, sum_to
 from .primitives import GATHER, SCATTER, Array, bind
 

@@ -1,4 +1,4 @@
-"""The functions of JAX that `gatherum.places.Namespace` and `gatherum.groups.protocol.Arrays`
+"""The functions of JAX that `gatherum._derivatives.array_ops.Namespace` and `gatherum.groups.protocol.Arrays`
 name and describe.
 """
 
@@ -12,12 +12,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .. import conversion, edge_errors, plain_values
-from ..call import Attributes
-from ..dtypes import AnyDType
-from ..groups import rounding
-from ..groups.protocol import Computed
-from ..places import Places
+from gatherum._arguments import conversion, plain_values
+from gatherum._derivatives.array_ops import Places
+from gatherum._model import edge_errors
+from gatherum._model.call import Attributes
+from gatherum._model.dtypes import AnyDType
+from gatherum.groups import rounding
+from gatherum.groups.protocol import Computed
+
 from . import dtypes, private
 from . import errors as jax_errors
 from .elementary import exp, log  # noqa: F401  # two of these functions
@@ -26,7 +28,7 @@ from .primitives import Array, Tracer, bind
 from .products import product_of_others  # noqa: F401  # one of these functions
 
 if TYPE_CHECKING:
-    from ..groups.grouping import Grouping
+    from gatherum.groups.grouping import Grouping
 
 Shape = tuple[int, ...]
 _HALVES = (np.dtype(np.float16), np.dtype(jnp.bfloat16))

@@ -9,9 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import conversion, errors, frameworks
-from ..call import Attributes
-from ..dtypes import is_index
+from gatherum._arguments import conversion
+from gatherum._frameworks import registry
+from gatherum._model import errors
+from gatherum._model.call import Attributes
+from gatherum._model.dtypes import is_index
+
 from . import dtypes
 from . import errors as jax_errors
 from .primitives import Array, plan_of, spec_of
@@ -23,7 +26,7 @@ def normalise(
     """Return the attributes with the fill value, and the operands, checked as NumPy's calls are."""
     op = attributes.op
     given = {"data": data, "indices": indices, "updates": updates}
-    frameworks.check_one_framework(op, given | {"fill_value": fill_value})
+    registry.check_one_framework(op, given | {"fill_value": fill_value})
     operands, specs = conversion.as_operands(attributes, (data, indices, updates), is_jax, spec_of)
     plan_of(attributes, *specs)
     item = b""

@@ -16,12 +16,13 @@ import numpy as np
 from jax.extend.core import Primitive
 from jax.interpreters import mlir
 
-from .. import native
-from ..call import ArraySpec, Attributes, Call
-from ..callers import caller_of
-from ..index_errors import invalid_index
-from ..modes import FILLING
-from ..plans import Plan, build
+from gatherum._model.call import ArraySpec, Attributes, Call
+from gatherum._model.callers import caller_of
+from gatherum._model.modes import FILLING
+from gatherum._plans.index_errors import invalid_index
+from gatherum._plans.plans import Plan, build
+from gatherum._system import native
+
 from . import dtypes, private
 from . import errors as jax_errors
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import jax
 
-from .. import private_names
+from gatherum._system import private_names
 
 _WHOLE = "every device makes the whole call"
 NAMES = {

@@ -14,10 +14,11 @@ import jax.numpy as jnp
 from jax.extend.core import Primitive
 from jax.interpreters import batching, mlir
 
-from .. import derivatives
-from ..call import Attributes
-from ..operators import inverse
-from ..places import Places
+from gatherum._derivatives import derivatives
+from gatherum._derivatives.array_ops import Places
+from gatherum._model.call import Attributes
+from gatherum._model.operators import inverse
+
 from .batching import batch_size, front
 from .primitives import TARGET, Array, aligned, call_attributes, planned_for
 

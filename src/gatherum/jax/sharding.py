@@ -17,7 +17,8 @@ import jax
 from jax.interpreters import mlir
 from jax.sharding import NamedSharding, PartitionSpec
 
-from ..call import Attributes
+from gatherum._model.call import Attributes
+
 from . import errors as jax_errors
 from . import private
 from .primitives import GATHER, SCATTER, bind, lower_to_custom_call

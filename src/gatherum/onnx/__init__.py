@@ -10,7 +10,8 @@ try:
 except ImportError as error:
     raise ImportError("gatherum.onnx needs onnx: pip install onnx") from error
 
-from ..help_signatures import plain_help
+from gatherum._exports.help_signatures import plain_help
+
 from . import backend
 from .check import check_model
 from .evaluator import Evaluator

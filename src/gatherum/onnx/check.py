@@ -8,9 +8,10 @@ from typing import Any
 
 import onnx
 
-from ..directml import FeatureLevel, TensorDataType
-from ..directml.types import LATEST, LevelLike
-from ..operators import OPERATORS
+from gatherum._model.operators import OPERATORS
+from gatherum.directml import FeatureLevel, TensorDataType
+from gatherum.directml.types import LATEST, LevelLike
+
 from .graphs import Occurrence, Operand, load, occurrences
 from .mapping import NodeCall, objections, settle
 from .operators import attribute_faults

@@ -10,7 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 import onnx
 
-from ..quantized import gather_quantized
+from gatherum._functions.quantized import gather_quantized
+
 from .operators import Array, NodeOp
 
 DOMAIN = "com.microsoft"

@@ -7,8 +7,9 @@ from typing import Any, ClassVar
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 
-from ..modes import MODES, ModeName
-from ..plain_values import as_choice
+from gatherum._arguments.plain_values import as_choice
+from gatherum._model.modes import MODES, ModeName
+
 from .reference_ops import reference_ops
 
 

@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 import onnx
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
-from gatherum.regular_files import read_regular
+from gatherum._system.regular_files import read_regular
 
 from .reference_ops import FAMILY
 

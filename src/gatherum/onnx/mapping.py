@@ -10,17 +10,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from ..directml import (
-    BufferTensorDesc,
-    FeatureLevel,
-    OperatorDesc,
-    TensorDataType,
-    check,
-)
-from ..directml.descs import DESCS
-from ..directml.levels import OPERATORS as LISTED
-from ..directml.levels import SUPPORT
-from ..operators import OPERATORS
+from gatherum._model.operators import OPERATORS
+from gatherum.directml import BufferTensorDesc, FeatureLevel, OperatorDesc, TensorDataType, check
+from gatherum.directml.descs import DESCS
+from gatherum.directml.levels import OPERATORS as LISTED
+from gatherum.directml.levels import SUPPORT
+
 from .graphs import Dimension
 
 Shape: TypeAlias = tuple[int, ...]

@@ -12,8 +12,9 @@ import onnx
 from numpy.typing import NDArray
 from onnx.reference.op_run import OpRun
 
-from ..plans import apply
-from ..reductions import known_to_onnx
+from gatherum._model.reductions import known_to_onnx
+from gatherum._plans.plans import apply
+
 from .strings import apply_to_strings, is_string
 
 Array = NDArray[Any]

@@ -6,7 +6,8 @@ from typing import Any
 
 import onnx
 
-from ..operators import OPERATORS
+from gatherum._model.operators import OPERATORS
+
 from .contrib import GatherBlockQuantized
 from .operators import Array, FamilyOp, NodeOp
 from .tensor_scatter import TensorScatter

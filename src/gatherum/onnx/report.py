@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..directml import FeatureLevel
+from gatherum.directml import FeatureLevel
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..plans import apply
+from gatherum._plans.plans import apply
 
 Array = NDArray[Any]
 

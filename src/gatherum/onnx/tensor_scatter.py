@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from .. import errors
-from ..plans import apply
-from ..shape_limits import resolve_axis
+from gatherum._model import errors
+from gatherum._model.shape_limits import resolve_axis
+from gatherum._plans.plans import apply
+
 from .operators import Array, VersionedOp
 from .strings import apply_to_strings, is_string
 

@@ -8,11 +8,9 @@ from . import private
 private.check_version()  # before anything is used that older ones lack
 
 # ruff: noqa: E402  # imports behind the check
-from .. import frameworks
-from ..functions import publish
-from . import batching, dlpack, elementary, gradients, groups, softmax  # noqa: F401  # they register kernels
-from .adapter import TorchAdapter
-from .api import (
+from gatherum._frameworks import registry
+from gatherum._frameworks.operator_functions import publish
+from gatherum.torch.functions.api import (
     gather,
     gather_elements,
     gather_nd,
@@ -21,7 +19,12 @@ from .api import (
     scatter_nd,
     scatter_slices,
 )
-from .onnx_export import onnx_translations
+from gatherum.torch.tracing.onnx_export import onnx_translations
+
+from . import dlpack  # they register kernels
+from .adapter import TorchAdapter
+from .autograd import batching, gradients  # noqa: F401  # they register kernels
+from .functions import elementary, groups  # noqa: F401  # they register kernels
 from .torch_scatter import (
     gather_csr,
     scatter,
@@ -32,6 +35,7 @@ from .torch_scatter import (
     scatter_mul,
     scatter_sum,
     segment_csr,
+    softmax,  # noqa: F401  # they register kernels
 )
 
 __all__ = [
@@ -53,6 +57,6 @@ __all__ = [
     "segment_csr",
 ]
 
-frameworks.register(TorchAdapter())
+registry.register(TorchAdapter())
 publish(globals(), named)
 dlpack.open_exchange(gradients.record, gradients.record_total)

@@ -9,12 +9,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .. import errors
-from ..call import ArraySpec, Attributes
-from ..edge_folds import NAME, AggregateOptions
-from ..frameworks import Framework, source_named
-from . import aggregation, checks, dlpack, namespace, prepared, quantized
-from .api import call
+from gatherum._edges.edge_reductions import NAME, AggregateOptions
+from gatherum._frameworks.registry import Framework, source_named
+from gatherum._model import errors
+from gatherum._model.call import ArraySpec, Attributes
+from gatherum.torch.functions.api import call
+
+from . import checks, dlpack, namespace
+from .functions import aggregation, prepared, quantized
 
 
 class TorchAdapter(Framework):

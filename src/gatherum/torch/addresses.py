@@ -7,8 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import native
-from ..call import ArraySpec
+from gatherum._model.call import ArraySpec
+from gatherum._system import native
+
 from . import dtypes
 
 

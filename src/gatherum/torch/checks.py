@@ -10,7 +10,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .. import conversion, errors, framework_errors, frameworks, native, refusals
+from gatherum._arguments import conversion
+from gatherum._frameworks import refusals, registry
+from gatherum._model import errors, framework_errors
+from gatherum._system import native
+
 from . import addresses, private
 from . import errors as torch_errors
 
@@ -45,7 +49,7 @@ def refuse_operand(op: str, operand: str, value: object) -> NoReturn:
         raise errors.masked_array(op, operand)
     check_container(op, operand, value)
     conversion.check_items(op, operand, value)
-    foreign = frameworks.foreign(type(value))
+    foreign = registry.foreign(type(value))
     found = foreign.name if foreign else type(value).__name__
     numbers = (list, tuple, bool, int, float, complex, np.ndarray, np.generic)
     convertible = isinstance(value, numbers) or (foreign and foreign.source.name != "torch")

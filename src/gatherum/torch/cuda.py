@@ -10,15 +10,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..call import Attributes
-from ..cuda import cub, device_calls, elementary
-from ..cuda import errors as cuda_errors
-from ..cuda.device import Pairs
-from ..cuda.device_views import DeviceFramework, View
-from ..cuda.driver import LEGACY_STREAM
-from ..cuda.host_transfer import OnDevice
-from ..dtypes import AnyDType
-from ..errors import Shape
+from gatherum._model.call import Attributes
+from gatherum._model.dtypes import AnyDType
+from gatherum._model.errors import Shape
+from gatherum.cuda import cub, device_calls, elementary
+from gatherum.cuda import errors as cuda_errors
+from gatherum.cuda.device import Pairs
+from gatherum.cuda.device_views import DeviceFramework, View
+from gatherum.cuda.driver import LEGACY_STREAM
+from gatherum.cuda.host_transfer import OnDevice
+
 from . import addresses, checks, dtypes
 from .operands import fill_item
 

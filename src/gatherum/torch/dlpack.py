@@ -12,9 +12,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .. import index_errors, native
-from ..call import ArraySpec, Attributes
-from ..modes import FILLING
+from gatherum._model.call import ArraySpec, Attributes
+from gatherum._model.modes import FILLING
+from gatherum._plans import index_errors
+from gatherum._system import native
+
 from . import addresses, dtypes, private
 from .checks import check_dense, check_storage, check_storages, is_batched
 from .operands import fill_item

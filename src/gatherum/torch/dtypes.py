@@ -7,9 +7,9 @@ from typing import Any
 import torch
 from numpy.typing import NDArray
 
-from .. import dtypes, framework_errors
-from .._core import DType
-from ..dtypes import AnyDType, is_reducible
+from gatherum._core import DType
+from gatherum._model import dtypes, framework_errors
+from gatherum._model.dtypes import AnyDType, is_reducible
 
 # Those whose items are whole bytes of one number, by their names, which are the core's too.
 _NAMES = (

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ..errors import Shape, for_tensors, not_an_index_dtype
+from gatherum._model.errors import Shape, for_tensors, not_an_index_dtype
 
 
 def no_tensor(op: str, operand: str, found: str, instead: str) -> TypeError:

@@ -1,4 +1,4 @@
-"""The functions of torch that `gatherum.places.Namespace` and `gatherum.groups.protocol.Arrays`
+"""The functions of torch that `gatherum._derivatives.array_ops.Namespace` and `gatherum.groups.protocol.Arrays`
 name and describe.
 """
 
@@ -11,17 +11,23 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .. import conversion, derivatives, errors, index_errors, native
-from ..call import Attributes
-from ..dtypes import AnyDType
-from ..groups import rounding
-from ..groups.protocol import Computed
-from . import checks, dtypes, operands, private, symbolic_sizes
-from .ops import overload
-from .symbolic_sizes import surely_holds
+from gatherum._arguments import conversion
+from gatherum._derivatives import derivatives
+from gatherum._model import errors
+from gatherum._model.call import Attributes
+from gatherum._model.dtypes import AnyDType
+from gatherum._plans import index_errors
+from gatherum._system import native
+from gatherum.groups import rounding
+from gatherum.groups.protocol import Computed
+from gatherum.torch.library.ops import overload
+from gatherum.torch.library.symbolic_sizes import surely_holds
+
+from . import checks, dtypes, operands, private
+from .library import symbolic_sizes
 
 if TYPE_CHECKING:
-    from ..groups.grouping import Grouping
+    from gatherum.groups.grouping import Grouping
 
 Shape = tuple[int, ...]
 
@@ -265,7 +271,7 @@ def log(x: Tensor) -> Tensor:
 
 
 def fused(name: str, values: Tensor, places: Any) -> Tensor | None:
-    from .softmax import fused  # which is made of these functions
+    from gatherum.torch.torch_scatter.softmax import fused  # which is made of these functions
 
     return fused(name, values, places)
 
@@ -284,6 +290,8 @@ def traced_segments(op: str, operand: str, indptr: Tensor, edges: Tensor) -> Ten
     if not (torch.compiler.is_compiling() or symbolic_sizes.is_scripted()):
         checks.check_values(op, operand, indptr, "give `scatter_indices`")
         return None
-    from .segments import edge_segments  # which is made of these functions
+    from gatherum.torch.torch_scatter.segments import (
+        edge_segments,  # which is made of these functions
+    )
 
     return edge_segments(op, _comparable(indptr), edges.shape[0])

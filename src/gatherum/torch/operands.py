@@ -9,10 +9,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .. import conversion, errors, framework_errors
-from ..dtypes import is_index
-from ..narrow_floats import Rounded
-from ..operators import OPERATORS
+from gatherum._arguments import conversion
+from gatherum._model import errors, framework_errors
+from gatherum._model.dtypes import is_index
+from gatherum._model.narrow_floats import Rounded
+from gatherum._model.operators import OPERATORS
+
 from . import dtypes, private
 from . import errors as torch_errors
 from .checks import check_container, check_plain_tensor, check_storage, check_values, is_batched

@@ -2,7 +2,7 @@
 
 They were tested with torch 2.13. Each has a fallback in what torch documents, so that calls on
 tensors and their gradients work without it; what needs a missing name is refused with a message
-that names it. `gatherum.torch_compile` has the marks that ``torch.compile`` asks functions for,
+that names it. `gatherum._frameworks.torch_compile` has the marks that ``torch.compile`` asks functions for,
 which are set before torch is imported.
 """
 
@@ -18,7 +18,8 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from .. import private_names
+from gatherum._system import private_names
+
 from . import errors as torch_errors
 
 OLDEST = "2.10"

@@ -77,8 +77,12 @@ def on_shim(machine, monkeypatch):
 def as_cuda(monkeypatch):
     """Give tensors of the host's memory the kernels of those on a CUDA device."""
     torch = pytest.importorskip("torch", reason="install torch to test tensors: pip install torch")
-    from gatherum.operators import OPERATORS
-    from gatherum.torch import cuda, elementary, gradients, namespace, ops, softmax
+    from gatherum._model.operators import OPERATORS
+    from gatherum.torch import cuda, namespace
+    from gatherum.torch.autograd import gradients
+    from gatherum.torch.functions import elementary
+    from gatherum.torch.library import ops
+    from gatherum.torch.torch_scatter import softmax
 
     ran = []
 

@@ -10,9 +10,9 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from gatherum.call import ArraySpec
-from gatherum.plans import apply
-from gatherum.shape_limits import contiguous_strides
+from gatherum._model.call import ArraySpec
+from gatherum._model.shape_limits import contiguous_strides
+from gatherum._plans.plans import apply
 
 
 class Status(IntEnum):

@@ -53,7 +53,7 @@ def run_or_capture(*run):
 def double_driver():
     """Put the doubles in the place of the driver and of NVRTC, and the core in that of kernels."""
     import gatherum.cuda.plan_launches
-    from gatherum import verify_cases
+    from gatherum._command import verify_cases
     from gatherum.cuda import driver, explain
 
     explain._COPIED = 1 << 20
@@ -138,11 +138,13 @@ def _through_the_ops(torch):
     """Give tensors of the host the kernels of those on a CUDA device."""
     import warnings
 
-    from gatherum import native
-    from gatherum.operators import OPERATORS
+    from gatherum._model.operators import OPERATORS
+    from gatherum._system import native
 
     native.set_torch = _other_version  # then the core leaves tensors to torch
-    from gatherum.torch import adapter, cuda, gradients, ops
+    from gatherum.torch import adapter, cuda
+    from gatherum.torch.autograd import gradients
+    from gatherum.torch.library import ops
 
     library = torch.library.Library("gatherum", "IMPL")
     with warnings.catch_warnings():

@@ -27,8 +27,8 @@ cupy = pytest.importorskip("cupy", reason="install CuPy, whose arrays are tested
 
 import gatherum.cuda.cupy  # noqa: E402
 import gatherum.torch.cuda  # noqa: E402
-from gatherum.dtypes import is_reducible  # noqa: E402
-from gatherum.reductions import FOLDS  # noqa: E402
+from gatherum._model.dtypes import is_reducible  # noqa: E402
+from gatherum._model.reductions import FOLDS  # noqa: E402
 
 MANY = settings(
     max_examples=int(os.environ.get("GATHERUM_EXAMPLES", "60")),

@@ -8,7 +8,8 @@ torch = pytest.importorskip(
 )
 
 import gatherum  # noqa: E402
-from gatherum.torch import cuda, elementary  # noqa: E402
+from gatherum.torch import cuda  # noqa: E402
+from gatherum.torch.functions import elementary  # noqa: E402
 from strategies import same_bits  # noqa: E402
 
 SIZE = 5

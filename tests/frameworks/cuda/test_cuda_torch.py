@@ -13,12 +13,14 @@ from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
 
 import gatherum  # noqa: E402
 import gatherum.torch as room  # noqa: E402
-from gatherum.call import Attributes  # noqa: E402
+from gatherum._model.call import Attributes  # noqa: E402
+from gatherum._model.operators import OPERATORS as ROWS  # noqa: E402
+from gatherum._model.reductions import FOLDS  # noqa: E402
 from gatherum.cuda import device_views  # noqa: E402
 from gatherum.cuda.device import Pairs, Widths  # noqa: E402
-from gatherum.operators import OPERATORS as ROWS  # noqa: E402
-from gatherum.reductions import FOLDS  # noqa: E402
-from gatherum.torch import cuda, gradients, ops  # noqa: E402
+from gatherum.torch import cuda  # noqa: E402
+from gatherum.torch.autograd import gradients  # noqa: E402
+from gatherum.torch.library import ops  # noqa: E402
 from strategies import OPERATORS, SCATTERS  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings(r"ignore:`torch\.jit\.script:DeprecationWarning")

@@ -5,7 +5,7 @@ import json
 import pytest
 from doubles import HostArray, array_of
 
-from gatherum import cli, verify, verify_cases
+from gatherum._command import cli, verify, verify_cases
 from gatherum.cuda.host_transfer import OnDevice
 
 EXPECTED = json.loads(verify.EXPECTED.read_text())

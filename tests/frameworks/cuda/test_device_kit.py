@@ -16,11 +16,11 @@ import five_calls
 import kernels
 import pack
 
-from gatherum import verify
+from gatherum._command import verify
+from gatherum._model.reductions import FOLDS
 from gatherum.cuda import code_cache, driver, nvidia
 from gatherum.cuda.device import Kernel
 from gatherum.cuda.host_transfer import OnDevice
-from gatherum.reductions import FOLDS
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="steps end with their process group")
 

@@ -6,7 +6,8 @@ from shim.device import COMPILER, NO_COMPILER, ShimDevice
 from variants import AXES
 
 from canaries import guarded, strays
-from gatherum import dtypes, elementary
+from gatherum._derivatives import elementary
+from gatherum._model import dtypes
 from gatherum.cuda import elementary as on_device
 from gatherum.cuda import execution
 from strategies import same_bits

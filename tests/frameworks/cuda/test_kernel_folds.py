@@ -8,8 +8,8 @@ from shim.values import RNG, values
 
 import gatherum
 from gatherum import reference
+from gatherum._model.reductions import FOLDS
 from gatherum.cuda import execution, folds
-from gatherum.reductions import FOLDS
 from strategies import REDUCTIONS_OF, same_bits
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason=NO_COMPILER)

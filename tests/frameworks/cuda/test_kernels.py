@@ -13,9 +13,9 @@ from variants import AXES
 import gatherum
 from cases import CASES
 from gatherum import reference
+from gatherum._model.reductions import FOLDS
 from gatherum.cuda import plan_launches
 from gatherum.cuda.kernel_tables import Step, alignment, divisor, reach
-from gatherum.reductions import FOLDS
 from strategies import INDEX_DTYPES, MODES, same_bits
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason=NO_COMPILER)

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from itertools import product
 from typing import TypeAlias
 
-from gatherum import reductions
 from gatherum._core import Reduction, Value, has_meaning, is_exact
+from gatherum._model import reductions
+from gatherum._model.reductions import ROWS
 from gatherum.cuda.device import Kernel
-from gatherum.reductions import ROWS
 
 __all__ = ["AXES", "EXACT", "FOLDS", "variants"]
 

@@ -15,8 +15,9 @@ import distributed
 from distributed import Client, LocalCluster
 
 from clusters import WARNINGS
-from gatherum import private_names
-from gatherum.dask import private, strategy
+from gatherum._system import private_names
+from gatherum.dask import private
+from gatherum.dask.planning import strategy
 
 pytestmark = pytest.mark.filterwarnings(*WARNINGS)
 RNG = np.random.default_rng(21)

@@ -14,12 +14,15 @@ import pytest
 
 pytest.importorskip("distributed", reason="install distributed: pip install distributed")
 zarr = pytest.importorskip("zarr", reason="install zarr")
-cli = pytest.importorskip("gatherum.cli", reason="install click and rich: pip install click rich")
+cli = pytest.importorskip(
+    "gatherum._command.cli", reason="install click and rich: pip install click rich"
+)
 import dask  # noqa: E402
 import dask.array as da  # noqa: E402
 from distributed import LocalCluster  # noqa: E402
 
-from gatherum.dask import clusters, outputs  # noqa: E402
+from gatherum.dask import outputs  # noqa: E402
+from gatherum.dask.shuffling import clusters  # noqa: E402
 from source import SOURCE  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")

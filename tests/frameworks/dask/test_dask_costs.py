@@ -17,9 +17,10 @@ import dask  # noqa: E402
 from chunked import chunked  # noqa: E402
 
 import gatherum.dask  # noqa: E402
-from gatherum.dask import costs, operands, strategy  # noqa: E402
-from gatherum.dask.layout import runs_within  # noqa: E402
-from gatherum.dask.shuffle_shards import RowsSpec  # noqa: E402
+from gatherum.dask import operands  # noqa: E402
+from gatherum.dask.planning import costs, strategy  # noqa: E402
+from gatherum.dask.planning.layout import runs_within  # noqa: E402
+from gatherum.dask.shuffling.shuffle_shards import RowsSpec  # noqa: E402
 
 
 def tasks_of(lazy):

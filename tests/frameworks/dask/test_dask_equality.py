@@ -14,8 +14,9 @@ import dask  # noqa: E402
 from chunked import chunked, chunkings  # noqa: E402
 
 import gatherum.dask  # noqa: E402
-from gatherum.call import Attributes  # noqa: E402
-from gatherum.dask import operands, strategy  # noqa: E402
+from gatherum._model.call import Attributes  # noqa: E402
+from gatherum.dask import operands  # noqa: E402
+from gatherum.dask.planning import strategy  # noqa: E402
 
 # Dask copies records field by field, without what lies between them.
 WHOLE = [dtype for dtype in DATA_DTYPES if dtype != PADDED]

@@ -9,7 +9,7 @@ da = pytest.importorskip("dask.array", reason="install Dask: pip install 'dask[a
 import dask  # noqa: E402
 
 import gatherum.dask  # noqa: E402
-from gatherum.dask import block_kernels  # noqa: E402
+from gatherum.dask.graph import block_kernels  # noqa: E402
 
 DATA = np.arange(60.0, dtype=np.float32).reshape(12, 5)
 LAZY = da.from_array(DATA, chunks=(5, 2))
@@ -168,7 +168,7 @@ def test_chunks_that_known_indices_do_not_address_are_not_read():
     with_strategy = dask.config.set({"gatherum.way": "tasks"})
     with_small = pytest.MonkeyPatch.context()
     with with_strategy, with_small as patch:
-        patch.setattr("gatherum.dask.strategy.SMALL_BYTES", 1000)
+        patch.setattr("gatherum.dask.planning.strategy.SMALL_BYTES", 1000)
         assert "at most 3 of 20 chunks" in str(gatherum.explain("gather", table, rows))
         found = gatherum.gather(table, rows, mode="clip").compute()
         np.testing.assert_array_equal(found[:, :, 99], (rows % 600_000 * 100 + 99).astype(np.int8))
@@ -212,7 +212,7 @@ def test_blocks_of_another_dtype_than_declared(op, strategy, monkeypatch):
     """Indices that are no integers are refused as they are elsewhere, never cast."""
     indices, updates = np.array(OPS[op][0]), OPS[op][1]
     if strategy:
-        monkeypatch.setattr("gatherum.dask.strategy.SMALL_BYTES", -1)
+        monkeypatch.setattr("gatherum.dask.planning.strategy.SMALL_BYTES", -1)
     with dask.config.set({"gatherum.way": strategy} if strategy else {}):
         for dtype in ("f4", "bool"):
             for declared in ("<i8", ">i8"):

@@ -119,7 +119,7 @@ def test_a_disk_is_full(tmp_path):
 
 
 def test_the_scheduler_goes_away(tmp_path, monkeypatch):
-    monkeypatch.setattr("gatherum.dask.strategy.SMALL_BYTES", -1)
+    monkeypatch.setattr("gatherum.dask.planning.strategy.SMALL_BYTES", -1)
     (tmp_path / "workers").mkdir()
     (tmp_path / "table").mkdir()
     path = store(tmp_path / "table")
@@ -145,7 +145,7 @@ def test_the_scheduler_goes_away(tmp_path, monkeypatch):
 @pytest.mark.parametrize("error", [None, OSError(27, "File too large")])
 def test_a_task_that_outlives_its_run_leaves_nothing_behind(tmp_path, monkeypatch, error):
     """The run has removed its directory, and zarr makes it again."""
-    from gatherum.dask import staging
+    from gatherum.dask.shuffling import staging
 
     folder = tmp_path / "table.zarr.partial.flat" / "run"
 
@@ -172,7 +172,7 @@ def test_a_task_that_outlives_its_run_leaves_nothing_behind(tmp_path, monkeypatc
 
 @pytest.mark.parametrize("number", [errno.ENOTEMPTY, errno.ENOENT, errno.EACCES])
 def test_what_a_task_writes_or_removes_meanwhile_is_looked_at_again(number, monkeypatch):
-    from gatherum.dask import staging
+    from gatherum.dask.shuffling import staging
 
     class Build:
         replacing, cleared, closed = False, 0, False
@@ -196,7 +196,7 @@ def test_what_a_task_writes_or_removes_meanwhile_is_looked_at_again(number, monk
 
 def test_a_stale_task_writes_where_nobody_looks(tmp_path):
     """As one does whose client was killed, while the next run is at work."""
-    from gatherum.dask.staging import write
+    from gatherum.dask.shuffling.staging import write
     from gatherum.dask.stores import change
 
     path = store(tmp_path)

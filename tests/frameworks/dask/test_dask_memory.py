@@ -10,7 +10,7 @@ import dask
 import dask.array as da
 from distributed import Client, LocalCluster
 
-from gatherum.dask import costs
+from gatherum.dask.planning import costs
 
 pytestmark = [
     pytest.mark.slow,
@@ -51,7 +51,7 @@ def call(op, indices):
 
 @pytest.mark.parametrize("op", ["gather", "scatter"])
 def test_a_hot_row_needs_no_more_than_was_planned(op, monkeypatch):
-    monkeypatch.setattr("gatherum.dask.strategy.SMALL_BYTES", -1)
+    monkeypatch.setattr("gatherum.dask.planning.strategy.SMALL_BYTES", -1)
     settings = {
         "gatherum.way": "shuffle",
         "array.chunk-size": 8 * MIB,

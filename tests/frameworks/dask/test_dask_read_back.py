@@ -10,7 +10,7 @@ zarr = pytest.importorskip("zarr", reason="install zarr")
 import gatherum.dask  # noqa: E402
 from files.kinds import DTYPES, filled, values  # noqa: E402
 from gatherum import files  # noqa: E402
-from gatherum.dask.execute import at_once  # noqa: E402
+from gatherum.dask.graph.execute import at_once  # noqa: E402
 from gatherum.dask.outputs import ClusterCall  # noqa: E402
 
 pytestmark = pytest.mark.slow

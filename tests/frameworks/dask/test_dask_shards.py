@@ -11,9 +11,9 @@ pytest.importorskip("distributed", reason="install distributed: pip install dist
 import dask.array as da
 from distributed.shuffle._rechunk import ArrayRechunkRun
 
-from gatherum.dask import block_kernels
-from gatherum.dask.routing import make_route
-from gatherum.dask.shuffle_shards import RowsRun
+from gatherum.dask.graph import block_kernels
+from gatherum.dask.planning.routing import make_route
+from gatherum.dask.shuffling.shuffle_shards import RowsRun
 
 
 @pytest.fixture

@@ -80,7 +80,7 @@ def told(call, hot):
 
 def resident():
     """Return the bytes that a worker takes when it has imported all that it will."""
-    import gatherum.dask.shuffle  # noqa: F401
+    import gatherum.dask.shuffling.shuffle  # noqa: F401
 
     with open("/proc/self/status") as status:
         return next(int(line.split()[1]) << 10 for line in status if line.startswith("VmRSS"))

@@ -12,8 +12,8 @@ import jax.numpy as jnp  # noqa: E402
 from jax.test_util import check_grads  # noqa: E402
 
 import gatherum  # noqa: E402
-from gatherum.dtypes import is_reducible  # noqa: E402
-from gatherum.reductions import FOLDS  # noqa: E402
+from gatherum._model.dtypes import is_reducible  # noqa: E402
+from gatherum._model.reductions import FOLDS  # noqa: E402
 from strategies import MODES, same_bits  # noqa: E402
 
 pytestmark = pytest.mark.slow

@@ -11,7 +11,7 @@ import jax.numpy as jnp  # noqa: E402
 from jax.test_util import check_grads  # noqa: E402
 
 import gatherum.jax  # noqa: E402
-from gatherum.reductions import REDUCTIONS, ROWS  # noqa: E402
+from gatherum._model.reductions import REDUCTIONS, ROWS  # noqa: E402
 
 BOTH = ("fwd", "rev")
 MODES = ("raise", "clip", "wrap", "drop", "fill")

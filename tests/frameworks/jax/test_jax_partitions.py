@@ -15,7 +15,7 @@ import jax.numpy as jnp  # noqa: E402
 from jax.sharding import Mesh, NamedSharding, PartitionSpec  # noqa: E402
 
 import gatherum.jax  # noqa: E402
-from gatherum.call import Attributes  # noqa: E402
+from gatherum._model.call import Attributes  # noqa: E402
 from gatherum.jax.dtypes import _WHOLE  # noqa: E402
 from gatherum.jax.sharding import Numbered  # noqa: E402
 

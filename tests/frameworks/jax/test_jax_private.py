@@ -8,7 +8,7 @@ import pytest
 
 jax = pytest.importorskip("jax", reason="install JAX: pip install jax")
 import gatherum  # noqa: E402
-from gatherum import private_names  # noqa: E402
+from gatherum._system import private_names  # noqa: E402
 from gatherum.jax import errors, private  # noqa: E402
 from source import SOURCE  # noqa: E402
 

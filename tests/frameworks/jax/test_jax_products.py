@@ -7,7 +7,7 @@ jax = pytest.importorskip("jax", reason="install JAX: pip install jax")
 import jax.numpy as jnp  # noqa: E402
 
 import gatherum.jax  # noqa: E402
-from gatherum import derivatives  # noqa: E402
+from gatherum._derivatives import derivatives  # noqa: E402
 from product_cases import DIRECTION, EDGES, SUBNORMAL, WEIGHTS, ZEROS  # noqa: E402
 
 

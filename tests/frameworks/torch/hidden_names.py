@@ -224,7 +224,7 @@ def changed():
 
 def answers(hidden):
     """Return what each step gives with some names hidden."""
-    from gatherum import private_names
+    from gatherum._system import private_names
 
     find = private_names.find_name
     private_names.find_name = lambda name: None if name in hidden else find(name)

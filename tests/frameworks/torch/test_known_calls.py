@@ -5,8 +5,8 @@ from tensors import torch
 
 import gatherum
 import gatherum.torch.torch_scatter as ts
-from gatherum import native
-from gatherum.torch import scatter_arguments, segments
+from gatherum._system import native
+from gatherum.torch.torch_scatter import scatter_arguments, segments
 
 WORDS = ("sum", "add", "mul", "mean", "min", "max", "any")
 INDEX = torch.tensor([4, 0, 4, 1, 1, 4, 2, 0])

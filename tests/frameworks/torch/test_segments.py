@@ -8,7 +8,7 @@ import pytest
 from tensors import compiled, double, room, torch
 from torch.autograd import gradcheck, gradgradcheck
 
-from gatherum.callers import Caller
+from gatherum._model.callers import Caller
 
 # torch itself runs it, the first time that it differentiates forwards.
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")

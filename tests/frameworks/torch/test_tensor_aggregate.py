@@ -9,9 +9,9 @@ from tensors import array_of, compiled, tensor_of, torch
 from torch.autograd import gradcheck, gradgradcheck
 
 import gatherum
-from gatherum import edge_folds
-from gatherum.dtypes import is_reducible
-from gatherum.reductions import FOLDS
+from gatherum._edges import edge_reductions
+from gatherum._model.dtypes import is_reducible
+from gatherum._model.reductions import FOLDS
 from gatherum.torch import namespace
 from strategies import DATA_DTYPES, MODES, value_bytes
 
@@ -42,14 +42,14 @@ def test_the_bits_of_numpy(dtype, reduction, mode):
     more = {"mode": mode, "negative": bool(rng.random() < 0.7)}
     if mode == "raise":
         more["negative"] = True
-    fold = edge_folds.AggregateOptions(3, reduction, mode, more["negative"])
+    fold = edge_reductions.AggregateOptions(3, reduction, mode, more["negative"])
     for scale in (None, weights):
         expected = gatherum.aggregate(data, sources, targets, 3, reduction, scale, **more)
         given = [None if each is None else tensor_of(each)
                  for each in (data, sources, targets, scale)]  # fmt: skip
         found = gatherum.aggregate(*given[:3], 3, reduction, given[3], **more)
         assert array_of(found, dtype).tobytes() == expected.tobytes()
-        same = edge_folds.composed(namespace, *given, fold)
+        same = edge_reductions.composed(namespace, *given, fold)
         assert array_of(same, dtype).tobytes() == expected.tobytes()
         out = torch.empty_like(found)
         assert gatherum.aggregate(*given[:3], 3, reduction, given[3], out=out, **more) is out

@@ -5,8 +5,9 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="install torch to test tensors")
 
-from gatherum.torch import extremes, scatter_max, scatter_min  # noqa: E402
-from gatherum.torch.scatters import scattered_extreme  # noqa: E402
+from gatherum.torch import scatter_max, scatter_min  # noqa: E402
+from gatherum.torch.library import extremes  # noqa: E402
+from gatherum.torch.torch_scatter.scatters import scattered_extreme  # noqa: E402
 from strategies import value_bytes  # noqa: E402
 
 DTYPES = ["float32", "float64", "float16", "bfloat16", "int8", "int32", "int64", "uint8"]

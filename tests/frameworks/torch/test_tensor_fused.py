@@ -7,8 +7,8 @@ import pytest
 from tensors import compiled, room, torch
 
 import gatherum
-from gatherum import native
-from gatherum.torch import fused_gradients
+from gatherum._system import native
+from gatherum.torch.autograd import fused_gradients
 
 EXTREMES = ("max", "min")
 

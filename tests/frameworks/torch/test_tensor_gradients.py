@@ -6,7 +6,7 @@ import pytest
 from tensors import double, room, torch
 from torch.autograd import gradcheck, gradgradcheck
 
-from gatherum.reductions import REDUCTIONS
+from gatherum._model.reductions import REDUCTIONS
 
 MODES = ("raise", "clip", "wrap", "drop")
 

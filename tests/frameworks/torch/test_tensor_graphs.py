@@ -41,8 +41,8 @@ def test_opcheck(name):
 
 
 def test_every_op_is_checked():
-    from gatherum.operators import OPERATORS
-    from gatherum.torch.ops import forms
+    from gatherum._model.operators import OPERATORS
+    from gatherum.torch.library.ops import forms
 
     assert set(CALLS) == {name for operator in OPERATORS.values() for name in forms(operator)}
 

@@ -11,7 +11,8 @@ from torch.autograd import gradcheck, gradgradcheck
 from gatherum.groups import functions, reduce, transform
 from gatherum.groups import namespace as of_numpy
 from gatherum.reference import groups as reference
-from gatherum.torch import elementary, namespace
+from gatherum.torch import namespace
+from gatherum.torch.functions import elementary
 from group_calls import call, near_ties, outcome, run, values_of
 from strategies import DATA_DTYPES, same_bits
 

@@ -7,8 +7,9 @@ import pytest
 from tensors import compiled, room, torch
 
 import gatherum
-from gatherum.operators import OPERATORS
-from gatherum.torch import inductor, private
+from gatherum._model.operators import OPERATORS
+from gatherum.torch import private
+from gatherum.torch.library import inductor
 
 pytest.importorskip(
     private.INDUCTOR, reason="this torch has no table of how ops are written: graphs call the ops"

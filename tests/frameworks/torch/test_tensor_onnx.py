@@ -12,7 +12,7 @@ pytest.importorskip("onnxscript", reason="install onnxscript to test the export"
 from onnx.reference import ReferenceEvaluator  # noqa: E402
 
 import gatherum.onnx  # noqa: E402
-from gatherum.reductions import known_to_onnx  # noqa: E402
+from gatherum._model.reductions import known_to_onnx  # noqa: E402
 
 
 def export(function, operands, dynamic=None):

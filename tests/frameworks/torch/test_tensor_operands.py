@@ -373,7 +373,7 @@ def test_large_results_are_freed_from_any_thread():
     dropper.start()
     dropper.join()
     assert torch.equal(part, torch.zeros(10, 1000))
-    from gatherum import native
+    from gatherum._system import native
 
     assert native.cached_output_bytes() >= 8_000_000
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tensors import compiled, room, torch
 
-from gatherum import derivatives
+from gatherum._derivatives import derivatives
 from product_cases import DIRECTION, EDGES, SUBNORMAL, WEIGHTS, ZEROS
 
 func = torch.func

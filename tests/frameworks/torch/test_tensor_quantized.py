@@ -6,7 +6,7 @@ from tensors import compiled, tensor_of, torch
 
 import gatherum
 from gatherum import files
-from gatherum.torch import quantized
+from gatherum.torch.functions import quantized
 
 ml_dtypes = pytest.importorskip("ml_dtypes", reason="install ml_dtypes for its number types")
 
@@ -54,7 +54,7 @@ def test_the_bits_of_numpy(dtype, scale, result):
         tensors = tensor_of(data), torch.from_numpy(indices), tensor_of(scales), given
         same(gatherum.gather_quantized(*tensors, **how), expected)
         how["dtype"] = getattr(torch, result)
-        same(gatherum.torch.quantized.gather_quantized(*tensors, **how), expected)
+        same(gatherum.torch.functions.quantized.gather_quantized(*tensors, **how), expected)
         how["dtype"] = result
 
 

@@ -5,7 +5,7 @@ import pytest
 from tensors import compiled, room, torch
 
 import gatherum
-from gatherum import conversion
+from gatherum._arguments import conversion
 
 pytestmark = [
     pytest.mark.slow,

@@ -9,7 +9,7 @@ import pytest
 from tensors import room, torch
 
 import gatherum
-from gatherum import native
+from gatherum._system import native
 from gatherum.torch import dlpack
 
 DATA, SOME = torch.arange(12.0).reshape(4, 3), torch.ones(2, 3)

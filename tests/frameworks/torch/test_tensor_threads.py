@@ -5,8 +5,8 @@ import pytest
 from tensors import SHARED, array_of, room, tensor_of, torch
 
 import gatherum
-from gatherum.dtypes import is_reducible, read_dtype
-from gatherum.reductions import FOLDS
+from gatherum._model.dtypes import is_reducible, read_dtype
+from gatherum._model.reductions import FOLDS
 from sizes import chosen_from
 
 THREADS = (1, 2, 3, 7)

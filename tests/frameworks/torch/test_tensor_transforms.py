@@ -3,7 +3,7 @@
 import pytest
 from tensors import compiled, room, torch
 
-from gatherum.operators import OPERATORS
+from gatherum._model.operators import OPERATORS
 
 INDICES = torch.tensor([[0, 2], [2, 2], [1, 0], [0, 0]])
 generator = torch.Generator().manual_seed(3)

@@ -106,7 +106,7 @@ def test_the_first_bad_index_in_a_sentence():
 
 def test_large_results_live_in_recycled_memory(settings_restored):
     gatherum.clear_output_cache()
-    from gatherum import native
+    from gatherum._system import native
 
     data = torch.zeros(1000, 1000)
     result = room.gather(data, torch.arange(1000))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import gatherum
-from gatherum import private_names
+from gatherum._system import private_names
 from source import SOURCE
 
 torch = pytest.importorskip("torch", reason="install torch to run the tests of its tensors")
@@ -87,8 +87,9 @@ def test_the_version_that_is_tested_is_this_one() -> None:
 
 
 def test_an_exchange_of_another_version_is_not_used(monkeypatch) -> None:
-    from gatherum import native
-    from gatherum.torch import dlpack, gradients
+    from gatherum._system import native
+    from gatherum.torch import dlpack
+    from gatherum.torch.autograd import gradients
 
     def refuse(*_: object) -> None:
         raise ValueError("gatherum: this torch exchanges tensors in another version of DLPack")

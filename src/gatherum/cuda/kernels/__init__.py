@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from ... import _core, reductions
-from ..._core import Reduction, Value
+from gatherum import _core
+from gatherum._core import Reduction, Value
+from gatherum._model import reductions
 
 FOLDER = Path(__file__).parent
 _REDUCTIONS = """// Made from the rows of src/core/types.hpp by __init__.py of this folder.

@@ -7,12 +7,12 @@ import time
 import warnings
 from collections.abc import Callable
 
-from gatherum.files.disk import DiskFile
+from gatherum._model.audience import option
 from gatherum.files.durable.interrupt import uninterrupted
 from gatherum.files.durable.journal import PERCENT, READY, Journal, Record
-from gatherum.files.os_calls import NO_LINK, sync_directory, sync_file
-from gatherum.files.stats import Meter
-from gatherum.reader_advice import option
+from gatherum.files.resources.disk import DiskFile
+from gatherum.files.resources.os_calls import NO_LINK, sync_directory, sync_file
+from gatherum.files.resources.stats import Meter
 
 __all__ = ["CREATE", "Build", "MemoryBuild", "remove_path", "replace_path"]
 

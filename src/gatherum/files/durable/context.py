@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from gatherum.files.budget import Budget
-from gatherum.files.disk import DiskFile
 from gatherum.files.durable.build import Build
-from gatherum.files.row_requests import Requests
-from gatherum.files.stats import Meter
+from gatherum.files.resources.budget import Budget
+from gatherum.files.resources.disk import DiskFile
+from gatherum.files.resources.stats import Meter
+from gatherum.files.row_access.row_requests import Requests
 
 __all__ = ["Context", "Means"]
 

@@ -4,7 +4,9 @@ import json
 import os
 from typing import Any
 
-from gatherum.files.os_calls import (
+from gatherum._model.audience import option
+from gatherum._system.regular_files import naming, open_regular
+from gatherum.files.resources.os_calls import (
     NO_LINK,
     lock,
     read_some,
@@ -12,8 +14,6 @@ from gatherum.files.os_calls import (
     sync_directory,
     write_some,
 )
-from gatherum.reader_advice import option
-from gatherum.regular_files import naming, open_regular
 
 __all__ = ["ALL", "COLUMNS", "PERCENT", "READY", "WINDOW", "Journal", "Record", "check_readable"]
 

@@ -13,8 +13,8 @@ import json
 import os
 from typing import Any
 
-from gatherum.files.os_calls import sync_directory, sync_file
-from gatherum.reader_advice import option
+from gatherum._model.audience import option
+from gatherum.files.resources.os_calls import sync_directory, sync_file
 
 __all__ = ["is_completed", "mark"]
 

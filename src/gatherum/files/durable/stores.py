@@ -10,15 +10,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from gatherum.files.disk import DiskFile
+from gatherum._system.regular_files import naming
 from gatherum.files.durable.build import CREATE
 from gatherum.files.durable.context import Context
 from gatherum.files.durable.journal import Record
-from gatherum.files.stats import Meter
-from gatherum.files.tables.flat import FlatArray
-from gatherum.files.tables.layouts import FlatLayout, FortranLayout
-from gatherum.files.tables.table import Panel, RowTable, TableLayout
-from gatherum.regular_files import naming
+from gatherum.files.resources.disk import DiskFile
+from gatherum.files.resources.stats import Meter
+from gatherum.files.row_access.flat import FlatArray
+from gatherum.files.row_access.layouts import FlatLayout, FortranLayout
+from gatherum.files.row_access.table import Panel, RowTable, TableLayout
 
 __all__ = ["FlatPatchTarget", "FlatTarget", "PatchTarget", "ScatterTarget"]
 

@@ -12,9 +12,9 @@ import stat
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 
+from gatherum._system.regular_files import check_regular, open_regular
 from gatherum.files.durable.interrupt import uninterrupted
-from gatherum.files.os_calls import NO_LINK, sync_directory, sync_file
-from gatherum.regular_files import check_regular, open_regular
+from gatherum.files.resources.os_calls import NO_LINK, sync_directory, sync_file
 
 __all__ = ["write_files", "written_folder"]
 

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterable, Iterator
 
+from gatherum._system.regular_files import open_regular
 from gatherum.files.formats.arrow import Arrow
 from gatherum.files.formats.format import Format, Location
 from gatherum.files.formats.hdf5 import Hdf5
@@ -11,7 +12,6 @@ from gatherum.files.formats.npz import Npz
 from gatherum.files.formats.safetensors import Safetensors
 from gatherum.files.formats.zarr import Zarr
 from gatherum.files.remote import UrlAddress, address_of
-from gatherum.regular_files import open_regular
 
 __all__ = ["FORMATS", "UnknownKind", "locate", "locate_output"]
 

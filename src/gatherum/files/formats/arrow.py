@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gatherum.files.disk import DiskFile
 from gatherum.files.formats.format import Format, Location, Opening, choose_member, first_line
 from gatherum.files.formats.npy import checked_shape
 from gatherum.files.formats.storage import BoxStorage, Source
-from gatherum.files.stats import Meter
-from gatherum.files.tables.grid import BoxArray
+from gatherum.files.resources.disk import DiskFile
+from gatherum.files.resources.stats import Meter
+from gatherum.files.row_access.grid import BoxArray
 
 __all__ = ["Arrow"]
 

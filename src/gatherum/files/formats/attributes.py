@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from gatherum._model.audience import option
 from gatherum.files.packing import ATTRIBUTES, Attributes
-from gatherum.files.tables.dimension_names import DAMAGED
-from gatherum.reader_advice import option
+from gatherum.files.row_access.dimension_names import DAMAGED
 
 __all__ = ["attributes_of_hdf5", "attributes_of_zarr"]
 

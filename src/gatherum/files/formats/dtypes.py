@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from gatherum.narrow_floats import FORMATS
+from gatherum._model.narrow_floats import FORMATS
 
 __all__ = [
     "as_bytes",

@@ -12,16 +12,16 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from gatherum.files.budget import Budget
-from gatherum.files.disk import DiskFile
+from gatherum._system.regular_files import check_regular
 from gatherum.files.durable.build import CREATE, Build
 from gatherum.files.durable.context import Context, Means
 from gatherum.files.durable.stores import FlatTarget, ScatterTarget
 from gatherum.files.formats.storage import Source
 from gatherum.files.remote import RemoteFile, UrlAddress, checked_options
-from gatherum.files.stats import Meter, Progress
-from gatherum.files.tables.flat import FlatArray
-from gatherum.regular_files import check_regular
+from gatherum.files.resources.budget import Budget
+from gatherum.files.resources.disk import DiskFile
+from gatherum.files.resources.stats import Meter, Progress
+from gatherum.files.row_access.flat import FlatArray
 
 __all__ = [
     "MOST_LISTED", "Format", "Location", "Opening", "choose_member", "find_named", "first_line",

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gatherum.files.disk import DiskFile
+from gatherum._model.audience import hint
+from gatherum._system.regular_files import open_regular
 from gatherum.files.formats.attributes import attributes_of_hdf5
 from gatherum.files.formats.dtypes import as_bytes, cannot_hold
 from gatherum.files.formats.format import (
@@ -30,11 +31,10 @@ from gatherum.files.formats.format import (
 from gatherum.files.formats.inflating import encoded_size, inflated
 from gatherum.files.formats.npy import checked_shape
 from gatherum.files.formats.storage import BoxStorage, FlatStorage, Source
-from gatherum.files.stats import Meter
-from gatherum.files.tables.boxes import SlicedArray, dataset_type
-from gatherum.files.tables.dimension_names import DAMAGED, is_hard, names_in
-from gatherum.reader_advice import hint
-from gatherum.regular_files import open_regular
+from gatherum.files.resources.disk import DiskFile
+from gatherum.files.resources.stats import Meter
+from gatherum.files.row_access.boxes import SlicedArray, dataset_type
+from gatherum.files.row_access.dimension_names import DAMAGED, is_hard, names_in
 
 __all__ = ["Hdf5", "other_filter"]
 

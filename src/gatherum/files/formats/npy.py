@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from gatherum.files.disk import DiskFile
+from gatherum._model.shape_limits import MAX_RANK
 from gatherum.files.formats.dtypes import as_bytes, cannot_hold, is_added
 from gatherum.files.formats.format import Format, Location, Opening
 from gatherum.files.formats.storage import FlatStorage, Source
-from gatherum.shape_limits import MAX_RANK
+from gatherum.files.resources.disk import DiskFile
 
 __all__ = ["ArrayHeader", "Npy", "header_end", "parse_header", "read_header", "write_header"]
 

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import chain
 
-from gatherum.files.disk import DiskFile
 from gatherum.files.formats import npy
 from gatherum.files.formats.format import Format, Location, Opening, choose_member
 from gatherum.files.formats.storage import Source
+from gatherum.files.resources.disk import DiskFile
 
 __all__ = ["Npz"]
 

@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from gatherum.files.disk import DiskFile
 from gatherum.files.formats.dtypes import cannot_hold, name_of, number_type
 from gatherum.files.formats.format import Format, Location, Opening, choose_member
 from gatherum.files.formats.npy import checked_shape
 from gatherum.files.formats.storage import FlatStorage, Source
-from gatherum.files.stats import Meter
+from gatherum.files.resources.disk import DiskFile
+from gatherum.files.resources.stats import Meter
 
 __all__ = ["Safetensors", "Tensor", "read_header", "write_header"]
 

@@ -6,17 +6,17 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from gatherum.files.budget import Budget
-from gatherum.files.disk import PAGE, DiskFile
 from gatherum.files.durable.context import Context, Means
 from gatherum.files.durable.stores import FlatPatchTarget, PatchTarget
 from gatherum.files.packing import Attributes, Packing
-from gatherum.files.tables.boxes import FlatBoxes, copy_boxes, filled_first
-from gatherum.files.tables.dimension_names import Names
-from gatherum.files.tables.flat import FlatArray
-from gatherum.files.tables.grid import BoxArray
-from gatherum.files.tables.layouts import BoxLayout, FlatLayout, FortranLayout, flat_layout
-from gatherum.files.tables.table import TableLayout
+from gatherum.files.resources.budget import Budget
+from gatherum.files.resources.disk import PAGE, DiskFile
+from gatherum.files.row_access.boxes import FlatBoxes, copy_boxes, filled_first
+from gatherum.files.row_access.dimension_names import Names
+from gatherum.files.row_access.flat import FlatArray
+from gatherum.files.row_access.grid import BoxArray
+from gatherum.files.row_access.layouts import BoxLayout, FlatLayout, FortranLayout, flat_layout
+from gatherum.files.row_access.table import TableLayout
 
 __all__ = ["Address", "BoxStorage", "FlatStorage", "Opened", "Source", "Storage", "boxes_of"]
 

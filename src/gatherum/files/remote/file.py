@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from gatherum import native
-from gatherum.files.disk import Bytes, DiskFile, Ints, Reading, StoredRows, pages_between
+from gatherum._system import native
 from gatherum.files.remote.store import AT_ONCE, Pipeline, Remote
 from gatherum.files.remote.urls import UrlAddress
-from gatherum.files.stats import Meter
+from gatherum.files.resources.disk import Bytes, DiskFile, Ints, Reading, StoredRows, pages_between
+from gatherum.files.resources.stats import Meter
 
 __all__ = ["RemoteFile"]
 

@@ -19,7 +19,7 @@ from gatherum.files.remote.transport import (
     open_transport,
 )
 from gatherum.files.remote.urls import UrlAddress
-from gatherum.files.stats import Meter
+from gatherum.files.resources.stats import Meter
 
 __all__ = ["AT_ONCE", "Pipeline", "Remote"]
 

@@ -10,9 +10,9 @@ from contextlib import asynccontextmanager
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
+from gatherum._system.text_numbers import integer_of
 from gatherum.files.remote import private
 from gatherum.files.remote.urls import UrlAddress
-from gatherum.text_numbers import integer_of
 
 __all__ = [
     "Changed", "Failed", "Missing", "Refused", "ServerError", "Transport", "Version",

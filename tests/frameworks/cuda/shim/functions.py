@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 import gatherum
 from canaries import guarded, strays
-from gatherum import conversion
+from gatherum._arguments import conversion
 from gatherum.cuda.device import Device
 from gatherum.cuda.plan_launches import run
 
@@ -30,7 +30,7 @@ class ShimFunctions:
         self.last = new_device()
 
     def __getattr__(self, op: str) -> Callable[..., Array]:
-        if op not in gatherum.operators.OPERATORS:
+        if op not in gatherum._model.operators.OPERATORS:
             raise AttributeError(op)
         return lambda *operands, **attributes: self.call(op, *operands, **attributes)
 

@@ -23,9 +23,9 @@ from gatherum.files.formats.zarr.arrays import (
 )
 from gatherum.files.formats.zarr.stores import ZarrCopyTarget, ZarrPatchTarget
 from gatherum.files.remote import Remote, UrlAddress
-from gatherum.files.stats import Meter
-from gatherum.files.tables.boxes import FlatBoxes, copy_boxes
-from gatherum.files.tables.flat import FlatArray
+from gatherum.files.resources.stats import Meter
+from gatherum.files.row_access.boxes import FlatBoxes, copy_boxes
+from gatherum.files.row_access.flat import FlatArray
 
 __all__ = ["CHUNK", "Zarr", "create_like"]
 

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gatherum.files.budget import Budget
-from gatherum.files.disk import check_within
+from gatherum._model.audience import hint
+from gatherum._model.shape_limits import MAX_RANK
+from gatherum._system.regular_files import check_regular, naming, read_regular
 from gatherum.files.formats.attributes import attributes_of_zarr
 from gatherum.files.formats.dtypes import cannot_hold, is_added, keeps_values
 from gatherum.files.formats.format import first_line
@@ -26,13 +27,12 @@ from gatherum.files.formats.zarr.nodes import (
     metadata_name,
     parsed,
 )
-from gatherum.files.stats import Meter
-from gatherum.files.tables.boxes import filled_first
-from gatherum.files.tables.dimension_names import names_in
-from gatherum.files.tables.grid import BoxArray
-from gatherum.reader_advice import hint
-from gatherum.regular_files import check_regular, naming, read_regular
-from gatherum.shape_limits import MAX_RANK
+from gatherum.files.resources.budget import Budget
+from gatherum.files.resources.disk import check_within
+from gatherum.files.resources.stats import Meter
+from gatherum.files.row_access.boxes import filled_first
+from gatherum.files.row_access.dimension_names import names_in
+from gatherum.files.row_access.grid import BoxArray
 
 __all__ = ["ZarrArray", "check_dtype", "create_like", "tree_state"]
 

@@ -16,12 +16,12 @@ from zarr.abc.codec import ArrayArrayCodec, BytesBytesCodec
 from zarr.abc.store import OffsetByteRequest, RangeByteRequest, SuffixByteRequest
 from zarr.storage import LocalStore
 
-from gatherum import errors
-from gatherum.files.disk import check_within
+from gatherum._model import errors
+from gatherum._system.regular_files import naming, open_regular
 from gatherum.files.formats.inflating import INFLATING, check_codec, encoded_size, inflated
 from gatherum.files.formats.zarr.nodes import LONGEST_METADATA, METADATA
 from gatherum.files.formats.zarr.private import default_buffer_prototype
-from gatherum.regular_files import naming, open_regular
+from gatherum.files.resources.disk import check_within
 
 __all__ = ["METADATA_KEYS", "RegularStore", "bounded", "inner_chunks", "span"]
 

@@ -4,8 +4,8 @@ import json
 import os
 from typing import Any
 
+from gatherum._system.regular_files import read_regular
 from gatherum.files.formats.format import MOST_LISTED, is_group
-from gatherum.regular_files import read_regular
 
 __all__ = ["ATTRIBUTES", "LONGEST_METADATA", "METADATA", "is_zarr_group", "metadata_name", "parsed"]
 

@@ -7,7 +7,7 @@ inflates to. Import this module only where `zarr` is installed.
 
 from typing import Any
 
-from gatherum import private_names
+from gatherum._system import private_names
 
 TESTED = "3.0.8 to 3.1.6"
 _PROTOTYPE = "zarr.core.buffer.default_buffer_prototype"

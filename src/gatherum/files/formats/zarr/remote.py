@@ -13,13 +13,13 @@ from typing import Any, Never
 from numpy.typing import NDArray
 from zarr.abc.store import Store
 
-from gatherum.files.budget import Budget
 from gatherum.files.formats.zarr.arrays import ZarrArray, check_document
 from gatherum.files.formats.zarr.bounded import METADATA_KEYS, span
 from gatherum.files.formats.zarr.nodes import ATTRIBUTES, LONGEST_METADATA, METADATA
 from gatherum.files.formats.zarr.private import default_buffer_prototype
 from gatherum.files.remote import Remote
 from gatherum.files.remote.store import AT_ONCE
+from gatherum.files.resources.budget import Budget
 
 __all__ = ["RemoteZarrArray"]
 

@@ -9,11 +9,11 @@ from gatherum.files.durable.context import Context
 from gatherum.files.durable.stores import PatchTarget, ScatterTarget
 from gatherum.files.formats.zarr.arrays import ZarrArray
 from gatherum.files.formats.zarr.nodes import METADATA
-from gatherum.files.os_calls import sync_directory
-from gatherum.files.stats import Meter
-from gatherum.files.tables.grid import GridRows
-from gatherum.files.tables.layouts import BoxLayout
-from gatherum.files.tables.table import Panel, RowTable
+from gatherum.files.resources.os_calls import sync_directory
+from gatherum.files.resources.stats import Meter
+from gatherum.files.row_access.grid import GridRows
+from gatherum.files.row_access.layouts import BoxLayout
+from gatherum.files.row_access.table import Panel, RowTable
 
 __all__ = ["ZarrCopyTarget", "ZarrPatchTarget", "copy_array", "lay_chunks"]
 

@@ -1,0 +1,126 @@
+"""The checks of a call that need no data, but for those of shapes, which are the core's."""
+
+from __future__ import annotations
+
+from gatherum._model import errors, shape_limits
+from gatherum._model.call import ArraySpec, Call
+from gatherum._model.dtypes import AnyDType, check_movable, check_units, is_index, is_reducible
+from gatherum._model.errors import Shape
+from gatherum._model.modes import MODES
+from gatherum._model.operators import OPERATORS, Operator
+from gatherum._model.reductions import REDUCTIONS
+
+
+def check_range(operator: Operator, data: Shape, indices: Shape, axis: int) -> None:
+    """Check the dimension attribute where there are dimensions that it can be one of. That there
+    are none is a matter of shapes, which comes after dtypes.
+    """
+    if indices if operator.counts_indices else data:
+        operator.resolve(data, indices, axis)
+
+
+def check_before_updates(
+    op: str, data: Shape, indices: Shape, axis: int, data_dtype: AnyDType, index_dtype: AnyDType
+) -> None:
+    """Check what is due before `updates` are converted: attributes, and the other dtypes."""
+    check_range(OPERATORS[op], data, indices, axis)
+    check_movable(op, "data", data_dtype)
+    if not is_index(index_dtype):
+        raise errors.not_an_index_dtype(op, index_dtype, OPERATORS[op].tuples)
+
+
+def check_symbolic(call: Call) -> tuple[int, Shape]:
+    """Check attributes, dtypes and shapes, but no limits of ranks, sizes and addresses: sizes may
+    be symbols. Return the axis counted from the front, and the shape that moves.
+    """
+    check_attributes(call)
+    check_dtypes(call)
+    axis = call.resolved_axis
+    moved = call.operator.moved(call.data.shape, call.indices.shape, axis)
+    if call.updates is not None and not shape_limits.broadcasts(call.updates.shape, moved):
+        raise _other_updates(call, axis, moved, call.updates.shape)
+    return axis, moved
+
+
+def check_attributes(call: Call) -> None:
+    """Check the attributes that are names."""
+    if call.reduction not in REDUCTIONS:
+        raise errors.not_one_of(call.op, "reduction", call.reduction, REDUCTIONS)
+    if call.mode not in MODES:
+        raise errors.not_one_of(call.op, "mode", call.mode, MODES)
+
+
+def check_dtypes(call: Call) -> None:
+    """Check the range of the dimension attribute, and the dtypes of the inputs."""
+    data, indices = call.data, call.indices
+    check_before_updates(call.op, data.shape, indices.shape, call.axis, data.dtype, indices.dtype)
+    if call.updates is None:
+        return
+    check_units(call.op, "updates", call.updates.dtype)
+    if call.updates.dtype != call.data.dtype:
+        raise errors.other_dtype(call.op, "updates", call.data.dtype, call.updates.dtype)
+    if call.reduction != "none" and not is_reducible(call.data.dtype, call.reduction):
+        raise errors.not_reducible(call.op, call.reduction, call.data.dtype)
+
+
+def shape_error(call: Call, found: shape_limits.Fault) -> ValueError:
+    """Return what to raise for what the core has found wrong with the shapes of a call."""
+    op, (fault, operand, *_, wanted) = call.op, found
+    given = {"data": call.data, "indices": call.indices, "updates": call.updates, "out": call.out}
+    spec = given.get(operand)
+    if fault == "too_many_dimensions":
+        what = "the result" if spec is None else f"`{operand}`"
+        return errors.too_many_dimensions(op, what, found[3], found[4])
+    if spec is None:
+        return errors.result_too_big(op, wanted, call.data.dtype)
+    if fault == "operand_too_big":
+        return errors.operand_too_big(op, operand, spec.shape)
+    if operand == "indices":
+        return shape_limits.misfit(op, found, call.data.shape, call.indices.shape)
+    if operand == "updates":
+        return _other_updates(call, call.resolved_axis, wanted, spec.shape)
+    overlaps = fault == "overlaps_itself"
+    return (
+        errors.out_overlaps_itself(op, wanted, spec.strides)
+        if overlaps
+        else errors.other_shape(op, operand, wanted, spec.shape)
+    )
+
+
+def _other_updates(call: Call, axis: int, moved: Shape, updates: Shape) -> ValueError:
+    """Return what to raise for updates of a wrong shape: they may fit indices that were meant."""
+    operator, data, indices = call.operator, call.data.shape, call.indices.shape
+    if (
+        operator.tuples
+        and len(indices) == 1
+        and shape_limits.broadcasts(updates, indices + data[1:])
+    ):
+        return errors.other_shape_of_one_tuple(call.op, moved, updates)
+    if (
+        operator.addressing.shares_back
+        and len(updates) == len(data)
+        and shape_limits.broadcasts(indices, updates)
+    ):
+        beside = [d for d in range(len(data)) if d != axis]
+        if all(updates[d] <= data[d] for d in beside):
+            slices = all(indices[d] == 1 and updates[d] == data[d] for d in beside)
+            return errors.other_shape_than_indices(call.op, moved, updates, slices)
+    return errors.other_shape(call.op, "updates", moved, updates)
+
+
+def check_out_dtype(op: str, dtype: AnyDType, out: AnyDType) -> None:
+    """Raise TypeError if a result of this dtype cannot go to an `out` of that one."""
+    check_units(op, "out", out)
+    if out != dtype:
+        raise errors.other_dtype(op, "out", dtype, out)
+
+
+def check_out_spec(op: str, shape: Shape, dtype: AnyDType, out: ArraySpec) -> None:
+    """Raise TypeError or ValueError if a result of this shape and dtype cannot go to `out`, where
+    no program is made with it: of one, the core checks the shape.
+    """
+    check_out_dtype(op, dtype, out.dtype)
+    if out.shape != shape:
+        raise errors.other_shape(op, "out", shape, out.shape)
+    if shape_limits.overlaps_itself(shape, out.strides, dtype.itemsize):
+        raise errors.out_overlaps_itself(op, shape, out.strides)

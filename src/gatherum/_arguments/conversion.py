@@ -1,0 +1,408 @@
+"""Converts the operands of calls to arrays; the order of checks is the order of errors."""
+
+from __future__ import annotations
+
+import warnings
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from decimal import Decimal
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from gatherum._frameworks import refusals, registry
+from gatherum._model import errors, narrow_floats
+from gatherum._model.call import Array, ArraySpec, Attributes
+from gatherum._model.dtypes import AnyDType, DType, Extension, check_units
+from gatherum._model.errors import Shape
+from gatherum._model.operators import OPERATORS
+
+from .casting import (
+    KIND_RANK,
+    all_integers,
+    as_integers,
+    is_extension,
+    is_integer,
+    is_number,
+    is_same_value,
+    keeps_kind,
+    kind_rank,
+    same_integers,
+    stays_finite,
+    stays_infinite,
+)
+from .checks import check_before_updates, check_out_spec
+from .plain_values import as_attributes
+
+# Lists in lists of which NumPy makes dimensions: at most as many as an array may have.
+_DEEPEST = 64
+# Types of items in a list that are never arrays.
+_ITEMS = frozenset((bool, int, float, complex, str, bytes))
+# What numbers of each kind are called, one and several.
+_KIND_NAMES = (
+    ("True or False", "True or False"),
+    ("an integer", "integers"),
+    ("a real number", "real numbers"),
+)
+
+
+def is_masked(value: object) -> bool:
+    """Whether the value is an ndarray with a mask: one of numpy.ma, or of another subclass."""
+    kind = type(value)
+    return issubclass(kind, np.ndarray) and not callable(getattr(kind, "mask", is_masked))
+
+
+def is_plain(value: object) -> bool:
+    """Whether the value is an ndarray, of a subclass perhaps, that has no mask.
+
+    Its type decides: ``isinstance`` believes what an object says of its class, and the core would
+    read that object's memory as an array's.
+    """
+    return issubclass(type(value), np.ndarray) and not is_masked(value)
+
+
+def _arrays_in(value: object) -> Iterator[object]:
+    """Yield the arrays that a list or tuple holds, at any depth that NumPy reads, those of other
+    frameworks and what converts to an array too.
+
+    Level by level, each list once: a list may hold itself, or another one many times.
+    """
+    level = [value] if isinstance(value, (list, tuple)) else []
+    for _ in range(_DEEPEST):
+        kinds = set(map(type, chain.from_iterable(level))) - _ITEMS
+        lists = {kind for kind in kinds if issubclass(kind, (list, tuple))}
+        held = {kind for kind in kinds if _is_array(kind)}
+        if held:
+            yield from (item for item in chain.from_iterable(level) if type(item) in held)
+        if not lists:
+            return
+        inner = (item for item in chain.from_iterable(level) if type(item) in lists)
+        level = list({id(item): item for item in inner}.values())
+
+
+def _is_array(kind: type) -> bool:
+    """Whether values of a type are arrays, of any framework, or convert to one."""
+    if issubclass(kind, np.generic):
+        return False
+    return hasattr(kind, "__array__") or registry.foreign(kind) is not None
+
+
+def _refuse(
+    op: str, operand: str, value: object, held: Iterable[object], *, integers: bool = False
+) -> None:
+    """Raise TypeError for masked arrays, those of other frameworks, and what is not in memory, in
+    lists too.
+    """
+    for array in (value, *held):
+        if type(array) in registry.COMMON:
+            continue
+        if is_masked(array) or refusals.has_mask(array):
+            raise errors.masked_array(op, operand)
+        refusals.refuse_nulls(op, operand, array, held=array is not value, integers=integers)
+        if array is not value:
+            refusals.refuse_held(op, operand, value, type(array))  # type: ignore[arg-type]
+        refusals.refuse(op, operand, array)
+        if array is not value:
+            _convert(op, operand, array)  # NumPy drops the mask that it may have
+
+
+def check_items(op: str, operand: str, value: object) -> None:
+    """Raise TypeError for a list or a tuple that holds arrays of another framework."""
+    for array in _arrays_in(value):
+        refusals.refuse_held(op, operand, value, type(array))  # type: ignore[arg-type]
+
+
+def as_array(op: str, operand: str, value: object) -> Array:
+    """Return what `numpy.asarray` makes of an operand, as a plain ndarray."""
+    _refuse(op, operand, value, _arrays_in(value))
+    _refuse_text(op, operand, value)
+    return check_decimals(op, operand, _convert(op, operand, value))
+
+
+def _refuse_text(op: str, operand: str, value: object) -> None:
+    if isinstance(value, (str, bytes)) and not isinstance(value, np.generic):
+        raise errors.no_array(op, operand, value)
+
+
+def _convert(op: str, operand: str, value: object) -> Array:
+    try:
+        array = np.asanyarray(value)
+    except ValueError as why:  # ragged lists
+        raise errors.not_an_array(op, operand, why) from None
+    if is_masked(array):  # what the object's __array__ gave
+        raise errors.masked_array(op, operand)
+    array = np.asarray(array)
+    if array.dtype.kind == "O" and array.ndim == 0 and not isinstance(value, (int, np.ndarray)):
+        raise errors.no_array(op, operand, value)
+    return array
+
+
+def check_decimals(op: str, operand: str, array: Array) -> Array:
+    """Return an array, or raise TypeError for one that begins with decimals."""
+    if array.dtype.kind == "O" and any(isinstance(one, Decimal) for one in array.flat[:100]):
+        raise errors.decimals(op, operand)
+    return array
+
+
+def pinned(*given: object) -> list[weakref.ref[Any]]:
+    """Return weak references to arrays and to those whose memory they show: ndarray.resize moves
+    no array that has one, neither in a finalizer nor in another thread.
+    """
+    pins = []
+    for array in given:
+        while isinstance(array, np.ndarray):
+            pins.append(weakref.ref(array))
+            array = array.base  # noqa: PLW2901  # the chain of owners
+    return pins
+
+
+def as_out(op: str, out: object) -> Array:
+    """Return `out` as it is, an ndarray without a mask."""
+    if is_plain(out):
+        return out  # type: ignore[return-value]  # is_plain has checked it
+    raise errors.masked_array(op, "out") if is_masked(out) else errors.out_not_an_array(op, out)
+
+
+def as_plain_out(op: str, out: object, shape: Shape, dtype: DType) -> Array:
+    """Return `out` as a plain array, or raise where a result of this shape and dtype cannot go
+    there.
+    """
+    plain = np.asarray(as_out(op, out))
+    check_out_spec(op, shape, dtype, ArraySpec.of(plain))
+    if not plain.flags.writeable:
+        raise errors.out_read_only(op)
+    return plain
+
+
+def as_indices(op: str, value: object, operand: str = "indices") -> Array:
+    """Return `indices` as an array; an empty list is one of integers."""
+    held = list(_arrays_in(value))
+    if held and refusals.whole_tuple(type(value)):
+        check_items(op, operand, value)
+    if held and not any(map(is_masked, held)):
+        raise errors.holds_arrays(op, value, operand)
+    _refuse(op, operand, value, held, integers=True)
+    _refuse_text(op, operand, value)
+    array = _convert(op, operand, value)
+    if isinstance(value, (int, list, tuple)) and array.dtype.kind in "Of":
+        if array.size == 0:
+            return array.astype(np.int64)
+        _refuse_wide(op, operand, np.array(value, object))
+    return array
+
+
+def _refuse_wide(op: str, operand: str, values: Array) -> None:
+    """Raise ValueError for the first integer without an int64, if all values are integers."""
+    wide = None
+    for position, value in np.ndenumerate(values):
+        if type(value) is not int:
+            return
+        if wide is None and not -(2**63) <= value < 2**63:
+            wide = errors.too_wide_index(op, operand, value, position)
+    if wide is not None:
+        raise wide
+
+
+def _as_numpy(op: str, dtype: AnyDType) -> DType:
+    if isinstance(dtype, Extension):
+        raise errors.no_values(op, dtype)
+    return dtype
+
+
+def is_weak(value: object) -> bool:
+    """Whether a value is Python's own, without a dtype: it takes that of the data."""
+    weak = (bool, int, float, complex, str, bytes, list, tuple)
+    return isinstance(value, weak) and not isinstance(value, np.generic)
+
+
+def as_updates(op: str, value: object, dtype: AnyDType, operand: str = "updates") -> Array:
+    """Return `updates` as an array; plain Python values and lists take the data's dtype."""
+    if not is_weak(value):
+        return as_array(op, operand, value)
+    return _convert_weak(op, operand, value, _as_numpy(op, dtype))
+
+
+def as_narrow(op: str, operand: str, value: object, dtype: AnyDType) -> narrow_floats.Rounded:
+    """Round plain Python values to a dtype that NumPy lacks, known to it by now or not."""
+    exact = _convert_weak(op, operand, value, np.dtype(np.float64), dtype)
+    found = narrow_floats.rounded(exact, dtype.name)
+    if not found.stay_finite:
+        raise errors.not_finite(op, operand, dtype, value)
+    if not found.have_codes:
+        raise errors.does_not_fit(op, operand, dtype, value)
+    return found
+
+
+def _convert_weak(
+    op: str, operand: str, value: object, dtype: DType, named: AnyDType | None = None
+) -> Array:
+    """Convert plain Python values as NumPy's weak scalars: the kind must fit, and so must the
+    range of an integer; floats round, and what is finite stays so. Errors name the dtype `named`.
+    """
+    if named is None and dtype.name in narrow_floats.FORMATS:
+        return as_narrow(op, operand, value, dtype).codes.view(dtype)
+    named = named or dtype
+    if dtype.names is not None:
+        return _convert_records(op, operand, value, dtype)
+    _refuse(op, operand, value, _arrays_in(value))
+    found = check_decimals(op, operand, _convert(op, operand, value))
+    if found.size == 0:
+        return np.empty(found.shape, dtype)
+    if found.dtype.kind == "O" or (found.dtype.kind == "f" and is_integer(dtype)):
+        found = as_integers(value, found)  # NumPy takes large ones for objects or floats
+    rank, wanted = KIND_RANK.get(found.dtype.kind), kind_rank(dtype)
+    if found.dtype.kind == "O" and all_integers(found):
+        rank = 1
+    if rank is None or wanted is None:
+        return _convert_same_kind(op, operand, value, found, dtype, named)
+    if rank > wanted:
+        kind = _KIND_NAMES[wanted][isinstance(value, (list, tuple))]
+        raise errors.loses_kind(op, operand, named, kind, value)
+    try:
+        with np.errstate(all="ignore"):
+            # Large integers become float64 first, which every float type can be made from.
+            by_float = found.dtype.kind == "O" and wanted == 2
+            converted = (found.astype(np.float64) if by_float else found).astype(dtype)
+    except OverflowError:
+        unfit = errors.does_not_fit if wanted < 2 else errors.not_finite
+        raise unfit(op, operand, named, value) from None
+    if is_integer(dtype) and not same_integers(found, converted):
+        raise errors.does_not_fit(op, operand, dtype, value)
+    if not stays_finite(found, converted):
+        raise errors.not_finite(op, operand, dtype, value)
+    if not stays_infinite(found, converted):
+        raise errors.does_not_fit(op, operand, dtype, value)
+    return converted
+
+
+def _convert_records(op: str, operand: str, value: object, dtype: DType) -> Array:
+    """Convert tuples, or lists of them, to records."""
+    _refuse(op, operand, value, _arrays_in(value))
+    try:
+        return np.array(value, dtype=dtype)
+    except (TypeError, ValueError, OverflowError):
+        raise errors.not_convertible(op, operand, dtype, value) from None
+
+
+def _convert_same_kind(
+    op: str, operand: str, value: object, found: Array, dtype: DType, named: AnyDType
+) -> Array:
+    """Convert strings and dates, which must come back unchanged."""
+    if found.dtype.kind in KIND_RANK or (
+        found.dtype.kind != dtype.kind and dtype.kind not in "VmM"
+    ):
+        raise errors.not_convertible(op, operand, named, value)
+    check_units(op, operand, found.dtype)
+    try:
+        converted = np.asarray(value, dtype=dtype)
+        same = found.dtype.kind != dtype.kind or np.array_equal(found, converted)
+    except (TypeError, ValueError, OverflowError):
+        raise errors.not_convertible(op, operand, named, value) from None
+    if not same:
+        raise errors.does_not_fit(op, operand, dtype, value)
+    return converted
+
+
+def as_operands(
+    attributes: Attributes,
+    operands: tuple[object, object, object],
+    owns: Callable[[object], bool],
+    spec: Callable[[str, str, Any], ArraySpec],
+) -> tuple[list[Any], list[ArraySpec]]:
+    """Return the operands of a call on another framework's arrays, and their specs.
+
+    Its own arrays, by `owns`, stay as they are, and `spec` describes them and NumPy's; what else
+    the caller passes becomes an array of NumPy.
+    """
+    op, (data, indices, updates) = attributes.op, operands
+    found = [data if owns(data) else as_array(op, "data", data)]
+    specs = [spec(op, "data", found[0])]
+    found.append(indices if owns(indices) else as_indices(op, indices))
+    specs.append(spec(op, "indices", found[1]))
+    if attributes.operator.scatters:
+        to, of = specs
+        check_before_updates(op, to.shape, of.shape, attributes.axis, to.dtype, of.dtype)
+        found.append(updates if owns(updates) else as_updates(op, updates, to.dtype))
+        specs.append(spec(op, "updates", found[2]))
+    return found, specs
+
+
+def fill_item(op: str, given_dtype: AnyDType, fill_value: object) -> Array:
+    """Return `fill_value` as one item of the data's dtype, or raise ValueError. Numbers of Python
+    convert as updates do, and whatever else must convert exactly. An integer 0 is the all-zero
+    item of any dtype.
+    """
+    dtype = _as_numpy(op, given_dtype)
+    item = np.zeros((), dtype)
+    if is_integer_zero(fill_value):
+        return item
+    plain = isinstance(fill_value, (int, float, complex)) and not isinstance(fill_value, np.generic)
+    if plain and kind_rank(dtype) is not None:
+        return _convert_weak(op, "fill_value", fill_value, dtype)
+    _refuse(op, "fill_value", fill_value, _arrays_in(fill_value))
+    if _is_array(type(fill_value)):
+        fill_value = _convert(op, "fill_value", fill_value)
+    try:
+        given = np.array(fill_value, dtype=dtype if dtype.names else None)
+        check_units(op, "fill_value", given.dtype)
+        source = fill_value
+        if isinstance(source, int) and is_extension(dtype) and not is_integer(dtype):
+            source = float(source)  # ml_dtypes takes no integer beyond int64
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a part that is lost is found by comparison
+            converted = given if given.dtype == dtype else np.asarray(source, dtype=dtype)
+        finite = not is_number(given) or stays_finite(given, converted)
+        exact = given.shape == () and is_same_value(fill_value, given, converted)
+    except (TypeError, ValueError, OverflowError):
+        finite, exact = True, False
+    if not finite:
+        raise errors.not_finite(op, "fill_value", dtype, fill_value)
+    if not exact:
+        rounds = isinstance(fill_value, np.inexact) and keeps_kind(fill_value.dtype, dtype)
+        raise errors.does_not_fit(op, "fill_value", dtype, fill_value, rounds)
+    return np.array(converted, copy=True)
+
+
+def is_integer_zero(value: object) -> bool:
+    """Whether a fill value is an integer 0: the item of zero bits in any dtype."""
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, np.timedelta64)
+    return whole and value == 0
+
+
+def normalise(
+    op: str,
+    data: object,
+    indices: object,
+    updates: object,
+    axis: object,
+    reduction: object,
+    include_self: object,
+    mode: object,
+    negative: object,
+    fill_value: object,
+    out: object,
+) -> tuple[object, ...]:
+    """Return the arguments of a call as plain values and arrays; `updates` is None for gathers."""
+    attributes = as_attributes(op, axis, reduction, include_self, mode, negative)
+    axis, *others = attributes.positional
+    if not registry.COMMON.issuperset(map(type, (data, indices, updates, out, fill_value))):
+        operands = {"data": data, "indices": indices, "updates": updates, "out": out}
+        registry.check_one_framework(op, operands | {"fill_value": fill_value})
+    data, indices = as_array(op, "data", data), as_indices(op, indices)
+    operator = OPERATORS[op]
+    check_before_updates(op, data.shape, indices.shape, axis, data.dtype, indices.dtype)
+    if not (indices if operator.counts_indices else data).shape:
+        axis = 0  # every axis is an error here, and the core takes 64 bits
+    if operator.scatters:
+        updates = as_updates(op, updates, data.dtype)
+    return (
+        op,
+        data,
+        indices,
+        updates,
+        axis,
+        *others,
+        fill_value,
+        out,
+    )

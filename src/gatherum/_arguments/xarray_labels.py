@@ -1,0 +1,213 @@
+"""Runs calls on arrays of xarray that hold one of NumPy or Dask: the names of dimensions stay.
+
+An operator goes by positions; names follow them, and are never used to align. What holds any other
+array, or has not been read from its file, is refused as elsewhere.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gatherum._frameworks.refusals import held_by_xarray
+from gatherum._frameworks.registry import adapter_of
+from gatherum._model import framework_errors
+from gatherum._model.call import Attributes
+from gatherum._model.dimensions import Dimensions
+from gatherum._model.errors import Shape
+from gatherum._system import native
+
+Labelled = Any  # a DataArray of xarray
+Names = tuple[Any, ...]
+
+
+def has_labels(value: object) -> bool:
+    """Whether a value is a DataArray that holds an array of NumPy or of Dask."""
+    xarray = sys.modules.get("xarray")
+    if xarray is None or not isinstance(value, xarray.DataArray):
+        return False
+    kind = type(held := held_by_xarray(value))
+    if kind is np.ndarray or isinstance(held, sys.modules["pandas"].Index):  # which labels are
+        return True
+    return (adapter := adapter_of(kind)) is not None and adapter.name == "dask"
+
+
+def run(
+    attributes: Attributes,
+    data: Labelled,
+    indices: Any,
+    updates: Any,
+    fill_value: object,
+    out: object,
+) -> Labelled:
+    """Run a call on an array with labels, and return one."""
+    op, operator = attributes.op, attributes.operator
+    check_no_out(op, out)
+    plain = plain_array(indices)
+    shape = np.shape(plain)
+    axis = operator.resolve(data.shape, shape, attributes.axis)
+    dimensions = operator.dimensions(data.ndim, shape, axis)
+    names = _names(op, data, indices, dimensions)
+    if operator.scatters:
+        _check_updates(op, updates, names)
+    elif None in names:
+        raise framework_errors.no_names(op, len(dimensions.entries))
+    elif len(set(names)) < len(names):
+        raise framework_errors.equal_names(op, names)
+    how = *attributes.positional, fill_value, None
+    result = native.call(op, data.data, plain, plain_array(updates), *how)
+    if operator.scatters:
+        return data.copy(deep=False, data=result)
+    made = type(data)(result, dims=names, name=data.name, attrs=data.attrs)
+    return _with_coordinates(attributes, data, indices, made, dimensions, op)
+
+
+def plain_array(value: Any) -> Any:
+    """Return the array that a DataArray holds, any other value unchanged."""
+    return value.data if has_labels(value) else value
+
+
+def check_no_out(op: str, out: object) -> None:
+    """Raise TypeError for any `out`: the result is a new DataArray."""
+    if out is not None:
+        raise framework_errors.no_out_with_labels(op)
+
+
+def refuse_labels(op: str, instead: str = "", **operands: object) -> None:
+    """Raise TypeError for a DataArray where no result can keep its names."""
+    for operand, value in operands.items():
+        if has_labels(value):
+            raise framework_errors.loses_names(op, operand, instead)
+
+
+def gathered(
+    op: str, attributes: Attributes, data: Labelled, indices: Any, call: Callable[[Any, Any], Any]
+) -> Labelled:
+    """Run a call that takes slices as the gather of these attributes does; return its result with
+    names and coordinates.
+    """
+    plain = plain_array(indices)
+    resolved = attributes.operator.resolve(data.shape, np.shape(plain), attributes.axis)
+    dimensions = attributes.operator.dimensions(data.ndim, np.shape(plain), resolved)
+    names = _names(op, data, indices, dimensions)
+    if None in names:
+        raise framework_errors.no_names(op, len(dimensions.entries))
+    if len(set(names)) < len(names):
+        raise framework_errors.equal_names(op, names)
+    result = call(data.data, plain)
+    made = type(data)(result, dims=names, name=data.name, attrs=data.attrs)
+    how = attributes._replace(axis=resolved)
+    return _with_coordinates(how, data, indices, made, dimensions, op)
+
+
+def check_numbers(op: str, operand: str, data: Labelled, axis: int, numbers: Any) -> None:
+    """Raise ValueError if the numbers of new places have other names than the data: along one
+    axis, or along all.
+    """
+    if not has_labels(numbers):
+        return
+    expected = data.dims if numbers.ndim > 1 else (data.dims[axis],)
+    for i, (name, found) in enumerate(zip(expected, numbers.dims, strict=False)):
+        if name != found:
+            raise framework_errors.other_name(op, operand, i, name, found)
+
+
+def renumbered(
+    op: str, operand: str, data: Labelled, axis: int, numbers: Any, new: str,
+    call: Callable[[], Any],
+) -> Labelled:  # fmt: skip
+    """Run a call whose result has numbered places along an axis of the data. That dimension has the
+    name of the numbers where they are a DataArray with one, otherwise `new`. Coordinates of other
+    dimensions stay.
+    """
+    own = numbers.name if has_labels(numbers) else None
+    dim, name = data.dims[axis], new if own is None else own
+    names = tuple(name if d == axis else other for d, other in enumerate(data.dims))
+    if len(set(names)) < len(names):
+        raise framework_errors.equal_names(op, names, f"`{operand}`")
+    kept = _along(data, set(data.dims) - {dim}).coords
+    if name in kept:
+        raise framework_errors.named_as_dimension(op, name)
+    made = type(data)(call(), dims=names, name=data.name, attrs=data.attrs)
+    return made.assign_coords(kept)
+
+
+def _names(op: str, data: Labelled, indices: Any, dimensions: Dimensions) -> Names:
+    """Return the names of what moves, None for one that is not known. A single entry dimension
+    without one has that of the data which is indexed.
+    """
+    given = indices.dims if has_labels(indices) else None
+    alone = len(dimensions.entries) == len(dimensions.indexed) == 1
+    names: list[Any] = []
+    for d, e in dimensions.moved:
+        own = None if given is None or e is None else given[e]
+        if d is None:
+            names.append(own if given or not alone else data.dims[dimensions.indexed.start])
+            continue
+        if own not in (None, data.dims[d]):
+            raise framework_errors.other_name(op, "indices", e, data.dims[d], own)
+        names.append(data.dims[d])
+    return tuple(names)
+
+
+def _check_updates(op: str, updates: Any, names: Names) -> None:
+    """Raise ValueError for updates whose dimensions have other names than what moves."""
+    if has_labels(updates):
+        expected = names[len(names) - min(updates.ndim, len(names)) :]
+        for i, (name, found) in enumerate(zip(expected, updates.dims, strict=False)):
+            if name not in (None, found):
+                raise framework_errors.other_name(op, "updates", i, name, found)
+
+
+def _with_coordinates(
+    attributes: Attributes,
+    data: Labelled,
+    indices: Any,
+    made: Labelled,
+    dimensions: Dimensions,
+    op: str,
+) -> Labelled:
+    """Return a gather's result with the coordinates that are known along its dimensions."""
+    entries, kept = set(), set()
+    for place, (d, _) in enumerate(dimensions.moved):
+        if d is None:
+            entries.add(made.dims[place])
+        elif data.shape[d] == made.shape[place]:
+            kept.add(data.dims[d])
+    if (picked := _picked(attributes, data.shape, indices)) is None:
+        found = _along(data, kept)
+    else:
+        dim = data.dims[dimensions.indexed.start]
+        names = tuple(name for name in made.dims if name in entries)
+        found = _along(data, kept | {dim}).isel({dim: (names, picked)}, missing_dims="ignore")
+    made = made.assign_coords(found.coords)
+    if has_labels(indices):
+        own = _along(indices, entries)
+        for name in entries & set(own.coords):
+            if name in made.coords and not made.coords[name].equals(own.coords[name]):
+                raise framework_errors.two_coordinates(op, name)
+        known = [name for name in own.coords if name in made.coords]
+        made = made.assign_coords(own.drop_vars(known).coords)
+    return made
+
+
+def _along(array: Labelled, names: set[Any]) -> Any:
+    """Return the coordinates of an array that lie along some dimensions, or along none."""
+    coordinates = array.coords.to_dataset()
+    return coordinates.drop_vars(
+        [name for name, one in array.coords.items() if not names.issuperset(one.dims)]
+    )
+
+
+def _picked(attributes: Attributes, shape: Shape, indices: Any) -> Any:
+    """Return which slices a gather has taken; None where it takes no slices, or some are filled, or
+    the indices are not in memory.
+    """
+    plain, (op, axis, mode, negative, *_) = plain_array(indices), attributes
+    if op != "gather" or mode not in ("raise", "clip", "wrap") or adapter_of(type(plain)):
+        return None
+    how = 0, "none", True, mode, negative, 0, None
+    return native.call("gather", np.arange(shape[axis]), plain, None, *how)

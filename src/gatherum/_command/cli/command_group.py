@@ -1,0 +1,177 @@
+"""Every command of the group ends in one line and an exit status, whatever happens."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
+from typing import Any, TextIO
+
+import click
+
+from gatherum._command.startup import INTERRUPTED, discard, say
+from gatherum._model.audience import for_command
+from gatherum._model.operators import OPERATORS
+from gatherum._system.regular_files import naming
+from gatherum.version import __version__
+
+# Wrong data, files or settings raise these; anything else is a bug of this package.
+DATA_ERRORS = (TypeError, ValueError, IndexError, OSError, MemoryError, ImportError)
+OUTPUT = "standard output"
+OWN = ("reduce_file", "from_file")  # functions that have no command of the same name
+
+
+class Command(click.Command):
+    """A command whose examples stay in one line each, so that they can be pasted."""
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the help."""
+        text = inspect.cleandoc(self.help or "")
+        formatter.write_paragraph()
+        with formatter.indentation():
+            formatter.write_text(re.sub("^Example: ", "\b\nExample: ", text, flags=re.MULTILINE))
+
+
+class Commands(click.Group):
+    """A group whose commands end in one line, whatever happens."""
+
+    command_class = Command
+
+    def make_context(self, *arguments: Any, **more: Any) -> click.Context:
+        """Parse the group's own arguments, among them those that print a help or the version."""
+        with _ends_in_a_line():
+            return super().make_context(*arguments, **more)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command, and turn an exception into a line and an exit status."""
+        with _ends_in_a_line(ctx), for_command(), _warnings_in_lines():
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+            return result
+
+
+@contextmanager
+def _ends_in_a_line(ctx: click.Context | None = None) -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise _stop("interrupted", INTERRUPTED) from None
+    except (click.ClickException, click.exceptions.Exit):
+        raise
+    except DATA_ERRORS as error:
+        if isinstance(error, OSError) and error.filename == OUTPUT:
+            discard(sys.stdout)
+            if isinstance(error, BrokenPipeError):  # the reader of the output has stopped
+                raise click.exceptions.Exit(1) from None
+        raise _stop(_of_command(_message(error), ctx), 1) from error
+    except Exception as error:
+        text = f"internal error, please report it: {type(error).__name__}: {error}"
+        raise _stop(text, 1) from error
+
+
+@contextmanager
+def _warnings_in_lines() -> Iterator[None]:
+    """Say warnings of this package in one line each."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("always", category=UserWarning, module="gatherum")
+        shown = warnings.showwarning
+
+        def say_or_show(
+            message: Warning | str, category: type[Warning], filename: str, lineno: int,
+            file: TextIO | None = None, line: str | None = None,
+        ) -> None:  # fmt: skip
+            if category is UserWarning:
+                say(f"warning: {message}")
+            else:
+                shown(message, category, filename, lineno, file, line)
+
+        warnings.showwarning = say_or_show
+        yield
+
+
+class Output:
+    """Standard output, whose errors name it."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream = stream
+
+    def write(self, text: str) -> int:
+        """Write a text."""
+        with naming(OUTPUT):
+            return self.stream.write(text)
+
+    def flush(self) -> None:
+        """Flush the output."""
+        with naming(OUTPUT):
+            self.stream.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+
+def _stop(text: str, status: int) -> click.exceptions.Exit:
+    say(" ".join(text.split()))
+    return click.exceptions.Exit(status)
+
+
+def _of_command(text: str, ctx: click.Context | None) -> str:
+    """Name the command where a message begins with the function that it calls."""
+    function, colon, rest = text.partition(": ")
+    if function in OPERATORS:
+        function = OPERATORS[function].command
+    elif function in OWN and ctx is not None and ctx.invoked_subcommand:
+        function = ctx.invoked_subcommand
+    return function + colon + rest
+
+
+def _message(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.filename is not None and error.strerror:
+        return f"{error.filename}: {error.strerror}"
+    if isinstance(error, MemoryError):
+        return f"not enough memory: {error}" if str(error) else "not enough memory"
+    return str(error) or type(error).__name__
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run a command line.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        Default: those of the process.
+
+    Returns
+    -------
+    int
+        The exit status.
+    """
+    try:
+        with redirect_stdout(Output(sys.stdout)):
+            status = commands.main(
+                None if arguments is None else list(arguments),
+                prog_name="gatherum",
+                standalone_mode=False,
+            )
+    except click.UsageError as error:
+        path = error.ctx.command_path if error.ctx else "gatherum"
+        return _stop(f"{error.format_message()} See {path} --help.", 2).exit_code
+    return status if isinstance(status, int) else 0
+
+
+@click.group(
+    cls=Commands, no_args_is_help=False, context_settings={"help_option_names": ["-h", "--help"]}
+)
+@click.version_option(__version__, message="%(prog)s %(version)s")
+def commands() -> None:
+    """Gather and scatter on arrays in files.
+
+    An array is in x.npy, x.npz:name, model.safetensors:tensor, x.h5:dataset or a Zarr directory;
+    a table may also be in x.parquet:column. Write - for standard input or output: an array as
+    .npy, indices also as text. An output file appears only when it is complete. Exit status: 0
+    success, 1 wrong data, 2 wrong usage.
+
+    Example: gatherum gather table.npy rows.npy -o picked.npy
+    """

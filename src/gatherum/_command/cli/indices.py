@@ -1,0 +1,146 @@
+"""Row numbers are read from the command line, or as text: a .csv, .tsv or .txt file."""
+
+from __future__ import annotations
+
+import codecs
+import re
+
+import numpy as np
+
+from gatherum._model.call import Array
+from gatherum._model.operators import Operator
+from gatherum._system.regular_files import read_regular
+from gatherum._system.text_numbers import number_of
+
+from .numbers import Parsed, integer, integers, short
+
+TEXTS = (".csv", ".tsv", ".txt")
+LARGEST = 64 << 20
+_LINE_END = re.compile(r"\r\n|\r|\n")
+_BETWEEN = re.compile(r"[, \t]+")
+_NUMERIC = re.compile(r"\s*[+-]?\.?\d")  # of any script, such as 1_0, 0x10 and 1;2
+
+
+class Values(Parsed):
+    """Indices on the command line: integers with commas between them."""
+
+    name = "values"
+    expected = "integers such as 0,2,2,7"
+
+    def parse(self, text: str) -> list[int] | Array | None:
+        """Return a list of integers."""
+        return integers(text)
+
+
+class Axes(Parsed):
+    """Dimensions on the command line: numbers or names with commas between them."""
+
+    name = "axes"
+    expected = "dimensions such as 1,2 or lat,lon"
+
+    def parse(self, text: str) -> list[int | str] | None:
+        """Return a list of integers and names."""
+        parts = [part.strip() for part in text.split(",")]
+        found = [part if (number := integer(part)) is None else number for part in parts]
+        return found if all(parts) else None
+
+
+def is_text(path: str) -> bool:
+    """Whether a file of indices holds numbers as text."""
+    return path.lower().endswith(TEXTS)
+
+
+def as_operand(
+    operator: Operator, given: str | list[int], role: str = "INDICES", *, components: int = 1
+) -> str | Array:
+    """Return an array of numbers, or the path of an array file.
+
+    `components` is how many numbers after ``--values`` make a tuple.
+    """
+    from gatherum.files.formats import UnknownKind, locate
+    from gatherum.files.remote import refuse_url
+
+    if not isinstance(given, str):
+        width = components if len(given) % components == 0 else len(given)
+        return _array("--values", [given]).reshape((-1, width) if operator.tuples else -1)
+    if is_text(given):
+        refuse_url(given, "numbers as text are not read from URLs; download it")
+        return from_text(operator, given, read_regular(given, LARGEST))
+    try:
+        locate(given)
+    except UnknownKind as error:
+        kinds = f"{', '.join(TEXTS[:-1])} or {TEXTS[-1]} file"
+        more = f"numbers in a {kinds}, or after --values" if role == "INDICES" else f"a {kinds}"
+        raise UnknownKind(f"{error}. {role} may also be {more}") from None
+    return given
+
+
+def from_text(operator: Operator, name: str, content: bytes) -> Array:
+    """Return the numbers in a text, a row a line; commas, tabs or blanks stand between them.
+
+    Where indices are tuples, each line is one. Else one line or one column is a plain list.
+    As in `numpy.loadtxt`, what follows a ``#`` is a comment. A byte-order mark says the encoding:
+    spreadsheets write one before UTF-8, and PowerShell before UTF-16. A first line without any
+    number is a header.
+    """
+    try:
+        utf16 = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+        lines = _LINE_END.split(content.decode("utf-16" if utf16 else "utf-8-sig"))
+    except UnicodeDecodeError:
+        raise ValueError(f"{name}: is not a text file") from None
+    rows: list[list[int]] = []
+    header: tuple[int, str] | None = None
+    for number, line in enumerate(lines, 1):
+        text = line.partition("#")[0]
+        row = integers(",".join(filter(None, _BETWEEN.split(text))))
+        if row is None and not rows and header is None and _is_header(text):
+            header = number, line
+            continue
+        if row is None:
+            raise NotIntegers(name, number, line)
+        if row and rows and len(row) != len(rows[0]):
+            raise ValueError(
+                f"{name}, line {number}: has {len(row)} numbers, the lines before {len(rows[0])}"
+            )
+        rows += [row] if row else []
+    if not rows and header and re.search("[0-9]", header[1]):  # numbers in another notation
+        raise NotIntegers(name, *header)
+    found = _array(name, rows)
+    return found.ravel() if 1 in found.shape and not operator.tuples else found
+
+
+class NotIntegers(ValueError):
+    """A line of a text has something other than integers.
+
+    `has_numbers`: whether all of its entries are numbers.
+    """
+
+    def __init__(self, name: str, number: int, line: str) -> None:
+        super().__init__(f"{name}, line {number}: expected integers, got {short(line)}")
+        self.has_numbers = all(map(_is_number, _entries(line)))
+
+
+def _is_header(line: str) -> bool:
+    """Whether a line names columns: no entry is a number, or begins as one in another notation."""
+    return not any(
+        _NUMERIC.match(entry) or number_of(entry) is not None for entry in _entries(line)
+    )
+
+
+def _entries(line: str) -> list[str]:
+    return re.split("[,\t]", line) if "," in line or "\t" in line else line.split()
+
+
+def _is_number(entry: str) -> bool:
+    return number_of(entry) is not None
+
+
+def _array(where: str, rows: list[list[int]]) -> Array:
+    """Return rows of integers as an array of int64, or of uint64 where they do not fit."""
+    shape = len(rows), len(rows[0]) if rows else 1
+    for dtype in (np.int64, np.uint64):
+        try:
+            return np.array(rows, dtype).reshape(shape)
+        except OverflowError:  # numbers from 2**63 on fit the second alone
+            continue
+    raise ValueError(f"{where}: the numbers fit neither int64 nor uint64 together")

@@ -1,0 +1,54 @@
+"""``gatherum run`` executes the commands of DirectML's models on this processor."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import click
+
+from . import options as shared
+from .command_group import commands
+from .indices import LARGEST
+from .streams import DASH, INPUT, read
+
+if TYPE_CHECKING:
+    from gatherum.directml import FeatureLevel
+
+
+@commands.command("run", short_help="Run a DxDispatch model.")
+@click.argument("file", metavar="MODEL")
+@shared.feature_level
+@click.option(
+    "--output", type=click.Path(file_okay=False), default="", metavar="DIR",
+    help="The folder for the files of writeFile, by default the current one.",
+)  # fmt: skip
+def run_model(file: str, feature_level: FeatureLevel, output: str) -> None:
+    """Execute the commands of MODEL, a JSON file as DirectML's DxDispatch reads it.
+
+    A model's commands are dispatch, for gather and scatter operators, print, writeFile and compare.
+    print and writeFile give the lines that DxDispatch gives; compare is known to this command
+    alone. Exit status 1: a comparison fails, or the model is not valid and nothing was executed.
+    Paths of initial values are relative to the model's folder, or to the current one if MODEL is -.
+    writeFile writes files below the folder DIR only, all of them or none, and replaces no input.
+
+    Example: gatherum run model.json
+    """
+    from gatherum.directml.models import run_file, run_text
+    from gatherum.files.durable.whole import write_files
+    from gatherum.files.remote import refuse_url
+
+    refuse_url(file, "a URL is not run; download it")
+    if output == DASH:
+        raise click.UsageError(f"DIR is a folder of files, which standard output ({DASH}) is not.")
+    try:
+        if file == DASH:
+            result = run_text(read("MODEL", LARGEST), "", feature_level, output)
+        else:
+            result = run_file(file, feature_level, output)
+    except ValueError as error:
+        raise ValueError(f"{INPUT if file == DASH else file}: {error}") from error
+    write_files({os.path.join(output, path): data for path, data in result.files.items()})
+    click.echo("\n".join(result.lines), nl=bool(result.lines))
+    if not result.equal:
+        raise click.exceptions.Exit(1)

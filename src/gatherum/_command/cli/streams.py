@@ -1,0 +1,124 @@
+"""``-`` stands for standard input and standard output: a stream of .npy, a model, or text."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import IO, TYPE_CHECKING, Literal
+
+import click
+import numpy as np
+
+from gatherum._model import errors
+from gatherum._model.call import Array
+from gatherum._model.operators import Operator
+from gatherum._system.regular_files import naming, open_regular
+
+from .command_group import OUTPUT
+from .indices import LARGEST, from_text
+
+if TYPE_CHECKING:
+    from gatherum.files.formats.format import Location
+
+DASH = "-"
+INPUT = "standard input"
+
+
+@contextmanager
+def stream_folder(spill_dir: str | None) -> Iterator[str]:
+    """Yield a folder for streams, which is removed at the end."""
+    with tempfile.TemporaryDirectory(prefix="gatherum-", dir=spill_dir) as folder:
+        yield folder
+
+
+def received(folder: str, operator: Operator, role: str) -> Location | Array:
+    """Return the array that standard input has: a .npy file of it, or the numbers of a text."""
+    stream = opened(role)
+    with naming(INPUT):
+        start = stream.read(6)
+        if role not in ("INDICES", "GROUPS") or start == b"\x93NUMPY":
+            found = named_file(folder, INPUT)
+            with open(found.file, "wb") as file:
+                file.write(start)
+                shutil.copyfileobj(stream, file, 1 << 20)
+            return found
+    if not start:
+        raise ValueError(f"{INPUT}: is empty; a header alone is a text without numbers")
+    return from_text(operator, INPUT, read(role, LARGEST, start))
+
+
+def array_input(operator: Operator, role: str) -> Array:
+    """Return what standard input has as an array in memory."""
+    with stream_folder(None) as folder:
+        found = received(folder, operator, role)
+        return found if isinstance(found, np.ndarray) else np.array(map_file(found.file, INPUT))
+
+
+def opened(role: str) -> IO[bytes]:
+    """Return standard input for an argument that is a dash."""
+    # The command opens devnull in the place of a stream that is closed.
+    if sys.stdin is None or getattr(sys.stdin, "name", "") == os.devnull:
+        raise click.UsageError(f"{role} is {DASH}, but standard input is closed.")
+    return sys.stdin.buffer
+
+
+def read(role: str, limit: int, start: bytes = b"") -> bytes:
+    """Return all of standard input, whose start may have been read, or raise OSError if it has more
+    than `limit` bytes.
+    """
+    with naming(INPUT):
+        content = start + opened(role).read(limit + 1 - len(start))
+    if len(content) > limit:
+        raise errors.file_too_big(INPUT, limit)
+    return content
+
+
+def check_one(roles: Sequence[str]) -> None:
+    """Refuse a second argument that is standard input; `roles` are those that are a dash."""
+    if len(roles) > 1:
+        both = f"two {roles[0]}s" if roles[0] == roles[1] else f"{roles[0]} and {roles[1]}"
+        raise click.UsageError(f"{both} cannot both be standard input.")
+
+
+def mapped_input(role: str) -> Array:
+    """Map a copy of the .npy file that standard input has; it is gone with the array."""
+    with tempfile.TemporaryFile() as file:
+        with naming(INPUT):
+            shutil.copyfileobj(opened(role), file, 1 << 20)
+        return _mapped(file, INPUT)
+
+
+def map_file(path: str, name: str | None = None) -> Array:
+    """Map the array of a .npy file, which messages give another name where there is one."""
+    with open(path, "rb", opener=open_regular) as file:  # NumPy's messages do not name the file
+        return _mapped(file, name or path)
+
+
+def _mapped(file: IO[bytes], name: str) -> Array:
+    from gatherum.files.formats import npy
+
+    file.seek(0)
+    end = npy.header_end(name, file.read(npy.PREFIX_BYTES))
+    file.seek(0)
+    header = npy.parse_header(name, file.read(end), os.fstat(file.fileno()).st_size)
+    order: Literal["F", "C"] = "F" if header.fortran else "C"
+    return np.memmap(file, header.dtype, "r", header.data_offset, header.shape, order)
+
+
+def named_file(folder: str, stream: str) -> Location:
+    """Return a .npy file in a folder that messages name as a stream."""
+    from gatherum.files.formats import locate
+
+    path = os.path.join(folder, stream.rpartition(" ")[2] + ".npy")
+    return replace(locate(path), text=stream)
+
+
+def write_to_output(path: str) -> None:
+    """Write a file to standard output."""
+    with open(path, "rb") as file, naming(OUTPUT):
+        shutil.copyfileobj(file, sys.stdout.buffer, 1 << 20)

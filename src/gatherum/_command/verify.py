@@ -1,0 +1,183 @@
+"""Verify that this installation gives the same answers as every other one.
+
+A digest stands for all the answers to one row of the cases: an operator, a dtype and a reduction.
+The expected digests are in the package. ``python -m gatherum._command.verify`` prints those of this machine
+in the same form, for whoever changes the cases.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import gatherum
+from gatherum._core import Reduction, is_exact
+from gatherum._model.reductions import FOLDS
+from gatherum._system import native
+
+from . import verify_cases
+from .verify_cases import VerifyCase
+
+EXPECTED = Path(__file__).parent / "digests.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """The result of `verify`.
+
+    Attributes
+    ----------
+    checked : int
+        Rows whose digest was compared.
+    different : tuple of str
+        The rows whose digest is not the expected one, as ``operator/dtype/reduction``.
+    skipped : tuple of str
+        Rows of a dtype that is not installed (bfloat16, without ml_dtypes).
+    level : str
+        The instruction-set level that ran.
+    threads : int
+        The number of threads that calls may have used.
+    device : str
+        Where the calls ran instead; "" for this processor.
+    """
+
+    checked: int
+    different: tuple[str, ...]
+    skipped: tuple[str, ...]
+    level: str
+    threads: int
+    device: str = ""
+
+    @property
+    def agrees(self) -> bool:
+        """Whether every digest is the expected one."""
+        return not self.different
+
+    def __str__(self) -> str:
+        """Return what the command prints."""
+        lines = [f"{name}: differs from the published digest" for name in self.different]
+        same = self.checked - len(self.different)
+        threads = f"{self.threads} thread{'s' if self.threads > 1 else ''}"
+        where = self.device or f"level {self.level}, {threads}"
+        lines.append(f"{same} of {self.checked} digests as published ({where})")
+        if self.skipped:
+            lines.append(f"{len(self.skipped)} of bfloat16 not checked: needs ml_dtypes")
+        return "\n".join(lines)
+
+
+def verify(device: str = "cpu") -> Verification:
+    """Compute the digest of every row of the cases, and compare it with the published one.
+
+    Equal digests mean equal bits: of every operator, dtype, reduction, mode and index dtype, on
+    this processor, with as many threads as calls may use now. It takes several seconds.
+
+    Parameters
+    ----------
+    device : str
+        ``"cpu"``, or ``"cuda"``: the same calls on a CUDA device, on tensors of torch, or else on
+        arrays of CuPy.
+
+    Returns
+    -------
+    Verification
+        How many rows there were, and which of them differ.
+    """
+    expected = json.loads(EXPECTED.read_text())
+    elsewhere = _on_cuda() if device == "cuda" else None
+    if elsewhere:  # whose kernels have no exact sums
+        exact = [name for name in FOLDS if is_exact(Reduction[name])]
+        expected = {row: expected[row] for row in expected if row.split("/")[2] not in exact}
+    found = digests(elsewhere or gatherum, expected if elsewhere else None)
+    return Verification(
+        checked=len(found),
+        different=tuple(name for name, digest in found.items() if digest != expected.get(name)),
+        skipped=tuple(sorted(expected.keys() - found.keys())),
+        level=native.level(),
+        threads=native.get_num_threads(),
+        device=elsewhere.name if elsewhere else "",
+    )
+
+
+def _on_cuda() -> Any:
+    """Return the six functions of the first framework that has a CUDA device here."""
+    for framework, module in (("torch", "torch.cuda"), ("cupy", "cuda.cupy")):
+        if find_spec(framework):
+            found = import_module(f"gatherum.{module}").functions()
+            if found is not None:
+                return found
+    from gatherum.cuda import errors as cuda_errors
+
+    raise cuda_errors.no_cuda_arrays()
+
+
+def digests(functions: Any = gatherum, among: Iterable[str] | None = None) -> dict[str, str]:
+    """Return the digest of every row whose dtype is installed, by ``operator/dtype/reduction``.
+
+    `among`: the only rows that are wanted; None stands for all.
+    """
+    return {
+        f"{op}/{name}/{reduction}": row_digest(op, dtype, reduction, functions)
+        for op, name, reduction in verify_cases.case_rows()
+        if (dtype := verify_cases.dtype_named(name)) is not None
+        and (among is None or f"{op}/{name}/{reduction}" in among)
+    }
+
+
+def row_digest(op: str, dtype: np.dtype[Any], reduction: str, functions: Any = gatherum) -> str:
+    """Return the digest of all answers to one row: 32 hexadecimal digits.
+
+    Examples
+    --------
+    >>> row_digest("gather", np.dtype("int8"), "none")
+    '9e4b47259732ee0ea098f5767b55097e'
+    """
+    digest = hashlib.blake2b(digest_size=16)
+    for calls in (verify_cases.small_calls, verify_cases.large_calls):
+        add_answers(digest, calls(op, dtype, reduction), functions)
+    return digest.hexdigest()
+
+
+def add_answers(
+    digest: hashlib.blake2b, calls: Iterable[VerifyCase], functions: Any = gatherum
+) -> None:
+    """Add the answers to calls, or the exceptions they raise, to a digest.
+
+    Parameters
+    ----------
+    digest : hashlib.blake2b
+        What they are added to.
+    calls : iterable of Case
+        The calls.
+    functions : object
+        Whose attributes are the six functions: another implementation, to compare it.
+    """
+    for call in calls:
+        try:
+            answer = getattr(functions, call.op)(*call.operands, **call.attributes)
+        except IndexError:
+            digest.update(b"IndexError")
+        else:
+            digest.update(repr(answer.shape).encode())
+            digest.update(little_endian(answer))
+
+
+def little_endian(answer: NDArray[Any]) -> bytes:
+    """Return the bytes of an array as a little-endian machine has them."""
+    parts = 2 if answer.dtype.kind == "c" else 1
+    unsigned = np.ascontiguousarray(answer).reshape(-1).view(f"u{answer.itemsize // parts}")
+    return unsigned.astype(unsigned.dtype.newbyteorder("<"), copy=False).tobytes()
+
+
+if __name__ == "__main__":
+    json.dump(digests(), sys.stdout, indent=0)
+    print()

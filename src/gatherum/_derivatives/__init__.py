@@ -1,0 +1,1 @@
+"""Derivatives of the operators, over the few array operations that each framework supplies."""

@@ -1,0 +1,276 @@
+"""Derivatives of the six operators, written once for every framework that has them.
+
+The rules are made of a framework's own operations (see `places.Namespace`), which it
+differentiates, so that they hold to any order.
+
+A gather is linear. A scatter is ``out[p] = op(data[p], updates that go to p)``. Its derivative has
+two factors for each destination p and one for each update j:
+
+    d out[p] = B[p] * (D[p] * d data[p] + sum over updates j that go to p of U[j] * d updates[j])
+
+| reduction | B | D | U |
+|---|---|---|---|
+| none | 1 | 1 where nothing arrives | 1 for the update that stays |
+| add | 1 | 1 | 1 |
+| mean | 1 / count | 1 | 1 |
+| max, min | 1 / N | 1 where the old value is the result | 1 for updates that equal the result |
+| mul | 1 | the product of the others | the product of the others |
+
+N is how many attain the result. Where the old value takes no part (`include_self` false), B * D is
+1 where nothing arrives and 0 elsewhere. Skipped updates have no derivative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any, NamedTuple, TypeAlias
+
+from gatherum._model import errors
+from gatherum._model.call import Attributes, FoldRule
+from gatherum._model.reductions import ROWS
+
+from .array_ops import ADD, Namespace, Places
+
+Array: TypeAlias = Any  # a framework's
+Times: TypeAlias = Callable[[Array], Array]
+
+
+class ScatterValues(NamedTuple):
+    """The operands and the result of a scatter, of which its factors are made."""
+
+    data: Array
+    updates: Array
+    result: Array
+
+
+class Factors(NamedTuple):
+    """The factors of one scatter: functions that multiply an array by them."""
+
+    both: Times  # multiplies an array of the data's shape by B
+    data: Times  # multiplies one by D, where the old value takes part
+    updates: Times  # multiplies one of the updates' shape by U
+    moves: bool = False  # whether nothing is computed, so that no wider type is needed
+
+
+class DerivativeRule(NamedTuple):
+    """The derivative of one reduction."""
+
+    # As its row in `reductions` says: its factors do not depend on values, and the tangent of its
+    # result is the same scatter of tangents.
+    linear: bool
+    factors: Callable[[Places, Any], Factors]  # from places and, unless it is linear, values
+    replaces: bool  # whether the old value never takes part
+
+
+def rule(reduction: str) -> DerivativeRule:
+    """Return the rule of a reduction, or raise NotImplementedError."""
+    factors = FACTORS.get(reduction)
+    if factors is None:
+        raise errors.no_derivative(reduction)
+    return DerivativeRule(ROWS[reduction].linear, factors, replaces=reduction == "none")
+
+
+def tangent(places: Places, values: Any, of_data: Array, of_updates: Array) -> Array:
+    """Return the tangent of a scatter's result from those of its operands: None for one without.
+
+    A rule that is linear needs no values.
+    """
+    xp, fold = places.xp, places.attributes.fold
+    how = rule(fold.reduction)
+    dtype = (of_updates if of_data is None else of_data).dtype
+    if how.linear:
+        old = places.full(0, dtype) if of_data is None else of_data
+        new = xp.full((), 0, dtype, places.indices) if of_updates is None else of_updates
+        return places.put(old, new, fold)
+    wide, factors = xp.wide(dtype), how.factors(places, values)
+    old, new = places.full(0, wide), xp.full((), 0, wide, places.indices)
+    if of_updates is not None:
+        new = factors.updates(xp.broadcast_to(xp.astype(of_updates, wide), places.moved()))
+    if of_data is not None:
+        old = xp.astype(of_data, wide)
+        old = factors.data(old) if fold.include_self else old
+    total = places.put(old, new, fold._replace(reduction="add"))
+    return xp.astype(factors.both(total), dtype)
+
+
+def cotangents(
+    places: Places, values: Any, gradient: Array, wanted: tuple[bool, bool]
+) -> tuple[Array, Array]:
+    """Return the gradients of a scatter's data and of its updates, None for one not wanted.
+
+    That of the updates has the shape that moves. The factors of complex numbers are conjugated
+    where they depend on values, as gradients of torch want them.
+    """
+    xp, dtype, fold = places.xp, gradient.dtype, places.attributes.fold
+    how = rule(fold.reduction)
+    (to_data, to_updates), of_data, of_updates = wanted, None, None
+    if to_data and (how.replaces or not fold.include_self):
+        to_data, of_data = False, places.emptied(gradient)
+    if not (to_data or to_updates):
+        return of_data, None
+    factors = how.factors(places, values)
+
+    def conjugated(found: Array) -> Array:
+        return found if how.linear else xp.conj(found)
+
+    scaled = gradient if factors.moves else xp.astype(conjugated(gradient), xp.wide(dtype))
+    scaled = factors.both(scaled)
+    if to_data:
+        of_data = xp.astype(conjugated(factors.data(scaled)), dtype)
+    if to_updates:
+        of_updates = xp.astype(conjugated(factors.updates(places.take(scaled))), dtype)
+    return of_data, of_updates
+
+
+# --- the factors of each reduction
+
+
+def _same(value: Array) -> Array:
+    return value
+
+
+def _over(counts: Array) -> Times:
+    return lambda value: value / counts
+
+
+def _where(places: Places, mask: Array) -> Times:
+    """Zero outside of a mask, also what is infinite or NaN."""
+    return lambda value: places.xp.where(mask, value, 0)
+
+
+def _of_none(places: Places, _: Any) -> Factors:
+    return Factors(
+        _same, _same, lambda value: places.xp.where(places.staying(), value, 0), moves=True
+    )
+
+
+def _of_add(_: Places, __: Any) -> Factors:
+    return Factors(_same, _same, _same, moves=True)
+
+
+def _of_mean(places: Places, _: Any) -> Factors:
+    counts = places.counts()
+    counts = counts + 1 if places.attributes.include_self else places.xp.maximum(counts, 1)
+    return Factors(_over(places.over_data(counts)), _same, _same)
+
+
+def _of_extreme(places: Places, values: ScatterValues) -> Factors:
+    xp = places.xp
+    data, updates, result = map(xp.stop_gradient, values)
+
+    def equal(one: Array, other: Array) -> Array:
+        return (one == other) | (xp.isnan(one) & xp.isnan(other))
+
+    mine = equal(xp.broadcast_to(updates, places.moved()), places.take(result))
+    olds = equal(data, result)
+    dtype = xp.counting(prod(places.indices.shape))
+    among = xp.astype(olds, dtype) if places.attributes.include_self else places.full(0, dtype)
+    number = xp.maximum(places.put(among, xp.astype(mine, dtype), ADD), 1)
+    return Factors(_over(number), _where(places, olds), _where(places, mine))
+
+
+def _of_product(places: Places, values: ScatterValues) -> Factors:
+    xp, wide = places.xp, places.xp.wide(values.data.dtype)
+    data, updates = (xp.astype(each, wide) for each in values[:2])
+    updates = xp.broadcast_to(updates, places.moved())
+
+    def of_data(value: Array) -> Array:
+        back, moved = places.reversed(updates)
+        return value * back.put(places.full(1, wide), moved, FoldRule("mul"))
+
+    def of_updates(value: Array) -> Array:
+        return value * xp.product_of_others(places, data, updates)
+
+    return Factors(_same, of_data, of_updates)
+
+
+FACTORS: dict[str, Callable[[Places, Any], Factors]] = {
+    "none": _of_none,
+    "add": _of_add,
+    "mul": _of_product,
+    "max": _of_extreme,
+    "min": _of_extreme,
+    "mean": _of_mean,
+    "fsum": _of_add,
+    "fmean": _of_mean,
+}
+
+
+# --- the product of the others: multiplications alone, so that 0 and infinity are factors like any
+# other, and that derivatives of any order are those of a polynomial
+
+
+def product_of_others(places: Places, data: Array, updates: Array) -> Array:
+    """Return for each update the product of the others, the old value among them where it takes
+    part. The updates have the shape that moves.
+    """
+    front, behind = _other_updates(places, updates)
+    front = places.take(data) * front if places.attributes.include_self else front
+    return front * behind
+
+
+def _other_updates(places: Places, updates: Array) -> tuple[Array, Array]:
+    """Return for each update the product of those in front of it that go to its destination, and
+    the product of those behind it.
+
+    Entries are put in order of their destinations, twice: from the left, and from the right.
+    """
+    xp, at = places.xp, places.destinations()
+    if places.skips:  # what arrives nowhere is no factor
+        updates = xp.where(places.arriving(), updates, 1)
+    moved, entries, first = places.moved(), at.moved(), places.entries_begin()
+    n, before, behind = prod(entries), prod(moved[:first]), prod(moved[first + len(entries) :])
+    length = 1  # a power of 2, so that pairs of entries, of pairs and so on are whole
+    while length < n:
+        length *= 2
+    number = xp.reshape(xp.arange(1, 1 + prod(at.shape), at.indices), at.shape)
+    number = xp.reshape(at.take(number), (n,))
+    order = xp.argsort(number)
+    place = xp.arange(0, length, order)
+    sides = xp.stack((place, n - 1 - place), 0)  # from the left, and from the right
+
+    def pick(table: Array, indices: Array, fill_value: int, axis: int = 0) -> Array:
+        return xp.gather(Attributes("gather", axis, "fill", False), table, indices, fill_value)
+
+    sorted_entries = pick(order, sides, -1)
+    belongs = pick(number, sorted_entries, 0)
+    belongs = belongs == xp.roll(belongs, 1, 1)  # to the destination of the entry in front
+    belongs = belongs & (place > 0)
+    factors = pick(xp.reshape(updates, (before, n, behind)), sorted_entries, 1, 1)
+    found = _products_in_front(xp, factors, belongs, belongs)
+    entry = xp.arange(0, n, order)
+    stands = xp.scatter(Attributes("scatter_elements", negative=False), entry, order, entry)
+    both = xp.stack((stands, length + n - 1 - stands), 0)
+    found = pick(xp.reshape(found, (before, 2 * length, behind)), both, 1, 1)
+    front, rest = xp.unstack(found, 1)
+    return xp.reshape(front, moved), xp.reshape(rest, moved)
+
+
+def _products_in_front(xp: Namespace, x: Array, enters: Array, whole: Array) -> Array:
+    """Return for each block of entries the product of those in front that belong to its first one.
+
+    `x` is the product of each block's last entries that belong together. It has four dimensions;
+    blocks stand along the third, as many as a power of 2. `enters` says, along the second and
+    third, whether a block's first entry belongs to the one in front, and `whole` whether all do.
+
+    Two blocks become one, and so on: twice as many multiplications as entries.
+    """
+    before, sides, length, behind = x.shape
+    if length == 1:
+        return xp.full((before, sides, length, behind), 1, x.dtype, x)
+    half = length // 2
+
+    def halves(of: Array) -> tuple[Array, Array]:
+        left, right = xp.unstack(xp.reshape(of, (sides, half, 2)), 2)
+        return left, right
+
+    def where(mask: Array, found: Array) -> Array:
+        return xp.where(xp.reshape(mask, (1, sides, half, 1)), found, 1)
+
+    left, right = xp.unstack(xp.reshape(x, (before, sides, half, 2, behind)), 3)
+    (enters_left, enters_right), (whole_left, whole_right) = halves(enters), halves(whole)
+    both = right * where(whole_right, left)
+    of_left = _products_in_front(xp, both, enters_left, whole_left & whole_right)
+    of_right = where(enters_right, left * where(whole_left, of_left))
+    return xp.reshape(xp.stack((of_left, of_right), 3), (before, sides, length, behind))

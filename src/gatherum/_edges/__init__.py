@@ -1,0 +1,1 @@
+"""Edges of graphs: lists, sparse matrices, and the call that `aggregate` makes of them."""

@@ -1,0 +1,133 @@
+"""Edges: pairs of an index into a table and an index of a destination, put in order for folds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import repeat
+from typing import NamedTuple
+
+from gatherum._model import errors, nests, shape_limits
+from gatherum._model.call import Array, FoldRule
+from gatherum._model.dtypes import index_fields
+from gatherum._model.nests import Component, Loop, Nest
+from gatherum._model.shape_limits import OperandLayout
+from gatherum._system import native
+
+
+class EdgeEnd(NamedTuple):
+    """One end of the edges: its operand's name, the indices, and the size that they count in."""
+
+    operand: str
+    indices: Array
+    size: int
+
+
+class EdgeLoops(NamedTuple):
+    """Loops over the edges, outermost first, with the strides of the targets (data), the sources
+    (index) and the weights (other).
+    """
+
+    loops: tuple[Loop, ...]
+
+    @classmethod
+    def of(cls, targets: Array, sources: Array, weights: Sequence[int]) -> EdgeLoops:
+        """Merge the dimensions that step as one; without edges there is no loop."""
+        steps = (targets.shape, targets.strides, sources.strides, weights)
+        if 0 in targets.shape:
+            return cls(())
+        merged = nests.collapse(Loop(*loop) for loop in zip(*steps, strict=True))
+        return cls(tuple(merged) or (nests.ONCE,))
+
+    def end_program(
+        self, end: EdgeEnd, steps: Sequence[int], mode: str, negative: bool
+    ) -> native.Program:
+        """Return what walks the indices of one end, in order."""
+        extents = [loop.extent for loop in self.loops]
+        loops = list(map(Loop, extents, repeat(0), steps, repeat(0)))
+        numbers = Component(end.size, 1, 0)  # of what the indices address
+        nest = Nest(len(loops) - 1, tuple(loops), (numbers,), 0)
+        how = index_fields(end.indices.dtype, mode, negative)
+        return native.Program(**how, checks=nest if loops else nests.EMPTY)
+
+    def make_lists(
+        self,
+        op: str,
+        targets: EdgeEnd,
+        sources: EdgeEnd | None,
+        numbered: bool,
+        mode: str,
+        negative: bool,
+        block: int = 1,
+    ) -> native.RowLists:
+        """Return the edges in order of their targets, or raise IndexError.
+
+        With a block of more than one: in order of the blocks of so many targets, for items alone.
+        """
+        to = self.end_program(targets, [loop.data for loop in self.loops], mode, negative)
+        of = None
+        if sources is not None:
+            of = self.end_program(sources, [loop.index for loop in self.loops], mode, negative)
+        made = native.make_lists(
+            targets.size,
+            block,
+            to,
+            targets.indices,
+            of,
+            None if sources is None else sources.indices,
+            numbered,
+        )
+        if isinstance(made, native.RowLists):
+            return made
+        which, position, value = made
+        end = targets if which == "targets" or sources is None else sources
+        raise _invalid(op, end, position, value, mode)
+
+    def fold_pointed(
+        self,
+        op: str,
+        pointer: EdgeEnd,
+        sources: EdgeEnd,
+        mode: str,
+        negative: bool,
+        program: native.Program,
+        table: Array,
+        weights: Array | None,
+        empty: Array,
+        out: Array,
+        fresh: bool,
+    ) -> bool:
+        """Fold rows along edges that a pointer puts in order, or raise IndexError for a source.
+
+        False: it is no pointer, and nothing was done.
+        """
+        entries = EdgeLoops.of(pointer.indices, pointer.indices, (0,))
+        counted = pointer._replace(size=sources.indices.size + 1)
+        to = entries.end_program(counted, [loop.index for loop in entries.loops], "raise", False)
+        of = self.end_program(sources, [loop.index for loop in self.loops], mode, negative)
+        ends = to, pointer.indices, of, sources.indices
+        found = native.fold_pointed(*ends, program, table, weights, empty, out, fresh)
+        if found is None:
+            return True
+        which, position, value = found
+        if which == "pointer":
+            return False
+        raise _invalid(op, sources, position, value, mode)
+
+    def row_program(self, table: Array, out: Array, fold: FoldRule) -> native.Program:
+        """Return how the rows of one array are folded into those of another."""
+        dtype = table.dtype
+        rows, to = (OperandLayout(array.shape[1:], array.strides[1:]) for array in (table, out))
+        weights = [Loop(loop.extent, 0, 0, loop.other) for loop in self.loops]
+        nest = Nest(len(weights) - 1, tuple(weights), (), 0) if weights else nests.EMPTY
+        return native.Program(
+            scatter=True,
+            item=dtype.itemsize,
+            **fold.fields(dtype),
+            checks=nest,
+            copy=nests.lower_copy(rows, to, dtype.itemsize),
+        )
+
+
+def _invalid(op: str, end: EdgeEnd, number: int, value: int, mode: str) -> IndexError:
+    where = shape_limits.place_of(number, end.indices.shape) if number >= 0 else None
+    return errors.index_out_of_bounds(op, value, 0, end.size, where, mode, end.operand)

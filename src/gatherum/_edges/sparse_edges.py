@@ -1,0 +1,265 @@
+"""Edges as a CSR pointer or as a sparse matrix: both become lists of two indices for each edge.
+
+A matrix is known by its attributes; neither SciPy nor torch is imported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gatherum._arguments import conversion, plain_values
+from gatherum._frameworks import registry
+from gatherum._model import edge_errors, errors, shape_limits
+from gatherum._model.call import Array, is_spec
+from gatherum._model.dtypes import is_index
+
+from .edge_reductions import NAME, Pointer
+
+GATHER, SCATTER, POINTER = "gather_indices", "scatter_indices", "indptr"
+
+
+class Matrix(NamedTuple):
+    """What a sparse matrix holds, as it lies there.
+
+    `rows` or `columns` may be a pointer: `pointed` is the name of the operand that is one, or "".
+    `names` are the attributes of the matrix for messages, by operand.
+    """
+
+    shape: tuple[int, ...]
+    rows: Any
+    columns: Any
+    values: Any
+    pointed: str
+    names: dict[str, str]
+
+
+class Edges(NamedTuple):
+    """Edges as `aggregate` takes them, and what renames operands in messages."""
+
+    sources: Any
+    targets: Any
+    size: Any
+    weights: Any
+    renaming: AbstractContextManager[None]
+
+    @property
+    def ends(self) -> tuple[Any, Any, Any]:
+        """The two indices of each edge, and how many destinations there are."""
+        return self.sources, self.targets, self.size
+
+
+def list_edges(
+    data: Any, sources: object, targets: object, size: object, weights: object, indptr: object
+) -> Edges:
+    """Return edges that are given by a pointer or as a matrix, with two indices for each."""
+    matrix = _matrix(sources)
+    if targets is not None and indptr is not None:
+        raise edge_errors.two_destinations(NAME, SCATTER)
+    if targets is not None and matrix is not None:
+        raise edge_errors.destinations_twice(NAME, SCATTER)
+    if targets is not None:
+        raise errors.not_an_integer(NAME, "size", size)
+    if indptr is not None:
+        if matrix is not None:
+            raise edge_errors.destinations_twice(NAME, POINTER)
+        to, rows = _numbered(data, POINTER, indptr, GATHER, sources)
+        return Edges(sources, to, _checked_size(size, rows, POINTER), weights, nullcontext())
+    if matrix is None:
+        raise edge_errors.no_destinations(NAME)
+    if weights is not None:
+        raise edge_errors.weights_twice(NAME)
+    if len(matrix.shape) != 2:
+        raise edge_errors.not_of_rank(NAME, GATHER, 2, len(matrix.shape))
+    owner = registry.adapter_of(type(sources))
+    if owner is not None and owner is not registry.adapter_of(type(data)):
+        raise edge_errors.no_tensor(NAME, GATHER, type(data).__name__)
+    size = _checked_size(size, matrix.shape[0], GATHER)
+    if registry.namespace(NAME, {"data": data}) is None:
+        data = conversion.as_array(NAME, "data", data)
+    if len(data.shape) > 0 and data.shape[0] != matrix.shape[1]:
+        raise edge_errors.other_columns(NAME, data.shape[0], matrix.shape[1])
+    with _renaming(matrix.names):
+        ends = _ends(data, matrix)
+        count, found = tuple(np.shape(ends[0])), tuple(np.shape(matrix.values))
+        if found != count:  # one weight for all is no matrix
+            raise errors.other_shape(NAME, "weights", count, found)
+    return Edges(*ends, size, matrix.values, _renaming(matrix.names))
+
+
+def _ends(data: Any, matrix: Matrix) -> tuple[Any, Any]:
+    """Return the sources and the targets of a matrix's edges: its columns and its rows."""
+    rows, columns = matrix.rows, matrix.columns
+    if matrix.pointed == GATHER:
+        columns = _numbered(data, GATHER, columns, SCATTER, rows, matrix.shape[1])[0]
+    elif matrix.pointed == SCATTER:
+        rows = _numbered(data, SCATTER, rows, GATHER, columns, matrix.shape[0])[0]
+    return columns, rows
+
+
+def _checked_size(size: object, found: int, operand: str) -> int:
+    if size is not None and plain_values.as_size(NAME, "size", size) != found:
+        raise edge_errors.other_size(NAME, found, operand, size)
+    return found
+
+
+def _numbered(
+    data: Any, operand: str, indptr: object, beside: str, edges: object, size: int | None = None
+) -> tuple[Any, int]:
+    """Return the segment of each edge by a pointer, and how many segments there are.
+
+    `edges` are the edges' other ends, of the operand `beside`. Where the core can fold by it, a
+    pointer to sources stays one.
+    """
+    xp = registry.namespace(NAME, {"data": data, operand: indptr, beside: edges})
+    if (traced := getattr(xp, "traced_segments", None)) is None:
+        known: Any = conversion.as_indices(NAME, indptr, operand)
+        ends = conversion.as_indices(NAME, edges, beside)
+        count = _count(operand, known.dtype, known.shape, beside, ends, size)
+        if beside == GATHER and xp is None:
+            return _kept(operand, known), len(known) - 1
+        return segment_numbers(NAME, operand, known, count), len(known) - 1
+    pointer = xp.as_groups(NAME, operand, indptr, data)
+    others = xp.as_groups(NAME, beside, edges, data)
+    count = _count(operand, xp.kind(pointer), tuple(pointer.shape), beside, others, size)
+    if (found := traced(NAME, operand, pointer, others)) is None:
+        if beside == GATHER:
+            return _kept(operand, pointer), pointer.shape[0] - 1
+        found = segment_numbers(NAME, operand, xp.to_numpy(pointer), count)
+    return found, pointer.shape[0] - 1
+
+
+def _kept(operand: str, indptr: Any) -> Pointer:
+    if len(indptr) == 0:
+        raise edge_errors.empty_pointer(NAME, operand)
+    return Pointer(operand, indptr)
+
+
+def _count(
+    operand: str, dtype: Any, shape: tuple[int, ...], beside: str, edges: Any, size: int | None
+) -> int:
+    """Return the number of edges, or raise for a pointer that cannot be one to them."""
+    _check(NAME, operand, dtype, shape, size)
+    if len(edges.shape) != 1:
+        raise edge_errors.not_of_rank(NAME, beside, 1, len(edges.shape))
+    count: int = edges.shape[0]  # or a symbol of a graph
+    return count
+
+
+def _check(op: str, operand: str, dtype: Any, shape: tuple[int, ...], size: int | None) -> None:
+    if not is_index(dtype):
+        raise errors.not_an_index_dtype(op, dtype, False, operand)
+    if len(shape) != 1:
+        raise edge_errors.not_of_rank(op, operand, 1, len(shape))
+    if size is not None and shape != (size + 1,):
+        raise errors.other_shape(op, operand, (size + 1,), shape)
+
+
+def all_segments(op: str, indptr: object) -> tuple[Array, int]:
+    """Return the segment of each entry, by a pointer that ends with their number, and how many
+    segments there are.
+    """
+    described = registry.spec(op, POINTER, indptr)
+    known = conversion.as_indices(op, indptr if is_spec(described) else described, POINTER)
+    _check(op, POINTER, known.dtype, known.shape, None)
+    end = int(known[-1]) if len(known) else 0
+    if end >= 2**63:
+        raise errors.too_wide_index(op, POINTER, end, (len(known) - 1,))
+    shape_limits.check_result(op, (end,), np.dtype(np.int64))
+    return segment_numbers(op, POINTER, known, end), len(known) - 1
+
+
+def segment_numbers(op: str, operand: str, indptr: Array, edges: int) -> Array:
+    """Return the segment of each edge, or raise ValueError for what is no pointer to so many."""
+    if len(indptr) == 0:
+        raise edge_errors.empty_pointer(op, operand)
+    given = np.array(indptr, indptr.dtype.newbyteorder("="))  # which nobody else changes
+    if given[0] != 0:
+        raise edge_errors.pointer_begins(op, operand, int(given[0]))
+    if (falls := given[1:] < given[:-1]).any():
+        at = int(falls.argmax())
+        raise edge_errors.pointer_falls(op, operand, int(given[at + 1]), int(given[at]), at + 1)
+    if given[-1] != edges:
+        raise edge_errors.pointer_ends(op, operand, edges, int(given[-1]))
+    ends = given.astype(np.int64)
+    sizes = ends[1:] - ends[:-1]
+    narrow = np.int32 if len(sizes) <= np.iinfo(np.int32).max else np.int64
+    return np.repeat(np.arange(len(sizes), dtype=narrow), sizes)
+
+
+def _matrix(value: object) -> Matrix | None:
+    """Return what a sparse matrix holds, None where the value is none."""
+    kind = type(value)
+    if hasattr(kind, "tocsr") and hasattr(kind, "format"):
+        return _of_scipy(value)
+    layout = str(getattr(value, "layout", ""))
+    if layout.startswith("torch.sparse"):
+        return _of_torch(value, layout.removeprefix("torch."))
+    return None
+
+
+def _of_scipy(value: Any) -> Matrix:
+    """Read a matrix or an array of SciPy. Beyond the end of the pointer nothing counts there."""
+    form, names = value.format, {"weights": "data"}
+    if form == "coo":
+        rows, columns = (value.row, value.col) if len(value.shape) == 2 else (None, None)
+        names |= {SCATTER: "row", GATHER: "col"}
+        return Matrix(value.shape, rows, columns, value.data, "", names)
+    if form not in ("csr", "csc"):
+        raise edge_errors.other_format(NAME, GATHER, form, "write {}.tocsr()")
+    indptr, indices, values = value.indptr, value.indices, value.data
+    if all(isinstance(part, np.ndarray) and part.ndim == 1 for part in (indptr, indices, values)):
+        end = int(indptr[-1]) if indptr.size and is_index(indptr.dtype) else -1
+        if len(indices) < end <= len(values):  # the pointer and the values agree
+            raise errors.other_shape(NAME, f"{GATHER}.indices", (end,), indices.shape)
+        if 0 <= end <= min(len(indices), len(values)):
+            indices, values = indices[:end], values[:end]
+    return _compressed(value.shape, indptr, indices, values, form == "csr",
+                       names, "indptr", "indices")  # fmt: skip
+
+
+def _of_torch(value: Any, layout: str) -> Matrix:
+    """Read a sparse tensor, whose values may record gradients."""
+    names = {"weights": "values()"}
+    if layout == "sparse_csr":
+        parts = value.crow_indices(), value.col_indices(), value.values()
+        return _compressed(value.shape, *parts, True, names, "crow_indices()", "col_indices()")
+    if layout == "sparse_csc":
+        parts = value.ccol_indices(), value.row_indices(), value.values()
+        return _compressed(value.shape, *parts, False, names, "ccol_indices()", "row_indices()")
+    if layout != "sparse_coo":
+        raise edge_errors.other_format(NAME, GATHER, layout, "write {}.to_sparse_csr()")
+    if not value.is_coalesced():
+        raise edge_errors.other_format(
+            NAME, GATHER, "sparse_coo with duplicates", "write {}.coalesce()"
+        )
+    indices = value.indices()
+    rows, columns = (indices[0], indices[1]) if len(indices) == 2 else (None, None)
+    names |= {SCATTER: "indices()[0]", GATHER: "indices()[1]"}
+    return Matrix(tuple(value.shape), rows, columns, value.values(), "", names)
+
+
+def _compressed(
+    shape: Any, indptr: Any, indices: Any, values: Any, by_row: bool, names: dict[str, str],
+    pointer: str, entries: str,
+) -> Matrix:  # fmt: skip
+    if by_row:
+        names |= {SCATTER: pointer, GATHER: entries}
+        return Matrix(tuple(shape), indptr, indices, values, SCATTER, names)
+    names |= {GATHER: pointer, SCATTER: entries}
+    return Matrix(tuple(shape), indices, indptr, values, GATHER, names)
+
+
+@contextmanager
+def _renaming(names: dict[str, str]) -> Iterator[None]:
+    """Let messages name the attributes of a matrix instead of operands."""
+    try:
+        yield
+    except (IndexError, TypeError, ValueError) as error:
+        if not str(error).startswith(f"{NAME}: "):
+            raise
+        operands = {name: f"{GATHER}.{names[name]}" for name in (GATHER, SCATTER, "weights")}
+        raise errors.renamed(error, NAME, operands) from None

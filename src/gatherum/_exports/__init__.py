@@ -1,0 +1,1 @@
+"""Signatures in `help`, and hints for names of other libraries."""

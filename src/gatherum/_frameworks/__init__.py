@@ -1,0 +1,1 @@
+"""The registry of adapters, and the public functions as each adapter offers them."""

@@ -1,0 +1,200 @@
+"""Defines the six functions on arrays of a framework by one function that runs all their calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from inspect import Parameter, signature
+from typing import Any, Generic, Never, TypeVar
+
+from gatherum._model import errors
+from gatherum._model.call_types import ReductionName
+from gatherum._model.modes import ModeName
+from gatherum._model.operators import OPERATORS, Operator
+
+Array = TypeVar("Array")
+
+
+class Functions(Generic[Array]):
+    """The six functions on arrays of one framework.
+
+    The attribute ``FUNCTIONS`` of `module` is this object: pickles refer to it. `run` takes the
+    operator's name, `data`, `indices`, `updates` (None for a gather), the axis, `reduction`,
+    `include_self`, `mode`, `negative` and `fill_value`.
+    """
+
+    def __init__(self, module: str, run: Callable[..., Array]) -> None:
+        self._module = module
+        self._run = run
+
+    def gather(
+        self,
+        data: Any,
+        indices: Any,
+        axis: int = 0,
+        *,
+        mode: ModeName = "raise",
+        negative: bool = True,
+        fill_value: object = 0,
+        **unknown: Never,
+    ) -> Array:
+        """Take slices of an array along one axis, by their numbers: see `gatherum.gather`."""
+        if unknown:
+            raise errors.unknown_argument("gather", unknown)
+        how = axis, "none", True, mode, negative, fill_value
+        return self._run("gather", data, indices, None, *how)
+
+    def gather_elements(
+        self,
+        data: Any,
+        indices: Any,
+        axis: int = 0,
+        *,
+        mode: ModeName = "raise",
+        negative: bool = True,
+        fill_value: object = 0,
+        **unknown: Never,
+    ) -> Array:
+        """Take one element of an array for every index: see `gatherum.gather_elements`."""
+        if unknown:
+            raise errors.unknown_argument("gather_elements", unknown)
+        how = axis, "none", True, mode, negative, fill_value
+        return self._run("gather_elements", data, indices, None, *how)
+
+    def gather_nd(
+        self,
+        data: Any,
+        indices: Any,
+        batch_dims: int = 0,
+        *,
+        mode: ModeName = "raise",
+        negative: bool = True,
+        fill_value: object = 0,
+        **unknown: Never,
+    ) -> Array:
+        """Take elements or slices of an array by tuples of indices: see `gatherum.gather_nd`."""
+        if unknown:
+            raise errors.unknown_argument("gather_nd", unknown)
+        how = batch_dims, "none", True, mode, negative, fill_value
+        return self._run("gather_nd", data, indices, None, *how)
+
+    def scatter_slices(
+        self,
+        data: Any,
+        indices: Any,
+        updates: Any,
+        axis: int = 0,
+        *,
+        reduction: ReductionName = "none",
+        include_self: bool = True,
+        mode: ModeName = "raise",
+        negative: bool = True,
+        **unknown: Never,
+    ) -> Array:
+        """Write slices along one axis, by their numbers: see `gatherum.scatter_slices`."""
+        if unknown:
+            raise errors.unknown_argument("scatter_slices", unknown)
+        how = axis, reduction, include_self, mode, negative, 0
+        return self._run("scatter_slices", data, indices, updates, *how)
+
+    def scatter_elements(
+        self,
+        data: Any,
+        indices: Any,
+        updates: Any,
+        axis: int = 0,
+        *,
+        reduction: ReductionName = "none",
+        include_self: bool = True,
+        mode: ModeName = "raise",
+        negative: bool = True,
+        **unknown: Never,
+    ) -> Array:
+        """Write one element for every index: see `gatherum.scatter_elements`."""
+        if unknown:
+            raise errors.unknown_argument("scatter_elements", unknown)
+        how = axis, reduction, include_self, mode, negative, 0
+        return self._run("scatter_elements", data, indices, updates, *how)
+
+    def scatter_nd(
+        self,
+        data: Any,
+        indices: Any,
+        updates: Any,
+        batch_dims: int = 0,
+        *,
+        reduction: ReductionName = "none",
+        include_self: bool = True,
+        mode: ModeName = "raise",
+        negative: bool = True,
+        **unknown: Never,
+    ) -> Array:
+        """Write elements or slices by tuples of indices: see `gatherum.scatter_nd`."""
+        if unknown:
+            raise errors.unknown_argument("scatter_nd", unknown)
+        how = batch_dims, reduction, include_self, mode, negative, 0
+        return self._run("scatter_nd", data, indices, updates, *how)
+
+    def named(self, op: str) -> Callable[..., Array]:
+        """Return the function of an operator; one that is not written out is made from its row."""
+        written: Callable[..., Array] | None = getattr(self, op, None)
+        like: Any = self.scatter_slices if OPERATORS[op].scatters else self.gather
+        return written or function_of(OPERATORS[op], like, self._run)
+
+    def __repr__(self) -> str:
+        return f"{self._module}.FUNCTIONS"
+
+    def __reduce__(self) -> tuple[Callable[[str], Any], tuple[str]]:
+        """Pickle the place where the functions stand."""
+        return _loaded, (self._module,)
+
+
+def _loaded(module: str) -> Any:
+    return import_module(module).FUNCTIONS
+
+
+def function_of(
+    operator: Operator, like: Callable[..., Array], run: Callable[..., Array]
+) -> Callable[..., Array]:
+    """Make the function of an operator that a framework does not write out.
+
+    It has the parameters of `like`, a function of the same family there, with `axis`. `run` is as
+    of `Functions`; it takes `out`, too, where `like` does.
+    """
+    theirs = signature(like).parameters.values()
+    bare = signature(like).replace(
+        parameters=[
+            each.replace(
+                name=operator.attribute if each.name == "axis" else each.name,
+                annotation=Parameter.empty,
+            )
+            for each in theirs
+            if each.kind is not Parameter.VAR_KEYWORD
+        ],
+        return_annotation=Parameter.empty,
+    )
+    order = ("reduction", "include_self", "mode", "negative", "fill_value", "out")
+    absent = {"reduction": "none", "include_self": True, "fill_value": 0}
+
+    def function(*operands: Any, **attributes: Any) -> Array:
+        bound = bare.bind(*operands, **attributes)
+        bound.apply_defaults()
+        given = {"updates": None} | absent | bound.arguments
+        arrays = (given[name] for name in ("data", "indices", "updates"))
+        rest = (given[name] for name in order if name in given)
+        return run(operator.name, *arrays, given[operator.attribute], *rest)
+
+    function.__name__ = function.__qualname__ = operator.name
+    function.__module__ = like.__module__
+    function.__doc__ = f"Run `gatherum.{operator.name}` on arrays of this framework."
+    vars(function)["__signature__"] = bare
+    return function
+
+
+def publish(module: dict[str, Any], named: Callable[[str], Any]) -> None:
+    """Add to a framework's package the functions of operators that it does not write out."""
+    for op in OPERATORS:
+        if op not in module:
+            module[op] = named(op)
+            module[op].__module__ = module["__name__"]
+            module["__all__"].append(op)

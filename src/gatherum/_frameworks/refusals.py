@@ -1,0 +1,160 @@
+"""Refuses arrays of other frameworks and what is not in memory, and says what to write instead.
+
+NumPy would read a lazy array whole, copy from a device, or lose a mask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from gatherum._model import framework_errors
+
+from .registry import CUDA, OURS, WHOLE, adapter_of, foreign
+
+# Tuples of a framework that stand for one array, and what to write for its values.
+_TUPLES = {"torch.nn.utils.rnn.PackedSequence": "write {}.data for its values"}
+# What to write for data with nulls, by library: where nulls are filled or dropped, and where they
+# become NaN. A table of pyarrow has no method `fill_null`.
+_WITHOUT_NULLS = {
+    "pyarrow": ("{0}.fill_null(value) or {0}.drop_null()", "numpy.asarray({0})"),
+    "pyarrow table": ("{0}.drop_null()", "numpy.asarray({0})"),
+    "polars": ("{0}.fill_null(value) or {0}.drop_nulls()", "{0}.to_numpy()"),
+    "pandas": ("{0}.fillna(value) or {0}.dropna()", "{0}.to_numpy(float, na_value=numpy.nan)"),
+}
+
+
+def refuse(op: str, operand: str, value: object) -> None:
+    """Raise TypeError for an array of another framework, and for an object whose values are not in
+    memory, and say what to write instead.
+    """
+    kind = type(value)
+    if found := foreign(kind):
+        is_array = found.source is CUDA or hasattr(kind, "__array__")
+        is_array = is_array or (not found.source.package and adapter_of(kind) is not None)
+        instead = found.source.to_numpy.format(operand) if is_array else ""
+        raise framework_errors.foreign_array(op, operand, found.name, instead)
+    if not issubclass(kind, OURS) and (reading := _reading(value)):
+        root = str(kind.__module__).partition(".")[0]
+        name = f"{root}.{kind.__name__}"
+        raise framework_errors.foreign_array(op, operand, name, reading.format(operand))
+
+
+def refuse_held(op: str, operand: str, value: Iterable[object], held: type) -> None:
+    """Raise TypeError for an array of another framework in a list or a tuple."""
+    if found := foreign(held):
+        kind, flat = type(value), all(foreign(type(item)) for item in value)
+        stacked = f"write {found.source.stack}({{}})" if flat else "make one array of them"
+        instead = (whole_tuple(kind) or stacked).format(operand)
+        raise framework_errors.held_array(op, operand, kind.__name__, found.name, instead)
+
+
+def whole_tuple(kind: type) -> str:
+    """Return what to write for a tuple that stands for one array, "" for any other type."""
+    return _TUPLES.get(f"{kind.__module__}.{kind.__name__}", "")
+
+
+def is_masked_tensor(kind: type) -> bool:
+    """Whether a type is that of PyTorch's tensors with a mask."""
+    return kind.__name__ == "MaskedTensor" and kind.__module__.startswith("torch.masked")
+
+
+def _reading(value: object) -> str | None:
+    """Return what to write for an object that NumPy would read whole or take from its framework,
+    None where its values are in memory.
+    """
+    kind = type(value)
+    if "xarray" in _roots(kind):
+        held = held_by_xarray(value)
+        if "xarray" in _roots(type(held)):
+            return "write {}.values to read all of it"
+        elsewhere = foreign(type(held)) or _reading(held)
+        return "write {}.data, the array that it holds" if elsewhere else None
+    graph = getattr(value, "__dask_graph__", None)  # Dask's protocol for what holds its arrays
+    if callable(graph) and graph() is not None:
+        return "write {}.compute() to read all of it"
+    # Of the type alone: the columns of a table are attributes, too.
+    chunks = getattr(value, "chunks", None) if hasattr(kind, "chunks") else None
+    stored = isinstance(chunks, tuple) or hasattr(kind, "chunk_layout")
+    return WHOLE if stored else None
+
+
+def held_by_xarray(value: object) -> object:
+    """Return the array inside an object of xarray, or xarray's reader of what is in a file."""
+    held: Any = getattr(getattr(value, "variable", value), "_data", None)
+    while "xarray" in _roots(type(held)) and hasattr(held, "array"):
+        held = held.array
+    return held
+
+
+def _roots(kind: type) -> set[str]:
+    """Return the packages that a type and its bases come from."""
+    return {str(base.__module__).partition(".")[0] for base in kind.__mro__}
+
+
+def has_mask(value: object) -> bool:
+    """Whether an object other than a NumPy array has a mask."""
+    if is_masked_tensor(type(value)):
+        return True
+    interface = getattr(value, "__array_interface__", None)
+    return isinstance(interface, dict) and interface.get("mask") is not None
+
+
+def refuse_nulls(
+    op: str, operand: str, value: object, *, held: bool = False, integers: bool = False
+) -> None:
+    """Raise TypeError for a column with nulls; the message has code that removes them.
+
+    `held`: it is an item of the operand, which is a list. `integers`: the operand takes only
+    integers, and no NaN.
+    """
+    root = next(iter(_roots(type(value)) & _HAVE_NULLS.keys()), None)
+    if root is None or not _HAVE_NULLS[root](value):
+        return
+    table = root == "pyarrow" and not hasattr(value, "fill_null")
+    without, as_nan = _WITHOUT_NULLS["pyarrow table" if table else root]
+    instead = f"write {without}" if integers else f"write {without}, or {as_nan} for NaN"
+    advice = instead.format("item" if held else operand)
+    kind = f"{root}.{type(value).__name__}"
+    raise framework_errors.has_nulls(op, operand, kind, advice, held=held)
+
+
+def _arrow_nulls(value: Any) -> bool:
+    """Whether an array of pyarrow, or a column of a table, has nulls."""
+    columns = value.columns if hasattr(value, "columns") else [value]
+    return any(getattr(column, "null_count", 0) for column in columns)
+
+
+def _polars_nulls(value: Any) -> bool:
+    """Whether a Series of polars, or a column of a DataFrame, has nulls, also within arrays."""
+    kind = type(value).__name__
+    columns = value.get_columns() if kind == "DataFrame" else [value] if kind == "Series" else []
+    return any(map(_series_nulls, columns))
+
+
+def _series_nulls(series: Any) -> bool:
+    while not (count := series.null_count()) and type(series.dtype).__name__ == "Array":
+        series = series.explode()
+    return bool(count)
+
+
+def _pandas_nulls(value: Any) -> bool:
+    """Whether values of pandas's own dtypes are missing; those of NumPy's dtypes are NaN or NaT,
+    and stay so.
+    """
+    if not hasattr(value, "isna"):
+        return False
+    if hasattr(value, "columns"):
+        own = [not isinstance(dtype, np.dtype) for dtype in value.dtypes]
+        return bool(value.loc[:, own].isna().any(axis=None))
+    own_dtype = not isinstance(getattr(value, "dtype", None), (np.dtype, type(None)))
+    return own_dtype and bool(value.isna().any())
+
+
+_HAVE_NULLS: dict[str, Callable[[Any], bool]] = {
+    "pyarrow": _arrow_nulls,
+    "polars": _polars_nulls,
+    "pandas": _pandas_nulls,
+}

@@ -1,0 +1,1 @@
+"""The public functions on arrays: gathers, scatters, accumulators, reports, settings."""

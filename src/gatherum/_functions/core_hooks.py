@@ -1,0 +1,148 @@
+"""The Python functions that the core calls: they convert arguments, make plans, and raise errors.
+
+The core calls them for arguments that it cannot read, for calls without a plan, and for errors (see
+`callbacks.hpp`).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn, TypeAlias
+
+from gatherum._arguments import conversion, plain_values, xarray_labels
+from gatherum._arguments.checks import check_before_updates, check_dtypes
+from gatherum._core import DType as DTypeCode
+from gatherum._frameworks import registry
+from gatherum._model import errors, shape_limits
+from gatherum._model.call import Array, ArraySpec, Attributes, Call, same_spec
+from gatherum._model.dtypes import DType, check_units, dtype_of
+from gatherum._model.errors import Shape
+from gatherum._model.framework_errors import no_array_result
+from gatherum._model.operators import OPERATORS
+from gatherum._plans.index_errors import raise_invalid
+from gatherum._plans.overlap import check_out_memory
+from gatherum._plans.plans import Plan, build
+from gatherum._system import native
+
+
+def _normalise(*call: object) -> object:
+    kind = type(call[1])
+    if kind not in registry.COMMON and registry.imports_adapter(kind):
+        return NotImplemented  # the core tries its fast path again
+    if kind not in registry.COMMON and (adapter := registry.adapter_of(kind)):
+        op, data, indices, updates, *given, fill_value, out = call
+        attributes = plain_values.as_attributes(str(op), *given)
+        operands = {"data": data, "indices": indices, "updates": updates, "out": out}
+        registry.check_one_framework(str(op), operands)
+        result = adapter.call(attributes, data, indices, updates, fill_value, out)
+        if isinstance(result, tuple):  # the core would take it for arguments
+            raise no_array_result(attributes.op, type(adapter).__name__, result)
+        if result is not NotImplemented:
+            return result
+    elif kind not in registry.COMMON and xarray_labels.has_labels(call[1]):
+        op, data, indices, updates, *given, fill_value, out = call
+        attributes = plain_values.as_attributes(str(op), *given)
+        return xarray_labels.run(attributes, data, indices, updates, fill_value, out)
+    plain = conversion.normalise(*call)  # type: ignore[arg-type]  # the core passes eleven
+    out = plain[-1]
+    if out is not None and not conversion.is_plain(out):
+        _plan_of(*plain[:9], None)  # type: ignore[arg-type]  # earlier errors come first
+        conversion.as_out(str(plain[0]), out)
+    return plain
+
+
+def _plain_attributes(op: str, axis: object, *rest: object) -> tuple[object, ...]:
+    attributes = plain_values.as_attributes(op, axis, *rest)
+    if not -(2**63) <= attributes.axis < 2**63:  # the core has 64 bits; no shape has so many
+        operator, rank = attributes.operator, shape_limits.MAX_RANK
+        low = 0 if operator.counts_indices else -rank
+        raise errors.out_of_range(op, operator.attribute, attributes.axis, low, rank)
+    return op, *attributes.positional
+
+
+# An operand as the core passes it: an array, or (shape, dtype, strides) of one that is not NumPy's.
+_Operand: TypeAlias = Array | tuple[Shape, DTypeCode, Shape]
+
+
+def _spec(operand: _Operand) -> ArraySpec:
+    if isinstance(operand, tuple):
+        shape, code, strides = operand
+        return ArraySpec(shape, dtype_of(code), strides)
+    return ArraySpec.of(operand)
+
+
+def _make_plan(op: str, data: _Operand, *rest: Any) -> Plan:
+    if not isinstance(data, tuple):
+        return _plan_of(op, data, *rest)
+    with errors.for_tensors():  # they alone are passed as tuples
+        return _plan_of(op, data, *rest)
+
+
+def _plan_of(
+    op: str,
+    data: _Operand,
+    indices: _Operand,
+    updates: _Operand | None,
+    *rest: Any,
+) -> Plan:
+    *how, out = rest
+    if not isinstance(data, tuple):
+        conversion.check_decimals(op, "data", data)
+    attributes, to, of = Attributes.from_positional(op, *how), _spec(data), _spec(indices)
+    if updates is None and OPERATORS[op].scatters:
+        check_before_updates(op, to.shape, of.shape, attributes.axis, to.dtype, of.dtype)
+        raise errors.no_array(op, "updates", None)
+    others = (None if operand is None else _spec(operand) for operand in (updates, out))
+    return build(Call(attributes, to, of, *others))
+
+
+def _check_operands(
+    plan: Plan, data: Array, indices: Array, updates: Array | None, out: Array | None
+) -> None:
+    """Raise for arrays that differ from what a plan was made for."""
+    s = plan.call
+    given = (
+        ("data", s.data, data),
+        ("indices", s.indices, indices),
+        ("updates", s.updates, updates),
+        ("out", s.out, out),
+    )
+    for name, expected, array in given:
+        if array is not None and not conversion.is_plain(array):
+            raise errors.not_an_operand(s.op, name, array)
+        found = None if array is None else ArraySpec.of(array)
+        if found is not None:
+            check_units(s.op, name, found.dtype)
+        if not same_spec(expected, found):
+            raise errors.other_layout(s.op, name, expected, found)
+    if s.data.dtype.names is not None:
+        check_dtypes(s)  # fields can have been renamed since the plan was made
+
+
+def _check_memory(
+    plan: Plan, data: Array, indices: Array, updates: Array | None, out: Array
+) -> None:
+    """Do what `check_out_memory` does for a call of a plan."""
+    check_out_memory(plan.call.op, data, indices, updates, out)
+
+
+def _make_fill(plan: Plan, dtype: DType, fill_value: object) -> Array:
+    return conversion.fill_item(plan.call.op, dtype, fill_value)
+
+
+def _raise_changed(plan: Plan, number: int) -> NoReturn:
+    """Raise ValueError for an operand that user code has moved or reshaped during the call."""
+    name = ("data", "indices", "updates", "out")[number]
+    raise errors.operand_changed(plan.call.op, name)
+
+
+CALLBACKS = (
+    _normalise,
+    _plain_attributes,
+    _make_plan,
+    _check_operands,
+    _check_memory,
+    _make_fill,
+    raise_invalid,
+    _raise_changed,
+)
+native.set_callbacks(*CALLBACKS)

@@ -1,0 +1,433 @@
+"""The three gathers: their contracts as docstrings, and one line of code each.
+
+The core finds the plan of a call among those it has made, and runs it. `plan` describes plans and
+the checks of calls. In the overloads a result has the dtype of `data`, for type checkers.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Never, TypeVar, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gatherum._frameworks.torch_compile import follow_tensors
+from gatherum._model.call_types import Foreign
+from gatherum._model.errors import unknown_argument
+from gatherum._model.modes import ModeName
+from gatherum._model.operators import GATHERS
+from gatherum._system.native import accelerate, call
+
+from . import core_hooks as _core_hooks  # noqa: F401  # gives the core its planner
+
+Item = TypeVar("Item", bound=np.generic)
+
+
+@overload
+def gather(
+    data: NDArray[Item],
+    indices: ArrayLike,
+    axis: int = 0,
+    *,
+    mode: ModeName = "raise",
+    negative: bool = True,
+    fill_value: object = 0,
+    out: NDArray[Item] | None = None,
+) -> NDArray[Item]: ...
+
+
+@overload
+def gather(
+    data: Foreign,
+    indices: Any,
+    axis: int = 0,
+    *,
+    mode: ModeName = "raise",
+    negative: bool = True,
+    fill_value: object = 0,
+    out: Foreign | None = None,
+) -> Foreign: ...
+
+
+@overload
+def gather(
+    data: ArrayLike,
+    indices: ArrayLike,
+    axis: int = 0,
+    *,
+    mode: ModeName = "raise",
+    negative: bool = True,
+    fill_value: object = 0,
+    out: NDArray[Any] | None = None,
+) -> NDArray[Any]: ...
+def gather(
+    data: Any,
+    indices: Any,
+    axis: int = 0,
+    *,
+    mode: ModeName = "raise",
+    negative: bool = True,
+    fill_value: object = 0,
+    out: Any | None = None,
+    **unknown: Never,
+) -> Any:
+    """Take slices of an array along one axis, by their numbers.
+
+    ``out[a.., i.., s..] = data[a.., indices[i..], s..]``, where ``a..`` runs over the dimensions
+    before `axis` and ``s..`` over those after it.
+
+    Parameters
+    ----------
+    data : array_like
+        The array to take from, of rank 1 to 64. Any dtype of a fixed size without objects.
+    indices : array_like of int
+        The numbers of the slices, of any shape, 0-d included.
+        Any integer dtype, signed or unsigned, of 8 to 64 bits, in either byte order.
+    axis : int, default 0
+        The axis along which `indices` counts, in ``[-data.ndim, data.ndim)``.
+    mode : {"raise", "clip", "wrap", "fill", "drop"}, default "raise"
+        How to treat out-of-bounds indices: raise IndexError; move to the nearest valid
+        one; wrap around (floor modulo); or give `fill_value` (``"drop"`` is the same for a
+        gather).
+    negative : bool, default True
+        Whether values from -n to -1 count from the end of a dimension of size n. Otherwise they
+        are invalid; ``"clip"`` then takes them to 0.
+    fill_value : scalar, default 0
+        What ``"fill"`` and ``"drop"`` give. A Python number takes `data`'s dtype and rounds; any
+        other value must convert exactly. 0 is the item whose bytes are all zero, of any dtype.
+        Other modes ignore it.
+    out : numpy.ndarray, optional
+        Where the result goes: of its shape and dtype, with any strides, sharing no memory with
+        an input.
+
+    Returns
+    -------
+    numpy.ndarray
+        `out`, or a new C-contiguous array of `data`'s dtype and the shape
+        ``data.shape[:axis] + indices.shape + data.shape[axis + 1:]``.
+
+    Raises
+    ------
+    TypeError
+        If `axis` is not an integer, `negative` is not a boolean, `data` holds objects, `indices` is
+        not of an integer dtype, an operand is not an array, masked, or of another framework, or
+        `out` is not an ndarray or has another dtype.
+    ValueError
+        If `mode`, `axis` or `fill_value` is not one of its values, the shapes do not fit,
+        or `out` has another shape, is read-only, overlaps itself or shares memory with an input.
+    IndexError
+        If an index is invalid in mode ``"raise"``, or cannot be clipped or wrapped because its
+        dimension has size 0. It names the first one in row-major order of `indices`.
+
+    See Also
+    --------
+    gather_elements : One element for every index.
+    gather_nd : Slices by tuples of indices.
+    scatter_slices : The inverse.
+
+    Notes
+    -----
+    Elements move as bytes: NaN payloads, signed zeros and the padding of records survive, and
+    half-precision types are copied like any other. An index may occur any number of times. Every
+    index is checked, also when the result is empty. After an IndexError the contents of `out` are
+    unspecified.
+
+    The counterparts are ONNX's Gather (version 13,
+    https://onnx.ai/onnx/operators/onnx__Gather.html) and DirectML's GATHER
+    (https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_gather_operator_desc,
+    see `gatherum.directml`). NumPy's is `numpy.take`.
+
+    Examples
+    --------
+    >>> import gatherum
+    >>> import numpy as np
+    >>> table = np.array([[1, 2], [3, 4], [5, 6]])
+    >>> gatherum.gather(table, [2, 0, 2])
+    array([[5, 6],
+           [1, 2],
+           [5, 6]])
+    >>> gatherum.gather(table, -1, axis=1)
+    array([2, 4, 6])
+    >>> gatherum.gather(table, [0, 3], mode="fill", fill_value=-1)
+    array([[ 1,  2],
+           [-1, -1]])
+    >>> gatherum.gather(table, [0, 3])
+    Traceback (most recent call last):
+    IndexError: gather: index 3 is out of bounds for axis 0 of size 3 (indices[1])
+    """
+    if unknown:
+        raise unknown_argument("gather", unknown)
+    return call("gather", data, indices, None, axis, "none", True, mode, negative, fill_value, out)
+
+
+@overload
+def gather_elements(
+    data: NDArray[Item],
+    indices: ArrayLike,
+    axis: int = 0,
+    *,
+    mode: ModeName = "raise",
+    negative: bool = True,
+    fill_value: object = 0,
+    out: NDArray[Item] | None = None,
+) -> NDArray[Item]: ...
+
+
+@overload
+def gather_elements(
+    data: Foreign,
+    indices: Any,
+    axis: int = 0,
+    *,
+    mode: ModeName = "raise",
+    negative: bool = True,
+    fill_value: object = 0,
+    out: Foreign | None = None,
+) -> Foreign: ...
+
+
+@overload
+def gather_elements(
+    data: ArrayLike,
+    indices: ArrayLike,
+    axis: int = 0,
+    *,
+    mode: ModeName = "raise",
+    negative: bool = True,
+    fill_value: object = 0,
+    out: NDArray[Any] | None = None,
+) -> NDArray[Any]: ...
+def gather_elements(
+    data: Any,
+    indices: Any,
+    axis: int = 0,
+    *,
+    mode: ModeName = "raise",
+    negative: bool = True,
+    fill_value: object = 0,
+    out: Any | None = None,
+    **unknown: Never,
+) -> Any:
+    """Take one element of an array for every index.
+
+    ``out[i, j, k] = data[i, indices[i, j, k], k]`` for three dimensions and axis 1: the index
+    replaces the position on `axis`, and the others stay.
+
+    Parameters
+    ----------
+    data : array_like
+        The array to take from, of rank 1 to 64. Any dtype of a fixed size without objects.
+    indices : array_like of int
+        Positions on `axis`, of `data`'s rank. Off the axis it may be smaller than `data`, and then
+        addresses the leading part; nothing broadcasts.
+        Any integer dtype, signed or unsigned, of 8 to 64 bits, in either byte order.
+    axis : int, default 0
+        The axis along which `indices` counts, in ``[-data.ndim, data.ndim)``.
+    mode : {"raise", "clip", "wrap", "fill", "drop"}, default "raise"
+        How to treat out-of-bounds indices: raise IndexError; move to the nearest valid
+        one; wrap around (floor modulo); or give `fill_value` (``"drop"`` is the same for a
+        gather).
+    negative : bool, default True
+        Whether values from -n to -1 count from the end of a dimension of size n. Otherwise they
+        are invalid; ``"clip"`` then takes them to 0.
+    fill_value : scalar, default 0
+        What ``"fill"`` and ``"drop"`` give. A Python number takes `data`'s dtype and rounds; any
+        other value must convert exactly. 0 is the item whose bytes are all zero, of any dtype.
+        Other modes ignore it.
+    out : numpy.ndarray, optional
+        Where the result goes: of its shape and dtype, with any strides, sharing no memory with
+        an input.
+
+    Returns
+    -------
+    numpy.ndarray
+        `out`, or a new C-contiguous array of `data`'s dtype and of ``indices.shape``.
+
+    Raises
+    ------
+    TypeError
+        If `axis` is not an integer, `negative` is not a boolean, `data` holds objects, `indices` is
+        not of an integer dtype, an operand is not an array, masked, or of another framework, or
+        `out` is not an ndarray or has another dtype.
+    ValueError
+        If `mode`, `axis` or `fill_value` is not one of its values, the shapes do not fit,
+        or `out` has another shape, is read-only, overlaps itself or shares memory with an input.
+    IndexError
+        If an index is invalid in mode ``"raise"``, or cannot be clipped or wrapped because its
+        dimension has size 0. It names the first one in row-major order of `indices`.
+
+    See Also
+    --------
+    gather : Whole slices along one axis.
+    scatter_elements : The inverse.
+
+    Notes
+    -----
+    Elements move as bytes: NaN payloads, signed zeros and the padding of records survive, and
+    half-precision types are copied like any other. An index may occur any number of times. Every
+    index is checked, also when the result is empty. After an IndexError the contents of `out` are
+    unspecified.
+
+    The counterparts are ONNX's GatherElements (version 13,
+    https://onnx.ai/onnx/operators/onnx__GatherElements.html) and DirectML's GATHER_ELEMENTS
+    (DML_GATHER_ELEMENTS_OPERATOR_DESC, see `gatherum.directml`), which wants equal sizes off the
+    axis. NumPy's is `numpy.take_along_axis`, PyTorch's is ``torch.gather``.
+
+    Examples
+    --------
+    >>> import gatherum
+    >>> import numpy as np
+    >>> scores = np.array([[3, 1, 2], [9, 8, 7]])
+    >>> best_first = np.argsort(-scores, axis=1)
+    >>> gatherum.gather_elements(scores, best_first, axis=1)
+    array([[3, 2, 1],
+           [9, 8, 7]])
+    >>> gatherum.gather_elements(scores, [[1, 0, -1]])
+    array([[9, 1, 7]])
+    """
+    if unknown:
+        raise unknown_argument("gather_elements", unknown)
+    return call(
+        "gather_elements", data, indices, None, axis, "none", True, mode, negative, fill_value, out
+    )
+
+
+@overload
+def gather_nd(
+    data: NDArray[Item],
+    indices: ArrayLike,
+    batch_dims: int = 0,
+    *,
+    mode: ModeName = "raise",
+    negative: bool = True,
+    fill_value: object = 0,
+    out: NDArray[Item] | None = None,
+) -> NDArray[Item]: ...
+
+
+@overload
+def gather_nd(
+    data: Foreign,
+    indices: Any,
+    batch_dims: int = 0,
+    *,
+    mode: ModeName = "raise",
+    negative: bool = True,
+    fill_value: object = 0,
+    out: Foreign | None = None,
+) -> Foreign: ...
+
+
+@overload
+def gather_nd(
+    data: ArrayLike,
+    indices: ArrayLike,
+    batch_dims: int = 0,
+    *,
+    mode: ModeName = "raise",
+    negative: bool = True,
+    fill_value: object = 0,
+    out: NDArray[Any] | None = None,
+) -> NDArray[Any]: ...
+def gather_nd(
+    data: Any,
+    indices: Any,
+    batch_dims: int = 0,
+    *,
+    mode: ModeName = "raise",
+    negative: bool = True,
+    fill_value: object = 0,
+    out: Any | None = None,
+    **unknown: Never,
+) -> Any:
+    """Take elements or slices of an array by tuples of indices.
+
+    ``out[b.., i.., s..] = data[b.., *indices[b.., i.., :], s..]``, where ``b..`` runs over the
+    batch dimensions and ``s..`` over those that no component of a tuple addresses.
+
+    Parameters
+    ----------
+    data : array_like
+        The array to take from, of rank up to 64. Any dtype of a fixed size without objects.
+    indices : array_like of int
+        Tuples along the last dimension, of ``k = indices.shape[-1]`` components, each for one
+        dimension of `data` after the batch dimensions. Tuples of no component address all of them.
+        Any integer dtype, signed or unsigned, of 8 to 64 bits, in either byte order.
+    batch_dims : int, default 0
+        How many leading dimensions `data` and `indices` share, in ``[0, indices.ndim)``.
+    mode : {"raise", "clip", "wrap", "fill", "drop"}, default "raise"
+        How to treat out-of-bounds indices: raise IndexError; move to the nearest valid
+        one; wrap around (floor modulo); or give `fill_value` (``"drop"`` is the same for a
+        gather).
+    negative : bool, default True
+        Whether values from -n to -1 count from the end of a dimension of size n. Otherwise they
+        are invalid; ``"clip"`` then takes them to 0.
+    fill_value : scalar, default 0
+        What ``"fill"`` and ``"drop"`` give. A Python number takes `data`'s dtype and rounds; any
+        other value must convert exactly. 0 is the item whose bytes are all zero, of any dtype.
+        Other modes ignore it.
+    out : numpy.ndarray, optional
+        Where the result goes: of its shape and dtype, with any strides, sharing no memory with
+        an input.
+
+    Returns
+    -------
+    numpy.ndarray
+        `out`, or a new C-contiguous array of `data`'s dtype and the shape
+        ``indices.shape[:-1] + data.shape[batch_dims + k:]``.
+
+    Raises
+    ------
+    TypeError
+        If `batch_dims` is not an integer, `negative` is not a boolean, `data` holds objects,
+        `indices` is not of an integer dtype, an operand is not an array, masked, or of another
+        framework, or `out` is not an ndarray or has another dtype.
+    ValueError
+        If `mode`, `batch_dims` or `fill_value` is not one of its values, the shapes do not fit,
+        or `out` has another shape, is read-only, overlaps itself or shares memory with an input.
+    IndexError
+        If an index is invalid in mode ``"raise"``, or cannot be clipped or wrapped because its
+        dimension has size 0. It names the first one in row-major order of `indices`.
+
+    See Also
+    --------
+    gather : Slices along one axis.
+    scatter_nd : The inverse.
+
+    Notes
+    -----
+    Elements move as bytes: NaN payloads, signed zeros and the padding of records survive, and
+    half-precision types are copied like any other. An index may occur any number of times. Every
+    index is checked, also when the result is empty. After an IndexError the contents of `out` are
+    unspecified.
+
+    Each component of a tuple is checked against its own dimension; in the modes ``"fill"`` and
+    ``"drop"`` one invalid component makes the tuple invalid.
+
+    The counterparts are ONNX's GatherND (version 13,
+    https://onnx.ai/onnx/operators/onnx__GatherND.html) and DirectML's GATHER_ND and GATHER_ND1
+    (DML_GATHER_ND1_OPERATOR_DESC, see `gatherum.directml`), which want ``k`` of at least 1.
+
+    Examples
+    --------
+    >>> import gatherum
+    >>> import numpy as np
+    >>> table = np.array([[1, 2], [3, 4], [5, 6]])
+    >>> gatherum.gather_nd(table, [[0, 1], [2, 0]])
+    array([2, 5])
+    >>> gatherum.gather_nd(table, [[2], [0]])
+    array([[5, 6],
+           [1, 2]])
+    >>> gatherum.gather_nd(table, [[1], [0], [1]], batch_dims=1)
+    array([2, 3, 6])
+    """
+    if unknown:
+        raise unknown_argument("gather_nd", unknown)
+    return call(
+        "gather_nd", data, indices, None, batch_dims, "none", True, mode, negative, fill_value, out
+    )
+
+
+for _name in GATHERS:  # a row of the table without a function is a KeyError
+    accelerate(globals()[_name])
+    follow_tensors(globals()[_name])

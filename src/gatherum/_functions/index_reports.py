@@ -1,0 +1,176 @@
+"""Report what a call's indices do without the call: invalid entries and repeated destinations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, Unpack
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gatherum._arguments import conversion, plain_values
+from gatherum._arguments.checks import check_range
+from gatherum._arguments.indices import number_entries
+from gatherum._frameworks import registry
+from gatherum._model import errors, framework_errors, shape_limits
+from gatherum._model.call import Array, ArraySpec, is_spec
+from gatherum._model.call_types import IndexAttributes, OperatorName
+from gatherum._model.dtypes import is_index
+from gatherum._model.errors import Shape
+from gatherum._model.modes import MOVING
+from gatherum._model.operators import Operator, find_operator
+from gatherum._model.shape_limits import OperandLayout, place_of
+
+
+class IndexReport(NamedTuple):
+    """The result of `index_report` for the indices of a call.
+
+    An entry is one index, or one index tuple of the ``*_nd`` operators. Positions are those of
+    `indices`, less the tuple dimension.
+
+    Attributes
+    ----------
+    entries : int
+        How many entries there are.
+    invalid : int
+        How many of them are outside of the data.
+    duplicates : int
+        How many address what an earlier one, in row-major order, has addressed.
+    first_invalid, first_duplicate : tuple of int or None
+        Where the first of each is.
+    """
+
+    entries: int
+    invalid: int
+    duplicates: int
+    first_invalid: Shape | None
+    first_duplicate: Shape | None
+
+    def __str__(self) -> str:
+        return (
+            f"{self.entries} entries, {_counted(self.invalid, 'invalid', self.first_invalid)}, "
+            f"{_counted(self.duplicates, 'duplicate', self.first_duplicate)}"
+        )
+
+
+def _counted(number: int, what: str, first: Shape | None) -> str:
+    return f"{number} {what}" + ("" if first is None else f" (first at {list(first)})")
+
+
+def index_report(
+    op: OperatorName | Callable[..., Any],
+    data: object,
+    indices: ArrayLike,
+    /,
+    **attributes: Unpack[IndexAttributes],
+) -> IndexReport:
+    """Count the invalid and the duplicate entries of a call's indices, and find the first of each.
+
+    Parameters
+    ----------
+    op : str or callable
+        An operator's name (``"gather_nd"``, or ``"gather-nd"`` as in the command), or the function
+        itself.
+    data : array_like, tensor, tuple of int, or (shape, dtype)
+        The call's data, of which only the shape counts: an array, its shape, or a description as
+        of `gatherum.plan`.
+    indices : array_like of int or tensor
+        The call's indices.
+    **attributes
+        `axis` or `batch_dims`, `mode`, `negative` and a gather's `fill_value`, as of the operator,
+        though nothing is filled. With the modes
+        ``"clip"`` and ``"wrap"`` an invalid entry still counts as one, and addresses what it is
+        brought to.
+
+    Returns
+    -------
+    IndexReport
+        Frozen; printing it gives one line.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As the operator would.
+
+    Examples
+    --------
+    >>> report = gatherum.index_report("gather", (3, 4), [0, 2, 0, 7])
+    >>> report.invalid, report.first_duplicate
+    (1, (2,))
+    >>> print(report)
+    4 entries, 1 invalid (first at [3]), 1 duplicate (first at [2])
+    """
+    operator = find_operator(op, "index_report")
+    return reported(operator, _shape(operator.name, data), indices, dict(attributes))
+
+
+def _shape(op: str, value: object) -> Iterable[int]:
+    data: Any = registry.spec(op, "data", value)
+    if is_spec(data):
+        shape: Iterable[int] = data.shape if isinstance(data, ArraySpec) else data[0]
+        return shape
+    return data if isinstance(data, tuple) else conversion.as_array(op, "data", data).shape
+
+
+def reported(
+    operator: Operator,
+    data_shape: Iterable[int],
+    indices: ArrayLike,
+    attributes: dict[str, object],
+) -> IndexReport:
+    """Return the report on an operator's indices, as `index_report` does."""
+    fill = () if operator.scatters else ("fill_value",)
+    names = operator.attribute, "mode", "negative", *fill
+    a = plain_values.attributes_from(operator.name, attributes, names)
+    shape = plain_values.as_shape(operator.name, "data", data_shape)
+    spec: Any = registry.spec(operator.name, "indices", indices)
+    if spec is not indices and is_spec(spec):
+        found = registry.foreign(type(indices))
+        raise framework_errors.unread_values(
+            operator.name, "indices", found.name if found else "description"
+        )
+    array = conversion.as_indices(operator.name, spec)
+    pins = conversion.pinned(array)
+    check_range(operator, shape, array.shape, a.axis)
+    if not is_index(array.dtype):
+        raise errors.not_an_index_dtype(operator.name, array.dtype, operator.tuples)
+    axis = operator.resolve(shape, array.shape, a.axis)
+    space, axis = _numbered_space(operator, shape, array, axis)
+    entries = operator.entries(OperandLayout(array.shape, array.strides)).shape
+    numbers = number_entries(operator, space, array, axis, "drop", a.negative)
+    invalid = numbers < 0
+    if a.mode in MOVING and invalid.any():
+        numbers = number_entries(operator, space, array, axis, a.mode, a.negative)
+    del pins
+    duplicates = _duplicates(numbers)
+    return IndexReport(
+        entries=numbers.size,
+        invalid=int(np.count_nonzero(invalid)),
+        duplicates=duplicates.size,
+        first_invalid=place_of(int(invalid.argmax()), entries) if invalid.any() else None,
+        first_duplicate=place_of(int(duplicates.min()), entries) if duplicates.size else None,
+    )
+
+
+def _numbered_space(
+    operator: Operator, data: Shape, indices: Array, axis: int
+) -> tuple[Shape, int]:
+    """Check the shapes, and return the dimensions of the data that distinguish destinations, and
+    `axis` counted among them.
+    """
+    op = operator.name
+    shape_limits.check_rank(op, "`data`", len(data))
+    shape_limits.check_rank(op, "`indices`", indices.ndim)
+    moved = operator.moved(data, indices.shape, axis)
+    shape_limits.check_rank(op, "`updates`" if operator.scatters else "the result", len(moved))
+    space, axis = operator.space(data, indices.shape, axis)
+    shape_limits.check_size(op, "data", space, 1)
+    return space, axis
+
+
+def _duplicates(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the places of the numbers that occurred before; -1 is no number."""
+    order = np.argsort(numbers, kind="stable")
+    ordered = numbers[order]
+    again: NDArray[np.int64] = order[1:][(ordered[1:] == ordered[:-1]) & (ordered[1:] >= 0)]
+    return again

@@ -1,0 +1,380 @@
+"""Calls prepared: indices checked, and put in order, once for many calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any, NamedTuple, Unpack
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+from numpy.typing import ArrayLike, NDArray
+
+from gatherum._arguments import conversion, xarray_labels
+from gatherum._arguments.indices import resolve
+from gatherum._edges import sparse_edges
+from gatherum._edges.edge_lists import EdgeEnd, EdgeLoops
+from gatherum._frameworks import registry
+from gatherum._model import edge_errors, errors, nests
+from gatherum._model.call import Array, ArraySpec, Attributes, Call, is_spec
+from gatherum._model.call_types import OperatorName, PrepareAttributes
+from gatherum._model.modes import FILLING
+from gatherum._model.nests import Loop
+from gatherum._model.operators import Operator, find_operator
+from gatherum._model.shape_limits import OperandLayout
+from gatherum._plans.index_errors import find_refusal
+from gatherum._plans.overlap import check_out_memory
+from gatherum._plans.plans import apply, planned
+from gatherum._system import native
+
+NAME = "prepare"
+# Rows of fewer bytes are folded sooner where they come: their lists would be as long as they are.
+SHORTEST_ROW = 32
+# Items have lists where there are so many updates, at least one for each destination, and so many
+# bytes of results: one thread folds fewer in the time that two take. Those of about BLOCK_BYTES of
+# results share a list: their accumulators stay in a core's own cache.
+FEWEST_ITEMS = 1 << 16
+FEWEST_BYTES = 32 << 10
+BLOCK_BYTES = 1 << 20
+
+
+class Prepared:
+    """A call of an operator whose indices are known: what `gatherum.prepare` returns.
+
+    Attributes
+    ----------
+    op : str
+        The operator's name.
+    shape : tuple of int
+        The result's shape.
+    dtype : numpy.dtype
+        The data's, and the result's.
+    indices : numpy.ndarray
+        The indices after `mode` and `negative` are applied: read-only, of their shape. One that is
+        left out is -1.
+    nbytes : int
+        The memory that is kept.
+    """
+
+    def __init__(self, call: Call, indices: Array) -> None:
+        self._call = call
+        self.op, self.dtype = call.op, call.data.dtype
+        self.indices = indices
+        operator, axis = call.operator, call.resolved_axis
+        self._moved = operator.moved(call.data.shape, indices.shape, axis)
+        self.shape = call.data.shape if operator.scatters else self._moved
+        self._rows = _row_lists(call, indices, axis)
+        self._runners: dict[type, Callable[..., Any]] = {}
+
+    def _runner_of(self, kind: type) -> Callable[..., Any] | None:
+        """Return what runs the call on a framework's arrays of a type, None for those of NumPy."""
+        adapter = registry.adapter_of(kind)
+        prepared = getattr(adapter, "prepared", None)
+        if prepared is not None and kind not in self._runners:
+            like = self._call.data
+            made = prepared(self._resolved, like, self.indices, self._on_arrays)
+            self._runners |= dict.fromkeys((kind, *getattr(adapter, "kinds", ())), made)
+        return self._runners.get(kind)
+
+    @property
+    def _resolved(self) -> Attributes:
+        """The attributes of a call with indices that have been checked."""
+        s = self._call
+        mode = s.mode if s.mode in FILLING else "raise"
+        return s.attributes._replace(mode=mode, negative=False)
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that is kept."""
+        return int(self.indices.nbytes) + (0 if self._rows is None else self._rows.lists.nbytes)
+
+    def __call__(
+        self,
+        data: ArrayLike,
+        updates: ArrayLike | None = None,
+        *,
+        out: NDArray[Any] | None = None,
+        fill_value: object = 0,
+    ) -> NDArray[Any]:
+        """Run the call on data, and for a scatter on updates.
+
+        Parameters
+        ----------
+        data : array_like
+            Of the shape and dtype that the call was prepared for, with any strides.
+        updates : array_like, optional
+            For scatters, as the operator takes them.
+        out : numpy.ndarray, optional
+            As for the operator.
+        fill_value : object
+            As for the operator, where it gathers.
+
+        Returns
+        -------
+        numpy.ndarray
+            The bits that the operator would have given for the indices that were prepared.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As the operator would, and where `data` has another shape or dtype. No index is invalid.
+        """
+        kind = type(data)
+        run = self._runners.get(kind)
+        if run is None and kind not in registry.COMMON:
+            run = self._runner_of(kind)
+        if run is None:
+            return self._on_arrays(data, updates, out=out, fill_value=fill_value)
+        found: NDArray[Any] = run(data, updates, out, fill_value)
+        return found
+
+    def _on_arrays(
+        self, data: ArrayLike, updates: object = None, *, out: Any = None, fill_value: object = 0
+    ) -> NDArray[Any]:
+        """Run the call on arrays of NumPy."""
+        s = self._call
+        xarray_labels.refuse_labels(s.op, data=data, updates=updates)
+        data = conversion.as_array(s.op, "data", data)
+        if data.shape != s.data.shape:
+            raise errors.other_prepared_shape(s.op, s.data.shape, data.shape)
+        if data.dtype != s.data.dtype:
+            raise errors.other_prepared_dtype(s.op, s.data.dtype, data.dtype)
+        if self._rows is not None and updates is not None and self._pays(self._rows):
+            done = self._folded(self._rows, data, updates, out)
+            if done is not None:
+                return done
+        operands = data, self.indices, updates
+        return apply(s.op, *operands, out=out, fill_value=fill_value, **self._resolved.keywords)
+
+    def __reduce__(self) -> tuple[Callable[..., Prepared], tuple[object, ...]]:
+        """Pickle what the call was made of: indices are checked anew, where it is read."""
+        s = self._call
+        like = s.data.shape, s.data.dtype
+        attributes = s.attributes.keywords | {"negative": False}
+        return _prepared_again, (s.op, like, self.indices, attributes)
+
+    def _pays(self, rows: _Rows) -> bool:
+        """Whether the order of the updates helps: one thread adds sooner where they come."""
+        s = self._call
+        fresh = s.attributes.fold.needs_accumulator(s.data.dtype)
+        return native.get_num_threads() > 1 or (fresh and rows.block == 1)
+
+    def _folded(self, rows: _Rows, data: Array, updates: object, out: object) -> Array | None:
+        """Fold updates by the lists; None where they, or a result, do not lie in rows."""
+        s = self._call
+        values = conversion.as_updates(s.op, updates, data.dtype)
+        if values.shape != self._moved or values.dtype != data.dtype:
+            return None  # it may broadcast, or be wrong: the operator knows
+        given = None
+        if out is not None:
+            given = conversion.as_plain_out(s.op, out, data.shape, data.dtype)
+            check_out_memory(s.op, data, self.indices, values, given)
+        source = rows.of_updates(values)
+        result: Array = native.new_result(data.dtype, data.shape) if given is None else given
+        target, start = rows.of_data(result), rows.of_data(data)
+        if source is None or target is None or start is None or start.strides != target.strides:
+            return None
+        pins = conversion.pinned(values, data, given)
+        program = rows.edges.row_program(source, target, s.attributes.fold)
+        rows.lists.fold(program, source, None, start, np.zeros((), data.dtype), target, out is None)
+        del pins
+        return result if out is None else out  # type: ignore[return-value]  # as_out has checked it
+
+    def __repr__(self) -> str:
+        s = self._call
+        return f"<Prepared {s.op} on {s.data.dtype} {s.data.shape}, indices {self.indices.shape}>"
+
+
+class _Rows(NamedTuple):
+    """The updates of a scatter in order of their destinations, or of blocks of them."""
+
+    lists: native.RowLists
+    edges: EdgeLoops
+    block: int
+    keyed: int  # so many leading dimensions of the data are addressed
+    entries: int  # so many of the updates' have an index
+
+    def of_data(self, array: Array) -> Array | None:
+        return _rows_of(array, self.keyed)
+
+    def of_updates(self, array: Array) -> Array | None:
+        return _rows_of(array, self.entries)
+
+
+def _rows_of(array: Array, leading: int) -> Array | None:
+    """View leading dimensions as one, None where they do not step as one."""
+    steps = zip(array.shape[:leading], array.strides[:leading], strict=True)
+    merged = nests.collapse(Loop(n, step, 0, 0) for n, step in steps) or [nests.ONCE]
+    if len(merged) > 1:
+        return None
+    shape = (prod(array.shape[:leading]), *array.shape[leading:])
+    return as_strided(array, shape, (merged[0].data, *array.strides[leading:]))
+
+
+def _row_lists(s: Call, indices: Array, axis: int) -> _Rows | None:
+    """Return the lists of a scatter that folds rows from the first dimension on, else None."""
+    if s.updates is None or s.reduction == "none" or axis != 0:
+        return None
+    dimensions = s.operator.dimensions(len(s.data.shape), indices.shape, axis)
+    if dimensions.shared:
+        return None
+    keyed = dimensions.addressed.stop
+    row = prod(s.data.shape[keyed:]) * s.data.dtype.itemsize
+    sizes = s.data.shape[:keyed]
+    entries = s.operator.entries(OperandLayout(indices.shape, indices.strides)).shape
+    if keyed == 0 or 0 in sizes or 0 in entries:
+        return None
+    block = 1 if row >= SHORTEST_ROW else _block(s, prod(sizes), prod(entries))
+    if block == 0:
+        return None
+    numbers = indices
+    if s.operator.tuples:
+        within = np.ravel_multi_index(tuple(np.moveaxis(indices, -1, 0)), sizes, mode="clip")
+        numbers = np.where((indices < 0).any(-1), -1, within)
+    end = EdgeEnd("indices", np.ascontiguousarray(numbers).reshape(-1), prod(sizes))
+    edges = EdgeLoops.of(end.indices, end.indices, (0,))
+    lists = edges.make_lists(s.op, end, None, False, "drop", False, block)
+    return _Rows(lists, edges, block, keyed, len(entries))
+
+
+def _block(s: Call, destinations: int, updates: int) -> int:
+    """Return how many destinations share a list, 0 where lists of items do not pay.
+
+    Then each thread reads only what goes to its own destinations: one alone reads the indices.
+    """
+    threads, result = native.get_num_threads(), destinations * s.data.dtype.itemsize
+    items = prod(s.data.shape) == destinations
+    if not items or threads == 1 or result < FEWEST_BYTES:
+        return 0
+    if updates < max(FEWEST_ITEMS, destinations):
+        return 0
+    blocks = max(threads, -(-result // BLOCK_BYTES))
+    return -(-destinations // blocks)
+
+
+def prepare(
+    op: OperatorName | Callable[..., Any],
+    data_like: object,
+    indices: ArrayLike | None,
+    /,
+    **attributes: Unpack[PrepareAttributes],
+) -> Prepared:
+    """Prepare a call of an operator for many runs with the same indices.
+
+    ``prepare(op, data_like, indices, ...)(data, updates)`` has the bits of
+    ``op(data, indices, updates, ...)``.
+
+    Parameters
+    ----------
+    op : str or callable
+        An operator's name (``"scatter_nd"``, or ``"scatter-nd"`` as in the command), or the
+        function itself.
+    data_like : array_like or (shape, dtype)
+        An array of the data's shape and dtype, a tensor or an array of JAX among them, or these
+        alone.
+    indices : array_like of int
+        The call's indices. They are copied: what happens to them later changes nothing here.
+    **attributes
+        The operator's other arguments but `out` and `fill_value`, which the runs take. `gather` and
+        `scatter_slices` take `indptr` in the place of `indices`, which are None then: entries
+        ``indptr[i]`` up to ``indptr[i + 1]`` have index i, as in a CSR matrix.
+
+    Returns
+    -------
+    Prepared
+        What runs the call.
+
+    Raises
+    ------
+    TypeError, ValueError, IndexError
+        As the operator would.
+
+    See Also
+    --------
+    plan : A call without its data and indices.
+    aggregate : Gather and scatter in one pass.
+
+    Notes
+    -----
+    What is prepared takes tensors and arrays of JAX, too, with the operator's derivatives. Prepare
+    it from one where ``torch.compile`` traces the call.
+
+    Indices are checked here, and kept as 32-bit integers where they fit. Where a scatter reduces
+    rows, of at least 32 bytes, along the first dimensions, their order by destination is kept as
+    well: 4 bytes an index and 4 a destination. Every row of the result is then written once, after
+    a fold in registers. Where it reduces many items on several threads, 4 or 6 bytes an index keep
+    which of them each thread folds, for the number of threads that is set now. Threads may share
+    what is prepared.
+
+    Examples
+    --------
+    >>> import gatherum
+    >>> import numpy as np
+    >>> add = gatherum.prepare("scatter_slices", ((3, 2), "f4"), [2, 0, 2], reduction="add")
+    >>> add(np.zeros((3, 2), "f4"), np.ones((3, 2), "f4"))
+    array([[1., 1.],
+           [0., 0.],
+           [2., 2.]], dtype=float32)
+    """
+    operator = find_operator(op, NAME)
+    xarray_labels.refuse_labels(NAME, data_like=data_like, indices=indices)
+    for name in ("out", "fill_value"):
+        if name in attributes:
+            raise errors.unknown_attribute(NAME, name, tuple(Attributes(operator.name).keywords))
+    given = {**attributes}
+    segments = -1
+    if (indptr := given.pop("indptr", None)) is not None:
+        indices, segments = _pointed(operator, indices, indptr)
+    described = registry.spec(operator.name, "indices", indices)
+    found = conversion.as_indices(operator.name, indices if is_spec(described) else described)
+    made = planned(operator, data_like, found, _updates_like(operator, data_like), given)
+    size = made.call.data.shape[made.call.resolved_axis] if segments >= 0 else -1
+    if segments != size:
+        raise errors.other_shape(operator.name, "indptr", (size + 1,), (segments + 1,))
+    result = Prepared(made.call, _frozen(made.call, found))
+    if not is_spec(data_like):
+        result._runner_of(type(data_like))  # a graph that is traced later finds it
+    return result
+
+
+def _pointed(operator: Operator, indices: object, indptr: object) -> tuple[Array, int]:
+    """Return the indices that a pointer stands for, and how many there are of them to choose."""
+    if operator.name not in ("gather", "scatter_slices"):
+        raise errors.unknown_attribute(NAME, "indptr", tuple(Attributes(operator.name).keywords))
+    if indices is not None:
+        raise edge_errors.two_destinations(operator.name, "indices")
+    return sparse_edges.all_segments(operator.name, indptr)
+
+
+def _prepared_again(
+    op: Any, data_like: object, indices: Array, attributes: PrepareAttributes
+) -> Prepared:
+    """Return the call that was pickled so."""
+    return prepare(op, data_like, indices, **attributes)
+
+
+def _updates_like(operator: Operator, data_like: object) -> object:
+    """Return updates that broadcast to any shape, of the data's dtype."""
+    if not operator.scatters:
+        return None
+    if is_spec(data_like):
+        return (), data_like[1]  # type: ignore[index]  # it is a tuple
+    described: Any = registry.spec(operator.name, "data", data_like)
+    if not is_spec(described):
+        described = conversion.as_array(operator.name, "data", described)
+    return ArraySpec.contiguous((), described.dtype)
+
+
+def _frozen(s: Call, indices: Array) -> Array:
+    """Return a read-only copy of the indices, resolved, or raise IndexError for an invalid one."""
+    if refusal := find_refusal(s, indices):
+        raise refusal
+    sizes = [s.data.shape[d] for d in s.operator.indexed(indices.shape, s.resolved_axis)]
+    narrow = np.int32 if max(sizes, default=0) <= np.iinfo(np.int32).max else np.int64
+    kept = np.empty(indices.shape, narrow)
+    for c, size in enumerate(sizes):
+        place = (..., c) if s.operator.tuples else ...
+        positions, invalid = resolve(indices[place], size, s.mode, s.negative)
+        kept[place] = positions if invalid is None else np.where(invalid, -1, positions)
+    kept.flags.writeable = False
+    return kept

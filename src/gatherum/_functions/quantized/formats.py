@@ -1,0 +1,76 @@
+"""The number types of quantized rows, by the names that NumPy, ml_dtypes and torch give them."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+
+from gatherum._model.dtypes import AnyDType, Extension, read_dtype
+
+NAME = "gather_quantized"
+ResultName: TypeAlias = Literal["float32", "float16", "bfloat16"]
+
+
+class Codes(NamedTuple):
+    """How quantized values are stored.
+
+    Attributes
+    ----------
+    value : str
+        What the core reads: "uint8", "int8", or a float of 8 bits.
+    bits : int
+        How many bits a value has.
+    in_byte : int
+        How many values lie in a byte, the first in the lowest bits.
+    zero : float
+        The zero point where none is given.
+    """
+
+    value: str
+    bits: int
+    in_byte: int
+    zero: float
+
+
+# What the dtype of the data says: the core's name of the values, and their bits.
+CODES = {
+    "uint8": ("uint8", 8),
+    "int8": ("int8", 8),
+    "uint4": ("uint8", 4),
+    "int4": ("int8", 4),
+    "uint2": ("uint8", 2),
+    "int2": ("int8", 2),
+    "float8_e4m3fn": ("float8_e4m3fn", 8),
+    "float8_e5m2": ("float8_e5m2", 8),
+}
+PACKS = ("uint8", "int8")  # their bytes may hold several values
+BITS = (2, 4, 8)
+SCALES = ("float32", "float16", "bfloat16", "float8_e8m0fnu")
+RESULTS = ("float32", "float16", "bfloat16")
+
+
+def name_of(dtype: Any) -> str:
+    """Return the name of a dtype, with its byte order where that is not the machine's."""
+    if isinstance(dtype, np.dtype):
+        return dtype.name if dtype.isnative else str(dtype)
+    return str(dtype).removeprefix("torch.")
+
+
+def result_name(dtype: Any) -> str | None:
+    """Return the name of the dtype that a caller asks for, None where it is none for results."""
+    name = dtype if isinstance(dtype, str) else name_of(dtype)
+    if isinstance(dtype, type):
+        name = np.dtype(dtype).name if issubclass(dtype, np.generic) else dtype.__name__
+    return name if name in RESULTS else None
+
+
+def result_dtype(name: str) -> AnyDType:
+    """Return NumPy's dtype of a result, an `Extension` where ml_dtypes is not installed."""
+    found = read_dtype(name)
+    if isinstance(found, Extension):
+        try:
+            import ml_dtypes  # noqa: F401  # which makes the name known
+        except ImportError:  # it is optional: a plan needs no more than `found`
+            return found
+    return read_dtype(name)

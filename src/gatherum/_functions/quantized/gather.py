@@ -1,0 +1,327 @@
+"""`gather_quantized`: its contract, and how it runs on arrays of NumPy."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, Never, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from gatherum._arguments import conversion, xarray_labels
+from gatherum._arguments import indices as resolved
+from gatherum._frameworks import registry
+from gatherum._frameworks.torch_compile import follow_tensors
+from gatherum._model import errors, shape_limits
+from gatherum._model.call import Array, Attributes
+from gatherum._model.call_types import Foreign
+from gatherum._model.dtypes import DType, is_index
+from gatherum._model.errors import Shape
+from gatherum._model.modes import FILLING, ModeName
+from gatherum._plans.plans import apply
+from gatherum._system import native
+
+from .formats import NAME, ResultName, name_of, result_dtype
+from .spec import QuantizedAttributes, Spec, as_attributes, spec_of
+
+
+@overload
+def gather_quantized(
+    data: NDArray[Any],
+    indices: ArrayLike,
+    scales: ArrayLike,
+    zero_points: ArrayLike | None = None,
+    *,
+    axis: int = 0,
+    quantize_axis: int = -1,
+    block_size: int,
+    bits: int | None = None,
+    dtype: ResultName | DTypeLike = "float32",
+    mode: ModeName = "raise",
+    negative: bool = True,
+) -> NDArray[Any]: ...
+
+
+@overload
+def gather_quantized(
+    data: Foreign,
+    indices: Any,
+    scales: Any,
+    zero_points: Any = None,
+    *,
+    axis: int = 0,
+    quantize_axis: int = -1,
+    block_size: int,
+    bits: int | None = None,
+    dtype: Any = "float32",
+    mode: ModeName = "raise",
+    negative: bool = True,
+) -> Foreign: ...
+
+
+@overload
+def gather_quantized(
+    data: ArrayLike,
+    indices: ArrayLike,
+    scales: ArrayLike,
+    zero_points: ArrayLike | None = None,
+    *,
+    axis: int = 0,
+    quantize_axis: int = -1,
+    block_size: int,
+    bits: int | None = None,
+    dtype: ResultName | DTypeLike = "float32",
+    mode: ModeName = "raise",
+    negative: bool = True,
+) -> NDArray[Any]: ...
+def gather_quantized(
+    data: Any,
+    indices: Any,
+    scales: Any,
+    zero_points: Any = None,
+    *,
+    axis: int = 0,
+    quantize_axis: int = -1,
+    block_size: int,
+    bits: int | None = None,
+    dtype: Any = "float32",
+    mode: ModeName = "raise",
+    negative: bool = True,
+    **unknown: Never,
+) -> Any:
+    """Take slices of a quantized array along one axis, and dequantize them.
+
+    ``out = (values - zero_points) * scales`` of what `gather` takes, in one pass: only the slices
+    that the indices name are read.
+
+    Parameters
+    ----------
+    data : array_like
+        The quantized values, of uint8, int8 or a type of ml_dtypes: float8_e4m3fn, float8_e5m2,
+        uint4, int4, uint2, int2.
+    indices : array_like of int
+        The numbers of the slices, of any shape, 0-d included.
+        Any integer dtype, signed or unsigned, of 8 to 64 bits, in either byte order.
+    scales : array_like
+        A factor for each block of values, of float32, float16, bfloat16 or float8_e8m0fnu. It has
+        the shape of the values, but on `quantize_axis` one entry for each `block_size`, rounded up.
+    zero_points : array_like, optional
+        What is taken from the values of each block, of `data`'s dtype, packed as `data` is, and of
+        the shape of `scales`. Without them it is 0 for signed and small types and for floats, and
+        ``2 ** (bits - 1)`` for uint8, as in ONNX Runtime's text. Floats take none.
+    axis : int, default 0
+        The axis along which `indices` counts.
+    quantize_axis : int, default -1
+        The axis whose blocks share a scale.
+    block_size : int
+        How many values share a scale, at least 1. The last block may be shorter. The size of the
+        axis, or any larger number, is one scale for all of it.
+    bits : {2, 4, 8}, optional
+        How many bits a value has. With 4 or 2, each byte of uint8 or int8 holds 2 or 4 values,
+        which follow each other along the last axis, the first in the lowest bits.
+    dtype : {"float32", "float16", "bfloat16"}, default "float32"
+        The dtype of the result.
+    mode : {"raise", "clip", "wrap", "fill", "drop"}, default "raise"
+        How to treat out-of-bounds indices, as in `gather`: ``"fill"`` and ``"drop"`` give zeros.
+    negative : bool, default True
+        Whether values from -n to -1 count from the end of a dimension of size n.
+
+    Returns
+    -------
+    numpy.ndarray
+        A new C-contiguous array of `dtype` and the shape
+        ``values.shape[:axis] + indices.shape + values.shape[axis + 1:]``.
+
+    Raises
+    ------
+    TypeError
+        If an attribute is not an integer, `negative` is not a boolean, a dtype is not one of those
+        above, `indices` is not of an integer dtype, `zero_points` has another dtype than `data` or
+        is given for floats, or an operand is not an array, masked, or of another framework.
+    ValueError
+        If an attribute is out of its range or not one of its values, or the shapes do not fit.
+    IndexError
+        If an index is invalid in mode ``"raise"``, or cannot be clipped or wrapped because its
+        dimension has size 0. It names the first one in row-major order of `indices`.
+
+    See Also
+    --------
+    gather : The slices as they are.
+
+    Notes
+    -----
+    Values, zero points and scales are exact in float32, and so is the difference. The product is
+    rounded to float32, and then to `dtype`, to nearest even. A NaN is the canonical quiet one. The
+    bits are the same on any number of threads and on every machine.
+
+    `data`, `scales` and `zero_points` are read where they lie if they are C-contiguous. Of other
+    arrays the slices are gathered first.
+
+    The counterpart is ONNX Runtime's GatherBlockQuantized
+    (https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md).
+
+    Examples
+    --------
+    >>> import gatherum
+    >>> import numpy as np
+    >>> table = np.array([[1, 2, 3, 4], [-5, 6, -7, 8]], np.int8)
+    >>> scales = np.array([[0.5, 1.0], [2.0, 0.25]], np.float32)
+    >>> gatherum.gather_quantized(table, [1, 0], scales, block_size=2)
+    array([[-10.  ,  12.  ,  -1.75,   2.  ],
+           [  0.5 ,   1.  ,   3.  ,   4.  ]], dtype=float32)
+
+    Two values of 4 bits in each byte, and a zero point for each row:
+
+    >>> packed = np.array([[0x21, 0x43], [0x65, 0x87]], np.uint8)
+    >>> zeros = np.array([[1], [5]], np.uint8)
+    >>> ones = np.ones((2, 1), np.float16)
+    >>> gatherum.gather_quantized(packed, 1, ones, zeros, block_size=4, bits=4, dtype="float16")
+    array([0., 1., 2., 3.], dtype=float16)
+    """
+    if unknown:
+        raise errors.unknown_argument("gather_quantized", unknown)
+    attributes = as_attributes(axis, quantize_axis, block_size, bits, dtype, mode, negative)
+    if xarray_labels.has_labels(data):
+        scales, zero_points = map(xarray_labels.plain_array, (scales, zero_points))
+
+        def run_plain(table: Any, entries: Any) -> Any:
+            return gather_quantized(
+                table, entries, scales, zero_points, axis=axis, quantize_axis=quantize_axis,
+                block_size=block_size, bits=bits, dtype=dtype, mode=mode, negative=negative,
+            )  # fmt: skip
+
+        packed = bits not in (None, 8) and attributes.axis in (-1, len(data.shape) - 1)
+        how = Attributes("gather", attributes.axis, "fill" if packed else mode, negative)
+        return xarray_labels.gathered(NAME, how, data, indices, run_plain)
+    zeros = zero_points
+    if not type(data) is type(indices) is type(scales) is np.ndarray or not (
+        zeros is None or type(zeros) is np.ndarray
+    ):
+        operands = {"data": data, "indices": indices, "scales": scales, "zero_points": zeros}
+        if run := registry.namespace(NAME, operands, "quantized"):
+            found: NDArray[Any] = run(attributes, *operands.values())
+            return found
+        registry.check_one_framework(NAME, operands)
+        data, scales = (conversion.as_array(NAME, name, operands[name]) for name in _ARRAYS)
+        zeros = None if zeros is None else conversion.as_array(NAME, "zero_points", zeros)
+        indices = conversion.as_indices(NAME, indices)
+    return _on_arrays(attributes, data, indices, scales, zeros)
+
+
+follow_tensors(gather_quantized, "quantized")
+_ARRAYS = "data", "scales"
+
+
+def _on_arrays(
+    attributes: QuantizedAttributes, data: Any, indices: Any, scales: Any, zero_points: Any
+) -> Array:
+    zeros = None if zero_points is None else (zero_points.shape, zero_points.dtype)
+    spec, dtype = _planned(attributes, data.shape, data.dtype, scales.shape, scales.dtype, zeros)
+    return run_on_arrays(attributes, spec, data, indices, scales, zero_points, dtype)
+
+
+@lru_cache(256)
+def _planned(
+    attributes: QuantizedAttributes,
+    data: Shape,
+    data_dtype: DType,
+    scales: Shape,
+    scales_dtype: DType,
+    zeros: tuple[Shape, DType] | None,
+) -> tuple[Spec, DType]:
+    """Check a call by its shapes and dtypes; return its spec, and the dtype of its result."""
+    points = None if zeros is None else (zeros[0], name_of(zeros[1]))
+    spec = spec_of(attributes, (data, name_of(data_dtype)), (scales, name_of(scales_dtype)), points)
+    dtype = result_dtype(spec.result)
+    if not isinstance(dtype, np.dtype):
+        raise errors.no_values(NAME, dtype)
+    return spec, dtype
+
+
+def run_on_arrays(
+    attributes: QuantizedAttributes,
+    spec: Spec,
+    data: Array,
+    indices: Array,
+    scales: Array,
+    zero_points: Array | None,
+    dtype: DType,
+) -> Array:
+    """Run a call that has been checked, but for its indices. The arrays may be of the bits of their
+    types, and `dtype` those of the result's.
+    """
+    if not is_index(indices.dtype):
+        raise errors.not_an_index_dtype(NAME, indices.dtype, False)
+    shape_limits.check_rank(NAME, "`indices`", indices.ndim)
+    shape = spec.result_shape(indices.shape)
+    shape_limits.check_result(NAME, shape, dtype)
+    rows = resolve_rows(indices, spec.axis, spec.rows, attributes.mode, attributes.negative)
+    out: Array = native.new_result(dtype, shape)
+    dequantize(spec, data, rows, scales, zero_points, out)
+    return out
+
+
+def resolve_rows(
+    indices: Array, axis: int, size: int, mode: str, negative: bool
+) -> NDArray[np.int64]:
+    """Return the row of each index in an array of its own, -1 where there is none, or raise
+    IndexError.
+    """
+    if size == 0 and indices.size and mode not in FILLING:
+        value = int(indices.flat[0])
+        raise errors.index_out_of_bounds(NAME, value, axis, size, (0,) * indices.ndim, mode)
+    rows, invalid = resolved.number_rows(indices, size, mode, negative)
+    if invalid and mode == "raise":
+        found = resolved.first_invalid(indices, (size,), mode, negative, False)
+        value, where = (0, None) if found is None else (found.value, found.where)
+        raise errors.index_out_of_bounds(NAME, value, axis, size, where, mode)
+    return rows
+
+
+def dequantize(
+    spec: Spec,
+    data: Array,
+    rows: NDArray[np.int64],
+    scales: Array,
+    zero_points: Array | None,
+    out: Array,
+) -> None:
+    """Write rows that are numbered to a contiguous array."""
+    if not all(a is None or a.flags.c_contiguous for a in (data, scales, zero_points)):
+        spec, data, rows, scales, zero_points = _gathered(spec, data, rows, scales, zero_points)
+    pins = conversion.pinned(data, scales, zero_points)
+    native.dequantize(data, scales, zero_points, rows, out, *_described(spec))
+    del pins
+
+
+@lru_cache(256)
+def _described(spec: Spec) -> tuple[Any, ...]:
+    """Return what the core takes after the arrays: see ``gatherum_quantized`` in ``gatherum.h``."""
+    codes = spec.codes
+    types = codes.value, spec.scale, spec.result
+    return *types, codes.bits, codes.in_byte > 1, codes.zero, *spec.sizes()
+
+
+def _gathered(
+    spec: Spec, data: Array, rows: NDArray[np.int64], scales: Array, zero_points: Array | None
+) -> tuple[Spec, Array, NDArray[np.int64], Array, Array | None]:
+    """Return a call on the rows alone, in arrays of their own."""
+    axis = spec.axis
+    if spec.divides_bytes:
+        zeros = None if zero_points is None else np.ascontiguousarray(zero_points)
+        return spec, np.ascontiguousarray(data), rows, np.ascontiguousarray(scales), zeros
+    taken, blocks, numbers = parts_of(spec, rows)
+    zeros = None if zero_points is None else apply("gather", zero_points, blocks, axis=axis)
+    slices = apply("gather", data, taken, axis=axis)
+    factors = apply("gather", scales, blocks, axis=axis)
+    return spec.of_rows(taken.size), slices, numbers, factors, zeros
+
+
+def parts_of(spec: Spec, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
+    """Return which slices of the data and of the scales hold some rows, and the number of each row
+    among those slices, -1 where there is none.
+    """
+    flat = rows.reshape(-1)
+    taken = np.maximum(flat, 0)[: flat.size if spec.rows else 0]
+    blocks = taken // spec.block if spec.quantize_axis == spec.axis else taken
+    return taken, blocks, np.where(flat < 0, -1, np.arange(flat.size))

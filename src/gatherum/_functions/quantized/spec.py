@@ -1,0 +1,182 @@
+"""`Spec` is a gather of quantized rows without its data: attributes, types and shapes, checked."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any, NamedTuple
+
+from gatherum._arguments import plain_values
+from gatherum._model import shape_limits
+from gatherum._model.errors import Shape, other_dtype, out_of_range
+from gatherum._model.modes import MODES
+from gatherum._model.operators import OPERATORS
+
+from . import errors
+from .formats import BITS, CODES, NAME, PACKS, RESULTS, SCALES, Codes, result_name
+
+
+class QuantizedAttributes(NamedTuple):
+    """The arguments that are no arrays."""
+
+    axis: int
+    quantize_axis: int
+    block_size: int
+    bits: int | None
+    result: str
+    mode: str
+    negative: bool
+
+
+class Spec(NamedTuple):
+    """A call without its data.
+
+    Attributes
+    ----------
+    values : tuple of int
+        The shape of the values, which is that of the data unless several lie in a byte.
+    axis, quantize_axis : int
+        Counted from the front.
+    block : int
+        How many values share a scale, at most as many as there are.
+    codes : Codes
+        How they are stored.
+    scale, result : str
+        The names of the types of the scales and of the result.
+    """
+
+    values: Shape
+    axis: int
+    quantize_axis: int
+    block: int
+    codes: Codes
+    scale: str
+    result: str
+
+    @property
+    def rows(self) -> int:
+        """The size of the dimension that is gathered along."""
+        return self.values[self.axis]
+
+    @property
+    def scales(self) -> Shape:
+        """The shape of the scales."""
+        q = self.quantize_axis
+        blocks = -(-self.values[q] // self.block)
+        return (*self.values[:q], blocks, *self.values[q + 1 :])
+
+    @property
+    def zero_points(self) -> Shape:
+        """The shape of the zero points, as many in a byte as in the data."""
+        *outer, last = self.scales
+        return (*outer, -(-last // self.codes.in_byte))
+
+    def result_shape(self, indices: Shape) -> Shape:
+        """Return the shape of the result of indices of a shape."""
+        return OPERATORS["gather"].addressing.moved(NAME, self.values, indices, self.axis)
+
+    @property
+    def divides_bytes(self) -> bool:
+        """Whether a row is a part of each byte of the last dimension."""
+        return self.codes.in_byte > 1 and self.axis == len(self.values) - 1
+
+    def of_rows(self, count: int) -> Spec:
+        """Return the spec of a call on the slices of so many rows alone."""
+        axis = self.axis
+        values = (*self.values[:axis], count, *self.values[axis + 1 :])
+        block = 1 if self.quantize_axis == axis else self.block
+        return self._replace(values=values, block=block)
+
+    def sizes(self) -> tuple[Any, ...]:
+        """Return the loops of the core: the dimensions before the gathered one, it, those behind
+        it, the blocks of each, and the last dimension of the scales.
+        """
+        before, rows, behind = self.values[: self.axis], self.rows, self.values[self.axis + 1 :]
+        q, block = self.quantize_axis, self.block
+        outer, inner, blocks = (prod(before), 1, 1), (1, 1, prod(behind)), (1, 1, 1)
+        if q < self.axis:
+            outer, blocks = _around(before, q), (block, 1, 1)
+        elif q == self.axis:
+            blocks = (1, block, 1)
+        elif block > 1:  # else each value of a row has a scale of its own
+            inner, blocks = _around(behind, q - self.axis - 1), (1, 1, block)
+        return outer, rows, inner, blocks, self.scales[-1]
+
+
+def _around(shape: Shape, d: int) -> tuple[int, int, int]:
+    """Return how many places there are before a dimension, in it, and behind it."""
+    return prod(shape[:d]), shape[d], prod(shape[d + 1 :])
+
+
+def as_attributes(
+    axis: object,
+    quantize_axis: object,
+    block_size: object,
+    bits: object,
+    dtype: object,
+    mode: object,
+    negative: object,
+) -> QuantizedAttributes:
+    """Return the arguments that are no arrays, as plain values."""
+    block = plain_values.as_size(NAME, "block_size", block_size, 1)
+    result = result_name(dtype)
+    if result is None:
+        raise errors.other_type("dtype", RESULTS, repr(dtype))
+    return QuantizedAttributes(
+        plain_values.as_integer(NAME, "axis", axis),
+        plain_values.as_integer(NAME, "quantize_axis", quantize_axis),
+        block,
+        None if bits is None else plain_values.as_integer(NAME, "bits", bits),
+        result,
+        plain_values.as_choice(NAME, "mode", mode, MODES),
+        plain_values.as_boolean(NAME, "negative", negative),
+    )
+
+
+def codes_of(dtype: str, bits: int | None) -> Codes:
+    """Return how values are stored, by the name of the data's dtype and by `bits`."""
+    if dtype not in CODES:
+        raise errors.other_type("data", CODES, dtype)
+    value, own = CODES[dtype]
+    choices = BITS if dtype in PACKS else (own,)
+    bits = own if bits is None else bits
+    if bits not in choices:
+        raise errors.other_bits(dtype, choices, bits)
+    # ONNX Runtime's text: 2 ** (bits - 1) for uint8, 0 for the types of fewer bits.
+    zero = float(1 << bits - 1) if dtype == "uint8" else 0.0
+    return Codes(value, bits, own // bits if dtype in PACKS else 1, zero)
+
+
+def spec_of(
+    attributes: QuantizedAttributes,
+    data: tuple[Shape, str],
+    scales: tuple[Shape, str],
+    zero_points: tuple[Shape, str] | None,
+) -> Spec:
+    """Check types and shapes, of which the names are NumPy's, and return the spec of a call."""
+    shape, dtype = data
+    codes = codes_of(dtype, attributes.bits)
+    if scales[1] not in SCALES:
+        raise errors.other_type("scales", SCALES, scales[1])
+    if zero_points is not None:
+        _check_zero_points(dtype, codes, zero_points[1])
+    shape_limits.check_rank(NAME, "`data`", len(shape))
+    axis = shape_limits.resolve_axis(NAME, shape, attributes.axis)
+    rank, q = len(shape), attributes.quantize_axis
+    if not -rank <= q < rank:
+        raise out_of_range(NAME, "quantize_axis", q, -rank, rank)
+    values = (*shape[:-1], shape[-1] * codes.in_byte)
+    shape_limits.check_size(NAME, "data", values, 1)
+    block = min(attributes.block_size, max(values[q], 1))
+    found = Spec(values, axis, q % rank, block, codes, scales[1], attributes.result)
+    if scales[0] != found.scales:
+        raise errors.other_scales(found.scales, scales[0], values, q % rank, attributes.block_size)
+    if zero_points is not None and zero_points[0] != found.zero_points:
+        raise errors.other_zero_points(found.zero_points, zero_points[0], codes.in_byte)
+    return found
+
+
+def _check_zero_points(dtype: str, codes: Codes, found: str) -> None:
+    if codes.value not in PACKS:
+        raise errors.no_zero_points(dtype)
+    if found != dtype:
+        raise other_dtype(NAME, "zero_points", dtype, found)

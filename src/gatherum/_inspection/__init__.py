@@ -1,0 +1,1 @@
+"""Explanations of a call: its facts, pseudocode and pictures."""

@@ -1,0 +1,263 @@
+"""Explain a call without running it: its result, loops, bytes, algorithm, and a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from os import PathLike, fspath
+from os.path import splitext
+from typing import Any, Unpack
+
+import numpy as np
+
+from gatherum._arguments import conversion
+from gatherum._frameworks import registry
+from gatherum._functions.index_reports import IndexReport, reported
+from gatherum._model import errors
+from gatherum._model.call import Array, ArraySpec, same_spec
+from gatherum._model.call_types import OperatorName, PlanAttributes
+from gatherum._model.operators import Operator, find_operator
+from gatherum._plans.index_errors import find_refusal
+from gatherum._plans.plans import Plan, check_fill, planned_with_operands
+from gatherum._system import native
+
+from .pseudocode import loop_lines, rule
+
+# About how many seconds a call takes that moves nothing.
+OVERHEAD = 2e-7
+_UNITS = (("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Explanation:
+    """What a call would do; print it, or show it in a notebook.
+
+    Attributes
+    ----------
+    plan : Plan
+        The call without its data: shape, algorithm and the reason for it, loops and bytes.
+    data, indices, updates : numpy.ndarray or None
+        The call's operands, where their values are known.
+    fill_value : object
+        What a gather stores for an invalid index in the modes ``"fill"`` and ``"drop"``.
+    way : str
+        How rows move between the chunks of Dask's arrays, and why so; nothing for other arrays.
+    """
+
+    plan: Plan
+    data: Array | None = field(default=None, repr=False)
+    indices: Array | None = field(default=None, repr=False)
+    updates: Array | None = field(default=None, repr=False)
+    fill_value: object = 0
+    way: str = ""
+
+    @property
+    def loops(self) -> str:
+        """The loops that run, as pseudo-code; offsets and steps are bytes."""
+        return "\n".join(loop_lines(self.plan))
+
+    @property
+    def report(self) -> IndexReport | None:
+        """How many of the indices are invalid or duplicates; None where only shapes are known."""
+        s = self.plan.call
+        if self.indices is None:
+            return None
+        attributes = {s.operator.attribute: s.axis, "mode": s.mode, "negative": s.negative}
+        return reported(s.operator, s.data.shape, self.indices, attributes)
+
+    @property
+    def refusal(self) -> str:
+        """The message with which the call would raise an IndexError, or nothing."""
+        return self._refused(self.report)
+
+    def _refused(self, report: IndexReport | None) -> str:
+        if self.indices is None or report is None or not report.invalid:
+            return ""
+        return str(find_refusal(self.plan.call, self.indices) or "")
+
+    def floor(self) -> tuple[float, str]:
+        """Return the least time that the call's bytes need, and how that was measured.
+
+        Returns
+        -------
+        tuple
+            The seconds are the bytes over this machine's read bandwidth, which is measured in about
+            a second, once per process; the second item says how. Data in cache, or read twice, can
+            take less. On a shared machine the bandwidth varies from run to run. For a plan on a
+            CUDA device it is the bandwidth of the device's own copies.
+        """
+        if self.plan.device == "cuda":
+            from gatherum.cuda.explain import copy_bandwidth
+
+            copies = copy_bandwidth()
+            return self.plan.bytes / copies, f"{copies / 1e9:.3g} GB/s, measured: a copy on cuda:0"
+        from gatherum._system.bandwidth import quick_read
+
+        read = quick_read(native.get_num_threads())
+        speed = f"{read.bytes_per_second / 1e9:.3g} GB/s"
+        return self.plan.bytes / read.bytes_per_second, f"{speed}, measured: {read.measured}"
+
+    def floor_line(self) -> str:
+        """Return one line on the `floor`, which this measures."""
+        seconds, measured = self.floor()
+        longer = "; the call itself takes longer" if seconds < OVERHEAD else ""
+        return f"floor: {_duration(seconds)} for {self.plan.bytes:,} bytes at {measured}{longer}"
+
+    def svg(self) -> str:
+        """Draw the call: which cells of the data go where.
+
+        Returns
+        -------
+        str
+            An SVG document, for light and dark pages. A large call is drawn small, and says so;
+            without values the indices are an example.
+        """
+        from .pictures import CallValues, draw
+
+        operands = CallValues(self.data, self.indices, self.updates, self.fill_value)
+        return draw(self.plan.call, operands, self.refusal)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the picture that `svg` draws into a file.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file, whose name ends in ``.svg``; an older one is replaced when the new one is
+            complete.
+
+        Raises
+        ------
+        ValueError
+            If the name ends otherwise.
+        OSError
+            If the file cannot be written, or is not a regular file.
+        """
+        if splitext(path)[1].lower() != ".svg":
+            raise errors.not_a_picture(path)
+        from gatherum.files.durable.whole import write_files  # imports all of `files`
+
+        write_files({fspath(path): self.svg().encode()})
+
+    def __str__(self) -> str:
+        made = self.plan
+        lines = [
+            *made.call_lines(),
+            *made.algorithm_lines(why=True),
+            f"  moves     {made.bytes:,} bytes, scratch {made.scratch:,} bytes",
+        ]
+        if self.way:
+            lines.append(f"  chunks    {self.way}")
+        if (report := self.report) is not None:
+            lines.append(f"  found     {report}")
+        if refusal := self._refused(report):
+            lines.append(f"  raises    IndexError: {refusal}")
+        lines += ["", "Loops (offsets and steps in bytes):"]
+        lines += [f"    {line}" for line in loop_lines(made)]
+        if made.nest.components and made.nest.block:
+            lines.append(f"    # {rule(made.call)}")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        from html import escape  # slow to import, and not needed by calls
+
+        details = f"<details><summary>what runs</summary><pre>{escape(str(self))}</pre></details>"
+        return f"<div>{self.svg()}{details}</div>"
+
+
+def explain(
+    op: OperatorName | Callable[..., Any] | Plan,
+    data: object = None,
+    indices: object = None,
+    updates: object = None,
+    /,
+    **attributes: Unpack[PlanAttributes],
+) -> Explanation:
+    """Explain what a call would do, without running it.
+
+    Parameters
+    ----------
+    op : str, callable or Plan
+        An operator's name (``"gather_nd"``, or ``"gather-nd"`` as in the command), the function
+        itself, or a plan; then the operands may be left out.
+    data, indices, updates : array_like or tensor or (shape, dtype) or (shape, dtype, strides)
+        The operands, or their shapes and dtypes; as of `gatherum.plan`. Values are drawn where they
+        are given.
+    **attributes
+        The operator's other arguments, as of `gatherum.plan`, and `fill_value`.
+
+    Returns
+    -------
+    Explanation
+        Printing it shows the result's shape, the algorithm and the reason for it, the bytes, and
+        the loops. Its methods `svg` and `save` draw the call, and `floor` measures the time that
+        the bytes need at least.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As the operator would. Invalid indices are explained, not raised.
+
+    Examples
+    --------
+    >>> e = gatherum.explain("gather", ((2, 3, 4), "f4"), ((5,), "i8"), axis=1)
+    >>> e.plan.shape, e.plan.algorithm
+    ((2, 5, 4), 'units')
+    >>> print(e.loops)
+    for i in range(2):
+        for j in range(5):
+            x = check(indices[8*j], 3)
+            out[80*i + 16*j] = data[48*i + 16*x]  # 16 bytes
+    >>> gatherum.explain("gather", [1, 2, 3], [0, 7]).refusal
+    'gather: index 7 is out of bounds for axis 0 of size 3 (indices[1])'
+    """
+    given: dict[str, object] = dict(attributes)
+    if isinstance(op, Plan):
+        return _of_plan(op, data, indices, updates, given)
+    if data is None or indices is None:
+        raise TypeError("explain: `data` and `indices` must be given with an operator's name")
+    device = registry.device(data)
+    return explained(find_operator(op, "explain"), (data, indices, updates), given, device)
+
+
+def explained(
+    operator: Operator,
+    operands: tuple[object, object, object],
+    given: dict[str, object],
+    device: str,
+) -> Explanation:
+    """Explain an operator's call on a device, as `explain` does where the data are."""
+    made, values = planned_with_operands(operator, *operands, given, device)
+    named = zip(("data", "indices", "updates"), values, strict=False)
+    known = {name: v if isinstance(v, np.ndarray) else None for name, v in named}
+    strategy = registry.describe(made.call.attributes, *operands)
+    return Explanation(made, **known, fill_value=given.get("fill_value", 0), way=strategy)
+
+
+def _of_plan(
+    made: Plan, data: object, indices: object, updates: object, attributes: dict[str, object]
+) -> Explanation:
+    """Explain a plan, with the values of operands where they are given."""
+    s = made.call
+    fill_value = attributes.pop("fill_value", 0)
+    for name in attributes:
+        raise errors.unknown_attribute("explain", name, ("fill_value",))
+    check_fill(s, fill_value)
+    values = {"data": data, "indices": indices, "updates": updates}
+    for name, value in values.items():
+        if value is None:
+            continue
+        values[name] = near = registry.spec(s.op, name, value)
+        if not conversion.is_plain(near):
+            raise errors.not_an_operand(s.op, name, value)
+        found, expected = ArraySpec.of(near), getattr(s, name)  # type: ignore[arg-type]
+        if not same_spec(found, expected):
+            raise errors.other_layout(s.op, name, expected, found)
+    return Explanation(made, **values, fill_value=fill_value)  # type: ignore[arg-type]
+
+
+def _duration(seconds: float) -> str:
+    for unit, size in _UNITS:
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds / 1e-9:.2g} ns"

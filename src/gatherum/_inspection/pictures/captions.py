@@ -1,0 +1,83 @@
+"""Write the text around a picture: the call, its shapes, and what is left out or made up."""
+
+from __future__ import annotations
+
+from gatherum._model.call import Attributes, Call
+from gatherum._model.errors import Shape
+
+from .cells import shortened
+from .model import Scene
+from .roles import Form
+
+
+def call_text(s: Call) -> str:
+    """Write a call as it stands in a program, with the attributes that say something."""
+    parts = ["data", "indices"] + ["updates"] * s.operator.scatters
+    if s.axis or not s.operator.tuples:
+        parts.append(f"{s.operator.attribute}={s.axis}")
+    usual = Attributes(s.op)._asdict()
+    said = s.attributes.fold_keywords if s.reduction != "none" else {}
+    said |= {"mode": s.mode, "negative": s.negative}
+    parts += [f"{name}={value!r}" for name, value in said.items() if value != usual[name]]
+    return f"{s.op}({', '.join(parts)})"
+
+
+def shapes_text(s: Call) -> str:
+    """Write the operands' dtypes and shapes."""
+    text = f"data {s.data.dtype} {_shape(s.data.shape)}, "
+    text += f"indices {s.indices.dtype} {_shape(s.indices.shape)}"
+    if s.updates is not None:
+        return f"{text}, updates {_shape(s.updates.shape)}"
+    return f"{text} \N{RIGHTWARDS ARROW} {_shape(Form.of(s).moved)}"
+
+
+def _shape(shape: Shape) -> str:
+    """Write a shape without spaces at which a line may break."""
+    text = str(shape)
+    if len(shape) > 8:
+        text = f"({', '.join(shortened([*map(str, shape)], 8, 4, 2))})"
+    return text.replace(" ", "\N{NO-BREAK SPACE}")
+
+
+def titles(scene: Scene) -> dict[str, tuple[str, str]]:
+    """Return the names and shapes that stand beside the arrays."""
+    form = scene.form if scene.made_up else scene.full
+    result, updates = ("data", "result") if scene.gathers else ("result", "updates")
+    return {
+        "before": ("data", _short(form.data)),
+        "data": (result, _short(form.data)),
+        "indices": ("indices", _short(form.indices)),
+        "moved": (updates, _short(form.moved)),
+    }
+
+
+def _short(shape: Shape) -> str:
+    text = str(shape)
+    return text if len(text) <= 16 else f"({shape[0]}, \N{HORIZONTAL ELLIPSIS}, {shape[-1]})"
+
+
+def notes(scene: Scene, values: bool) -> str:
+    """Say what the picture leaves out or makes up."""
+    form, full = scene.form, scene.full
+    found = []
+    if scene.made_up and 0 not in form.entries:
+        found.append("The indices are an example, for only shapes are given.")
+    if scene.made_up and scene.reduced:
+        found.append(
+            f"A small call of the same form is drawn: data {_shape(form.data)}, "
+            f"indices {_shape(form.indices)}."
+        )
+    if not scene.made_up and form.indices != full.indices:
+        found.append(
+            f"Only the first indices are drawn, {_shape(form.indices)} of "
+            f"{_shape(full.indices)}, and what they do."
+        )
+    if not scene.made_up and form.data != full.data:
+        found.append("Only some places of the data are drawn, with their positions.")
+    if not values and 0 not in form.data:
+        found.append(
+            "Letters stand for the elements of data."
+            if scene.gathers
+            else "Small letters stand for elements of data, capitals for those of updates."
+        )
+    return " ".join(found)

@@ -1,0 +1,191 @@
+"""Fill the cells of a picture with text and marks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import count, islice, product
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gatherum._arguments.conversion import fill_item
+from gatherum._model.call import Array
+from gatherum._model.errors import Shape
+from gatherum._model.modes import FILLING
+from gatherum._model.reductions import ROWS
+from gatherum._plans.plans import apply
+
+from .model import Scene
+
+LONGEST = 7  # characters of a value; longer ones are named by letters instead
+WIDEST = 9  # characters of a line in a cell
+
+
+@dataclass(slots=True)
+class Cell:
+    """A cell: lines of text, what is said where it is pointed at, the colour of what it shares a
+    place with, and its mark: ``"filled"``, ``"dropped"``, ``"lost"`` or none.
+    """
+
+    lines: list[str]
+    tip: str = ""
+    colour: int = -1
+    mark: str = ""
+
+
+class CallValues(NamedTuple):
+    """The values of a call, where they are known."""
+
+    data: Array | None = None
+    indices: Array | None = None
+    updates: Array | None = None
+    fill_value: object = 0
+
+
+class Cells(NamedTuple):
+    """The cells of the data (of a scatter: its result) and of what moves (a gather's result, a
+    scatter's updates), in row-major order, and whether they show values. `before` is a scatter's
+    data.
+    """
+
+    data: list[Cell]
+    moved: list[Cell]
+    before: list[Cell]
+    values: bool
+
+
+def fill_cells(scene: Scene, operands: CallValues) -> Cells:
+    """Write into every cell what a call leaves there."""
+    form = scene.form
+    values = _drawn(scene, operands)
+    texts = [value_texts(drawn) or [] for drawn in values]
+    texts = texts or [letters(form.data, "a"), letters(form.moved, "A")]
+    places = list(product(*scene.shown))
+    data = _cells("data", places, texts[0])
+    if scene.gathers:
+        moved = _cells("result", np.ndindex(form.moved), [""] * prod(form.moved))
+        _gather(scene, data, moved, operands.fill_value)
+        return Cells(data, moved, [], bool(values))
+    moved = _cells("updates", np.ndindex(form.moved), texts[1])
+    result = _cells("result", places, [""] * len(places) if scene.refused else texts[0])
+    _scatter(scene, result, moved, values)
+    return Cells(result, moved, data, bool(values))
+
+
+def _cells(name: str, places: Iterable[Shape], texts: Iterable[str]) -> list[Cell]:
+    pairs = zip(places, texts, strict=True)
+    return [Cell([text], f"{name}{list(place)}") for place, text in pairs]
+
+
+def _drawn(scene: Scene, operands: CallValues) -> list[NDArray[Any]]:
+    """Return the values that are drawn, of the data and of a scatter's updates; nothing where any
+    are unknown or too long.
+    """
+    data, updates = operands.data, operands.updates
+    if data is None or scene.made_up or (updates is None and not scene.gathers):
+        return []
+    # One by one: NumPy takes at most 63 lists of places at once.
+    found = [np.array([data[place] for place in product(*scene.shown)], data.dtype)]
+    if updates is not None:
+        stretched = np.broadcast_to(updates, scene.full.moved)
+        found.append(stretched[tuple(map(slice, scene.form.moved))].ravel())
+    return found if all(value_texts(drawn) is not None for drawn in found) else []
+
+
+def value_texts(values: NDArray[Any]) -> list[str] | None:
+    """Write values briefly; None when they cannot be."""
+    kind = values.dtype.kind
+    if kind in "biu":
+        texts = [str(int(value)) for value in values.ravel()]
+    elif kind == "f" or values.dtype.name == "bfloat16":
+        texts = [f"{float(value):.3g}" for value in values.ravel()]
+    elif kind == "U":
+        texts = [str(value) for value in values.ravel()]
+    else:
+        return None
+    return texts if all(len(text) <= LONGEST for text in texts) else None
+
+
+def letters(shape: Shape, first: str) -> list[str]:
+    """Name cells a to z, aa to az, and so on."""
+    alphabet = [chr(ord(first) + n) for n in range(26)]
+    names = (name for length in count(1) for name in product(alphabet, repeat=length))
+    return ["".join(name) for name in islice(names, prod(shape))]
+
+
+def _pair(scene: Scene, data: list[Cell], moved: list[Cell]) -> dict[int, list[int]]:
+    """Return the numbers of the moved cells that each cell of the data meets, in their order. They
+    get one colour; those that meet none get a mark.
+    """
+    met: dict[int, list[int]] = {}
+    for link in scene.links if not scene.refused else ():
+        if not link.data:
+            for m in link.moved:
+                moved[m].mark = "filled" if scene.gathers else "dropped"
+            continue
+        for d, m in zip(link.data, link.moved, strict=True):
+            data[d].colour = moved[m].colour = link.colour
+            met.setdefault(d, []).append(m)
+    return met
+
+
+def _gather(scene: Scene, data: list[Cell], moved: list[Cell], fill_value: object) -> None:
+    """Write what is read into the cells of a gather's result."""
+    s, filled = scene.call, ""
+    for d, readers in _pair(scene, data, moved).items():
+        for m in readers:
+            moved[m].lines = data[d].lines
+            moved[m].tip += f" = {data[d].tip}"
+    if s.mode in FILLING:  # of strings, 0 is the empty one
+        filled = (value_texts(fill_item(s.op, s.data.dtype, fill_value)) or ["fill"])[0]
+    for cell in moved:
+        cell.lines = [filled] if cell.mark else cell.lines
+
+
+def _scatter(scene: Scene, data: list[Cell], moved: list[Cell], values: list[NDArray[Any]]) -> None:
+    """Write what a scatter leaves into the cells of its result, and mark lost updates."""
+    s, complete = scene.call, scene.form.indices == scene.full.indices
+    for d, chain in _pair(scene, data, moved).items():
+        if s.reduction == "none":
+            for m in chain[:-1]:
+                moved[m].mark = "lost"
+            lines = moved[chain[-1]].lines
+        else:
+            terms = [*data[d].lines * s.include_self, *(moved[m].lines[0] for m in chain)]
+            lines = expression(s.reduction, terms)
+            if values and complete and len(terms) > 1:
+                places = np.zeros((len(chain), 1), np.int64)
+                old, new = values[0][d : d + 1], values[1][chain]
+                folded = apply("scatter_nd", old, places, new, **s.attributes.fold_keywords)
+                lines.append("= " + (value_texts(folded) or ["?"])[0])
+        data[d].lines = lines
+        data[d].tip += " = " + " ".join(lines)
+
+
+def shortened(texts: Sequence[str], most: int, first: int = 2, last: int = 1) -> list[str]:
+    """Leave out the middle of a list of more texts than fit."""
+    if len(texts) <= most:
+        return list(texts)
+    return [*texts[:first], "\N{HORIZONTAL ELLIPSIS}", *texts[-last:]]
+
+
+def expression(reduction: str, terms: list[str]) -> list[str]:
+    """Write a fold as lines that fit into a cell."""
+    if len(terms) == 1:
+        return list(terms)
+    before, sign, after = ROWS[reduction].picture
+    shown = shortened(terms, 5, 3)
+    if sign == ",":
+        pieces = [term + sign for term in shown[:-1]] + shown[-1:]
+    else:
+        pieces = shown[:1] + [sign + term for term in shown[1:]]
+    pieces[0], pieces[-1] = before + pieces[0], pieces[-1] + after.format(n=len(terms))
+    lines = [""]
+    for piece in pieces:
+        if lines[-1] and len(lines[-1]) + len(piece) > WIDEST:
+            lines.append("")
+        lines[-1] += piece
+    return lines

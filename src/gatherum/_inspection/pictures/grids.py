@@ -1,0 +1,168 @@
+"""Place the cells of an array in a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from gatherum._model.errors import Shape
+
+from .cells import Cell, shortened
+from .roles import planes
+from .svg import Box, width_of
+
+FONT, LINE, NAME, POSITION = 14.0, 17.0, 12.0, 11.0
+LEAST = 27.0  # the least width and height of a cell
+TIGHT = 3.0  # between cells
+LANE = 4.0  # between lines that run between cells
+PLANE_GAP = 12.0
+HEAD = 17.0  # a line of positions above or beside cells
+
+
+@dataclass
+class Grid:
+    """An array's cells: planes of lines of cells, below each other, and the positions along each
+    dimension. Lines are rows; where the picture runs down the page (not `across`), they are
+    columns, and x and y are exchanged when it is drawn.
+    """
+
+    cells: list[Cell]
+    positions: tuple[Shape, ...]
+    column: bool  # whether the last dimension is drawn as rows
+    across: bool
+    last: bool = False  # whether arrows come in: then positions stand where they do not
+    refused: bool = False  # whether there is no such array, because the call raises
+    lanes: int = 0  # for arrows between lines of cells
+    x: float = 0.0
+    y: float = 0.0
+    length: float = field(init=False)  # of a cell
+    breadth: float = field(init=False)
+    planes: tuple[int, int, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        texts = [cell.lines for cell in self.cells]
+        width = max([LEAST, *(width_of(t, FONT, True) + 10 for lines in texts for t in lines)])
+        height = max([LEAST, *(LINE * len(lines) + 8 for lines in texts)])
+        self.length, self.breadth = (width, height) if self.across else (height, width)
+        self.planes = planes(tuple(map(len, self.positions)), self.column)
+
+    @property
+    def empty(self) -> bool:
+        """Whether there are no cells."""
+        return not self.cells
+
+    @property
+    def heads(self) -> tuple[Shape, Shape]:
+        """The positions of the rows, where there are several, and of the columns."""
+        rows = self.positions[self.column - 2] if self.planes[1] > 1 else ()
+        return rows, () if self.column or not self.positions else self.positions[-1]
+
+    @property
+    def beside(self) -> float:
+        """The width of the positions of rows."""
+        return max((width_of(str(p), POSITION) + 10 for p in self.heads[0]), default=0.0)
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The names of planes, where there are several: ``[0, 2, :, :]``."""
+        count, rank = self.planes[0], len(self.positions)
+        leading = self.positions[: rank - 2 + self.column]
+        found = []
+        for plane in range(count if count > 1 else 0):
+            where = np.unravel_index(plane, [len(axis) for axis in leading])
+            places = [str(axis[int(p)]) for axis, p in zip(leading, where, strict=True)]
+            places = [*shortened(places, 6), *[":"] * (rank - len(leading))]
+            found.append(f"[{', '.join(places)}]")
+        return found
+
+    @cached_property
+    def margin(self) -> Box:
+        """The space for positions on each side of a plane."""
+        above = HEAD * (bool(self.heads[1]) + (self.planes[0] > 1))
+        side, top = (self.beside, above) if self.across else (above, self.beside)
+        return Box(0, top, side, 0) if self.last else Box(side, top, 0, 0)
+
+    @property
+    def gap(self) -> float:
+        """The gap between lines of cells, which is wide enough for arrows."""
+        return TIGHT + LANE * (self.lanes + 1 if self.lanes else 0)
+
+    @property
+    def plane(self) -> tuple[float, float]:
+        """Length and breadth of a plane, with its positions and its name."""
+        lines, count = self._lines
+        margin = self.margin
+        # Arrows run behind the last cells too, but cells need no gap there.
+        length = margin.left + count * (self.length + TIGHT) + margin.right - TIGHT
+        breadth = margin.top + lines * (self.breadth + self.gap) - TIGHT
+        name = max((width_of(text, NAME) for text in self.names), default=0.0)
+        if self.across:
+            return max(length, margin.left + name), breadth
+        return length, max(breadth, margin.top + name)
+
+    @property
+    def size(self) -> tuple[float, float]:
+        """Length and breadth of the whole."""
+        if self.empty:
+            return (74.0, 28.0) if self.across else (28.0, 74.0)
+        length, breadth = self.plane
+        breadth = self.planes[0] * (breadth + PLANE_GAP) - PLANE_GAP
+        least = 108.0 if self.refused else 0.0
+        return (max(length, least), breadth) if self.across else (length, max(breadth, least))
+
+    @property
+    def whole(self) -> Box:
+        """The box around everything."""
+        return Box(self.x, self.y, self.x + self.size[0], self.y + self.size[1])
+
+    @property
+    def _lines(self) -> tuple[int, int]:
+        """How many lines a plane has, and how many cells a line."""
+        _, rows, columns = self.planes
+        return (rows, columns) if self.across else (columns, rows)
+
+    def _place(self, number: int) -> tuple[int, int, int]:
+        """Return the plane of a cell, its line there, and its place in the line."""
+        _, rows, columns = self.planes
+        plane, row, column = number // (rows * columns), number // columns % rows, number % columns
+        return (plane, row, column) if self.across else (plane, column, row)
+
+    def box(self, number: int) -> Box:
+        """Return where a cell is."""
+        plane, line, place = self._place(number)
+        x = self.x + (self.margin.left + place * (self.length + TIGHT))
+        y = self.y + plane * (self.plane[1] + PLANE_GAP)
+        y += self.margin.top + line * (self.breadth + self.gap)
+        return Box(x, y, x + self.length, y + self.breadth)
+
+    def around(self, numbers: Sequence[int]) -> Box:
+        """Return the smallest box around some cells."""
+        first, last = self.box(numbers[0]), self.box(numbers[-1])
+        return Box(first.left, first.top, last.right, last.bottom)
+
+    def edges(self, numbers: Sequence[int]) -> Box:
+        """Return the box around all cells of the planes that hold some cells."""
+        area = self.planes[1] * self.planes[2]
+        first, last = numbers[0] // area, numbers[-1] // area
+        return self.around((first * area, (last + 1) * area - 1))
+
+    def take_lanes(self, arrows: Iterable[Sequence[int]]) -> list[int]:
+        """Choose the lanes of arrows to or from some cells: those of a line that have any have one
+        each, but for the cell at the edge, which needs none.
+        """
+        edge = 0 if self.last else self._lines[1] - 1
+        taken: dict[tuple[int, int], dict[int, int]] = {}
+        found = []
+        for numbers in arrows:
+            lane = 0
+            if numbers:
+                plane, line, place = self._place(numbers[0 if self.last else -1])
+                if place != edge:
+                    lanes = taken.setdefault((plane, line), {})
+                    lane = lanes.setdefault(place, len(lanes))
+            found.append(lane)
+        self.lanes = max(map(len, taken.values()), default=0)
+        return found

@@ -1,0 +1,176 @@
+"""Sort the dimensions of a call by the role they play, and shrink a large call to a small one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from math import prod
+from typing import NamedTuple
+
+from gatherum._model.call import Call
+from gatherum._model.errors import Shape
+from gatherum._model.operators import Operator
+
+# What a picture holds at a width at which its text can be read.
+MOST_ACROSS, MOST_DOWN, MOST_LINES = 12, 15, 20
+MOST_OF_A_DIMENSION = 6
+# Many short dimensions hold many cells: no more than three of the longest are drawn as they are.
+MOST_PLACES = MOST_OF_A_DIMENSION**3
+
+
+class Form(NamedTuple):
+    """A call's dimensions.
+
+    `named` are the dimensions of the data that are indexed, `outer` those in front of them (batch
+    dimensions among them), `suffix` those behind; `inner` are those that only the indices have.
+    Where every element has an index of its own, `named` is the whole shape of the data and `inner`
+    that of the indices.
+    """
+
+    operator: Operator
+    axis: int
+    outer: Shape
+    named: Shape
+    inner: Shape
+    suffix: Shape
+
+    @classmethod
+    def of(cls, s: Call) -> Form:
+        """Sort the dimensions of a call."""
+        data, indices, row, axis = s.data.shape, s.indices.shape, s.operator, s.resolved_axis
+        if row.addressing.shares_back:
+            return cls(row, axis, (), data, indices, ())
+        roles = row.dimensions(len(data), indices, axis)
+        inner, end = tuple(indices[d] for d in roles.entries), roles.indexed.stop
+        return cls(row, axis, data[:axis], data[axis:end], inner, data[end:])
+
+    @property
+    def data(self) -> Shape:
+        """The data's shape."""
+        return self.outer + self.named + self.suffix
+
+    @property
+    def indices(self) -> Shape:
+        """The shape of the indices."""
+        return self.entries + ((len(self.named),) if self.operator.tuples else ())
+
+    @property
+    def entries(self) -> Shape:
+        """The shape of the indices, less the dimension of a tuple's components."""
+        return self.inner if self.slices else self.outer + self.inner
+
+    @property
+    def moved(self) -> Shape:
+        """The shape of a gather's result, or of a scatter's updates."""
+        return self.outer + self.inner + self.suffix
+
+    @property
+    def sizes(self) -> Shape:
+        """The sizes of the dimensions that the components of an index count along."""
+        return self.named[self.axis :][:1] if self.elements else self.named
+
+    @property
+    def elements(self) -> bool:
+        """Whether every element has an index of its own."""
+        return self.operator.addressing.shares_back
+
+    @property
+    def slices(self) -> bool:
+        """Whether every index addresses a slice, at each place of the outer dimensions."""
+        return not self.operator.addressing.shares_front
+
+    @property
+    def across(self) -> bool:
+        """Whether the picture runs from left to right; else from top to bottom."""
+        if self.elements:
+            return len(self.named) > 1 and self.axis != len(self.named) - 2
+        return self.operator.tuples or bool(self.suffix)
+
+    @property
+    def congruent(self) -> bool:
+        """Whether the indices are drawn as an array of the shape of what they move."""
+        return self.elements or (not self.across and len(self.inner) > 1)
+
+    @property
+    def columns(self) -> tuple[bool, bool]:
+        """Whether the data, and what moves, are drawn with one more dimension, of size 1: a vector
+        of slices that are items is a column, and an index stands beside each.
+        """
+        items = self.across and not self.suffix
+        moved = (items and not self.elements) or (not self.across and not self.inner)
+        return items and len(self.data) == 1, moved
+
+
+def planes(shape: Shape, column: bool = False) -> tuple[int, int, int]:
+    """Return how many planes, rows and columns an array has when it is drawn."""
+    padded = (1, 1, *shape, *(1,) * column)
+    return prod(padded[:-2]), padded[-2], padded[-1]
+
+
+def excess(form: Form, most_across: int = MOST_ACROSS) -> int:
+    """Return by how many cells, across and down, a call is too large to be drawn as it is."""
+    data, moved = map(planes, (form.data, form.moved), form.columns)
+    if form.across:
+        components = min(len(form.named), 4) if form.operator.tuples else 1
+        across = [data[2] + moved[2] + (moved[2] if form.elements else components)]
+        down = [n * (rows + 1) for n, rows, _ in (data, moved)]
+    else:
+        across = [n * (columns + 1) - 1 for n, _, columns in (data, moved)]
+        down = [data[1] + moved[1] + (moved[1] if form.congruent else 1)]
+    if 0 in form.moved:  # indices that move nothing stand in a row of their own
+        (down if form.across else across).append(prod(form.entries))
+    over = [n - most_across for n in across] + [n - MOST_DOWN for n in down]
+    over.append(prod(form.outer + form.inner) - MOST_LINES)
+    return sum(max(0, n) for n in over)
+
+
+def reduce(
+    form: Form, named: Callable[[Form], Shape] | None = None, most_across: int = MOST_ACROSS
+) -> Form:
+    """Make a call smaller until it fits, with so many cells side by side. Where indices are given,
+    `named` says how many places of each dimension of that role are shown; else they shrink like the
+    others.
+    """
+
+    def shown(form: Form) -> Form:
+        return form._replace(named=named(form)) if named else form
+
+    roles = ("suffix", "outer", "inner") if named else ("suffix", "outer", "named", "inner")
+    for role in roles:
+        form = _resized(form, role, (min(n, MOST_OF_A_DIMENSION) for n in getattr(form, role)))
+    while prod(form.outer + form.inner) > MOST_PLACES:  # before all these indices are read
+        form = _gladly(_steps(form, ("outer", "inner")))
+    while left := excess(shown(form), most_across):
+        steps = [step for step in _steps(form, roles) if excess(shown(step[1]), most_across) < left]
+        if not steps and prod(shown(form).data) > MOST_PLACES:
+            steps = list(_steps(form, roles))  # one does not help yet, but several may
+        if not steps:
+            break
+        form = _gladly(steps)
+    return shown(form)
+
+
+def _gladly(steps: Iterable[tuple[int, Form]]) -> Form:
+    return max(steps, key=lambda step: step[0])[1]
+
+
+def _resized(form: Form, role: str, sizes: Iterable[int]) -> Form:
+    return form._replace(**{role: tuple(sizes)})  # type: ignore[arg-type]  # every role is a shape
+
+
+def _steps(form: Form, roles: tuple[str, ...]) -> Iterator[tuple[int, Form]]:
+    """Yield calls with one dimension made smaller, and how gladly: large dimensions and those in
+    front first, indices last.
+    """
+    for role in roles:
+        sizes = getattr(form, role)
+        for d, size in enumerate(sizes):
+            if size < 2:
+                continue
+            weight = size + {"suffix": 2, "outer": 3, "named": 1, "inner": 0}[role]
+            less = (*sizes[:d], size - 1, *sizes[d + 1 :])
+            smaller = _resized(form, role, less)
+            if form.elements and d != form.axis:
+                weight += 2 * (len(sizes) - 1 - d)
+                if role == "named":  # the data holds all of what its indices have there
+                    smaller = smaller._replace(inner=tuple(map(min, form.inner, less)))
+            yield weight, smaller

@@ -1,0 +1,110 @@
+"""Print a plan's loop nest as pseudo-code, with its extents and steps."""
+
+from __future__ import annotations
+
+import itertools
+
+from gatherum import _core
+from gatherum._model.call import Call
+from gatherum._model.dtypes import value_of
+from gatherum._model.nests import Nest
+from gatherum._plans.plans import Plan
+
+_NAMES = "ijklmnpqrstu"
+_CHECKED = "xyz"
+
+
+def loop_lines(plan: Plan) -> list[str]:
+    """Write the loops that a plan runs; offsets and steps are bytes."""
+    s, nest = plan.call, plan.nest
+    scatters = s.updates is not None
+    lines = []
+    if scatters and s.out != s.data:  # else the destination may be the data themselves
+        lines.append("out = a copy of data")
+    if nest.block == 0:
+        return [*lines, "# nothing moves: a dimension is empty"]
+    names = _names(nest)
+    depth = 0
+    for number, loop in enumerate(nest.loops):
+        if loop.extent != 1:
+            lines.append(f"{'    ' * depth}for {names[number]} in range({loop.extent}):")
+            depth += 1
+        if number == nest.line:
+            for c, component in enumerate(nest.components):
+                offset = _offset(names, [loop.index for loop in nest.loops], nest, component.offset)
+                load = f"check(indices[{offset}], {component.size})"
+                lines.append(f"{'    ' * depth}{_name(c)} = {load}")
+    lines.append("    " * depth + _move(s, nest, names))
+    return lines
+
+
+def _names(nest: Nest) -> list[str]:
+    """Name the loops; those of one step are left out."""
+    given = itertools.chain(_NAMES, (f"i{n}" for n in itertools.count()))
+    return [next(given) if loop.extent != 1 else "" for loop in nest.loops]
+
+
+def rule(s: Call) -> str:
+    """Say what `check` does with an index."""
+    low = "-n" if s.negative and s.indices.dtype.kind == "i" else "0"
+    wraps = ", counted from the end below 0" if low == "-n" else ""
+    otherwise = {
+        "raise": "an IndexError",
+        "clip": "the nearest of 0 and n - 1",
+        "wrap": "x modulo n",
+        "fill": "fill_value is stored" if s.updates is None else "the update is dropped",
+    }
+    otherwise["drop"] = otherwise["fill"]
+    return f"check(x, n): x in [{low}, n){wraps}; else {otherwise[s.mode]}"
+
+
+def _name(component: int) -> str:
+    return _CHECKED[component] if component < len(_CHECKED) else f"x{component}"
+
+
+def _offset(names: list[str], steps: list[int], nest: Nest, start: int = 0) -> str:
+    """Write an offset as a sum of loop variables times their steps."""
+    terms = [
+        f"{step}*{name}"
+        for name, step, loop in zip(names, steps, nest.loops, strict=True)
+        if step and loop.extent != 1
+    ]
+    terms += [str(start)] if start or not terms else []
+    return " + ".join(terms).replace("+ -", "- ")
+
+
+def _address(names: list[str], nest: Nest) -> str:
+    plain = _offset(names, [loop.data for loop in nest.loops], nest)
+    picked = [f"{each.stride}*{_name(c)}" for c, each in enumerate(nest.components)]
+    terms = ([] if plain == "0" and picked else [plain]) + picked
+    return " + ".join(terms).replace("+ -", "- ")
+
+
+def _move(s: Call, nest: Nest, names: list[str]) -> str:
+    """Write the statement inside all loops."""
+    other = _offset(names, [loop.other for loop in nest.loops], nest)
+    address = _address(names, nest)
+    size = f"{nest.block} bytes"
+    if s.updates is None:
+        return f"out[{other}] = data[{address}]  # {size}"
+    if s.reduction == "none":
+        return f"out[{address}] = updates[{other}]  # {size}, the last one stays"
+    return f"out[{address}] = {s.reduction}(out[{address}], updates[{other}])  # {_fold(s, size)}"
+
+
+def _fold(s: Call, size: str) -> str:
+    remarks = [size]
+    if not s.include_self:
+        remarks.append("the first update takes the old value's place")
+    value, reduction = value_of(s.data.dtype), _core.Reduction[s.reduction]
+    total = _core.sum_type(value, reduction)
+    if s.data.dtype.kind not in "iu" and total != value:
+        remarks.append(f"folded in {total.name} and rounded once")
+    if _core.is_exact(reduction):
+        divided = ", divided by the count," if _core.divides(reduction) else ""
+        remarks.append(f"summed without rounding{divided} and rounded once")
+    elif _core.divides(reduction):
+        remarks.append("summed, and divided by the count at the end")
+    accumulates = s.attributes.fold.needs_accumulator(s.data.dtype)
+    remarks.extend(["in accumulators"] if accumulates and len(remarks) == 1 else [])
+    return ", ".join(remarks)

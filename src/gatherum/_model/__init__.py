@@ -1,0 +1,1 @@
+"""Values that describe a call without its data: operators, dtypes, reductions, errors."""

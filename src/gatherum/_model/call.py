@@ -1,0 +1,232 @@
+"""The value that describes a call: an operator's attributes and its operands, without their data.
+
+Only `conversion` makes attributes from what a caller passes: equal values must mean the same, and
+``True == 1``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gatherum import _core
+from gatherum._core import Reduction
+
+from . import shape_limits
+from .dtypes import AnyDType, DType, code_of, value_of
+from .errors import Shape
+from .modes import FILLING
+from .operators import OPERATORS, Operator
+from .shape_limits import OperandLayout
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ArraySpec:
+    """The shape and dtype of an operand, and its strides in bytes."""
+
+    shape: Shape
+    dtype: AnyDType
+    strides: Shape
+
+    @classmethod
+    def of(cls, array: Array) -> ArraySpec:
+        """Describe an array by NumPy's own attributes: a subclass may answer otherwise."""
+        plain = np.asarray(array)
+        return cls(plain.shape, plain.dtype, plain.strides)
+
+    @classmethod
+    def contiguous(cls, shape: Shape, dtype: AnyDType) -> ArraySpec:
+        """Describe an array in C order."""
+        return cls(shape, dtype, shape_limits.contiguous_strides(shape, dtype.itemsize))
+
+    @property
+    def layout(self) -> OperandLayout:
+        """Shape and strides alone."""
+        return OperandLayout(self.shape, self.strides)
+
+    @property
+    def plain(self) -> tuple[Shape, str | DType, Shape]:
+        """The same as plain values, which `plan` takes."""
+        dtype = self.dtype if isinstance(self.dtype, np.dtype) else self.dtype.name
+        return self.shape, dtype, self.strides
+
+    def __str__(self) -> str:
+        contiguous = shape_limits.contiguous_strides(self.shape, self.dtype.itemsize)
+        strides = "" if self.strides == contiguous else f", strides {self.strides}"
+        return f"{self.dtype} {self.shape}{strides}"
+
+
+def same_spec(one: ArraySpec | None, other: ArraySpec | None) -> bool:
+    """Whether a plan for the one runs on the other. The dtype of a package that has been imported
+    since counts as the one that was known by name before.
+    """
+    if one is None or other is None or one.layout != other.layout:
+        return one is other
+    code = code_of(one.dtype)
+    return one.dtype == other.dtype or (code is not None and code == code_of(other.dtype))
+
+
+def is_spec(value: object) -> bool:
+    """Whether a value describes an operand: a spec, or a tuple of shape, dtype, perhaps strides."""
+    if isinstance(value, ArraySpec):
+        return True
+    if not isinstance(value, tuple) or len(value) not in (2, 3) or not isinstance(value[0], tuple):
+        return False
+    return isinstance(value[1], (str, type, np.dtype))
+
+
+class FoldRule(NamedTuple):
+    """How updates combine: the reduction, and whether the old value takes part."""
+
+    reduction: str = "none"
+    include_self: bool = True
+
+    @classmethod
+    def afresh(cls, reduction: str) -> FoldRule:
+        """Return a fold of the updates alone."""
+        return cls(reduction, False)
+
+    def needs_accumulator(self, dtype: AnyDType) -> bool:
+        """Whether it cannot live in the output: it rounds once, counts, or starts afresh."""
+        return _core.needs_accumulator(
+            value_of(dtype), Reduction[self.reduction], self.include_self
+        )
+
+    def fields(self, dtype: AnyDType) -> dict[str, Any]:
+        """Return what a program says of it."""
+        reduction, value = Reduction[self.reduction], value_of(dtype)
+        return {"reduction": reduction, "value": value, "include_self": self.include_self}
+
+
+class Attributes(NamedTuple):
+    """An operator and its arguments other than arrays.
+
+    Attributes
+    ----------
+    op : str
+        The operator's name.
+    axis : int
+        `axis` or `batch_dims`, as the caller gave it.
+    mode, negative, reduction, include_self
+        The operator's arguments. A gather has the defaults of the last two.
+    fill : bytes
+        The item that a gather stores for an invalid index, b"" for one of zero bits.
+    caller : str
+        The text of a `callers.Caller`, whose names errors use; "" for the operator's own.
+    """
+
+    op: str
+    axis: int = 0
+    mode: str = "raise"
+    negative: bool = True
+    reduction: str = "none"
+    include_self: bool = True
+    fill: bytes = b""
+    caller: str = ""
+
+    @classmethod
+    def from_positional(
+        cls,
+        op: str,
+        axis: int = 0,
+        reduction: str = "none",
+        include_self: bool = True,
+        mode: str = "raise",
+        negative: bool = True,
+    ) -> Attributes:
+        """Return the attributes from the arguments of the core's functions, in their order."""
+        return cls(op, axis, mode, negative, reduction, include_self)
+
+    @property
+    def operator(self) -> Operator:
+        """The operator's row."""
+        return OPERATORS[self.op]
+
+    @property
+    def fills(self) -> bool:
+        """Whether a gather stores `fill` for an invalid index."""
+        return self.mode in FILLING and not self.operator.scatters
+
+    @property
+    def fold(self) -> FoldRule:
+        """How updates combine."""
+        return FoldRule(self.reduction, self.include_self)
+
+    @property
+    def fold_keywords(self) -> dict[str, Any]:
+        """The same as keyword arguments of a scatter."""
+        return self.fold._asdict()
+
+    def with_fold(self, fold: FoldRule) -> Attributes:
+        """Return the same but for how updates combine."""
+        reduction, include_self = fold
+        return self._replace(reduction=reduction, include_self=include_self)
+
+    @property
+    def keywords(self) -> dict[str, Any]:
+        """The attributes as keyword arguments of the operator, without the fill value."""
+        found = {self.operator.attribute: self.axis, "mode": self.mode, "negative": self.negative}
+        if self.operator.scatters:
+            found |= self.fold_keywords
+        return found
+
+    @property
+    def positional(self) -> tuple[int, str, bool, str, bool]:
+        """The arguments of `from_positional` after the operator's name."""
+        return self.axis, self.reduction, self.include_self, self.mode, self.negative
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """Attributes and the specs of all operands: everything that a plan depends on."""
+
+    attributes: Attributes
+    data: ArraySpec
+    indices: ArraySpec
+    updates: ArraySpec | None = None
+    out: ArraySpec | None = None
+
+    @property
+    def op(self) -> str:
+        """The operator's name."""
+        return self.attributes.op
+
+    @property
+    def operator(self) -> Operator:
+        """The operator's row."""
+        return self.attributes.operator
+
+    @property
+    def axis(self) -> int:
+        """`axis` or `batch_dims`, as the caller gave it."""
+        return self.attributes.axis
+
+    @property
+    def mode(self) -> str:
+        """What becomes of invalid indices."""
+        return self.attributes.mode
+
+    @property
+    def negative(self) -> bool:
+        """Whether negative indices count from the end."""
+        return self.attributes.negative
+
+    @property
+    def reduction(self) -> str:
+        """How updates combine."""
+        return self.attributes.reduction
+
+    @property
+    def include_self(self) -> bool:
+        """Whether the old value takes part."""
+        return self.attributes.include_self
+
+    @property
+    def resolved_axis(self) -> int:
+        """`axis` or `batch_dims`, counted from the front."""
+        return self.operator.resolve(self.data.shape, self.indices.shape, self.axis)

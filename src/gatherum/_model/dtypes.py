@@ -1,0 +1,126 @@
+"""Decide whether a dtype may be moved, used as an index, or reduced."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+
+from gatherum import _core
+from gatherum._core import Reduction, Value
+
+from . import errors
+from .modes import CORE_MODES
+
+DType = np.dtype[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Extension:
+    """A number type that NumPy does not know, as long as no package has added it.
+
+    A plan needs no more of it. Its attributes are those of the dtype that ml_dtypes adds.
+    """
+
+    name: str
+    itemsize: int
+    kind: ClassVar[str] = "V"
+    isnative: ClassVar[bool] = True
+    hasobject: ClassVar[bool] = False
+    names: ClassVar[None] = None
+
+    def __str__(self) -> str:
+        return self.name
+
+
+AnyDType: TypeAlias = DType | Extension
+
+
+def code_of(dtype: AnyDType) -> _core.DType | None:
+    """Return the core's own number of a dtype that NumPy lacks, None for any other."""
+    if dtype.kind != "V" or dtype.names is not None or not dtype.isnative:
+        return None
+    code = _core.DType.__members__.get(dtype.name)
+    return code if code is not None and _core.bytes_of(code) == dtype.itemsize else None
+
+
+def dtype_of(code: _core.DType) -> AnyDType:
+    """Return the dtype of one of the core's numbers: NumPy's, where it knows it by now."""
+    if np.sctypeDict.get(code.name) is None:
+        return Extension(code.name, _core.bytes_of(code))
+    return np.dtype(code.name)
+
+
+def read_dtype(value: str | type | DType) -> AnyDType:
+    """Return the dtype that a name or a type stands for; raises what `numpy.dtype` raises."""
+    code = _core.DType.__members__.get(value) if isinstance(value, str) else None
+    return np.dtype(value) if code is None else dtype_of(code)
+
+
+def value_of(dtype: AnyDType) -> Value:
+    """Return the value type of a dtype, `Value.none` where no reduction is defined."""
+    if not dtype.isnative:
+        return Value.none
+    if dtype.kind == "V":  # bfloat16 of ml_dtypes, which need not be installed
+        return Value.bfloat16 if dtype.name == "bfloat16" else Value.none
+    if isinstance(dtype, Extension) or dtype.kind not in "biufc" or dtype.char in "gG":
+        return Value.none
+    return Value.__members__.get(dtype.name, Value.none)
+
+
+def is_reducible(dtype: AnyDType, reduction: str) -> bool:
+    """Whether a reduction other than "none" is defined for the dtype."""
+    return _core.has_meaning(value_of(dtype), Reduction[reduction])
+
+
+def index_fields(dtype: AnyDType, mode: str, negative: bool) -> dict[str, Any]:
+    """Return the fields of a program that say how the core reads and resolves indices."""
+    return {
+        "mode": CORE_MODES[mode],
+        "negative": negative,
+        "index_width": dtype.itemsize,
+        "index_signed": dtype.kind == "i",
+        "index_swapped": not dtype.isnative,
+    }
+
+
+def accumulator_dtype(dtype: DType, reduction: str) -> DType:
+    """Return the dtype in which a reduction of this dtype accumulates.
+
+    An exact sum, of a complex number each of both parts, has flags, then limbs (exact_limbs.hpp).
+    """
+    if _core.is_exact(Reduction[reduction]):
+        parts = 2 if dtype.kind == "c" else 1
+        words = _core.sum_bytes(value_of(dtype), Reduction[reduction]) // (8 * parts)
+        fields: Any = [("flags", np.int64), ("limbs", np.int64, (words - 1,))]
+        return np.dtype(fields) if parts == 1 else np.dtype([("parts", fields, (2,))])
+    name = _core.sum_type(value_of(dtype), Reduction[reduction]).name
+    return dtype if name == value_of(dtype).name else np.dtype(name)
+
+
+def is_index(dtype: AnyDType) -> bool:
+    """Whether an array of the dtype may hold indices."""
+    return dtype.kind in "iu"
+
+
+def check_movable(op: str, operand: str, dtype: AnyDType) -> None:
+    """Raise TypeError unless elements are plain bytes: no objects, no references."""
+    if dtype.hasobject:
+        raise errors.objects(op, operand, dtype)
+    check_units(op, operand, dtype)
+
+
+def check_units(op: str, operand: str, dtype: AnyDType) -> None:
+    """Raise TypeError for datetimes in steps of 0 units: NumPy divides by the step, which ends the
+    process.
+    """
+    if isinstance(dtype, np.dtype) and _has_empty_step(dtype):
+        raise errors.empty_step(op, operand, dtype)
+
+
+def _has_empty_step(dtype: DType) -> bool:
+    if dtype.names is not None:
+        return any(_has_empty_step(dtype[name]) for name in dtype.names)
+    base = dtype.base
+    return base.kind in "mM" and np.datetime_data(base)[1] == 0

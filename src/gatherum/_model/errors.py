@@ -1,0 +1,438 @@
+"""The messages of calls on arrays in memory, each worded once; `interface_make.cpp` has C's.
+
+Neither can serve for both: C programs have no Python, and here sizes may be the symbols of a traced
+graph, and advice follows. `tests/test_c_programs.py` holds them against each other.
+
+The messages of one framework alone, of `groups` and of `quantized` are in their folders'
+`errors.py`; those about arrays of other frameworks and about edges are in `framework_errors` and
+`edge_errors`. `files`, `onnx`, `directml` and `cli` word theirs where they raise them. Each
+function returns the exception to raise. Its message names the operator, the operand, what was
+expected, what was found, and where.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from os import PathLike, fspath
+from typing import Any
+
+import numpy as np
+
+from gatherum._core import Reduction, is_exact
+
+from .audience import advice, for_tensors, hint
+from .modes import MOVING
+from .reductions import ALIASES
+
+__all__ = ["for_tensors"]
+
+Shape = tuple[int, ...]
+
+
+def _tuple_of_each() -> str:
+    return hint("indices[:, None] makes a tuple of each index")
+
+
+def _choices(values: Iterable[str]) -> str:
+    return ", ".join(repr(value) for value in values)
+
+
+def _short(value: object) -> str:
+    """Write a value in one short line: an array as its dtype and shape, anything else cut."""
+    if isinstance(value, np.ndarray):
+        return f"an array of {value.dtype} {value.shape}"
+    if isinstance(value, int) and value.bit_length() > 4096:  # Python may refuse to write it
+        return f"an integer of {value.bit_length()} bits"
+    whole = value[:60] if isinstance(value, (list, tuple)) else value
+    text = " ".join(repr(whole).split())
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def renamed(error: Exception, op: str, operands: Mapping[str, str]) -> Exception:
+    """Reword an operator's error for a function that calls it and has other names for the operands.
+    `callers` words the errors of invalid indices.
+    """
+    text = str(error).partition(": ")[2]
+    for name, other in operands.items():
+        text = re.sub(rf"\b{name}\b", other, text)
+    return type(error)(f"{op}: {text}")
+
+
+def unknown_operator(op: object, operators: Sequence[str], caller: str = "plan") -> ValueError:
+    return ValueError(f"{caller}: `op` must be one of {_choices(operators)}, got {_short(op)}")
+
+
+def unknown_attribute(op: str, name: str, names: Sequence[str]) -> TypeError:
+    behind = hint("write axis=") if name == "dim" and "axis" in names else ""
+    return TypeError(f"{op}: unknown attribute {name!r}; it takes {_choices(names)}{behind}")
+
+
+def unknown_argument(op: str, unknown: Mapping[str, object]) -> TypeError:
+    """Name a keyword that a function does not take; `dim` is what torch and xarray call `axis`."""
+    name = next(iter(unknown))
+    has_axis = not op.endswith("_nd") and op != "aggregate"
+    behind = hint("write axis=" if name == "dim" and has_axis else "")
+    return TypeError(f"{op}: unknown argument {name!r}{behind}")
+
+
+def not_an_integer(op: str, name: str, value: object, instead: str = "") -> TypeError:
+    behind = hint(f"write {instead}" if instead else "")
+    return TypeError(f"{op}: `{name}` must be an integer, got {_short(value)}{behind}")
+
+
+def not_a_boolean(op: str, name: str, value: object) -> TypeError:
+    return TypeError(f"{op}: `{name}` must be True or False, got {_short(value)}")
+
+
+def not_one_of(
+    op: str,
+    name: str,
+    value: object,
+    choices: Sequence[str],
+    aliases: Mapping[str, str] = ALIASES,
+) -> ValueError:
+    ours = aliases.get(value) if isinstance(value, str) else None
+    hint = f"; its name here is {ours!r}" if ours in choices else ""
+    return ValueError(
+        f"{op}: `{name}` must be one of {_choices(choices)}, got {_short(value)}{hint}"
+    )
+
+
+def out_of_range(op: str, name: str, value: int, low: int, high: int) -> ValueError:
+    return ValueError(f"{op}: `{name}` must be in [{low}, {high}), got {value}")
+
+
+def not_an_array(op: str, operand: str, why: object) -> ValueError:
+    return ValueError(f"{op}: `{operand}` cannot be converted to an array: {why}")
+
+
+def masked_array(op: str, operand: str) -> TypeError:
+    return TypeError(f"{op}: `{operand}` must not be a masked array: its mask would be lost")
+
+
+def no_updates(op: str) -> TypeError:
+    return TypeError(f"{op}: takes no `updates`; the scatters do")
+
+
+def no_array(op: str, operand: str, value: object) -> TypeError:
+    return TypeError(f"{op}: `{operand}` must be an array, got {type(value).__name__}")
+
+
+def holds_arrays(op: str, value: object, operand: str = "indices") -> TypeError:
+    if operand == "indices":
+        made = advice(
+            "np.argwhere, or np.stack(arrays, -1)", "torch.argwhere, or torch.stack(tensors, -1)"
+        )
+        made += ", makes index tuples"
+    else:
+        made = "np.concatenate or np.stack makes one"
+    return TypeError(
+        f"{op}: `{operand}` must be one array, got a {type(value).__name__} that holds arrays; "
+        f"{made}"
+    )
+
+
+def objects(op: str, operand: str, dtype: object) -> TypeError:
+    return TypeError(
+        f"{op}: `{operand}` must have a dtype without objects or references, got {dtype}"
+    )
+
+
+def decimals(op: str, operand: str) -> TypeError:
+    return TypeError(
+        f"{op}: `{operand}` must have a dtype without objects or references, got decimals; count "
+        "in integers of the smallest unit, such as cents: "
+        f"[int(one.scaleb(2)) for one in {operand}]"
+    )
+
+
+def empty_step(op: str, operand: str, dtype: object) -> TypeError:
+    return TypeError(f"{op}: `{operand}` must have datetimes in steps of at least 1, got {dtype}")
+
+
+def not_an_index_dtype(op: str, dtype: Any, tuples: bool, operand: str = "indices") -> TypeError:
+    if tuples:
+        made = f"{advice('np', 'torch')}.argwhere makes index tuples"
+    else:
+        made = f"{advice('np.flatnonzero', 'mask.flatten().nonzero()[:, 0]')} makes indices"
+    behind = hint(f"{made} of a mask" if dtype.kind == "b" else "")
+    if dtype.kind == "f":
+        behind = hint(f"write {operand}.{advice('astype(np.int64)', 'to(torch.int64)')}")
+    if operand in ("groups", "group_idx") and dtype.kind in "OSTUMm":
+        behind = hint(f"keys, {operand} = np.unique({operand}, return_inverse=True) numbers keys")
+    return TypeError(f"{op}: `{operand}` must have an integer dtype, got {dtype}{behind}")
+
+
+def too_wide_index(op: str, operand: str, value: int, position: Sequence[int]) -> ValueError:
+    where = f" ({operand}[{', '.join(map(str, position))}])" if position else ""
+    return ValueError(f"{op}: `{operand}` must be in [-2**63, 2**63), got {value}{where}")
+
+
+def other_dtype(op: str, operand: str, expected: object, found: object) -> TypeError:
+    cast = advice("astype", "to")
+    named = operand in ("updates", "weights")
+    behind = hint(f"write {operand}.{cast}(data.dtype)" if named else "")
+    return TypeError(
+        f"{op}: `{operand}` must have the dtype of `data`, {expected}, got {found}{behind}"
+    )
+
+
+def not_convertible(op: str, operand: str, expected: object, value: object) -> TypeError:
+    return TypeError(
+        f"{op}: `{operand}` must convert to the dtype of `data`, {expected}, got {_short(value)}"
+    )
+
+
+def no_values(op: str, dtype: object) -> TypeError:
+    return TypeError(f"{op}: values of dtype {dtype} need the package ml_dtypes")
+
+
+def loses_kind(op: str, operand: str, expected: object, kind: str, value: object) -> ValueError:
+    return ValueError(
+        f"{op}: `{operand}` must be {kind} where `data` is {expected}, got {_short(value)}"
+    )
+
+
+def does_not_fit(
+    op: str, operand: str, dtype: object, value: object, rounds: bool = False
+) -> ValueError:
+    behind = hint(f"write {operand}.item() to round it" if rounds else "")
+    return ValueError(
+        f"{op}: `{operand}` must convert exactly to the dtype of `data`, {dtype}, "
+        f"got {_short(value)}{behind}"
+    )
+
+
+def not_finite(op: str, operand: str, dtype: object, value: object) -> ValueError:
+    return ValueError(
+        f"{op}: `{operand}` must stay finite in the dtype of `data`, {dtype}, got {_short(value)}"
+    )
+
+
+def not_reducible(op: str, reduction: str, dtype: object) -> TypeError:
+    swapped = isinstance(dtype, np.dtype) and not dtype.isnative
+    advised = "write data.astype(data.dtype.newbyteorder('='))" if swapped else ""
+    if is_exact(Reduction[reduction]) and not swapped:
+        advised = "it is of floats and complex numbers; 'add' sums integers without rounding"
+    behind = hint(advised)
+    return TypeError(f"{op}: `reduction` {reduction!r} is not defined for dtype {dtype}{behind}")
+
+
+def no_inverse(op: str) -> NotImplementedError:
+    return NotImplementedError(
+        f"{op}: has no derivative, since no operator of the other family addresses the same"
+    )
+
+
+def no_derivative(reduction: str) -> NotImplementedError:
+    return NotImplementedError(
+        f"no derivative of `reduction` {reduction!r} is defined: gatherum._derivatives.derivatives has no "
+        "factors for it"
+    )
+
+
+def too_few_dimensions(op: str, operand: str, found: int) -> ValueError:
+    return ValueError(f"{op}: `{operand}` must have at least 1 dimension, got {found}")
+
+
+def too_many_dimensions(op: str, operand: str, limit: int, found: int) -> ValueError:
+    return ValueError(f"{op}: {operand} must have at most {limit} dimensions, got {found}")
+
+
+def other_rank(op: str, expected: int, found: int) -> ValueError:
+    return ValueError(
+        f"{op}: `indices` must have as many dimensions as `data`, {expected}, got {found}"
+    )
+
+
+def larger_than_data(op: str, dimension: int, size: int, found: int) -> ValueError:
+    return ValueError(
+        f"{op}: `indices` must have at most the size of `data`, {size}, on dimension {dimension}, "
+        f"got {found}"
+    )
+
+
+def other_batch_shape(op: str, expected: Shape, found: Shape) -> ValueError:
+    return ValueError(
+        f"{op}: `indices` must have the batch dimensions of `data`, {expected}, got {found}"
+    )
+
+
+def tuple_too_long(op: str, limit: int, found: int, alone: bool) -> ValueError:
+    return ValueError(
+        f"{op}: the last dimension of `indices` must be at most {limit}, "
+        f"the dimensions of `data` that are not batch dimensions, got {found}"
+        f"{_tuple_of_each() if alone else ''}"
+    )
+
+
+def other_shape(op: str, operand: str, expected: Shape, found: Shape) -> ValueError:
+    return ValueError(f"{op}: `{operand}` must have shape {expected}, got {found}")
+
+
+def other_shape_of_one_tuple(op: str, expected: Shape, found: Shape) -> ValueError:
+    return ValueError(f"{op}: `updates` must have shape {expected}, got {found}{_tuple_of_each()}")
+
+
+def other_shape_than_indices(op: str, expected: Shape, found: Shape, slices: bool) -> ValueError:
+    instead = ", or call scatter_slices" if slices else ""
+    behind = hint(
+        f"write {advice('np', 'torch')}.broadcast_to(indices, {found}) for an index for each"
+        f"{instead}"
+    )
+    if not behind and slices:
+        behind = "; scatter-slices takes a slice for each index"
+    return ValueError(
+        f"{op}: `updates` must have the shape of `indices`, {expected}, got {found}{behind}"
+    )
+
+
+def result_too_big(op: str, shape: Shape, dtype: Any) -> ValueError:
+    what = "bytes" if dtype.itemsize else "elements"
+    return ValueError(
+        f"{op}: the result, shape {shape} of dtype {dtype}, has more {what} than can be addressed"
+    )
+
+
+def operand_too_big(op: str, operand: str, shape: Shape) -> ValueError:
+    return ValueError(f"{op}: `{operand}`, shape {shape}, has more elements than can be addressed")
+
+
+def not_a_shape(op: str, name: str, value: object) -> TypeError:
+    return TypeError(f"{op}: `{name}` must be a tuple of integers, got {_short(value)}")
+
+
+def not_axes(op: str, value: object) -> TypeError:
+    return TypeError(
+        f"{op}: `axes` must be a sequence of integers or names of dimensions, got {_short(value)}"
+    )
+
+
+def too_small(op: str, name: str, least: int, value: int) -> ValueError:
+    return ValueError(f"{op}: `{name}` must be at least {least}, got {value}")
+
+
+def negative_size(op: str, name: str, shape: Shape) -> ValueError:
+    return ValueError(f"{op}: `{name}` must have sizes of at least 0, got {shape}")
+
+
+def not_a_dtype(op: str, operand: str, value: object) -> TypeError:
+    return TypeError(f"{op}: `{operand}` must have a dtype that NumPy reads, got {_short(value)}")
+
+
+def other_strides(op: str, operand: str, rank: int, strides: object) -> ValueError:
+    return ValueError(
+        f"{op}: `{operand}` must have {rank} strides, one for each dimension, whose reach can be "
+        f"addressed, got {_short(strides)}"
+    )
+
+
+def not_an_operand(op: str, operand: str, value: object) -> TypeError:
+    return TypeError(
+        f"{op}: `{operand}` must be a numpy.ndarray without a mask, got {type(value).__name__}"
+    )
+
+
+def out_not_an_array(op: str, out: object) -> TypeError:
+    return TypeError(f"{op}: `out` must be a numpy.ndarray, got {type(out).__name__}")
+
+
+def out_read_only(op: str) -> ValueError:
+    return ValueError(f"{op}: `out` must be writable, got a read-only array")
+
+
+def out_overlaps(op: str, operand: str) -> ValueError:
+    return ValueError(f"{op}: `out` must not share memory with `{operand}`")
+
+
+def out_overlaps_itself(op: str, shape: Shape, strides: Shape) -> ValueError:
+    return ValueError(
+        f"{op}: `out` must not overlap itself, got shape {shape} with strides {strides}"
+    )
+
+
+def operand_changed(op: str, operand: str) -> ValueError:
+    return ValueError(f"{op}: `{operand}` must keep its shape and memory during the call")
+
+
+def _where(operand: str, position: Sequence[object]) -> str:
+    return f"{operand}[{', '.join(map(str, position))}]" if position else operand
+
+
+def index_out_of_bounds(
+    op: str,
+    value: object,
+    axis: int,
+    size: int,
+    position: Sequence[object] | None,
+    mode: str,
+    operand: str = "indices",
+) -> IndexError:
+    """Name the first bad index; `position` is None when another thread changed it meanwhile."""
+    if position is None:
+        return IndexError(f"{op}: an index was invalid, but `{operand}` changed during the call")
+    if mode in MOVING:
+        problem = f"cannot be brought into axis {axis} of size {size} by mode {mode!r}"
+    else:
+        problem = f"is out of bounds for axis {axis} of size {size}"
+    return IndexError(f"{op}: index {value} {problem} ({_where(operand, position)})")
+
+
+def not_an_accumulator(value: object) -> TypeError:
+    return TypeError(
+        f"Accumulator.merge: `other` must be an Accumulator, got {type(value).__name__}"
+    )
+
+
+def other_accumulator(name: str, expected: object, found: object) -> ValueError:
+    return ValueError(
+        f"Accumulator.merge: `other` must have the {name} of this accumulator, {expected}, "
+        f"got {found}"
+    )
+
+
+def order_matters(reduction: str, dtype: np.dtype[Any]) -> ValueError:
+    return ValueError(
+        f"Accumulator.merge: accumulators of {reduction!r} of dtype {dtype} cannot be merged, "
+        "because the result depends on the order of the updates"
+    )
+
+
+def too_many_updates(most: int) -> ValueError:
+    return ValueError(f"Accumulator: an element can have at most {most} updates")
+
+
+def damaged_state(why: object) -> ValueError:
+    return ValueError(f"Accumulator: the pickled state cannot be read: {why}")
+
+
+def not_a_picture(path: str | PathLike[str]) -> ValueError:
+    return ValueError(f"explain: pictures are SVG: `path` must end in .svg, got {fspath(path)!r}")
+
+
+def torn_accumulator() -> RuntimeError:
+    return RuntimeError(
+        "Accumulator: this process was forked while another thread used the accumulator, which may "
+        "hold half of a batch"
+    )
+
+
+def not_a_regular_file(path: str | PathLike[str], kind: str) -> OSError:
+    return OSError(f"{fspath(path)}: is {kind}, not a regular file")
+
+
+def file_too_big(path: str | PathLike[str], limit: int) -> OSError:
+    return OSError(f"{fspath(path)}: has more than {limit} bytes, which is too much to read whole")
+
+
+def other_prepared_dtype(op: str, expected: object, found: object) -> TypeError:
+    return TypeError(f"{op}: the call was prepared for `data` of {expected}, got {found}")
+
+
+def other_prepared_shape(op: str, expected: Shape, found: Shape) -> ValueError:
+    return ValueError(f"{op}: the call was prepared for `data` of shape {expected}, got {found}")
+
+
+def other_layout(op: str, operand: str, expected: object, found: object) -> ValueError:
+    return ValueError(f"{op}: the plan was made for `{operand}` {expected}, got {found}")

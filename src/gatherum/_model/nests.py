@@ -1,0 +1,97 @@
+"""The loop nest of a call, which the core makes (src/core/lowering.hpp).
+
+    addr = D + p . sD + sum over components c of check(X[p . sX + x_c], n_c) * d_c
+    gather: *U(p . sU) = *addr        scatter: *addr op= *U(p . sU)
+
+D is the data (a scatter's output), X the indices, U the other operand. The differences between the
+operators end here: prefix shapes, batch dimensions, strided and broadcast operands are loops like
+any other. All strides and offsets are bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import prod
+from typing import Any, NamedTuple
+
+from gatherum import _core
+
+from .errors import Shape
+from .shape_limits import OperandLayout
+
+
+class Loop(NamedTuple):
+    """One dimension of the nest: its extent and the byte steps of the three operands."""
+
+    extent: int
+    data: int
+    index: int  # type: ignore[assignment]  # hides tuple.index
+    other: int
+
+
+class Component(NamedTuple):
+    """One component of an index tuple: the size it is checked against, the step in the data that
+    it selects, and its place in the tuple.
+    """
+
+    size: int
+    stride: int
+    offset: int
+
+
+class Nest(NamedTuple):
+    """Loops in the order they run: outer ones, the line (number `line`), then the row loops.
+
+    The points of the line are staged together; row loops move with no index. Every point moves
+    `block` contiguous bytes.
+    """
+
+    line: int
+    loops: tuple[Loop, ...]
+    components: tuple[Component, ...]
+    block: int
+
+    @classmethod
+    def of(cls, nest: tuple[Any, ...]) -> Nest:
+        """Name the parts of a nest that the core has made."""
+        line, loops, components, block = nest
+        named = tuple(Loop(*loop) for loop in loops), tuple(Component(*one) for one in components)
+        return cls(line, *named, block)
+
+    @property
+    def rows(self) -> tuple[Loop, ...]:
+        """The loops inside the line."""
+        return self.loops[self.line + 1 :]
+
+
+ONCE = Loop(1, 0, 0, 0)
+EMPTY = Nest(0, (ONCE,), (), 0)
+
+
+def collapse(loops: Iterable[Loop]) -> list[Loop]:
+    """Drop loops of one step and merge neighbours that step as one."""
+    return [Loop(*loop) for loop in _core.collapse(loops)]
+
+
+def lower_numbers(
+    addressing: tuple[bool, bool, bool], axis: int, space: Shape, indices: OperandLayout
+) -> Nest:
+    """Return the loops that number what entries address in a space, both in row-major order."""
+    return Nest.of(_core.lower_numbers(addressing, axis, space, indices))
+
+
+def lower_checks(entries: OperandLayout, components: Sequence[Component]) -> Nest:
+    """Return the index space alone, in row-major order: what a check of every index walks."""
+    return Nest.of(_core.lower_checks(entries, components))
+
+
+def lower_copy(source: OperandLayout, target: OperandLayout, item: int) -> Nest:
+    """Return ``target[...] = source[...]``: a gather without components, whose outermost loop is
+    the line, so that it can be cut.
+    """
+    return Nest.of(_core.lower_copy(source, target, item))
+
+
+def points(nest: Nest) -> int:
+    """How many blocks the nest moves."""
+    return prod(loop.extent for loop in nest.loops)

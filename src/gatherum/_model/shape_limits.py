@@ -1,0 +1,162 @@
+"""Shapes, strides and their limits; the core has the rules of what fits (src/core/shape_rules.hpp).
+
+Sources of the rules: the ONNX operator texts Gather 13, GatherElements 13, GatherND 13,
+ScatterElements 18 and ScatterND 18; what they leave open is ruled in the documentation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gatherum import _core
+
+from . import errors
+from .errors import Shape
+
+MAX_RANK = 64
+MAX_BYTES = int(np.iinfo(np.intp).max)
+
+
+# What decides a condition on the sizes of a graph that is traced, by the type of the condition.
+_DECIDE: dict[type, Callable[[Any], bool]] = {}
+
+
+def register_conditions(kind: type, decide: Callable[[Any], bool]) -> None:
+    """Let a framework whose sizes may be symbols decide conditions on them."""
+    _DECIDE[kind] = decide
+
+
+def holds(condition: Any) -> bool:
+    """Whether a condition on sizes holds. One that is undecided while a graph is traced counts as
+    met: it is checked when the graph runs.
+    """
+    return _DECIDE.get(type(condition), bool)(condition)
+
+
+class OperandLayout(NamedTuple):
+    """Shape and byte strides of one operand."""
+
+    shape: Shape
+    strides: Shape
+
+    @classmethod
+    def contiguous(cls, shape: Shape, itemsize: int) -> OperandLayout:
+        """Lay a shape out in C order."""
+        return cls(shape, contiguous_strides(shape, itemsize))
+
+
+def check_rank(op: str, what: str, rank: int) -> None:
+    """Raise ValueError above the largest rank that operands and results may have."""
+    if rank > MAX_RANK:
+        raise errors.too_many_dimensions(op, what, MAX_RANK, rank)
+
+
+def check_size(op: str, operand: str, shape: Shape, itemsize: int) -> None:
+    """Raise ValueError for an operand whose bytes, or elements where they have none, are more than
+    an address counts: NumPy has such arrays of items without bytes.
+    """
+    if prod(max(n, 1) for n in shape) * max(itemsize, 1) > MAX_BYTES:
+        raise errors.operand_too_big(op, operand, shape)
+
+
+def resolve_axis(op: str, data: Shape, axis: int) -> int:
+    """Return `axis` counted from the front."""
+    r = len(data)
+    if r == 0:
+        raise errors.too_few_dimensions(op, "data", 0)
+    if not -r <= axis < r:
+        raise errors.out_of_range(op, "axis", axis, -r, r)
+    return axis % r
+
+
+def check_batch_dims(op: str, indices: Shape, batch_dims: int) -> int:
+    """Return `batch_dims`, which may not be negative and leaves the tuple dimension alone."""
+    q = len(indices)
+    if q == 0:
+        raise errors.too_few_dimensions(op, "indices", 0)
+    if not 0 <= batch_dims < q:
+        raise errors.out_of_range(op, "batch_dims", batch_dims, 0, q)
+    return batch_dims
+
+
+# What the core has found wrong: the kind, the operand, a dimension, the expected and the found
+# number, and the shape that was expected.
+Fault: TypeAlias = tuple[str, str, int, int, int, Shape]
+
+
+def misfit(op: str, fault: Fault, data: Shape, indices: Shape) -> ValueError:
+    """Return what to raise for sizes of data and indices that do not fit each other."""
+    kind, _, d, expected, found, _ = fault
+    if kind == "other_rank":
+        return errors.other_rank(op, expected, found)
+    if kind == "larger_than_data":
+        return errors.larger_than_data(op, d, data[d], indices[d])
+    if kind == "other_batch_shape":
+        return errors.other_batch_shape(op, data[:expected], indices[:expected])
+    return errors.tuple_too_long(op, expected, found, len(indices) == 1)
+
+
+def check_result(op: str, shape: Shape, dtype: Any) -> None:
+    """Raise ValueError for a result that no array can hold."""
+    check_rank(op, "the result", len(shape))
+    size = max(dtype.itemsize, 1)
+    for extent in shape:
+        size *= max(extent, 1)
+    if size > MAX_BYTES:
+        raise errors.result_too_big(op, shape, dtype)
+
+
+def broadcasts(
+    shape: Sequence[Any], expected: Sequence[Any], decide: Callable[[Any], bool] = holds
+) -> bool:
+    """Whether a shape stretches to another one, by NumPy's rule. The core has the same for calls
+    (shape_rules.cpp); sizes may be symbols here, and Dynamo follows no call of the core.
+    """
+    missing = len(expected) - len(shape)
+    return missing >= 0 and all(
+        decide(extent == want) or decide(extent == 1)
+        for extent, want in zip(shape, expected[missing:], strict=True)
+    )
+
+
+def broadcast_strides(
+    op: str, operand: str, shape: Shape, strides: Shape, expected: Shape
+) -> Shape:
+    """Return the strides that stretch an operand to the expected shape, by NumPy's rule."""
+    if not broadcasts(shape, expected):
+        raise errors.other_shape(op, operand, expected, shape)
+    missing = len(expected) - len(shape)
+    stretched = [0] * missing
+    for extent, stride, want in zip(shape, strides, expected[missing:], strict=True):
+        stretched.append(stride if extent == want else 0)
+    return tuple(stretched)
+
+
+def contiguous_strides(shape: Shape, itemsize: int) -> Shape:
+    """Return the byte strides of a C-contiguous array."""
+    strides: list[int] = []
+    step = itemsize
+    for extent in reversed(shape):
+        strides.append(step)
+        step *= max(extent, 1)
+    return tuple(reversed(strides))
+
+
+def place_of(number: int, shape: Shape) -> Shape:
+    """Return where the item of a number, in row-major order, lies in an array of a shape."""
+    return tuple(int(n) for n in np.unravel_index(number, shape))
+
+
+def overlaps_itself(shape: Shape, strides: Shape, itemsize: int) -> bool:
+    """Whether two elements share a byte. Exact where bounded work decides; when in doubt, True."""
+    return _core.overlaps_itself(shape, strides, itemsize, False)
+
+
+def shares_memory(one: NDArray[Any], other: NDArray[Any]) -> bool:
+    """Whether two arrays share a byte. Exact where bounded work decides; when in doubt, True."""
+    return _core.shares_memory(one, other)

@@ -1,0 +1,1 @@
+"""Plans: a call, checked and lowered to a program of the core."""

@@ -1,0 +1,82 @@
+"""Build the IndexError for an invalid index of a call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, NoReturn
+
+from gatherum._arguments.indices import first_invalid
+from gatherum._model import callers, errors, shape_limits
+from gatherum._model.call import Array, Call
+from gatherum._model.errors import Shape
+from gatherum._model.modes import FILLING
+from gatherum._model.operators import OPERATORS
+
+from .plans import Plan
+
+
+def invalid_index(
+    s: Call, component: int, value: object, where: tuple[object, ...] | None
+) -> IndexError:
+    """Return what to raise for an invalid index of a call: a component of the tuple at a place
+    among the index tuples, None where the indices have changed meanwhile.
+    """
+    shape = s.indices.shape
+    axis = s.operator.indexed(shape, s.resolved_axis)[component]
+    if where is not None and s.operator.tuples:
+        where = (*where, component)
+    size = s.data.shape[axis]
+    if caller := callers.caller_of(s.attributes.caller or _CALLER.get()):
+        return caller.invalid_entry(value, axis, size, where, s.mode, s.negative)
+    return errors.index_out_of_bounds(s.op, value, axis, size, where, s.mode)
+
+
+# The caller of the core's call that runs, if its plan does not name it.
+_CALLER: ContextVar[str] = ContextVar("_CALLER", default="")
+
+
+def run_for(caller: str, run: Callable[..., Any], *call: Any) -> Any:
+    """Run a call of the core for another function, whose names an IndexError then has."""
+    if not caller:
+        return run(*call)
+    token = _CALLER.set(caller)
+    try:
+        return run(*call)
+    finally:
+        _CALLER.reset(token)
+
+
+@contextmanager
+def naming(text: str) -> Iterator[None]:
+    """Let errors of an operator have the names of its caller."""
+    try:
+        yield
+    except (IndexError, RuntimeError, TypeError, ValueError) as error:
+        caller = callers.caller_of(text)
+        if caller is None or str(error).partition(": ")[0] not in OPERATORS:
+            raise
+        operands = {name: getattr(caller, name) for name in ("data", "indices", "updates")}
+        raise errors.renamed(error, caller.op, operands) from None
+
+
+def find_refusal(s: Call, indices: Array) -> IndexError | None:
+    """Return what a call raises for its first invalid index, or None."""
+    sizes = [s.data.shape[d] for d in s.operator.indexed(indices.shape, s.resolved_axis)]
+    if s.mode in FILLING:
+        return None
+    found = first_invalid(indices, sizes, s.mode, s.negative, s.operator.tuples)
+    return found and invalid_index(s, found.component, found.value, found.where)
+
+
+def raise_invalid(plan: Plan, position: int, component: int, value: int) -> NoReturn:
+    """Raise IndexError for the invalid index at a linear position among the index tuples."""
+    s = plan.call
+    if s.indices.dtype.kind == "u":
+        value %= 1 << 8 * s.indices.dtype.itemsize
+    where: Shape | None = None
+    if position >= 0:
+        entries = s.operator.entries(s.indices.layout).shape
+        where = shape_limits.place_of(position, entries)
+    raise invalid_index(s, component, value, where)

@@ -1,0 +1,43 @@
+"""Check that an output shares no memory with an input."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gatherum._model import errors, shape_limits
+from gatherum._model.call import Array, ArraySpec
+
+
+def check_out_memory(
+    op: str, data: Array, indices: Array, updates: Array | None, out: Array
+) -> None:
+    """Raise ValueError when `out` is read-only or shares memory with an input it must not."""
+    out, data = np.asarray(out), np.asarray(data)  # subclasses may say anything of themselves
+    if not out.flags.writeable:
+        raise errors.out_read_only(op)
+    in_place = updates is not None and _is_same_place(out, data)
+    for name, operand in (("data", data), ("indices", indices), ("updates", updates)):
+        if operand is None or (name == "data" and in_place):
+            continue
+        if shape_limits.shares_memory(out, operand):
+            raise errors.out_overlaps(op, name)
+
+
+class _Place:
+    def __init__(self, address: int, spec: ArraySpec) -> None:
+        self.__array_interface__ = {
+            "version": 3,
+            "data": (address, False),
+            "shape": spec.shape,
+            "strides": spec.strides,
+            "typestr": f"|V{spec.dtype.itemsize}",
+        }
+
+
+def place_at(address: int, spec: ArraySpec) -> Array:
+    """Return an array that lies at an address, for questions on that alone: nobody reads it."""
+    return np.asarray(_Place(address, spec))
+
+
+def _is_same_place(a: Array, b: Array) -> bool:
+    return a.ctypes.data == b.ctypes.data and a.shape == b.shape and a.strides == b.strides

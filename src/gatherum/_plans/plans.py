@@ -1,0 +1,351 @@
+"""Plans: everything about a call that does not depend on data, made once and kept.
+
+A plan is a value: frozen, hashable, printable. It holds the result shape, the checks already made
+and the lowered form of the call. The core keeps a bounded table of plans, keyed by the dtype, shape
+and strides of every operand and by the attributes, and asks for one (see `core_hooks`) only where
+the table has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from importlib import import_module
+from typing import Any, NamedTuple, Unpack
+
+from gatherum._arguments import conversion, plain_values
+from gatherum._frameworks import registry
+from gatherum._model import errors, shape_limits
+from gatherum._model.call import Array, ArraySpec, Attributes, Call, is_spec
+from gatherum._model.call_types import OperatorName, PlanAttributes
+from gatherum._model.dtypes import AnyDType, read_dtype
+from gatherum._model.errors import Shape
+from gatherum._model.modes import FILLING
+from gatherum._model.nests import Nest
+from gatherum._model.operators import Operator, find_operator
+from gatherum._system import native
+
+from .programs import compile_call
+
+_run = native.run
+
+
+class Description(NamedTuple):
+    """The algorithm of a plan on its device, the reason, bytes of scratch, and steps."""
+
+    algorithm: str
+    reason: str
+    scratch: int
+    steps: tuple[str, ...] = ()
+
+
+def _describe_here(plan: Plan) -> Description:
+    return Description(*native.describe(plan.program))
+
+
+# What describes the plans of each device.
+_describers: dict[str, Callable[[Plan], Description]] = {"cpu": _describe_here}
+
+
+def add_device(name: str, describe: Callable[[Plan], Description]) -> None:
+    """Set what describes the plans of a device; the package of that name does so on import."""
+    _describers[name] = describe
+
+
+def _description(plan: Plan) -> Description:
+    if plan.device not in _describers:  # a plan that was pickled: its package is not yet imported
+        import_module(f"gatherum.{plan.device}")
+    return _describers[plan.device](plan)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One call of an operator, without its data.
+
+    Attributes
+    ----------
+    call : Call
+        Attributes and specs of the operands: all that the plan depends on.
+    shape : tuple of int
+        The result's shape.
+    kernel : str
+        The kernel that the innermost run chooses: ``gather_rows``, ``gather_lines``,
+        ``scatter_rows`` or ``scatter_lines``.
+    nest : Nest
+        The loops that run.
+    bytes : int
+        Bytes that the call must read and write, indices included.
+    program : Program
+        The same for the core: a value that can be compared, sent as bytes, and run elsewhere.
+    device : str
+        Where it runs: ``"cpu"``, or ``"cuda"`` of arrays on a CUDA device.
+    """
+
+    call: Call
+    shape: Shape
+    kernel: str
+    nest: Nest
+    bytes: int
+    program: native.Program = field(repr=False, compare=False)
+    device: str = "cpu"
+
+    @property
+    def algorithm(self) -> str:
+        """The implementation that runs on the present number of threads, by name; on a CUDA device
+        the launches, in order.
+
+        Every one gives the same bits; ``docs/performance.md`` says what each does.
+        """
+        return _description(self).algorithm
+
+    @property
+    def reason(self) -> str:
+        """Why this algorithm: the rule that chose it, with the numbers that it compared."""
+        return _description(self).reason
+
+    @property
+    def scratch(self) -> int:
+        """Bytes of working memory on the present number of threads, at most.
+
+        Buffers of up to 4 MiB a thread come on top; on a CUDA device what a library's sort takes.
+        """
+        return _description(self).scratch
+
+    def run(
+        self,
+        data: Array,
+        indices: Array,
+        updates: Array | None = None,
+        *,
+        out: Array | None = None,
+        fill_value: object = 0,
+    ) -> Array:
+        """Run the plan on arrays of exactly the dtype, shape and strides it was made for.
+
+        Parameters
+        ----------
+        data, indices, updates : numpy.ndarray
+            The operands; `updates` for scatters.
+        out : numpy.ndarray, optional
+            Where the result goes; given exactly when the plan was made with one.
+        fill_value : object
+            As for the operator.
+
+        Returns
+        -------
+        numpy.ndarray
+            The result, or `out`.
+
+        Raises
+        ------
+        ValueError
+            If an operand differs from what the plan was made for.
+        """
+        return _run(self, data, indices, updates, out, fill_value)
+
+    def call_lines(self) -> list[str]:
+        """Return lines that say what is called: the result, the operands, the attributes."""
+        s = self.call
+        lines = [f"{s.op} -> {s.data.dtype} {self.shape}"]
+        for name in ("data", "indices", "updates", "out"):
+            if (operand := getattr(s, name)) is not None:
+                lines.append(f"  {name:<9} {operand}")
+        attributes = (f"{name}={value!r}" for name, value in s.attributes.keywords.items())
+        return [*lines, f"  with      {', '.join(attributes)}"]
+
+    def algorithm_lines(self, why: bool = False) -> list[str]:
+        """Return lines that name the algorithm, and why it was chosen."""
+        reason = f": {self.reason}" if why else ""
+        if self.device != "cpu":
+            steps = _description(self).steps if why else ()
+            lines = [f"  device    {self.device}", f"  launches  {self.algorithm}{reason}"]
+            return [*lines, *(f"    {step}" for step in steps)]
+        if why:
+            return [f"  kernel    {self.kernel}", f"  algorithm {self.algorithm}{reason}"]
+        return [f"  kernel    {self.kernel}, algorithm {self.algorithm}"]
+
+    def __reduce__(self) -> tuple[Callable[..., Plan], tuple[object, ...]]:
+        """Pickle what the plan was made of: it is checked and lowered anew, where it is read."""
+        s = self.call
+        operands = (s.data, s.indices, s.updates, s.out)
+        *inputs, out = (one and one.plain for one in operands)
+        return _planned_again, (s.op, *inputs, s.attributes.keywords | {"out": out}, self.device)
+
+    def _repr_html_(self) -> str:
+        from gatherum._inspection.explanations import (
+            Explanation,  # it draws, and is not needed for anything else
+        )
+
+        return Explanation(self)._repr_html_()
+
+    def __str__(self) -> str:
+        lines = self.call_lines()
+        lines += self.algorithm_lines()
+        for number, loop in enumerate(self.nest.loops):
+            kind = ("loop", "line", "row")[(number >= self.nest.line) + (number > self.nest.line)]
+            lines.append(
+                f"  {kind:<9} {loop.extent} x (data {loop.data:+}, index {loop.index:+}, "
+                f"other {loop.other:+}) bytes"
+            )
+        lines.append(f"  block     {self.nest.block} bytes")
+        lines.append(f"  moves     {self.bytes} bytes, scratch {self.scratch} bytes")
+        return "\n".join(lines)
+
+
+native.accelerate(Plan.run)
+
+
+def build(s: Call) -> Plan:
+    """Check a call and lower it."""
+    return Plan(s, *compile_call(s))
+
+
+# The same, for calls that do not go by the core's table of plans.
+build_once = native.emptied_at_exit(lru_cache(maxsize=1024)(build))
+
+
+def plan(
+    op: OperatorName | Callable[..., Any],
+    data: object,
+    indices: object,
+    updates: object = None,
+    /,
+    **attributes: Unpack[PlanAttributes],
+) -> Plan:
+    """Return the plan of a call without running it.
+
+    Parameters
+    ----------
+    op : str or callable
+        An operator's name (``"gather_nd"``, or ``"gather-nd"`` as in the command), or the function
+        itself.
+    data, indices, updates : array_like or tensor or (shape, dtype) or (shape, dtype, strides)
+        The operands, or their specs (strides in bytes; C order when left out).
+    **attributes
+        The operator's other arguments by their names; `out` is an operand like the others.
+
+    Returns
+    -------
+    Plan
+        Frozen and hashable; printing it shows the loops that would run.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As the operator would.
+
+    Examples
+    --------
+    >>> p = gatherum.plan("gather", ((4, 8), "f4"), ((3,), "i8"))
+    >>> p.shape, p.kernel
+    ((3, 8), 'gather_rows')
+    """
+    return planned(find_operator(op), data, indices, updates, dict(attributes))
+
+
+def planned(
+    operator: Operator,
+    data: object,
+    indices: object,
+    updates: object,
+    attributes: dict[str, object],
+    device: str = "cpu",
+) -> Plan:
+    """Return the plan of an operator's call, as `plan` does, on the device where the data are."""
+    return planned_with_operands(operator, data, indices, updates, attributes, device)[0]
+
+
+def planned_with_operands(
+    operator: Operator,
+    data: object,
+    indices: object,
+    updates: object,
+    attributes: dict[str, object],
+    device: str,
+) -> tuple[Plan, list[Any]]:
+    """Return what `planned` does, and the operands: arrays, or specs where no values are known."""
+    op = operator.name
+    found = plain_values.attributes_from(op, attributes, attribute_names(operator))
+    out, fill_value = attributes.get("out"), attributes.get("fill_value", 0)
+    device = "cuda" if registry.device(data) == "cuda" else device
+    if updates is not None and not operator.scatters:
+        raise errors.no_updates(op)
+    data, indices = registry.spec(op, "data", data), registry.spec(op, "indices", indices)
+    updates, out = registry.spec(op, "updates", updates), registry.spec(op, "out", out)
+    given = data, indices, updates
+    operands, specs = conversion.as_operands(found, given, is_spec, _describe)
+    call = Call(found, *specs)
+    if out is not None:
+        compile_call(call)  # errors of the inputs come before those of out
+        call = replace(call, out=_describe(op, "out", out))
+    made = build(call)
+    check_fill(call, fill_value)
+    return made if device == made.device else replace(made, device=device), operands
+
+
+def _planned_again(
+    op: str,
+    data: object,
+    indices: object,
+    updates: object,
+    attributes: dict[str, object],
+    device: str,
+) -> Plan:
+    """Return the plan that was pickled so."""
+    if device not in (devices := ("cpu", "cuda")):
+        raise errors.not_one_of("plan", "device", device, devices)
+    return planned(find_operator(op), data, indices, updates, attributes, device)
+
+
+def check_fill(s: Call, fill_value: object) -> None:
+    """Raise ValueError for what a gather cannot store for an invalid index, where its mode asks."""
+    if s.updates is None and s.mode in FILLING:
+        value = registry.spec(s.op, "fill_value", fill_value)
+        if not is_spec(value):
+            conversion.fill_item(s.op, s.data.dtype, value)
+
+
+def attribute_names(operator: Operator) -> tuple[str, ...]:
+    """Return the names of an operator's arguments other than its inputs."""
+    others = ("out",) if operator.scatters else ("out", "fill_value")
+    return *Attributes(operator.name).keywords, *others
+
+
+def _describe(op: str, operand: str, value: Any) -> ArraySpec:
+    if isinstance(value, ArraySpec):
+        value = value.plain
+    if not is_spec(value):
+        if not conversion.is_plain(value):
+            raise errors.not_an_operand(op, operand, value)
+        return ArraySpec.of(value)
+    shape, dtype = plain_values.as_shape(op, operand, value[0]), _dtype(op, operand, value[1])
+    shape_limits.check_size(op, operand, shape, dtype.itemsize)
+    if len(value) == 2:
+        return ArraySpec.contiguous(shape, dtype)
+    return ArraySpec(shape, dtype, plain_values.as_strides(op, operand, shape, value[2]))
+
+
+def _dtype(op: str, operand: str, value: Any) -> AnyDType:
+    try:
+        return read_dtype(value)
+    except (TypeError, ValueError, SyntaxError):  # as numpy.dtype reads "zz", "(-1,)i4" and "i4,,"
+        raise errors.not_a_dtype(op, operand, value) from None
+
+
+def apply(
+    op: str,
+    data: object,
+    indices: object,
+    updates: object = None,
+    *,
+    out: Array | None = None,
+    fill_value: object = 0,
+    **attributes: object,
+) -> Array:
+    """Run an operator by name, as the function of that name does."""
+    operator = find_operator(op, "apply")
+    found = plain_values.attributes_from(operator.name, attributes, attribute_names(operator))
+    how = *found.positional, fill_value, out
+    result: Array = native.call(operator.name, data, indices, updates, *how)
+    return result

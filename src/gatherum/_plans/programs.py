@@ -1,0 +1,78 @@
+"""Compile a call to its program: check it, and have the core check its shapes and lower it."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any, NamedTuple
+
+from gatherum import _core
+from gatherum._arguments.checks import check_attributes, check_dtypes, check_out_dtype, shape_error
+from gatherum._model.call import Call
+from gatherum._model.dtypes import index_fields
+from gatherum._model.errors import Shape
+from gatherum._model.nests import Nest
+from gatherum._system import native
+
+
+class Compiled(NamedTuple):
+    """What a plan has beside its call, see `plan.Plan`."""
+
+    shape: Shape
+    kernel: str
+    nest: Nest
+    bytes: int
+    program: native.Program
+
+
+def compile_call(call: Call) -> Compiled:
+    """Check attributes, dtypes, shapes and `out`, in this order, and lower a call."""
+    check_attributes(call)
+    check_dtypes(call)
+    # Errors of the inputs come before those of `out`.
+    same = call.out is not None and call.out.dtype == call.data.dtype
+    found = _core.lower(
+        call.operator.addressing.facts,
+        call.resolved_axis,
+        call.data.layout,
+        call.indices.layout,
+        None if call.updates is None else call.updates.layout,
+        call.out.layout if same and call.out is not None else None,
+        _fields(call),
+    )
+    if not isinstance(found[0], native.Program):
+        raise shape_error(call, found)
+    program, moved = found
+    if call.out is not None and not same:
+        check_out_dtype(call.op, call.data.dtype, call.out.dtype)
+    nest = Nest.of(program.nest)
+    kernel, moved_bytes = _kernel(call, nest), _bytes_moved(call, moved)
+    return Compiled(program.shape, kernel, nest, moved_bytes, program)
+
+
+def _fields(call: Call) -> dict[str, Any]:
+    """Return the fields of the program that say no shape."""
+    return {
+        **index_fields(call.indices.dtype, call.mode, call.negative),
+        "scatter": call.operator.scatters,
+        "item": call.data.dtype.itemsize,
+        **call.attributes.fold.fields(call.data.dtype),
+    }
+
+
+# Bytes of a block that kernels load and store as one value.
+WIDTHS = (1, 2, 4, 8, 16)
+
+
+def _kernel(call: Call, nest: Nest) -> str:
+    if call.updates is None or call.reduction == "none":
+        line = not nest.rows and nest.block in WIDTHS
+    else:
+        line = not nest.rows and nest.block == call.data.dtype.itemsize
+    return call.operator.family + ("_lines" if line else "_rows")
+
+
+def _bytes_moved(call: Call, moved: Shape) -> int:
+    item = call.data.dtype.itemsize
+    bytes_moved = 2 * prod(moved) * item + prod(call.indices.shape) * call.indices.dtype.itemsize
+    functional = call.updates is not None and call.out is None
+    return bytes_moved + (2 * prod(call.data.shape) * item if functional else 0)

@@ -1,0 +1,1 @@
+"""The compiled core, files and private names of other packages, as the rest uses them."""

@@ -1,0 +1,260 @@
+"""The compiled core as the rest of the package uses it: calls, level, threads, output memory.
+
+Each function that runs a call takes one kind of operands:
+
+======================  ============================================  =========================
+`call`                  arrays of NumPy, and whatever the callback    the six functions, torch,
+                        `normalise` converts or hands to an adapter   `plan.apply`
+`run`                   a plan and arrays                             `Plan.run`
+`call_memory`           views of addresses, or tensors                torch
+`scatter_into_zeros`    plain tensors, by a plan that is known        torch
+`differentiate`         tensors                                       torch
+`extremes`              a plan, and arrays or views of addresses      `extremes`
+`xla_handler`           buffers of a compiled program                 jax
+`entry_of_known_calls`  arrays of JAX, in an eager call with the      jax
+                        attributes of the last one
+======================  ============================================  =========================
+
+The last one pays: an eager call takes 1.1 times as long as ``jnp.take`` with it
+(``benchmarks/jax_bench.py``), and 1.4 without. Arguments are given by position. Those of
+`call_memory` end with ``fill``, the bytes of an item or None for zeros; ``out``; ``allocate``,
+which returns the address of memory for a result of views; and ``only_plain``: None is returned for
+tensors that are more than their memory, which torch has to handle.
+"""
+
+from __future__ import annotations
+
+import atexit
+import copyreg
+import functools
+import operator
+import os
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, TypeVar
+
+from gatherum import _core
+
+from .text_numbers import integer_of
+
+Program = _core.Program
+describe = _core.describe
+implementation_names = _core.implementation_names
+thresholds = _core.thresholds
+set_thresholds = _core.set_thresholds
+Fold = _core.Fold
+RowCache = _core.RowCache
+RowLists = _core.RowLists
+make_lists = _core.make_lists
+fold_pointed = _core.fold_pointed
+make_row_cache = _core.make_row_cache
+new_result = _core.new_result
+map_items = _core.map
+dequantize = _core.dequantize
+call = _core.call
+run = _core.run
+call_memory = _core.call_memory
+scatter_into_zeros = _core.scatter_into_zeros
+differentiate = _core.differentiate
+extremes = _core.extremes
+xla_handler = _core.xla_handler
+entry_of_known_calls = _core.entry_of_known_calls
+remember_call = _core.remember_call
+accelerate = _core.accelerate
+View = _core.View
+set_torch = _core.set_torch
+set_torch_storage = _core.set_torch_storage
+first_outside_storage = _core.first_outside_storage
+set_callbacks = _core.set_callbacks
+clear_plans = _core.clear_plans
+number = _core.number
+first_invalid = _core.first_invalid
+read_file_rows = _core.read_file_rows
+file_rows_bridge = _core.file_rows_bridge
+start_writing = _core.start_writing
+read_at = _core.read_at
+write_at = _core.write_at
+peak_memory = _core.peak_memory
+level = _core.level
+cached_output_bytes = _core.cached_bytes
+
+_DEFAULT_CACHE = 512 << 20
+
+
+def read_program(data: bytes) -> Program:
+    """Return the program that ``bytes(program)`` gave; ValueError for what are no such bytes."""
+    return Program.from_bytes(data)
+
+
+def _reduce(program: Program) -> tuple[Callable[[bytes], Program], tuple[bytes]]:
+    return read_program, (bytes(program),)
+
+
+copyreg.pickle(Program, _reduce)
+
+
+def get_include() -> str:
+    """Return the folder of ``gatherum.h``, the core's C interface.
+
+    Returns
+    -------
+    str
+        A path for a compiler's ``-I``.
+    """
+    return os.path.join(os.path.dirname(_core.__file__), "include")
+
+
+def get_library() -> str:
+    """Return the path of the core as a shared library, which needs no Python.
+
+    Returns
+    -------
+    str
+        The file that a C program links with; what it declares stands in ``gatherum.h``.
+    """
+    names = {"darwin": "libgatherum.dylib", "win32": "gatherum.lib"}
+    name = names.get(sys.platform, "libgatherum.so")
+    return os.path.join(os.path.dirname(_core.__file__), "lib", name)
+
+
+def available_levels() -> tuple[str, ...]:
+    """Return the instruction-set levels that this processor and build have, best first."""
+    return tuple(_core.available_levels())
+
+
+def set_num_threads(n: int) -> None:
+    """Set how many threads a call may use.
+
+    Every answer is the same for any number. The default is the environment variable
+    ``GATHERUM_NUM_THREADS``, or else the number of processors that this process may use.
+
+    Parameters
+    ----------
+    n : int
+        At least 1, at most 1024.
+
+    Raises
+    ------
+    TypeError
+        If `n` is not an integer.
+    ValueError
+        If `n` is out of range.
+
+    Examples
+    --------
+    >>> import gatherum
+    >>> before = gatherum.get_num_threads()
+    >>> gatherum.set_num_threads(1)
+    >>> gatherum.get_num_threads()
+    1
+    >>> gatherum.set_num_threads(before)
+    """
+    try:
+        n = operator.index(n)
+    except TypeError:
+        raise TypeError(f"set_num_threads: `n` must be an integer, got {n!r}") from None
+    if not 1 <= n <= 1024:
+        raise ValueError(f"set_num_threads: `n` must be in [1, 1024], got {n}")
+    _core.set_threads(n)
+
+
+def get_num_threads() -> int:
+    """Return how many threads a call may use.
+
+    Returns
+    -------
+    int
+        The number that `set_num_threads` or the environment has set.
+    """
+    return _core.get_threads()
+
+
+def set_output_cache_limit(nbytes: int) -> None:
+    """Set how many bytes of freed large results are kept for the next ones.
+
+    The first touch of fresh memory costs more than a gather into it, so the memory of results of
+    2 MiB or more is recycled. The default is the environment variable ``GATHERUM_OUTPUT_CACHE``
+    (bytes), or else 512 MiB. What is kept is offered to the system, which takes it as soon as it
+    wants memory (where it knows ``MADV_FREE``: Linux, macOS).
+
+    Parameters
+    ----------
+    nbytes : int
+        The cap in bytes; 0 keeps nothing.
+
+    Raises
+    ------
+    TypeError
+        If `nbytes` is not an integer.
+    ValueError
+        If `nbytes` is negative.
+    """
+    if not isinstance(nbytes, int):
+        raise TypeError(f"set_output_cache_limit: `nbytes` must be an integer, got {nbytes!r}")
+    if not 0 <= nbytes < 1 << 62:
+        raise ValueError(f"set_output_cache_limit: `nbytes` must be in [0, 2**62), got {nbytes}")
+    _core.set_cache_limit(nbytes)
+
+
+def get_output_cache_limit() -> int:
+    """Return the cap on recycled memory, in bytes.
+
+    Returns
+    -------
+    int
+        The cap that `set_output_cache_limit` or the environment has set.
+    """
+    return _core.get_cache_limit()
+
+
+def clear_output_cache() -> None:
+    """Give all memory that is kept for later results back to the system."""
+    _core.clear_cache()
+
+
+_Cached = TypeVar("_Cached", bound="functools._lru_cache_wrapper[Any]")
+
+
+def emptied_at_exit(cache: _Cached) -> _Cached:
+    """Have a cache that holds plans emptied when the interpreter ends; a decorator."""
+    atexit.register(cache.cache_clear)
+    return cache
+
+
+def _from_environment(name: str, default: int, low: int, high: int) -> int:
+    text = os.environ.get(name)
+    if text is None or text.strip() == "":
+        return default
+    value = integer_of(text)
+    if value is None:
+        raise ValueError(f"gatherum: {name} must be an integer, got {text!r}")
+    if not low <= value <= high:
+        raise ValueError(f"gatherum: {name} must be in [{low}, {high}], got {value}")
+    return value
+
+
+def _start() -> None:
+    forced = os.environ.get("GATHERUM_ISA", "")
+    if forced not in ("", *available_levels()) or not _core.choose_level(forced):
+        have = ", ".join(available_levels())
+        raise ValueError(f"gatherum: GATHERUM_ISA must be one of {have} here, got {forced!r}")
+    threads = min(_core.usable_processors(), 1024)
+    _core.set_threads(_from_environment("GATHERUM_NUM_THREADS", threads, 1, 1024))
+    cache = _from_environment("GATHERUM_OUTPUT_CACHE", _DEFAULT_CACHE, 0, (1 << 62) - 1)
+    _core.set_cache_limit(cache)
+
+
+def _loading(number: int) -> Callable[..., Any]:
+    """Return what the core calls before `core_hooks` is imported: it imports that first."""
+
+    def callback(*arguments: Any) -> Any:
+        return import_module("gatherum._functions.core_hooks").CALLBACKS[number](*arguments)
+
+    return callback
+
+
+_start()
+set_callbacks(*map(_loading, range(8)))
+# Plans are Python objects: they go before the interpreter does.
+atexit.register(_core.leave)

@@ -1,0 +1,1 @@
+"""Tasks of a call on Dask arrays, and the kernels that they run."""

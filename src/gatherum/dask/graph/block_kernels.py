@@ -1,0 +1,278 @@
+"""Tasks run these functions on their blocks.
+
+Each returns the same for the same blocks, and changes none of them.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Iterator, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from gatherum._functions.accumulator import Accumulator, begin
+from gatherum._model.call import Array
+from gatherum._model.dtypes import DType
+from gatherum._model.errors import Shape
+from gatherum._plans.plans import apply
+from gatherum.dask.dask_call import DaskCall
+from gatherum.dask.errors import mixed_blocks
+from gatherum.dask.planning.routing import ChunkRoute, OwnerRows
+
+
+def as_declared(dtype: DType, block: Array) -> Array:
+    """Return a block in its array's dtype: where Dask joins blocks, their bytes become native.
+
+    A block of another dtype is left as it is; the function that takes it checks its dtype.
+    """
+    return block.astype(dtype, copy=False) if np.can_cast(block.dtype, dtype, "equiv") else block
+
+
+def gather_block(call: DaskCall, _: None, table: Array, indices: Array) -> Array:
+    """Gather from a block that holds all rows that the indices of a block can address."""
+    fill = call.fill_item[0]
+    table = call.data_block(table)
+    return apply(call.call.op, table, indices, fill_value=fill, **call.attributes())
+
+
+def assemble(grid: Sequence[int], dims: Sequence[int], blocks: Sequence[Array]) -> Array:
+    """Join a grid of blocks, in row-major order, along the dimensions that it runs over."""
+    found = list(blocks)
+    for count, d in zip(reversed(grid), reversed(dims), strict=True):
+        if count > 1:
+            found = [_joined(found[n : n + count], d) for n in range(0, len(found), count)]
+    return found[0]
+
+
+def _joined(blocks: Sequence[Array], axis: int) -> Array:
+    """Concatenate blocks as bytes: NumPy would change their byte order and lose padding."""
+    dtype = blocks[0].dtype
+    if len(blocks) == 1 or dtype.itemsize == 0 or (dtype.isnative and dtype.kind != "V"):
+        return np.concatenate(blocks, axis=axis) if len(blocks) > 1 else blocks[0]
+    blocks = [as_declared(dtype, block) for block in blocks]
+    for block in blocks:
+        if block.dtype != dtype:
+            raise mixed_blocks(dtype, block.dtype)
+    raw = np.dtype((np.void, dtype.itemsize))
+    return np.concatenate([block.view(raw) for block in blocks], axis=axis).view(dtype)
+
+
+def take(
+    call: DaskCall, _: None, blocks: Sequence[Array], parts: Sequence[OwnerRows]
+) -> list[Array]:
+    """Return the rows of neighbouring owners that each part asks for: (before, rows, after)."""
+    tables = [call.table(block) for block in blocks]
+    found = []
+    for starts, rows in parts:
+        before, _rows, after = tables[0].shape
+        out = np.empty((before, len(rows), after), call.dtype)
+        for table, first, last in zip(tables, starts[:-1], starts[1:], strict=True):
+            if last > first:
+                apply("gather", table, rows[first:last], axis=1, out=out[:, first:last])
+        found.append(out)
+    return found
+
+
+def take_whole(
+    call: DaskCall, checked: None, blocks: Sequence[Array], first: int, routes: Sequence[ChunkRoute]
+) -> list[Array]:
+    """Do as `take`, with routes from which the owners take their parts."""
+    return take(call, checked, blocks, [r.part(first, first + len(blocks)) for r in routes])
+
+
+def merge(
+    call: DaskCall,
+    _: None,
+    route: ChunkRoute,
+    shapes: Sequence[Shape],
+    owners: Sequence[range],
+    replies: Iterable[Array],
+) -> list[Array]:
+    """Return the blocks of a gather's result whose entries a route has ordered.
+
+    `replies` hold the rows of runs of owners, in the order of the route, and are taken once.
+    """
+    three = [call.moved(shape) for shape in shapes]
+    found = [_filled(call, one, route.order.size < route.size) for one in three]
+    for run, rows in zip(owners, replies, strict=True):
+        places = route.order[route.starts[run.start] : route.starts[run.stop]].astype(np.int64)
+        for out in found:
+            # Entries of the other blocks are outside of this one, and dropped.
+            apply("scatter_slices", out, places, rows, axis=1, mode="drop", negative=False, out=out)
+            places -= out.shape[1]
+    return [out.reshape(shape) for out, shape in zip(found, shapes, strict=True)]
+
+
+def _filled(call: DaskCall, shape: Shape, has_invalid: bool) -> Array:
+    if not has_invalid or prod(shape) == 0:
+        return np.empty(shape, call.dtype)
+    item = call.fill_item
+    return apply("gather", item, np.broadcast_to(np.int64(0), shape))
+
+
+def routed_updates(
+    call: DaskCall, _: None, route: ChunkRoute, shapes: Sequence[Shape], blocks: Sequence[Array]
+) -> Array:
+    """Return the updates of neighbouring blocks in the order of their route: (before, entries,
+    after), with 1 where they broadcast.
+    """
+    three = [_three(call, block, shape) for block, shape in zip(blocks, shapes, strict=True)]
+    if call.one_update:
+        return three[0]
+    if len(three) == 1:
+        return apply("gather", three[0], route.order, axis=1)
+    places = np.full(route.size, -1, np.int64)
+    places[route.order] = np.arange(route.order.size)
+    before, _entries, after = three[0].shape
+    out, offset = np.empty((before, route.order.size, after), call.dtype), 0
+    for block in three:
+        here = places[offset : offset + block.shape[1]]
+        # Dropped entries have no place.
+        put = {"axis": 1, "mode": "drop", "negative": False, "out": out}
+        apply("scatter_slices", out, here, block, **put)  # type: ignore[arg-type]
+        offset += block.shape[1]
+    return out
+
+
+def cut_each(
+    call: DaskCall, route: ChunkRoute, shapes: Sequence[Shape], blocks: Sequence[Array]
+) -> Iterator[tuple[int, OwnerRows, Array]]:
+    """Yield what `routed_updates` returns, owner by owner: (owner, part, updates), each in memory
+    of its own.
+
+    Owners without entries are left out.
+    """
+    three = [_three(call, block, shape) for block, shape in zip(blocks, shapes, strict=True)]
+    offsets = np.cumsum([0, *(block.shape[1] for block in three)])
+    before, _entries, after = three[0].shape
+    for owner in np.flatnonzero(np.diff(route.starts)).tolist():
+        part = route.part(owner, owner + 1)
+        if call.one_update:
+            yield owner, part, three[0]
+            continue
+        places = route.order[route.starts[owner] : route.starts[owner + 1]]
+        out = np.empty((before, places.size, after), call.dtype)
+        ends = np.searchsorted(places, offsets)  # an owner's places ascend
+        for block, offset, first, last in zip(three, offsets, ends, ends[1:], strict=False):
+            if last > first:
+                here = places[first:last].astype(np.int64) - offset
+                apply("gather", block, here, axis=1, out=out[:, first:last])
+        yield owner, part, out
+
+
+def _three(call: DaskCall, block: Array, shape: Shape) -> Array:
+    """Return a block of updates as (before, entries, after), with size 1 where it broadcasts."""
+    first, last = call.moved_rows
+    block = block.reshape((1,) * (len(shape) - block.ndim) + block.shape)
+    found: list[int] = []
+    full: list[int] = []
+    for number, part in enumerate((slice(first), slice(first, last), slice(last, None))):
+        alone = call.one_update if number == 1 else all(n == 1 for n in block.shape[part])
+        full += block.shape[part] if alone else shape[part]
+        found.append(1 if alone else prod(shape[part]))
+    return np.broadcast_to(block, full).reshape(found)
+
+
+def values_of(
+    call: DaskCall, route: ChunkRoute, values: Array, first: int, last: int
+) -> tuple[OwnerRows, Array]:
+    """Return what some owners are given by a route, with the updates in its order."""
+    part = route.part(first, last)
+    if call.one_update:
+        return part, values
+    return part, values[:, route.starts[first] : route.starts[last]]
+
+
+class BlockFold:
+    """A block of data that takes updates a batch at a time."""
+
+    def __init__(self, call: DaskCall, data: Array) -> None:
+        attributes = call.call.attributes
+        self.how = attributes.fold_keywords
+        self.held: Array | Accumulator
+        if attributes.fold.needs_accumulator(call.dtype):
+            self.held = begin(data, attributes)
+        else:
+            self.held = apply("gather_nd", data, np.empty(0, np.int64))
+
+    def take(self, op: str, indices: Array, updates: Array, **attributes: Any) -> None:
+        """Take a batch, as the operator of this name would."""
+        if isinstance(self.held, Accumulator):
+            place = attributes.get("axis", attributes.get("batch_dims", 0))
+            getattr(self.held, op)(indices, updates, place)
+        else:
+            apply(op, self.held, indices, updates, out=self.held, **attributes, **self.how)
+
+    def copy(self) -> BlockFold:
+        """Return a fold that goes on from here: a task leaves its inputs as they are."""
+        other = copy.copy(self)
+        if isinstance(self.held, Accumulator):
+            other.held = copy.copy(self.held)
+        else:
+            other.held = apply("gather_nd", self.held, np.empty(0, np.int64))
+        return other
+
+    def finish(self) -> Array:
+        """Return the block with all updates."""
+        return self.held.finish() if isinstance(self.held, Accumulator) else self.held
+
+
+def fold_block(
+    call: DaskCall,
+    _: None,
+    start: Array | BlockFold,
+    indices: Sequence[Array],
+    updates: Sequence[Array],
+) -> BlockFold:
+    """Fold blocks of updates, in order, into a block that holds all rows of its column."""
+    fold = start.copy() if isinstance(start, BlockFold) else BlockFold(call, call.data_block(start))
+    attributes = call.attributes()
+    attributes = {name: attributes[name] for name in (call.operator.attribute, "mode", "negative")}
+    for where, values in zip(indices, updates, strict=True):
+        fold.take(call.call.op, where, values, **attributes)
+    return fold
+
+
+def fold_parts(
+    call: DaskCall,
+    _: None,
+    start: Sequence[Array | BlockFold],
+    parts: Sequence[tuple[OwnerRows, Array]],
+) -> list[BlockFold]:
+    """Fold what routes bring to neighbouring owners, in the order of the routes."""
+    folds = []
+    for owner, held in enumerate(start):
+        fold = held.copy() if isinstance(held, BlockFold) else BlockFold(call, call.table(held))
+        for (starts, rows), values in parts:
+            first, last = starts[owner], starts[owner + 1]
+            if last > first:
+                given = values if call.one_update else values[:, first:last]
+                fold.take("scatter_slices", rows[first:last], given, axis=1)
+        folds.append(fold)
+    return folds
+
+
+def fold_whole(
+    call: DaskCall,
+    checked: None,
+    start: Sequence[Array],
+    first: int,
+    route: ChunkRoute,
+    values: Array,
+) -> list[BlockFold]:
+    """Do as `fold_parts`, with a route from which the owners take their part."""
+    return fold_parts(
+        call, checked, start, [values_of(call, route, values, first, first + len(start))]
+    )
+
+
+def finished_of(folds: Sequence[BlockFold], number: int, shape: Shape) -> Array:
+    """Return one of the blocks that were folded."""
+    return folds[number].finish().reshape(shape)
+
+
+def kept(_: None, block: Array) -> Array:
+    """Return a block of data that no update reaches, once all entries are known to be valid."""
+    return block

@@ -1,0 +1,179 @@
+"""A call's tasks are built here: their keys, their blocks, and the steps that calls share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import dask.array as da
+from dask.highlevelgraph import HighLevelGraph
+
+from gatherum._model.errors import Shape
+from gatherum.dask import private
+from gatherum.dask.planning.layout import Chunks, Place, runs_within
+from gatherum.dask.planning.routing import find_invalid, make_route, refuse_invalid
+from gatherum.dask.planning.strategy import entry_bytes, index_bytes, owner_bytes
+
+from . import block_kernels
+
+if TYPE_CHECKING:
+    from gatherum.dask.lazy_calls import CallLayer
+
+Key: TypeAlias = tuple[str | int, ...]
+Ref: TypeAlias = Any  # a TaskRef, or None
+
+
+class RechunkedOperand:
+    """An operand by its name and chunks, rechunked where the tasks are made."""
+
+    def __init__(self, array: Any, chunks: Chunks) -> None:
+        self.name, self.given, self.dtype = array.name, array.chunks, array.dtype
+        self.chunks = chunks
+
+    def blocks(self, tasks: dict[Any, Any]) -> Callable[[Place], Ref]:
+        """Return a function from a place to its block in the wanted chunks; add the tasks that
+        rechunk the array.
+        """
+        name = self.name
+        if self.given != self.chunks:
+            shape = tuple(map(sum, self.chunks))
+            if 0 in shape:  # which Dask does not always rechunk
+                wanted = da.empty(shape, chunks=self.chunks, dtype=self.dtype)
+            else:
+                none = HighLevelGraph({self.name: {}}, {self.name: set()})
+                given = da.Array(none, self.name, self.given, dtype=self.dtype)
+                wanted = given.rechunk(self.chunks, method="tasks")
+            tasks.update(dict(wanted.dask))
+            name = wanted.name
+        if self.dtype.isnative and self.dtype.names is None:
+            return lambda at: private.TaskRef((name, *at))
+
+        def declared(at: Place) -> Ref:
+            key = (f"declared-{name}", *at)
+            tasks[key] = private.Task(
+                key, block_kernels.as_declared, self.dtype, private.TaskRef((name, *at))
+            )
+            return private.TaskRef(key)
+
+        return declared
+
+
+class Tasks:
+    """The tasks of one call, as they are made."""
+
+    def __init__(self, layer: CallLayer) -> None:
+        call, layout, strategy = layer.call, layer.layout, layer.strategy
+        self.name, self.token = layer.name, layer.token
+        self.operator, self.layout, self.strategy = call.operator, layout, strategy
+        self.made: dict[Any, Any] = {}
+        self.data, self.indices, *updates = (each.blocks(self.made) for each in layer.sources)
+        self._updates = updates[0] if updates else None
+        self.refuses = call.refuses
+        self.call = self.node("call", call)
+        self.entries = layout.entry_places()
+        self.owners = layout.keyed_places()
+        self.owner_bytes, self.entry_bytes = owner_bytes(call, layout), entry_bytes(call, layout)
+        self.index_bytes = index_bytes(call)
+
+    def add(self, step: str, at: Place, function: Callable[..., Any], *arguments: Any) -> Ref:
+        """Add a task, unless it is there, and return what refers to it."""
+        key = (f"{self.operator.name}-{step}-{self.token}", *at)
+        if key not in self.made:
+            self.made[key] = private.Task(key, function, *arguments)
+        return private.TaskRef(key)
+
+    def result(self, at: Place, function: Callable[..., Any], *arguments: Any) -> None:
+        """Add the task of a block of the result."""
+        key = (self.name, *at)
+        self.made[key] = private.Task(key, function, *arguments)
+
+    def entry_groups(self) -> list[range]:
+        """Return runs of neighbouring blocks of entries that one task takes together."""
+        return runs_within(self.entry_bytes, self.strategy.chunk)
+
+    def owner_groups(self, shared: Place) -> list[range]:
+        """Return runs of neighbouring blocks of a column's data that one task takes together.
+
+        Blocks that no index addresses, where that is known, are left out.
+        """
+        addressed = self.layout.addressed
+        members = None if addressed is None else addressed[shared]
+        return runs_within(self.owner_bytes, self.strategy.chunk, members)
+
+    def owned(self, shared: Place, free: Place, run: range) -> list[Place]:
+        """Return the places of a run of a column's blocks of data."""
+        return [self.layout.data_at(shared, free, self.owners[n]) for n in run]
+
+    def entered(self, shared: Place, free: Place, run: range) -> list[Place]:
+        """Return the places of a run of blocks of what moves."""
+        return [self.layout.moved_at(shared, free, self.entries[n]) for n in run]
+
+    def updates(self, shared: Place, free: Place, run: range) -> Any:
+        """Return what refers to the updates for a run of blocks of what moves."""
+        assert self._updates is not None
+        at = map(self.layout.updates_at, self.entered(shared, free, run))
+        return private.List(*map(self._updates, at))
+
+    def shapes(self, shared: Place, free: Place, run: range) -> list[Shape]:
+        """Return the shapes of a run of blocks of what moves."""
+        return [self.layout.moved_shape(place) for place in self.entered(shared, free, run)]
+
+    def blocks(self, places: Sequence[Place]) -> Any:
+        """Return what refers to blocks of the data."""
+        return private.List(*(self.data(place) for place in places))
+
+    def table(self, shared: Place, free: Place) -> Ref:
+        """Return all blocks of a column as one."""
+        places = self.owned(shared, free, range(len(self.owners)))
+        if len(places) == 1:
+            return self.data(places[0])
+        grid = tuple(len(sizes) for sizes in self.layout.keyed)
+        given = grid, self.layout.roles.indexed, self.blocks(places)
+        return self.add("table", (*shared, *free), block_kernels.assemble, *given)
+
+    def routes(self, entries: Sequence[range]) -> dict[Place, list[Ref]]:
+        """Add the tasks that order entries by the owners of their rows; return those of each place
+        along the shared dimensions.
+        """
+        found: dict[Place, list[Ref]] = {}
+        keyed = self.node("chunks", self.layout.keyed)
+        for shared in self.layout.shared_places():
+            shape, found[shared] = self.layout.column_shape(shared), []
+            for number, run in enumerate(entries):
+                places = [self.layout.indices_at(shared, self.entries[n]) for n in run]
+                origins = [self.layout.origin(place) for place in places]
+                blocks = private.List(*(self.indices(place) for place in places))
+                given = self.call, keyed, shape, origins, blocks
+                found[shared].append(self.add("route", (*shared, number), make_route, *given))
+        return found
+
+    def check_routes(self, routes: dict[Place, list[Ref]]) -> Ref:
+        """Return what waits until all entries are known to be valid."""
+        if not self.refuses:
+            return None
+        found = [
+            self.add("refused", (*shared, n), attrgetter("invalid"), route)
+            for shared, column in routes.items()
+            for n, route in enumerate(column)
+        ]
+        return self.add("check", (), refuse_invalid, self.call, private.List(*found))
+
+    def check(self) -> Ref:
+        """Return what waits until all entries are known to be valid, where there are no routes."""
+        if not self.refuses:
+            return None
+        found = []
+        for shared in self.layout.shared_places():
+            shape = self.layout.column_shape(shared)
+            for entry in self.entries:
+                at = self.layout.indices_at(shared, entry)
+                given = self.call, shape, self.layout.origin(at), self.indices(at)
+                found.append(self.add("examine", at, find_invalid, *given))
+        return self.add("check", (), refuse_invalid, self.call, private.List(*found))
+
+    def node(self, step: str, value: object) -> Ref:
+        """Add a value that many tasks share, and return what refers to it."""
+        key = f"{self.operator.name}-{step}-{self.token}"
+        self.made[key] = private.DataNode(key, value)
+        return private.TaskRef(key)

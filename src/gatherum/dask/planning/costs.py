@@ -1,0 +1,300 @@
+"""A call's cost is predicted from sizes alone: tasks, pieces, and bytes.
+
+The numbers of tasks are exact. Those of pieces and bytes are for evenly spread indices, or higher.
+docs/dask-planning.md derives seconds from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+import numpy as np
+
+from gatherum._functions.accumulator import element_bytes
+from gatherum.dask.dask_call import DaskCall
+
+from .layout import ChunkLayout, runs_within
+from .strategy import (
+    FOLD_STEP,
+    MERGED,
+    ROUTING,
+    Strategy,
+    entry_bytes,
+    index_bytes,
+    is_small,
+    owner_bytes,
+)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """The predicted cost of a call."""
+
+    tasks: int  # those that rechunk or make the operands left out
+    task: int  # bytes that a task holds at most: its inputs, its result, and its scratch memory
+    # Parts in which rows move, each from one task to another: at most one for every pair.
+    pieces: int = 0
+    # Bytes of rows that tasks hand to each other, and of the numbers that ask for them.
+    moved: int = 0
+    routes: int = 0  # bytes of routes, which stay until the rows have moved
+
+    def __str__(self) -> str:
+        return (
+            f"{self.tasks:,} tasks; {self.moved:,} bytes move; a task holds up to "
+            f"{self.task:,} bytes"
+        )
+
+
+def cost(call: DaskCall, layout: ChunkLayout, strategy: Strategy) -> Cost:
+    """Return what a call costs with a strategy."""
+    sizes = _Sizes(call, layout, strategy)
+    if strategy.name in ("tasks", "shuffle"):
+        return _routed_scatter(sizes) if call.operator.scatters else _routed_gather(sizes)
+    if call.operator.scatters and strategy.name == "broadcast":
+        return _broadcast_scatter(sizes)
+    if strategy.name == "partial":
+        return _partial_scatter(sizes)
+    return _whole_columns(sizes)
+
+
+@dataclass(frozen=True)
+class _Sizes:
+    """The numbers that the formulas are made of."""
+
+    call: DaskCall
+    layout: ChunkLayout
+    strategy: Strategy
+
+    @cached_property
+    def shared(self) -> int:
+        """Columns along the shared dimensions."""
+        return prod(len(self.layout.indices[d]) for d in self.layout.roles.shared)
+
+    @cached_property
+    def free(self) -> int:
+        """Columns along the free dimensions, for each of these."""
+        return prod(len(self.layout.data[d]) for d in self.layout.roles.free)
+
+    @cached_property
+    def runs(self) -> list[range]:
+        """The groups of blocks of entries that one task takes."""
+        return runs_within(entry_bytes(self.call, self.layout), self.strategy.chunk)
+
+    @cached_property
+    def entries(self) -> int:
+        """How many entries the largest of these groups has."""
+        counts = self.layout.entry_counts()
+        return max(sum(counts[n] for n in run) for run in self.runs)
+
+    @cached_property
+    def row(self) -> int:
+        """Bytes that move for one entry."""
+        beside = prod(max(self.layout.data[d]) for d in self.layout.roles.free)
+        return beside * self.call.dtype.itemsize
+
+    @cached_property
+    def index(self) -> int:
+        """Bytes of the index of one entry."""
+        return len(self.call.dimensions.indexed) * self.call.call.indices.dtype.itemsize
+
+    @cached_property
+    def owners(self) -> list[int]:
+        """Bytes of each group of owners that one task takes, of all columns along `shared`."""
+        weights, addressed = owner_bytes(self.call, self.layout), self.layout.addressed
+        if addressed is None:
+            return _sums(weights, self.strategy.chunk) * self.shared
+        found = []
+        for members in addressed.values():
+            found += _sums(weights, self.strategy.chunk, members)
+        return found
+
+    @cached_property
+    def checks(self) -> int:
+        """Whether there is a task that waits until all entries are known to be valid."""
+        return int(self.call.refuses)
+
+    @cached_property
+    def indexed(self) -> int:
+        """How many entries there are."""
+        s = self.call.call
+        return prod(s.indices.shape[: len(s.indices.shape) - self.call.operator.tuples])
+
+    @cached_property
+    def rows(self) -> int:
+        """Bytes of what moves."""
+        return prod(map(sum, self.layout.moved)) * self.call.dtype.itemsize
+
+    @cached_property
+    def data(self) -> int:
+        """Bytes of the largest block of data."""
+        return prod(max(sizes) for sizes in self.layout.data) * self.call.dtype.itemsize
+
+    @cached_property
+    def blocks(self) -> int:
+        """How many blocks of data there are."""
+        return prod(map(len, self.layout.data))
+
+    @cached_property
+    def numbers(self) -> int:
+        """Bytes of the numbers of rows, as narrow as they can be."""
+        keyed = prod(max(sizes) for sizes in self.layout.keyed)
+        return self.indexed * _narrow(keyed)
+
+    @cached_property
+    def routes(self) -> int:
+        """Bytes of the routes: numbers of rows, places, and where each owner's start."""
+        count = self.shared * len(self.runs)
+        places = _narrow(-(-self.indexed // max(1, count)))
+        return self.numbers + self.indexed * places + 8 * (self.layout.owners + 1) * count
+
+    @property
+    def routing(self) -> int:
+        """Bytes that the making of the largest route takes."""
+        return self.entries * (ROUTING + self.index)
+
+    @cached_property
+    def state(self) -> int:
+        """Bytes that a fold takes for each byte of data, the data and a copy counted."""
+        attributes, dtype = self.call.call.attributes, self.call.dtype
+        if dtype.itemsize and attributes.fold.needs_accumulator(dtype):
+            return 1 + -(-element_bytes(dtype, attributes.reduction) // dtype.itemsize)
+        return 2
+
+    def pairs(self) -> int:
+        """Parts in which the rows of all columns move."""
+        pairs = len(self.owners) * len(self.runs)
+        return self.free * min(pairs, self.indexed)
+
+
+def _sums(weights: Sequence[int], limit: int, members: Sequence[int] | None = None) -> list[int]:
+    return [sum(weights[n] for n in run) for run in runs_within(weights, limit, members)]
+
+
+def _narrow(count: int) -> int:
+    return np.min_scalar_type(max(0, count - 1)).itemsize
+
+
+def _routed_gather(z: _Sizes) -> Cost:
+    """Routes ask owners for rows, owners take them, and blocks of the result put them in place.
+
+    With S and F columns, E groups of entries and T of owners in each: S E routes (and as many that
+    say what is invalid), F S T takers, and F S E mergers. As tasks there are also S T E requests,
+    unless all indices are small, and F S T E replies; by shuffles, S E that ask, and mergers only
+    where a group has several blocks.
+    """
+    runs, owners, blocks = len(z.runs), len(z.owners), len(z.layout.entry_counts())
+    columns = z.shared * z.free
+    routes, small = z.shared * runs, is_small(index_bytes(z.call))
+    tasks = 2 + routes + z.checks * (routes + 1) + z.free * owners + columns * blocks
+    taken, replied = max(z.owners, default=0), z.entries * z.row
+    if z.strategy.name == "shuffle":
+        barriers = z.shared if z.layout.addressed is None else _addressed(z.layout)
+        tasks += z.shared + z.free * barriers + (z.shared if small else routes + z.shared)
+        tasks += columns * sum(len(run) > 1 for run in z.runs)
+        taken += z.strategy.chunk + replied  # a batch ends with the piece that fills it
+    else:
+        tasks += columns * runs + z.free * owners * runs
+        tasks += 0 if small else owners * runs
+        taken += z.rows // max(1, z.free * owners)
+    return Cost(
+        tasks=tasks,
+        pieces=z.pairs(),
+        moved=z.rows + (0 if small else z.numbers * z.free),
+        routes=z.routes,
+        task=max(z.routing, taken, 2 * replied),
+    )
+
+
+def _addressed(layout: ChunkLayout) -> int:
+    """How many columns along the shared dimensions have an entry."""
+    return sum(map(bool, (layout.addressed or {}).values()))
+
+
+def _routed_scatter(z: _Sizes) -> Cost:
+    """Routes put updates in the order of their owners, and owners fold what they are given.
+
+    With S and F columns, E groups of entries and T of owners in each, and D blocks of data: S E
+    routes, F S E that cut or send, and D results. As tasks there are also F S T E pieces, and as
+    many folds as there are steps for each group of owners.
+    """
+    runs, owners, routes = len(z.runs), len(z.owners), z.shared * len(z.runs)
+    tasks = 2 + routes + z.checks * (routes + 1) + z.blocks
+    cut = 2 * z.entries * z.row
+    if z.strategy.name == "shuffle":
+        with_entries = z.shared if z.layout.addressed is None else _addressed(z.layout)
+        tasks += z.free * with_entries * (runs + 1)
+        held = max(cut + z.strategy.chunk, z.state * z.data)
+    else:
+        weights = entry_bytes(z.call, z.layout)
+        sums = [sum(weights[n] for n in run) for run in z.runs]
+        steps = len(runs_within(sums, FOLD_STEP * z.strategy.chunk))
+        tasks += z.free * (routes + owners * (runs + steps))
+        step = max(z.entries * z.row, FOLD_STEP * z.strategy.chunk)
+        held = max(cut, z.state * max(z.owners, default=0) + step)
+    return Cost(
+        tasks=tasks,
+        pieces=z.pairs(),
+        moved=(0 if z.call.one_update else z.rows) + z.numbers * z.free,
+        routes=z.routes,
+        task=max(z.routing, held),
+    )
+
+
+def _broadcast_scatter(z: _Sizes) -> Cost:
+    """One route of all entries, with their updates, goes whole to everything that folds them."""
+    columns = z.shared * z.free
+    tasks = 2 + z.shared + z.checks * (z.shared + 1) + columns + z.free * len(z.owners) + z.blocks
+    updates = sum(z.layout.entry_counts()) * z.row
+    taken = z.state * max(z.owners, default=0)
+    return Cost(
+        tasks=tasks,
+        pieces=z.free * len(z.owners),
+        routes=z.routes,
+        task=max(sum(z.layout.entry_counts()) * (ROUTING + z.index), taken + updates, 2 * updates),
+    )
+
+
+def _whole_columns(z: _Sizes) -> Cost:
+    """Every block of indices meets all rows of its column, whole or gathered from their blocks.
+
+    With S and F columns, B blocks of indices in each and D of data: S B checks, and F S B results,
+    or as many folds as there are steps in each column, and D results.
+    """
+    columns, blocks = z.shared * z.free, len(z.layout.entry_counts())
+    table = z.layout.column_elements * z.call.dtype.itemsize
+    gathered = columns if z.layout.owners > 1 else 0
+    tasks = 1 + z.checks * (z.shared * blocks + 1) + gathered
+    most = max(z.layout.entry_counts()) * (z.row + z.index)
+    if z.call.operator.scatters:
+        steps = len(runs_within(entry_bytes(z.call, z.layout), FOLD_STEP * z.strategy.chunk))
+        tasks += columns * steps + z.blocks
+        held = z.state * table + max(FOLD_STEP * z.strategy.chunk, most)
+    else:
+        tasks += columns * blocks
+        held = table + most
+    return Cost(tasks, max(held, 2 * table if gathered else 0))
+
+
+def _partial_scatter(z: _Sizes) -> Cost:
+    """Each group of updates becomes a table, and tables are merged, a few at a time.
+
+    With S and F columns, E groups in each, B blocks of indices and D of data: S B checks, F S E
+    tables, those that they are merged into, F S that end, and D results.
+    """
+    columns, several = z.shared * z.free, z.layout.owners > 1
+    table = z.layout.column_elements * element_bytes(z.call.dtype, z.call.call.reduction)
+    merges, left = 0, len(z.runs)
+    while left > 1:
+        left = -(-left // MERGED)
+        merges += left
+    pieces = columns * (len(z.runs) + merges)
+    checks = z.checks * (z.shared * len(z.layout.entry_counts()) + 1)
+    return Cost(
+        tasks=1 + checks + pieces + z.blocks + (2 * columns if several else 0),
+        pieces=pieces,
+        moved=pieces * table,
+        task=max((MERGED + 1) * table, table + z.entries * (z.row + z.index)),
+    )

@@ -1,0 +1,150 @@
+"""Routes find the chunk of the table that each entry addresses, and the first invalid entry."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gatherum._arguments.indices import Invalid, first_invalid, number_entries
+from gatherum._model import errors
+from gatherum._model.call import Array
+from gatherum._model.dtypes import is_index
+from gatherum._model.errors import Shape
+from gatherum._plans.index_errors import invalid_index
+from gatherum.dask.dask_call import DaskCall
+
+from .layout import Chunks, starts_of
+
+Ints = NDArray[Any]
+
+
+class OwnerRows(NamedTuple):
+    """The rows that a run of owners is asked for, by owner, and where each owner's rows start."""
+
+    starts: Ints
+    rows: Ints
+
+
+@dataclass(frozen=True)
+class ChunkRoute:
+    """The entries of neighbouring blocks, ordered by the owners of the rows that they address."""
+
+    size: int  # how many entries the blocks have, invalid ones among them
+    order: Ints  # the places among them of those that are valid, by owner; ascending for each
+    starts: Ints  # where the entries of each owner start in `order`, and the end
+    rows: Ints  # within their owners
+    invalid: Invalid | None  # the first entry that the call refuses
+
+    def part(self, first: int, last: int) -> OwnerRows:
+        """Return what the owners from `first` up to `last` are asked for."""
+        starts = self.starts[first : last + 1]
+        return OwnerRows(starts - starts[0], self.rows[starts[0] : starts[-1]])
+
+
+def find_invalid(call: DaskCall, shape: Shape, origin: Shape, block: Array) -> Invalid | None:
+    """Return the first entry of a block of indices that the call refuses."""
+    _check_dtype(call, block)
+    s, operator = call.call, call.operator
+    sizes = [shape[d] for d in operator.indexed(block.shape, call.axis)]
+    found = first_invalid(block, sizes, s.mode, s.negative, operator.tuples)
+    if found is None:
+        return None
+    where = tuple(a + b for a, b in zip(origin, found.where, strict=False))
+    return found._replace(where=where)
+
+
+def refuse_invalid(call: DaskCall, found: Sequence[Invalid | None]) -> None:
+    """Raise IndexError for the first invalid entry of all blocks, in row-major order."""
+    if first := _first(found):
+        raise invalid_index(call.call, first.component, first.value, first.where)
+
+
+def _first(found: Sequence[Invalid | None]) -> Invalid | None:
+    """Return the first in row-major order: blocks beside each other take turns in it."""
+    return min(filter(None, found), default=None)
+
+
+def make_route(
+    call: DaskCall, keyed: Chunks, shape: Shape, origins: Sequence[Shape], blocks: Sequence[Array]
+) -> ChunkRoute:
+    """Return the entries of neighbouring blocks in the order of the owners of their rows.
+
+    `shape` is that of the data of the column, `keyed` the chunks of the dimensions that values
+    count along.
+    """
+    refused: list[Invalid | None] = []
+    numbers = []
+    for origin, block in zip(origins, blocks, strict=True):
+        numbers.append(_numbers(call, shape, block))
+        if call.refuses:
+            refused.append(find_invalid(call, shape, origin, block))
+    found = numbers[0] if len(numbers) == 1 else np.concatenate(numbers)
+    valid = np.flatnonzero(found >= 0) if (found < 0).any() else None
+    owner, row = _located(call, keyed, shape, found if valid is None else found[valid])
+    owners = prod(len(sizes) for sizes in keyed)
+    order = np.argsort(owner.astype(np.min_scalar_type(max(owners - 1, 0))), kind="stable")
+    starts = np.zeros(owners + 1, np.int64)
+    np.cumsum(np.bincount(owner, minlength=owners), out=starts[1:])
+    places = order if valid is None else valid[order]
+    return ChunkRoute(found.size, _small(places), starts, _small(row[order]), _first(refused))
+
+
+def owners_of(call: DaskCall, keyed: Chunks, shape: Shape, block: Array) -> tuple[int, ...]:
+    """Return the owners of the rows that the entries of a block address, in ascending order."""
+    numbers = _numbers(call, shape, block)
+    owner, _ = _located(call, keyed, shape, numbers[numbers >= 0])
+    return tuple(np.flatnonzero(np.bincount(owner)).tolist())
+
+
+def _numbers(call: DaskCall, shape: Shape, block: Array) -> NDArray[np.int64]:
+    """Return the number of the row that each entry addresses in the data of its column."""
+    _check_dtype(call, block)
+    s, operator = call.call, call.operator
+    space, axis = operator.space(shape, block.shape, call.axis)
+    return number_entries(operator, space, block, axis, s.mode, s.negative)
+
+
+def _check_dtype(call: DaskCall, block: Array) -> None:
+    """Raise TypeError for a block that holds no integers, whatever its array has declared."""
+    if not is_index(block.dtype):
+        raise errors.not_an_index_dtype(call.operator.name, block.dtype, call.operator.tuples)
+
+
+def _located(
+    call: DaskCall, keyed: Chunks, shape: Shape, numbers: NDArray[np.int64]
+) -> tuple[Ints, Ints]:
+    """Return the owner of each row of a column, and the row's number within it."""
+    s = call.call
+    space, first = call.operator.space(shape, s.indices.shape, call.axis)
+    chunks = {first + n: sizes for n, sizes in enumerate(keyed)}
+    if len(space) == 1 and chunks:
+        starts = np.array(starts_of(chunks[0]), np.int64)
+        owner = np.searchsorted(starts, numbers, side="right") - 1
+        return owner, numbers - starts[owner]
+    owner, row = np.zeros(numbers.size, np.int64), np.zeros(numbers.size, np.int64)
+    # Products over the dimensions that the loop has passed.
+    owners = 1
+    rows: Any = 1
+    for d in reversed(range(len(space))):
+        numbers, at = np.divmod(numbers, max(space[d], 1))
+        if d in chunks:
+            starts = np.array(starts_of(chunks[d]), np.int64)
+            which = np.searchsorted(starts, at, side="right") - 1
+            owner += which * owners
+            row += (at - starts[which]) * rows
+            owners = owners * len(starts)
+            rows = rows * np.array(chunks[d], np.int64)[which]
+        else:
+            row += at * rows
+            rows = rows * max(space[d], 1)
+    return owner, row
+
+
+def _small(numbers: Ints) -> Ints:
+    """Return numbers of at least 0 in the narrowest type that holds them."""
+    return numbers.astype(np.min_scalar_type(int(numbers.max(initial=0))), copy=False)

@@ -1,0 +1,264 @@
+"""A shuffle moves rows from worker to worker by distributed's P2P machinery, through disks.
+
+Every task that sends hands its rows over and is done. After a barrier, every task that receives
+reads its rows from its own disk. A task holds its own chunk only, however large the arrays are.
+It runs on the versions of distributed that `private` lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from dask import config
+from distributed.exceptions import Reschedule
+
+from gatherum._model.call import Array
+from gatherum._model.errors import Shape
+from gatherum.dask import private
+from gatherum.dask.dask_call import DaskCall
+from gatherum.dask.graph import block_kernels
+from gatherum.dask.graph.tasks import Ref, Tasks
+from gatherum.dask.planning.routing import ChunkRoute, OwnerRows
+from gatherum.dask.private import ShuffleId
+
+from .full_disks import plain_disk_errors
+from .shuffle_shards import Received, RowsSpec, Shard, pack_shard, unpacked
+
+
+class Shuffle:
+    """The tasks of one shuffle: those that send, the barrier, and those that receive."""
+
+    def __init__(self, tasks: Tasks, step: str, at: Sequence[int], receivers: int) -> None:
+        self.tasks, self.step, self.at = tasks, step, tuple(at)
+        self.id = "-".join(map(str, (tasks.operator.name, step, tasks.token, *at)))
+        disk = config.get("distributed.p2p.storage.disk")
+        self.spec = RowsSpec(id=self.id, disk=disk, receivers=receivers)
+        self.sent: list[Ref] = []
+
+    def send(self, number: int, function: Callable[..., Any], *arguments: Any) -> None:
+        """Add a task that sends: `function` takes the shuffle, its number, and the arguments."""
+        at = (*self.at, number)
+        self.sent.append(self.tasks.add(self.step, at, function, self.id, number, *arguments))
+
+    def barrier(self) -> Ref:
+        """Add the barrier, and return what waits for it; nothing can be sent after this."""
+        key = private.barrier_key(self.id)
+        task = private.P2PBarrierTask(key, wait_for_all, self.id, *self.sent, spec=self.spec)
+        self.tasks.made[key] = task
+        return task.ref()
+
+
+def wait_for_all(id: ShuffleId, *runs: int) -> int:
+    """Return the number of the run once everything that was sent has arrived."""
+    with plain_disk_errors():
+        run: int = private.p2p_barrier(id, *runs)
+        return run
+
+
+def send(id: ShuffleId, number: int, shards: Iterable[tuple[int, Shard]], most: int) -> int:
+    """Hand the shards of a sender over, each to its receiver; return the number of the run.
+
+    They are taken from `shards` in batches of `most` bytes; the next batch waits until it fits in
+    the worker's buffers.
+    """
+    runs: list[int] = []
+    batch: list[tuple[int, Shard]] = []
+    held = 0
+    for receiver, shard in shards:
+        batch.append((receiver, shard))
+        held += shard.values.nbytes + shard.rows.nbytes
+        if held >= most:
+            runs.append(_add(id, (number, len(runs)), batch))
+            batch, held = [], 0
+    if batch or not runs:  # without a shard, too: the number of the run is asked for
+        runs.append(_add(id, (number, len(runs)), batch))
+    if len(set(runs)) > 1:  # a worker was lost meanwhile, and with it the first batches
+        raise Reschedule()
+    return runs[0]
+
+
+def _add(id: ShuffleId, number: tuple[int, int], batch: list[tuple[int, Shard]]) -> int:
+    with plain_disk_errors(), private.handle_transfer_errors(id):
+        run: int = private.get_worker_plugin().add_partition(batch, partition_id=number, id=id)
+        return run
+
+
+def receive(id: ShuffleId, number: int, run: int) -> Received:
+    """Return the shards for a receiver."""
+    with plain_disk_errors(), private.handle_unpack_errors(id):
+        found: Received = private.get_worker_plugin().get_output_partition(id, run, (number,))
+        return found
+
+
+_NONE = np.empty(0, np.uint8)
+
+
+def send_parts(
+    id: ShuffleId, number: int, route: ChunkRoute, owners: Sequence[range], most: int
+) -> int:
+    """Send runs of owners what a block of entries asks them for."""
+    parts = ((n, route.part(run.start, run.stop)) for n, run in enumerate(owners))
+    shards = (
+        (n, pack_shard(number, part.rows, part.starts)) for n, part in parts if part.rows.size
+    )
+    return send(id, number, shards, most)
+
+
+def send_taken(
+    id: ShuffleId,
+    number: int,
+    call: DaskCall,
+    checked: None,
+    blocks: Sequence[Array],
+    first: int,
+    routes: Sequence[ChunkRoute],
+    most: int,
+) -> int:
+    """Send every block of entries the rows that it asks a run of owners for."""
+    parts = ((n, route.part(first, first + len(blocks))) for n, route in enumerate(routes))
+    return send(id, number, _taken(number, call, checked, blocks, parts), most)
+
+
+def send_asked(
+    id: ShuffleId,
+    number: int,
+    call: DaskCall,
+    checked: None,
+    blocks: Sequence[Array],
+    asked: ShuffleId,
+    run: int,
+    most: int,
+) -> int:
+    """Do as `send_taken`, where another shuffle has brought what the owners are asked for."""
+    shards = receive(asked, number, run).one_by_one()
+    pairs = ((each.sender, unpacked(each, np.dtype(np.int64))) for each in shards)
+    parts = ((sender, OwnerRows(starts, rows)) for sender, (rows, starts) in pairs)
+    return send(id, number, _taken(number, call, checked, blocks, parts), most)
+
+
+def _taken(
+    number: int,
+    call: DaskCall,
+    checked: None,
+    blocks: Sequence[Array],
+    parts: Iterable[tuple[int, OwnerRows]],
+) -> Iterator[tuple[int, Shard]]:
+    """Yield the rows that each block of entries asks for: all of them may be more than fits."""
+    for receiver, part in parts:
+        if part.rows.size:
+            (rows,) = block_kernels.take(call, checked, blocks, [part])
+            yield receiver, pack_shard(number, _NONE, rows)
+
+
+def receive_merge(
+    id: ShuffleId,
+    number: int,
+    run: int,
+    call: DaskCall,
+    checked: None,
+    route: ChunkRoute,
+    shapes: Sequence[Shape],
+    owners: Sequence[range],
+) -> list[Array]:
+    """Return blocks of a gather's result; `owners` are the runs that send, if there are any."""
+    if not owners:
+        return block_kernels.merge(call, checked, route, shapes, [], [])
+    shards = receive(id, number, run)
+    sent = [owners[shard.sender] for shard in shards.shards]
+    rows = (unpacked(shard, call.dtype)[1] for shard in shards.one_by_one())
+    return block_kernels.merge(call, checked, route, shapes, sent, rows)
+
+
+def receive_block(id: ShuffleId, number: int, run: int, call: DaskCall, *given: Any) -> Array:
+    """Return the one block of `receive_merge`."""
+    (found,) = receive_merge(id, number, run, call, *given)
+    return found
+
+
+def send_cut(
+    id: ShuffleId,
+    number: int,
+    call: DaskCall,
+    checked: None,
+    route: ChunkRoute,
+    shapes: Sequence[Shape],
+    blocks: Sequence[Array],
+    most: int,
+) -> int:
+    """Send every owner the updates that a run of blocks has for it, in their order."""
+    given = block_kernels.cut_each(call, route, shapes, blocks)
+    shards = ((n, pack_shard(number, part.rows, values)) for n, part, values in given)
+    return send(id, number, shards, most)
+
+
+def receive_fold(id: ShuffleId, number: int, run: int, call: DaskCall, block: Array) -> Array:
+    """Return a block of data with the updates that were sent to it, taken one after the other."""
+    fold = block_kernels.BlockFold(call, call.table(block))
+    for shard in receive(id, number, run).one_by_one():
+        rows, values = unpacked(shard, call.dtype)
+        fold.take("scatter_slices", rows, values, axis=1)
+    return fold.finish().reshape(block.shape)
+
+
+def gather_by_shuffle(tasks: Tasks, whole: bool) -> None:
+    """Add the tasks of a gather.
+
+    Small indices go `whole` to every owner. Otherwise a first shuffle sends each owner the rows
+    that it is asked for.
+    """
+    entries = tasks.entry_groups()
+    routes, most = tasks.routes(entries), tasks.strategy.chunk
+    checked = tasks.check_routes(routes)
+    for shared in tasks.layout.shared_places():
+        runs = tasks.owner_groups(shared)
+        owners = tasks.node("-".join(map(str, ("owners", *shared))), runs)
+        column_routes = routes[shared]
+        asked = None
+        if whole:
+            answer = tasks.add("routes", shared, list, private.List(*column_routes))
+        else:
+            asked = Shuffle(tasks, "ask", shared, len(runs))
+            for n, route in enumerate(column_routes):
+                asked.send(n, send_parts, route, owners, most)
+            answer = asked.barrier()
+        for free in tasks.layout.free_places():
+            moved = Shuffle(tasks, "send", (*shared, *free), len(entries))
+            for n, run in enumerate(runs):
+                given = tasks.call, checked, tasks.blocks(tasks.owned(shared, free, run))
+                if asked is None:
+                    moved.send(n, send_taken, *given, run.start, answer, most)
+                else:
+                    moved.send(n, send_asked, *given, asked.id, answer, most)
+            sent = moved.barrier() if runs else 0
+            for n, group in enumerate(entries):
+                places = tasks.entered(shared, free, group)
+                route, shapes = column_routes[n], tasks.shapes(shared, free, group)
+                want = moved.id, n, sent, tasks.call, checked, route, shapes, owners
+                if len(places) == 1:
+                    tasks.result(places[0], receive_block, *want)
+                    continue
+                merged = tasks.add("merge", (*shared, *free, n), receive_merge, *want)
+                for k, place in enumerate(places):
+                    tasks.result(place, list.__getitem__, merged, k)
+
+
+def scatter_by_shuffle(tasks: Tasks) -> Ref:
+    """Add the tasks of a scatter; return what waits until all entries are known to be valid."""
+    entries = tasks.entry_groups()
+    routes = tasks.routes(entries)
+    checked = tasks.check_routes(routes)
+    for shared in tasks.layout.shared_places():
+        members = [n for run in tasks.owner_groups(shared) for n in run]
+        for free in tasks.layout.free_places() if members else ():
+            moved = Shuffle(tasks, "send", (*shared, *free), len(tasks.owners))
+            for n, run in enumerate(entries):
+                at = shared, free, run
+                given = checked, routes[shared][n], tasks.shapes(*at), tasks.updates(*at)
+                moved.send(n, send_cut, tasks.call, *given, tasks.strategy.chunk)
+            sent = moved.barrier()
+            for n in members:
+                place = tasks.layout.data_at(shared, free, tasks.owners[n])
+                tasks.result(place, receive_fold, moved.id, n, sent, tasks.call, tasks.data(place))
+    return checked

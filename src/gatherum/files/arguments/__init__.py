@@ -1,0 +1,1 @@
+"""The operands of a call on files, and where its result is written."""

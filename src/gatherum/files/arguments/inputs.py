@@ -1,0 +1,243 @@
+"""The opened operands of a call give every kind of output what it needs."""
+
+import copy
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gatherum._arguments.conversion import as_narrow, is_integer_zero
+from gatherum._model.dtypes import Extension
+from gatherum._model.modes import FILLING
+from gatherum._model.operators import OPERATORS
+from gatherum._plans.plans import apply, plan
+from gatherum.files.durable.build import Build
+from gatherum.files.durable.context import Context
+from gatherum.files.durable.stores import ScatterTarget
+from gatherum.files.formats.dtypes import is_added, is_bytes, named_bytes
+from gatherum.files.formats.format import Opening
+from gatherum.files.formats.storage import FlatStorage, Source
+from gatherum.files.row_access.flat import FlatArray
+from gatherum.files.row_access.row_requests import Requests
+from gatherum.files.row_access.table import Block, Panel, RowTable, changed_rows, stretches, taken
+from gatherum.files.strategies.file_scatter import FileScatter, Updates
+
+__all__ = ["Inputs"]
+
+
+class Inputs:
+    """The opened operands of one call, by their roles."""
+
+    def __init__(
+        self, op: str, sources: dict[str, Source], attributes: dict[str, Any],
+        fill_value: object, opening: Opening,
+    ) -> None:  # fmt: skip
+        self.op, self.sources, self.attributes = op, sources, attributes
+        self.fill_value, self.opening = fill_value, opening
+        self.row, self.budget, self.meter = OPERATORS[op], opening.budget, opening.meter
+        self.table = sources["table"]
+        if self.row.scatters and self.table.packing is not None:
+            why = self.table.packing.why_not_changed
+            raise ValueError(f"{op}: {self.table.location} cannot be written, {why}")
+        if "updates" in sources:
+            self._check_numbers()
+        self._laid: dict[str, FlatArray] = {}
+        self._panels: list[tuple[Panel, RowTable]] | None = None
+        # or what the operator in memory would raise
+        described = [(source.shape, source.dtype) for source in self.sources.values()]
+        made = self._plan = plan(self.row.name, *described, **attributes)
+        self.shape, self.call = made.shape, made.call
+
+    def _check_numbers(self) -> None:
+        """Take bytes for updates where the table has numbers that NumPy and `.npy` files lack.
+
+        ImportError where a reduction needs ml_dtypes, which is not installed.
+        """
+        dtype, updates = self.table.dtype, self.sources["updates"]
+        name = named_bytes(dtype)
+        if name is not None and self.attributes["reduction"] != "none":
+            raise ImportError(
+                f"{self.table.location}: a reduction of {name} needs ml_dtypes: "
+                "pip install ml_dtypes"
+            )
+        if is_added(dtype) and is_bytes(updates.dtype, dtype.itemsize):
+            self.sources = self.sources | {"updates": replace(updates, dtype=dtype)}
+
+    def again(self, sources: dict[str, Source], opening: Opening) -> "Inputs":
+        """Return the same call on other indices, of the same shape and dtype.
+
+        Results that depend only on the table and these are reused.
+        """
+        other = copy.copy(self)
+        other.sources, other.opening, other._laid = sources, opening, {}
+        return other
+
+    @property
+    def entries(self) -> int:
+        """How many indices, or index tuples, there are."""
+        shape = self.sources["indices"].shape
+        return math.prod(shape[: len(shape) - self.row.tuples])
+
+    def is_call(
+        self, op: str, attributes: dict[str, Any], fill_value: object, indices: Source
+    ) -> bool:
+        """Whether `again` makes this call of these indices."""
+        mine = self.sources["indices"]
+        same = (mine.shape, mine.dtype) == (indices.shape, indices.dtype)
+        return (
+            same
+            and self.op == op
+            and self.fill_value is fill_value
+            and self.attributes is attributes
+        )
+
+    def check_unchanged(self) -> None:
+        """Raise OSError when an operand changed since it was opened."""
+        for source in self.sources.values():
+            source.opened.check_unchanged()
+
+    @contextmanager
+    def unchanged(self) -> Iterator[None]:
+        """Raise OSError in the place of a ValueError when an operand changed: the bytes of a file
+        that changes may be damaged.
+        """
+        try:
+            yield
+        except ValueError:
+            self.check_unchanged()
+            raise
+
+    def panels(self, depth: int) -> list[tuple[Panel, RowTable]]:
+        """Return the table's rows, whose leading `depth` dimensions are keyed, panel by panel."""
+        if self._panels is None:
+            layout = self.table.storage.layout(depth, self.budget)
+            self._panels = [(panel, layout.rows(panel)) for panel in layout.panels()]
+        return self._panels
+
+    @cached_property
+    def fill(self) -> NDArray[Any]:
+        """The item that an invalid index gives, checked as in memory."""
+        if self.attributes["mode"] not in FILLING or self.row.scatters:
+            return np.zeros(1, self.table.dtype)
+        beyond = np.array([[1]] if self.row.tuples else [1])
+        name = named_bytes(self.table.dtype)
+        if name is not None and not is_integer_zero(self.fill_value):
+            number = Extension(name, self.table.dtype.itemsize)
+            codes = as_narrow(self.op, "fill_value", self.fill_value, number).codes
+            return codes.reshape(1).view(self.table.dtype)
+        one = np.zeros(1, self.table.dtype)
+        return apply(self.op, one, beyond, mode="fill", fill_value=self.fill_value)
+
+    def flat(self, role: str) -> FlatArray:
+        """Return an operand in C order, laid out in a scratch file if it is not."""
+        if role not in self._laid:
+            source = self.sources[role]
+            array = source.storage.flat(self.opening).array
+            self._laid[role] = replace(array, dtype=source.dtype)
+        return self._laid[role]
+
+    def context(self, build: Build) -> Context:
+        """Return the context of a run's steps."""
+        attributes = self.attributes
+        requests = Requests(
+            self.op,
+            self.table.shape,
+            self.flat("indices"),
+            mode=attributes["mode"],
+            negative=attributes["negative"],
+            axis=self.call.resolved_axis,
+            resident=self.budget.slab,
+            order=self.table.order,
+        )
+        self.meter.rows = requests.count
+        self.meter.in_chunks = not isinstance(self.table.storage, FlatStorage)
+        opening = self.opening
+        means = opening.meter, opening.budget, opening.spill_dir, opening.at_end
+        return Context(*means, requests, build)
+
+    def scattered_whole(self) -> NDArray[Any] | None:
+        """Return a scatter's result where the table is flat and all fits in memory, else None.
+
+        The operator in memory needs no order of the updates but their own. Nothing is written until
+        it has checked every index.
+        """
+        if not self._fits_whole():
+            return None
+        self.meter.chunks_touched += 1
+        return self._scattered()[1]
+
+    def _fits_whole(self) -> bool:
+        """Whether the table is flat, and all of a scatter fits in memory."""
+        storage = self.table.storage
+        if not isinstance(storage, FlatStorage) or storage.fortran:
+            return False
+        moved = sum(source.nbytes for source in self.sources.values()) + 2 * self.table.nbytes
+        empty = not all(source.nbytes for source in self.sources.values())
+        return not empty and moved + self._plan.scratch <= self.budget.whole
+
+    def _scattered(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Read all operands; return the table, and a scatter's result."""
+        self.meter.expect(sum(source.nbytes for source in self.sources.values()))
+        self.meter.expect(2 * self.table.nbytes)
+        operands = [self._read_whole(role) for role in self.sources]
+        result: NDArray[Any] = apply(self.op, *operands, **self.attributes)
+        self.meter.advance(2 * self.table.nbytes)
+        return operands[0], result
+
+    def _read_whole(self, role: str) -> NDArray[Any]:
+        array = self.flat(role)
+        found = array.read(0, array.size).reshape(array.shape)
+        self.meter.advance(array.nbytes)
+        return found
+
+    def scatter(self, context: Context, target: ScatterTarget, *, in_place: bool = False) -> None:
+        """Give every changed block of the table to a target."""
+        if context.build.replacing:
+            return
+        panels = tuple(target.layout.panels())
+        if in_place and len(panels) == 1 and self._pays_whole():
+            self._scatter_whole(context, panels[0], target)
+        else:
+            for panel in panels:
+                self._scatter_panel(context, panel, target)
+
+    def _pays_whole(self) -> bool:
+        """Whether a table that is changed in place is better read whole: it is no larger than what
+        is scattered to it.
+        """
+        others = sum(source.nbytes for role, source in self.sources.items() if role != "table")
+        return self.table.nbytes <= others and self._fits_whole()
+
+    def _scatter_whole(self, context: Context, panel: Panel, target: ScatterTarget) -> None:
+        """Scatter in memory, and store the rows whose bytes have changed."""
+        part = {"in_memory": True}
+        rows = target.rows(panel)
+        if context.build.has(part):
+            return
+        table, result = self._scattered()
+        stored, most = 0, max(1, self.budget.block // (rows.width * rows.dtype.itemsize))
+        old, new = (array.reshape(rows.extent, rows.width) for array in (table, result))
+        for start in range(0, rows.extent, most):
+            changed = changed_rows(old[start : start + most], new[start : start + most])
+            if changed.size:
+                rows_of = taken(new[start : start + most], changed)
+                block = Block(*stretches(start + changed), rows_of, rows_of)
+                rows.write(block)
+                stored += block.rows.nbytes
+                self.meter.chunks_touched += block.first.size
+        target.finish_part(part, stored)
+
+    def _scatter_panel(self, context: Context, panel: Panel, target: ScatterTarget) -> None:
+        requests, layout = context.requests, target.layout
+        if requests.count == 0 or math.prod(layout.row_shape) == 0:
+            requests.check(self.budget.entries)
+            target.rows(panel)
+            return
+        updates = Updates(self.flat("updates"), requests.shape, layout.row_shape, panel)
+        table, attributes = layout.rows(panel), self.call.attributes
+        FileScatter(context, table, updates, target, attributes).run()

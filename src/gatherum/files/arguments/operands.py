@@ -1,0 +1,189 @@
+"""An operand is a path, or an array in its place."""
+
+import math
+import os
+import sys
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gatherum._arguments.conversion import (
+    as_array,
+    as_indices,
+    as_updates,
+    is_masked,
+    is_plain,
+    is_weak,
+)
+from gatherum._frameworks import registry
+from gatherum._model.call import ArraySpec
+from gatherum._model.shape_limits import MAX_RANK
+from gatherum.files.decoding import decoded
+from gatherum.files.durable.journal import check_readable
+from gatherum.files.formats import locate
+from gatherum.files.formats.format import Location, Opening
+from gatherum.files.formats.storage import BoxStorage, FlatStorage, Opened, Source
+from gatherum.files.resources.memory import MemoryFile
+from gatherum.files.resources.stats import Meter
+from gatherum.files.row_access.boxes import SlicedArray
+from gatherum.files.row_access.dimension_names import Names, names_in
+
+from .origins import files_of
+
+__all__ = ["Held", "Operand", "Path", "be", "files_under", "find_operand", "open_all"]
+
+Path = str | os.PathLike[str]
+Operand = Any  # a path, what the functions on arrays take, or an array object of Zarr or h5py
+CHUNK = 64 << 10  # bytes of an array without chunks that are taken together
+STORED = {"zarr": "Array", "h5py": "Dataset"}
+
+
+@dataclass(frozen=True)
+class Held:
+    """The address of an operand that is an array: the argument of a call."""
+
+    role: str
+    array: Any
+    names: Names = tuple
+    path: str = ""
+    member: str | None = None
+
+    def __str__(self) -> str:
+        return f"the {self.role}"
+
+
+def files_under(where: Location | Held) -> list[str]:
+    """Return the absolute paths of the files that an operand is read from."""
+    return files_of(where.array) if isinstance(where, Held) else [where.resolved]
+
+
+def be(role: str) -> str:
+    """Return the verb behind the name of an operand, of which all but the table's are plurals."""
+    return "is" if role == "table" else "are"
+
+
+def find_operand(role: str, operand: Operand, op: str = "gather") -> Location | Held:
+    """Return where an operand is; nothing is opened. TypeError for neither a path nor an array.
+
+    Lists, numbers, tensors in this processor's memory and whatever else NumPy makes an array of
+    are operands as they are for the operator `op`. Updates without a dtype wait for the table's.
+    """
+    if isinstance(operand, (str, os.PathLike, Location)):
+        return locate(operand)
+    if is_plain(operand):
+        return Held(role, operand)
+    names = names_in(operand)
+    if _is_stored(operand):
+        return Held(role, operand, names)
+    if _has_paths(operand):
+        raise TypeError(
+            f"{op}: the {role} must be one path or one array, got a {type(operand).__name__} that "
+            "contains strings or paths; call the function for each file, or pass "
+            "numpy.array(strings) where the strings are the data"
+        )
+    if is_masked(operand):
+        raise TypeError(f"the {role} {be(role)} a masked array, whose mask would be lost")
+    name = "data" if role == "table" else role
+    found = registry.spec(op, name, operand)
+    if found is None or isinstance(found, (bytes, bytearray, ArraySpec)):
+        raise TypeError(
+            f"the {role} must be a path, an array in memory, or an array of Zarr or h5py, "
+            f"got {type(operand).__name__}"
+        )
+    if role == "updates" and is_weak(found):
+        return Held(role, Weak(op, found))
+    if role in ("indices", "groups"):
+        return Held(role, as_indices(op, found, name))
+    return Held(role, as_array(op, name, found), names)
+
+
+def _has_paths(operand: object) -> bool:
+    """Whether a list or tuple contains a str or a path, at any depth that an array has."""
+    lists = [operand] if isinstance(operand, (list, tuple)) else []
+    for _ in range(MAX_RANK):
+        kinds = set(map(type, chain.from_iterable(lists)))
+        if any(issubclass(kind, (str, os.PathLike)) for kind in kinds):
+            return True
+        if not any(issubclass(kind, (list, tuple)) for kind in kinds):
+            break
+        lists = [one for one in chain.from_iterable(lists) if isinstance(one, (list, tuple))]
+    return False
+
+
+@dataclass(frozen=True)
+class Weak:
+    """Python's own values, which take the dtype of the table."""
+
+    op: str
+    values: Any
+
+
+def _is_stored(operand: object) -> bool:
+    """Whether an operand is an array object of Zarr or h5py, which are imported only if it is."""
+    return any(
+        isinstance(operand, kind)
+        for package, name in STORED.items()
+        if (module := sys.modules.get(package))
+        if isinstance(kind := getattr(module, name, None), type)
+    )
+
+
+def open_all(
+    operands: dict[str, Location | Held], opening: Opening, *, in_place: bool = False
+) -> dict[str, Source]:
+    """Open operands and check all that their headers claim; no element is read.
+
+    `in_place`: the table is to be changed.
+    """
+    sources: dict[str, Source] = {}
+    for role, where in operands.items():
+        found = where
+        if isinstance(where, Held) and isinstance(weak := where.array, Weak):
+            updates = as_updates(weak.op, weak.values, sources["table"].dtype)
+            found = Held(role, updates)
+        sources[role] = _open(found, opening, role, written=in_place and role == "table")
+    return sources
+
+
+def _open(where: Location | Held, opening: Opening, role: str, *, written: bool) -> Source:
+    if isinstance(where, Held):
+        source = _open_held(where, opening)
+    else:
+        if not written:
+            check_readable(where.resolved)
+        source = where.format.open(where, opening)
+        if opening.decode:
+            source = decoded(source, opening.budget, role)
+    opening.budget.check_item(where, source.dtype.itemsize)
+    return source
+
+
+def _open_held(where: Held, opening: Opening) -> Source:
+    if is_plain(where.array):
+        return _open_plain(where, np.asarray(where.array), opening.meter)
+    boxes = SlicedArray(str(where), where.array, opening.meter, CHUNK)
+    opening.budget.check_chunk(where, math.prod(boxes.chunks) * boxes.dtype.itemsize)
+    storage = BoxStorage(boxes)
+    return Source(where, boxes.shape, boxes.dtype, storage, UNWATCHED, names=where.names)
+
+
+def _open_plain(where: Held, array: NDArray[Any], meter: Meter) -> Source:
+    """Open an array in memory, without a copy of it."""
+    fortran = array.flags.f_contiguous and not array.flags.c_contiguous
+    plain = not array.dtype.hasobject and array.dtype.kind != "T"  # others are refused later on
+    if plain and (array.flags.c_contiguous or fortran):
+        file = MemoryFile(array.T if fortran else array, meter)
+        flat = FlatStorage.of(file, 0, array.shape, array.dtype, fortran)
+        return Source(where, array.shape, array.dtype, flat, UNWATCHED, names=where.names)
+    boxes = BoxStorage(SlicedArray(str(where), array, meter, CHUNK))
+    return Source(where, array.shape, array.dtype, boxes, UNWATCHED, names=where.names)
+
+
+class Unwatched(Opened):
+    """An array that the caller holds, and may change; no journal is kept of it."""
+
+
+UNWATCHED = Unwatched()

@@ -1,0 +1,55 @@
+"""The `out` of a call receives its result: an array, or a tensor in this processor's memory."""
+
+import sys
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gatherum._arguments import conversion
+from gatherum._arguments.checks import check_out_spec
+from gatherum._frameworks import registry
+from gatherum._model import errors
+from gatherum._model.call import ArraySpec
+from gatherum._model.errors import Shape
+from gatherum._plans.overlap import check_out_memory
+from gatherum.files.formats.dtypes import name_of
+
+__all__ = ["Receiver"]
+
+
+class Receiver:
+    """The memory that a result goes to, checked as the `out` of the operators in memory."""
+
+    def __init__(self, op: str, out: Any, shape: Shape, dtype: np.dtype[Any]) -> None:
+        self.op = op
+        found = registry.spec(op, "out", out)
+        if isinstance(found, ArraySpec):
+            spec = found
+            if str(found.dtype) == name_of(dtype):  # NumPy has no name for it, or another
+                spec = ArraySpec(found.shape, dtype, found.strides)
+            check_out_spec(op, shape, dtype, spec)
+            self.array = _bytes_of(op, out).view(dtype).reshape(shape)
+            return
+        self.array = conversion.as_plain_out(op, found, shape, dtype)
+        if getattr(out, "requires_grad", False):
+            raise ValueError(f"{op}: `out` must not require a gradient; write out.detach()")
+
+    def check_apart(self, *operands: object) -> None:
+        """Raise ValueError where it is read-only or shares memory with an operand."""
+        given: list[Any] = [getattr(where, "array", None) for where in operands]
+        data, indices = (x if conversion.is_plain(x) else NOTHING for x in given)
+        check_out_memory(self.op, data, indices, None, self.array)
+
+
+NOTHING: NDArray[np.uint8] = np.empty(0, np.uint8)
+
+
+def _bytes_of(op: str, tensor: Any) -> NDArray[np.uint8]:
+    """Return the bytes of a tensor of a dtype that NumPy lacks, as bfloat16."""
+    torch = sys.modules.get("torch")
+    plain = torch is not None and isinstance(tensor, torch.Tensor) and not tensor.requires_grad
+    if not plain or tensor.device.type != "cpu" or not tensor.is_contiguous():
+        raise errors.out_not_an_array(op, tensor)
+    found: NDArray[np.uint8] = tensor.reshape(-1).view(sys.modules["torch"].uint8).numpy()
+    return found

@@ -1,0 +1,80 @@
+"""Counts of what an open table was asked for, and how long that took."""
+
+import threading
+from array import array
+from dataclasses import dataclass
+
+import numpy as np
+
+from gatherum.files.resources.stats import size_text
+
+__all__ = ["Counts", "TableStats"]
+
+KEPT = 1 << 13  # the last requests, whose times are kept
+
+
+@dataclass(frozen=True)
+class TableStats:
+    """What an open table was asked for so far.
+
+    Attributes
+    ----------
+    requests, rows : int
+        Calls of the gathers, and the indices (or index tuples) of them.
+    bytes : int
+        Bytes that these calls returned.
+    bytes_read : int
+        Bytes that were read of the table's file or asked of its server.
+    hits, misses : int
+        Rows that the row cache had, and those that it had not; both 0 without a cache.
+    cached_bytes : int
+        Bytes of the rows in the cache.
+    p50, p90, p99 : float
+        Seconds that half, 90% and 99% of the last 8192 calls took at most; 0.0 before the first.
+    """
+
+    requests: int
+    rows: int
+    bytes: int
+    bytes_read: int
+    hits: int
+    misses: int
+    cached_bytes: int
+    p50: float
+    p90: float
+    p99: float
+
+    def __str__(self) -> str:
+        found = self.hits + self.misses
+        share = f", {self.hits / found:.1%} of the rows cached" if found else ""
+        return (
+            f"{self.requests:,} requests for {self.rows:,} rows, {size_text(self.bytes)}, "
+            f"read {size_text(self.bytes_read)}{share}; p50 {self.p50 * 1e6:,.0f} us, "
+            f"p90 {self.p90 * 1e6:,.0f} us, p99 {self.p99 * 1e6:,.0f} us"
+        )
+
+
+class Counts:
+    """Counters that threads share."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self._requests = self._rows = self._bytes = 0
+        self._times = array("q", bytes(8 * KEPT))
+
+    def add(self, rows: int, nbytes: int, took: int) -> None:
+        """Count one call, which took so many nanoseconds."""
+        with self.lock:
+            self._times[self._requests & (KEPT - 1)] = took
+            self._requests += 1
+            self._rows += rows
+            self._bytes += nbytes
+
+    def stats(self, bytes_read: int, hits: int, misses: int, cached: int) -> TableStats:
+        """Return what has been counted so far."""
+        with self.lock:
+            counted = self._requests, self._rows, self._bytes
+            times = np.array(self._times[: min(KEPT, self._requests)], np.int64)
+        marks = np.percentile(times, (50, 90, 99)) / 1e9 if times.size else np.zeros(3)
+        p50, p90, p99 = marks.tolist()
+        return TableStats(*counted, bytes_read, hits, misses, cached, p50, p90, p99)

@@ -1,0 +1,215 @@
+"""A Handle holds what is open of a table: from `open` to `close`, in threads, pickles and forks."""
+
+import os
+import threading
+import weakref
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+import numpy as np
+
+from gatherum._arguments.plain_values import as_boolean, as_integer
+from gatherum.files.arguments.operands import Held, Operand, find_operand
+from gatherum.files.formats.format import Location
+from gatherum.files.remote import checked_options
+from gatherum.files.resources.budget import size_of
+
+from .counts import Counts
+from .state import RELOAD, Settings, State
+
+__all__ = ["Handle", "anchored"]
+
+T = TypeVar("T")
+READERS = 16
+MOST_READERS = 1024
+
+
+class Handle:
+    """A table that is open, or was: what `Table` is but for its lookups."""
+
+    def __init__(
+        self,
+        table: Operand,
+        cache: str | int,
+        readers: int | None,
+        direct: bool,
+        storage_options: Mapping[str, Any] | None,
+        decode: bool = True,
+    ) -> None:
+        self._where, self._given = anchored("table", table)
+        options, nbytes = checked_options(storage_options), size_of("cache", cache)
+        count = READERS if readers is None else as_integer("open", "readers", readers)
+        if not 1 <= count <= MOST_READERS:
+            raise ValueError(f"open: `readers` must be from 1 to {MOST_READERS}, got {count}")
+        past, decode = as_boolean("open", "direct", direct), as_boolean("open", "decode", decode)
+        self._settings = Settings(nbytes, count, past, options, decode)
+        self._counts, self._lock = Counts(), threading.Lock()
+        self._pool: ThreadPoolExecutor | None = None
+        self._readers: set[int] = set()  # the threads of the pool
+        self._closing = False
+        self._before: Any = None  # in a child, what the parent had opened
+        self._state: State | None = self._new_state()
+        TABLES.add(self)
+
+    def _new_state(self) -> State:
+        return State(self._where, self._settings)
+
+    # ------------------------------------------------------------ what it is
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The table's shape."""
+        return self._opened("shape").shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype of its elements."""
+        return self._opened("dtype").dtype
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all elements."""
+        return self._opened("nbytes").table.nbytes
+
+    @property
+    def path(self) -> str:
+        """The file's absolute path."""
+        return self._where.file if isinstance(self._where, Location) else ""
+
+    def __repr__(self) -> str:
+        state = self._state
+        if state is None:
+            return f"<closed Table {self._where}>"
+        return f"<Table {self._where}: {state.dtype} {state.shape}>"
+
+    def _start(
+        self, call: Callable[..., T], *arguments: Any, called: str = "submit", **options: Any
+    ) -> "Future[T]":
+        with self._lock:
+            if self._closing:
+                raise self._closed(called)
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(
+                    self._settings.readers, "gatherum-reader", _note_thread, (self._readers,)
+                )
+            return self._pool.submit(call, *arguments, **options)
+
+    def _opened(self, name: str) -> State:
+        if (state := self._state) is None:
+            state = self._opened_again(name)
+        return state
+
+    def _closed(self, name: str) -> ValueError:
+        return ValueError(f"{name}: the table {self._where} is closed")
+
+    def _opened_again(self, name: str) -> State:
+        """Open in a child what its parent has opened; raise ValueError for a closed table."""
+        if self._before is None:
+            raise self._closed(name)
+        state = reason = None
+        try:
+            state = self._new_state()
+        except (TypeError, ValueError, RuntimeError) as error:  # the parent could open it
+            reason = error
+        except FileNotFoundError as error:
+            error.add_note(RELOAD)
+            raise
+        if state is None or state.version() != self._before:
+            changed = OSError(f"{self._where}: changed since the parent process opened it")
+            changed.add_note(RELOAD)
+            raise changed from reason
+        self._state, self._before = state, None
+        return state
+
+    def reload(self) -> None:
+        """Open the table again, as it is now; the row cache is emptied.
+
+        Calls in other threads that have begun end with the old one, or with its error.
+
+        Raises
+        ------
+        TypeError, ValueError, OSError
+            As `open`; the table then stays as it is.
+        """
+        if self._before is None:
+            self._opened("reload")
+        state = self._new_state()
+        with self._lock:
+            if self._closing:
+                raise self._closed("reload")
+            self._state, self._before = state, None
+
+    def close(self) -> None:
+        """Wait for submitted calls, and close the table; further calls do nothing.
+
+        A callback of a future may run in a thread that serves submitted calls, and cannot wait for
+        them: called there, `close` returns at once, and the table is closed when they are done.
+        """
+        with self._lock:
+            if self._closing:
+                return
+            self._closing = True
+            pool, self._pool = self._pool, None
+        if threading.get_ident() in self._readers:
+            threading.Thread(target=self._end, args=(pool,), name="gatherum-close").start()
+        else:
+            self._end(pool)
+
+    def _end(self, pool: ThreadPoolExecutor | None) -> None:
+        try:
+            if pool is not None:
+                pool.shutdown()
+        finally:
+            self._state = self._before = None
+
+    def __enter__(self) -> Self:
+        self._opened("with")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        """Pickle how to open it again; `storage_options` and the password of a URL are in it."""
+        self._opened("pickle")
+        return type(self), (self._given, *self._settings)
+
+    def _after_fork(self) -> None:
+        """Leave to the parent what a child has not: threads, and locks that they hold."""
+        self._lock, self._pool, self._readers = threading.Lock(), None, set()
+        self._counts = Counts()
+        if self._state is not None:
+            self._before, self._state = self._state.version(), None
+
+
+TABLES = weakref.WeakSet[Handle]()
+
+
+def anchored(role: str, operand: Operand) -> tuple[Location | Held, Operand]:
+    """Return where an operand of `open` is, whatever directory the process changes to, and what
+    opens it in another process.
+    """
+    where = find_operand(role, operand, "open")
+    if isinstance(where, Held):
+        return where, operand
+    where.require()
+    if where.remote is not None:
+        return where, os.fspath(operand)
+    file = str(Path(where.file).absolute())
+    return replace(where, file=file), file + where.text[len(where.file) :]
+
+
+def _note_thread(threads: set[int]) -> None:
+    threads.add(threading.get_ident())
+
+
+def _after_fork() -> None:
+    for table in list(TABLES):
+        table._after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

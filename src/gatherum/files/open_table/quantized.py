@@ -1,0 +1,264 @@
+"""A table of quantized rows that stays open, with its scales."""
+
+from collections.abc import Callable, Mapping
+from math import ceil
+from time import perf_counter_ns
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gatherum._arguments import conversion
+from gatherum._functions.quantized import gather as quantized
+from gatherum._functions.quantized.formats import NAME, name_of, result_dtype
+from gatherum._functions.quantized.spec import (
+    QuantizedAttributes,
+    Spec,
+    as_attributes,
+    codes_of,
+    spec_of,
+)
+from gatherum._model import errors, shape_limits
+from gatherum._model.dtypes import is_index
+from gatherum._model.errors import Shape
+from gatherum.files.arguments.operands import Held, Operand, find_operand
+from gatherum.files.arguments.receivers import Receiver
+from gatherum.files.formats.format import Location
+
+from .lifetime import anchored
+from .state import Settings, State
+from .table import Table
+
+__all__ = ["QuantizedTable"]
+
+Ints = NDArray[np.int64]
+OPEN, GATHER = "open", "gather"
+REFUSALS = (TypeError, ValueError, IndexError)
+
+
+class QuantizedState(State):
+    """An opened table of quantized values with its scales, checked against each other.
+
+    `shape` is that of the values, and `dtype` that of the results.
+    """
+
+    def __init__(
+        self,
+        where: Location | Held,
+        beside: list[Location | Held],
+        settings: Settings,
+        how: Mapping[str, Any],
+    ) -> None:
+        super().__init__(where, settings)
+        settings = settings._replace(direct=False)
+        self.beside = [State(one, settings) for one in beside]
+        codes, scales, *zeros = (
+            (part.table.shape, name_of(part.table.dtype)) for part in (self, *self.beside)
+        )
+        block, q = how["block_size"], how["quantize_axis"]
+        some = 1 if block is None else block
+        attributes = as_attributes(0, q, some, how["bits"], how["dtype"], "raise", True)
+        if block is None:
+            in_byte = codes_of(codes[1], attributes.bits).in_byte
+            block = _block_size(codes[0], scales[0], attributes.quantize_axis, in_byte)
+            attributes = attributes._replace(block_size=block)
+        kind = result_dtype(attributes.result)
+        if not isinstance(kind, np.dtype):
+            raise errors.no_values(OPEN, kind)
+        self.spec = spec_of(attributes, codes, scales, zeros[0] if zeros else None)
+        self.attributes, self.shape, self.dtype = attributes, self.spec.values, kind
+        self.nbytes = self.table.nbytes
+
+    def parts(self, numbers: Ints) -> list[tuple[State, Ints]]:
+        """Return the table, its scales and its zero points, each with the rows to read."""
+        spec = self.spec._replace(axis=0)
+        blocks = np.unique(numbers // spec.block) if spec.quantize_axis == 0 else numbers
+        in_byte = spec.codes.in_byte if spec.divides_bytes else 1
+        scales, *zeros = self.beside
+        found: list[tuple[State, Ints]] = [(self, np.unique(numbers // in_byte)), (scales, blocks)]
+        return found + [(part, np.unique(blocks // in_byte)) for part in zeros]
+
+    @property
+    def opened_parts(self) -> tuple[State, ...]:
+        """The arrays that lookups read: the values, the scales and the zero points."""
+        return (self, *self.beside)
+
+    def gatherer(
+        self, attributes: dict[str, Any], fill_value: object
+    ) -> Callable[[Ints], NDArray[Any]]:
+        """Return a function that gathers with the same arguments in each call."""
+        return lambda indices: self.gathered(indices, attributes, fill_value)[0]
+
+    def gathered(
+        self, indices: Operand, attributes: dict[str, Any], fill_value: object, out: Any = None
+    ) -> tuple[Any, int, int]:
+        """Return the result of a gather, or `out`, how many indices it had, and the bytes of codes.
+
+        The attributes are the arguments of `QuantizedTable.gather`.
+        """
+        if not conversion.is_integer_zero(fill_value):
+            raise ValueError(f"{GATHER}: `fill_value` must be 0 for a quantized table, got "
+                             f"{fill_value!r}")  # fmt: skip
+        try:
+            with self:
+                return self._gathered(indices, attributes, out)
+        except REFUSALS as error:
+            raise _named(error, GATHER)  # noqa: B904  # the same error
+
+    def _gathered(
+        self, indices: Operand, attributes: dict[str, Any], out: Any
+    ) -> tuple[Any, int, int]:
+        axis, mode, negative = (attributes[name] for name in ("axis", "mode", "negative"))
+        how, spec = self.attributes, self.spec
+        if not (type(axis) is int and axis == 0 and mode == "raise" and negative is True):
+            q, block, result = how.quantize_axis, how.block_size, how.result
+            how = as_attributes(axis, q, block, how.bits, result, mode, negative)
+            spec = spec._replace(axis=shape_limits.resolve_axis(GATHER, spec.values, how.axis))
+        found = find_operand("indices", indices, GATHER)
+        if not isinstance(found, Held):
+            raise TypeError(
+                f"{GATHER}: `indices` must be an array for a quantized table, got a path"
+            )
+        places = conversion.as_indices(GATHER, found.array)
+        shape = spec.result_shape(places.shape)
+        shape_limits.check_result(GATHER, shape, self.dtype)
+        nbytes = self.nbytes * places.size // max(spec.rows, 1)
+        if out is None:
+            return self.dequantized(spec, how, places, shape), places.size, nbytes
+        receiver = Receiver(GATHER, out, shape, self.dtype)
+        for part in self.opened_parts:
+            receiver.check_apart(part.table.location, found)
+        receiver.array[...] = self.dequantized(spec, how, places, shape)
+        return out, places.size, nbytes
+
+    def dequantized(
+        self, spec: Spec, how: QuantizedAttributes, places: NDArray[Any], shape: Shape
+    ) -> NDArray[Any]:
+        """Return the slices that indices name along the axis of a spec."""
+        if not is_index(places.dtype):
+            raise errors.not_an_index_dtype(GATHER, places.dtype, False)
+        rows = quantized.resolve_rows(places, spec.axis, spec.rows, how.mode, how.negative)
+        taken, blocks, numbers = quantized.parts_of(spec, rows)
+        scales, *zeros = self.beside
+        codes = _unpacked(self, spec, taken)
+        factors = scales.taken(blocks, spec.axis)
+        points = _unpacked(zeros[0], spec, blocks) if zeros else None
+        result: NDArray[Any] = np.empty(shape, self.dtype)
+        part = spec.of_rows(taken.size)
+        if spec.divides_bytes:
+            part = part._replace(codes=part.codes._replace(in_byte=1))
+        quantized.dequantize(part, codes, numbers, factors, points, result)
+        return result
+
+
+class QuantizedTable(Table):
+    """A table whose rows `gather` dequantizes; `open` with `scales` returns it.
+
+    `shape` is that of the values, `dtype` that of the result, and `nbytes` counts the quantized
+    values alone, as do `stats`. It has no `gather_nd` and no `gather_elements`.
+    """
+
+    def __init__(
+        self,
+        table: Operand,
+        cache: str | int,
+        readers: int | None,
+        direct: bool,
+        storage_options: Mapping[str, Any] | None,
+        decode: bool,
+        scales: Operand,
+        zero_points: Operand | None,
+        how: Mapping[str, Any],
+    ) -> None:
+        found = [anchored("scales", scales)]
+        if zero_points is not None:
+            found.append(anchored("zero_points", zero_points))
+        self._beside = [where for where, _ in found]
+        self._given_beside = [given for _, given in found] + [None] * (2 - len(found))
+        self._how = dict(how)
+        super().__init__(table, cache, readers, direct, storage_options, decode)
+
+    def _new_state(self) -> State:
+        try:
+            return QuantizedState(self._where, self._beside, self._settings, self._how)
+        except REFUSALS as error:
+            raise _named(error, OPEN)  # noqa: B904  # the same error
+
+    def gather(
+        self,
+        indices: Operand,
+        axis: int = 0,
+        *,
+        mode: Any = "raise",
+        negative: bool = True,
+        fill_value: Any = 0,
+        out: Any = None,
+    ) -> Any:
+        """Take slices along `axis` and dequantize them, as `gatherum.gather_quantized` does.
+
+        Parameters
+        ----------
+        indices : array
+            As in `Table.gather`, but no path.
+        axis, mode, negative, out
+            As in `Table.gather`.
+        fill_value : int
+            0: what invalid indices give in the modes ``"fill"`` and ``"drop"``.
+
+        Returns
+        -------
+        ndarray
+            The result, or `out`.
+        """
+        begun, state = perf_counter_ns(), self._opened(GATHER)
+        assert isinstance(state, QuantizedState)
+        attributes = {"axis": axis, "mode": mode, "negative": negative}
+        result, rows, nbytes = state.gathered(indices, attributes, fill_value, out)
+        self._counts.add(rows, nbytes, perf_counter_ns() - begun)
+        return result
+
+    def gather_nd(self, *_: Any, **__: Any) -> NoReturn:
+        """Raise NotImplementedError."""
+        raise NotImplementedError("gather_nd: a quantized table has `gather` alone")
+
+    def gather_elements(self, *_: Any, **__: Any) -> NoReturn:
+        """Raise NotImplementedError."""
+        raise NotImplementedError("gather_elements: a quantized table has `gather` alone")
+
+    def __reduce__(self) -> tuple[Callable[..., Table], tuple[Any, ...]]:
+        """Pickle how to open it again."""
+        _, given = super().__reduce__()
+        return QuantizedTable, (*given, *self._given_beside, self._how)
+
+
+def _unpacked(part: State, spec: Spec, numbers: Ints) -> NDArray[Any]:
+    """Return slices by their numbers, each in bytes of its own where it is a part of each byte."""
+    if not spec.divides_bytes:
+        return part.taken(numbers, spec.axis)
+    in_byte, bits = spec.codes.in_byte, spec.codes.bits
+    found = part.taken(numbers // in_byte, spec.axis)
+    shifts = (numbers % in_byte * bits).astype(np.uint8)
+    return (found.view(np.uint8) >> shifts).view(found.dtype)
+
+
+def _named(error: Exception, op: str) -> Exception:
+    """Let an error of `gather_quantized` name the call that was made."""
+    error.args = tuple(
+        f"{op}{one.removeprefix(NAME)}" if str(one).startswith(f"{NAME}: ") else one
+        for one in error.args
+    )
+    return error
+
+
+def _block_size(codes: tuple[int, ...], scales: tuple[int, ...], axis: int, in_byte: int) -> int:
+    """Return how many values share a scale, where the shapes leave no choice."""
+    if not -len(codes) <= axis < len(codes) or len(scales) != len(codes):
+        return 1  # which the check of the shapes refuses
+    last = axis % len(codes) == len(codes) - 1
+    size, blocks = codes[axis] * (in_byte if last else 1), scales[axis]
+    block = ceil(size / max(blocks, 1))
+    if blocks > 1 and size % blocks:
+        raise ValueError(
+            f"{OPEN}: `block_size` must be given where {blocks} scales do not divide {size} values"
+        )
+    return max(block, 1)

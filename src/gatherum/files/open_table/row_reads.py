@@ -1,0 +1,194 @@
+"""Whole rows of an open table are read by their numbers, a few at a time."""
+
+import os
+from collections.abc import Callable
+from time import perf_counter_ns
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gatherum._arguments.indices import first_invalid
+from gatherum._system import native
+from gatherum._system.regular_files import naming
+from gatherum.files.formats.storage import FlatStorage, Source
+from gatherum.files.lookups import Lookups
+from gatherum.files.resources.disk import DiskFile, StoredRows, byte_view
+
+__all__ = ["CALL", "DirectReads", "OtherReads", "RowReads", "cache_of", "reads_of"]
+
+Ints = NDArray[np.int64]
+WAITED_ROW, WAITED_CALL = 2_000, 20_000  # nanoseconds, from which on the disk was waited for
+SAMPLED = 8  # one row in so many is asked for, to find out whether all are in the page cache
+DIRECT: int | None = getattr(os, "O_DIRECT", None)
+SET = 8  # rows of a cache that share places
+NOTED = 9  # bytes that a cache keeps of a row besides its own
+CALL: dict[str, Any] = {"axis": 0, "mode": "raise", "negative": False}
+
+
+class RowReads:
+    """Reads rows by number into a flat array of bytes."""
+
+    def read(self, numbers: Ints, places: Ints | None, flat: NDArray[np.uint8]) -> bool:
+        """Read row `numbers[i]` to place `places[i]` (None: `i`).
+
+        Returns False, and writes nothing, where a number is no row's.
+        """
+        raise NotImplementedError
+
+    def read_kept(
+        self, cache: native.RowCache, numbers: Ints, places: Ints | None, flat: NDArray[np.uint8]
+    ) -> bool:
+        """Read rows as `read` does: those that the cache has not, and they are kept."""
+        missing = cache.lookup(numbers, places, flat)
+        if missing is None or missing is False:
+            return missing is None
+        wanted = numbers[missing]
+        fresh = np.empty(wanted.size * cache.item, np.uint8)  # nobody else writes there
+        if not self.read(wanted, None, fresh):
+            return False
+        cache.insert(wanted, None, fresh)
+        to = missing if places is None else places[missing]
+        flat.reshape(-1, cache.item)[to] = fresh.reshape(-1, cache.item)
+        return True
+
+    def are_resident(self, numbers: Ints) -> bool:
+        """Whether the rows are most likely in memory, so that reading them waits for nothing."""
+        return False
+
+    def expect(self, numbers: Ints) -> bool:
+        """Let the system begin to read rows; False where it keeps none of them."""
+        return False
+
+
+def _sorted(numbers: Ints, places: Ints | None) -> tuple[Ints, Ints]:
+    """Put rows in the order of the file: those that share a page are read once."""
+    order = numbers.argsort()
+    return numbers[order], order if places is None else places[order]
+
+
+class FlatReads(RowReads):
+    """Rows of a flat file on this machine.
+
+    Where the disk was waited for, the system is asked for all rows of the next call before they are
+    read, so that many small reads are in flight; no thread is needed for that.
+    """
+
+    def __init__(self, file: DiskFile, stored: StoredRows) -> None:
+        self._file, self._stored = file, stored
+        self._waited = False
+
+    def read(self, numbers: Ints, places: Ints | None, flat: NDArray[np.uint8]) -> bool:
+        """Read rows in the order of the file."""
+        count = numbers.size
+        begun = perf_counter_ns()
+        if count > 1:
+            numbers, places = _sorted(numbers, places)
+            if self._waited and not self.expect(numbers):
+                return False
+        done = self._file.read_few(self._stored, numbers, places, flat)
+        self._waited = perf_counter_ns() - begun > WAITED_CALL + WAITED_ROW * count
+        return done
+
+    def read_kept(
+        self, cache: native.RowCache, numbers: Ints, places: Ints | None, flat: NDArray[np.uint8]
+    ) -> bool:
+        """Read rows in one call of the core, unless the disk was waited for."""
+        if self._waited:
+            return super().read_kept(cache, numbers, places, flat)
+        begun = perf_counter_ns()
+        done = self._file.read_few(self._stored, numbers, places, flat, cache)
+        self._waited = perf_counter_ns() - begun > WAITED_CALL + WAITED_ROW * numbers.size
+        return done
+
+    def are_resident(self, numbers: Ints) -> bool:
+        """Whether a sample of the rows, each of which there is, lies in the page cache."""
+        sample = numbers[::SAMPLED]
+        return self._file.cached_share(self._stored.base + sample * self._stored.stride) == 1.0
+
+    def expect(self, numbers: Ints) -> bool:
+        """Let the system begin to read sorted rows."""
+        if numbers.size and not 0 <= numbers[0] <= numbers[-1] < self._stored.extent:
+            return False
+        self._file.expect(self._stored, numbers)
+        return True
+
+
+class DirectReads(RowReads):
+    """Rows of a flat file, read past the page cache (O_DIRECT) by `readers` threads of the core."""
+
+    def __init__(
+        self, file: DiskFile, stored: StoredRows, readers: int,
+        at_end: Callable[[Callable[[], object]], object],
+    ) -> None:  # fmt: skip
+        if DIRECT is None:
+            raise ValueError("open: direct=True needs O_DIRECT, which this system does not have")
+        with naming(file.path):
+            self._file = DiskFile(file.path, file.meter, os.O_RDONLY | DIRECT)
+        at_end(self._file.close)
+        if not os.path.sameopenfile(self._file.fd, file.fd):
+            raise OSError(f"{file.path}: was replaced while it was being opened")
+        self._file.in_flight = readers
+        self._stored = stored
+
+    def read(self, numbers: Ints, places: Ints | None, flat: NDArray[np.uint8]) -> bool:
+        """Read rows in the order of the file."""
+        return self._file.read_few(self._stored, *_sorted(numbers, places), flat)
+
+
+class OtherReads(RowReads):
+    """Rows of any other table, by a gather: at a URL, in chunks, in Fortran order, in memory."""
+
+    def __init__(self, table: Source, lookups: Lookups) -> None:
+        self._table, self._lookups = table, lookups
+        self._item = table.nbytes // table.shape[0]
+
+    def read(self, numbers: Ints, places: Ints | None, flat: NDArray[np.uint8]) -> bool:
+        """Read rows, and put them in their places."""
+        if first_invalid(numbers, self._table.shape[:1], "raise", False, False) is not None:
+            return False
+        rows, _ = self._lookups.gather("gather", numbers, CALL, 0)
+        found = np.frombuffer(byte_view(rows), np.uint8).reshape(-1, self._item)
+        flat.reshape(-1, self._item)[slice(None) if places is None else places] = found
+        return True
+
+
+def reads_of(table: Source, lookups: Lookups, readers: int, direct: bool) -> RowReads | None:
+    """Return what reads rows along the first dimension; None where there are none.
+
+    `direct` is for files on this machine whose rows lie in one piece, by so many `readers`:
+    ValueError for other tables, and where the system has no direct reads.
+    """
+    if not table.shape or not table.nbytes:
+        return None
+    storage, nbytes = table.storage, table.nbytes // table.shape[0]
+    if isinstance(storage, FlatStorage) and not storage.fortran:
+        stored = StoredRows(storage.array.offset, nbytes, nbytes, table.shape[0])
+        file = storage.array.file
+        if file.local and not file.in_memory:
+            if direct:
+                return DirectReads(file, stored, readers, lookups.opening.at_end)
+            return FlatReads(file, stored)
+    if direct:
+        if table.packing is not None:
+            raise ValueError(
+                f"open: direct=True is for numbers as they are stored, got {table.location}, which "
+                f"is packed ({table.packing}); decode=False takes the stored numbers"
+            )
+        raise ValueError(
+            f"open: direct=True is for files on this machine whose rows lie in one piece, got "
+            f"{table.location}"
+        )
+    return OtherReads(table, lookups)
+
+
+def cache_of(nbytes: int, extent: int, item: int) -> native.RowCache:
+    """Return a cache of `nbytes` for a table of `extent` rows of `item` bytes each; the core has
+    it. ValueError where not one row fits.
+    """
+    places = min(nbytes // (item + NOTED), extent + SET)
+    if places < 1:
+        raise ValueError(
+            f"cache must hold at least one row, {item + NOTED} bytes, got {nbytes} bytes"
+        )
+    return native.make_row_cache(places, extent, item)

@@ -1,0 +1,250 @@
+"""What is open of a table: its file, and how its rows are read."""
+
+import sys
+import time
+import weakref
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from copy import copy
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gatherum._arguments import conversion
+from gatherum._arguments.indices import first_invalid, resolve
+from gatherum._frameworks import registry
+from gatherum._model import errors
+from gatherum._model.modes import FILLING, MODES
+from gatherum._plans.plans import plan
+from gatherum._system import native
+from gatherum.files.arguments.operands import Held, Operand, open_all
+from gatherum.files.arguments.receivers import Receiver
+from gatherum.files.formats.format import Location, Opening
+from gatherum.files.lookups import Lookups
+from gatherum.files.remote import ServerError
+from gatherum.files.stream import RowSource
+
+from .row_reads import CALL, OtherReads, cache_of, reads_of
+
+__all__ = ["FEW", "RELOAD", "Settings", "State"]
+
+Ints = NDArray[np.int64]
+FEW = 4096  # rows of a call that go to where they belong at once; more are planned first
+SOON, SOON_BYTES = 256, 256 << 10  # of rows in memory, for which no thread is asked
+FILLED = 8 << 20  # bytes of rows that are put into the cache together
+NEAR, FAR = 0.01, 1.0  # seconds between two checks that the table is unchanged: here, at a URL
+INT64 = np.dtype(np.int64)
+RELOAD = "Table.reload opens it again"
+ARGUMENT = TypeError, IndexError  # errors that no bytes of a table cause
+
+
+def _is_plain(mode: object, negative: object, fill_value: object) -> bool:
+    """Whether attributes need no check, and an invalid index gives zeros if it gives anything."""
+    if mode != "raise":
+        if type(mode) is not str or mode not in MODES:
+            return False
+        if mode in FILLING and (type(fill_value) is not int or fill_value != 0):
+            return False
+    return negative is True or negative is False
+
+
+def _numbers_of(indices: NDArray[Any]) -> Ints | None:
+    """Return indices as a flat, contiguous array of int64; None for dtypes that do not fit."""
+    kind = indices.dtype
+    if kind is not INT64:
+        if kind.kind not in "iu" or (kind.kind == "u" and kind.itemsize == INT64.itemsize):
+            return None
+        indices = indices.astype(INT64)
+    if indices.ndim != 1:
+        indices = indices.reshape(-1)
+    return indices if indices.flags.c_contiguous else indices.copy()
+
+
+class Settings(NamedTuple):
+    """How a table is opened: the arguments of `open`, checked."""
+
+    cache: int
+    readers: int
+    direct: bool
+    storage_options: Mapping[str, Any]
+    decode: bool = True
+
+
+class State:
+    """An opened table, which is closed when nothing uses it any more."""
+
+    def __init__(self, where: Location | Held, settings: Settings) -> None:
+        with ExitStack() as stack:
+            options, decode = settings.storage_options, settings.decode
+            opening = Opening.of(stack, storage_options=options, decode=decode)
+            self.table = open_all({"table": where}, opening)["table"]
+            self.shape, self.dtype = self.table.shape, self.table.dtype
+            self.lookups, self.meter = Lookups(self.table, opening), opening.meter
+            self.reads = reads_of(self.table, self.lookups, settings.readers, settings.direct)
+            # a call that still runs keeps the files open that it reads
+            self._files = stack.pop_all()
+        weakref.finalize(self, self._files.close).atexit = False
+        self.cache: native.RowCache | None = None
+        rows = self.table.shape[0] if self.reads is not None else 1
+        self._item = self.table.nbytes // rows
+        in_memory = isinstance(where, Held) and conversion.is_plain(where.array)
+        if settings.cache and self.reads is not None and not in_memory:
+            self.cache = cache_of(settings.cache, rows, self._item)
+        kept = self.cache is not None or not isinstance(self.reads, OtherReads)
+        self._quick = kept and self.reads is not None
+        self._row_shape = self.table.shape[1:]
+        self._most = sys.maxsize if settings.direct else FEW
+        remote = isinstance(where, Location) and where.remote is not None
+        self._pause, self._due = FAR if remote else NEAR, 0.0
+
+    def __enter__(self) -> None:
+        """Begin a call on the table."""
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        """Raise OSError if the table has changed, also in the place of another error: the bytes of
+        a table that changes may be damaged.
+        """
+        if error is None or isinstance(error, ARGUMENT):
+            self.check()
+        elif isinstance(error, Exception) and not isinstance(error, ServerError):
+            self.check(now=True)
+
+    def check(self, now: bool = False) -> None:
+        """Raise OSError if the table was replaced, removed or written since it was opened.
+
+        Without `now`, skip the check if the last one was shortly before.
+        """
+        time_now = time.monotonic()
+        if time_now < self._due and not now:
+            return
+        try:
+            for part in self.opened_parts:
+                part.table.opened.check_unchanged()
+        except ServerError:
+            raise
+        except OSError as error:
+            error.add_note(RELOAD)
+            raise
+        self._due = time_now + self._pause
+
+    @property
+    def opened_parts(self) -> "tuple[State, ...]":
+        """The arrays that lookups read, the table first."""
+        return (self,)
+
+    def source(self, attributes: dict[str, Any], fill_value: object) -> RowSource:
+        """Return the source of rows for one batch after another."""
+        gather, check = self.gatherer(attributes, fill_value), partial(self.check, now=True)
+        return RowSource(gather, self.shape, self.dtype, attributes["axis"], check)
+
+    def gatherer(
+        self, attributes: dict[str, Any], fill_value: object
+    ) -> Callable[[NDArray[Any]], NDArray[Any]]:
+        """Return a function that gathers with the same arguments in each call, in one thread."""
+        lookups = copy(self.lookups)
+
+        def gather(indices: NDArray[Any]) -> NDArray[Any]:
+            with self:
+                return lookups.gather("gather", indices, attributes, fill_value)[0]
+
+        return gather
+
+    def version(self) -> Any:
+        """Return which versions of the arrays are open, for comparisons."""
+        return [part.table.state() for part in self.opened_parts]
+
+    def taken(self, numbers: Ints, axis: int) -> NDArray[Any]:
+        """Return the slices of some numbers, which are valid."""
+        found = self.rows(numbers, "raise", False, 0, None) if axis == 0 else None
+        if found is None:
+            found, _ = self.lookups.gather("gather", numbers, {**CALL, "axis": axis}, 0)
+        return found
+
+    def cached(self) -> tuple[int, int, int]:
+        """Return hits and misses of the row cache, and the bytes of its rows."""
+        cache = self.cache
+        return (0, 0, 0) if cache is None else (cache.hits, cache.misses, cache.held * self._item)
+
+    def numbers(self, indices: Operand) -> Ints:
+        """Return the rows that indices name, sorted, each once; raise as a gather of them."""
+        values = conversion.as_indices("gather", registry.spec("gather", "indices", indices))
+        plan("gather", (self.shape, self.table.dtype), values)
+        size = self.shape[0]
+        found = first_invalid(values, (size,), "raise", True, False)
+        if found is not None:
+            raise errors.index_out_of_bounds("gather", found.value, 0, size, found.where, "raise")
+        return np.unique(resolve(values.reshape(-1), size, "raise", True)[0])
+
+    def are_resident(self, indices: NDArray[Any], axis: object) -> bool:
+        """Whether a gather of these rows is most likely served from memory."""
+        reads, plain = self.reads, type(axis) is int and axis == 0
+        if reads is None or not plain or indices.dtype.kind not in "iu":
+            return False
+        if indices.size > SOON or indices.size * self._item > SOON_BYTES:
+            return False
+        numbers = indices.reshape(-1).astype(INT64)
+        inside = (numbers >= 0) & (numbers < self.table.shape[0])
+        return reads.are_resident(numbers[inside])
+
+    def parts(self, numbers: Ints) -> "list[tuple[State, Ints]]":
+        """Return what rows are read of, and the numbers that they have there."""
+        return [(self, numbers)]
+
+    def expect(self, numbers: Ints) -> None:
+        """Let the system begin to read rows."""
+        if self.reads is not None:
+            self.reads.expect(numbers)
+
+    def fill(self, numbers: Ints) -> None:
+        """Read rows into the row cache."""
+        step = max(1, min(FEW, FILLED // self._item))
+        flat = np.empty(step * self._item, np.uint8)
+        for at in range(0, numbers.size, step):
+            self._read(numbers[at : at + step], None, flat)
+
+    def rows(
+        self, indices: NDArray[Any], mode: str, negative: bool, fill_value: object, out: Any
+    ) -> NDArray[Any] | None:
+        """Return the rows that a few indices name; None where the call needs all its checks."""
+        if not self._quick or indices.size > self._most:
+            return None
+        numbers = _numbers_of(indices) if _is_plain(mode, negative, fill_value) else None
+        result = None if numbers is None else self._target(out, indices)
+        if numbers is None or result is None:
+            return None
+        flat: NDArray[np.uint8] = result.reshape(-1).view(np.uint8)
+        if self._read(numbers, None, flat) or self._read_resolved(numbers, mode, negative, flat):
+            return result
+        return None
+
+    def _target(self, out: Any, indices: NDArray[Any]) -> NDArray[Any] | None:
+        """Return the memory that rows are read to; None where they cannot be read to `out`."""
+        shape, dtype = indices.shape + self._row_shape, self.table.dtype
+        if out is None:
+            return np.empty(shape, dtype)
+        array = out if type(out) is np.ndarray else Receiver("gather", out, shape, dtype).array
+        fits = array.shape == shape and array.dtype == dtype and array.flags.carray
+        return array if fits and not np.may_share_memory(array, indices) else None
+
+    def _read_resolved(
+        self, numbers: Ints, mode: str, negative: bool, flat: NDArray[np.uint8]
+    ) -> bool:
+        """Read rows where some indices are negative or invalid; False where one is refused."""
+        positions, invalid = resolve(numbers, self.table.shape[0], mode, negative)
+        if invalid is None:
+            return self._read(positions, None, flat)
+        if mode not in FILLING:
+            return False
+        places = np.flatnonzero(~invalid)
+        flat.reshape(numbers.size, -1)[invalid] = 0
+        return self._read(positions[places], places, flat)
+
+    def _read(self, numbers: Ints, places: Ints | None, flat: NDArray[np.uint8]) -> bool:
+        """Read rows by their numbers, from the cache if it has them; False for no rows."""
+        reads, cache = self.reads, self.cache
+        assert reads is not None
+        if cache is None:
+            return reads.read(numbers, places, flat)
+        return reads.read_kept(cache, numbers, places, flat)

@@ -1,0 +1,1 @@
+"""Memory, disk space, system calls and counts of a call on files."""

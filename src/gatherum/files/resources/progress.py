@@ -1,0 +1,60 @@
+"""Progress lines show people how far a run has come."""
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from .stats import Progress, size_text
+
+__all__ = ["progress_shown"]
+
+PAUSE = 1.0  # seconds between two lines
+
+
+@contextmanager
+def progress_shown(progress: Progress | bool | None) -> Iterator[Progress | None]:
+    """Yield the function called with the bytes moved and expected: for True, it shows a bar.
+
+    Where `rich` is not installed, a line a second takes the place of the bar.
+    """
+    if not isinstance(progress, bool):
+        yield progress
+        return
+    if not progress or sys.stderr is None:  # which is closed
+        yield None
+        return
+    try:
+        from rich.console import Console
+        from rich.progress import (
+            BarColumn,
+            DownloadColumn,
+            TimeRemainingColumn,
+            TransferSpeedColumn,
+        )
+        from rich.progress import (
+            Progress as Bar,
+        )
+    except ImportError:  # rich is optional: a line a second says the same
+        yield lines()
+        return
+    moved = BarColumn(), DownloadColumn(binary_units=True)
+    columns = *moved, TransferSpeedColumn(), TimeRemainingColumn()
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("moved", total=None)
+        yield lambda moved, expected: bar.update(task, completed=moved, total=expected)
+
+
+def lines() -> Progress:
+    """Return what writes a line on standard error, at most once a second, and at the end."""
+    last = time.monotonic()
+
+    def line(moved: int, expected: int) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last < PAUSE and moved < expected:
+            return
+        last = now
+        print(f"moved {size_text(moved)} of {size_text(expected)}", file=sys.stderr)
+
+    return line

@@ -1,0 +1,128 @@
+"""A meter counts what a run does, and `Stats` reports it at the end."""
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from .os_calls import peak_memory
+
+__all__ = ["Meter", "Progress", "Stats"]
+
+Progress = Callable[[int, int], object]
+
+
+@dataclass(frozen=True)
+class Stats:
+    """The statistics of a run on files.
+
+    Attributes
+    ----------
+    rows : int
+        Rows gathered, or updates applied: one for each index (or index tuple).
+    bytes_read, bytes_written : int
+        Bytes asked of and given to the file system, spilled ones included.
+    chunks_touched : int
+        Chunks of the table that were read: Zarr chunks or shards, or blocks of
+        neighbouring rows of a flat file.
+    seconds : float
+        Wall-clock time.
+    peak_memory : int
+        The largest resident set of the process so far, in bytes.
+    requests, bytes_requested : int
+        Requests to URLs, and the bytes that they asked for, repeated requests included.
+    """
+
+    rows: int
+    bytes_read: int
+    bytes_written: int
+    chunks_touched: int
+    seconds: float
+    peak_memory: int
+    requests: int = 0
+    bytes_requested: int = 0
+    _in_chunks: bool = field(default=True, repr=False)
+
+    def __str__(self) -> str:
+        chunks = "1 chunk" if self.chunks_touched == 1 else f"{self.chunks_touched:,} chunks"
+        touched = f"{chunks} touched, " if self._in_chunks else ""
+        asked = f", {self.requests:,} requests for {size_text(self.bytes_requested)}"
+        return (
+            f"{self.rows:,} rows, read {size_text(self.bytes_read)}, "
+            f"written {size_text(self.bytes_written)}, {touched}"
+            f"{self.seconds:.2f} s, peak memory {size_text(self.peak_memory)}"
+            f"{asked if self.requests else ''}"
+        )
+
+
+class Meter:
+    """Counts bytes and chunks, and reports to `progress` how far the run has come."""
+
+    def __init__(self, progress: Progress | None = None) -> None:
+        self.rows = 0
+        self.bytes_read = 0
+        self.bytes_written = 0
+        self.chunks_touched = 0
+        self.in_chunks = True  # whether the table is stored so
+        self.requests = 0
+        self.bytes_requested = 0
+        self.expected = 0
+        self._progress = progress
+        self._moved = 0
+        self._lock = threading.Lock()
+        self._started = time.perf_counter()
+
+    def expect(self, nbytes: int) -> None:
+        """Add `nbytes` to the bytes that the run is going to move."""
+        self.expected += nbytes
+
+    def read(self, nbytes: int) -> None:
+        """Count bytes read."""
+        with self._lock:
+            self.bytes_read += nbytes
+
+    def wrote(self, nbytes: int) -> None:
+        """Count bytes written."""
+        with self._lock:
+            self.bytes_written += nbytes
+
+    def asked(self, requests: int, nbytes: int) -> None:
+        """Count requests, and the bytes that they are for."""
+        with self._lock:
+            self.requests += requests
+            self.bytes_requested += nbytes
+
+    def advance(self, nbytes: int) -> None:
+        """Report `nbytes` of the expected work as done; only the thread that runs may call it."""
+        self._moved += nbytes
+        if self._progress is not None:
+            self._progress(min(self._moved, self.expected), self.expected)
+
+    @property
+    def percent(self) -> int:
+        """How much of the expected work is done."""
+        return 100 * min(self._moved, self.expected) // max(1, self.expected)
+
+    def stats(self) -> Stats:
+        """Return what has been counted so far."""
+        return Stats(
+            self.rows,
+            self.bytes_read,
+            self.bytes_written,
+            self.chunks_touched,
+            time.perf_counter() - self._started,
+            peak_memory(),
+            self.requests,
+            self.bytes_requested,
+            self.in_chunks,
+        )
+
+
+def size_text(nbytes: int) -> str:
+    """Write a number of bytes as people read it."""
+    size = float(nbytes)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if size < 1024:
+            return f"{size:.0f} B" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} TiB"

@@ -1,0 +1,141 @@
+"""Flat files are read and written in boxes: Fortran order, and copies to and from Zarr."""
+
+import math
+from collections.abc import Iterator
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gatherum.files.resources.stats import Meter
+
+from .flat import FlatArray, FlatRows
+from .grid import Box, BoxArray
+from .table import Block, Panel
+
+__all__ = ["FlatBoxes", "SlicedArray", "chunk_boxes", "copy_boxes", "dataset_type", "filled_first"]
+
+FIRST, ONE = np.zeros(1, np.int64), np.ones(1, np.int64)
+
+
+class FlatBoxes(BoxArray):
+    """A flat file as an array of boxes, of which it prefers those of `chunks`.
+
+    In Fortran order the array's dimensions are those of the storage reversed.
+    """
+
+    def __init__(self, array: FlatArray, fortran: bool, chunks: tuple[int, ...]) -> None:
+        self.array, self.fortran, self.chunks = array, fortran, chunks
+        self.shape = array.shape[::-1] if fortran else array.shape
+        self.dtype = array.dtype
+
+    def read_box(self, box: Box) -> NDArray[Any]:
+        """Return a box of the array."""
+        stored = self._stored(box)
+        values = self._as_row(stored).read(FIRST, ONE).rows
+        values = values.reshape([part.stop - part.start for part in stored])
+        return values.T if self.fortran else values
+
+    def write_box(self, box: Box, values: NDArray[Any]) -> None:
+        """Replace a box of the array."""
+        stored = np.ascontiguousarray(values.T if self.fortran else values, self.dtype)
+        row = stored.reshape(1, -1)
+        self._as_row(self._stored(box)).write(Block(FIRST, ONE, row, row))
+
+    def _stored(self, box: Box) -> Box:
+        return box[::-1] if self.fortran else box
+
+    def _as_row(self, box: Box) -> FlatRows:
+        """Return a box of the storage as the only row of the file."""
+        panel = Panel.of(self.array.shape, tuple((part.start, part.stop) for part in box))
+        return FlatRows(self.array, (), self.array.size, panel)
+
+
+def chunk_boxes(shape: tuple[int, ...], chunks: tuple[int, ...]) -> Iterator[Box]:
+    """Cut an array into its chunks, in row-major order."""
+    steps = (
+        [slice(start, min(start + step, n)) for start in range(0, n, step)]
+        for n, step in zip(shape, chunks, strict=True)
+    )
+    yield from product(*steps)
+
+
+def filled_first(
+    shape: tuple[int, ...], item: int, limit: int, *, unit: tuple[int, ...] | None = None
+) -> tuple[int, ...]:
+    """Return the box of at most `limit` bytes that is filled from the last dimension on.
+
+    With `unit`, each extent is a multiple of the unit's, or the whole dimension.
+    """
+    unit = unit or (1,) * len(shape)
+    extents = [min(u, n) if n else 1 for u, n in zip(unit, shape, strict=True)]
+    for dim in reversed(range(len(shape))):
+        rest = max(1, math.prod(extents) // extents[dim] * item)
+        most = max(1, limit // rest)
+        if most >= shape[dim]:
+            extents[dim] = max(1, shape[dim])
+            continue
+        extents[dim] = max(extents[dim], most // unit[dim] * unit[dim])
+        break
+    return tuple(extents)
+
+
+def copy_boxes(source: BoxArray, target: BoxArray, chunks: tuple[int, ...]) -> Iterator[int]:
+    """Copy an array box by box; yields the bytes of each."""
+    for box in chunk_boxes(source.shape, chunks):
+        values = source.read_box(box)
+        target.write_box(box, values)
+        yield values.nbytes
+
+
+def dataset_type(name: object, dataset: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Return the shape and dtype of what a dataset reads as: array types of HDF5 add dimensions.
+
+    ValueError where it has no shape, as empty datasets of HDF5 have none.
+    """
+    if dataset.shape is None:
+        raise ValueError(f"{name}: an empty dataset of HDF5 has no shape and no elements")
+    shape, dtype = tuple(dataset.shape), np.dtype(dataset.dtype)
+    while dtype.subdtype is not None:
+        dtype, inner = dtype.subdtype
+        shape += inner
+    if dtype.kind == "S":  # of which h5py says the encoding in metadata that no other format keeps
+        dtype = np.dtype(dtype.str)
+    return shape, dtype
+
+
+def _chunks_of(array: Any) -> tuple[int, ...] | None:
+    """Return the extents of an array's shards or chunks, the largest ones of a rectilinear grid."""
+    try:
+        return getattr(array, "shards", None) or getattr(array, "chunks", None)
+    except NotImplementedError:  # of zarr 3.2
+        return tuple(max(sizes, default=1) for sizes in array.write_chunk_sizes)
+
+
+class SlicedArray(BoxArray):
+    """An array object that gives boxes of itself when it is sliced.
+
+    One without chunks is read by `piece` bytes.
+    """
+
+    def __init__(self, name: str, array: Any, meter: Meter, piece: int) -> None:
+        self._name, self._array, self._meter = name, array, meter
+        self.shape, self.dtype = dataset_type(name, array)
+        self._rank = len(array.shape)
+        chunks = _chunks_of(array)
+        chunks = chunks or filled_first(self.shape, max(1, self.dtype.itemsize), piece)
+        chunks = (*chunks, *self.shape[len(chunks) :])
+        self.chunks = tuple(max(1, int(n)) for n in chunks)
+
+    def read_box(self, box: Box) -> NDArray[Any]:
+        """Return a box of the array."""
+        rank = self._rank
+        values = np.asarray(self._array[box[:rank]], self.dtype)
+        if box[rank:]:
+            values = values[(slice(None),) * rank + box[rank:]]
+        expected = tuple(part.stop - part.start for part in box)
+        if values.shape != expected:
+            raise OSError(f"{self._name}: gave {values.shape} for {expected}")
+        self._meter.read(values.nbytes)
+        return values

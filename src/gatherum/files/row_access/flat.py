@@ -1,0 +1,200 @@
+"""The core reads the rows of a flat file, whatever their shape."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gatherum._system import native
+from gatherum.files.resources.disk import DiskFile, Reading, StoredRows, byte_view, pages_between
+
+from .table import Block, Ints, Panel, RowTable, Wanted
+
+__all__ = ["FlatArray", "FlatRows"]
+
+SAMPLES = 256
+LIKE = 8  # of few rows, one in so many is sampled
+FAR_APART = 8192  # bytes of the table for each wanted row: sorting brings no two rows together
+ANY = np.iinfo(np.int64).max  # pages between two rows: the core reads whole parts
+
+
+@dataclass(frozen=True)
+class FlatArray:
+    """An array whose elements lie one after another in a file, in C order of `shape`."""
+
+    file: DiskFile
+    offset: int
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    @property
+    def size(self) -> int:
+        """How many elements there are."""
+        return int(np.prod(self.shape, dtype=object)) if self.shape else 1
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes they take."""
+        return self.size * self.dtype.itemsize
+
+    def read(self, start: int, stop: int) -> NDArray[Any]:
+        """Return the elements `start` to `stop` of the flattened array."""
+        elements = np.empty(stop - start, self.dtype)
+        self.file.read_into(self.offset + start * self.dtype.itemsize, byte_view(elements))
+        return elements
+
+    def write(self, start: int, elements: NDArray[Any]) -> None:
+        """Put contiguous `elements` at position `start` of the flattened array."""
+        self.file.write_from(self.offset + start * self.dtype.itemsize, byte_view(elements))
+
+
+class FlatRows(RowTable):
+    """Rows of a flat file: a panel of columns of rows that lie one after another.
+
+    For the core, a row is a number of bytes, and neighbours are equally far apart. So is each range
+    of a panel: its beginnings are multiples of one step. `strides` are the distances in rows
+    between neighbours along each keyed dimension; `row_length` counts the elements of a whole row.
+    """
+
+    chunked = False
+    quantum = 1
+
+    def __init__(
+        self, array: FlatArray, strides: tuple[int, ...], row_length: int, panel: Panel
+    ) -> None:
+        self.array, self.strides = array, strides
+        self.dtype, self.row_length = array.dtype, row_length
+        self.panel, self.width = panel, panel.width
+        self.extent = array.size // row_length if row_length else 0
+        self._buffers = [np.empty((0, self.width), self.dtype) for _ in range(2)]
+        self._capacity = 0
+        self._place_ranges()
+
+    def _place_ranges(self) -> None:
+        """Find what the core calls rows: the ranges of the panel, in every row."""
+        item, ranges = self.dtype.itemsize, self.panel.ranges or ((0, 1),)
+        (first, end), (last, _) = ranges[0], ranges[-1]
+        step = ranges[1][0] - first if len(ranges) > 1 else max(1, self.row_length)
+        self._per_row = max(1, self.row_length // step)
+        self._ranges = np.array([(start - first) // step for start, _ in ranges], np.int64)
+        extent = max(0, (self.extent - 1) * self._per_row + (last - first) // step + 1)
+        base = self.array.offset + first * item
+        self._stored = StoredRows(base, step * item, (end - first) * item, extent)
+
+    def number(self, coordinates: Sequence[Ints | None], length: int) -> Ints:
+        """Return the numbers of the rows at the given keyed coordinates."""
+        numbers: Ints | None = None
+        for coordinate, stride in zip(coordinates, self.strides, strict=True):
+            if coordinate is not None:
+                part = coordinate if stride == 1 else coordinate * np.int64(stride)
+                numbers = part if numbers is None else numbers + part
+        return np.zeros(length, np.int64) if numbers is None else numbers
+
+    # -------------------------------------------------- rows to places in memory
+
+    def ordered(self, numbers: Ints, places: Ints | None) -> Wanted:
+        """Sort requests, unless they are for nearly all pages: the core puts those together."""
+        if self.array.file.in_memory:
+            return Wanted.as_asked(numbers, places)
+        if self.width == self.row_length and self._bridge(numbers) == ANY:
+            return Wanted(numbers, places, True)
+        return Wanted.sorted(numbers, places)
+
+    def fetch(self, wanted: Wanted, into: NDArray[Any], *, limit: int, once: bool) -> int:
+        """Read rows into their places in `into`; returns how many reads that took."""
+        how = Reading(self.array.file.waste if wanted.ordered else 1.0, once, limit)
+        return self._read_rows(wanted.numbers, wanted.places, into, how)
+
+    def _read_rows(
+        self, numbers: Ints, places: Ints | None, into: NDArray[Any], how: Reading
+    ) -> int:
+        if numbers.size == 0:
+            return 0
+        ranges = self._ranges
+        if ranges.size > 1:
+            if places is not None:
+                places = (places[:, None] * ranges.size + np.arange(ranges.size)).reshape(-1)
+            numbers = (numbers[:, None] * self._per_row + ranges).reshape(-1)
+        flat = np.frombuffer(byte_view(into), np.uint8)
+        return self.array.file.read_rows(self._stored, numbers, places, flat, how)
+
+    def stop(self) -> None:
+        """Cancel pending work, as the call is over."""
+        self.array.file.stop()
+
+    def cached_share(self, numbers: Ints) -> float:
+        """Return about which share of some rows is in the page cache; 0 if unknown."""
+        sample = numbers[:: max(LIKE, numbers.size // SAMPLES)] * np.int64(self._per_row)
+        return self.array.file.cached_share(self._stored.base + sample * self._stored.stride)
+
+    def is_far_apart(self, count: int) -> bool:
+        """Whether so many rows lie too far apart for sorting to bring any of them together."""
+        return self._stored.extent * self._stored.stride >= FAR_APART * count
+
+    # ------------------------------------------------------------ blocks of rows
+
+    def runs(self, numbers: Ints, most: int) -> tuple[Ints, Ints]:
+        """Return the runs to read for sorted distinct `numbers`, none longer than `most`."""
+        cuts = np.flatnonzero(pages_between(self._whole(), numbers) > self._bridge(numbers)) + 1
+        first = numbers[np.r_[0, cuts]]
+        count = numbers[np.r_[cuts, numbers.size] - 1] - first + 1
+        if int(count.max()) <= most:
+            return first, count
+        pieces = -(-count // most)
+        index = np.repeat(np.arange(count.size), pieces)
+        step = (np.arange(index.size) - np.repeat(np.cumsum(pieces) - pieces, pieces)) * most
+        return first[index] + step, np.minimum(count[index] - step, most)
+
+    def _whole(self) -> StoredRows:
+        """Return where whole rows lie."""
+        size = max(1, self.row_length * self.dtype.itemsize)
+        return StoredRows(self.array.offset, size, size, self.extent)
+
+    def _bridge(self, numbers: Ints) -> int:
+        """Return the most pages between two rows that are cheaper to read than to leave out."""
+        waste = self.array.file.waste
+        return native.file_rows_bridge(self._whole(), np.ascontiguousarray(numbers), waste)
+
+    def read(self, first: Ints, count: Ints) -> Block:
+        """Read runs of rows."""
+        total = int(count.sum())
+        space = self._buffer(total)
+        rows = space[:total]
+        if first.size == 1 and self.width == self.row_length:
+            start = self.array.offset + int(first[0]) * self.row_length * self.dtype.itemsize
+            self.array.file.read_into(start, byte_view(rows))
+        else:
+            within = np.arange(total) - np.repeat(np.cumsum(count) - count, count)
+            self._read_rows(np.repeat(first, count) + within, None, rows, Reading())
+        return Block(first, count, rows, space)
+
+    def _buffer(self, rows: int) -> NDArray[Any]:
+        """Return one of two buffers in turn: fresh memory would cost more than reading into it."""
+        self._buffers.reverse()
+        self._capacity = max(self._capacity, rows)
+        if len(self._buffers[0]) < self._capacity:
+            self._buffers[0] = np.empty((self._capacity, self.width), self.dtype)
+        return self._buffers[0]
+
+    def write(self, block: Block) -> None:
+        """Write runs of rows."""
+        spans = [(int(f), int(n)) for f, n in zip(block.first, block.count, strict=True)]
+        view, done = byte_view(block.rows), 0
+        for offset, length in self._pieces(spans):
+            self.array.file.write_from(offset, view[done : done + length])
+            done += length
+
+    def _pieces(self, spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+        """Byte offsets and lengths of runs of rows, in this panel."""
+        base, item = self.array.offset, self.dtype.itemsize
+        size = self.row_length * item
+        if self.width == self.row_length:
+            return [(base + first * size, count * size) for first, count in spans]
+        return [
+            (base + row * size + start * item, (stop - start) * item)
+            for first, count in spans
+            for row in range(first, first + count)
+            for start, stop in self.panel.ranges
+        ]

@@ -1,0 +1,131 @@
+"""Rows of a chunked array are numbered chunk by chunk and read by whole chunks."""
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gatherum._plans.plans import apply
+from gatherum.files.resources.disk import byte_view
+
+from .table import Block, Ints, Panel, RowTable, Wanted, blocks, distinct
+
+__all__ = ["Box", "BoxArray", "GridRows"]
+
+Box = tuple[slice, ...]
+TAKEN_BYTES = 256 << 10  # rows between two places, small enough to stay in the cache
+
+
+class BoxArray:
+    """An array that is read, and perhaps written, in boxes, best in whole `chunks`."""
+
+    shape: tuple[int, ...]
+    chunks: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    def read_box(self, box: Box) -> NDArray[Any]:
+        """Return a box of the array."""
+        raise NotImplementedError
+
+    def write_box(self, box: Box, values: NDArray[Any]) -> None:
+        """Replace a box of the array, unless it is only read."""
+        raise NotImplementedError
+
+    def announce(self, boxes: Iterator[Box]) -> None:
+        """Prepare to read these boxes next, in this order."""
+
+    def stop(self) -> None:
+        """Cancel pending work that may take long, as the call is over."""
+
+
+class GridRows(RowTable):
+    """Rows of a chunked array, numbered chunk by chunk; a run is always one whole chunk."""
+
+    chunked = True
+
+    def __init__(self, array: BoxArray, depth: int, panel: Panel) -> None:
+        self.array, self.depth, self.panel = array, depth, panel
+        self.dtype, self.width = array.dtype, panel.width
+        self.chunk = array.chunks[:depth]
+        self.chunk_rows = self.quantum = math.prod(self.chunk)
+        self.grid = tuple(-(-n // c) for n, c in zip(array.shape, self.chunk, strict=False))
+        self.extent = math.prod(self.grid) * self.chunk_rows
+
+    def number(self, coordinates: Sequence[Ints | None], length: int) -> Ints:
+        """Return the numbers of the rows at the given keyed coordinates."""
+        outer, inner = np.zeros(length, np.int64), np.zeros(length, np.int64)
+        for coordinate, grid, chunk in zip(coordinates, self.grid, self.chunk, strict=True):
+            outer *= grid
+            inner *= chunk
+            if coordinate is not None:
+                which, where = np.divmod(coordinate, chunk)
+                outer += which
+                inner += where
+        return outer * self.chunk_rows + inner
+
+    def fetch(self, wanted: Wanted, into: NDArray[Any], *, limit: int, once: bool) -> int:
+        """Read rows into their places in `into`; returns how many chunks were read."""
+        if not wanted.ordered:
+            wanted = Wanted.sorted(wanted.numbers, wanted.places)
+        numbers, places = wanted.numbers, wanted.places
+        step = max(1, TAKEN_BYTES // max(1, self.width * self.dtype.itemsize))
+        taken = np.empty((min(step, len(numbers)), self.width), self.dtype)
+        self.array.announce(self._boxes_of(numbers))
+        touched = 0
+        for start, stop, block in blocks(self, numbers, limit):
+            touched += block.first.size
+            for at in range(start, stop, step):
+                end = min(stop, at + step)
+                local = block.locate(numbers[at:end])
+                rows = apply("gather", block.space, local, out=taken[: end - at])
+                where = np.arange(at, end) if places is None else places[at:end]
+                apply("scatter_nd", into, where[:, None], rows, out=into)
+        return touched
+
+    def stop(self) -> None:
+        """Cancel pending work, as the call is over."""
+        self.array.stop()
+
+    def runs(self, numbers: Ints, most: int) -> tuple[Ints, Ints]:
+        """Return the chunks that hold sorted distinct `numbers`."""
+        chunks = distinct(numbers // self.chunk_rows)
+        return chunks * self.chunk_rows, np.full(chunks.size, self.chunk_rows, np.int64)
+
+    def read(self, first: Ints, count: Ints) -> Block:
+        """Read whole chunks; rows outside of the array, in chunks at its edge, are zero bytes."""
+        rows = np.empty((first.size * self.chunk_rows, self.width), self.dtype)
+        for chunk, values in zip(first, self._by_chunk(rows), strict=True):
+            box = self._box(int(chunk))
+            inside = tuple(slice(0, part.stop - part.start) for part in box)
+            if any(i.stop != n for i, n in zip(inside, values.shape, strict=True)):
+                byte_view(values)[:] = bytes(values.nbytes)
+            values[inside] = self.array.read_box(box)
+        return Block(first, count, rows, rows)
+
+    def write(self, block: Block) -> None:
+        """Write whole chunks."""
+        for chunk, values in zip(block.first, self._by_chunk(block.rows), strict=True):
+            box = self._box(int(chunk))
+            inside = tuple(slice(0, part.stop - part.start) for part in box)
+            self.array.write_box(box, values[inside])
+
+    def _by_chunk(self, rows: NDArray[Any]) -> Iterator[NDArray[Any]]:
+        """Yield each chunk of rows in its own dimensions, which may be all that NumPy has."""
+        shape = (*self.chunk, *(stop - start for start, stop in self.panel.box))
+        for start in range(0, len(rows), self.chunk_rows):
+            yield rows[start : start + self.chunk_rows].reshape(shape)
+
+    def _boxes_of(self, numbers: Ints) -> Iterator[Box]:
+        """Yield the boxes of the chunks that hold sorted numbers."""
+        chunks, _ = self.runs(distinct(numbers), 0)
+        yield from map(self._box, chunks.tolist())
+
+    def _box(self, first: int) -> Box:
+        corner = np.unravel_index(first // self.chunk_rows, self.grid) if self.grid else ()
+        keyed = (
+            slice(int(at) * c, min((int(at) + 1) * c, n))
+            for at, c, n in zip(corner, self.chunk, self.array.shape, strict=False)
+        )
+        return (*keyed, *(slice(*part) for part in self.panel.box))

@@ -1,0 +1,114 @@
+"""Requests are sorted into buckets of neighbouring rows, in memory or in a spill file."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gatherum.files.resources.disk import DiskFile
+from gatherum.files.resources.memory import MemoryFile
+from gatherum.files.resources.stats import Meter
+
+from .flat import FlatArray
+
+__all__ = ["Buckets", "Partition"]
+
+Ints = NDArray[np.int64]
+MOST_BINS = 1 << 15
+
+
+class Buckets:
+    """Ranges of row numbers, none of which has more requests than fit in memory if avoidable.
+
+    Row numbers are counted in bins of equal width first; neighbouring bins then make a bucket.
+    A bucket above the limit is always a single bin. Rows of one chunk, `quantum` of them, are
+    never divided between buckets.
+    """
+
+    def __init__(self, extent: int, quantum: int) -> None:
+        self.bin_rows = quantum * max(1, -(-extent // (MOST_BINS * quantum)))
+        self.counts = np.zeros(max(1, -(-extent // self.bin_rows)), np.int64)
+        self.of_bin = np.zeros(self.counts.size, np.uint16)
+        self.sizes = np.zeros(1, np.int64)
+
+    def count(self, numbers: Ints) -> NDArray[np.int64]:
+        """Add requests, and return how many of them fell into each bin."""
+        found = np.bincount(numbers // self.bin_rows, minlength=self.counts.size)
+        self.counts += found
+        return found
+
+    def settle(self, most: int) -> None:
+        """Merge bins to buckets of at most `most` requests."""
+        bucket, held = 0, 0
+        assigned: list[int] = []
+        for n in self.counts.tolist():
+            if held and held + n > most:
+                bucket, held = bucket + 1, 0
+            held += n
+            assigned.append(bucket)
+        self.of_bin = np.array(assigned, np.uint16)
+        self.sizes = np.bincount(self.of_bin, self.counts, bucket + 1).astype(np.int64)
+
+    def of(self, numbers: Ints) -> NDArray[np.uint16]:
+        """Return each row's bucket."""
+        return self.of_bin[numbers // self.bin_rows]
+
+
+class Partition:
+    """Requests by bucket: row number, request number and, for scatters, the update row.
+
+    Within a bucket requests keep their order. The sizes of the buckets must be settled, so the
+    requests are counted once before. `columns` are the dtypes and widths of what is kept of each
+    request; where that is more than `resident` bytes, everything goes to a file of `scratch`.
+    """
+
+    def __init__(
+        self,
+        buckets: Buckets,
+        columns: list[tuple[np.dtype[Any], int]],
+        resident: int,
+        scratch: Callable[[], DiskFile],
+    ) -> None:
+        self.buckets = buckets
+        total = int(buckets.sizes.sum())
+        size = total * sum(dtype.itemsize * width for dtype, width in columns)
+        fits = size <= resident
+        self._file = MemoryFile(np.empty(size, "u1"), Meter()) if fits else scratch()
+        self.starts = np.cumsum(buckets.sizes) - buckets.sizes
+        self.filled = self.starts.copy()
+        self._columns: list[FlatArray] = []
+        base = 0
+        for dtype, width in columns:
+            column = FlatArray(self._file, base, (total, width), dtype)
+            self._columns.append(column)
+            base += column.nbytes
+
+    def put(self, numbers: Ints, *columns: NDArray[Any]) -> None:
+        """Add requests, in order."""
+        bucket = self.buckets.of(numbers)
+        order = np.argsort(bucket, kind="stable")
+        counts = np.bincount(bucket, minlength=self.buckets.sizes.size)
+        ends = self.filled + counts
+        if np.any(ends > self.starts + self.buckets.sizes):
+            raise OSError("the indices changed while they were being read")
+        done = np.cumsum(counts)
+        for column, values in zip(self._columns, columns, strict=True):
+            width = column.shape[1]
+            ordered = values[order].reshape(len(order), width)
+            for b in np.flatnonzero(counts):
+                at = int(self.filled[b]) * width
+                column.write(at, ordered[done[b] - counts[b] : done[b]])
+        self.filled = ends
+
+    def slices(self, bucket: int, most: int) -> Iterator[tuple[NDArray[Any], ...]]:
+        """Return a bucket's requests in order, at most `most` at a time."""
+        start, stop = int(self.starts[bucket]), int(self.filled[bucket])
+        for at in range(start, stop, most):
+            end = min(stop, at + most)
+            parts = ((column, column.shape[1]) for column in self._columns)
+            yield tuple(c.read(at * n, end * n).reshape(-1, n) for c, n in parts)
+
+    def close(self) -> None:
+        """Give the spill file back."""
+        self._file.close()

@@ -1,0 +1,159 @@
+"""A call requests one row of its table for every index, numbered in row-major order.
+
+All operators use the same form. The table's leading dimensions are *keyed*: a request gives a
+coordinate for each of them, from its own position (the dimensions before `axis`, batch
+dimensions, all other dimensions of the elements operators) or from the value of an index. The
+trailing dimensions are the row that is moved.
+"""
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gatherum._arguments.indices import first_invalid, resolve
+from gatherum._model import errors
+from gatherum._model.modes import FILLING
+from gatherum._model.operators import OPERATORS
+from gatherum._model.shape_limits import place_of
+
+from .flat import FlatArray
+from .table import RowTable
+
+__all__ = ["Requests"]
+
+Ints = NDArray[np.int64]
+
+
+class Requests:
+    """All requests of one call, read from the index file a window at a time.
+
+    `axis` is counted from the front. Up to `resident` bytes of indices are kept in memory. `order`:
+    the numbers that errors give the table's dimensions.
+    """
+
+    def __init__(
+        self,
+        op: str,
+        data_shape: tuple[int, ...],
+        indices: FlatArray,
+        *,
+        mode: str,
+        negative: bool,
+        axis: int,
+        resident: int,
+        order: tuple[int, ...] | None = None,
+    ) -> None:
+        self.op, self.indices = op, indices
+        self.order = range(len(data_shape)) if order is None else order
+        self.mode, self.negative = mode, negative
+        row, shape = OPERATORS[op], indices.shape
+        dimensions = row.dimensions(len(data_shape), shape, axis)
+        self.indexed, self.tuple_size = dimensions.indexed, len(dimensions.indexed)
+        # Each place of the free dimensions in front of the axis requests all entries.
+        outer = data_shape[: dimensions.addressed.start]
+        entries = shape[: len(shape) - row.tuples]
+        self.repeats, self.cycle = math.prod(outer), math.prod(entries)
+        self.shape = outer + entries  # that of what moves, less the row
+        self.depth = dimensions.addressed.stop
+        self.keyed, self.row_shape = data_shape[: self.depth], data_shape[self.depth :]
+        # The dimensions of the requests, those of entries None.
+        self._dimensions = [d for d, _ in dimensions.moved[: len(self.shape)]]
+        self._kept: NDArray[Any] | None = None
+        if self.repeats > 1 and indices.nbytes <= resident:
+            self._kept = indices.read(0, indices.size)
+
+    @property
+    def count(self) -> int:
+        """How many requests there are."""
+        return self.repeats * self.cycle
+
+    def windows(self, length: int) -> Iterator[tuple[int, int]]:
+        """Cut the requests into windows of at most `length`."""
+        for start in range(0, self.count, length):
+            yield start, min(start + length, self.count)
+
+    def values(self, start: int, stop: int) -> NDArray[Any]:
+        """Return the index values of requests `start` to `stop`, a row of components each."""
+        if self.repeats == 1:
+            values = self.indices.read(start * self.tuple_size, stop * self.tuple_size)
+        elif self._kept is not None:
+            values = self._kept[np.arange(start, stop) % self.cycle]
+        else:
+            values = np.concatenate(list(self._cycled(start, stop)))
+        return values.reshape(stop - start, self.tuple_size)
+
+    def _cycled(self, start: int, stop: int) -> Iterator[NDArray[Any]]:
+        while start < stop:
+            first = start % self.cycle
+            last = min(self.cycle, first + stop - start)
+            yield self.indices.read(first, last)
+            start += last - first
+
+    def coordinates(
+        self, start: int, stop: int
+    ) -> tuple[list[Ints | None], NDArray[np.bool_] | None]:
+        """Return the keyed coordinates of requests `start` to `stop`, and which are invalid.
+
+        IndexError for an invalid index that the mode does not skip: the first in row-major order.
+        """
+        values = self.values(start, stop)
+        invalid: NDArray[np.bool_] | None = None
+        found = self._positional(start, stop)
+        for component, dim in enumerate(self.indexed):
+            column, size = values[:, component], self.keyed[dim]
+            found[dim], bad = resolve(column, size, self.mode, self.negative)
+            if bad is not None:
+                invalid = bad if invalid is None else invalid | bad
+        if invalid is not None:
+            self._refuse_invalid(start, values)
+        return found, invalid
+
+    def numbers(
+        self, table: RowTable, start: int, stop: int
+    ) -> tuple[Ints, NDArray[np.bool_] | None]:
+        """Return the row numbers of requests in a table, and which are invalid."""
+        coordinates, invalid = self.coordinates(start, stop)
+        return table.number(coordinates, stop - start), invalid
+
+    def check(self, length: int) -> None:
+        """Check every index, also when no request uses it; raise IndexError as `coordinates`."""
+        for start in range(0, self.cycle, length):
+            stop = min(start + length, self.cycle)
+            entries = self.indices.read(start * self.tuple_size, stop * self.tuple_size)
+            self._refuse_invalid(start, entries.reshape(stop - start, self.tuple_size))
+
+    def _positional(self, start: int, stop: int) -> list[Ints | None]:
+        """Coordinates that come from a request's own position."""
+        found: list[Ints | None] = [None] * self.depth
+        if all(d is None for d in self._dimensions):
+            return found
+        position = np.arange(start, stop, dtype=np.int64)
+        step = 1
+        for d, size in zip(reversed(self._dimensions), reversed(self.shape), strict=True):
+            if d is None:
+                step *= size
+            elif size != 1:
+                if step > 1:
+                    position //= step
+                position, found[d] = np.divmod(position, size)
+                step = 1
+        return found
+
+    def _refuse_invalid(self, start: int, values: NDArray[Any]) -> None:
+        """Raise IndexError for the first invalid index of requests, unless the mode skips them."""
+        if self.mode in FILLING:
+            return
+        sizes = [self.keyed[dim] for dim in self.indexed]
+        found = first_invalid(values, sizes, self.mode, self.negative, tuples=True)
+        if found is None:
+            return
+        (row,), component, value = found
+        dim = self.indexed[component]
+        entry = (start + row) % self.cycle * self.tuple_size + component
+        shape = self.indices.shape
+        where = place_of(entry, shape)
+        axis, size = self.order[dim], self.keyed[dim]
+        raise errors.index_out_of_bounds(self.op, value, axis, size, where, self.mode)

@@ -1,0 +1,216 @@
+"""A scatter groups updates by destination and reads, changes and stores each block once."""
+
+import math
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gatherum._functions.accumulator import begin, element_bytes
+from gatherum._model.call import Attributes
+from gatherum._plans.plans import apply
+from gatherum.files.durable.context import Context
+from gatherum.files.durable.stores import ScatterTarget
+from gatherum.files.row_access.flat import FlatArray, FlatRows
+from gatherum.files.row_access.partition import Buckets, Partition
+from gatherum.files.row_access.table import Block, Panel, RowTable, blocks, taken
+
+__all__ = ["FileScatter", "Updates"]
+
+Ints = NDArray[np.int64]
+Slices = Iterator[tuple[Ints, NDArray[Any]]]
+
+
+class Updates:
+    """The update row of each request, read from a file that may broadcast.
+
+    `lead` is the shape of the requests. Only the columns of `panel` are returned.
+    """
+
+    def __init__(
+        self, array: FlatArray, lead: tuple[int, ...], row_shape: tuple[int, ...], panel: Panel
+    ) -> None:
+        rank = len(lead) + len(row_shape)
+        shape = (1,) * (rank - len(array.shape)) + array.shape
+        self.lead, self.row_shape, self.panel = lead, row_shape, panel
+        self.own_lead, self.own_row = shape[: len(lead)], shape[len(lead) :]
+        self.columns_stored = self.own_row == row_shape
+        length = math.prod(self.own_row)
+        stored = panel if self.columns_stored else Panel((), ((0, length),))
+        self._rows = FlatRows(array, (1,), length, stored)
+        self._stretched = self.own_lead != lead
+
+    def read(self, start: int, stop: int) -> NDArray[Any]:
+        """Return the rows of requests `start` to `stop`, (requests, columns)."""
+        if self._stretched:
+            rows = self._picked(self._sources(start, stop))
+        else:
+            rows = self._rows.read(np.array([start]), np.array([stop - start])).rows
+        if self.columns_stored:
+            return rows
+        # A single row may have all the dimensions that NumPy has.
+        many = (stop - start,) if self.lead else ()
+        stretched = np.broadcast_to(rows.reshape((*many, *self.own_row)), (*many, *self.row_shape))
+        box: tuple[Any, ...] = tuple(slice(*part) for part in self.panel.box)
+        return stretched[(..., *box)].reshape(stop - start, self.panel.width)
+
+    def _sources(self, start: int, stop: int) -> Ints:
+        """Which stored row each request takes."""
+        position, source, step = np.arange(start, stop), np.zeros(stop - start, np.int64), 1
+        for extent, own in zip(reversed(self.lead), reversed(self.own_lead), strict=True):
+            position, at = np.divmod(position, extent)
+            if own != 1:
+                source += at * step
+                step *= own
+        return source
+
+    def _picked(self, sources: Ints) -> NDArray[Any]:
+        wanted, where = np.unique(sources, return_inverse=True)
+        first, count = self._rows.runs(wanted, max(1, wanted.size))
+        block = self._rows.read(first, count)
+        return taken(block.rows, block.locate(wanted)[where])
+
+
+class FileScatter:
+    """One scatter: `updates` into `table` rows, handed block by block to a target."""
+
+    def __init__(
+        self,
+        context: Context,
+        table: RowTable,
+        updates: Updates,
+        target: ScatterTarget,
+        attributes: Attributes,
+    ) -> None:
+        self.context, self.table, self.updates, self.target = context, table, updates, target
+        self.requests, self.budget, self.build = context.requests, context.budget, context.build
+        self.meter, self.attributes = context.meter, attributes
+        self.accumulates = attributes.fold.needs_accumulator(table.dtype)
+        self.row_bytes = max(1, table.width * table.dtype.itemsize)
+        self.most = max(1, min(self.budget.window // self.row_bytes, self.budget.entries))
+        self.label = [list(part) for part in updates.panel.ranges[:1]]
+
+    def run(self) -> None:
+        """Check every index, then scatter."""
+        buckets = self.survey()
+        self.meter.expect(2 * self.requests.count * self.row_bytes)
+        self.into = self.target.rows(self.updates.panel)
+        if self.requests.count <= self.most:
+            self._direct(0, *self._read(0, self.requests.count))
+        else:
+            self._by_bucket(buckets)
+
+    def survey(self) -> Buckets:
+        """Check every index once, before anything is written."""
+        buckets = Buckets(self.table.extent, self.table.quantum)
+        for start, stop in self.requests.windows(self.most):
+            buckets.count(self._numbers(start, stop)[0])
+        buckets.settle(self.most)
+        return buckets
+
+    def _numbers(self, start: int, stop: int) -> tuple[Ints, NDArray[np.bool_] | None]:
+        numbers, invalid = self.requests.numbers(self.table, start, stop)
+        return (numbers if invalid is None else numbers[~invalid]), invalid
+
+    def _read(self, start: int, stop: int) -> tuple[Ints, NDArray[Any]]:
+        numbers, invalid = self._numbers(start, stop)
+        rows = self.updates.read(start, stop)
+        self.meter.advance((stop - start) * self.row_bytes)
+        return numbers, (rows if invalid is None else rows[~invalid])
+
+    def _by_bucket(self, buckets: Buckets) -> None:
+        columns = [(np.dtype(np.int64), 1), (self.table.dtype, self.table.width)]
+        kept = Partition(buckets, columns, self.budget.window, self.context.scratch)
+        with closing(kept) as partition:
+            for start, stop in self.requests.windows(self.most):
+                numbers, rows = self._read(start, stop)
+                partition.put(numbers, numbers, rows)
+            for bucket, size in enumerate(buckets.sizes.tolist()):
+                if size <= self.most:
+                    for numbers, rows in partition.slices(bucket, self.most):
+                        self._direct(bucket, numbers[:, 0], rows)
+                else:
+                    self._folded(bucket, partition)
+                self.meter.advance(size * self.row_bytes)
+
+    def _direct(self, bucket: int, numbers: Ints, rows: NDArray[Any]) -> None:
+        """Apply all updates of a bucket; those of one destination keep their order."""
+        part = {"bucket": bucket, "columns": self.label}
+        if self.build.has(part):
+            return
+        order = np.argsort(numbers, kind="stable")
+        ordered, stored = numbers[order], 0
+        for start, stop, block in blocks(self.table, ordered, self.budget.block):
+            self.meter.chunks_touched += block.first.size
+            places = block.locate(ordered[start:stop])
+            self._apply(block.rows, places, taken(rows, order[start:stop]))
+            self.into.write(block)
+            stored += block.rows.nbytes
+        self.target.finish_part(part, stored)
+
+    def _folded(self, bucket: int, partition: Partition) -> None:
+        """Apply more updates than fit in memory to the few rows they share, slice by slice."""
+        part = {"bucket": bucket, "columns": self.label}
+        if self.build.has(part):
+            return
+        wanted, stored = np.zeros(0, np.int64), 0
+        for numbers, _ in self._slices(partition, bucket):
+            wanted = np.union1d(wanted, numbers)
+        for start, stop, block in blocks(self.table, wanted, self.budget.block // 4):
+            self.meter.chunks_touched += block.first.size
+            for rows, columns in self._tiles(wanted[start:stop]):
+                self._fold(block, rows, columns, self._slices(partition, bucket))
+            self.into.write(block)
+            stored += block.rows.nbytes
+        self.target.finish_part(part, stored)
+
+    def _tiles(self, wanted: Ints) -> Iterator[tuple[Ints, slice]]:
+        """Cut rows into parts, of some rows and columns, whose accumulators fit in memory."""
+        most = wanted.size * self.table.width
+        if self.accumulates:
+            each = element_bytes(self.table.dtype, self.attributes.reduction)
+            most = min(most, self.budget.fold // each)
+        across = max(1, min(most, self.table.width))
+        down = max(1, most // across)
+        for row in range(0, wanted.size, down):
+            for column in range(0, self.table.width, across):
+                yield wanted[row : row + down], slice(column, column + across)
+
+    def _fold(self, block: Block, wanted: Ints, columns: slice, slices: Slices) -> None:
+        """Apply all updates of some rows and columns of a block, slice by slice."""
+        places, target = block.locate(wanted), block.rows[:, columns]
+        updates = of_rows(slices, wanted, columns)
+        if not self.accumulates:  # one scatter behind the other is the fold
+            for where, values in updates:
+                self._apply(target, places[where], values)
+            return
+        fold = begin(taken(target, places), self.attributes)
+        for where, values in updates:
+            fold.scatter_nd(where[:, None], values)
+        apply("scatter_nd", target, places[:, None], fold.finish(), out=target)
+
+    def _apply(self, rows: NDArray[Any], places: Ints, updates: NDArray[Any]) -> None:
+        apply(
+            "scatter_nd",
+            rows,
+            places[:, None],
+            updates,
+            **self.attributes.fold_keywords,
+            out=rows,
+        )
+
+    def _slices(self, partition: Partition, bucket: int) -> Slices:
+        for numbers, rows in partition.slices(bucket, max(1, self.most // 2)):
+            yield numbers[:, 0], rows
+
+
+def of_rows(slices: Slices, wanted: Ints, columns: slice) -> Slices:
+    """Return the updates of sorted rows, in order: the row each goes to, and its values."""
+    for numbers, rows in slices:
+        mine = np.flatnonzero((numbers >= wanted[0]) & (numbers <= wanted[-1]))
+        if mine.size:
+            values = rows[:, columns]
+            values = values if mine.size == numbers.size else taken(values, mine)
+            yield np.searchsorted(wanted, numbers[mine]), values

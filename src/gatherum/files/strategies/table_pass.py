@@ -1,0 +1,125 @@
+"""One pass over a table reads rows that a gather's windows would read repeatedly.
+
+Each row is parked in its window's part of the output file; then each window is put in order. Parked
+windows lie behind the final ones in the file, so that ordering a window never destroys data that a
+killed run would need again.
+"""
+
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gatherum.files.row_access.flat import FlatRows
+from gatherum.files.row_access.partition import Buckets, Partition
+from gatherum.files.row_access.table import Wanted, ahead
+from gatherum.files.row_access.writer import Writer
+
+from .windows import Windows
+
+__all__ = ["TablePass"]
+
+Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+SETBACK_BYTES = 256 << 20
+
+
+class TablePass:
+    """One pass over the table, the second strategy of a gather; `buckets` counted all requests."""
+
+    def __init__(self, windows: Windows, buckets: Buckets, writer: Writer) -> None:
+        self.windows, self.buckets, self.writer = windows, buckets, writer
+        self.context, self.build = windows.context, windows.build
+        self.requests, self.meter = windows.requests, windows.context.meter
+        self.window, self.row_bytes = windows.length, windows.row_bytes
+        window_bytes = self.window * self.row_bytes
+        self.setback = min(windows.number, max(1, SETBACK_BYTES // window_bytes))
+        offset = windows.out.offset + self.setback * window_bytes
+        self.parked = replace(windows.out, offset=offset)
+        self.arrived = FlatRows(self.parked, (1,), windows.row_length, windows.panel)
+
+    def run(self) -> None:
+        """Go through the table once, then order each window."""
+        self.buckets.settle(self.window)
+        self.parked.file.grow(self.parked.offset + self.parked.nbytes)
+        self.meter.expect(self.requests.count * self.row_bytes)
+        self._park()
+        self.writer.drain()
+        with closing(ahead(self._windows())) as prepared:
+            for number, (start, stop, wanted, invalid) in enumerate(prepared, 1):
+                if wanted is not None:
+                    rows = self.writer.rows(stop - start)
+                    self.windows.blank(rows, invalid)
+                    self.windows.fetch(self.arrived, wanted, rows)
+                    self.writer.put(self.windows.write, start, rows)
+                    self.writer.put(self.build.finish, {"ordered": start}, rows.nbytes)
+                if number % self.setback == 0:
+                    # the next windows are written over the parked rows of these
+                    self.writer.put(self.build.checkpoint)
+                self.meter.advance((stop - start) * self.row_bytes)
+
+    def _windows(self) -> Iterator[tuple[int, int, Wanted | None, Mask | None]]:
+        """Return the windows, and the rows that each takes; they arrived bucket by bucket.
+
+        Nothing is wanted of a window that an earlier run has finished.
+        """
+        for start, stop in self.requests.windows(self.window):
+            if self.build.has({"ordered": start}):
+                yield start, stop, None, None
+                continue
+            numbers, invalid = self.windows.numbers(start, stop)
+            places = np.arange(stop - start) if invalid is None else np.flatnonzero(~invalid)
+            order = places[np.argsort(self.buckets.of(numbers[places]), kind="stable")]
+            arrived = np.arange(start, start + order.size)
+            yield start, stop, Wanted(arrived, order, True), invalid
+
+    def _park(self) -> None:
+        buckets = self.buckets
+        passed = np.array([self.build.has({"passed": b}) for b in range(buckets.sizes.size)])
+        if passed.all():
+            self.meter.advance(self.requests.count * self.row_bytes)
+            return
+        arrived = np.zeros(self.windows.number, np.int64)
+        columns = [(np.dtype(np.int64), 1)] * 2
+        kept = Partition(buckets, columns, self.context.budget.window, self.context.scratch)
+        with closing(kept) as partition:
+            for start, stop in self.requests.windows(self.window):
+                numbers, invalid = self.windows.numbers(start, stop)
+                places = np.arange(start, stop)
+                if invalid is not None:
+                    numbers, places = numbers[~invalid], places[~invalid]
+                done = passed[buckets.of(numbers)]
+                arrived += np.bincount(places[done] // self.window, minlength=self.windows.number)
+                partition.put(numbers, numbers, places)
+            with closing(ahead(self._slices(partition, passed, arrived))) as prepared:
+                for bucket, wanted, cuts, rows_at in prepared:
+                    if wanted is None:
+                        nbytes = int(buckets.sizes[bucket]) * self.row_bytes
+                        self.writer.put(self.build.finish, {"passed": bucket}, nbytes)
+                        self.meter.advance(nbytes)
+                        continue
+                    rows = self.writer.rows(wanted.numbers.size)
+                    self.windows.fetch(self.windows.table, wanted, rows, once=True)
+                    for start, stop, row in zip(cuts, cuts[1:], rows_at, strict=False):
+                        at = row * self.windows.row_length
+                        self.writer.put(self.parked.write, at, rows[start:stop])
+
+    def _slices(
+        self, partition: Partition, passed: Mask, arrived: Ints
+    ) -> Iterator[tuple[int, Wanted | None, list[int], list[int]]]:
+        """Return the rows to park, bucket by bucket, and where runs of them go.
+
+        Row `cuts[i]` and those behind it go to `rows_at[i]`, up to the next cut. `arrived` counts
+        the rows that each window has. Nothing is wanted at the end of a bucket.
+        """
+        for bucket in np.flatnonzero(~passed).tolist():
+            for numbers, places in partition.slices(bucket, self.window):
+                window = places[:, 0] // self.window
+                cuts = np.r_[0, np.flatnonzero(np.diff(window)) + 1, window.size]
+                into = window[cuts[:-1]]
+                rows_at = into * self.window + arrived[into]
+                arrived[into] += np.diff(cuts)
+                yield bucket, Wanted.sorted(numbers[:, 0]), cuts.tolist(), rows_at.tolist()
+            yield bucket, None, [], []

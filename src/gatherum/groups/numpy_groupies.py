@@ -1,0 +1,310 @@
+"""`aggregate`: the functions over groups with the arguments and results of numpy_groupies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any, Literal, Never
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from gatherum._arguments import conversion, indices, plain_values
+from gatherum._arguments.casting import has_nan
+from gatherum._arguments.xarray_labels import refuse_labels
+from gatherum._model import shape_limits
+from gatherum._model.call import Array
+from gatherum._model.callers import no_group
+from gatherum._model.dtypes import check_movable, is_index
+from gatherum._model.errors import Shape, out_of_range, unknown_argument
+
+from . import errors
+from .grouping import Grouping
+from .numpy_groupies_dtypes import (
+    DEFAULT_FILL_VALUE,
+    filled,
+    holds_fill,
+    plain_name,
+    result_dtype,
+    working_dtype,
+)
+from .reducing import as_ddof, reduced
+
+AGGREGATE = "groups.aggregate"
+
+_PLAIN = (
+    "sum", "prod", "mean", "var", "std", "max", "min", "argmax", "argmin", "first", "last", "len",
+    "any", "all", "sumofsquares",
+)  # fmt: skip
+NAMES = (*_PLAIN, *(f"nan{name}" for name in _PLAIN), "anynan", "allnan")
+# What numpy_groupies has and this package has not.
+_ABSENT = (
+    "cumsum", "cumprod", "cummax", "cummin", "median", "quantile", "percentile", "trapezoid",
+    "skew", "kurt", "nunique",
+)  # fmt: skip
+ABSENT = (*_ABSENT, *(f"nan{name}" for name in _ABSENT), "sort", "array")
+ALIASES = {
+    "or": "any", "and": "all", "add": "sum", "plus": "sum", "count": "len", "multiply": "prod",
+    "product": "prod", "times": "prod", "amax": "max", "maximum": "max", "amin": "min",
+    "minimum": "min", "split": "array", "splice": "array", "sorted": "sort", "asort": "sort",
+    "asorted": "sort", "rsorted": "sort", "dsort": "sort", "kurtosis": "kurt",
+}  # fmt: skip
+# The functions of Python and NumPy that stand for a name.
+CALLABLES: dict[Callable[..., Any], str] = {
+    **dict.fromkeys((sum, np.sum, np.add), "sum"),
+    **dict.fromkeys((np.prod, np.multiply), "prod"),
+    **dict.fromkeys((max, np.max, np.amax, np.maximum), "max"),
+    **dict.fromkeys((min, np.min, np.amin, np.minimum), "min"),
+    **dict.fromkeys((any, np.any), "any"),
+    **dict.fromkeys((all, np.all), "all"),
+    **dict.fromkeys((sorted, np.sort), "sort"),
+    **dict.fromkeys((slice, list, np.array, np.asarray), "array"),
+    **{getattr(np, name): name for name in ("mean", "var", "std", "argmax", "argmin")},
+    **{getattr(np, name): name for name in ("cumsum", "cumprod", "nancumsum", "nancumprod")},
+    **{getattr(np, name): name for name in NAMES if name.startswith("nan") and hasattr(np, name)},
+    len: "len",
+}
+
+
+def aggregate(
+    group_idx: ArrayLike,
+    a: ArrayLike,
+    func: str | Callable[..., Any] = "sum",
+    size: int | tuple[int, ...] | None = None,
+    fill_value: Any = DEFAULT_FILL_VALUE,
+    order: Literal["C", "F"] = "C",
+    dtype: DTypeLike | None = None,
+    axis: int | None = None,
+    ddof: int = 0,
+    **unknown: Never,
+) -> NDArray[Any]:
+    """Reduce the values of each group, with the arguments and results of numpy_groupies.
+
+    Parameters
+    ----------
+    group_idx : array_like of int
+        The groups, counted from 0: of one dimension, one for each value along `axis`; with `axis`,
+        also of a shape that broadcasts to that of `a`, one for each value; without `axis`, also of
+        two dimensions, where ``group_idx[:, i]`` is the place of value i in a result of as many
+        dimensions as `group_idx` has rows.
+    a : array_like
+        The values: of one dimension, or of more with `axis`, or a number for ``"sum"``, ``"prod"``
+        and ``"len"``.
+    func : str or callable, default "sum"
+        ``"sum"``, ``"prod"``, ``"mean"``, ``"var"``, ``"std"``, ``"max"``, ``"min"``,
+        ``"argmax"``, ``"argmin"``, ``"first"``, ``"last"``, ``"len"``, ``"any"``, ``"all"`` or
+        ``"sumofsquares"``, one of these with ``nan`` before it, ``"anynan"`` or ``"allnan"``; an
+        alias of numpy_groupies, as ``"add"`` and ``"count"``; or the function of Python or NumPy
+        of that name.
+    size : int or tuple of int, optional
+        The number of groups, one for each row of a `group_idx` of two dimensions; the largest entry
+        plus one unless given.
+    fill_value : object, optional
+        The result of an empty group. By default, as in numpy_groupies 0.16, 0 for ``"sum"``,
+        ``"len"`` and ``"sumofsquares"``, 1 for ``"prod"``, -1 for ``"argmax"`` and ``"argmin"``,
+        False for ``"any"``, ``"all"``, ``"anynan"`` and ``"allnan"``, and NaN for ``"mean"``,
+        ``"var"`` and ``"std"``; for ``"max"``, ``"min"``, ``"first"`` and ``"last"`` NaN where the
+        result's dtype has it, else 0. The same with ``nan`` before their names. Dates have NaT,
+        text and records have an item of zero bytes.
+    order : {"C", "F"}, default "C"
+        The order in memory of a result of several dimensions.
+    dtype : data-type, optional
+        The dtype of the result.
+    axis : int, optional
+        The axis of `a` along which groups are formed.
+    ddof : int, default 0
+        For ``"var"`` and ``"std"``: a group of n values is divided by ``n - ddof``.
+
+    Returns
+    -------
+    numpy.ndarray
+        Of shape ``(size,)``, of shape `size` where that is a tuple, or of the shape of `a` with
+        `size` in the place of ``a.shape[axis]``.
+
+    Raises
+    ------
+    NotImplementedError
+        If `func` is one of the other functions of numpy_groupies (``"median"``, ``"sort"``,
+        ``"array"``, ``"cumsum"`` and more), or another callable.
+    TypeError
+        If `group_idx` is not of an integer dtype, the function is not defined for the dtype of `a`,
+        or `dtype` is none that it can have.
+    ValueError
+        If an entry is no group, shapes do not fit, `func`, `order` or `axis` is not one of its
+        values, or `fill_value` does not convert.
+
+    See Also
+    --------
+    reduce : The same with this package's names and rules.
+    gatherum.aggregate : Another function: it gathers rows along the edges of a graph, and reduces
+        them where the edges end.
+
+    Notes
+    -----
+    Arguments and results are those of numpy_groupies 0.16; the section "In the place of
+    numpy_groupies" of the page on groups lists the differences. As there, a group with NaN takes
+    `fill_value` in ``"argmax"`` and ``"argmin"``, and so does a group of `ddof` values or fewer in
+    ``"var"`` and ``"std"``. Sums and means of floats are left folds in float64, rounded once; sums
+    of integers are exact modulo 2**64. longdouble is only moved and counted.
+
+    Examples
+    --------
+    >>> import gatherum
+    >>> import numpy as np
+    >>> gatherum.groups.aggregate(np.array([0, 1, 3, 1]), np.array([4.0, 1.0, 5.0, 2.0]), "mean")
+    array([4. , 1.5, nan, 5. ])
+    >>> gatherum.groups.aggregate([3, 1, 1], [7, 8, 9], np.max, fill_value=-1)
+    array([-1,  9, -1,  7])
+    >>> gatherum.groups.aggregate([[0, 0, 1], [0, 1, 1]], 1)
+    array([[1, 1],
+           [0, 1]])
+    """
+    if unknown:
+        raise unknown_argument("groups.aggregate", unknown)
+    name = _as_name(func)
+    less = as_ddof(AGGREGATE, ddof)
+    layout: Any = plain_values.as_choice(AGGREGATE, "order", order, ("C", "F"))
+    try:
+        values, by, shape = _grouped(group_idx, a, name, size, layout, axis)
+        made = _made(name, values, by, fill_value, dtype, less)
+    except IndexError as error:  # numpy_groupies raises ValueError
+        raise ValueError(str(error)) from None
+    if len(shape) != made.ndim:
+        return np.reshape(made, shape, order=layout)
+    return made if layout == "C" else np.asarray(made, order="F")
+
+
+def _as_name(func: object) -> str:
+    """Return the name that a function goes by here, or raise for one that there is not."""
+    try:
+        name = ALIASES.get(func, func) if isinstance(func, str) else CALLABLES.get(func)  # type: ignore[call-overload]  # any key
+    except TypeError:  # it has no hash
+        name = None
+    if isinstance(name, str) and name in NAMES:
+        return name
+    refusal = errors.unknown_function(AGGREGATE, func, NAMES, ALIASES)
+    if callable(func) or name in ABSENT:
+        raise NotImplementedError(str(refusal))
+    raise refusal
+
+
+def _grouped(
+    group_idx: object, a: object, name: str, size: object, order: Any, axis: object
+) -> tuple[Array, Grouping, Shape]:
+    """Return the values, their grouping, and the shape of the result."""
+    refuse_labels(AGGREGATE, "gatherum.groups.reduce keeps names", group_idx=group_idx, a=a)
+    values = conversion.as_array(AGGREGATE, "a", a)
+    entries = conversion.as_indices(AGGREGATE, group_idx, "group_idx")
+    if not is_index(entries.dtype):
+        raise errors.not_groups(AGGREGATE, entries.dtype, "group_idx")
+    check_movable(AGGREGATE, "a", values.dtype)
+    along = 0
+    if axis is not None:
+        along = plain_values.as_integer(AGGREGATE, "axis", axis)
+        if not -values.ndim <= along < values.ndim:
+            raise out_of_range(AGGREGATE, "axis", along, -values.ndim, values.ndim)
+        along %= values.ndim
+    elif values.ndim > 1:
+        raise errors.needs_axis(AGGREGATE, values.ndim)
+    elif values.ndim == 0:
+        if name not in ("sum", "prod", "len"):
+            raise errors.no_scalar(AGGREGATE, name)
+        values = np.broadcast_to(values, entries.shape[-1:] or (1,))
+    rows = entries.shape[:-1] if axis is None and entries.ndim == 2 else ()
+    if axis is not None and entries.ndim == values.ndim > 1:
+        return _grouped_each(entries, values, size, along)
+    if entries.shape != (*rows, values.shape[along]):
+        expected = *rows, values.shape[along]
+        raise errors.other_length(
+            AGGREGATE, expected, entries.shape, None if axis is None else along
+        )
+    sizes = _sizes(entries if rows else entries[np.newaxis], size, bool(rows))
+    if rows:
+        shape_limits.check_result(AGGREGATE, sizes, values.dtype)
+        return values, _grouping(_flat(entries, sizes, order), (prod(sizes),), 0), sizes
+    shape = (*values.shape[:along], *sizes, *values.shape[along + 1 :])
+    return values, _grouping(entries, shape, along), shape
+
+
+def _grouped_each(
+    entries: Array, values: Array, size: object, axis: int
+) -> tuple[Array, Grouping, Shape]:
+    """Return the values, their grouping and the shape of the result, for groups that broadcast to
+    one for each value.
+    """
+    if any(n not in (1, m) for n, m in zip(entries.shape, values.shape, strict=True)):
+        raise errors.other_group_shape(AGGREGATE, entries.shape, values.shape)
+    sizes = _sizes(entries[np.newaxis], size, False)
+    shape = (*values.shape[:axis], *sizes, *values.shape[axis + 1 :])
+    each = np.broadcast_to(entries, values.shape)
+    return values, _grouping(each, shape, axis), shape
+
+
+def _flat(entries: Array, sizes: Shape, order: Any) -> Array:
+    """Return the number of each column of entries in a result of these sizes."""
+    if not sizes:
+        raise errors.no_rows(AGGREGATE, entries.shape)
+    bad = indices.first_invalid(entries.T, sizes, "raise", False, True)
+    if bad is not None:
+        place = bad.component, *bad.where
+        valid = 0, sizes[bad.component]
+        raise no_group(AGGREGATE, bad.value, valid, place, "raise", "group_idx")
+    strides = shape_limits.contiguous_strides(sizes if order == "C" else sizes[::-1], 1)
+    flat: Array = np.array(strides if order == "C" else strides[::-1]) @ entries.astype(np.intp)
+    return flat
+
+
+def _grouping(groups: Array, shape: Shape, axis: int) -> Grouping:
+    return Grouping.of(AGGREGATE, "group_idx", groups, shape, axis)
+
+
+def _sizes(entries: Array, size: object, several: bool) -> Shape:
+    """Return the number of groups of each row of entries."""
+    if size is None:
+        return tuple(max(int(row.max()) + 1, 0) if row.size else 0 for row in entries)
+    if several != isinstance(size, (tuple, list, np.ndarray)):
+        raise errors.other_sizes(AGGREGATE, len(entries) if several else None, size)
+    sizes = plain_values.as_shape(AGGREGATE, "size", size) if several else (size,)  # type: ignore[arg-type]
+    if len(sizes) != len(entries):
+        raise errors.other_sizes(AGGREGATE, len(entries), size)
+    return tuple(plain_values.as_size(AGGREGATE, "size", one) for one in sizes)
+
+
+def _made(
+    func: str,
+    values: Array,
+    by: Grouping,
+    fill_value: Any,
+    dtype: DTypeLike | None,
+    ddof: int,
+) -> Array:
+    """Return the result: values are converted, reduced, rounded, and empty groups filled."""
+    name = plain_name(func)
+    skips = name != func
+    kind = result_dtype(AGGREGATE, func, values.dtype, dtype, values.shape[by.axis])
+    kind, fill = filled(AGGREGATE, name, kind, fill_value)
+    native = working_dtype(name, values.dtype, kind).newbyteorder("=")
+    with np.errstate(all="ignore"):
+        asks = skips or name in ("anynan", "allnan", "argmax", "argmin")
+        nan = np.isnan(values) if asks and has_nan(values.dtype) else np.zeros((), bool)
+        if skips and nan.any():
+            by = by.without(nan)
+        if name in ("anynan", "allnan"):
+            work = np.broadcast_to(nan, values.shape)
+        else:
+            work = values.astype(native, copy=False)
+        if name == "sumofsquares":
+            work = work * work
+        direct = holds_fill(name, work.dtype, kind)
+        made = reduced(_OURS.get(name, name), work, by, ddof, fill if direct else 0)
+        result: NDArray[Any] = made.astype(kind, copy=False)
+        least = ddof if name in ("var", "std") else 0
+        if least or not direct:
+            np.copyto(result, fill, where=by.count() <= least)
+        if name in ("argmax", "argmin") and not skips and nan.any():
+            np.copyto(result, fill, where=reduced("any", nan, by, 0, None))
+    return result
+
+
+# What this package calls a function of numpy_groupies.
+_OURS = {"len": "count", "sumofsquares": "sum", "anynan": "any", "allnan": "all"}

@@ -1,0 +1,1 @@
+"""Derivatives of calls on tensors, and their batching rules."""

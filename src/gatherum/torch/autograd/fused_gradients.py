@@ -1,0 +1,102 @@
+"""The gradients of products, maxima and minima in one pass of the core: ``gatherum::gradients``.
+
+The op has no derivative of its own. Where one is recorded, its Autograd kernel computes the same
+by `gatherum._derivatives.derivatives`, which torch differentiates.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gatherum._core import Gradient, Reduction, gradient_of
+from gatherum._derivatives.array_ops import Places
+from gatherum._derivatives.derivatives import ScatterValues
+from gatherum._model.reductions import REDUCTIONS
+from gatherum._system import native
+from gatherum.torch import dtypes, namespace, private
+from gatherum.torch.library.ops import (
+    LIBRARY,
+    SCATTER_ATTRIBUTES,
+    overload,
+    scatter_attributes,
+    with_below,
+)
+
+NAME = "gradients"
+# What the core's rows say, as plain values: graphs that are traced cannot ask the core.
+_KERNELS = {name: gradient_of(Reduction[name]) for name in REDUCTIONS}
+_HAS_GRADIENTS = frozenset(name for name, one in _KERNELS.items() if one is not Gradient.none)
+_PRODUCTS = frozenset(name for name, one in _KERNELS.items() if one is Gradient.product)
+_SCHEMA = (
+    "(str scatter, Tensor gradient, Tensor data, Tensor indices, Tensor updates, "
+    f"Tensor result, {SCATTER_ATTRIBUTES}, bool of_data, bool of_updates) -> (Tensor, Tensor)"
+)
+
+
+def applies(places: Places, wanted: tuple[bool, bool]) -> bool:
+    """Whether the core's pass has the gradients, and pays: it puts the updates of a place side by
+    side, which costs extremes of single items more than it saves.
+    """
+    reduction, takes_part = places.attributes.fold
+    of_data, of_updates = wanted
+    pays = reduction in _PRODUCTS or len(places.moved()) > len(places.destinations().moved())
+    wanted_here = of_updates or (of_data and takes_part)
+    return private.exchange is not None and reduction in _HAS_GRADIENTS and pays and wanted_here
+
+
+def call(
+    places: Places, values: ScatterValues, gradient: Tensor, wanted: tuple[bool, bool]
+) -> tuple[Tensor | None, Tensor | None]:
+    """Return the gradients of data and of updates, of the shape that moves; None for unwanted."""
+    data, updates, result = values
+    op, how = places.attributes.op, places.attributes.positional
+    found = overload(NAME)(op, gradient, data, places.indices, updates, result, *how, *wanted)
+    of_data, of_updates = (one if asked else None for one, asked in zip(found, wanted, strict=True))
+    return of_data, of_updates
+
+
+def places_of(
+    scatter: str, data: Tensor, indices: Tensor, *rest: Any
+) -> tuple[Places, tuple[bool, bool]]:
+    """Return the places that the op's arguments name, and which gradients they want."""
+    *how, of_data, of_updates = rest
+    attributes = scatter_attributes(scatter, *how)
+    return Places(namespace, attributes, indices, tuple(data.shape)), (of_data, of_updates)
+
+
+def _on_cpu(scatter: str, gradient: Tensor, data: Tensor, indices: Tensor, updates: Tensor,
+            result: Tensor, *rest: Any) -> tuple[Tensor, ...]:  # fmt: skip
+    places, wanted = places_of(scatter, data, indices, *rest)
+    (reduction, takes_part), moved = places.attributes.fold, places.moved()
+    product = reduction in _PRODUCTS
+    dtype = gradient.dtype
+    wide = dtypes.wide(dtype) if product else dtype  # factors are kept in what products fold in
+
+    def whole(tensor: Tensor) -> Tensor:
+        return tensor.to(wide).contiguous()
+
+    found = native.differentiate(
+        scatter, whole(gradient), whole(data) if takes_part else None, indices,
+        whole(updates.expand(moved)), None if product else whole(result),
+        *places.attributes.positional, *wanted,
+    )  # fmt: skip
+    return tuple(gradient.new_empty(0) if one is None else one.to(dtype) for one in found)
+
+
+def _shapes(scatter: str, gradient: Tensor, data: Tensor, indices: Tensor, updates: Tensor,
+            result: Tensor, *rest: Any) -> tuple[Tensor, Tensor]:  # fmt: skip
+    places, (of_data, of_updates) = places_of(scatter, data, indices, *rest)
+    moved = places.moved()
+    return (
+        gradient.new_empty(data.shape if of_data else (0,)),
+        gradient.new_empty(moved if of_updates else (0,)),
+    )
+
+
+for _name in with_below(NAME):
+    LIBRARY.define(_name + _SCHEMA)
+    LIBRARY.impl(_name, _on_cpu, "CPU")
+    torch.library.register_fake(f"gatherum::{_name}", _shapes, lib=LIBRARY)

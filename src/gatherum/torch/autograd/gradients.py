@@ -1,0 +1,358 @@
+"""Derivatives: a kernel for the Autograd key of each op, by the rules of `gatherum._derivatives.derivatives`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeAlias
+
+import torch
+from torch import Tensor
+
+from gatherum._derivatives import derivatives
+from gatherum._derivatives.array_ops import Places
+from gatherum._derivatives.derivatives import ScatterValues
+from gatherum._model.call import Attributes
+from gatherum._model.callers import caller_of
+from gatherum._model.modes import MODES
+from gatherum._model.operators import OPERATORS, Operator, inverse
+from gatherum._plans import index_errors
+from gatherum._system import native
+from gatherum.torch import errors as torch_errors
+from gatherum.torch import namespace, private
+from gatherum.torch.checks import check_changeable, check_storages, refuse_subclass
+from gatherum.torch.dlpack import fills
+from gatherum.torch.library.ops import (
+    LIBRARY,
+    below,
+    fill_of,
+    forms,
+    gather_attributes,
+    operand_names,
+    overload,
+    scatter_attributes,
+)
+
+from . import fused_gradients
+from .recording import (
+    apply,
+    below_recording,
+    has_tangent,
+    may_have_tangents,
+    recording,
+    redispatched,
+    value_alone,
+)
+
+is_traced = torch.compiler.is_dynamo_compiling
+_Attributes: TypeAlias = tuple[str, int, str, bool]  # operator, axis, mode and `negative`
+_SKIPPING = {mode: "drop" if mode == "fill" else mode for mode in MODES}
+_INVERSE = {name: inverse(operator).name for name, operator in OPERATORS.items()}
+
+
+def _graph_key(ctx: Any) -> tuple[Any, ...]:
+    """Return what distinguishes graphs of compiled autograd."""
+    return getattr(ctx, "call", None) or ctx.attributes, *ctx.shape
+
+
+_Call: Any = private.recorded_function(_graph_key)
+
+
+class _Gather(_Call):  # type: ignore[misc]
+    """A gather; back, the sum of what has been taken from each place."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, keyset: Any, operator: Operator, data: Tensor, indices: Tensor, *rest: Any
+    ) -> Any:
+        _save(ctx, gather_attributes(operator.name, *rest), data, indices)
+        ctx.unused = (None,) * (1 + len(rest))
+        return below_recording(overload(operator.name), keyset, data, indices, *rest)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor | None) -> Any:
+        if gradient is None:
+            return None, None, None, *ctx.unused
+        places, _ = _saved(ctx)
+        return None, None, places.total(gradient), *ctx.unused
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        with recording():
+            places, _ = _saved(ctx)
+            return places.take(tangents[2])
+
+
+class _Plain(_Call):  # type: ignore[misc]
+    """A call on plain tensors, of which the core knows most plans: there is neither a transform nor
+    a tangent. It is as short as can be, since a small call is mostly this.
+    """
+
+    @staticmethod
+    def places(ctx: Any) -> Places:
+        """Return the places of the call."""
+        ctx.attributes = Attributes(*ctx.call)
+        return _saved(ctx)[0]
+
+
+class _Taken(_Plain):
+    """A gather, see `record`; back, the sum of what has been taken from each place."""
+
+    @staticmethod
+    def forward(ctx: Any, data: Tensor, indices: Tensor, call: _Attributes) -> Any:
+        ctx.save_for_backward(indices)
+        ctx.set_materialize_grads(False)
+        ctx.shape, ctx.call = data.shape, call
+        op, axis, mode, negative = call
+        return native.call_memory(
+            op, data, indices, None, axis, "none", True, mode, negative, None, None, None, False
+        )
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor | None) -> Any:
+        if gradient is None:
+            return None, None, None
+        total = None
+        if not is_traced():
+            op, axis, mode, negative = ctx.call
+            total = native.scatter_into_zeros(
+                _INVERSE[op], ctx.shape, ctx.saved_tensors[0], gradient,
+                axis, "add", True, _SKIPPING[mode], negative, False,
+            )  # fmt: skip
+        if total is None:
+            total = _Plain.places(ctx).total(gradient)
+        return total, None, None
+
+
+class _Total(_Plain):
+    """A scatter of sums into zeros, see `record_total`; back, what has gone there."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, updates: Tensor, indices: Tensor, result: tuple[Tensor, _Attributes]
+    ) -> Any:
+        found, ctx.call = result
+        ctx.save_for_backward(indices)
+        ctx.set_materialize_grads(False)
+        ctx.shape = found.shape
+        return found
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor | None) -> Any:
+        if gradient is None:
+            return None, None, None
+        taken = None
+        if not is_traced():
+            op, axis, mode, negative = ctx.call
+            operands = _INVERSE[op], gradient, ctx.saved_tensors[0], None
+            how = axis, "none", True, mode, negative
+            taken = native.call_memory(*operands, *how, None, None, None, True)
+        if taken is None:
+            taken = _Plain.places(ctx).take(gradient)
+        return taken, None, None
+
+
+class _Scatter(_Call):  # type: ignore[misc]
+    """A scatter, by the rule of its reduction."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, keyset: Any, operator: Operator, data: Tensor, indices: Tensor,
+        updates: Tensor, *rest: Any,
+    ) -> Any:  # fmt: skip
+        attributes = scatter_attributes(operator.name, *rest)
+        operands: tuple[Any, ...] = (data, indices, updates, *rest)
+        if keyset is None:  # see `record`
+            everything: tuple[Any, ...] = (operator.name, *operands, None, None, None, False)
+            result = native.call_memory(*everything)
+        else:
+            result = below_recording(overload(operator.name), keyset, *operands)
+        linear = derivatives.rule(attributes.reduction).linear
+        values = () if linear else (data, updates, result)
+        _save(ctx, attributes, data, indices, *values)
+        ctx.updates_shape = updates.shape
+        ctx.unused = (None,) * len(rest)
+        return result
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor | None) -> Any:
+        if gradient is None:
+            return None, None, None, None, None, *ctx.unused
+        places, values = _saved(ctx)
+        _, _, data, _, updates = ctx.needs_input_grad[:5]
+        onward = private.transforms_active()
+        on_cpu = gradient.device.type == "cpu"
+        in_core = on_cpu and not onward and fused_gradients.applies(places, (data, updates))
+        differentiate = fused_gradients.call if in_core else derivatives.cotangents
+        of_data, of_updates = differentiate(places, values, gradient, (data, updates))
+        if of_updates is not None:
+            of_updates = namespace.sum_to(of_updates, ctx.updates_shape)
+        return None, None, of_data, None, of_updates, *ctx.unused
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        with recording():
+            places, values = _saved(ctx)
+            if private.transforms_active():
+                # The values alone: what they carry of this level is in the tangents.
+                values = values and ScatterValues(*map(value_alone, values))
+            return derivatives.tangent(places, values, tangents[2], tangents[4])
+
+
+def _save(ctx: Any, attributes: Attributes, data: Tensor, indices: Tensor, *values: Tensor) -> None:
+    """Keep what the derivatives need; tensors where torch can see them."""
+    ctx.save_for_backward(indices, *values)
+    ctx.set_materialize_grads(False)  # zeros in place of no tangent would meet infinite factors
+    if may_have_tangents() or private.transforms_active():
+        ctx.save_for_forward(indices, *values)
+    ctx.attributes, ctx.shape = attributes, tuple(data.shape)
+
+
+def _saved(ctx: Any) -> tuple[Places, Any]:
+    indices, *values = ctx.saved_tensors
+    names = ("indices", "data", "updates", "result")
+    if not torch.compiler.is_compiling():
+        check_storages(ctx.attributes.op, names, (indices, *values))
+    return _places(indices, ctx.attributes, ctx.shape), ScatterValues(*values) if values else None
+
+
+def _places(indices: Tensor, attributes: Attributes, shape: tuple[int, ...]) -> Places:
+    """Return the places that a call with data of a shape has found valid."""
+    mode = "drop" if attributes.mode == "fill" else attributes.mode
+    if mode == "raise" and indices.is_cuda:
+        mode = "drop"  # to ask again would wait for the device
+    axis = attributes.operator.resolve(shape, tuple(indices.shape), attributes.axis)
+    return Places(namespace, attributes._replace(axis=axis, mode=mode), indices, shape)
+
+
+def _recorded_gradients(
+    keyset: Any, scatter: str, gradient: Tensor, data: Tensor, indices: Tensor, updates: Tensor,
+    result: Tensor, *rest: Any,
+) -> Any:  # fmt: skip
+    """Differentiate in operations of torch, where a derivative of the gradients may be wanted."""
+    tensors = gradient, data, indices, updates, result
+    recorded = torch.is_grad_enabled() and private.any_requires_grad(*tensors)
+    if recorded or private.transforms_active() or has_tangent(tensors):
+        places, wanted = fused_gradients.places_of(scatter, data, indices, *rest)
+        values = ScatterValues(data, updates, result)
+        found = derivatives.cotangents(places, values, gradient, wanted)
+        return tuple(gradient.new_empty(0) if one is None else one for one in found)
+    return redispatched(overload(fused_gradients.NAME), keyset, scatter, *tensors, *rest)
+
+
+def record(op: str, data: Tensor, indices: Tensor, updates: Tensor | None, *rest: Any) -> Any:
+    """Make a call on plain tensors of which a gradient is wanted.
+
+    There is no transform, mode or subclass, for which torch's dispatcher would be needed: it takes
+    ten times as long, and comes back here.
+    """
+    if updates is None:
+        axis, _, _, mode, negative = rest
+        return _Taken.apply(data, indices, (op, axis, mode, negative))
+    return _Scatter.apply(None, OPERATORS[op], data, indices, updates, *rest)
+
+
+def record_total(
+    result: Tensor, updates: Tensor, indices: Tensor, op: str, axis: int, mode: str, negative: bool
+) -> Any:
+    """Return the result of a scatter of sums into zeros with its gradient, for plain tensors."""
+    return _Total.apply(updates, indices, (result, (op, axis, mode, negative)))
+
+
+def _recorded(operator: Operator) -> Callable[..., Any]:
+    """Return the Autograd kernel of an operator's functional form."""
+    op, names = overload(operator.name), operand_names(operator, operator.name)
+    function = _Scatter if operator.scatters else _Gather
+
+    def kernel(keyset: Any, *operands: Any) -> Any:
+        if (found := _plain(operator, *operands)) is not None:
+            return found
+        check_storages(operator.name, names, operands)
+        try:
+            return apply(function, op, keyset, operands, operands, operator)
+        except (RuntimeError, TypeError) as error:
+            refuse_subclass(_named(operator, operands[len(names) :]), names, operands, error)
+            raise
+
+    return kernel
+
+
+def _named(operator: Operator, rest: tuple[Any, ...]) -> str:
+    """Return the name of the function that errors of a call have, by the op's other arguments."""
+    attributes = scatter_attributes if operator.scatters else gather_attributes
+    caller = caller_of(attributes(operator.name, *rest).caller)
+    return caller.op if caller else operator.name
+
+
+def _plain(operator: Operator, data: Tensor, indices: Tensor, *rest: Any) -> Tensor | None:
+    """Return the result of a call on plain tensors, without the kernels below, which take several
+    times as long as a small call; None where a call is more than that.
+    """
+    updates = rest[0] if operator.scatters else None
+    if operator.scatters:
+        attributes = scatter_attributes(operator.name, *rest[1:])
+    else:
+        attributes = gather_attributes(operator.name, *rest)
+        if fills(attributes.mode, fill_of(rest)):
+            return None
+    call = operator.name, data, indices, updates, *attributes.positional, None, None, None, True
+    found: Tensor | None = index_errors.run_for(attributes.caller, native.call_memory, *call)
+    return found
+
+
+def _refused(operator: Operator, name: str, onward: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the Autograd kernel of a form that writes, which has no derivative."""
+    names = operand_names(operator, name)
+
+    def kernel(keyset: Any, *operands: Any) -> Any:
+        check_storages(operator.name, names, operands)
+        recorded = torch.is_grad_enabled() and private.any_requires_grad(*operands)
+        if recorded or has_tangent(operands):
+            raise torch_errors.out_of_gradients(operator.name)
+        try:
+            return onward(keyset, *operands)
+        except (RuntimeError, TypeError) as error:
+            refuse_subclass(_named(operator, operands[len(names) :]), names, operands, error)
+            raise
+
+    return kernel
+
+
+def _counted(operator: Operator, name: str, place: int) -> Callable[..., Any]:
+    """Return the kernel that counts a change of a tensor, which a gradient may have saved."""
+    op = overload(name)
+    changed = operand_names(operator, name)[place]
+
+    def kernel(keyset: Any, *operands: Any) -> Any:
+        check_changeable(operator.name, changed, operands[place])
+        written = True
+        try:
+            if private.redispatches:
+                return private.below_counting(op, keyset, operands)
+            return below(op)(*operands)
+        except (IndexError, TypeError, ValueError):
+            written = not operator.scatters  # they refuse a call before they write
+            raise
+        finally:
+            if written:
+                torch.autograd.graph.increment_version(operands[place])
+
+    return kernel
+
+
+def _register(operator: Operator) -> None:
+    for name in forms(operator):
+        if name == operator.name:
+            LIBRARY.impl(name, _recorded(operator), "Autograd", with_keyset=True)
+            continue
+        place = 0 if name.endswith("_") else 3 if operator.scatters else 2
+        counted = onward = _counted(operator, name, place)
+        if private.redispatches:
+            LIBRARY.impl(name, counted, "ADInplaceOrView", with_keyset=True)
+            onward = partial(redispatched, overload(name))
+        LIBRARY.impl(name, _refused(operator, name, onward), "Autograd", with_keyset=True)
+
+
+for _operator in OPERATORS.values():
+    _register(_operator)
+LIBRARY.impl(fused_gradients.NAME, _recorded_gradients, "Autograd", with_keyset=True)

@@ -1,0 +1,96 @@
+"""What the Autograd kernels of all ops share: when a call is recorded, and how it goes on below.
+
+`torch.library.register_autograd` and plain `autograd.Function` are not used: the first has no
+forward mode (`jvp` gives zero in silence), the second gives wrong gradients in silence where
+`torch.compile` traces `torch.func.grad` of it. A function of a single level, applied by a kernel,
+is what both are made of. Its names are private: `private` has them, and what is done where one is
+missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd import forward_ad
+
+from gatherum.torch import private
+from gatherum.torch.library.ops import below, name_of
+
+
+def redispatched(op: Any, keyset: Any, *operands: Any) -> Any:
+    """Go on to the kernels below the Autograd key."""
+    if private.redispatches:
+        return private.below_autograd(op, keyset, operands)
+    return below(op)(*operands)
+
+
+def below_recording(op: Any, keyset: Any, *operands: Any) -> Any:
+    """Do the same from a function of a single level, with the other levels recording."""
+    with recording():
+        return redispatched(op, keyset, *operands)
+
+
+@contextmanager
+def recording() -> Iterator[None]:
+    """Let the other transforms of `torch.func` record, which a function of a single level has
+    switched off for all of them.
+    """
+    if not private.transforms_active():
+        yield
+        return
+    with torch.enable_grad(), private.forward_mode_enabled():
+        yield
+
+
+def value_alone(saved: Tensor) -> Tensor:
+    """Return a saved tensor without its tangent of this level."""
+    found: Tensor = forward_ad.unpack_dual(saved, level=0)[0]
+    return found
+
+
+def apply(
+    function: Any, op: Any, keyset: Any, call: tuple[Any, ...], operands: Any, *before: Any
+) -> Any:
+    """Run a call of an op, recorded by a function where a derivative of the operands may be wanted.
+
+    The function takes `before` and the call.
+    """
+    if private.transforms_active():
+        private.check_transforms(name_of(op))
+        with private.single_level():
+            return function.apply(keyset, *before, *call)
+    if not records(operands):
+        return redispatched(op, keyset, *call)
+    return function.apply(keyset, *before, *call)
+
+
+def records(operands: tuple[Any, ...]) -> bool:
+    """Whether an operand needs a gradient, or may have a tangent."""
+    if torch.is_grad_enabled() and private.any_requires_grad(*operands):
+        return True
+    return may_have_tangents()
+
+
+def may_have_tangents() -> bool:
+    """Whether a level of forward mode is entered; a graph that is traced may enter one without
+    Python's count of them.
+    """
+    return private.in_forward_mode() or private.count_dispatch_modes() > 0
+
+
+def has_tangent(operands: tuple[Any, ...]) -> bool:
+    """Whether an operand has a tangent."""
+    if not may_have_tangents():
+        return False
+    from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
+
+    with disable_proxy_modes_tracing():  # or the question is written into a graph
+        return any(
+            forward_ad.unpack_dual(operand, level=0)[1] is not None
+            for operand in operands
+            if isinstance(operand, Tensor)
+        )

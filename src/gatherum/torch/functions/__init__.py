@@ -1,0 +1,1 @@
+"""The six functions on tensors, and aggregation, prepared and quantized calls."""

@@ -1,0 +1,237 @@
+"""`gatherum.aggregate` on tensors: ``torch.ops.gatherum.aggregate``, with derivatives.
+
+The gradient of a sum goes back along the same edges: it is an aggregate with its ends exchanged.
+Derivatives of products and extremes are those of a gather, a product and a scatter.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gatherum._arguments import conversion
+from gatherum._core import Reduction, divides
+from gatherum._edges import edge_reductions, sparse_edges
+from gatherum._edges.edge_reductions import NAME, AggregateOptions, Pointer
+from gatherum._functions import aggregation
+from gatherum._model import errors
+from gatherum._model.reductions import FOLDS, ROWS
+from gatherum.torch import checks, dtypes, namespace, operands, private
+from gatherum.torch.autograd.batching import front, shape_of_one, stretched
+from gatherum.torch.autograd.recording import (
+    apply,
+    below_recording,
+    recording,
+    records,
+    value_alone,
+)
+from gatherum.torch.library.ops import LIBRARY, overload, with_below
+from gatherum.torch.torch_scatter.scatter_arguments import checked_out
+
+_LINEAR = tuple(name for name in FOLDS if ROWS[name].linear)
+_on_arrays: Any = aggregation.aggregate
+
+
+@torch.compiler.allow_in_graph  # type: ignore[untyped-decorator]
+def aggregate(data: Tensor, *edges: Any, **how: Any) -> Any:
+    """Reduce rows of a tensor into others, edge by edge: see `gatherum.aggregate`."""
+    return aggregation.aggregate(data, *edges, **how)
+
+
+def run(
+    data: Any, sources: Any, targets: Any, fold: AggregateOptions, weights: Any, out: Tensor | None
+) -> Tensor:
+    """Run `aggregate` where the data are a tensor."""
+    data = namespace.as_values(NAME, "data", data)
+    sources = namespace.as_groups(NAME, "gather_indices", sources, data)
+    if isinstance(targets, Pointer):
+        fold, targets = fold._replace(pointer=targets.operand), targets.indptr
+    else:
+        targets = namespace.as_groups(NAME, "scatter_indices", targets, data)
+    if weights is not None:
+        weights = _as_weights(weights, data)
+    with errors.for_tensors():
+        ends = sources, sources if fold.pointer else targets
+        edge_reductions.check_edges(namespace.kind, data, *ends, weights, fold.reduction)
+    found = _again(data, sources, targets, weights, fold)
+    return found if out is None else checked_out(NAME, out, found).copy_(found)
+
+
+def _as_weights(value: Any, data: Tensor) -> Tensor:
+    """Return weights as a tensor; Python's numbers take the data's dtype."""
+    if not isinstance(value, Tensor):
+        checks.check_container(NAME, "weights", value)
+        if not dtypes.is_of_numpy(data.dtype):
+            return torch.as_tensor(value, dtype=data.dtype, device=data.device)
+        kind = dtypes.plan_dtype(NAME, "data", data.dtype)
+        with errors.for_tensors():
+            array = conversion.as_updates(NAME, value, kind, "weights")
+        value = operands.as_tensor(NAME, "weights", array, data)
+    return namespace.as_values(NAME, "weights", value)
+
+
+def _array(tensor: Tensor, kind: Any) -> np.ndarray[Any, Any]:
+    """View a CPU tensor as an array of NumPy."""
+    found = dtypes.as_array(tensor.resolve_conj().resolve_neg())
+    return found if dtypes.is_of_numpy(tensor.dtype) else found.view(kind)
+
+
+def _on_cpu(data: Tensor, sources: Tensor, targets: Tensor, size: int, reduction: str,
+            weights: Tensor | None = None, bounds: str = "raise", negative: bool = True,
+            pointer: str = "") -> Tensor:  # fmt: skip
+    kind: Any = dtypes.plan_dtype(NAME, "data", data.dtype)
+    if not isinstance(kind, np.dtype):  # NumPy has no arrays of it
+        how = size, reduction, weights, bounds, negative, pointer
+        return _composed(data, sources, targets, *how)
+    tensors = [data, sources, targets, *([] if weights is None else [weights])]
+    checks.check_storages(NAME, ("data", "gather_indices", "scatter_indices", "weights"),
+                          tuple(tensors))  # fmt: skip
+    table, of, to, *scales = (_array(tensor, kind) for tensor in tensors)
+    scale, ends = scales[0] if scales else None, Pointer(pointer, to) if pointer else to
+    with errors.for_tensors():
+        found = _on_arrays(table, of, ends, size, reduction, scale, mode=bounds, negative=negative)
+    if dtypes.is_of_numpy(data.dtype):
+        return torch.from_numpy(found)
+    return torch.from_numpy(found.view(np.uint16)).view(data.dtype)
+
+
+def _composed(data: Tensor, sources: Tensor, targets: Tensor, size: int, reduction: str,
+              weights: Tensor | None = None, bounds: str = "raise", negative: bool = True,
+              pointer: str = "") -> Tensor:  # fmt: skip
+    fold = AggregateOptions(size, reduction, bounds, negative)
+    targets = _listed(targets, sources.shape[0], pointer)
+    found: Tensor = edge_reductions.composed(namespace, data, sources, targets, weights, fold)
+    return found
+
+
+def _listed(targets: Tensor, edges: int, pointer: str) -> Tensor:
+    """Return the target of each edge, where a pointer may have their place."""
+    if not pointer:
+        return targets
+    known: Any = namespace.to_numpy(targets)
+    with errors.for_tensors():
+        numbers = sparse_edges.segment_numbers(NAME, pointer, known, edges)
+    return torch.from_numpy(numbers).to(targets.device)
+
+
+def _shape(data: Tensor, sources: Tensor, targets: Tensor, size: int, *_: Any) -> Tensor:
+    return data.new_empty((size, *data.shape[1:]))
+
+
+_Function: Any = private.recorded_function(lambda ctx: (*ctx.fold, ctx.rows))
+
+
+class _Sum(_Function):  # type: ignore[misc]
+    """A sum or a mean, which is linear in the data and in the weights."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, keyset: Any, data: Tensor, sources: Tensor, targets: Tensor, size: int,
+        reduction: str, weights: Tensor | None, bounds: str, negative: bool, pointer: str,
+    ) -> Any:  # fmt: skip
+        saved = (data, sources, targets, *([] if weights is None else [weights]))
+        ctx.save_for_backward(*saved)
+        ctx.save_for_forward(*saved)
+        ctx.set_materialize_grads(False)
+        ctx.fold = AggregateOptions(size, reduction, bounds, negative, pointer)
+        ctx.rows = data.shape[0]
+        call = data, sources, targets, size, reduction, weights, bounds, negative, pointer
+        return below_recording(overload(NAME), keyset, *call)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor | None) -> Any:
+        if gradient is None:
+            return (None,) * 10
+        data, sources, targets, *more = ctx.saved_tensors
+        targets = _listed(targets, sources.shape[0], ctx.fold.pointer)
+        fold, weights = ctx.fold._replace(pointer=""), more[0] if more else None
+        if divides(Reduction[fold.reduction]):
+            ones = data.new_ones(ctx.rows, dtype=dtypes.wide(data.dtype))
+            counts = _again(ones, sources, targets, None, fold._replace(reduction="add"))
+            counts = counts.real.clamp(min=1) if counts.is_complex() else counts.clamp(min=1)
+            behind = (1,) * (gradient.dim() - 1)
+            gradient = gradient.to(ones.dtype) / counts.reshape(-1, *behind)
+            data, weights = data.to(ones.dtype), None if weights is None else weights.to(ones.dtype)
+        of_data = of_weights = None
+        if ctx.needs_input_grad[1]:
+            back = fold._replace(size=ctx.rows, reduction="add")
+            factors = None if weights is None else weights.conj()
+            of_data = _again(gradient, targets, sources, factors, back).to(
+                ctx.saved_tensors[0].dtype
+            )
+        if weights is not None and ctx.needs_input_grad[6]:
+            found = edge_reductions.of_weights(namespace, gradient, data, sources, targets, fold)
+            of_weights = namespace.sum_to(found, more[0].shape).to(more[0].dtype)
+        return None, of_data, None, None, None, None, of_weights, None, None, None
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        with recording():
+            data, sources, targets, *more = ctx.saved_tensors
+            weights = more[0] if more else None
+            if private.transforms_active():
+                data = value_alone(data)
+                weights = None if weights is None else value_alone(weights)
+            parts = []
+            if tangents[1] is not None:
+                parts.append(_again(tangents[1], sources, targets, weights, ctx.fold))
+            if tangents[6] is not None:
+                parts.append(_again(data, sources, targets, tangents[6], ctx.fold))
+            return sum(parts[1:], parts[0]) if parts else None
+
+
+def _again(
+    data: Tensor, sources: Tensor, targets: Tensor, weights: Tensor | None, fold: AggregateOptions
+) -> Tensor:
+    how = fold.size, fold.reduction, weights, fold.mode, fold.negative, fold.pointer
+    found: Tensor = overload(NAME)(data, sources, targets, *how)
+    return found
+
+
+def _full(call: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return all arguments of a call, which may leave the last ones out."""
+    return *call, *(None, "raise", True, "")[len(call) - 5 :]
+
+
+def _recorded(keyset: Any, *given: Any) -> Any:
+    """Record a call where a derivative may be wanted."""
+    call = _full(given)
+    operands = call[0], call[5]
+    if call[4] not in _LINEAR and (private.transforms_active() or records(operands)):
+        return _composed(*call)
+    return apply(_Sum, overload(NAME), keyset, call, operands)
+
+
+def _batched(info: Any, dims: Any, *call: Any) -> tuple[Tensor, int]:
+    data, sources, targets, *rest = _full(call)
+    if dims[0] is not None and all(dim is None for dim in dims[1:]) and data.dim() > 1:
+        return overload(NAME)(data.movedim(dims[0], 1), sources, targets, *rest), 1
+    size, reduction, weights, bounds, negative, pointer = rest
+    edges = shape_of_one(sources, dims[1])
+    targets = _listed(targets, prod(edges), pointer)
+    data, sources, targets = (
+        front(each, dim, info.batch_size)
+        for each, dim in zip((data, sources, targets), dims[:3], strict=True)
+    )
+    if weights is not None:
+        weights = stretched(front(weights, dims[5], info.batch_size), edges)
+    fold = AggregateOptions(size, reduction, bounds, negative)
+    found = edge_reductions.composed(namespace, data, sources, targets, weights, fold, batched=True)
+    return found, 0
+
+
+_SCHEMA = (
+    "(Tensor data, Tensor gather_indices, Tensor scatter_indices, SymInt size, str reduction, "
+    "Tensor? weights=None, str bounds='raise', bool negative=True, str pointer='') -> Tensor"
+)
+for _name in with_below(NAME):
+    LIBRARY.define(_name + _SCHEMA, tags=torch.Tag.pt2_compliant_tag)
+    LIBRARY.impl(_name, _on_cpu, "CPU")
+    LIBRARY.impl(_name, _composed, "CUDA")
+    torch.library.register_fake(f"gatherum::{_name}", _shape, lib=LIBRARY)
+    torch.library.register_vmap(f"gatherum::{_name}", _batched, lib=LIBRARY)
+LIBRARY.impl(NAME, _recorded, "Autograd", with_keyset=True)

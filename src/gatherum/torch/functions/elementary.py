@@ -1,0 +1,116 @@
+"""exp and log of the core, and exact square roots: ``torch.ops.gatherum.exp``, ``log``, ``sqrt``.
+
+They have the bits of NumPy's calls (see `gatherum._derivatives.elementary`), where torch's own differ from
+processor to processor, square roots too. The derivative of a root at 0 is 0, as of `torch.std`.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gatherum._derivatives import elementary
+from gatherum.torch import dtypes, private
+from gatherum.torch import errors as torch_errors
+from gatherum.torch.autograd.recording import apply, below_recording, recording, value_alone
+from gatherum.torch.checks import check_dense, check_storage
+from gatherum.torch.library.ops import LIBRARY, overload, with_below
+
+NAMES = ("exp", "log", "sqrt")
+
+
+def _checked(name: str, x: Tensor) -> Tensor:
+    """Return a contiguous tensor of the same values, or raise for what has no such function."""
+    check_dense(name, "x", x, x.device)
+    if not (x.is_floating_point() and dtypes.has_sums(x.dtype)):
+        raise torch_errors.no_float(name, dtypes.plan_dtype(name, "x", x.dtype))
+    check_storage(name, "x", x)
+    return x.detach().resolve_neg().contiguous()
+
+
+def _computed(name: str, x: Tensor) -> Tensor:
+    given = _checked(name, x)
+    found = torch.empty_like(given)
+    values, out = dtypes.as_array(given), dtypes.as_array(found)
+    if name == "sqrt":
+        with np.errstate(invalid="ignore"):
+            np.sqrt(values, out=out)
+    else:
+        elementary.map_into(name, str(given.dtype).removeprefix("torch."), values, out)
+    return found
+
+
+def _on_cuda(name: str, x: Tensor) -> Tensor:
+    from gatherum.torch import cuda
+
+    given = _checked(name, x)
+    return (
+        given.sqrt() if name == "sqrt" else cuda.map_values(name, given)
+    )  # the root is exact there
+
+
+def _elsewhere(name: str, x: Tensor) -> Tensor:
+    check_dense(name, "x", x, x.device)
+    raise torch_errors.no_device(name, str(x.device))
+
+
+def _fake(x: Tensor) -> Tensor:
+    return torch.empty_like(x, memory_format=torch.contiguous_format)
+
+
+_Function: Any = private.recorded_function(lambda ctx: (ctx.name,))
+
+
+class _Elementary(_Function):  # type: ignore[misc]
+    """A function of each item."""
+
+    @staticmethod
+    def forward(ctx: Any, keyset: Any, name: str, x: Tensor) -> Tensor:
+        found: Tensor = below_recording(overload(name), keyset, x)
+        kept = x if name == "log" else found
+        ctx.name = name
+        ctx.save_for_backward(kept)
+        ctx.save_for_forward(kept)
+        ctx.set_materialize_grads(False)
+        return found
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor | None) -> Any:
+        return None, None, None if gradient is None else _times(ctx, gradient)
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        with recording():
+            return _times(ctx, tangents[2], private.transforms_active())
+
+
+def _times(ctx: Any, change: Tensor, alone: bool = False) -> Tensor:
+    (kept,) = ctx.saved_tensors
+    kept = value_alone(kept) if alone else kept
+    if ctx.name == "sqrt":
+        zero = kept == 0
+        return torch.where(zero, 0, change / torch.where(zero, 1, 2 * kept))
+    return change * kept if ctx.name == "exp" else change / kept
+
+
+def _recorded(name: str, keyset: Any, x: Tensor) -> Any:
+    return apply(_Elementary, overload(name), keyset, (x,), (x,), name)
+
+
+def _batched(name: str, info: Any, dims: Any, x: Tensor) -> Any:
+    return overload(name)(x), dims[0]
+
+
+for _name in NAMES:
+    for _each in with_below(_name):
+        LIBRARY.define(f"{_each}(Tensor x) -> Tensor", tags=torch.Tag.pt2_compliant_tag)
+        LIBRARY.impl(_each, partial(_computed, _name), "CPU")
+        LIBRARY.impl(_each, partial(_on_cuda, _name), "CUDA")
+        LIBRARY.impl(_each, partial(_elsewhere, _name), "CompositeExplicitAutograd")
+        torch.library.register_fake(f"gatherum::{_each}", _fake, lib=LIBRARY)
+        torch.library.register_vmap(f"gatherum::{_each}", partial(_batched, _name), lib=LIBRARY)
+    LIBRARY.impl(_name, partial(_recorded, _name), "Autograd", with_keyset=True)

@@ -1,0 +1,68 @@
+"""Calls that `gatherum.prepare` has made, on tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gatherum._model import errors
+from gatherum._model.call import ArraySpec, Attributes
+from gatherum.torch import dtypes, private
+from gatherum.torch.autograd import recording
+
+from . import api
+
+
+class PreparedOnTensors:
+    """Runs a call on tensors with indices that are known to be valid."""
+
+    def __init__(
+        self,
+        attributes: Attributes,
+        like: ArraySpec,
+        indices: np.ndarray[Any, Any],
+        on_arrays: Callable[..., Any],
+    ) -> None:
+        self._op, self._shape, self._kind = attributes.op, like.shape, like.dtype
+        self._dtype = dtypes.of_name(like.dtype.name)
+        self._function = getattr(api, attributes.op)
+        self._keywords = attributes.keywords
+        self._scatters = attributes.operator.scatters
+        self._indices = torch.from_numpy(indices.copy())
+        self._on_arrays = on_arrays
+
+    def __call__(self, data: Any, updates: Any, out: Any, fill_value: Any) -> Any:
+        """Run the call: by the order of the updates where that is kept, and nothing is recorded."""
+        if tuple(data.shape) != self._shape:
+            raise errors.other_prepared_shape(self._op, self._shape, tuple(data.shape))
+        if data.dtype != self._dtype:
+            found = dtypes.plan_dtype(self._op, "data", data.dtype)
+            raise errors.other_prepared_dtype(self._op, self._kind, found)
+        if not self._scatters:
+            return self._function(
+                data, self._indices.to(data.device), out=out, fill_value=fill_value,
+                **self._keywords,
+            )  # fmt: skip
+        if not torch.compiler.is_compiling() and out is None and _are_plain(data, updates):
+            return torch.from_numpy(self._on_arrays(data.numpy(), updates.numpy()))
+        indices = self._indices.to(data.device)
+        return self._function(data, indices, updates, out=out, **self._keywords)
+
+
+def _are_plain(*tensors: Any) -> bool:
+    """Whether tensors are memory of this processor alone, and nobody records what is done."""
+    if private.transforms_active() or private.count_dispatch_modes():
+        return False
+    if any(type(tensor) is not Tensor for tensor in tensors) or recording.records(tensors):
+        return False
+    return all(
+        tensor.device.type == "cpu"
+        and tensor.layout is torch.strided
+        and dtypes.is_of_numpy(tensor.dtype)
+        and not (tensor.is_conj() or tensor.is_neg() or tensor.requires_grad)
+        for tensor in tensors
+    )

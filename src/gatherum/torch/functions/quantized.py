@@ -1,0 +1,175 @@
+"""`gatherum.gather_quantized` on tensors: ``torch.ops.gatherum.gather_quantized``.
+
+The gradient goes to the scales, of which the result is a linear function but for its rounding.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gatherum._arguments import conversion
+from gatherum._functions import quantized
+from gatherum._functions.quantized.formats import NAME
+from gatherum._functions.quantized.gather import run_on_arrays
+from gatherum._functions.quantized.spec import QuantizedAttributes, Spec, codes_of, spec_of
+from gatherum._model import errors
+from gatherum.torch import checks, dtypes, operands
+from gatherum.torch import errors as torch_errors
+from gatherum.torch.library.ops import LIBRARY, overload
+
+_OPERANDS = ("data", "indices", "scales", "zero_points")
+
+
+@torch.compiler.allow_in_graph  # type: ignore[untyped-decorator]
+def gather_quantized(data: Tensor, *operands: Any, **how: Any) -> Any:
+    """Take slices of a quantized tensor, and dequantize them: see `gatherum.gather_quantized`."""
+    return quantized.gather_quantized(data, *operands, **how)
+
+
+def run(
+    attributes: QuantizedAttributes, data: Any, indices: Any, scales: Any, zero_points: Any
+) -> Tensor:
+    """Run `gather_quantized` where the data are a tensor."""
+    checks.check_container(NAME, "data", data)
+    zeros = None if zero_points is None else _as_tensor("zero_points", zero_points, data)
+    factors = _as_tensor("scales", scales, data)
+    with errors.for_tensors():
+        chosen = operands.as_indices(NAME, indices, data)
+    found: Tensor = overload(NAME)(data, chosen, factors, zeros, *attributes)
+    return found
+
+
+def _as_tensor(operand: str, value: Any, data: Tensor) -> Tensor:
+    if isinstance(value, Tensor):
+        return value
+    checks.check_container(NAME, operand, value)
+    with errors.for_tensors():
+        array = conversion.as_array(NAME, operand, value)
+    return operands.as_tensor(NAME, operand, array, data)
+
+
+def _spec(
+    attributes: QuantizedAttributes,
+    data: Tensor,
+    indices: Tensor,
+    scales: Tensor,
+    zeros: Tensor | None,
+) -> Spec:
+    """Check tensors, but not their values."""
+    given = (data, indices, scales, zeros)
+    for name, tensor in zip(_OPERANDS, given, strict=True):
+        if tensor is not None:
+            checks.check_dense(NAME, name, tensor, data.device)
+            if name != "scales" and tensor.requires_grad:
+                raise torch_errors.no_gradient_of(NAME, name)
+    if scales.requires_grad and scales.dtype.itemsize == 1:
+        raise torch_errors.no_gradient_of(NAME, "scales")
+    if indices.is_floating_point() or indices.is_complex() or indices.dtype == torch.bool:
+        kind = dtypes.plan_dtype(NAME, "indices", indices.dtype)
+        with errors.for_tensors():
+            raise errors.not_an_index_dtype(NAME, kind, False)
+    described = [None if t is None else (tuple(t.shape), _name(t)) for t in (data, scales, zeros)]
+    with errors.for_tensors():
+        return spec_of(attributes, *described)  # type: ignore[arg-type]  # two of them are there
+
+
+def _name(tensor: Tensor) -> str:
+    return str(dtypes.plan_dtype(NAME, "data", tensor.dtype).name)
+
+
+def _on_cpu(
+    data: Tensor, indices: Tensor, scales: Tensor, zeros: Tensor | None, *rest: Any
+) -> Tensor:
+    attributes = QuantizedAttributes(*rest)
+    spec = _spec(attributes, data, indices, scales, zeros)
+    given = (data, indices, scales, *([] if zeros is None else [zeros]))
+    checks.check_storages(NAME, _OPERANDS, given)
+    table, chosen, factors, *points = map(dtypes.as_array, given)
+    stored = np.dtype(np.float32 if spec.result == "float32" else np.uint16)
+    with errors.for_tensors():
+        found = run_on_arrays(
+            attributes, spec, table, chosen, factors, points[0] if points else None, stored
+        )
+    return torch.from_numpy(found).view(_result(attributes))
+
+
+def _result(attributes: QuantizedAttributes) -> torch.dtype:
+    found: torch.dtype = getattr(torch, attributes.result)
+    return found
+
+
+def _elsewhere(data: Tensor, *rest: Any) -> Tensor:
+    for name, tensor in zip(_OPERANDS, (data, *rest[:3]), strict=True):
+        if tensor is not None:
+            checks.check_dense(NAME, name, tensor, data.device)
+    raise torch_errors.not_on_cpu(NAME, str(data.device))
+
+
+def _fake(
+    data: Tensor, indices: Tensor, scales: Tensor, zeros: Tensor | None, *rest: Any
+) -> Tensor:
+    attributes = QuantizedAttributes(*rest)
+    spec = _spec(attributes, data, indices, scales, zeros)
+    shape = spec.result_shape(tuple(indices.shape))
+    return data.new_empty(shape, dtype=_result(attributes))
+
+
+def _keep(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    data, indices, scales, zeros, *rest = inputs
+    ctx.save_for_backward(data, indices, *([] if zeros is None else [zeros]))
+    ctx.attributes, ctx.shape = QuantizedAttributes(*rest), tuple(scales.shape)
+    ctx.dtype = scales.dtype
+
+
+def _backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+    """Return the gradient of the scales: the sum, over each block, of the gradient times the
+    values without their scale.
+    """
+    none = (None,) * (len(QuantizedAttributes._fields) + 1)
+    if not ctx.needs_input_grad[2]:
+        return None, None, None, *none
+    data, indices, *zeros = ctx.saved_tensors
+    how = ctx.attributes._replace(result="float32")
+    ones = torch.ones(ctx.shape, device=data.device)
+    values = overload(NAME)(data, indices, ones, zeros[0] if zeros else None, *how)
+    found = gradient.float() * values
+    rank = len(ctx.shape)
+    axis, q, block = how.axis % rank, how.quantize_axis % rank, how.block_size
+    if q != axis:
+        found = _summed(found, q if q < axis else q + indices.dim() - 1, block, ctx.shape[q])
+        block = 1
+    numbers = torch.arange(_size(data, how, axis), device=data.device)
+    places = overload("gather")(numbers // block, indices, 0, how.mode, how.negative, -1)
+    zero = torch.zeros(ctx.shape, device=data.device)
+    found = overload("scatter_slices")(zero, places, found, axis, "add", True, "drop", False)
+    return None, None, found.to(ctx.dtype), *none
+
+
+def _size(data: Tensor, attributes: QuantizedAttributes, axis: int) -> int:
+    """Return how many values the axis has."""
+    in_byte = codes_of(_name(data), attributes.bits).in_byte if axis == data.dim() - 1 else 1
+    return int(data.shape[axis]) * in_byte
+
+
+def _summed(x: Tensor, d: int, block: int, blocks: int) -> Tensor:
+    """Add up the blocks of a dimension."""
+    block = min(block, max(x.shape[d], 1))
+    missing = blocks * block - x.shape[d]
+    padding = [0, 0] * (x.dim() - 1 - d) + [0, missing]
+    x = torch.nn.functional.pad(x, padding)
+    return x.unflatten(d, (blocks, block)).sum(d + 1)
+
+
+_SCHEMA = (
+    "(Tensor data, Tensor indices, Tensor scales, Tensor? zero_points, int axis, "
+    "int quantize_axis, int block_size, int? bits, str result, str bounds, bool negative) -> Tensor"
+)
+LIBRARY.define(NAME + _SCHEMA, tags=torch.Tag.pt2_compliant_tag)
+LIBRARY.impl(NAME, _on_cpu, "CPU")
+LIBRARY.impl(NAME, _elsewhere, "CompositeExplicitAutograd")
+torch.library.register_fake(f"gatherum::{NAME}", _fake, lib=LIBRARY)
+torch.library.register_autograd(f"gatherum::{NAME}", _backward, setup_context=_keep, lib=LIBRARY)

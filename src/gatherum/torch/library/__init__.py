@@ -1,0 +1,1 @@
+"""The ops of `torch.ops.gatherum`, and their lowering by Inductor."""

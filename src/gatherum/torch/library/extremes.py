@@ -1,0 +1,96 @@
+"""Maxima and minima with the position of each in one pass of the core: ``gatherum::extremes``.
+
+The op has no derivative and no rule for `torch.func`: see `applies`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gatherum._derivatives.array_ops import Places
+from gatherum._model import errors
+from gatherum._model.call import Call, FoldRule
+from gatherum._plans import index_errors
+from gatherum._plans.plans import build_once
+from gatherum._system import native
+from gatherum.torch import addresses, private
+from gatherum.torch.checks import check_storages
+from gatherum.torch.tracing.fakes import moved_shape
+
+from . import symbolic_sizes
+from .ops import CALLER, LIBRARY, SCATTER_ATTRIBUTES, overload, scatter_attributes
+
+NAME = "extremes"
+_SCHEMA = (
+    f"(str scatter, Tensor data, Tensor indices, Tensor updates, {SCATTER_ATTRIBUTES}, "
+    f"SymInt none, {CALLER}) -> (Tensor, Tensor)"
+)
+
+
+def applies(src: Tensor) -> bool:
+    """Whether the core's pass has the positions: in CPU memory, and outside of transforms."""
+    watched = (
+        private.transforms_active() or private.in_forward_mode() or symbolic_sizes.is_scripted()
+    )
+    return src.device.type == "cpu" and not watched
+
+
+def call(places: Places, data: Tensor, updates: Tensor, fold: FoldRule, none: int
+         ) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """Return the extremes, and the number of the first update that is equal to each.
+
+    `none` is the number where the old value is the extreme, or nothing arrives.
+    """
+    how = places.attributes.with_fold(fold)
+    found: tuple[Tensor, Tensor] = overload(NAME)(
+        how.op, data, places.indices, updates, *how.positional, none, how.caller
+    )
+    return found
+
+
+def _on_cpu(scatter: str, data: Tensor, indices: Tensor, updates: Tensor, *rest: Any
+            ) -> tuple[Tensor, Tensor]:  # fmt: skip
+    how, caller = _split(rest)
+    none = rest[len(how)]
+    operands = {"data": data, "indices": indices, "updates": updates}
+    check_storages(scatter, tuple(operands), tuple(operands.values()))
+    specs = [addresses.spec_of(scatter, name, tensor) for name, tensor in operands.items()]
+    with index_errors.naming(caller), errors.for_tensors():
+        plan = build_once(Call(scatter_attributes(scatter, *how)._replace(caller=caller), *specs))
+    values = _new(plan.shape, data.dtype)
+    positions = _new(plan.shape, torch.int64)
+
+    def at(name: str, tensor: Tensor) -> Any:
+        return addresses.view(scatter, name, tensor)
+
+    given = at("data", data), at("indices", indices), at("updates", updates)
+    native.extremes(plan, *given, at("out", values), at("positions", positions), none)
+    return values, positions
+
+
+def _split(rest: tuple[Any, ...]) -> tuple[tuple[Any, ...], str]:
+    """Return the attributes of the scatter and its caller."""
+    return rest[:5], rest[6] if len(rest) > 6 else ""
+
+
+def _new(shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+    """Return a tensor in the core's memory: a large one on huge pages, from the cache."""
+    memory = native.new_result(np.dtype(f"i{dtype.itemsize}"), shape)
+    return torch.from_numpy(memory).view(dtype)
+
+
+def _shapes(scatter: str, data: Tensor, indices: Tensor, updates: Tensor, *rest: Any
+            ) -> tuple[Tensor, Tensor]:  # fmt: skip
+    how, caller = _split(rest)
+    with index_errors.naming(caller):
+        moved_shape(scatter_attributes(scatter, *how), data, indices, updates)
+    return data.new_empty(data.shape), data.new_empty(data.shape, dtype=torch.int64)
+
+
+LIBRARY.define(NAME + _SCHEMA)
+LIBRARY.impl(NAME, _on_cpu, "CPU")
+torch.library.register_fake(f"gatherum::{NAME}", _shapes, lib=LIBRARY)

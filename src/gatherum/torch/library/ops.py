@@ -1,0 +1,201 @@
+"""The operators as ``torch.ops.gatherum``: definitions, and kernels for CPU and CUDA.
+
+Each operator has a functional form, and one that writes: `name_out` into a tensor of its own,
+and, for scatters, `name_` into the data. The argument `mode` is `bounds` here: functionalization
+takes the other word for its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from inspect import signature
+from typing import Any, TypeAlias
+
+import torch
+from torch import Tensor
+
+from gatherum._model.call import Attributes
+from gatherum._model.operators import OPERATORS, Operator
+from gatherum.torch import checks, dlpack, private
+from gatherum.torch import errors as torch_errors
+
+from . import inductor
+
+Kernel: TypeAlias = Callable[..., Any]
+
+# The attributes as schemas say them, after the tensors.
+_GATHERS = "int {}=0, str bounds='raise', bool negative=True, Scalar fill_value=0"
+_SCATTERS = (
+    "int {}=0, str reduction='none', bool include_self=True, str bounds='raise', bool negative=True"
+)
+# The text of a `callers.Caller`, for errors.
+CALLER = "str caller=''"
+# The same of ops that are not called by name.
+SCATTER_ATTRIBUTES = re.sub("=[^,]*", "", _SCATTERS.format("axis"))
+
+
+def _new_library() -> torch.library.Library:
+    """Return the library of the ops; it replaces that of an earlier import of this module."""
+    namespace = vars(torch.ops.gatherum)
+    if (earlier := namespace.get("_library")) is not None:
+        private.destroy(earlier)
+    namespace["_library"] = made = torch.library.Library("gatherum", "DEF")
+    return made
+
+
+LIBRARY = _new_library()
+
+
+def _define(operator: Operator) -> None:
+    name, of = operator.name, "Tensor data, Tensor indices"
+    rest = (_SCATTERS if operator.scatters else _GATHERS).format(operator.attribute)
+    rest += f", {CALLER}"
+    if operator.scatters:
+        of += ", Tensor updates"
+        _define_one(f"{name}_", f"({of.replace('data', '(a!) data', 1)}, {rest}) -> ()")
+    _define_one(name, f"({of}, {rest}) -> Tensor")
+    _define_one(f"{name}_out", f"({of}, Tensor(a!) out, {rest}) -> ()")
+
+
+def _define_one(name: str, schema: str) -> None:
+    for each in with_below(name):
+        LIBRARY.define(each + schema.replace("Tensor (a!)", "Tensor(a!)"), tags=_TAGS)
+
+
+def with_below(name: str) -> tuple[str, ...]:
+    """Return the ops of a name: one, and another of the same kernels without one for Autograd,
+    where that cannot go on to the kernels below.
+    """
+    return (name,) if private.redispatches else (name, f"{name}_below")
+
+
+def below(op: Any) -> Any:
+    """Return the op without a kernel for Autograd."""
+    return overload(f"{name_of(op)}_below")
+
+
+def name_of(op: Any) -> str:
+    """Return the name of an op."""
+    name: str = op.name().partition("::")[2]
+    return name
+
+
+# Mode "raise", the default, waits for the device, which no CUDA graph can. So those that inductor
+# makes (mode="reduce-overhead") leave the ops out.
+_TAGS = (torch.Tag.pt2_compliant_tag, torch.Tag.cudagraph_unsafe)
+
+
+# Every kernel takes what a schema says, in its order.
+
+
+def gather_attributes(
+    op: str,
+    axis: int = 0,
+    bounds: str = "raise",
+    negative: bool = True,
+    fill_value: Any = 0,
+    caller: str = "",
+) -> Attributes:
+    """Return the attributes of a gather from an op's arguments, which may leave some out."""
+    return Attributes(op, axis, bounds, negative, caller=caller)
+
+
+def scatter_attributes(
+    op: str,
+    axis: int = 0,
+    reduction: str = "none",
+    include_self: bool = True,
+    bounds: str = "raise",
+    negative: bool = True,
+    caller: str = "",
+) -> Attributes:
+    """Return the attributes of a scatter from an op's arguments, which may leave some out."""
+    return Attributes(op, axis, bounds, negative, reduction, include_self, caller=caller)
+
+
+def fill_of(rest: tuple[Any, ...]) -> Any:
+    """Return the fill value among a gather's arguments after the tensors."""
+    return rest[3] if len(rest) > 3 else 0
+
+
+def kernels(operator: Operator, run: Kernel) -> dict[str, Kernel]:
+    """Return the kernels of an operator's forms, all of which are one function of attributes, data,
+    indices, updates, the fill value, and `out`.
+    """
+    op = operator.name
+    if not operator.scatters:
+
+        def gather(data: Tensor, indices: Tensor, *rest: Any) -> Tensor:
+            return run(gather_attributes(op, *rest), data, indices, None, fill_of(rest), None)
+
+        def gather_out(data: Tensor, indices: Tensor, out: Tensor, *rest: Any) -> None:
+            run(gather_attributes(op, *rest), data, indices, None, fill_of(rest), out)
+
+        return {op: gather, f"{op}_out": gather_out}
+
+    def scatter(data: Tensor, indices: Tensor, updates: Tensor, *rest: Any) -> Tensor:
+        return run(scatter_attributes(op, *rest), data, indices, updates, 0, None)
+
+    def scatter_(data: Tensor, indices: Tensor, updates: Tensor, *rest: Any) -> None:
+        run(scatter_attributes(op, *rest), data, indices, updates, 0, data)
+
+    def scatter_out(
+        data: Tensor, indices: Tensor, updates: Tensor, out: Tensor, *rest: Any
+    ) -> None:
+        run(scatter_attributes(op, *rest), data, indices, updates, 0, out)
+
+    return {op: scatter, f"{op}_": scatter_, f"{op}_out": scatter_out}
+
+
+def _on_cuda(*call: Any) -> Tensor:
+    """Run one call on tensors of a CUDA device; `gatherum.cuda` is imported for the first."""
+    from gatherum.torch import cuda
+
+    return cuda.run(*call)
+
+
+def _elsewhere(op: str) -> Kernel:
+    """Return the kernel of all backends without one of their own: it says what is missing."""
+
+    def kernel(data: Tensor, *rest: Any) -> Any:
+        for name, tensor in zip(("data", "indices", "updates"), (data, *rest), strict=False):
+            if isinstance(tensor, Tensor):
+                checks.check_dense(op, name, tensor, data.device)
+        raise torch_errors.no_device(op, str(data.device))
+
+    return kernel
+
+
+def forms(operator: Operator) -> tuple[str, ...]:
+    """Return the names of an operator's forms: the functional one first."""
+    in_place = (f"{operator.name}_",) if operator.scatters else ()
+    return (operator.name, f"{operator.name}_out", *in_place)
+
+
+def operand_names(operator: Operator, name: str) -> tuple[str, ...]:
+    """Return what the op of a name calls its tensors."""
+    updates = ("updates",) if operator.scatters else ()
+    return ("data", "indices", *updates, *(("out",) if name.endswith("_out") else ()))
+
+
+def overload(name: str) -> Any:
+    """Return the op of a name."""
+    return getattr(torch.ops.gatherum, name).default
+
+
+for _operator in OPERATORS.values():
+    _define(_operator)
+    for _name, _kernel in kernels(_operator, dlpack.run).items():
+        for _each in with_below(_name):
+            LIBRARY.impl(_each, _kernel, "CPU")
+            for _key in ("CompositeExplicitAutograd", "NestedTensorCPU", "NestedTensorCUDA"):
+                LIBRARY.impl(_each, _elsewhere(_operator.name), _key)
+    for _name, _kernel in kernels(_operator, _on_cuda).items():
+        for _each in with_below(_name):
+            LIBRARY.impl(_each, _kernel, "CUDA")
+    _attributes = signature(scatter_attributes if _operator.scatters else gather_attributes)
+    _defaults = {name: each.default for name, each in _attributes.parameters.items()}
+    del _defaults["op"]
+    _names = dict.fromkeys(operand_names(_operator, _operator.name))
+    inductor.add_entry_point(overload(_operator.name), _operator, _names | _defaults)

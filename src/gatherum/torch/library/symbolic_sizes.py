@@ -1,0 +1,87 @@
+"""Sizes that a graph knows only when it runs, and conditions on them.
+
+They are symbols where Dynamo or `torch.export` trace, and tensors where ``torch.jit.trace`` does.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+
+from gatherum._model import errors
+from gatherum.torch import private
+
+
+def may_hold(condition: Any) -> bool:
+    """Whether a condition is met, or open: then the call that runs checks it."""
+    if _is_plain(condition):
+        return bool(condition)
+    from torch.fx.experimental.symbolic_shapes import guard_or_true
+
+    return bool(guard_or_true(condition))
+
+
+def surely_holds(condition: Any) -> bool:
+    """Whether a condition is met whatever values the graph meets."""
+    if _is_plain(condition):
+        return bool(condition)
+    from torch.fx.experimental.symbolic_shapes import guard_or_false
+
+    return bool(guard_or_false(condition))
+
+
+def _is_plain(condition: Any) -> bool:
+    """Whether a condition is no symbol. Dynamo shows symbols as plain booleans."""
+    return not (torch.compiler.is_dynamo_compiling() or isinstance(condition, torch.SymBool))
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two shapes may be equal."""
+    if len(one) != len(other):
+        return False
+    return all(may_hold(n == m) for n, m in zip(one, other, strict=True))
+
+
+def is_scripted() -> bool:
+    """Whether ``torch.jit.trace`` records what is done. Sizes of tensors are tensors then; made
+    integers, those of the first call would be constants of the graph.
+    """
+    return not torch.compiler.is_compiling() and bool(torch.jit.is_tracing())
+
+
+def as_size(op: str, name: str, value: object) -> int:
+    """Return a size that is given as an argument."""
+    if isinstance(value, (int, torch.SymInt)) or (is_scripted() and isinstance(value, Tensor)):
+        size = cast(int, value)
+    else:
+        try:
+            size = operator.index(value)  # type: ignore[arg-type]  # what is no integer raises
+        except TypeError:
+            raise errors.not_an_integer(op, name, value) from None
+    if surely_holds(size < 0):
+        raise errors.negative_size(op, name, (size,))
+    if type(size) is int and not torch.compiler.is_compiling() and size >= 1 << 63:
+        raise errors.out_of_range(op, name, size, 0, 1 << 63)
+    return int(size) if type(size) is bool else size
+
+
+def least(index: Tensor) -> int:
+    """Return the size of a dimension that all the indices fit in."""
+    if not (torch.compiler.is_compiling() or is_scripted()):
+        return max(int(index.max()) + 1, 0) if index.numel() else 0
+    none = index.new_full((1,), -1, dtype=torch.int64)  # there may be no other
+    return of(torch.cat((none, index.reshape(-1).to(torch.int64))).max() + 1)
+
+
+def of(tensor: Tensor) -> int:
+    """Return a size that a tensor holds."""
+    if is_scripted():
+        return cast(int, tensor)
+    if not torch.compiler.is_compiling():
+        return int(tensor)
+    size = tensor.item()
+    private.learn(size >= 0)
+    return cast(int, size)

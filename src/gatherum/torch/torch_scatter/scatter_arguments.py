@@ -1,0 +1,210 @@
+"""The arguments of torch_scatter's functions: what is checked, and where values go.
+
+`index` broadcasts to `src`. Where its values repeat behind the dimension, whole rows move by one
+index, at the cost of `scatter_slices` or `scatter_nd`; otherwise each element has its own.
+"""
+
+from __future__ import annotations
+
+import operator
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gatherum._arguments import conversion, plain_values
+from gatherum._derivatives.array_ops import Places
+from gatherum._model import errors
+from gatherum._model.call import Attributes, FoldRule
+from gatherum._model.callers import Caller
+from gatherum._model.reductions import ROWS
+from gatherum._model.shape_limits import broadcasts
+from gatherum._plans import index_errors
+from gatherum._system import native
+from gatherum.torch import checks, namespace, operands
+from gatherum.torch import errors as torch_errors
+from gatherum.torch.dtypes import WIDE_UNSIGNED
+from gatherum.torch.library import symbolic_sizes
+
+# What folds call the data and the updates of a scatter.
+FOLDED = "out", "src"
+
+# The words of torch_scatter and those that PyG's `scatter` has besides, and our reductions.
+_WORDS = {word: row.name for row in ROWS.values() for word in row.torch_scatter}
+
+
+# How values fold into a number that all places hold before; it takes part in a sum alone.
+FOLDS = {name: FoldRule(name, name == "add") for name in ROWS}
+_INTO_ZEROS = {word: tuple(FOLDS[name]) for word, name in _WORDS.items() if not ROWS[name].empty}
+
+
+def called(places: Places) -> AbstractContextManager[None]:
+    """Let errors of the operator that a function calls name the function and its operands."""
+    if torch.compiler.is_compiling():  # then `fakes` does
+        return nullcontext()
+    return index_errors.naming(places.attributes.caller)
+
+
+def known_call(
+    src: object, index: object, dim: object, size: object, reduce: object, mode: str, pointer: bool
+) -> Tensor | None:
+    """Return the scatter of plain tensors whose plan the core knows, as most small calls are, or
+    None; a call that raises is None, too.
+    """
+    fold = _INTO_ZEROS.get(reduce) if type(reduce) is str else None
+    if fold is None or torch.compiler.is_dynamo_compiling():
+        return None
+    reduction, include_self = fold  # spread among the arguments: 0.1 us more
+    found: Tensor | None = native.scatter_into_zeros(
+        "scatter_slices", size, index, src, dim, reduction, include_self, mode, False, pointer
+    )
+    return found
+
+
+def known_take(op: str, src: Any, index: Any) -> Tensor | None:
+    """Return what one index for each row takes from plain tensors; None for any other call."""
+    if torch.compiler.is_dynamo_compiling() or type(src) is not Tensor or not src.dim():
+        return None
+    if type(index) is not Tensor or index.dim() != 1 or index.dtype in WIDE_UNSIGNED:
+        return None
+    how = 0, "none", True, "raise", False
+    try:
+        found: Tensor | None = native.call_memory(
+            "gather", src, index, None, *how, None, None, None, True
+        )
+    except (IndexError, TypeError, ValueError) as error:
+        raise errors.renamed(error, op, {"data": "src", "indices": "index"}) from None
+    return found
+
+
+def reduction_of(op: str, reduce: object) -> str:
+    """Return the reduction of a word of torch_scatter or PyG."""
+    return _WORDS[plain_values.as_choice(op, "reduce", reduce, tuple(_WORDS))]
+
+
+def scatter_operands(op: str, src: Tensor, index: Any, dim: Any, out: Tensor | None, dim_size: Any
+               ) -> tuple[Tensor, Places]:  # fmt: skip
+    """Check the operands of a scatter; return `src` and where its values go."""
+    src = dense(op, "src", src, src)
+    index = as_index(op, "index", index, src)
+    if src.dim() == 0:
+        raise errors.too_few_dimensions(op, "src", 0)
+    dim = dimension(op, dim, src.dim())
+    if out is not None:
+        out = changed(op, out, src)
+        size = out.shape[dim] if out.dim() == src.dim() else 0
+        expected = (*src.shape[:dim], size, *src.shape[dim + 1 :])
+        if not symbolic_sizes.same(out.shape, expected):
+            raise errors.other_shape(op, "out", expected, tuple(out.shape))
+    elif dim_size is not None:
+        size = symbolic_sizes.as_size(op, "dim_size", dim_size)
+    else:
+        checks.check_values(op, "index", index, "give `dim_size`")
+        size = symbolic_sizes.least(index)
+    return src, cheapest_places(Caller(op, "index", *FOLDED), index, src.shape, dim, size, "raise")
+
+
+def dense(op: str, name: str, value: object, src: Tensor) -> Tensor:
+    """Return a tensor that the core can read, or raise TypeError."""
+    if not isinstance(value, Tensor):
+        checks.refuse_operand(op, name, value)
+    checks.check_dense(op, name, value, src.device)
+    return value
+
+
+def changed(op: str, out: object, src: Tensor) -> Tensor:
+    """Return `out`, which is going to be changed in place."""
+    tensor = dense(op, "out", out, src)
+    if not torch.compiler.is_compiling():
+        checks.check_storage(op, "out", tensor)
+        checks.check_changeable(op, "out", tensor)
+    return tensor
+
+
+def as_index(op: str, name: str, value: object, src: Tensor) -> Tensor:
+    """Return indices as a tensor of a type that torch compares."""
+    if not isinstance(value, Tensor):
+        conversion.check_items(op, name, value)
+        with errors.for_tensors():
+            value = operands.as_indices(op, value, src, name)
+    index = dense(op, name, value, src)
+    if not torch.compiler.is_compiling():
+        checks.check_storage(op, name, index)  # torch reads it here
+    if index.dtype not in WIDE_UNSIGNED:
+        return index
+    narrow = index.to(torch.int64)
+    if index.dtype == torch.uint64:
+        _check_fits(op, name, narrow)
+    return narrow
+
+
+def _check_fits(op: str, name: str, narrow: Tensor) -> None:
+    """Refuse numbers of uint64 that became negative, where values are there to be read."""
+    traced = torch.compiler.is_compiling() or symbolic_sizes.is_scripted()
+    if traced or narrow.is_meta or checks.is_batched(narrow):
+        return
+    if len(found := (narrow < 0).nonzero()):
+        position = tuple(found[0].tolist())
+        value = int(narrow[position]) + 2**64
+        if name == "index":
+            raise torch_errors.index_past_sizes(op, value, position)
+        raise errors.too_wide_index(op, name, value, position)
+
+
+def dimension(op: str, dim: Any, rank: int) -> int:
+    """Return `dim` counted from the front."""
+    try:
+        dim = operator.index(dim)
+    except TypeError:
+        raise errors.not_an_integer(op, "dim", dim) from None
+    if not -rank <= dim < rank:
+        raise errors.out_of_range(op, "dim", dim, -rank, rank)
+    return int(dim) % rank
+
+
+def cheapest_places(
+    caller: Caller, index: Tensor, moved: Any, dim: int, size: int, mode: str
+) -> Places:
+    """Choose the cheapest operator for this index and return its destinations.
+
+    A shape of the index that ends early, or has 1 behind `dim`, sends rows; the same in front of
+    `dim` sends the same slices everywhere.
+    """
+    given = tuple(index.shape)
+    shape = (*moved[:dim], size, *moved[dim + 1 :])
+    if symbolic_sizes.same(given, (moved[dim],)):
+        how = Attributes("scatter_slices", dim, mode, False, caller=caller.text)
+        return Places(namespace, how, index, shape)
+    whole = (1,) * dim + given if len(given) == 1 else given
+    whole += (1,) * (len(moved) - len(whole))
+    if not broadcasts(whole, moved, symbolic_sizes.may_hold):
+        has_dim = not caller.op.startswith("segment")
+        fits = (n for n in range(len(moved)) if has_dim and symbolic_sizes.same(given, (moved[n],)))
+        raise torch_errors.no_broadcast(
+            caller.op, "index", given, "src", tuple(moved), next(fits, None)
+        )
+    index = index.reshape(whole)
+    if not _all_one(whole[dim + 1 :]):
+        name, axis, index = "scatter_elements", dim, index.expand(moved)
+    elif not _all_one(whole[:dim]):
+        rows = index.reshape(whole[: dim + 1]).expand(tuple(moved[: dim + 1]))
+        name, axis, index = "scatter_nd", dim, rows.unsqueeze(-1)
+    else:
+        name, axis, index = "scatter_slices", dim, index.reshape(whole[dim]).expand(moved[dim])
+    caller = caller._replace(place="same" if tuple(index.shape) == given else "")
+    return Places(namespace, Attributes(name, axis, mode, False, caller=caller.text), index, shape)
+
+
+def _all_one(shape: Any) -> bool:
+    return all(symbolic_sizes.surely_holds(n == 1) for n in shape)
+
+
+def checked_out(op: str, out: Tensor, result: Tensor) -> Tensor:
+    """Return `out`, or raise where the result cannot go there."""
+    if tuple(changed(op, out, result).shape) != tuple(result.shape):
+        raise errors.other_shape(op, "out", tuple(result.shape), tuple(out.shape))
+    if out.dtype != result.dtype:
+        error = errors.other_dtype(op, "out", result.dtype, out.dtype)
+        raise errors.renamed(error, op, {"data": "src"})
+    return out

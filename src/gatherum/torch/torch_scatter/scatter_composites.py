@@ -1,0 +1,188 @@
+"""torch_scatter's functions that are composed of others: deviations, softmax, logsumexp.
+
+They are the compositions of `gatherum.groups` on the places that `index` names, with the same bits.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gatherum._derivatives.array_ops import ADD, Places
+from gatherum._model.call import FoldRule
+from gatherum.groups import functions, reducing, rounding, spreads
+from gatherum.groups.grouping import Grouping
+from gatherum.torch import namespace
+
+from .scatter_arguments import called, scatter_operands
+
+
+def scatter_std(
+    src: Tensor,
+    index: Any,
+    dim: int = -1,
+    out: Tensor | None = None,
+    dim_size: int | None = None,
+    unbiased: bool = True,
+) -> Tensor:
+    """Return the standard deviation of what goes to the same place.
+
+    Parameters
+    ----------
+    src, index, dim, dim_size
+        As of `gatherum.torch.scatter`.
+    out : Tensor, optional
+        The result, changed in place; its old values are added to the sums of squares.
+    unbiased : bool, default True
+        Whether sums of squares are divided by the number of values less 1; by at least 1.
+
+    Returns
+    -------
+    Tensor
+        `out`, or a new tensor: 0 where one value or none arrives.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gatherum.torch.torch_scatter import scatter_std
+    >>> scatter_std(torch.tensor([1.0, 3.0, 7.0]), torch.tensor([0, 0, 2]))
+    tensor([1.4142, 0.0000, 0.0000])
+    """
+    src, places = scatter_operands("scatter_std", src, index, dim, out, dim_size)
+    found = _std(src, index, dim, places.shape[dim % src.dim()], out, bool(unbiased))
+    return found if out is None else out.copy_(found)
+
+
+def scatter_softmax(src: Tensor, index: Any, dim: int = -1, dim_size: int | None = None) -> Tensor:
+    """Return ``exp(x - m) / sum(exp(x - m))``, where m is the largest value of the same place.
+
+    Parameters
+    ----------
+    src, index, dim, dim_size
+        As of `gatherum.torch.scatter`.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `src`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gatherum.torch.torch_scatter import scatter_softmax
+    >>> scatter_softmax(torch.tensor([0.0, 0.0, 7.0]), torch.tensor([0, 0, 2]))
+    tensor([0.5000, 0.5000, 1.0000])
+    """
+    op = "scatter_softmax"
+    src, places = scatter_operands(op, src, index, dim, None, dim_size)
+    return _transformed(op, "softmax", src, index, dim, places.shape[dim % src.dim()])
+
+
+def scatter_log_softmax(
+    src: Tensor, index: Any, dim: int = -1, eps: float = 1e-12, dim_size: int | None = None
+) -> Tensor:
+    """Return the logarithm of `scatter_softmax`, ``x - m - log(sum(exp(x - m)))``.
+
+    Parameters, but for `eps`, are those of `gatherum.torch.scatter`. `eps` changes nothing: no sum
+    is below 1.
+    """
+    op = "scatter_log_softmax"
+    src, places = scatter_operands(op, src, index, dim, None, dim_size)
+    return _transformed(op, "log_softmax", src, index, dim, places.shape[dim % src.dim()])
+
+
+def scatter_logsumexp(
+    src: Tensor,
+    index: Any,
+    dim: int = -1,
+    out: Tensor | None = None,
+    dim_size: int | None = None,
+    eps: float = 1e-12,
+) -> Tensor:
+    """Return the logarithm of the sum of exponentials of what goes to the same place.
+
+    Parameters
+    ----------
+    src, index, dim, dim_size
+        As of `gatherum.torch.scatter`.
+    out : Tensor, optional
+        The result, changed in place: its old values take part.
+    eps : float
+        It changes nothing: no sum is below 1.
+
+    Returns
+    -------
+    Tensor
+        `out`, or a new tensor: 0 where nothing arrives.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gatherum.torch.torch_scatter import scatter_logsumexp
+    >>> scatter_logsumexp(torch.tensor([0.0, 0.0, 7.0]), torch.tensor([0, 0, 2]))
+    tensor([0.6931, 0.0000, 7.0000])
+    """
+    src, places = scatter_operands("scatter_logsumexp", src, index, dim, out, dim_size)
+    found = _log_sum(src, index, dim, places.shape[dim % src.dim()], out)
+    return found if out is None else out.copy_(found)
+
+
+# What follows stays whole in a graph: it is traced below Dynamo. The sizes are known here.
+
+
+def _grouped(op: str, src: Tensor, index: Any, dim: int, size: int) -> tuple[Tensor, Grouping]:
+    src, places = scatter_operands(op, src, index, dim, None, size)
+    return src, Grouping(op, "index", None, places, dim % src.dim())
+
+
+@torch.compiler.allow_in_graph  # type: ignore[untyped-decorator]
+def _transformed(op: str, name: str, src: Tensor, index: Any, dim: int, size: int) -> Tensor:
+    src, by = _grouped(op, src, index, dim, size)
+    with called(by.places):
+        found: Tensor = reducing.transformed(name, src, by)
+    return found
+
+
+@torch.compiler.allow_in_graph  # type: ignore[untyped-decorator]
+def _std(
+    src: Tensor, index: Any, dim: int, size: int, out: Tensor | None, unbiased: bool
+) -> Tensor:
+    src, by = _grouped("scatter_std", src, index, dim, size)
+    row = functions.FUNCTIONS["std"]
+    reducing.check_defined(by.op, row, row.name, namespace.kind(src))
+    with called(by.places):
+        counts = by.count()
+        fold = partial(_added, by.places, out)
+        away = spreads.distances(src, by, counts)
+        total = spreads.sum_of_squares(away, src, by, counts, fold)
+        freedom = (counts - int(unbiased)).clamp(min=1)
+        to = namespace.dtype(row.result(namespace.kind(src)))
+        root: Tensor = rounding.rounded_root(namespace, total / freedom.to(total.dtype), to)
+        return root
+
+
+def _added(places: Places, out: Tensor | None, values: Tensor) -> Tensor:
+    """Add values up, to the old values of `out`."""
+    start = values.new_zeros(()).expand(places.shape) if out is None else out.to(values.dtype)
+    found: Tensor = places.put(start, values, ADD)
+    return found
+
+
+@torch.compiler.allow_in_graph  # type: ignore[untyped-decorator]
+def _log_sum(src: Tensor, index: Any, dim: int, size: int, out: Tensor | None) -> Tensor:
+    src, by = _grouped("scatter_logsumexp", src, index, dim, size)
+    row = functions.FUNCTIONS["logsumexp"]
+    reducing.check_defined(by.op, row, row.name, namespace.kind(src))
+    with called(by.places):
+        if out is None:
+            whole: Tensor = reducing.reduced(row.name, src, by, 0, 0)
+            return whole
+        found, old = functions.working(src, by), functions.working(out, by)
+        shift = by.places.put(old.detach(), found.detach(), FoldRule("max"))
+        shift = torch.where(shift.isinf(), 0, shift)
+        powers = namespace.exp(found - by.gather(shift))
+        total = by.places.put(namespace.exp(old - shift), powers, ADD)
+        return namespace.rounded(shift + namespace.log(total), out.dtype)

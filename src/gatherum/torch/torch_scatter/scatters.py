@@ -1,0 +1,278 @@
+"""torch_scatter's scatters, with the `reduce` words of PyG's `scatter`.
+
+Each value of `src` goes to the place that `index` names along one dimension:
+
+    out[a.., index[a.., i, b..], b..] op= src[a.., i, b..]
+
+Places that nothing goes to hold 0, and 1 for products.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gatherum._derivatives.array_ops import Places
+from gatherum._model.call import Attributes, FoldRule
+from gatherum._model.reductions import ROWS
+from gatherum.torch import checks, namespace, operands, private
+from gatherum.torch import errors as torch_errors
+from gatherum.torch.autograd import recording
+from gatherum.torch.library import extremes
+from gatherum.torch.library.ops import overload
+
+from .scatter_arguments import FOLDS, called, known_call, reduction_of, scatter_operands
+
+
+def scatter(
+    src: Tensor,
+    index: Any,
+    dim: int = -1,
+    out: Tensor | None = None,
+    dim_size: int | None = None,
+    reduce: str = "sum",
+) -> Tensor:
+    """Reduce the values of `src` that go to the same place along a dimension.
+
+    ``out[a.., index[a.., i, b..], b..] op= src[a.., i, b..]``, in the order of `i`.
+
+    Parameters
+    ----------
+    src : Tensor
+        Values, of any dtype that the operators take.
+    index : Tensor of integers
+        Where they go: one number for each `i` of dimension `dim`, or any shape that broadcasts to
+        the shape of `src`; missing dimensions are those behind. A list or an array will do.
+    dim : int, optional
+        The dimension.
+    out : Tensor, optional
+        The result, changed in place: its old values take part, but in the count of a mean.
+    dim_size : int, optional
+        The size of the result along `dim`; without it and `out`, the largest index plus 1.
+    reduce : str, optional
+        ``"sum"`` or ``"add"``, ``"mul"``, ``"mean"``, ``"min"`` or ``"amin"``, ``"max"`` or
+        ``"amax"``; ``"any"`` lets the last one stay.
+
+    Returns
+    -------
+    Tensor
+        `out`, or a new tensor: 0 where nothing arrives, 1 for ``"mul"``.
+
+    Raises
+    ------
+    IndexError
+        An index is negative, or not below the size of the result.
+    TypeError, ValueError
+        A dtype, a shape or a word does not fit.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gatherum.torch import scatter
+    >>> scatter(torch.tensor([1.0, 3, 2, 4, 5, 6]), torch.tensor([0, 1, 0, 1, 1, 3]), reduce="mean")
+    tensor([1.5000, 4.0000, 0.0000, 6.0000])
+    """
+    return scattered_fold("scatter", src, index, dim, out, dim_size, reduce)
+
+
+def scatter_sum(
+    src: Tensor, index: Any, dim: int = -1, out: Tensor | None = None, dim_size: int | None = None
+) -> Tensor:
+    """Add up what goes to the same place: `scatter` with ``reduce="sum"``."""
+    return scattered_fold("scatter_sum", src, index, dim, out, dim_size, "sum")
+
+
+def scatter_add(
+    src: Tensor, index: Any, dim: int = -1, out: Tensor | None = None, dim_size: int | None = None
+) -> Tensor:
+    """Add up what goes to the same place: `scatter` with ``reduce="add"``."""
+    return scattered_fold("scatter_add", src, index, dim, out, dim_size, "add")
+
+
+def scatter_mul(
+    src: Tensor, index: Any, dim: int = -1, out: Tensor | None = None, dim_size: int | None = None
+) -> Tensor:
+    """Multiply what goes to the same place: `scatter` with ``reduce="mul"``."""
+    return scattered_fold("scatter_mul", src, index, dim, out, dim_size, "mul")
+
+
+def scatter_mean(
+    src: Tensor, index: Any, dim: int = -1, out: Tensor | None = None, dim_size: int | None = None
+) -> Tensor:
+    """Average what goes to the same place: `scatter` with ``reduce="mean"``."""
+    return scattered_fold("scatter_mean", src, index, dim, out, dim_size, "mean")
+
+
+def scatter_max(
+    src: Tensor, index: Any, dim: int = -1, out: Tensor | None = None, dim_size: int | None = None
+) -> tuple[Tensor, Tensor]:
+    """Return the largest value that goes to each place, and where it stood along `dim`.
+
+    Parameters
+    ----------
+    src, index, dim, out, dim_size
+        As of `scatter`.
+
+    Returns
+    -------
+    values : Tensor
+        `out`, or a new tensor: 0 where nothing arrives.
+    arg : Tensor of int64
+        The first `i` whose value is the largest; ``src.size(dim)`` where nothing arrives, or where
+        the old value of `out` stays.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gatherum.torch import scatter_max
+    >>> scatter_max(torch.tensor([1, 3, 2, 4, 4, 6]), torch.tensor([0, 1, 0, 1, 1, 3]))
+    (tensor([2, 4, 0, 6]), tensor([2, 3, 6, 5]))
+    """
+    return scattered_extreme("scatter_max", "max", src, index, dim, out, dim_size)
+
+
+def scatter_min(
+    src: Tensor, index: Any, dim: int = -1, out: Tensor | None = None, dim_size: int | None = None
+) -> tuple[Tensor, Tensor]:
+    """Return the smallest value that goes to each place, and where it stood along `dim`.
+
+    Parameters, returned tensors and ties are those of `scatter_max`.
+    """
+    return scattered_extreme("scatter_min", "min", src, index, dim, out, dim_size)
+
+
+def scattered_fold(
+    op: str,
+    src: Tensor,
+    index: Any,
+    dim: Any,
+    out: Tensor | None,
+    dim_size: Any,
+    reduce: object,
+) -> Tensor:
+    """Reduce what goes to the same place."""
+    if out is None:
+        found = known_call(src, index, dim, dim_size, reduce, "raise", False)
+        if found is not None:
+            return found
+    reduction = reduction_of(op, reduce)
+    src, places = scatter_operands(op, src, index, dim, out, dim_size)
+    with called(places):
+        return fold_into(places, src, reduction, out)
+
+
+def fold_into(places: Places, src: Tensor, reduction: str, out: Tensor | None) -> Tensor:
+    """Fold values into `out`, or into a new tensor that holds one number everywhere."""
+    if out is None:
+        empty = src.new_full((), ROWS[reduction].empty).expand(places.shape)
+        return places.put(empty, src, FOLDS[reduction])
+    if reduction == "mean":  # of the updates and the old value, over the number of updates
+        if out.dtype in (torch.float16, torch.bfloat16):  # which are rounded once
+            wide = fold_into(places, src.to(torch.float32), "mean", out.to(torch.float32))
+            return out.copy_(wide)
+        total = fold_into(places, src, "add", out)
+        counts = places.over_data(places.counts().clamp(min=1))
+        rounding = None if out.is_floating_point() or out.is_complex() else "floor"
+        return total.div_(counts, rounding_mode=rounding)
+    if operands.is_indirect(out) or (
+        torch.is_grad_enabled() and (src.requires_grad or out.requires_grad)
+    ):
+        old = out.clone() if ROWS[reduction].needs_values else out
+        return out.copy_(places.put(old, src, FoldRule(reduction)))
+    attributes = places.attributes._replace(reduction=reduction)
+    overload(f"{attributes.op}_")(
+        out, places.indices, src, *attributes.positional, attributes.caller
+    )  # fmt: skip
+    return out
+
+
+def scattered_extreme(
+    op: str,
+    reduction: str,
+    src: Tensor,
+    index: Any,
+    dim: int,
+    out: Tensor | None,
+    dim_size: int | None,
+) -> tuple[Tensor, Tensor]:
+    """Return the extreme values, and where the first of each stood along `dim`."""
+    src, places = scatter_operands(op, src, index, dim, out, dim_size)
+    with called(places):
+        return extreme(places, src, dim % src.dim(), reduction, out)
+
+
+def extreme(
+    places: Places, src: Tensor, dim: int, reduction: str, out: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """Return the extreme values, and where the first of each stands along `dim`.
+
+    Its gradient is that of the value there: one scatter. The old value of `out` comes first.
+    """
+    eager = not torch.compiler.is_compiling()
+    if out is not None and eager and (checks.is_batched(out) or checks.is_batched(src)):
+        raise torch_errors.out_of_vmap(places.attributes.op)
+    differentiated = _differentiated(src, out)
+    plain = src.detach()
+    if extremes.applies(plain):
+        data = plain.new_zeros(()).expand(places.shape) if out is None else out.detach()
+        how = FoldRule(reduction, out is not None)
+        found, arg = extremes.call(places, data, plain, how, src.shape[dim])
+        if not differentiated:
+            return found if out is None else out.copy_(found), arg
+    else:
+        old = None if out is None else out.detach().clone()
+        if differentiated and old is not None:
+            with torch.no_grad():
+                found = places.put(old, plain, FoldRule(reduction))
+        else:
+            found = fold_into(places, plain, reduction, out)
+        with torch.no_grad():
+            arg = _first(places, plain, found, old, dim)
+        if not differentiated:
+            return found, arg
+    values = _taken(src, arg, found, dim, reduction)
+    if out is None:
+        return values, arg
+    return out.copy_(torch.where(arg == src.shape[dim], out.clone(), values)), arg
+
+
+def _differentiated(src: Tensor, out: Tensor | None) -> bool:
+    if not (src.is_floating_point() or src.is_complex()):
+        return False
+    if torch.compiler.is_compiling() or private.transforms_active():
+        return True
+    return recording.records((src, out))
+
+
+def _first(places: Places, src: Tensor, found: Tensor, old: Tensor | None, dim: int) -> Tensor:
+    """Return the first position of what each place holds, ``src.size(dim)`` for none of them.
+
+    Values are compared with what their place holds in the end; the least position among the equal
+    ones is one more scatter.
+    """
+    n = src.shape[dim]
+    taken = _same(src, places.take(found))
+    if old is not None:
+        taken &= places.take(~_same(old, found))
+    behind = (1,) * (src.dim() - dim - 1)
+    position = torch.arange(n, device=src.device).reshape(n, *behind)
+    first = torch.where(taken, position, n)
+    return places.put(first.new_full((), n).expand(places.shape), first, FoldRule("min"))
+
+
+def _taken(src: Tensor, arg: Tensor, found: Tensor, dim: int, reduction: str) -> Tensor:
+    """Return the values that stand at `arg`, with the bits that are found, and 0 for none.
+
+    Only a zero may stand there with another sign: of both, 0 is the larger one.
+    """
+    how = Attributes("gather_elements", dim, "fill", False)
+    taken = namespace.gather(how, src, arg)
+    zeros = taken + found if reduction == "max" else -(-found - taken)
+    return torch.where(found == 0, zeros, taken)
+
+
+def _same(one: Tensor, other: Tensor) -> Tensor:
+    """Whether values are equal; a NaN is another's equal."""
+    return (one == other) | (one.isnan() & other.isnan())

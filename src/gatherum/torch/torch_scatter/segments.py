@@ -1,0 +1,390 @@
+"""torch_scatter's segments: neighbouring values that go to the same place, and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gatherum._derivatives.array_ops import ADD, Places
+from gatherum._model import errors, shape_limits
+from gatherum._model.call import Attributes
+from gatherum._model.callers import Caller
+from gatherum._model.dtypes import is_index
+from gatherum.torch import checks, namespace, private
+from gatherum.torch import errors as torch_errors
+from gatherum.torch.library import symbolic_sizes
+
+from .scatter_arguments import (
+    FOLDED,
+    as_index,
+    called,
+    cheapest_places,
+    checked_out,
+    dense,
+    known_call,
+    known_take,
+    reduction_of,
+)
+from .scatters import extreme, fold_into, scattered_extreme, scattered_fold
+
+_BATCH = "it takes a batch itself, with dimensions of `indptr` in front"
+
+
+def segment_csr(src: Tensor, indptr: Any, out: Tensor | None = None, reduce: str = "sum") -> Tensor:
+    """Reduce neighbouring values: place `s` takes those from ``indptr[s]`` to ``indptr[s + 1]``.
+
+    Parameters
+    ----------
+    src : Tensor
+        Values; segments lie along dimension ``indptr.dim() - 1``.
+    indptr : Tensor of integers
+        Where segments begin, and where the last one ends: not decreasing, at most the size of that
+        dimension. Dimensions in front broadcast to those of `src`.
+    out : Tensor, optional
+        The result; its old values take no part.
+    reduce : str, optional
+        As of `gatherum.torch.scatter`.
+
+    Returns
+    -------
+    Tensor
+        `out`, or a new tensor; 0 for an empty segment, 1 for ``"mul"``.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gatherum.torch import segment_csr
+    >>> segment_csr(torch.tensor([1, 2, 3, 4, 5, 6]), torch.tensor([0, 2, 5, 5, 6]))
+    tensor([ 3, 12,  0,  6])
+    """
+    return _segmented("segment_csr", src, indptr, out, reduce)
+
+
+def segment_sum_csr(src: Tensor, indptr: Any, out: Tensor | None = None) -> Tensor:
+    """Add up each segment: `gatherum.torch.segment_csr` with ``reduce="sum"``."""
+    return _segmented("segment_sum_csr", src, indptr, out, "sum")
+
+
+def segment_add_csr(src: Tensor, indptr: Any, out: Tensor | None = None) -> Tensor:
+    """Add up each segment: `gatherum.torch.segment_csr` with ``reduce="add"``."""
+    return _segmented("segment_add_csr", src, indptr, out, "add")
+
+
+def segment_mean_csr(src: Tensor, indptr: Any, out: Tensor | None = None) -> Tensor:
+    """Average each segment: `gatherum.torch.segment_csr` with ``reduce="mean"``."""
+    return _segmented("segment_mean_csr", src, indptr, out, "mean")
+
+
+def segment_max_csr(src: Tensor, indptr: Any, out: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """Return the largest value of each segment, and where it stands along the dimension.
+
+    Parameters
+    ----------
+    src, indptr, out
+        As of `gatherum.torch.segment_csr`.
+
+    Returns
+    -------
+    values : Tensor
+        `out`, or a new tensor: 0 for an empty segment.
+    arg : Tensor of int64
+        The first position of the largest value; the size of the dimension for an empty segment.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gatherum.torch.torch_scatter import segment_max_csr
+    >>> segment_max_csr(torch.tensor([1, 3, 2, 4, 4, 6]), torch.tensor([0, 2, 5, 5, 6]))
+    (tensor([3, 4, 0, 6]), tensor([1, 3, 6, 5]))
+    """
+    return _segment_extreme("segment_max_csr", src, indptr, out, "max")
+
+
+def segment_min_csr(src: Tensor, indptr: Any, out: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """Return the smallest value of each segment, and where it stands: see `segment_max_csr`."""
+    return _segment_extreme("segment_min_csr", src, indptr, out, "min")
+
+
+def gather_csr(src: Tensor, indptr: Any, out: Tensor | None = None) -> Tensor:
+    """Repeat value `s` from ``indptr[s]`` to ``indptr[s + 1]``: the inverse of `segment_csr`.
+
+    Parameters
+    ----------
+    src : Tensor
+        Values; ``indptr.shape[-1] - 1`` along dimension ``indptr.dim() - 1``.
+    indptr : Tensor of integers
+        As of `gatherum.torch.segment_csr`. Its last value is the size of the result.
+    out : Tensor, optional
+        The result.
+
+    Returns
+    -------
+    Tensor
+        `out`, or a new tensor; 0 in front of the first segment.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gatherum.torch import gather_csr
+    >>> gather_csr(torch.tensor([1, 2, 3, 4]), torch.tensor([0, 2, 5, 5, 6]))
+    tensor([1, 1, 2, 2, 2, 4])
+    """
+    op = "gather_csr"
+    src, indptr = _pointed(op, src, indptr)
+    dim = indptr.dim() - 1
+    expected = (*indptr.shape[:-1], src.shape[dim] + 1)
+    empty = symbolic_sizes.surely_holds(indptr.numel() == 0)
+    nothing = empty and symbolic_sizes.surely_holds(src.shape[dim] == 0)
+    if not nothing and not symbolic_sizes.may_hold(indptr.shape[-1] == expected[-1]):
+        raise errors.other_shape(op, "indptr", expected, tuple(indptr.shape))
+    checks.check_values(op, "indptr", indptr, _BATCH)
+    ends = torch.cat((indptr.new_zeros(1), indptr.reshape(-1)))
+    size = 0 if empty else symbolic_sizes.of(ends[-1])
+    moved = (*src.shape[:dim], size, *src.shape[dim + 1 :])
+    known = not torch.compiler.is_compiling() and all(type(n) is int for n in moved)  # no symbols
+    if known and size >= 0:
+        shape_limits.check_result(op, moved, namespace.kind(src))
+    index = _segment_numbers(op, indptr, size, ends_itself=True)
+    caller = Caller(op, "indptr", "src")
+    places = cheapest_places(caller, index, moved, dim, src.shape[dim], "fill")
+    with called(places):
+        result = places.take(src)
+    return result if out is None else checked_out(op, out, result).copy_(result)
+
+
+def segment_coo(
+    src: Tensor,
+    index: Any,
+    out: Tensor | None = None,
+    dim_size: int | None = None,
+    reduce: str = "sum",
+) -> Tensor:
+    """Reduce the values of `src` that go to the same place along the last dimension of `index`.
+
+    Parameters
+    ----------
+    src : Tensor
+        Values, of at least as many dimensions as `index`.
+    index : Tensor of integers
+        Where they go along dimension ``index.dim() - 1``. Dimensions in front broadcast to those of
+        `src`. It need not be sorted.
+    out, dim_size, reduce
+        As of `gatherum.torch.scatter`.
+
+    Returns
+    -------
+    Tensor
+        `out`, or a new tensor: 0 where nothing arrives, 1 for ``"mul"``.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gatherum.torch.torch_scatter import segment_coo
+    >>> segment_coo(torch.tensor([[1, 5], [2, 6], [4, 8]]), torch.tensor([0, 0, 2]))
+    tensor([[ 3, 11],
+            [ 0,  0],
+            [ 4,  8]])
+    """
+    return _coo("segment_coo", src, index, out, dim_size, reduce)
+
+
+def segment_sum_coo(
+    src: Tensor, index: Any, out: Tensor | None = None, dim_size: int | None = None
+) -> Tensor:
+    """Add up what goes to the same place: `segment_coo` with ``reduce="sum"``."""
+    return _coo("segment_sum_coo", src, index, out, dim_size, "sum")
+
+
+def segment_add_coo(
+    src: Tensor, index: Any, out: Tensor | None = None, dim_size: int | None = None
+) -> Tensor:
+    """Add up what goes to the same place: `segment_coo` with ``reduce="add"``."""
+    return _coo("segment_add_coo", src, index, out, dim_size, "add")
+
+
+def segment_mean_coo(
+    src: Tensor, index: Any, out: Tensor | None = None, dim_size: int | None = None
+) -> Tensor:
+    """Average what goes to the same place: `segment_coo` with ``reduce="mean"``."""
+    return _coo("segment_mean_coo", src, index, out, dim_size, "mean")
+
+
+def segment_max_coo(
+    src: Tensor, index: Any, out: Tensor | None = None, dim_size: int | None = None
+) -> tuple[Tensor, Tensor]:
+    """Return the largest value that goes to each place, and where it stood.
+
+    See `gatherum.torch.scatter_max`.
+    """
+    index, dim = _along("segment_max_coo", src, index)
+    return scattered_extreme("segment_max_coo", "max", src, index, dim, out, dim_size)
+
+
+def segment_min_coo(
+    src: Tensor, index: Any, out: Tensor | None = None, dim_size: int | None = None
+) -> tuple[Tensor, Tensor]:
+    """Return the smallest value that goes to each place, and where it stood.
+
+    See `gatherum.torch.scatter_max`.
+    """
+    index, dim = _along("segment_min_coo", src, index)
+    return scattered_extreme("segment_min_coo", "min", src, index, dim, out, dim_size)
+
+
+def gather_coo(src: Tensor, index: Any, out: Tensor | None = None) -> Tensor:
+    """Repeat the value of each place that `index` names: the inverse of `segment_coo`.
+
+    Parameters
+    ----------
+    src : Tensor
+        Values, of at least as many dimensions as `index`.
+    index : Tensor of integers
+        The places along dimension ``index.dim() - 1``, of any order. Dimensions in front broadcast
+        to those of `src`.
+    out : Tensor, optional
+        The result.
+
+    Returns
+    -------
+    Tensor
+        `out`, or a new tensor.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gatherum.torch.torch_scatter import gather_coo
+    >>> gather_coo(torch.tensor([1, 2, 3, 4]), torch.tensor([0, 0, 1, 3]))
+    tensor([1, 1, 2, 4])
+    """
+    op = "gather_coo"
+    if out is None and (found := known_take(op, src, index)) is not None:
+        return found
+    index, dim = _along(op, src, index)
+    moved = (*src.shape[:dim], index.shape[dim], *src.shape[dim + 1 :])
+    caller = Caller(op, "index", "src")
+    places = cheapest_places(caller, index, moved, dim, src.shape[dim], "raise")
+    with called(places):
+        result = places.take(src)
+    return result if out is None else checked_out(op, out, result).copy_(result)
+
+
+def _coo(
+    op: str, src: Tensor, index: Any, out: Tensor | None, dim_size: int | None, reduce: object
+) -> Tensor:
+    index, dim = _along(op, src, index)
+    return scattered_fold(op, src, index, dim, out, dim_size, reduce)
+
+
+def _along(op: str, src: Tensor, index: Any) -> tuple[Tensor, int]:
+    """Return `index` as a tensor, and its last dimension."""
+    src = dense(op, "src", src, src)
+    index = as_index(op, "index", index, src)
+    _check_rank(op, "index", index, src)
+    return index, index.dim() - 1
+
+
+def _segmented(op: str, src: Tensor, indptr: Any, out: Tensor | None, reduce: object) -> Tensor:
+    if out is None:
+        found = known_call(src, indptr, 0, None, reduce, "drop", True)
+        if found is not None:
+            return found
+    reduction = reduction_of(op, reduce)
+    src, indptr = _pointed(op, src, indptr)
+    places = _segments(op, src, indptr)
+    with called(places):
+        result = fold_into(places, src, reduction, None)
+    return result if out is None else checked_out(op, out, result).copy_(result)
+
+
+def _segment_extreme(
+    op: str, src: Tensor, indptr: Any, out: Tensor | None, reduction: str
+) -> tuple[Tensor, Tensor]:
+    src, indptr = _pointed(op, src, indptr)
+    places = _segments(op, src, indptr)
+    with called(places):
+        values, arg = extreme(places, src, indptr.dim() - 1, reduction)
+    return values if out is None else checked_out(op, out, values).copy_(values), arg
+
+
+def _segments(op: str, src: Tensor, indptr: Tensor) -> Places:
+    """Return where the values of segments go."""
+    dim = indptr.dim() - 1
+    index = _segment_numbers(op, indptr, src.shape[dim])
+    caller = Caller(op, "indptr", *FOLDED)
+    return cheapest_places(caller, index, src.shape, dim, max(indptr.shape[-1] - 1, 0), "drop")
+
+
+def _check_rank(op: str, operand: str, index: Tensor, src: Tensor) -> None:
+    if index.dim() == 0:
+        raise errors.too_few_dimensions(op, operand, 0)
+    if index.dim() > src.dim():
+        raise errors.too_many_dimensions(op, f"`{operand}`", src.dim(), index.dim())
+
+
+def _pointed(op: str, src: Tensor, indptr: Any) -> tuple[Tensor, Tensor]:
+    src = dense(op, "src", src, src)
+    indptr = as_index(op, "indptr", indptr, src)
+    if not is_index(kind := namespace.kind(indptr)):
+        raise torch_errors.not_a_pointer(op, kind)
+    _check_rank(op, "indptr", indptr, src)
+    dim = indptr.dim() - 1
+    if not shape_limits.broadcasts(indptr.shape[:-1], src.shape[:dim], symbolic_sizes.may_hold):
+        expected = (*src.shape[:dim], indptr.shape[-1])
+        raise torch_errors.no_broadcast(op, "indptr", tuple(indptr.shape), "src", expected, None)
+    return src, indptr
+
+
+def edge_segments(op: str, indptr: Tensor, edges: int) -> Tensor:
+    """Return the segment of each edge in a graph, by a pointer to all of them."""
+    whole = (indptr[0] == 0) & (indptr[-1] == edges)
+    if symbolic_sizes.is_scripted() or private.assert_when_run is None:
+        indptr = torch.where(whole, indptr, -1)
+    else:
+        text = "`indptr` must begin with 0 and end with the number of edges"
+        private.assert_when_run(whole, f"{op}: {text}")
+    return _segment_numbers(op, indptr, edges)
+
+
+def _segment_numbers(op: str, indptr: Tensor, size: int, *, ends_itself: bool = False) -> Tensor:
+    """Return for each of `size` positions the segment that it lies in.
+
+    That is how many segments begin at it or before, less one: a count and a running sum. In front
+    of the first it is -1, behind the last one the number of segments, and both address nothing.
+    With `ends_itself` the size is the last value of the pointer, which messages do not name.
+    """
+    # Values are there when the graph runs.
+    if torch.compiler.is_compiling() or symbolic_sizes.is_scripted():
+        before = torch.arange(-1, indptr.shape[-1] - 1, device=indptr.device).clamp(min=0)
+        ordered = (indptr.index_select(-1, before) <= indptr).all()
+        ordered &= (indptr >= 0).all() & (indptr <= size).all()
+        if symbolic_sizes.is_scripted() or private.assert_when_run is None:
+            # TorchScript drops assertions, but not what refuses an index.
+            indptr = torch.where(ordered, indptr, -1)
+        else:
+            private.assert_when_run(ordered, f"{op}: `indptr` must not decrease")
+    else:
+        checks.check_values(op, "indptr", indptr, _BATCH)
+        named = None if ends_itself else size
+        if indptr.dim() == 1 and indptr.is_cpu and (read := namespace.to_numpy(indptr)) is not None:
+            # A few numbers take NumPy a tenth of the time.
+            ends = np.empty(len(read) + 2, np.int64)
+            ends[0], ends[1:-1], ends[-1] = 0, read, size
+            lengths = ends[1:] - ends[:-1]
+            if lengths.min() < 0:
+                at = min(int((lengths < 0).argmax()), len(read) - 1)
+                raise torch_errors.no_segments(op, named, f", got {read[at]} (indptr[{at}])")
+            return torch.from_numpy(np.repeat(np.arange(-1, len(read)), lengths))
+        beyond = indptr.numel() and (int(indptr.min()) < 0 or int(indptr.max()) > size)
+        if beyond or bool((indptr.diff(dim=-1) < 0).any()):
+            raise torch_errors.no_segments(op, named)
+    shape = (*indptr.shape[:-1], size + 1)
+    caller = Caller(op, "indptr").text
+    how = Attributes("scatter_elements", indptr.dim() - 1, negative=False, caller=caller)
+    begin = Places(namespace, how, indptr, shape)
+    one = torch.ones((), dtype=torch.int64, device=indptr.device)
+    with called(begin):
+        counts = begin.put(torch.zeros_like(one).expand(shape), one, ADD)
+    return counts.cumsum(-1).narrow(-1, 0, size) - 1

@@ -1,0 +1,131 @@
+"""softmax and log_softmax over groups in one op, on the memory of CPU tensors.
+
+Its bits are those of the composition, whose steps use each other's memory here. It saves nothing
+but its result, of which the derivatives are made: with s(x) the sums of each group, given back to
+its values, they are ``y * (g - s(g * y))`` for softmax, and ``g - exp(y) * s(g)`` for log_softmax.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gatherum._derivatives.array_ops import ADD, Places
+from gatherum._model.call import Attributes
+from gatherum.groups import functions
+from gatherum.groups import namespace as arrays
+from gatherum.groups.grouping import Grouping
+from gatherum.torch import namespace, private
+from gatherum.torch.autograd.recording import below_recording, recording, records, redispatched
+from gatherum.torch.checks import check_storages
+from gatherum.torch.library.ops import CALLER, LIBRARY, overload, with_below
+
+NAME = "group_softmax"
+
+
+def fused(name: str, values: Tensor, places: Places) -> Tensor | None:
+    """Return softmax or log_softmax of values, None inside of transforms, which see its steps."""
+    if private.transforms_active() or name not in ("softmax", "log_softmax"):
+        return None
+    values = namespace.astype(
+        values, namespace.dtype(functions.working_dtype(namespace.kind(values)))
+    )
+    op, axis, mode, negative = places.attributes[:4]
+    how = op, axis, mode, negative, places.attributes.caller
+    found: Tensor = overload(NAME)(values, places.indices, name, places.shape[axis], *how)
+    return found
+
+
+def _places(
+    xp: Any, values: Any, indices: Any, size: int, op: str, axis: int, mode: str, negative: bool,
+    caller: str = "",
+) -> Places:  # fmt: skip
+    shape = (*values.shape[:axis], size, *values.shape[axis + 1 :])
+    return Places(xp, Attributes(op, axis, mode, negative, caller=caller), indices, shape)
+
+
+def _on_cpu(values: Tensor, indices: Tensor, name: str, size: int, *how: Any) -> Tensor:
+    check_storages(name, ("values", "groups"), (values, indices))
+    table, entries = values.detach().resolve_neg().numpy(), indices.detach().numpy()
+    by = Grouping(name, "groups", None, _places(arrays, table, entries, size, *how), how[1])
+    with np.errstate(all="ignore"):
+        return torch.from_numpy(functions.TRANSFORMS[name].compose(table, by, table.dtype))
+
+
+def _elsewhere(values: Tensor, indices: Tensor, name: str, size: int, *how: Any) -> Tensor:
+    by = Grouping(name, "groups", None, _places(namespace, values, indices, size, *how), how[1])
+    found: Tensor = functions.TRANSFORMS[name].compose(values, by, values.dtype)
+    return found
+
+
+def _shape(values: Tensor, *_: Any) -> Tensor:
+    return torch.empty_like(values, memory_format=torch.contiguous_format)
+
+
+_Function: Any = private.recorded_function(lambda ctx: ctx.call)
+
+
+class _Softmax(_Function):  # type: ignore[misc]
+    """One call, of which only the result is kept."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, keyset: Any, values: Tensor, indices: Tensor, name: str, *rest: Any
+    ) -> Tensor:
+        found: Tensor = below_recording(overload(NAME), keyset, values, indices, name, *rest)
+        ctx.save_for_backward(found, indices)
+        ctx.save_for_forward(found, indices)
+        ctx.set_materialize_grads(False)
+        ctx.call = name, *rest
+        return found
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor | None) -> Any:
+        found = None if gradient is None else _through(ctx, gradient, back=True)
+        return None, found, *(None,) * (1 + len(ctx.call))
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        with recording():
+            return _through(ctx, tangents[1], back=False)
+
+
+def _through(ctx: Any, change: Tensor, back: bool) -> Tensor:
+    """Return a change of the result of one of the values, or the other direction."""
+    found, indices = ctx.saved_tensors
+    name, size, *how = ctx.call
+    places = _places(namespace, found, indices, size, *how)
+    if name == "softmax":
+        return found * (change - _sums(places, change * found))
+    shares = namespace.exp(found)
+    if back:
+        return change - shares * _sums(places, change)
+    return change - _sums(places, shares * change)
+
+
+def _sums(places: Places, values: Tensor) -> Tensor:
+    """Return to each value the sum of its group."""
+    zero = values.new_zeros(()).expand(places.shape)
+    found: Tensor = places.take(places.put(zero, values, ADD))
+    return found
+
+
+def _recorded(keyset: Any, *call: Any) -> Any:
+    if not records(call[:1]):
+        return redispatched(overload(NAME), keyset, *call)
+    return _Softmax.apply(keyset, *call)
+
+
+_SCHEMA = (
+    "(Tensor values, Tensor groups, str function, SymInt size, str scatter, int axis, str bounds, "
+    f"bool negative, {CALLER}) -> Tensor"
+)
+for _name in with_below(NAME):
+    LIBRARY.define(_name + _SCHEMA, tags=torch.Tag.pt2_compliant_tag)
+    LIBRARY.impl(_name, _on_cpu, "CPU")
+    LIBRARY.impl(_name, _elsewhere, "CUDA")
+    torch.library.register_fake(f"gatherum::{_name}", _shape, lib=LIBRARY)
+LIBRARY.impl(NAME, _recorded, "Autograd", with_keyset=True)

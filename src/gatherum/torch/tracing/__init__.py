@@ -1,0 +1,1 @@
+"""Calls on traced tensors: fake kernels, operands of graphs, export to ONNX."""

@@ -1,0 +1,231 @@
+"""What the ops are in ONNX: Gather, GatherElements, GatherND, ScatterElements and ScatterND.
+
+``torch.onnx.export`` takes the functions of `onnx_translations` for its own. What ONNX cannot say
+is refused while a model is exported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from gatherum._model.operators import OPERATORS, Operator
+from gatherum._model.reductions import ROWS, known_to_onnx
+from gatherum.torch import errors as torch_errors
+from gatherum.torch.library.ops import overload
+
+Value: TypeAlias = Any  # of a graph that is made: it knows its shape and its dtype
+
+_OPSET = 18
+
+
+def onnx_translations() -> dict[Any, Callable[..., Any]]:
+    """Return what ``torch.onnx.export`` takes as ``custom_translation_table``.
+
+    Needs onnxscript, as the exporter does, and opset 18 or later.
+
+    Returns
+    -------
+    dict
+        For each functional op of ``torch.ops.gatherum`` a function that writes its nodes.
+
+    Raises
+    ------
+    ImportError
+        If onnxscript is not installed.
+    """
+    try:
+        import onnxscript  # noqa: F401
+    except ImportError as error:
+        raise ImportError("onnx_translations needs onnxscript: pip install onnxscript") from error
+    functions = (_gather, _gather_elements, _gather_nd, _scatter_slices, _scatter_elements,
+                 _scatter_nd)  # fmt: skip
+    written = {function.__name__[1:]: function for function in functions}
+    return {overload(op): written.get(op) or _refused(row) for op, row in OPERATORS.items()}
+
+
+def _refused(operator: Operator) -> Callable[..., Any]:
+    """Return the translation of an operator that ONNX has no counterpart of."""
+    instead = "write the call with an operator that it has"
+
+    def gather(data: Value, indices: Value, axis: int = 0, bounds: str = "raise",
+               negative: bool = True, fill_value: float = 0, caller: str = ""
+               ) -> Value:  # fmt: skip
+        raise torch_errors.no_onnx(operator.name, "operator", instead)
+
+    def scatter(data: Value, indices: Value, updates: Value, axis: int = 0,
+                reduction: str = "none", include_self: bool = True, bounds: str = "raise",
+                negative: bool = True) -> Value:  # fmt: skip
+        raise torch_errors.no_onnx(operator.name, "operator", instead)
+
+    return scatter if operator.scatters else gather
+
+
+# The exporter reads the signatures: they are those of the ops.
+
+
+def _gather(data: Value, indices: Value, axis: int = 0, bounds: str = "raise",
+            negative: bool = True, fill_value: float = 0, caller: str = ""
+               ) -> Value:  # fmt: skip
+    _refuse_bounds("gather", bounds)
+    op = _opset()
+    return op.Gather(data, _along(data, indices, axis, negative), axis=axis)
+
+
+def _gather_elements(data: Value, indices: Value, axis: int = 0, bounds: str = "raise",
+                     negative: bool = True, fill_value: float = 0, caller: str = ""
+               ) -> Value:  # fmt: skip
+    _refuse_bounds("gather_elements", bounds)
+    op = _opset()
+    return op.GatherElements(data, _along(data, indices, axis, negative), axis=axis)
+
+
+def _gather_nd(data: Value, indices: Value, batch_dims: int = 0, bounds: str = "raise",
+               negative: bool = True, fill_value: float = 0, caller: str = ""
+               ) -> Value:  # fmt: skip
+    _refuse_bounds("gather_nd", bounds)
+    op = _opset()
+    tuples = _tuples("gather_nd", data, indices, batch_dims, negative)
+    return op.GatherND(data, tuples, batch_dims=batch_dims)
+
+
+def _scatter_elements(data: Value, indices: Value, updates: Value, axis: int = 0,
+                      reduction: str = "none", include_self: bool = True, bounds: str = "raise",
+                      negative: bool = True, caller: str = ""
+               ) -> Value:  # fmt: skip
+    _refuse("scatter_elements", bounds, reduction)
+    op = _opset()
+    places = _along(data, indices, axis, negative)
+
+    def scatter(table: Value, values: Value, how: str) -> Value:
+        return op.ScatterElements(table, places, values, axis=axis, reduction=how)
+
+    values = _stretched(updates, indices.shape, lambda: op.Shape(indices))
+    return _folded(scatter, data, values, reduction, include_self)
+
+
+def _scatter_nd(data: Value, indices: Value, updates: Value, batch_dims: int = 0,
+                reduction: str = "none", include_self: bool = True, bounds: str = "raise",
+                negative: bool = True, caller: str = ""
+               ) -> Value:  # fmt: skip
+    _refuse("scatter_nd", bounds, reduction)
+    if batch_dims != 0:
+        raise torch_errors.no_onnx("scatter_nd", "`batch_dims`", "make them part of the tuples")
+    return _scatter_tuples("scatter_nd", data, indices, updates, reduction, include_self, negative)
+
+
+def _scatter_slices(data: Value, indices: Value, updates: Value, axis: int = 0,
+                    reduction: str = "none", include_self: bool = True, bounds: str = "raise",
+                    negative: bool = True, caller: str = ""
+               ) -> Value:  # fmt: skip
+    """Write whole slices: the axis comes to the front, where they are rows of ScatterND."""
+    _refuse("scatter_slices", bounds, reduction)
+    op = _opset()
+    rank, q = len(data.shape), len(indices.shape)
+    axis %= rank
+    moved = (*data.shape[:axis], *indices.shape, *data.shape[axis + 1 :])
+    updates = _stretched(updates, moved, lambda: op.Concat(
+        op.Shape(data, end=axis), op.Shape(indices), op.Shape(data, start=axis + 1), axis=0
+    ))  # fmt: skip
+    front = [axis, *range(axis), *range(axis + 1, rank)]
+    if axis > 0:
+        data = op.Transpose(data, perm=front)
+        entries = list(range(axis, axis + q))
+        rest = [i for i in range(rank - 1 + q) if i not in entries]
+        updates = op.Transpose(updates, perm=[*entries, *rest])
+    rows = op.Unsqueeze(indices, op.Constant(value_ints=[-1]))
+    rows.shape = type(indices.shape)([*indices.shape, 1])
+    rows.dtype = indices.dtype
+    more = reduction, include_self, negative
+    found = _scatter_tuples("scatter_slices", data, rows, updates, *more)
+    return op.Transpose(found, perm=[front.index(i) for i in range(rank)]) if axis > 0 else found
+
+
+def _scatter_tuples(name: str, data: Value, indices: Value, updates: Value, reduction: str,
+                    include_self: bool, negative: bool) -> Value:  # fmt: skip
+    op = _opset()
+    places = _tuples(name, data, indices, 0, negative)
+
+    def scatter(table: Value, values: Value, how: str) -> Value:
+        return op.ScatterND(table, places, values, reduction=how)
+
+    if name == "scatter_nd":
+        k = indices.shape[-1]
+        moved = (*indices.shape[:-1], *data.shape[k:])
+        updates = _stretched(updates, moved, lambda: op.Concat(
+            op.Shape(indices, end=-1), op.Shape(data, start=k), axis=0
+        ))  # fmt: skip
+    return _folded(scatter, data, updates, reduction, include_self)
+
+
+def _folded(scatter: Callable[[Value, Value, str], Value], data: Value, updates: Value,
+            reduction: str, include_self: bool) -> Value:  # fmt: skip
+    """Scatter once; or twice where old values take no part: what changes nothing goes there first,
+    which is one of the updates themselves for a maximum or minimum.
+    """
+    if reduction != "none" and not include_self:
+        op = _opset()
+        first = updates
+        if (neutral := ROWS[reduction].neutral) is not None:
+            number = op.CastLike(op.Constant(value_int=neutral), updates)
+            first = op.Expand(number, op.Shape(updates))
+        data = scatter(data, first, "none")
+    return scatter(data, updates, reduction)
+
+
+def _along(data: Value, indices: Value, axis: int, negative: bool) -> Value:
+    """Return the indices into one axis as ONNX takes them."""
+    op = _opset()
+    return _checked(
+        indices, negative, lambda: op.Gather(op.Shape(data), op.Constant(value_int=axis))
+    )
+
+
+def _tuples(name: str, data: Value, indices: Value, batch_dims: int, negative: bool) -> Value:
+    """Return index tuples as ONNX takes them."""
+    op = _opset()
+    k = indices.shape[-1]
+    if k == 0:
+        raise torch_errors.no_onnx(name, "tuples of no index", "give them an index")
+    ends = {"start": batch_dims, "end": batch_dims + k}
+    return _checked(indices, negative, lambda: op.Shape(data, **ends))
+
+
+def _checked(indices: Value, negative: bool, sizes: Callable[[], Value]) -> Value:
+    """Return indices of int64. One that may not be negative is out of bounds for ONNX, too."""
+    from onnx_ir import DataType
+
+    op = _opset()
+    huge = indices.dtype == DataType.UINT64  # from 2 to the 63 on they become negative
+    if indices.dtype != DataType.INT64:
+        indices = op.Cast(indices, to=DataType.INT64)
+    if negative and not huge:
+        return indices
+    return op.Where(op.Less(indices, op.Constant(value_int=0)), sizes(), indices)
+
+
+def _stretched(updates: Value, moved: Any, shape: Callable[[], Value]) -> Value:
+    """Broadcast updates, which ONNX does not."""
+    if updates.shape is not None and tuple(updates.shape) == tuple(moved):
+        return updates
+    op = _opset()
+    return op.Expand(updates, shape())
+
+
+def _refuse(name: str, bounds: str, reduction: str) -> None:
+    _refuse_bounds(name, bounds)
+    if reduction not in known_to_onnx(_OPSET):
+        instead = "divide a sum by a count of the updates"
+        raise torch_errors.no_onnx(name, f"`reduction` {reduction!r}", instead)
+
+
+def _refuse_bounds(name: str, bounds: str) -> None:
+    if bounds != "raise":
+        instead = "make the indices valid before the call"
+        raise torch_errors.no_onnx(name, f"`mode` {bounds!r}", instead)
+
+
+def _opset() -> Any:
+    from onnxscript import opset18
+
+    return opset18

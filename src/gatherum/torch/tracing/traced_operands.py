@@ -1,0 +1,105 @@
+"""What Dynamo traces in place of `operands`: it follows Python, but not NumPy.
+
+Numbers go into a graph by ``gatherum::number``, whose kernel converts and checks them as eager
+calls do: while the graph is traced, or when it runs, where a number is not known before.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gatherum._model import errors
+from gatherum.torch import errors as torch_errors
+from gatherum.torch import operands
+from gatherum.torch.library.ops import LIBRARY
+from gatherum.torch.library.symbolic_sizes import may_hold
+
+_NUMBER = "(str op, Scalar value, *, ScalarType dtype, Device device) -> Tensor"
+LIBRARY.define(f"number{_NUMBER}", tags=torch.Tag.pt2_compliant_tag)
+LIBRARY.define(f"open_number{_NUMBER}", tags=torch.Tag.pt2_compliant_tag)
+
+
+def as_indices(op: str, indices: Any, data: Tensor) -> Tensor:
+    """Return `indices` as a tensor; an empty list says nothing of its dtype."""
+    if isinstance(indices, Tensor):
+        return indices
+    if _holds_tensors(indices):
+        raise TypeError(_of_tensors(op, type(indices).__name__))
+    if not isinstance(indices, (int, float, list, tuple, range, np.ndarray, np.generic)):
+        raise errors.no_array(op, "indices", indices)
+    found = torch.as_tensor(indices, device=data.device)
+    listed = isinstance(indices, (list, tuple))
+    return found.to(torch.int64) if listed and found.numel() == 0 else found
+
+
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
+def _of_tensors(op: str, kind: str) -> str:
+    """Return the message for a list that holds tensors; Dynamo does not follow `for_tensors`."""
+    with errors.for_tensors():
+        return str(errors.holds_arrays(op, () if kind == "tuple" else []))
+
+
+def _holds_tensors(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return any(isinstance(item, Tensor) or _holds_tensors(item) for item in value)
+    return False
+
+
+def as_updates(op: str, updates: Any, data: Tensor) -> Tensor:
+    """Return `updates` as a tensor: one, or a single number."""
+    if isinstance(updates, Tensor):
+        return updates
+    if not _is_number(updates):
+        instead = "write torch.as_tensor(updates, dtype=data.dtype)"
+        raise torch_errors.no_tensor(op, "updates", type(updates).__name__, instead)
+    number = _in_scalar(op, "updates", updates, data)
+    return torch.ops.gatherum.number(op, number, dtype=data.dtype, device=data.device)
+
+
+def as_fill(op: str, value: Any, data: Tensor) -> Any:
+    """Return `fill_value` as a number of Python; the kernels convert and check it."""
+    if isinstance(value, Tensor) and value.shape == ():
+        operands.check_fill_gradient(op, value)
+        value = value.item()
+    if not _is_number(value):
+        raise errors.does_not_fit(op, "fill_value", _name(data), value)
+    return _in_scalar(op, "fill_value", value, data)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic)
+
+
+def _in_scalar(op: str, operand: str, value: Any, data: Tensor) -> Any:
+    """Return a number as the schemas of ops take it: integers of 64 bits."""
+    if not isinstance(value, int) or (may_hold(value >= -(2**63)) and may_hold(value < 2**64)):
+        return value
+    if not (data.is_floating_point() or data.is_complex()):
+        raise errors.does_not_fit(op, operand, _name(data), value)
+    if abs(value) >= 2**1024:
+        raise errors.not_finite(op, operand, _name(data), value)
+    return float(value)
+
+
+def _name(data: Tensor) -> str:
+    return str(data.dtype).removeprefix("torch.")
+
+
+def _number(op: str, value: Any, *, dtype: torch.dtype, device: torch.device) -> Tensor:
+    if operands.is_symbol(value):
+        return torch.ops.gatherum.open_number(op, value, dtype=dtype, device=device)
+    exact = operands.as_number(op, "updates", value, dtype)
+    return torch.full((), exact, dtype=dtype, device=device)
+
+
+def _no_number(op: str, value: Any, *, dtype: torch.dtype, device: torch.device) -> Tensor:
+    return torch.empty((), dtype=dtype, device=device)
+
+
+LIBRARY.impl("number", _number, "CompositeImplicitAutograd")
+LIBRARY.impl("open_number", _number, "CompositeExplicitAutograd")
+torch.library.register_fake("gatherum::open_number", _no_number, lib=LIBRARY)
