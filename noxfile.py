@@ -233,6 +233,7 @@ def lint(session: nox.Session) -> None:
     session.run("codespell")
     session.run("check-jsonschema", "--builtin-schema", "vendor.github-workflows", *WORKFLOWS)
     session.run("sp-repo-review", ".")
+    session.run("lint-imports", "--no-logo", env={"PYTHONPATH": "src"})
     session.run("mypy")
     # Or it takes the environment that lies in the folder, .venv, which has nothing but nox.
     python = session.run("python", "-c", "import sys; print(sys.executable)", silent=True)

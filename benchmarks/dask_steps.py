@@ -5,8 +5,8 @@
     python benchmarks/dask_steps.py check
 
 `measure` runs small calls on a cluster of two processes. `plan` computes calls of any size from
-these measurements and from `gatherum.dask.planning.costs`; docs/dask-planning.md shows its output. `check`
-runs calls that fit on this machine and compares them with the formulas.
+these measurements and from `gatherum.dask.planning.costs`; docs/dask-planning.md shows its output.
+`check` runs calls that fit on this machine and compares them with the formulas.
 """
 
 import argparse

@@ -219,7 +219,7 @@ def test_what_is_forgotten_is_named(tree: Path, part: str) -> None:
     without, changes = re.subn(pattern, "", whole, flags=re.DOTALL)
     assert changes == 1
     path.write_text(without)
-    code = "import gatherum._functions.gathers\nfrom gatherum._model.operators import OPERATORS, inverse\n"
+    code = "import gatherum\nfrom gatherum._model.operators import OPERATORS, inverse\n"
     try:
         with pytest.raises(AssertionError, match=re.escape(said)):
             run(tree, "-c", code + "inverse(OPERATORS['gather_rows'])")

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from . import dask as dask
     from . import directml as directml
     from . import files as files
+    from . import frameworks as frameworks
     from . import groups as groups
     from . import jax as jax
     from . import onnx as onnx
@@ -134,6 +135,7 @@ _SUBPACKAGES = {
     "dask": "dask",
     "directml": "numpy",
     "files": "numpy",
+    "frameworks": "numpy",
     "groups": "numpy",
     "jax": "jax",
     "onnx": "onnx",

@@ -1,8 +1,8 @@
 """Verify that this installation gives the same answers as every other one.
 
 A digest stands for all the answers to one row of the cases: an operator, a dtype and a reduction.
-The expected digests are in the package. ``python -m gatherum._command.verify`` prints those of this machine
-in the same form, for whoever changes the cases.
+The expected digests are in the package. ``python -m gatherum._command.verify`` prints the
+digests of this machine in the same form, for a change of the cases.
 """
 
 from __future__ import annotations

@@ -43,8 +43,8 @@ class Framework(Protocol):
         the indices, and what runs the call on arrays of NumPy; returns a function of data, updates,
         `out` and `fill_value`. None as for `groups`.
     quantized : callable
-        Runs `gatherum.gather_quantized`: takes `gatherum._functions.quantized.spec.QuantizedAttributes`
-        and the operands. None as for `groups`.
+        Runs `gatherum.gather_quantized` on `_functions.quantized.spec.QuantizedAttributes` and the
+        operands. None as for `groups`.
     """
 
     name: str

@@ -227,8 +227,8 @@ def no_inverse(op: str) -> NotImplementedError:
 
 def no_derivative(reduction: str) -> NotImplementedError:
     return NotImplementedError(
-        f"no derivative of `reduction` {reduction!r} is defined: gatherum._derivatives.derivatives has no "
-        "factors for it"
+        f"no derivative of `reduction` {reduction!r} is defined: gatherum._derivatives has "
+        "no factors for it"
     )
 
 

@@ -1,4 +1,4 @@
-"""Each function words an error of Dask's arrays and clusters; `gatherum._model.errors` has the others."""
+"""Errors of Dask arrays and clusters; `_model.errors` has the others."""
 
 
 def unknown_sizes(op: str, operand: str, shape: object) -> ValueError:

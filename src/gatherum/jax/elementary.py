@@ -1,7 +1,7 @@
 """exp and log of the core on arrays of JAX, with derivatives.
 
-They have the bits of NumPy's calls (see `gatherum._derivatives.elementary`), where XLA's own differ from
-processor to processor. A compiled function calls the core's handler, and can be exported.
+They are bit-for-bit equal to `_derivatives.elementary` on NumPy arrays; XLA's own functions differ
+from processor to processor. A compiled function calls the core's handler, and can be exported.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""The functions of JAX that `gatherum._derivatives.array_ops.Namespace` and `gatherum.groups.protocol.Arrays`
-name and describe.
-"""
+"""Implement `_derivatives.array_ops.Namespace` and `groups.protocol.Arrays` with JAX."""
 
 from __future__ import annotations
 

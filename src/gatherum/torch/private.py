@@ -2,8 +2,8 @@
 
 They were tested with torch 2.13. Each has a fallback in what torch documents, so that calls on
 tensors and their gradients work without it; what needs a missing name is refused with a message
-that names it. `gatherum._frameworks.torch_compile` has the marks that ``torch.compile`` asks functions for,
-which are set before torch is imported.
+that names it. `_frameworks.torch_compile` sets the marks that ``torch.compile`` reads
+before torch is imported.
 """
 
 from __future__ import annotations

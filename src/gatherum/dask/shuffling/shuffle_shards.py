@@ -97,7 +97,7 @@ def _let_go(file: mmap.mmap | None) -> None:
 _TOGETHER, _OPEN = 64, 4
 
 
-class RowsRun(private.ArrayRechunkRun):  # type: ignore[misc, valid-type]  # distributed is not typed
+class RowsRun(private.ArrayRechunkRun):  # type: ignore[misc]  # distributed is not typed
     """One run on one worker; it differs from rechunking in the contents of its files."""
 
     def __init__(self, **given: Any) -> None:
@@ -169,7 +169,7 @@ class RowsRun(private.ArrayRechunkRun):  # type: ignore[misc, valid-type]  # dis
 
 
 @dataclass(frozen=True)
-class RowsSpec(private.ShuffleSpec):  # type: ignore[misc, valid-type]
+class RowsSpec(private.ShuffleSpec):  # type: ignore[misc]
     """A shuffle with so many receivers."""
 
     receivers: int

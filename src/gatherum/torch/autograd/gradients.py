@@ -1,4 +1,4 @@
-"""Derivatives: a kernel for the Autograd key of each op, by the rules of `gatherum._derivatives.derivatives`."""
+"""Kernels for the Autograd key of each op, by the rules of `gatherum._derivatives.derivatives`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """exp and log of the core, and exact square roots: ``torch.ops.gatherum.exp``, ``log``, ``sqrt``.
 
-They have the bits of NumPy's calls (see `gatherum._derivatives.elementary`), where torch's own differ from
-processor to processor, square roots too. The derivative of a root at 0 is 0, as of `torch.std`.
+They are bit-for-bit equal to `_derivatives.elementary` on NumPy arrays; torch's own
+functions, square roots too, differ from processor to processor. The derivative of a root at 0 is 0,
+as in `torch.std`.
 """
 
 from __future__ import annotations

@@ -1,0 +1,15 @@
+"""Moved: run ``gatherum verify``, or take calls with answers from `gatherum.vectors`.
+
+Goes with version 0.4.
+"""
+
+import warnings
+
+from ._command.verify import Verification, verify
+
+__all__ = ["Verification", "verify"]
+warnings.warn(
+    "gatherum.verify has moved: run the command `gatherum verify`, or use gatherum.vectors",
+    DeprecationWarning,
+    stacklevel=2,
+)
