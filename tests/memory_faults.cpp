@@ -5,7 +5,7 @@
 #include <cstring>
 #include <new>
 
-#include "../src/core/memory.hpp"
+#include "../src/core/engine/memory.hpp"
 
 namespace {
 bool refuses = false;

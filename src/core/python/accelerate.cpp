@@ -3,9 +3,9 @@
 #include <atomic>
 #include <memory>
 
-#include "array_calls.hpp"
-#include "bindings.hpp"
-#include "guarded.hpp"
+#include "python/numpy/array_calls.hpp"
+#include "python/bindings/bindings.hpp"
+#include "python/guarded.hpp"
 
 namespace gatherum {
 namespace {

@@ -1,8 +1,8 @@
-#include "call.hpp"
+#include "python/call.hpp"
 
 #include <string_view>
 
-#include "callbacks.hpp"
+#include "python/core_hooks.hpp"
 
 namespace gatherum {
 namespace {

@@ -1,8 +1,8 @@
 // A call as plans see it: attributes and the views of its operands, as call.py has them in Python.
 #pragma once
 
-#include "../types.hpp"
-#include "views.hpp"
+#include "model/types.hpp"
+#include "python/views.hpp"
 
 namespace gatherum {
 

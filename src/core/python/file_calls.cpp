@@ -1,12 +1,12 @@
-#include "file_calls.hpp"
+#include "python/file_calls.hpp"
 
 #include <cstring>
 #include <string>
 
-#include "../platform.hpp"
-#include "../row_reads.hpp"
-#include "bindings.hpp"
-#include "gil_release.hpp"
+#include "engine/platform.hpp"
+#include "disk/row_reads.hpp"
+#include "python/bindings/bindings.hpp"
+#include "python/gil_release.hpp"
 
 namespace gatherum {
 namespace {

@@ -1,8 +1,8 @@
 // Reads of a file's rows, called from Python.
 #pragma once
 
-#include "../include/gatherum.h"
-#include "arrays.hpp"
+#include "include/gatherum.h"
+#include "python/numpy/arrays.hpp"
 
 namespace gatherum {
 

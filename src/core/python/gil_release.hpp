@@ -4,8 +4,8 @@
 #include <chrono>
 #include <thread>
 
-#include "../include/gatherum.h"
-#include "arrays.hpp"
+#include "include/gatherum.h"
+#include "python/numpy/arrays.hpp"
 
 namespace gatherum {
 

@@ -4,7 +4,7 @@
 #include <new>
 #include <utility>
 
-#include "arrays.hpp"
+#include "python/numpy/arrays.hpp"
 
 namespace gatherum {
 

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "views.hpp"
+#include "python/views.hpp"
 
 namespace gatherum {
 

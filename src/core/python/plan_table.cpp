@@ -1,4 +1,4 @@
-#include "plan_table.hpp"
+#include "python/plan_table.hpp"
 
 #include <structmember.h>
 
@@ -6,7 +6,7 @@
 #include <cstring>
 #include <memory>
 
-#include "callbacks.hpp"
+#include "python/core_hooks.hpp"
 
 namespace gatherum {
 namespace {

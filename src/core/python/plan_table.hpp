@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "call.hpp"
-#include "programs.hpp"
+#include "python/call.hpp"
+#include "python/programs.hpp"
 
 namespace gatherum {
 

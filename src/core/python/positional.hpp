@@ -2,7 +2,7 @@
 // (METH_FASTCALL): a call of nanobind's with as many arguments takes twice as long.
 #pragma once
 
-#include "guarded.hpp"
+#include "python/guarded.hpp"
 
 namespace gatherum {
 

@@ -1,11 +1,11 @@
-#include "programs.hpp"
+#include "python/programs.hpp"
 
 #include <algorithm>
 #include <cstring>
 #include <string>
 
-#include "bindings.hpp"
-#include "guarded.hpp"
+#include "python/bindings/bindings.hpp"
+#include "python/guarded.hpp"
 
 namespace gatherum {
 namespace {

@@ -4,9 +4,9 @@
 #include <memory>
 #include <vector>
 
-#include "../include/gatherum.h"
-#include "../program.hpp"
-#include "arrays.hpp"
+#include "include/gatherum.h"
+#include "model/program.hpp"
+#include "python/numpy/arrays.hpp"
 
 namespace gatherum {
 

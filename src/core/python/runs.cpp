@@ -1,11 +1,11 @@
-#include "runs.hpp"
+#include "python/runs.hpp"
 
 #include <algorithm>
 #include <optional>
 #include <string>
 
-#include "callbacks.hpp"
-#include "gil_release.hpp"
+#include "python/core_hooks.hpp"
+#include "python/gil_release.hpp"
 
 namespace gatherum {
 namespace {

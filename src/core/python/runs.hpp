@@ -3,8 +3,8 @@
 
 #include <functional>
 
-#include "operand_snapshot.hpp"
-#include "plan_table.hpp"
+#include "python/operand_snapshot.hpp"
+#include "python/plan_table.hpp"
 
 namespace gatherum {
 

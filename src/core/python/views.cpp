@@ -1,4 +1,4 @@
-#include "views.hpp"
+#include "python/views.hpp"
 
 #include <algorithm>
 #include <atomic>

@@ -3,9 +3,9 @@
 
 #include <array>
 
-#include "../dtypes.hpp"
-#include "../include/gatherum.h"
-#include "arrays.hpp"
+#include "model/dtypes.hpp"
+#include "include/gatherum.h"
+#include "python/numpy/arrays.hpp"
 
 namespace gatherum {
 

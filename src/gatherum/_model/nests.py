@@ -1,4 +1,4 @@
-"""The loop nest of a call, which the core makes (src/core/lowering.hpp).
+"""The loop nest of a call, which the core makes (src/core/model/lowering.hpp).
 
     addr = D + p . sD + sum over components c of check(X[p . sX + x_c], n_c) * d_c
     gather: *U(p . sU) = *addr        scatter: *addr op= *U(p . sU)

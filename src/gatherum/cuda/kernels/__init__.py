@@ -10,7 +10,7 @@ from gatherum._core import Reduction, Value
 from gatherum._model import reductions
 
 FOLDER = Path(__file__).parent
-_REDUCTIONS = """// Made from the rows of src/core/types.hpp by __init__.py of this folder.
+_REDUCTIONS = """// Made from the rows of src/core/model/types.hpp by __init__.py of this folder.
 #pragma once
 
 namespace gatherum {{

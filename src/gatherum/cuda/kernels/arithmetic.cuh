@@ -1,4 +1,4 @@
-// Reductions: what `op=` means for each value type, with the bits of src/core/combine.hpp.
+// Reductions: what `op=` means for each value type, with the bits of src/core/fold/combine.hpp.
 //
 //   fold(a, b)              one step of the left fold, in the accumulation type
 //   finish(a, n, folded)    the stored result of n values; `folded`: whether there was any step

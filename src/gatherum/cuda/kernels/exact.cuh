@@ -1,4 +1,4 @@
-// Sums of floats without rounding, whatever their order, with the bits of src/core/exact_limbs.hpp.
+// Sums of floats without rounding, whatever their order, with the bits of src/core/fold/exact/exact_limbs.hpp.
 //
 //   N = sum over limbs i of limb[i] * 2^(32 (i - 1)),   sum of the terms = N * (smallest subnormal)
 //   take(v)    limb[p / 32 + 1] += m << p % 32, by two words of 32 bits,   v = m * 2^p * (smallest subnormal)

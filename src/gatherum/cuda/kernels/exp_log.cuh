@@ -1,4 +1,4 @@
-// The formulas of exp and log, for processors (src/core/elementary.hpp) and CUDA devices (elementary.cu),
+// The formulas of exp and log, for processors (src/core/fold/exp_log.hpp) and CUDA devices (elementary.cu),
 // which must give the same bits: additions, multiplications, divisions, selections and integer operations
 // alone, each rounded by itself, as no compiler here fuses them.
 //

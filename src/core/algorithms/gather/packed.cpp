@@ -1,0 +1,55 @@
+// A gather along an axis that is not the last: columns are packed side by side first.
+#include "algorithms/algorithms.hpp"
+#include "algorithms/items.hpp"
+
+namespace gatherum {
+namespace {
+
+int64_t column_bytes(const Program& p) { return times(p.nest.component[0].size, p.nest.block); }
+
+int64_t columns_of(const Program& p) {
+  return columns_in_cache(column_bytes(p), p.nest.block, p.nest.line_loop().extent);
+}
+
+// Whether runs of so many bytes, side by side in the output, are whole cache lines and go past the cache.
+bool streams_columns(const Nest& nest, int64_t bytes, const char* to) {
+  const int64_t block = nest.block;
+  bool whole = (bytes | reinterpret_cast<intptr_t>(to)) % kCacheLine == 0 && nest.line_loop().other == block;
+  for (int i = 0; i < nest.rank; ++i) whole &= i == nest.line || nest.loops[i].other % kCacheLine == 0;
+  return whole && (block == 4 || block == 8 || block == kStreamed) &&
+         times(block, points(nest, nest.rank)) >= thresholds().stream;
+}
+
+}  // namespace
+
+bool applies_gather_packed(const Program& p, int, std::string* why) {
+  if (!gathers_items(p, nullptr)) return false;
+  const Nest& nest = p.nest;
+  const int64_t size = nest.component[0].size;
+  const int64_t rows = points(nest, nest.line) / points(nest, p.units);
+  const bool pays = nest.line_loop().data == nest.block && nest.component[0].stride > 0 &&
+                    times(2, rows) >= size && column_bytes(p) <= thresholds().cache / 32;
+  if (!pays) return false;
+  append(why, "neighbouring indices read from different columns of ", size, " items: ", columns_of(p),
+         " of them fit in cache, packed side by side");
+  return true;
+}
+
+int64_t scratch_gather_packed(const Program& p, int threads) {
+  return times(times(columns_of(p), column_bytes(p)), threads);
+}
+
+Run run_gather_packed(const Program& p, const Execution& call) {
+  const Nest& nest = p.nest;
+  const Split s =
+      split(points(nest, p.units), nest.line_loop().extent, true, columns_of(p), work_bytes(p), call.threads);
+  const WorkerScratch scratch(p.destinations * s.chunk * nest.block, s.threads);
+  if (!scratch) return {.memory = false};
+  const bool streams = streams_columns(nest, s.chunk * nest.block, call.at.other);
+  const PackedGather packed{&nest, p.units, s.chunk, p.destinations, p.step, streams};
+  return run_units_of(s, call, [&](int64_t begin, int64_t end, int worker) {
+    return chosen_kernels().gather_packed(packed, call.at, begin, end, scratch.of(worker));
+  });
+}
+
+}  // namespace gatherum

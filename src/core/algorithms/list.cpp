@@ -1,0 +1,151 @@
+#include "algorithms/algorithms.hpp"
+
+#include <array>
+#include <span>
+
+#if GATHERUM_X86 && defined(_MSC_VER)
+#include <intrin.h>
+#elif GATHERUM_X86
+#include <cpuid.h>
+#endif
+
+namespace gatherum {
+namespace {
+
+// Whether Intel made the processor.
+bool is_intel() {
+  constexpr unsigned genu = 0x756E6547;  // of "GenuineIntel"
+#if GATHERUM_X86 && defined(_MSC_VER)
+  int words[4];
+  __cpuid(words, 0);
+  return static_cast<unsigned>(words[1]) == genu;
+#elif GATHERUM_X86
+  unsigned most = 0, first = 0, second = 0, third = 0;
+  return __get_cpuid(0, &most, &first, &second, &third) != 0 && first == genu;
+#else
+  return genu == 0;
+#endif
+}
+
+constexpr std::array kGathers = {
+    Implementation{"stretches", applies_gather_stretches, scratch_gather_stretches, run_gather_stretches,
+                   Finds::while_writing, false},
+    Implementation{"packed", applies_gather_packed, scratch_gather_packed, run_gather_packed,
+                   Finds::while_writing, false},
+    Implementation{"streamed", applies_streamed, no_scratch, run_streamed, Finds::while_writing, false},
+    Implementation{"units", applies_gather_units, no_scratch, run_gather_units, Finds::while_writing, false},
+};
+
+constexpr std::array kScatters = {
+    Implementation{"uncounted_slabs", applies_uncounted_slabs, scratch_uncounted_slabs, run_uncounted_slabs,
+                   Finds::before_writing, true},
+    Implementation{"partition", applies_partition, scratch_partition, run_partition, Finds::before_writing,
+                   true},
+    Implementation{"private_slabs", applies_private_slabs, scratch_private_slabs, run_private_slabs,
+                   Finds::before_writing, true},
+    Implementation{"shared_slabs", applies_shared_slabs, scratch_shared_slabs, run_ranges,
+                   Finds::before_writing, true},
+    Implementation{"one_slab", applies_one_slab, scratch_one_slab, run_ranges, Finds::before_writing, true},
+    Implementation{"slabs", applies_slabs, scratch_slabs, run_slabs, Finds::while_writing, true},
+    Implementation{"counted_groups", applies_counted_groups, scratch_groups, run_groups, Finds::never, false},
+    Implementation{"sorted_groups", applies_sorted_groups, scratch_groups, run_groups, Finds::never, false},
+    Implementation{"columns", applies_columns, no_scratch, run_columns, Finds::while_writing, false},
+    Implementation{"owned", applies_owned, no_scratch, run_owned, Finds::while_writing, false},
+    Implementation{"units", applies_scatter_units, no_scratch, run_scatter_units, Finds::while_writing,
+                   false},
+};
+
+std::span<const Implementation> implementations(bool scatter) {
+  if (scatter) return kScatters;
+  return kGathers;
+}
+
+// The number of the first that applies.
+int first_of(const Program& p, int threads, std::string* why) {
+  const std::span<const Implementation> all = implementations(p.scatter);
+  int i = 0;
+  while (!all[static_cast<size_t>(i)].applies(p, threads, why)) ++i;
+  return i;
+}
+
+}  // namespace
+
+const Implementation& choose(const Program& p, int threads) {
+  const int i = p.small_choice >= 0 ? p.small_choice : first_of(p, threads, nullptr);
+  return implementations(p.scatter)[static_cast<size_t>(i)];
+}
+
+const char* prepare(Program& p) {
+  if (const char* wrong = complete(p)) return wrong;
+  p.small_choice = p.moves && work_bytes(p) < kParallelBytes ? first_of(p, 1, nullptr) : -1;
+  return nullptr;
+}
+
+Choice describe(const Program& p) {
+  if (!p.moves) return {"units", "nothing moves", 0};
+  const int threads = threads_for(work_bytes(p));
+  Choice choice{};
+  const int i = first_of(p, threads, &choice.reason);
+  const Implementation& chosen = implementations(p.scatter)[static_cast<size_t>(i)];
+  choice.name = chosen.name;
+  choice.scratch = std::min(chosen.scratch(p, threads), kMany);
+  return choice;
+}
+
+const char* implementation_name(int i) {
+  const auto n = static_cast<size_t>(i);
+  if (n < kGathers.size()) return kGathers[n].name;
+  return n - kGathers.size() < kScatters.size() ? kScatters[n - kGathers.size()].name : nullptr;
+}
+
+// Two cache lines: with less, most of the memory traffic would double. Intel's processors fetch the rest of a
+// row anyway, so there threads share whole rows (1M rows of 64 float32 into 100k, two threads of a Xeon: 32
+// ms by columns, 26 by rows; of 256: 38 and 31).
+int64_t least_columns() { return is_intel() ? int64_t{1} << 62 : int64_t{2} * kCacheLine; }
+
+Thresholds& thresholds() {
+  static Thresholds t;
+  return t;
+}
+
+NamedThreshold threshold(int i) {
+  Thresholds& t = thresholds();
+  const std::array<NamedThreshold, 9> all = {{{"own", &t.own},
+                                              {"cache", &t.cache},
+                                              {"stretch", &t.stretch},
+                                              {"far", &t.far},
+                                              {"many", &t.many},
+                                              {"small", &t.small},
+                                              {"stream", &t.stream},
+                                              {"tables", &t.tables},
+                                              {"columns", &t.columns}}};
+  return i >= 0 && i < static_cast<int>(all.size()) ? all[static_cast<size_t>(i)] : NamedThreshold{};
+}
+
+void append(std::string& to, const char* text) { to += text; }
+
+void append(std::string& to, int64_t number) {
+  const std::string digits = std::to_string(number);
+  const size_t sign = number < 0 ? 1 : 0;
+  for (size_t i = 0; i < digits.size(); ++i) {
+    if (i > sign && (digits.size() - i) % 3 == 0) to += ',';
+    to += digits[i];
+  }
+}
+
+int64_t row_bytes(const Nest& nest) {
+  int64_t n = nest.block;
+  for (int i = 0; i < nest.row_rank(); ++i) n = times(n, nest.rows()[i].extent);
+  return n;
+}
+
+// Four to eight cache lines, or as many as the cache holds. Where eight outgrow a core's own cache, four are
+// up to a third faster (sums along axis 0 of 8192 x 4096 float32); else eight are a fifth faster.
+int64_t columns_in_cache(int64_t column, int64_t item, int64_t most) {
+  const int64_t line = std::max<int64_t>(1, kCacheLine / item);
+  const int64_t wanted = times(8 * line, column) <= thresholds().own ? 8 * line : 4 * line;
+  const int64_t fit = thresholds().cache / std::max<int64_t>(column, 1) / line * line;
+  return std::min(most, std::max(line, std::min(wanted, fit)));
+}
+
+}  // namespace gatherum

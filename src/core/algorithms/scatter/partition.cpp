@@ -1,0 +1,118 @@
+// A scatter into more destinations than a cache holds: updates are first sorted, stably, into blocks of
+// destinations, then each block is a slab (scatter_partition.hpp).
+#include "algorithms/algorithms.hpp"
+#include "algorithms/items.hpp"
+
+namespace gatherum {
+namespace {
+
+// A block of a partition, about what a core's own cache holds: a tenth faster than 2 MiB.
+constexpr int64_t kBlockBytes = int64_t{1} << 20;
+constexpr int64_t kMaxBlocks = 1024;
+
+// Bytes of the slab of a block.
+int64_t block_bytes(const Program& p, int shift) {
+  return chosen_kernels().slab_bytes(p.combine, p.nest.item, int64_t{1} << shift);
+}
+
+// Blocks as large as fit a slab, but enough of them for every thread.
+int block_shift(const Program& p, int threads) {
+  int shift = 6;
+  while (shift < 31 && busy_bytes(p, int64_t{1} << (shift + 1), block_bytes(p, shift + 1)) <= kBlockBytes &&
+         (p.destinations >> (shift + 1)) >= 4 * threads)
+    ++shift;
+  while ((p.destinations >> shift) >= kMaxBlocks) ++shift;
+  return shift;
+}
+
+// How the updates of a partition are cut: into pieces, and their lists into runs. Lists waste a part
+// of their last run: pieces are few enough, and runs short enough, to keep that below an eighth.
+struct Cut {
+  int64_t chunk, units, pieces, piece_units, run, runs;
+};
+
+Cut cut_updates(const Program& p, const Nest& ids, int threads, int64_t blocks) {
+  constexpr int64_t kShortestRun = 16, kLongestRun = 1024;
+  const Loop& line = ids.line_loop();
+  Cut c{};
+  c.chunk = std::min(kPieceChunk, line.extent);
+  c.units = times(ids.outer_count(), (line.extent - 1) / c.chunk + 1);
+  const int64_t most = std::max<int64_t>(1, p.tuples / (8 * kShortestRun * blocks));
+  const int64_t pieces = std::min({c.units, int64_t{4} * threads, most});
+  c.piece_units = (c.units + pieces - 1) / pieces;
+  c.pieces = (c.units + c.piece_units - 1) / c.piece_units;
+  c.run = std::clamp(p.tuples / (8 * c.pieces * blocks), kShortestRun, kLongestRun);
+  c.runs = p.tuples / c.run + c.pieces * blocks;
+  return c;
+}
+
+}  // namespace
+
+bool applies_partition(const Program& p, int, std::string* why) {
+  if (!scatters_items(p, nullptr)) return false;
+  const Items items = items_of(p);
+  // A window of an exact sum takes longer to come from memory than an accumulator takes to be written there.
+  // Of a mean, half of an accumulator is its count: it is fetched with the sum (10M float64 into a million:
+  // two threads 28 ms in blocks, 22 without; one thread 42 and 27).
+  const ReductionRow row = row_of(p.combine.reduction);
+  const int64_t far = thresholds().far, most = row.exact ? far / 8 : row.divides ? far * 2 : far;
+  const bool is_far = busy_bytes(p, p.destinations, items.slots_bytes) > most &&
+                      times(items.updates, 8) >= p.destinations && p.item <= 8;
+  if (!items.alone || items.updates < thresholds().many || !is_far) return false;
+  append(why, items.updates, " updates, at least ", thresholds().many, ", go to ", p.destinations,
+         " destinations, more than a cache holds: sorted into blocks first, each block is folded in cache");
+  return true;
+}
+
+int64_t scratch_partition(const Program& p, int threads) {
+  // Slabs of exact sums have states as well, of which few are used.
+  const bool exact = row_of(p.combine.reduction).exact;
+  const int64_t slabs = exact ? times(block_bytes(p, block_shift(p, threads)), threads) : 0;
+  // An eighth of the lists may be waste, and the chains of their runs take up to half a byte.
+  return slabs + times(items_of(p).updates, 9 * (4 + p.item) + 6) / 8;
+}
+
+// Nothing is written before all indices have been found valid.
+Run run_partition(const Program& p, const Execution& call) {
+  const int threads = call.threads;
+  const Nest ids = number_destinations(p.nest);
+  PartitionScatter part{};
+  part.ids = &ids;
+  part.shift = block_shift(p, threads);
+  part.blocks = ((p.destinations - 1) >> part.shift) + 1;
+  const Cut cut = cut_updates(p, ids, threads, part.blocks);
+  part.chunk = cut.chunk;
+  part.units = cut.units;
+  part.pieces = cut.pieces;
+  part.piece_units = cut.piece_units;
+  part.run_bytes = cut.run * (PartitionScatter::kLocalBytes + p.item);
+  part.destinations = p.destinations;
+  part.step = p.step;
+  part.source = call.source;
+  part.combine = p.combine;
+  const int64_t lists = part.pieces * part.blocks;
+  const WorkerScratch entries(times(cut.runs, part.run_bytes), 1);
+  const WorkerScratch chains((cut.runs + 3 * lists) * 8, 1);
+  const WorkerScratch slabs(block_bytes(p, part.shift), threads);
+  if (!entries || !chains || !slabs) return {.memory = false};
+  std::atomic<int64_t> taken{0};
+  part.taken = &taken;
+  part.entries = entries.of(0);
+  part.next = reinterpret_cast<int64_t*>(chains.of(0));
+  part.first = part.next + cut.runs;
+  part.cursors = reinterpret_cast<PartitionScatter::Cursor*>(part.first + lists);
+
+  All valid;
+  Run run;
+  run.finished = run_tasks(part.pieces, threads, call.poll, [&](int64_t piece, int) {
+    valid &= chosen_kernels().partition_spread(part, call.at, piece);
+  });
+  run.valid = static_cast<bool>(valid);
+  if (!run.finished || (!run.valid && p.raises)) return run;
+  run.finished = run_tasks(part.blocks, threads, call.poll, [&](int64_t b, int worker) {
+    chosen_kernels().partition_apply(part, call.at, b, slabs.of(worker));
+  });
+  return run;
+}
+
+}  // namespace gatherum

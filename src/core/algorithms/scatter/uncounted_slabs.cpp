@@ -1,0 +1,89 @@
+// Sums and extremes of many updates without the old values, into accumulators without counters
+// (scatter_uncounted.hpp).
+#include "algorithms/algorithms.hpp"
+#include "algorithms/items.hpp"
+
+namespace gatherum {
+namespace {
+
+int64_t uncounted_bytes(const Program& p) {
+  return chosen_kernels().uncounted_bytes(p.combine, p.destinations);
+}
+
+// Whether each thread has accumulators for all destinations.
+bool has_own_sums(const Program& p, int threads) {
+  return threads > 1 && chosen_kernels().uncounted_in_any_order(p.combine) && are_few(p, threads) &&
+         uncounted_bytes(p) <= thresholds().cache;
+}
+
+// How many destinations are a task: 0 where each has all of them for itself. Whole cache lines of sums.
+int64_t range_of(const Program& p, int threads) {
+  if (has_own_sums(p, threads)) return 0;
+  if (!shares_slots(p, threads, uncounted_bytes(p))) return p.destinations;
+  return ((p.destinations - 1) / threads / kCacheLine + 1) * kCacheLine;
+}
+
+// What runs where counters are needed after all, and the bytes that it takes besides ours.
+Run run_counted(const Program& p, const Execution& call) {
+  if (applies_partition(p, call.threads, nullptr)) return run_partition(p, call);
+  return applies_private_slabs(p, call.threads, nullptr) ? run_private_slabs(p, call) : run_ranges(p, call);
+}
+
+int64_t scratch_counted(const Program& p, int threads) {
+  if (applies_partition(p, threads, nullptr)) return scratch_partition(p, threads);
+  if (applies_private_slabs(p, threads, nullptr)) return scratch_private_slabs(p, threads);
+  return scratch_shared_slabs(p, threads);
+}
+
+}  // namespace
+
+bool applies_uncounted_slabs(const Program& p, int, std::string* why) {
+  if (p.combine.include_self || !scatters_items(p, nullptr)) return false;
+  const int64_t bytes = uncounted_bytes(p);
+  const bool pays = items_of(p).alone && p.tuples >= thresholds().many && are_few(p, 1);
+  if (bytes == 0 || bytes > thresholds().far || !pays) return false;
+  append(why, p.tuples, " updates go to ", p.destinations, " destinations, whose old values take no part: ");
+  append(why, "an accumulator each, which counts nothing");
+  return true;
+}
+
+int64_t scratch_uncounted_slabs(const Program& p, int threads) {
+  return times(uncounted_bytes(p), has_own_sums(p, threads) ? threads : 1) + scratch_counted(p, threads);
+}
+
+// Nothing is written before all indices have been found valid, and no sum needs a counter.
+Run run_uncounted_slabs(const Program& p, const Execution& call) {
+  const auto& kernels = chosen_kernels();
+  Nest ids = number_destinations(p.nest);
+  const int64_t bytes = (uncounted_bytes(p) + kCacheLine - 1) / kCacheLine * kCacheLine;
+  PrivateScatter slabs = privately(p, call, ids, bytes);
+  slabs.range_size = range_of(p, call.threads);
+  const int64_t tasks = slabs.range_size == 0 ? slabs.pieces : (p.destinations - 1) / slabs.range_size + 1;
+  const WorkerScratch scratch(times(bytes, slabs.range_size == 0 ? tasks : 1), 1);
+  if (!scratch) return {.memory = false};
+  slabs.slabs = scratch.of(0);
+  const auto all_destinations = [&](auto kernel) {
+    All all;
+    share_destinations(p, call.threads,
+                       [&](int64_t begin, int64_t end) { all &= kernel(slabs, call.at, begin, end); });
+    return static_cast<bool>(all);
+  };
+  if (!all_destinations(kernels.uncounted_suits)) return run_counted(p, call);
+  All valid, plain;
+  Run run;
+  run.finished = run_tasks(tasks, call.threads, call.poll,
+                           [&](int64_t task, int) { valid &= kernels.uncounted_take(slabs, call.at, task); });
+  run.valid = static_cast<bool>(valid);
+  if (!run.finished || (!run.valid && p.raises)) return run;
+  if (!all_destinations(kernels.uncounted_merge)) {
+    run_tasks(slabs.pieces, call.threads, {},
+              [&](int64_t piece, int) { plain &= kernels.uncounted_plain(slabs, call.at, piece); });
+    if (!plain) return run_counted(p, call);
+  }
+  share_destinations(p, call.threads, [&](int64_t begin, int64_t end) {
+    kernels.uncounted_write(slabs, call.at, begin, end);
+  });
+  return run;
+}
+
+}  // namespace gatherum

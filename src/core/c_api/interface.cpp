@@ -1,0 +1,293 @@
+// Implements the C interface, include/gatherum.h, over the engine. No exception leaves these functions.
+#include "c_api/interface.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <memory>
+#include <new>
+
+#include "algorithms/algorithms.hpp"
+#include "include/gatherum.h"
+
+namespace {
+
+using namespace gatherum;
+
+constexpr const char* kTooSmall = "an operand's memory is smaller than the program addresses";
+
+// Narrow items that move as one block are filled as one: their fill is as wide as the block.
+const char* fill_block(const Nest& nest, const char* item, std::array<char, kWidestBlock>& block) {
+  if (nest.block > kWidestBlock) return item;
+  for (int64_t r = 0; r < nest.block; r += nest.item)
+    std::memcpy(block.data() + r, item, static_cast<size_t>(nest.item));
+  return block.data();
+}
+
+Operands operands_of(const Program& p, const gatherum_operands& at) {
+  Operands to;
+  to.index = static_cast<const char*>(at.indices.start);
+  to.data = static_cast<char*>(p.scatter ? at.out.start : at.data.start);
+  to.other = static_cast<char*>(p.scatter ? at.updates.start : at.out.start);
+  return to;
+}
+
+Gradients gradients_of(const gatherum_gradients& at) {
+  const auto in = [](const gatherum_buffer& b) { return static_cast<const char*>(b.start); };
+  const auto out = [](const gatherum_buffer& b) { return static_cast<char*>(b.start); };
+  return {in(at.data), in(at.updates), in(at.result), in(at.gradient), out(at.of_data), out(at.of_updates)};
+}
+
+// The first operand that is too small for its program, or null.
+const char* find_too_small(const Program& p, const gatherum_operands& at) {
+  const gatherum_buffer source = p.scatter && !is_in_place(p, at) ? at.data : gatherum_buffer{};
+  return p.scatter ? find_too_small(p, at.out, at.indices, at.updates, source)
+                   : find_too_small(p, at.data, at.indices, at.out, {});
+}
+
+// The first operand that shares memory with a gradient, or the other gradient, or null.
+const char* find_overlap(const Program& p, const gatherum_gradients& at) {
+  const int64_t bytes = times(p.item, p.result.items());
+  const int64_t of_updates = at.of_updates.start == nullptr ? 0 : at.of_updates.behind;
+  const int64_t updates = p.reaches.updates.high, compared = at.result.start == nullptr ? 0 : bytes;
+  const std::vector<NamedFootprint> read = {{"data", {at.data.start, p.combine.include_self ? bytes : 0}},
+                                            {"updates", {at.updates.start, updates}},
+                                            {"result", {at.result.start, compared}},
+                                            {"gradient", {at.gradient.start, bytes}}};
+  const Footprint written[] = {{at.of_data.start, at.of_data.start == nullptr ? 0 : bytes},
+                               {at.of_updates.start, of_updates}};
+  for (const Footprint& one : written) {
+    if (shares_indices(one, p, at.indices.start)) return "indices";
+    if (const char* name = find_shared(one, read); name != nullptr) return name;
+  }
+  return shares_memory(written[0], written[1]) ? "of_updates" : nullptr;
+}
+
+// The first operand that does not hold what its gradients address, or null.
+const char* find_too_small(const Program& p, const gatherum_gradients& at) {
+  const int64_t bytes = times(p.item, p.result.items());  // of the output, which is copied as one run
+  const auto is_wanted = [](const gatherum_buffer& b) { return b.start != nullptr; };
+  const auto holds = [&](const gatherum_buffer& like_out, const gatherum_buffer& like_updates) {
+    return find_too_small(p, like_out, at.indices, like_updates, {});
+  };
+  const auto small = [&](const char* name, const gatherum_buffer& b) {
+    const bool is_null = b.start == nullptr && bytes > 0;
+    return is_null || b.behind < bytes || holds(b, at.updates) != nullptr ? name : nullptr;
+  };
+  const gatherum_operands read = {at.gradient, at.indices, at.updates, at.gradient, nullptr, 0};
+  if (const char* name = find_null(p, read); name != nullptr)
+    return std::strcmp(name, "data") == 0 ? "gradient" : name;
+  if (const char* name = holds(at.gradient, at.updates); name != nullptr)
+    return std::strcmp(name, "out") == 0 ? "gradient" : name;
+  if (at.gradient.behind < bytes) return "gradient";
+  if (is_wanted(at.of_updates) && holds(at.gradient, at.of_updates) != nullptr) return "of_updates";
+  if (is_wanted(at.of_data) && small("of_data", at.of_data) != nullptr) return "of_data";
+  if (p.combine.include_self && small("data", at.data) != nullptr) return "data";
+  const bool compares = row_of(p.combine.reduction).gradient == Gradient::extreme;
+  return compares ? small("result", at.result) : nullptr;
+}
+
+// The first operand that shares memory with the positions of extremes, or null. `out` is contiguous.
+const char* find_overlap(const Program& p, const gatherum_operands& at, const Footprint& positions) {
+  if (shares_indices(positions, p, at.indices.start)) return "indices";
+  return find_shared(positions, {{"data", data_footprint(p.copy, at.data.start)},
+                                 {"updates", other_footprint(p.nest, at.updates.start)},
+                                 {"out", {at.out.start, times(p.result.items(), p.item)}}});
+}
+
+// `writes`: whether `out` is written, and must have an address.
+gatherum_status check_operands(const Program& p, const gatherum_operands& at, bool writes,
+                               gatherum_error* error) {
+  const char* null = find_null(p, at);
+  if (null != nullptr && (writes || std::strcmp(null, "out") != 0))
+    return report_failure(GATHERUM_TOO_SMALL, error, kTooSmall, null);
+  if (const char* small = find_too_small(p, at); small != nullptr)
+    return report_failure(GATHERUM_TOO_SMALL, error, kTooSmall, small);
+  return with_memory(error, [&] {
+    const char* shared = writes ? find_overlap(p, at) : nullptr;
+    return shared == nullptr ? GATHERUM_OK : report_out_overlap(error, shared);
+  });
+}
+
+}  // namespace
+
+int32_t gatherum_abi_version(void) noexcept { return GATHERUM_ABI_VERSION; }
+
+gatherum_status gatherum_program_read(const void* bytes, size_t size, gatherum_program** program,
+                                      gatherum_error* error) noexcept {
+  if (is_any_null({{"program", program}}, error)) return GATHERUM_INVALID_CALL;
+  *program = nullptr;
+  if (is_any_null({{"bytes", bytes}}, error)) return GATHERUM_INVALID_CALL;
+  const auto read = [&] {
+    auto made = std::make_unique<gatherum_program>();
+    const char* wrong = from_bytes(static_cast<const uint8_t*>(bytes), size, made->value);
+    if (wrong == nullptr) wrong = prepare(made->value);
+    if (wrong != nullptr) return report_failure(GATHERUM_INVALID_PROGRAM, error, wrong);
+    *program = made.release();
+    return GATHERUM_OK;
+  };
+  return with_memory(error, read, "there is no memory for a program");
+}
+
+size_t gatherum_program_write(const gatherum_program* program, void* bytes, size_t capacity) noexcept {
+  if (program == nullptr) return 0;
+  try {
+    const std::vector<uint8_t> all = to_bytes(program->value);
+    if (bytes != nullptr && capacity > 0) std::memcpy(bytes, all.data(), std::min(capacity, all.size()));
+    return all.size();
+  } catch (const std::bad_alloc&) {
+    return 0;
+  }
+}
+
+void gatherum_program_free(gatherum_program* program) noexcept { delete program; }
+int32_t gatherum_program_rank(const gatherum_program* p) noexcept {
+  return p == nullptr ? 0 : p->value.result.rank;
+}
+const int64_t* gatherum_program_shape(const gatherum_program* p) noexcept {
+  return p == nullptr ? nullptr : p->value.result.extent;
+}
+int32_t gatherum_program_scatters(const gatherum_program* p) noexcept {
+  return p != nullptr && p->value.scatter ? 1 : 0;
+}
+int32_t gatherum_program_is_long(const gatherum_program* p) noexcept {
+  return p != nullptr && is_long(p->value) ? 1 : 0;
+}
+
+gatherum_status gatherum_check(const gatherum_program* program, const gatherum_operands* at,
+                               gatherum_error* error) noexcept {
+  if (is_any_null({{"program", program}, {"operands", at}}, error)) return GATHERUM_INVALID_CALL;
+  return check_operands(program->value, *at, true, error);
+}
+
+gatherum_status gatherum_run(const gatherum_program* program, const gatherum_operands* at,
+                             const gatherum_poll* poll, gatherum_error* error) noexcept {
+  if (is_any_null({{"program", program}, {"operands", at}}, error)) return GATHERUM_INVALID_CALL;
+  const Program& p = program->value;
+  const bool apart = is_apart(p, *at);
+  if (const char* null = apart ? nullptr : find_null(p, *at); null != nullptr)
+    return report_failure(GATHERUM_TOO_SMALL, error, kTooSmall, null);
+  Operands to = operands_of(p, *at);
+  const bool functional = p.scatter && at->data.start != at->out.start;
+  const auto* source = functional ? static_cast<const char*>(at->data.start) : nullptr;
+  const auto run = [&] { return report(execute(p, to, source, at->fresh != 0, poll_of(poll)), error); };
+  return with_memory(error, [&] {
+    if (const char* shared = apart ? nullptr : find_overlap(p, *at); shared != nullptr)
+      return report_out_overlap(error, shared);
+    if (p.scatter || p.mode != Mode::drop || !p.moves) return run();
+    std::array<char, kWidestBlock> filled{};
+    std::vector<char> zeros;
+    if (at->fill == nullptr) zeros.resize(static_cast<size_t>(p.item));
+    const auto* item = at->fill != nullptr ? static_cast<const char*>(at->fill) : zeros.data();
+    to.fill = fill_block(p.nest, item, filled);
+    return run();
+  });
+}
+
+int64_t gatherum_number(const gatherum_program* program, const void* indices, int64_t* numbers) noexcept {
+  if (program == nullptr) return -1;
+  const Program& p = program->value;
+  if (p.tuples > 0 && (indices == nullptr || numbers == nullptr)) return -1;
+  try {
+    const int64_t bytes = times(points(p.nest, p.nest.rank), sizeof(int64_t));
+    if (shares_indices({numbers, bytes}, p, indices)) return -1;
+  } catch (const std::bad_alloc&) {
+    return -1;
+  }
+  return number_tuples(p, static_cast<const char*>(indices), numbers);
+}
+
+gatherum_status gatherum_first_invalid(const gatherum_program* program, const void* indices,
+                                       const gatherum_poll* poll, gatherum_error* error) noexcept {
+  if (is_any_null({{"program", program}}, error)) return GATHERUM_INVALID_CALL;
+  if (program->value.tuples > 0 && is_any_null({{"indices", indices}}, error)) return GATHERUM_INVALID_CALL;
+  return with_memory(error, [&] {
+    return report(find_invalid(program->value, static_cast<const char*>(indices), poll_of(poll)), error);
+  });
+}
+
+gatherum_status gatherum_differentiate(const gatherum_program* program, const gatherum_gradients* at,
+                                       const gatherum_poll* poll, gatherum_error* error) noexcept {
+  if (is_any_null({{"program", program}, {"operands", at}}, error)) return GATHERUM_INVALID_CALL;
+  const Program& p = program->value;
+  if (!p.scatter || !has_gradients(p.combine))
+    return report_failure(GATHERUM_INVALID_PROGRAM, error, "there are no gradients of this program");
+  if (const char* small = find_too_small(p, *at); small != nullptr)
+    return report_failure(GATHERUM_TOO_SMALL, error, kTooSmall, small);
+  const auto* index = static_cast<const char*>(at->indices.start);
+  return with_memory(error, [&] {
+    if (const char* shared = find_overlap(p, *at); shared != nullptr) return report_overlap(error, shared);
+    return report(differentiate(p, index, gradients_of(*at), at->of_updates.behind, poll_of(poll)), error);
+  });
+}
+
+gatherum_status gatherum_extremes(const gatherum_program* program, const gatherum_operands* at,
+                                  const gatherum_buffer* positions, int64_t none, const gatherum_poll* poll,
+                                  gatherum_error* error) noexcept {
+  if (is_any_null({{"program", program}, {"operands", at}, {"positions", positions}}, error))
+    return GATHERUM_INVALID_CALL;
+  const Program& p = program->value;
+  const bool wants_result = at->out.start != nullptr;
+  const int64_t items = p.result.items();
+  // An array without items may lie anywhere.
+  const bool wrong =
+      items > 0 && (at->data.start == at->out.start || (!wants_result && p.combine.include_self));
+  if (!has_positions(p) || wrong)
+    return report_failure(GATHERUM_INVALID_PROGRAM, error, "there are no positions of this program");
+  // The result and the positions are contiguous: they hold so many items behind their beginning.
+  gatherum_operands contiguous = *at;
+  const int64_t bytes = times(items, p.item);
+  contiguous.out = gatherum_memory(at->out.start, wants_result ? std::min(at->out.behind, bytes) : bytes);
+  const gatherum_status status = check_operands(p, contiguous, wants_result, error);
+  if (status != GATHERUM_OK) return status;
+  const int64_t numbers = times(items, sizeof(int64_t));
+  if (numbers > 0 && (positions->start == nullptr || positions->behind < numbers))
+    return report_failure(GATHERUM_TOO_SMALL, error, kTooSmall, "positions");
+  const Operands to = operands_of(p, *at);
+  const Extremes extremes{to.other, to.data, static_cast<int64_t*>(positions->start), none};
+  const auto* source = static_cast<const char*>(at->data.start);
+  return with_memory(error, [&] {
+    const char* shared = find_overlap(p, *at, {positions->start, numbers});
+    if (shared != nullptr) return report_overlap(error, shared);
+    return report(find_extremes(p, to.index, source, extremes, poll_of(poll)), error);
+  });
+}
+
+void gatherum_set_num_threads(int32_t n) noexcept { set_threads(std::clamp(n, 1, kMostThreads)); }
+int32_t gatherum_get_num_threads(void) noexcept { return get_threads(); }
+const char* gatherum_level(void) noexcept { return chosen_kernels().level; }
+int32_t gatherum_set_level(const char* name) noexcept {
+  return name != nullptr && choose_level(name) ? 1 : 0;
+}
+const char* gatherum_available_level(int32_t i) noexcept { return available_level(i); }
+
+gatherum_status gatherum_describe(const gatherum_program* program, gatherum_description* d) noexcept {
+  if (program == nullptr || d == nullptr) return GATHERUM_INVALID_CALL;
+  return with_memory(nullptr, [&] {
+    const Choice choice = describe(program->value);
+    d->implementation = choice.name;
+    d->scratch = choice.scratch;
+    copy_text(choice.reason, d->reason);
+    return GATHERUM_OK;
+  });
+}
+
+const char* gatherum_implementation(int32_t i) noexcept { return implementation_name(i); }
+
+const char* gatherum_threshold(int32_t i, int64_t* value) noexcept {
+  const NamedThreshold t = threshold(i);
+  if (t.name != nullptr && value != nullptr) *value = *t.value;
+  return t.name;
+}
+
+void gatherum_set_threshold(int32_t i, int64_t value) noexcept {
+  if (const NamedThreshold t = threshold(i); t.name != nullptr) *t.value = value;
+}
+
+void* gatherum_allocate(size_t bytes) noexcept { return allocate_large(bytes); }
+int32_t gatherum_free(void* memory) noexcept { return free_large(memory) ? 1 : 0; }
+size_t gatherum_resize(void* memory, size_t bytes) noexcept { return resize_large(memory, bytes); }
+void gatherum_set_cache_limit(size_t bytes) noexcept { set_cache_limit(bytes); }
+size_t gatherum_get_cache_limit(void) noexcept { return get_cache_limit(); }
+size_t gatherum_cached_bytes(void) noexcept { return cached_bytes(); }
+void gatherum_clear_cache(void) noexcept { clear_cache(); }

@@ -1,0 +1,171 @@
+// Implements the functions of the C interface that list the edges of destinations and fold their rows.
+#include <cstring>
+#include <memory>
+
+#include "c_api/interface.hpp"
+#include "lists/row_lists.hpp"
+
+struct gatherum_lists {
+  gatherum::RowLists value;
+};
+
+using namespace gatherum;
+
+namespace {
+
+EdgeEnds ends_of(const gatherum_edge_ends* one) {
+  if (one == nullptr) return {};
+  return {&one->program->value, static_cast<const char*>(one->indices)};
+}
+
+constexpr const char* kNoRows = "this program says nothing of rows that are folded";
+
+bool folds_rows(const Program& p) {
+  return p.scatter && p.combine.reduction != Reduction::none && p.copy.block > 0 && p.item <= kWidestBlock;
+}
+
+ListFold fold_of(const Program& p, const gatherum_row_operands& at) {
+  ListFold call{};
+  call.combine = p.combine;
+  call.rows = &p.copy;
+  call.table = static_cast<const char*>(at.table);
+  call.table_step = at.table_step;
+  call.start = static_cast<const char*>(at.start);
+  if (at.fill != nullptr) std::memcpy(call.fill, at.fill, static_cast<size_t>(p.item));
+  call.out = static_cast<char*>(at.out);
+  call.out_step = at.out_step;
+  call.weights = static_cast<const char*>(at.weights);
+  call.weight_loops = &p.checks;
+  return call;
+}
+
+bool lacks_indices(const gatherum_edge_ends& ends) {
+  return ends.program->value.tuples > 0 && ends.indices == nullptr;
+}
+
+// The rows of a table or a result, which are `step` bytes apart.
+Footprint rows_footprint(Footprint row, int64_t count, int64_t step) {
+  row.add(count, step);
+  return row;
+}
+
+// The first operand that shares memory with `out`, or null. `table`: its rows.
+const char* find_overlap(const Program& p, const gatherum_row_operands& at, int64_t destinations,
+                         int64_t table) {
+  const Footprint out = rows_footprint(other_footprint(p.copy, at.out), destinations, at.out_step);
+  Footprint start = out;
+  start.start = reinterpret_cast<intptr_t>(at.start);
+  if (at.start == nullptr || at.start == at.out) start.block = 0;
+  Footprint weights(at.weights, at.weights == nullptr ? 0 : p.item);
+  for (int i = 0; i < p.checks.rank; ++i) weights.add(p.checks.loops[i].extent, p.checks.loops[i].other);
+  return find_shared(out, {{"table", rows_footprint(data_footprint(p.copy, at.table), table, at.table_step)},
+                           {"weights", weights},
+                           {"start", start}});
+}
+
+// Reports an operand that has rows and no address, and an `out` that shares memory with another operand.
+gatherum_status check_rows(const Program& p, const gatherum_row_operands& at, int64_t destinations,
+                           int64_t table, int64_t edges, gatherum_error* error) {
+  if (destinations > 0 && is_any_null({{"out", at.out}}, error)) return GATHERUM_INVALID_CALL;
+  if (edges > 0 && is_any_null({{"table", at.table}}, error)) return GATHERUM_INVALID_CALL;
+  return with_memory(error, [&] {
+    const char* shared = find_overlap(p, at, destinations, table);
+    return shared == nullptr ? GATHERUM_OK : report_overlap(error, shared);
+  });
+}
+
+}  // namespace
+
+gatherum_status gatherum_lists_make(int64_t destinations, int64_t block, const gatherum_edge_ends* targets,
+                                    const gatherum_edge_ends* sources, int32_t numbered,
+                                    const gatherum_poll* poll, gatherum_lists** lists,
+                                    gatherum_error* error) noexcept {
+  if (is_any_null({{"lists", lists}}, error)) return GATHERUM_INVALID_CALL;
+  *lists = nullptr;
+  if (is_any_null({{"targets", targets}}, error) || is_any_null({{"targets", targets->program}}, error) ||
+      (sources != nullptr && is_any_null({{"sources", sources->program}}, error)))
+    return GATHERUM_INVALID_CALL;
+  for (const gatherum_edge_ends* ends : {targets, sources})
+    if (ends != nullptr && lacks_indices(*ends) &&
+        is_any_null({{ends == targets ? "targets" : "sources", ends->indices}}, error))
+      return GATHERUM_INVALID_CALL;
+  const Program* from = sources == nullptr ? nullptr : &sources->program->value;
+  if (destinations < 0 || destinations > kMany || !RowLists::fit(destinations, targets->program->value, from))
+    return report_failure(GATHERUM_INVALID_PROGRAM, error, "these are not the two ends of the same edges");
+  if (block < 1 || block > 0xFFFFFFFF)
+    return report_failure(GATHERUM_INVALID_PROGRAM, error, "a list is of 1 to 4294967295 destinations");
+  if (block > 1 && from != nullptr)
+    return report_failure(GATHERUM_INVALID_PROGRAM, error, "a list of several destinations has no sources");
+  int which = 0;
+  const auto make = [&] {
+    auto made = std::make_unique<gatherum_lists>();
+    const Outcome outcome = made->value.make(destinations, block, ends_of(targets), ends_of(sources),
+                                             numbered != 0, poll_of(poll), which);
+    if (outcome.status == Status::done) *lists = made.release();
+    return report(outcome, error);
+  };
+  const gatherum_status status = with_memory(error, make, "there is no memory for the lists");
+  if (status == GATHERUM_INVALID_INDEX && error != nullptr)
+    error->operand = which == 0 ? "targets" : "sources";
+  return status;
+}
+
+void gatherum_lists_free(gatherum_lists* lists) noexcept { delete lists; }
+int64_t gatherum_lists_bytes(const gatherum_lists* lists) noexcept {
+  return lists == nullptr ? 0 : lists->value.bytes();
+}
+
+gatherum_status gatherum_lists_fold(const gatherum_lists* lists, const gatherum_program* rows,
+                                    const gatherum_row_operands* at, const gatherum_poll* poll,
+                                    gatherum_error* error) noexcept {
+  if (is_any_null({{"lists", lists}, {"rows", rows}, {"operands", at}}, error)) return GATHERUM_INVALID_CALL;
+  const Program& p = rows->value;
+  if (!folds_rows(p) || !(at->weights == nullptr || lists->value.numbered()))
+    return report_failure(GATHERUM_INVALID_PROGRAM, error, kNoRows);
+  const bool items = points(p.copy, p.copy.rank) == 1 && p.copy.block == p.item;
+  if (lists->value.block() > 1 && !(items && at->start != nullptr && at->weights == nullptr))
+    return report_failure(GATHERUM_INVALID_PROGRAM, error,
+                          "lists of several destinations fold items into what there is");
+  const RowLists& all = lists->value;
+  const gatherum_status status = check_rows(p, *at, all.destinations(), all.table(), all.kept(), error);
+  if (status != GATHERUM_OK) return status;
+  const ListFold call = fold_of(p, *at);
+  return with_memory(error, [&] {
+    const bool finished = lists->value.fold(call, at->fresh != 0 ? poll_of(poll) : Poll{});
+    return report({finished ? Status::done : Status::interrupted, {}}, error);
+  });
+}
+
+gatherum_status gatherum_fold_pointed(const gatherum_edge_ends* pointer, const gatherum_edge_ends* sources,
+                                      const gatherum_program* rows, const gatherum_row_operands* at,
+                                      const gatherum_poll* poll, gatherum_error* error) noexcept {
+  if (is_any_null({{"pointer", pointer}, {"sources", sources}, {"rows", rows}, {"operands", at}}, error) ||
+      is_any_null({{"pointer", pointer->program}, {"sources", sources->program}}, error))
+    return GATHERUM_INVALID_CALL;
+  const Program& p = rows->value;
+  if (!fits_pointer(pointer->program->value, sources->program->value))
+    return report_failure(GATHERUM_INVALID_PROGRAM, error,
+                          "these are no pointer and the sources of its edges");
+  const bool weighs = at->weights == nullptr || (p.checks.rank == 1 && p.checks.line == 0);
+  if (!folds_rows(p) || !weighs) return report_failure(GATHERUM_INVALID_PROGRAM, error, kNoRows);
+  if (is_any_null({{"pointer", pointer->indices}}, error)) return GATHERUM_INVALID_CALL;
+  const Program& to = pointer->program->value;
+  const Program& from = sources->program->value;
+  if (lacks_indices(*sources) && is_any_null({{"sources", nullptr}}, error)) return GATHERUM_INVALID_CALL;
+  const int64_t destinations = to.tuples - 1, edges = from.tuples;
+  const int64_t table = edges > 0 ? from.checks.component[0].size : 0;
+  gatherum_status status = check_rows(p, *at, destinations, table, edges, error);
+  if (status != GATHERUM_OK) return status;
+  int which = 0;
+  status = with_memory(error, [&] {
+    const Footprint out = rows_footprint(other_footprint(p.copy, at->out), destinations, at->out_step);
+    if (shares_indices(out, to, pointer->indices)) return report_overlap(error, "pointer");
+    if (shares_indices(out, from, sources->indices)) return report_overlap(error, "sources");
+    return report(fold_pointed(ends_of(pointer), ends_of(sources), fold_of(p, *at), at->fresh != 0,
+                               poll_of(poll), which),
+                  error);
+  });
+  if (status == GATHERUM_INVALID_INDEX && error != nullptr)
+    error->operand = which == 0 ? "pointer" : "sources";
+  return status;
+}

@@ -1,0 +1,260 @@
+// Implements the functions of the C interface that make programs from shapes, dtypes and attributes.
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <string>
+
+#include "model/dtypes.hpp"
+#include "algorithms/algorithms.hpp"
+#include "include/gatherum.h"
+#include "c_api/interface.hpp"
+#include "model/shape_rules.hpp"
+
+namespace gatherum {
+namespace {
+
+// An operator of the C interface.
+struct OperatorRow {
+  const char* name;
+  const char* attribute;
+  Addressing addressing;
+};
+
+// What is wrong with a call, for its caller.
+struct Refusal {
+  gatherum_fault fault;
+  const char* operand;
+  std::string text;
+};
+
+struct ReadSpec {
+  OperandLayout layout;
+  std::string name;  // of the dtype
+  int64_t item;
+  Value value;
+  bool swapped;
+  bool is_integer, is_signed;
+
+  bool same_dtype(const ReadSpec& other) const { return name == other.name && item == other.item; }
+};
+
+std::string quoted(const char* name) { return std::string("`") + name + "`"; }
+
+[[noreturn]] void refuse_call(gatherum_fault fault, const char* operand, const std::string& text) {
+  throw Refusal{fault, operand, text};
+}
+
+bool is_past_memory(const std::vector<int64_t>& shape, const std::vector<int64_t>& strides) {
+  int64_t reach = 0;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    reach += distance(std::max<int64_t>(shape[d] - 1, 0), strides[d]);
+    if (reach >= kMany || distance(1, strides[d]) >= kMany) return true;
+  }
+  return false;
+}
+
+// Names as a list.
+template <class NameOf>
+std::string choices(int count, const NameOf& name_of_choice) {
+  std::string all;
+  for (int i = 0; i < count; ++i) all += std::string(i == 0 ? "'" : ", '") + name_of_choice(i) + "'";
+  return all;
+}
+
+void read_dtype(const char* operand, const gatherum_spec& spec, ReadSpec& read) {
+  if (spec.dtype == nullptr) {
+    if (spec.item < 0 || spec.item > kMany)
+      refuse_call(GATHERUM_FAULT_DTYPE, operand,
+                  quoted(operand) + " must have items of " + (spec.item < 0 ? "at least 0" : "at most 2^60") +
+                      " bytes, got " + std::to_string(spec.item));
+    read.name = "bytes";
+    read.item = spec.item;
+    return;
+  }
+  const auto* row = std::find_if(std::begin(kDTypes), std::end(kDTypes),
+                                 [&](const DTypeRow& r) { return std::strcmp(r.name, spec.dtype) == 0; });
+  if (row == std::end(kDTypes))
+    refuse_call(GATHERUM_FAULT_DTYPE, operand,
+                quoted(operand) + " must have one of the dtypes " +
+                    choices(kDTypeCount, [](int i) { return kDTypes[i].name; }) + ", got '" + spec.dtype +
+                    "'");
+  read.item = bytes_of(row->dtype);
+  read.swapped = spec.swapped != 0 && read.item > 1;
+  read.name = std::string(read.swapped ? "swapped " : "") + row->name;
+  read.value = read.swapped ? Value::none : row->value;
+  read.is_signed = row->kind == Kind::integer;
+  read.is_integer = read.is_signed || row->kind == Kind::unsigned_integer;
+}
+
+// Checks the rank before the sizes are read.
+void check_rank(const char* operand, const gatherum_spec& spec) {
+  if (spec.rank < 0 || spec.rank > kMaxLoops)
+    refuse_call(GATHERUM_FAULT_SHAPE, operand,
+                quoted(operand) + " must have at " + (spec.rank < 0 ? "least 0" : "most 64") +
+                    " dimensions, got " + std::to_string(spec.rank));
+  if (spec.rank > 0 && spec.shape == nullptr)
+    refuse_call(GATHERUM_FAULT_SHAPE, operand,
+                quoted(operand) + " must have a shape of " + std::to_string(spec.rank) +
+                    (spec.rank == 1 ? " size" : " sizes") + ", got null");
+}
+
+ReadSpec read_spec(const char* operand, const gatherum_spec* spec) {
+  if (spec == nullptr) refuse_call(GATHERUM_FAULT_OPERAND, operand, quoted(operand) + " must be given");
+  check_rank(operand, *spec);
+  ReadSpec read{};
+  read_dtype(operand, *spec, read);
+  read.layout.shape.assign(spec->shape, spec->shape + spec->rank);
+  for (int64_t extent : read.layout.shape)
+    if (extent < 0)
+      refuse_call(
+          GATHERUM_FAULT_SHAPE, operand,
+          quoted(operand) + " must have sizes of at least 0, got " + written_shape(read.layout.shape));
+  if (spec->strides == nullptr) {
+    read.layout = lay_contiguous(read.layout.shape, read.item);
+  } else {
+    read.layout.strides.assign(spec->strides, spec->strides + spec->rank);
+    if (is_past_memory(read.layout.shape, read.layout.strides))
+      refuse_call(GATHERUM_FAULT_SHAPE, operand,
+                  quoted(operand) + " must have strides whose reach can be addressed, got " +
+                      written_shape(read.layout.strides));
+  }
+  return read;
+}
+
+// An attribute that is one of a few words. null: the first.
+template <class NameOf>
+int read_choice(const char* attribute, const char* given, int count, const NameOf& name_of_choice) {
+  if (given == nullptr) return 0;
+  for (int i = 0; i < count; ++i)
+    if (std::strcmp(given, name_of_choice(i)) == 0) return i;
+  refuse_call(GATHERUM_FAULT_ATTRIBUTE, "",
+              quoted(attribute) + (count > 1 ? " must be one of " : " must be ") +
+                  choices(count, name_of_choice) + ", got '" + given + "'");
+}
+
+void read_attributes(const gatherum_attributes& given, Program& p) {
+  p.combine.reduction =
+      static_cast<Reduction>(read_choice("reduction", given.reduction, p.scatter ? kCount<Reduction> : 1,
+                                         [](int i) { return name_of(static_cast<Reduction>(i)); }));
+  p.mode = kModes[read_choice("mode", given.mode, kModeCount, [](int i) { return kModes[i].name; })].mode;
+  p.negative = given.negative != 0;
+  p.combine.include_self = !p.scatter || given.include_self != 0;
+}
+
+void check_same_dtype(const char* operand, const ReadSpec& data, const ReadSpec& other) {
+  if (!other.same_dtype(data))
+    refuse_call(GATHERUM_FAULT_DTYPE, operand,
+                quoted(operand) + " must have the dtype of `data`, " + data.name + ", got " + other.name);
+}
+
+struct Specs {
+  const gatherum_spec *data, *indices, *updates, *out;
+};
+
+// The range of the attribute, where there is one, is checked before dtypes.
+void check_attribute(const OperatorRow& row, const ShapedCall& call) {
+  const bool counts = (row.addressing.tuples ? call.indices : call.data).rank() > 0;
+  int64_t axis = 0;
+  if (!counts) return;
+  if (const Finding f = resolve_attribute(call, axis))
+    refuse_call(GATHERUM_FAULT_ATTRIBUTE, "", message_of(f, call, row.attribute));
+}
+
+Program make_checked(const OperatorRow& row, const Specs& given, const gatherum_attributes& attributes,
+                     bool scatters) {
+  Program p;
+  p.scatter = scatters;
+  read_attributes(attributes, p);
+  const ReadSpec data = read_spec("data", given.data), indices = read_spec("indices", given.indices);
+  ReadSpec updates{}, out{};
+  if (scatters) updates = read_spec("updates", given.updates);
+  if (given.out != nullptr) out = read_spec("out", given.out);
+  ShapedCall call{row.addressing, attributes.axis, data.layout, indices.layout};
+  call.dtype = data.name.c_str();
+  if (scatters) call.updates = &updates.layout;
+  check_attribute(row, call);
+  if (!indices.is_integer)
+    refuse_call(GATHERUM_FAULT_DTYPE, "indices", "`indices` must have an integer dtype, got " + indices.name);
+  if (scatters) check_same_dtype("updates", data, updates);
+  p.combine.value = data.value;
+  if (!has_meaning(data.value, p.combine.reduction))
+    refuse_call(GATHERUM_FAULT_DTYPE, "data",
+                std::string("`reduction` '") + name_of(p.combine.reduction) + "' is not defined for dtype " +
+                    data.name);
+  p.item = data.item;
+  p.index = {static_cast<uint8_t>(indices.item), indices.is_signed, indices.swapped};
+  std::vector<int64_t> moved;
+  const auto lower = [&] {
+    moved.clear();
+    if (const Finding f = lower_checked(call, p, moved))
+      refuse_call(GATHERUM_FAULT_SHAPE, f.operand == Operand::result ? "out" : name_of(f.operand),
+                  message_of(f, call, row.attribute));
+  };
+  if (given.out != nullptr) {  // errors of the inputs come before those of `out`
+    const Program before = p;
+    lower();
+    check_same_dtype("out", data, out);
+    p = before;
+    call.out = &out.layout;
+  }
+  lower();
+  return p;
+}
+
+gatherum_status explain_refusal(gatherum_status status, gatherum_fault fault, const char* operand,
+                                const std::string& message, gatherum_call_error* error) {
+  if (error == nullptr) return status;
+  error->fault = fault;
+  error->operand = operand;
+  copy_text(message, error->message);
+  return status;
+}
+
+gatherum_status make_program(const OperatorRow& row, const Specs& specs,
+                             const gatherum_attributes* attributes, bool scatters, gatherum_program** program,
+                             gatherum_call_error* error) noexcept {
+  try {
+    if (program == nullptr) refuse_call(GATHERUM_FAULT_OPERAND, "", "`program` must not be null");
+    *program = nullptr;
+    const gatherum_attributes given = attributes == nullptr ? gatherum_defaults() : *attributes;
+    auto made = std::make_unique<gatherum_program>();
+    made->value = make_checked(row, specs, given, scatters);
+    const char* wrong = complete(made->value);
+    if (wrong == nullptr) wrong = prepare(made->value);
+    if (wrong != nullptr) refuse_call(GATHERUM_FAULT_SHAPE, "", wrong);
+    *program = made.release();
+    return GATHERUM_OK;
+  } catch (const Refusal& refusal) {
+    return explain_refusal(GATHERUM_INVALID_CALL, refusal.fault, refusal.operand,
+                           std::string(row.name) + ": " + refusal.text, error);
+  } catch (const std::bad_alloc&) {
+    if (error != nullptr) *error = {GATHERUM_FAULT_NONE, "", "there is no memory for a program"};
+    return GATHERUM_NO_MEMORY;
+  }
+}
+
+}  // namespace
+}  // namespace gatherum
+
+#define GATHERUM_DEFINE_GATHER(op, attribute, addressing)                                                \
+  gatherum_status gatherum_make_##op(const gatherum_spec* data, const gatherum_spec* indices,            \
+                                     const gatherum_spec* out, const gatherum_attributes* attributes,    \
+                                     gatherum_program** program, gatherum_call_error* error) noexcept {  \
+    return gatherum::make_program({#op, attribute, gatherum::addressing}, {data, indices, nullptr, out}, \
+                                  attributes, false, program, error);                                    \
+  }
+#define GATHERUM_DEFINE_SCATTER(op, attribute, addressing)                                               \
+  gatherum_status gatherum_make_##op(const gatherum_spec* data, const gatherum_spec* indices,            \
+                                     const gatherum_spec* updates, const gatherum_spec* out,             \
+                                     const gatherum_attributes* attributes, gatherum_program** program,  \
+                                     gatherum_call_error* error) noexcept {                              \
+    return gatherum::make_program({#op, attribute, gatherum::addressing}, {data, indices, updates, out}, \
+                                  attributes, true, program, error);                                     \
+  }
+GATHERUM_DEFINE_GATHER(gather, "axis", kSlices)
+GATHERUM_DEFINE_GATHER(gather_elements, "axis", kElements)
+GATHERUM_DEFINE_GATHER(gather_nd, "batch_dims", kTuples)
+GATHERUM_DEFINE_SCATTER(scatter_slices, "axis", kSlices)
+GATHERUM_DEFINE_SCATTER(scatter_elements, "axis", kElements)
+GATHERUM_DEFINE_SCATTER(scatter_nd, "batch_dims", kTuples)

@@ -1,0 +1,59 @@
+// Reads of whole pages into aligned memory, for a file that is open for no others (O_DIRECT).
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <utility>
+
+#include "engine/platform.hpp"
+
+namespace gatherum {
+
+constexpr int64_t kPage = 4096;
+constexpr int64_t kLongestPageRead = int64_t{1} << 20;
+
+class PageReads {
+ public:
+  // Makes memory for the pages of begin..end of a file, or for as many as are read at once; false without it.
+  bool reserve(int64_t begin, int64_t end) {
+    const int64_t wanted = std::min(pages_of(begin, end), kLongestPageRead);
+    if (capacity_ >= wanted) return true;
+    capacity_ = 0;
+    memory_.reset(new (std::nothrow) char[static_cast<size_t>(wanted + kPage)]);
+    if (memory_ == nullptr) return false;
+    const auto beyond = static_cast<int64_t>(reinterpret_cast<uintptr_t>(memory_.get()) % kPage);
+    first_ = memory_.get() + (kPage - beyond) % kPage;
+    capacity_ = wanted;
+    return true;
+  }
+
+  // As read_at, which need not read all: how many bytes were copied to `to`, 0 at the end of the file, or
+  // negative with an error.
+  int64_t read(int file, char* to, int64_t bytes, int64_t offset, int& error) {
+    const int64_t begin = offset / kPage * kPage, end = offset + bytes;
+    const int64_t got = read_at(file, first_, std::min(pages_of(offset, end), capacity_), begin, error);
+    if (got < 0) return got;
+    moved_ += got;
+    const int64_t found = std::min(begin + got, end) - offset;
+    if (found <= 0) return 0;
+    std::memcpy(to, first_ + (offset - begin), static_cast<size_t>(found));
+    return found;
+  }
+
+  // How many bytes were read since this was last asked.
+  int64_t take_moved() { return std::exchange(moved_, 0); }
+
+ private:
+  static int64_t pages_of(int64_t begin, int64_t end) {
+    return ((end + kPage - 1) / kPage - begin / kPage) * kPage;
+  }
+
+  std::unique_ptr<char[]> memory_;
+  char* first_ = nullptr;  // of a page
+  int64_t capacity_ = 0, moved_ = 0;
+};
+
+}  // namespace gatherum

@@ -1,0 +1,140 @@
+// Rows of a table by their numbers, in bounded memory: those that are asked for most stay.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <vector>
+
+#include "engine/processor.hpp"
+
+namespace gatherum {
+
+// A row may stand in one of kPlaces places, those of its set. Each place counts how often its row was found.
+// Where all are taken, a row that comes meets one of them after another: the row there loses one of its
+// counts, or, where it has none left, its place. So rows that are asked for once do not drive out those that
+// are asked for again and again, and these are forgotten when they are not asked for any more.
+class RowCache {
+ public:
+  static constexpr int64_t kPlaces = 8;
+  static constexpr int64_t kOutside = -1;
+
+  // `places` rows of `item` bytes, of a table that has `extent`; all at least 1.
+  RowCache(int64_t places, int64_t extent, int64_t item)
+      : each_(std::min(places, kPlaces)),
+        sets_(std::min(places / each_, kMostSets)),
+        extent_(extent),
+        item_(item),
+        whole_(sets_ * each_ >= extent),
+        numbers_(static_cast<size_t>(sets_ * each_), -1),
+        uses_(static_cast<size_t>(sets_ * each_), 0),
+        hands_(static_cast<size_t>(sets_), 0),
+        rows_(new char[static_cast<size_t>(sets_ * each_) * static_cast<size_t>(item)]) {}
+
+  int64_t hits() const { return hits_.load(std::memory_order_relaxed); }
+  int64_t misses() const { return misses_.load(std::memory_order_relaxed); }
+  int64_t held() const { return held_.load(std::memory_order_relaxed); }
+  int64_t item() const { return item_; }
+
+  // Copies row numbers[i] to place places[i] of `out` (i without places) where it is here; otherwise i goes
+  // to `missing`, which has space for all. Returns how many those are; kOutside, before anything is copied,
+  // where a number is no row's or `capacity` rows do not reach to a place.
+  int64_t lookup(const int64_t* numbers, const int64_t* places, int64_t count, char* out, int64_t capacity,
+                 int64_t* missing) {
+    for (int64_t i = 0; i < count; ++i)
+      if (!is_row(numbers[i]) || !fits(places == nullptr ? i : places[i], capacity)) return kOutside;
+    int64_t found = 0;
+    for (int64_t i = 0; i < std::min(count, kAhead); ++i) prefetch_set(numbers[i]);
+    for (int64_t i = 0; i < count; ++i) {
+      if (i + kAhead < count) prefetch_set(numbers[i + kAhead]);
+      const int64_t number = numbers[i], place = places == nullptr ? i : places[i];
+      // checked again: the arrays may have changed meanwhile
+      if (is_row(number) && fits(place, capacity) && copy(number, out + place * item_)) continue;
+      missing[found++] = i;
+    }
+    hits_.fetch_add(count - found, std::memory_order_relaxed);
+    misses_.fetch_add(found, std::memory_order_relaxed);
+    return found;
+  }
+
+  // Keeps rows that were read to their places in `from`, where they are worth it.
+  void insert(const int64_t* numbers, const int64_t* places, int64_t count, const char* from,
+              int64_t capacity) {
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t number = numbers[i], place = places == nullptr ? i : places[i];
+      if (is_row(number) && fits(place, capacity)) put(number, from + place * item_);
+    }
+  }
+
+ private:
+  static constexpr int64_t kMostSets = int64_t{1} << 31;
+  static constexpr int64_t kAhead = 16;
+  static constexpr uint8_t kMostUses = 5;
+  static constexpr size_t kLocks = 64;
+
+  bool is_row(int64_t number) const { return number >= 0 && number < extent_; }
+  static bool fits(int64_t place, int64_t capacity) { return place >= 0 && place < capacity; }
+
+  int64_t set_of(int64_t number) const {
+    if (whole_) return number % sets_;  // then there is a place for each
+    const uint64_t mixed = static_cast<uint64_t>(number) * 0x9E3779B97F4A7C15U >> 32U;
+    return static_cast<int64_t>(mixed * static_cast<uint64_t>(sets_) >> 32U);
+  }
+
+  void prefetch_set(int64_t number) const {
+    if (is_row(number)) prefetch(&numbers_[static_cast<size_t>(set_of(number) * each_)]);
+  }
+
+  bool copy(int64_t number, char* to) {
+    const int64_t set = set_of(number), first = set * each_;
+    const std::scoped_lock lock(locks_[static_cast<size_t>(set) % kLocks]);
+    for (int64_t at = first; at < first + each_; ++at) {
+      if (numbers_[static_cast<size_t>(at)] != number) continue;
+      std::memcpy(to, rows_.get() + at * item_, static_cast<size_t>(item_));
+      uint8_t& uses = uses_[static_cast<size_t>(at)];
+      if (uses < kMostUses) ++uses;
+      return true;
+    }
+    return false;
+  }
+
+  void put(int64_t number, const char* row) {
+    const int64_t set = set_of(number), first = set * each_;
+    const std::scoped_lock lock(locks_[static_cast<size_t>(set) % kLocks]);
+    uint8_t& hand = hands_[static_cast<size_t>(set)];
+    int64_t to = first + hand;
+    for (int64_t at = first; at < first + each_; ++at) {
+      const int64_t there = numbers_[static_cast<size_t>(at)];
+      if (there == number) return;  // another request has put it here
+      if (there < 0) to = at;
+    }
+    const auto place = static_cast<size_t>(to);
+    if (numbers_[place] < 0) {
+      held_.fetch_add(1, std::memory_order_relaxed);
+    } else {
+      hand = static_cast<uint8_t>((hand + 1) % each_);
+      if (uses_[place] > 0) {
+        --uses_[place];
+        return;
+      }
+    }
+    numbers_[place] = number;
+    std::memcpy(rows_.get() + to * item_, row, static_cast<size_t>(item_));
+  }
+
+  const int64_t each_, sets_, extent_, item_;
+  const bool whole_;
+  std::vector<int64_t> numbers_;
+  std::vector<uint8_t> uses_, hands_;
+  std::unique_ptr<char[]> rows_;
+  std::array<std::mutex, kLocks> locks_;
+  std::atomic<int64_t> hits_{0}, misses_{0}, held_{0};
+};
+
+}  // namespace gatherum

@@ -1,0 +1,95 @@
+// Requests for rows of a file: where the rows lie, and how many pages between them are worth reading.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <limits>
+#include <vector>
+
+#include "disk/page_reads.hpp"
+#include "disk/row_reads.hpp"
+
+namespace gatherum {
+
+class RowRequests {
+ public:
+  explicit RowRequests(const RowReads& reads) : r_(reads) {}
+
+  int64_t place_of(int64_t i) const { return r_.places == nullptr ? i : r_.places[i]; }
+  int64_t start_of(int64_t number) const { return r_.base + number * r_.stride; }
+  int64_t span_of(int64_t first, int64_t last) const { return (last - first) * r_.stride + r_.item; }
+  int64_t first_page(int64_t number) const { return start_of(number) / kPage; }
+  int64_t last_page(int64_t number) const { return (start_of(number) + r_.item - 1) / kPage; }
+  bool is_row(int64_t number) const { return number >= 0 && number < r_.extent; }
+  bool is_place(int64_t place) const { return place >= 0 && place < r_.capacity; }
+
+  // The whole pages between two rows.
+  int64_t pages_between(int64_t before, int64_t after) const {
+    return first_page(after) - last_page(before) - 1;
+  }
+
+  // The most pages that are cheaper to read than to leave out: as many as `waste` allows.
+  int64_t choose_bridge() const {
+    if (r_.waste <= 1.0) return 0;
+    if (wants_all_pages()) return std::numeric_limits<int64_t>::max();
+    std::array<int64_t, kBridges> skipped{};
+    int64_t pages = 0, before = -1;
+    for (int64_t i = 0; i < r_.count; ++i) {
+      const int64_t number = r_.numbers[i];
+      if (!is_row(number) || number == before) continue;
+      pages += last_page(number) - first_page(number) + 1;
+      if (number > before && before >= 0) {
+        const int64_t between = pages_between(before, number);
+        if (between < 0) --pages;
+        const int width = between > 0 ? std::bit_width(static_cast<uint64_t>(between - 1)) : kBridges;
+        if (width < kBridges) skipped[static_cast<size_t>(width)] += between;
+      }
+      before = number;
+    }
+    double allowed = (r_.waste - 1.0) * static_cast<double>(pages);
+    int64_t bridge = 0;
+    for (int width = 0; width < kBridges; ++width) {
+      allowed -= static_cast<double>(skipped[static_cast<size_t>(width)]);
+      if (allowed < 0) break;
+      bridge = int64_t{1} << width;
+    }
+    return bridge;
+  }
+
+  // Whether requests in no order are for so many pages that `waste` allows to read all there are.
+  bool wants_all_pages() const {
+    if (r_.waste <= 1.0 || r_.stride > kPage) return false;
+    if (r_.extent == 0 || all_pages() / 4 > r_.count) return false;  // a row lies in two pages at most
+    if (std::is_sorted(r_.numbers, r_.numbers + r_.count)) return false;
+    // a sample of a few requests per page is mostly enough; it never counts pages that are not wanted
+    const int64_t step = std::max<int64_t>(1, r_.count / (kSampledEach * all_pages()));
+    return wants_most(step) || (step > 1 && wants_most(1));
+  }
+
+ protected:
+  const RowReads& r_;
+
+ private:
+  static constexpr int kBridges = 9;          // gaps of up to 1, 2, 4, ... 256 pages
+  static constexpr int64_t kSampledEach = 8;  // requests per page that are sampled
+
+  // The pages from the first row to the last.
+  int64_t all_pages() const { return last_page(r_.extent - 1) - first_page(0) + 1; }
+
+  // Whether every `step`-th request, by itself, is reason enough to read all pages.
+  bool wants_most(int64_t step) const {
+    const int64_t before = first_page(0);
+    std::vector<char> wanted(static_cast<size_t>(all_pages()));
+    for (int64_t i = 0; i < r_.count; i += step) {
+      const int64_t number = r_.numbers[i];
+      if (!is_row(number)) return false;
+      wanted[static_cast<size_t>(first_page(number) - before)] = 1;
+      wanted[static_cast<size_t>(last_page(number) - before)] = 1;
+    }
+    const auto found = static_cast<double>(std::count(wanted.begin(), wanted.end(), 1));
+    return static_cast<double>(wanted.size()) <= r_.waste * found;
+  }
+};
+
+}  // namespace gatherum

@@ -1,0 +1,73 @@
+// Folds in batches, shared among threads. Every destination meets its updates in order, on one thread.
+#include "engine/accumulator.hpp"
+
+#include "engine/schedule.hpp"
+
+namespace gatherum {
+namespace {
+
+// Runs body(begin, end) over n elements of so many bytes each, which no element shares with another.
+template <class Body>
+void each_element(int64_t n, int64_t bytes, const Body& body) {
+  if (n > 0)
+    run_split(split(n, 1, false, 0, times(n, bytes), threads_for(times(n, bytes))), {},
+              [&](int64_t begin, int64_t end, int) { body(begin, end); });
+}
+
+constexpr int64_t kCountBytes = 8;
+
+}  // namespace
+
+void begin_fold(const FoldType& type, const char* data, char* sums, int64_t n) {
+  const int64_t item = type.item, sum = type.sum_bytes();
+  each_element(n, item + sum, [&](int64_t begin, int64_t end) {
+    if (type.combine.reduction == Reduction::none)
+      chosen_kernels().copy(sums + begin * sum, data + begin * item, (end - begin) * item);
+    else
+      chosen_kernels().begin_sums(type.combine, data + begin * item, sums + begin * sum, end - begin);
+  });
+}
+
+void finish_fold(const FoldType& type, const Finish& all) {
+  const int64_t item = type.item, sum = type.sum_bytes();
+  each_element(all.n, 2 * item + sum + kCountBytes, [&](int64_t begin, int64_t end) {
+    const char* data = all.data == nullptr ? nullptr : all.data + begin * item;
+    const Finish some{data, all.sums + begin * sum, all.counts + begin, all.out + begin * item, end - begin};
+    if (type.combine.reduction == Reduction::none)
+      chosen_kernels().copy(some.out, some.sums, some.n * item);
+    else
+      chosen_kernels().finish_sums(type.combine, some);
+  });
+}
+
+void merge_folds(const FoldType& type, const Merge& all) {
+  const int64_t sum = type.sum_bytes();
+  each_element(all.n, 2 * (sum + kCountBytes), [&](int64_t begin, int64_t end) {
+    const Merge some{{all.to.sums + begin * sum, all.to.counts + begin},
+                     all.other_sums + begin * sum,
+                     all.other_counts + begin,
+                     end - begin};
+    chosen_kernels().merge_sums(type.combine, some);
+  });
+}
+
+Outcome accumulate(const Program& p, const Accumulators& to, const char* index, const char* updates,
+                   const Poll& poll) {
+  const Outcome checked = p.raises ? find_invalid(p, index, poll) : check_addressable(p, index);
+  if (checked.status != Status::done || !p.moves) return checked;
+  Operands at;
+  at.index = index;
+  at.other = const_cast<char*>(updates);  // read only, by a scatter
+  const int threads = threads_for(work_bytes(p));
+  if (threads > 1 && is_one_unit(p) && p.components_reach > 0)
+    run_shares(p, threads, {}, [&](const Range& range, const Owned& owned) {
+      chosen_kernels().accumulate(p.nest, p.units, at, range, p.combine, to, owned);
+    });
+  else
+    run_units(p, threads, {}, [&](const Range& range) {
+      chosen_kernels().accumulate(p.nest, p.units, at, range, p.combine, to, {});
+    });
+  return {};
+}
+
+}  // namespace gatherum

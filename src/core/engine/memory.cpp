@@ -1,0 +1,159 @@
+#include "engine/memory.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <mutex>
+#include <new>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/platform.hpp"
+
+namespace gatherum {
+namespace {
+
+struct MemoryBlock {
+  void* start;
+  size_t bytes;
+};
+
+struct Memory {
+  std::mutex mutex;
+  std::unordered_map<void*, size_t> used;
+  std::vector<MemoryBlock> cached;  // oldest first
+  size_t cached_bytes = 0;
+  size_t limit = 0;
+};
+
+// Never destroyed: arrays may be freed after the statics of this library. Where it lies, no allocation fails.
+Memory& memory() {
+  alignas(Memory) static std::byte place[sizeof(Memory)];
+  static auto* m = new (place) Memory;
+  return *m;
+}
+
+#if GATHERUM_POSIX
+// A fork while another thread holds the lock must not leave it locked in the child.
+[[maybe_unused]] const bool fork_handled =
+    (pthread_atfork([] { memory().mutex.lock(); }, [] { memory().mutex.unlock(); },
+                    [] { memory().mutex.unlock(); }),
+     true);
+#endif
+
+// Takes the smallest cached block that fits without wasting a quarter of itself.
+void* take_cached(Memory& m, size_t bytes, size_t& got) {
+  auto best = m.cached.end();
+  for (auto it = m.cached.begin(); it != m.cached.end(); ++it)
+    if (it->bytes >= bytes && it->bytes - bytes <= bytes / 4 &&
+        (best == m.cached.end() || it->bytes < best->bytes))
+      best = it;
+  if (best == m.cached.end()) return nullptr;
+  void* p = best->start;
+  got = best->bytes;
+  m.cached_bytes -= got;
+  m.cached.erase(best);
+  return p;
+}
+
+void give_back(const MemoryBlock& block) {
+  permit(block.start, block.bytes);
+  unmap_huge(block.start, block.bytes);
+}
+
+// Gives the oldest blocks back to the system until at most `limit` bytes are cached.
+void shrink(Memory& m, size_t limit) {
+  size_t kept = 0;
+  while (m.cached_bytes > limit) {
+    const MemoryBlock block = m.cached[kept++];
+    m.cached_bytes -= block.bytes;
+    give_back(block);
+  }
+  m.cached.erase(m.cached.begin(), m.cached.begin() + static_cast<std::ptrdiff_t>(kept));
+}
+
+// What lies behind the bytes that were asked for is nobody's.
+void fence(void* p, size_t bytes, size_t rounded) {
+  permit(p, bytes);
+  forbid(static_cast<char*>(p) + bytes, rounded - bytes);
+}
+
+}  // namespace
+
+void* allocate_large(size_t bytes) noexcept {
+  Memory& m = memory();
+  const std::lock_guard lock(m.mutex);
+  if (bytes > SIZE_MAX - 2 * kHugePage) return nullptr;
+  size_t rounded = (bytes + kHugePage - 1) & ~(kHugePage - 1);
+  void* p = take_cached(m, rounded, rounded);
+  if (p == nullptr) p = map_huge(rounded);
+  if (p == nullptr && m.cached_bytes > 0) {
+    shrink(m, 0);
+    p = map_huge(rounded);
+  }
+  if (p == nullptr) return nullptr;
+  try {
+    m.used.emplace(p, rounded);
+  } catch (const std::bad_alloc&) {  // a block that nobody would know again
+    give_back({p, rounded});
+    return nullptr;
+  }
+  fence(p, bytes, rounded);
+  return p;
+}
+
+bool free_large(void* p) noexcept {
+  Memory& m = memory();
+  const std::lock_guard lock(m.mutex);
+  const auto it = m.used.find(p);
+  if (it == m.used.end()) return false;
+  const MemoryBlock block{p, it->second};
+  m.used.erase(it);
+  if (block.bytes > m.limit) return give_back(block), true;
+  try {
+    m.cached.push_back(block);
+  } catch (const std::bad_alloc&) {  // no memory for the note that the block could be used again
+    give_back(block);
+    return true;
+  }
+  m.cached_bytes += block.bytes;
+  offer_pages(p, block.bytes);
+  forbid(p, block.bytes);
+  shrink(m, m.limit);
+  return true;
+}
+
+size_t resize_large(void* p, size_t bytes) noexcept {
+  Memory& m = memory();
+  const std::lock_guard lock(m.mutex);
+  const auto it = m.used.find(p);
+  if (it == m.used.end()) return 0;
+  fence(p, std::min(bytes, it->second), it->second);
+  return it->second;
+}
+
+void set_cache_limit(size_t bytes) {
+  Memory& m = memory();
+  const std::lock_guard lock(m.mutex);
+  m.limit = bytes;
+  shrink(m, bytes);
+}
+
+size_t get_cache_limit() {
+  Memory& m = memory();
+  const std::lock_guard lock(m.mutex);
+  return m.limit;
+}
+
+size_t cached_bytes() {
+  Memory& m = memory();
+  const std::lock_guard lock(m.mutex);
+  return m.cached_bytes;
+}
+
+void clear_cache() {
+  Memory& m = memory();
+  const std::lock_guard lock(m.mutex);
+  shrink(m, 0);
+}
+
+}  // namespace gatherum

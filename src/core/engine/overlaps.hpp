@@ -1,0 +1,61 @@
+// Whether operands share memory: one rule for calls from C, Python and XLA. Bounds are compared first, then
+// the strides are searched with bounded work. When in doubt, the operands share memory.
+#pragma once
+
+#include <vector>
+
+#include "model/lowering.hpp"
+
+namespace gatherum {
+
+// The bytes of an operand: blocks of so many bytes, the first at `start`, the others where the loops lead.
+struct Footprint {
+  struct Loop {
+    int64_t extent, stride;
+  };
+
+  Footprint(const void* start, int64_t block) : start(reinterpret_cast<intptr_t>(start)), block(block) {}
+  void add(int64_t extent, int64_t stride) { loops.push_back({extent, stride}); }
+
+  int64_t start, block;
+  std::vector<Loop> loops;
+};
+// The blocks that a nest addresses in the data, and in the other operand.
+Footprint data_footprint(const Nest& nest, const void* start);
+Footprint other_footprint(const Nest& nest, const void* start);
+
+bool shares_memory(const Footprint& one, const Footprint& other);
+// Whether memory is shared with the indices of a program.
+bool shares_indices(const Footprint& one, const Program& program, const void* indices);
+
+// An operand that a call must not write to, by its name in messages.
+struct NamedFootprint {
+  const char* name;
+  Footprint bytes;
+};
+// The name of the first operand that shares memory with what is written, or null.
+const char* find_shared(const Footprint& written, const std::vector<NamedFootprint>& operands);
+
+// Whether a scatter works in place: `out` is the data, laid out alike.
+bool is_in_place(const Program& program, const gatherum_operands& at);
+// The name of the first operand that has bytes and no address, or null.
+const char* find_null(const Program& program, const gatherum_operands& at);
+// The name of the first operand that must not share memory with `out` and does, or null.
+const char* find_overlap(const Program& program, const gatherum_operands& at);
+
+// Whether every operand has an address, and its bounds meet those of `out` nowhere: nearly all calls.
+inline bool is_apart(const Program& p, const gatherum_operands& at) {
+  const auto address = [](const void* start) {
+    return static_cast<int64_t>(reinterpret_cast<intptr_t>(start));
+  };
+  const int64_t low = address(at.out.start) + p.reaches.out.low;
+  const int64_t high = address(at.out.start) + p.reaches.out.high;
+  const auto lies_outside = [&](const gatherum_buffer& b, const Reach& r) {
+    return b.start != nullptr && (address(b.start) + r.high <= low || high <= address(b.start) + r.low);
+  };
+  return at.out.start != nullptr && at.fill == nullptr && lies_outside(at.data, p.reaches.data) &&
+         lies_outside(at.indices, p.reaches.indices) &&
+         (!p.scatter || lies_outside(at.updates, p.reaches.updates));
+}
+
+}  // namespace gatherum

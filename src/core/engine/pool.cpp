@@ -1,0 +1,150 @@
+#include "engine/pool.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <exception>
+#include <new>
+#include <thread>
+
+#include "engine/platform.hpp"
+
+namespace gatherum {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr auto kPollInterval = std::chrono::milliseconds(50);
+
+std::atomic<uint32_t> forked{0};
+
+// The tasks of one loop, handed out one at a time.
+struct Job {
+  ParallelLoop loop;
+  std::atomic<int64_t> next{0};
+  std::atomic<bool> cancelled{false};
+  const uint32_t born = forks();
+
+  // In a child that a poll has forked, which has no other thread that works on this.
+  bool is_orphan() const { return forks() != born; }
+
+  bool take(int64_t& i) {
+    if (cancelled.load(std::memory_order_relaxed)) return false;
+    i = next.fetch_add(1, std::memory_order_relaxed);
+    return i < loop.tasks;
+  }
+
+  void work(int worker) {
+    for (int64_t i; take(i);) loop.task(loop.context, i, worker);
+  }
+
+  // The caller's share: like work(), but polls between tasks when kPollInterval is over.
+  bool work_and_poll() {
+    auto asked = Clock::now();
+    for (int64_t i; take(i);) {
+      loop.task(loop.context, i, 0);
+      if (loop.poll.ask == nullptr || Clock::now() - asked < kPollInterval) continue;
+      if (loop.poll.ask(loop.poll.context) != 0 || is_orphan())
+        cancelled.store(true, std::memory_order_relaxed);
+      asked = Clock::now();
+    }
+    return !cancelled.load(std::memory_order_relaxed);
+  }
+};
+
+class Pool {
+ public:
+  // Returns false, having done nothing, when another thread's loop is running.
+  bool try_run(Job& job, int helpers, bool& finished) {
+    // No mutex: a signal handler may call from inside poll, on the thread that is at work here.
+    if (busy_.test_and_set(std::memory_order_acquire)) return false;
+    helpers = hire(helpers);
+    job_ = &job;
+    running_.store(helpers, std::memory_order_relaxed);
+    // Round and number of workers wanted change together: a worker that was not wanted last time and
+    // wakes late must not take the one for the other.
+    const uint32_t round = signal_.load(std::memory_order_relaxed) / kMaxWorkers + 1;
+    signal_.store(round * kMaxWorkers + static_cast<uint32_t>(helpers), std::memory_order_release);
+    if (helpers > 0) signal_.notify_all();
+    finished = job.work_and_poll();
+    while (!job.is_orphan()) {
+      const int left = running_.load(std::memory_order_acquire);
+      if (left == 0) break;
+      running_.wait(left);
+    }
+    busy_.clear(std::memory_order_release);
+    return true;
+  }
+
+ private:
+  // Starts threads up to the number asked for; returns how many there are of those.
+  int hire(int helpers) {
+    while (hired_ < helpers) {
+      try {
+        std::thread([this, id = hired_, signal = signal_.load()] { serve(id, signal); }).detach();
+      } catch (const std::exception&) {
+        break;  // no more threads to be had, or no memory for one: the loop runs on those there are
+      }
+      ++hired_;
+    }
+    return std::min(helpers, hired_);
+  }
+
+  void serve(int id, uint32_t signal) {
+    for (;;) {
+      signal_.wait(signal, std::memory_order_acquire);
+      signal = signal_.load(std::memory_order_acquire);
+      if (static_cast<uint32_t>(id) >= signal % kMaxWorkers) continue;
+      job_->work(id + 1);
+      if (running_.fetch_sub(1, std::memory_order_acq_rel) == 1) running_.notify_one();
+    }
+  }
+
+  std::atomic_flag busy_;
+  static constexpr uint32_t kMaxWorkers = 2048;  // more than set_num_threads allows
+
+  std::atomic<uint32_t> signal_{0};  // round * kMaxWorkers + workers wanted
+  std::atomic<int> running_{0};
+  Job* job_ = nullptr;
+  int hired_ = 0;
+};
+
+// Never destroyed: its workers may sleep in it until the process ends.
+std::atomic<Pool*> pool{nullptr};
+std::atomic<int> threads{std::min(usable_processors(), kMostThreads)};
+
+// The parent's workers do not exist in a forked child, and one of its threads may be at work.
+void forget_pool() {
+  pool.store(nullptr);
+  forked.fetch_add(1);
+}
+
+// Null where there is no memory for one.
+Pool* the_pool() {
+  Pool* p = pool.load(std::memory_order_acquire);
+  if (p != nullptr) return p;
+  auto* fresh = new (std::nothrow) Pool;
+  if (fresh == nullptr || pool.compare_exchange_strong(p, fresh)) return fresh;
+  delete fresh;
+  return p;
+}
+
+[[maybe_unused]] const bool fork_handled = (after_fork_in_child(forget_pool), true);
+
+}  // namespace
+
+bool parallel_run(const ParallelLoop& loop, int wanted) {
+  Job job;
+  job.loop = loop;
+  bool finished = false;
+  const auto helpers = static_cast<int>(std::min<int64_t>(wanted, loop.tasks)) - 1;
+  Pool* const all = helpers > 0 ? the_pool() : nullptr;
+  if (all != nullptr && all->try_run(job, helpers, finished)) return finished;
+  return job.work_and_poll();
+}
+
+uint32_t forks() { return forked.load(std::memory_order_relaxed); }
+
+void set_threads(int n) { threads.store(n); }
+int get_threads() { return threads.load(); }
+
+}  // namespace gatherum

@@ -1,0 +1,127 @@
+// Cuts a program's work into tasks for the pool, and holds the scratch memory of each worker.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+
+#include "engine/engine.hpp"
+#include "engine/memory.hpp"
+#include "engine/pool.hpp"
+
+namespace gatherum {
+
+// Staging and addressing a tuple takes about as long as moving this many bytes.
+inline constexpr int64_t kTupleBytes = 16;
+// Below this many bytes a call ends before another thread could have been woken (100-200 us).
+inline constexpr int64_t kParallelBytes = int64_t{2} << 20;
+inline constexpr int64_t kTaskBytes = int64_t{256} << 10;
+// Where there are many tasks, each has at most this many bytes and takes milliseconds: Ctrl-C waits for it.
+inline constexpr int64_t kLongestTask = int64_t{64} << 20;
+
+// Tuples that are walked as one piece, where the updates of one unit are shared.
+inline constexpr int64_t kPieceChunk = 16384;
+
+inline int64_t work_bytes(const Program& p) { return p.bytes + times(p.tuples, kTupleBytes); }
+inline int threads_for(int64_t bytes) { return bytes >= kParallelBytes ? get_threads() : 1; }
+
+// Tasks of `per_task` units each; a unit is a point of the leading loops times `chunk` of the line.
+struct Split {
+  int threads;
+  int64_t chunk, units, per_task, tasks;
+};
+
+// Cuts `points` units of `line` tuples each, together worth `bytes`, into tasks. A line is cut only
+// when its points are independent (`split_line`), then into at most `line_chunk` (0: any number).
+inline Split split(int64_t points, int64_t line, bool split_line, int64_t line_chunk, int64_t bytes,
+                   int threads) {
+  Split s{};
+  s.threads = threads;
+  const int64_t most = std::clamp<int64_t>(bytes / kLongestTask, 1024, 1 << 20);
+  const int64_t target = std::clamp<int64_t>(bytes / kTaskBytes, 1, most);
+  s.chunk = line;
+  if (split_line) {
+    const int64_t pieces = std::max<int64_t>(1, target / points);
+    s.chunk = std::max<int64_t>((line - 1) / pieces + 1, 256);
+    if (line_chunk > 0) s.chunk = std::min(s.chunk, line_chunk);
+    s.chunk = std::min(s.chunk, line);
+  }
+  s.units = points * ((line - 1) / s.chunk + 1);
+  s.per_task = std::max<int64_t>(1, s.units / target);
+  s.tasks = (s.units + s.per_task - 1) / s.per_task;
+  return s;
+}
+
+// Runs body(task, worker) for every task; workers are numbered from 0. False: cut short by poll.
+template <class Body>
+bool run_tasks(int64_t tasks, int threads, const Poll& poll, const Body& body) {
+  ParallelLoop loop;
+  loop.task = [](void* context, int64_t i, int worker) { (*static_cast<const Body*>(context))(i, worker); };
+  loop.context = const_cast<Body*>(&body);
+  loop.tasks = tasks;
+  loop.poll = poll;
+  return parallel_run(loop, threads);
+}
+
+// Runs body(begin, end, worker) over the units of a split.
+template <class Body>
+bool run_split(const Split& s, const Poll& poll, const Body& body) {
+  return run_tasks(s.tasks, s.threads, poll, [&](int64_t i, int worker) {
+    body(i * s.per_task, std::min((i + 1) * s.per_task, s.units), worker);
+  });
+}
+
+// Whether a scatter is one unit, whose points may meet anywhere.
+inline bool is_one_unit(const Program& p) { return points(p.nest, p.units) == 1 && !p.split_line; }
+
+// Runs body(range) over the independent units of a scatter. False: cut short by poll.
+template <class Body>
+bool run_units(const Program& p, int threads, const Poll& poll, const Body& body) {
+  const Split s = split(points(p.nest, p.units), p.nest.line_loop().extent, p.split_line, p.line_chunk,
+                        work_bytes(p), threads);
+  return run_split(s, poll, [&](int64_t begin, int64_t end, int) { body(Range{s.chunk, begin, end}); });
+}
+
+// Runs body(range, owned) for one unit, on each thread: with the thread's share of the destinations' offsets.
+// False: cut short by poll.
+template <class Body>
+bool run_shares(const Program& p, int threads, const Poll& poll, const Body& body) {
+  const int64_t share = p.components_reach / threads + 1;
+  return run_tasks(threads, threads, poll, [&](int64_t i, int) {
+    const int64_t low = p.components_low + i * share;
+    body(Range{p.nest.line_loop().extent, 0, 1}, Owned{low, low + share});
+  });
+}
+
+// Scratch memory, `bytes` for each worker; null when none could be allocated.
+class WorkerScratch {
+ public:
+  WorkerScratch(int64_t bytes, int workers)
+      : each_((bytes + kCacheLine - 1) / kCacheLine * kCacheLine + kCacheLine),
+        total_(static_cast<size_t>(times(each_, workers))),
+        start_(static_cast<char*>(total_ >= kLargeResult ? allocate_large(total_) : std::malloc(total_))) {}
+  ~WorkerScratch() {
+    if (start_ != nullptr && !(total_ >= kLargeResult && free_large(start_))) std::free(start_);
+  }
+  WorkerScratch(const WorkerScratch&) = delete;
+  WorkerScratch& operator=(const WorkerScratch&) = delete;
+  explicit operator bool() const { return start_ != nullptr; }
+  char* of(int worker) const {
+    const auto p = reinterpret_cast<uintptr_t>(start_ + worker * each_);
+    return start_ + worker * each_ + (-p % kCacheLine);
+  }
+
+ private:
+  int64_t each_;
+  size_t total_;
+  char* start_;
+};
+
+// Moves every point of a nest without components: the copy that a functional scatter begins with.
+bool run_copy(const Nest& nest, const char* source, char* to, const Poll& poll);
+// Finds the first invalid index in row-major order, on all threads.
+Outcome check_indices(const Program& p, const char* index, const Poll& poll);
+// Finds the first index into a dimension of size 0, which clip and wrap cannot make valid.
+Outcome check_addressable(const Program& p, const char* index);
+
+}  // namespace gatherum

@@ -1,0 +1,396 @@
+// Defines each reduction, the step `op=`, for each value type.
+//
+//   fold(a, b)      one step of the left fold, in the accumulation type
+//   finish(a, n)    the stored result of n folded values (mean divides here)
+//
+// Integers wrap modulo 2^n; float16 and bfloat16 accumulate in float32 and round once; a NaN made by
+// an operation is the canonical quiet NaN; max and min are IEEE 754-2019 maximum and minimum. The
+// conversions are done on bits, so a value that is only copied keeps them all, NaN payloads included. What
+// else there is to know of a reduction stands in its row (types.hpp).
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+#include "fold/halves.hpp"
+#include "kernels/table.hpp"
+
+namespace gatherum::GATHERUM_LEVEL {
+
+struct Boolean {
+  using Stored = uint8_t;
+};
+template <class T>
+struct Complex {
+  T re, im;
+};
+
+template <class T>
+using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+
+// The forms of floats: bits of the significand, with the hidden one, and of the exponent.
+template <int M, int E>
+struct BinaryForm {
+  static constexpr int kM = M, kE = E;
+  static constexpr uint64_t kSign = uint64_t{1} << (kM - 1 + kE);
+  static constexpr uint64_t kInfinity = ((uint64_t{1} << kE) - 1) << (kM - 1);
+  static constexpr uint64_t kQuiet = kInfinity | uint64_t{1} << (kM - 2);
+
+  // The bits of the value nearest to head * 2^(first - 63) units. The first bit of head is set, or `first` is
+  // far below 0. `more`: what is not 0 follows.
+  static uint64_t nearest(uint64_t head, int first, bool more) {
+    // The last bit that is kept is worth a unit, or more where there are kM bits above it.
+    const int last = std::max(first - (kM - 1), 0), dropped = last - (first - 63);
+    if (dropped > 64) return 0;
+    const uint64_t kept = dropped == 64 ? 0 : head >> dropped;
+    const uint64_t below = head << (64 - dropped), half = uint64_t{1} << 63;
+    const bool up = below > half || (below == half && (more || (kept & 1) != 0));
+    const uint64_t bits = (static_cast<uint64_t>(last) << (kM - 1)) + kept + static_cast<uint64_t>(up);
+    return std::min(bits, kInfinity);
+  }
+};
+template <class V>
+struct FloatForm;
+template <>
+struct FloatForm<Half> : BinaryForm<11, 5> {};
+template <>
+struct FloatForm<Bfloat16> : BinaryForm<8, 8> {};
+template <>
+struct FloatForm<float> : BinaryForm<24, 8> {};
+template <>
+struct FloatForm<double> : BinaryForm<53, 11> {};
+
+// The canonical quiet NaN: sign and payload 0.
+template <class T>
+GATHERUM_INLINE T quiet_nan() {
+  return std::bit_cast<T>(static_cast<Bits<T>>(FloatForm<T>::kQuiet));
+}
+
+// How rare values, such as NaN, are handled. Selected: without a branch, for elements folded side by side in
+// vectors. Branched: by a branch that is hardly ever taken, for elements folded one by one, where the next
+// fold of the same destination waits for this one (256 bins: 1.6 ns per update instead of 1.9).
+struct Selected {
+  static constexpr bool kBranches = false;
+  template <class T>
+  static GATHERUM_INLINE T canonical(T v) {
+    return std::bit_cast<T>(
+        select(v == v, std::bit_cast<Bits<T>>(v), std::bit_cast<Bits<T>>(quiet_nan<T>())));
+  }
+};
+struct Branched {
+  static constexpr bool kBranches = true;
+  template <class T>
+  static GATHERUM_INLINE T canonical(T v) {
+    if (v != v) [[unlikely]] {
+      keep();                      // or it becomes no branch
+      v = opaque(quiet_nan<T>());  // or the sum goes through an integer register
+    }
+    return v;
+  }
+};
+
+// Integer arithmetic in an unsigned type of at least 32 bits: no promotion to a signed int that
+// could overflow.
+template <class T>
+using Wrapping = std::conditional_t<(sizeof(T) < 4), uint32_t, std::make_unsigned_t<T>>;
+
+template <class NaN, class T>
+GATHERUM_INLINE T add(T a, T b) {
+  if constexpr (std::is_floating_point_v<T>)
+    return NaN::canonical(a + b);
+  else
+    return static_cast<T>(static_cast<Wrapping<T>>(a) + static_cast<Wrapping<T>>(b));
+}
+
+template <class NaN, class T>
+GATHERUM_INLINE T mul(T a, T b) {
+  if constexpr (std::is_floating_point_v<T>)
+    return NaN::canonical(a * b);
+  else
+    return static_cast<T>(static_cast<Wrapping<T>>(a) * static_cast<Wrapping<T>>(b));
+}
+
+template <class NaN, class T>
+GATHERUM_INLINE Complex<T> add(Complex<T> a, Complex<T> b) {
+  return {NaN::canonical(a.re + b.re), NaN::canonical(a.im + b.im)};
+}
+
+template <class NaN, class T>
+GATHERUM_INLINE Complex<T> mul(Complex<T> a, Complex<T> b) {
+  const T ac = opaque(a.re * b.re), bd = opaque(a.im * b.im);
+  const T ad = opaque(a.re * b.im), bc = opaque(a.im * b.re);
+  return {NaN::canonical(ac - bd), NaN::canonical(ad + bc)};
+}
+
+// For two equal values, which differ at most in the sign of a zero: the one with, or without, the sign.
+template <class T>
+GATHERUM_INLINE T with_either_sign(T a, T b) {
+  return std::bit_cast<T>(std::bit_cast<Bits<T>>(a) | std::bit_cast<Bits<T>>(b));
+}
+template <class T>
+GATHERUM_INLINE T with_common_sign(T a, T b) {
+  return std::bit_cast<T>(std::bit_cast<Bits<T>>(a) & std::bit_cast<Bits<T>>(b));
+}
+
+// Whether there is more to two floats than which is greater: one is NaN, or they are zeros of either
+// sign, and then one is the other's negative. Rare among most updates, unlike equality.
+template <class T>
+GATHERUM_INLINE bool is_special(T a, T b) {
+  constexpr Bits<T> sign = Bits<T>{1} << (8 * sizeof(T) - 1);
+  return std::isunordered(a, b) || (std::bit_cast<Bits<T>>(a) ^ std::bit_cast<Bits<T>>(b)) == sign;
+}
+
+// Written as selects, so that rows are folded in vectors; of two zeros each comparison chooses another. One
+// by one, compilers make branches of them that are often mispredicted; a branch on what is rare spares them.
+template <class NaN, class T>
+GATHERUM_INLINE T maximum(T a, T b) {
+  if constexpr (std::is_floating_point_v<T>) {
+    if constexpr (NaN::kBranches)
+      if (!is_special(a, b)) [[likely]]
+        return a > b ? a : b;
+    const T chosen = with_common_sign(a > b ? a : b, b > a ? b : a);
+    return std::isunordered(a, b) ? quiet_nan<T>() : chosen;
+  } else {
+    return a > b ? a : b;
+  }
+}
+
+template <class NaN, class T>
+GATHERUM_INLINE T minimum(T a, T b) {
+  if constexpr (std::is_floating_point_v<T>) {
+    if constexpr (NaN::kBranches)
+      if (!is_special(a, b)) [[likely]]
+        return a < b ? a : b;
+    const T chosen = with_either_sign(a < b ? a : b, b < a ? b : a);
+    return std::isunordered(a, b) ? quiet_nan<T>() : chosen;
+  } else {
+    return a < b ? a : b;
+  }
+}
+
+// The greater or the lesser of two halves, by integers in the same order: -0 is below +0.
+template <class NaN, class V, Reduction R>
+GATHERUM_INLINE uint16_t extreme(uint16_t a, uint16_t b) {
+  constexpr uint16_t infinity = FloatForm<V>::kInfinity, quiet = FloatForm<V>::kQuiet;
+  const auto ordered = [](uint16_t v) {
+    const auto bits = static_cast<int16_t>(v);
+    return static_cast<int16_t>(bits ^ (bits >> 15 & 0x7FFF));
+  };
+  const bool nan = std::max(a & 0x7FFF, b & 0x7FFF) > infinity;
+  if constexpr (NaN::kBranches)
+    if (nan) [[unlikely]]
+      return keep(), quiet;
+  const bool first = R == Reduction::max ? ordered(a) > ordered(b) : ordered(a) < ordered(b);
+  return nan ? quiet : first ? a : b;
+}
+
+// A branch of a chain that only a reduction reaches which the chain has forgotten.
+template <auto>
+inline constexpr bool kIsForgotten = true;
+
+// The type of each value type, in the order of their rows.
+template <class...>
+struct Types {};
+using ValueTypes = Types<void, Boolean, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t,
+                         uint64_t, Half, Bfloat16, float, double, Complex<float>, Complex<double>>;
+template <class V, class... All>
+constexpr Value value_among(Types<All...>) {
+  const bool is[] = {std::is_same_v<V, All>...};
+  for (size_t i = 0; i < sizeof...(All); ++i)
+    if (is[i]) return kValues[i].value;
+  return Value::none;
+}
+template <class V>
+inline constexpr Value kValueOf = value_among<V>(ValueTypes{});
+static_assert(kValueOf<Complex<double>> == Value::complex128);
+
+template <class V>
+struct StoredAs {
+  using Type = V;
+};
+template <class V>
+  requires requires { typename V::Stored; }
+struct StoredAs<V> {
+  using Type = typename V::Stored;
+};
+
+// What a reduction of V accumulates in.
+template <class V, Reduction R>
+constexpr auto sum_of() {
+  constexpr Value sum = sum_type(kValueOf<V>, R);
+  if constexpr (sum == kValueOf<V>)
+    return typename StoredAs<V>::Type{};
+  else if constexpr (sum == Value::float32)
+    return float{};
+  else if constexpr (sum == Value::int64)
+    return int64_t{};
+  else if constexpr (sum == Value::uint64)
+    return uint64_t{};
+  else
+    static_assert(!kIsForgotten<sum>, "sum_of: no type for what sum_type says");
+}
+
+// How type V is stored, accumulated in a type S, and brought back. Rare: Selected or Branched.
+template <class V, class S>
+struct Arithmetic {
+  using Stored = typename StoredAs<V>::Type;
+  using Sum = S;
+  static constexpr bool kConverts = kIsHalf<V> && std::is_same_v<S, float>;
+
+  template <class Rare>
+  static GATHERUM_INLINE Sum widen(Stored v) {
+    if constexpr (!kConverts)
+      return static_cast<Sum>(v);
+    else if constexpr (std::is_same_v<V, Half>)
+      return half_to_float<Rare::kBranches>(v);
+    else
+      return bfloat16_to_float(v);
+  }
+  template <class Rare>
+  static GATHERUM_INLINE Stored narrow(Sum v) {
+    if constexpr (!kConverts)
+      return static_cast<Stored>(v);
+    else if constexpr (std::is_same_v<V, Half>)
+      return float_to_half<Rare::kBranches>(v);
+    else
+      return float_to_bfloat16(v);
+  }
+};
+
+// A count as a float of type T: below 2^52, in the significand of a double, for which there are vectors.
+template <class T>
+GATHERUM_INLINE T as_float(int64_t count) {
+  return static_cast<T>(std::bit_cast<double>(count | 0x4330000000000000) - 0x1p52);
+}
+
+// A count below 1, which no fold gives, divides as 1: a division by 0, or of the least integer by -1, would
+// end the process.
+template <class T>
+GATHERUM_INLINE T divide(T sum, int64_t count) {
+  if constexpr (std::is_integral_v<T>) count = std::max<int64_t>(count, 1);
+  if constexpr (std::is_floating_point_v<T>) {
+    return Selected::canonical(sum / as_float<T>(count));
+  } else if constexpr (std::is_signed_v<T>) {
+    const T quotient = sum / count;
+    return quotient - (sum % count < 0 ? 1 : 0);
+  } else {
+    return sum / static_cast<T>(count);
+  }
+}
+template <class T>
+GATHERUM_INLINE Complex<T> divide(Complex<T> sum, int64_t count) {
+  return {divide(sum.re, count), divide(sum.im, count)};
+}
+
+// An item of which nothing but its bytes is known.
+template <int W>
+struct Item {
+  unsigned char bytes[W];
+};
+
+// W bytes as they are: how all those values are stored and accumulated that no arithmetic changes the form
+// of.
+template <int W>
+struct Bytes {
+  using Stored = Item<W>;
+  using Sum = Item<W>;
+  template <class>
+  static Sum widen(Stored v) {
+    return v;
+  }
+  template <class>
+  static Stored narrow(Sum v) {
+    return v;
+  }
+};
+
+template <class V, Reduction R>
+struct Fold : Arithmetic<V, decltype(sum_of<V, R>())> {
+  using Value = V;
+  using Base = Arithmetic<V, decltype(sum_of<V, R>())>;
+  using typename Base::Stored;
+  using typename Base::Sum;
+  static constexpr ReductionRow kRow = row_of(R);
+  static_assert(has_meaning(kValueOf<V>, R), "dispatch.hpp makes folds that have a meaning");
+  static_assert(sizeof(Sum) == bytes_of(sum_type(kValueOf<V>, R)), "callers allocate bytes_of(sum_type)");
+
+  // The same for as many folds as store and accumulate alike: code that only moves values is compiled once
+  // for them all.
+  using Form = std::conditional_t<std::is_same_v<Stored, Sum>, Bytes<sizeof(Stored)>, Base>;
+
+  // Whether a result is more than its sum: it takes the count.
+  static constexpr bool kDivides = kRow.divides;
+
+  // Whether threads may fold apart, each from the identity. (Booleans not: such a fold makes a 1 of any other
+  // true byte.)
+  static constexpr bool kAnyOrder = std::is_integral_v<V> && kRow.identity != Identity::none;
+
+  // Whether every order gives the same bits where the first value is copied, and is not folded into anything.
+  static constexpr bool kAnyOrderOfFirsts = is_any_order(kValueOf<V>, R);
+  // Whether an accumulator that is kept between batches starts from its first update (accumulate.hpp).
+  static constexpr bool copies_first(bool include_self) { return kAnyOrderOfFirsts || !include_self; }
+
+  // What changes nothing that it is folded into.
+  static constexpr Sum identity()
+    requires kAnyOrder
+  {
+    switch (Identity{kRow.identity}) {
+      case Identity::lowest:
+        return std::numeric_limits<Sum>::lowest();
+      case Identity::greatest:
+        return std::numeric_limits<Sum>::max();
+      case Identity::one:
+        return 1;
+      case Identity::zero:
+      case Identity::none:
+        break;
+    }
+    return 0;
+  }
+
+  template <class NaN = Branched>
+  static GATHERUM_INLINE Sum fold(Sum a, Sum b) {
+    if constexpr (std::is_same_v<V, Boolean>)
+      return fold_truths(a, b);
+    else if constexpr (kIsHalf<V> && (R == Reduction::max || R == Reduction::min))
+      return extreme<NaN, V, R>(a, b);
+    else if constexpr (R == Reduction::add || R == Reduction::mean)
+      return add<NaN>(a, b);
+    else if constexpr (R == Reduction::mul)
+      return mul<NaN>(a, b);
+    else if constexpr (R == Reduction::max)
+      return maximum<NaN>(a, b);
+    else if constexpr (R == Reduction::min)
+      return minimum<NaN>(a, b);
+    else
+      static_assert(!kIsForgotten<R>, "Fold::fold: a reduction has no step");
+  }
+  static GATHERUM_INLINE Sum fold_truths(Sum a, Sum b) {
+    if constexpr (R == Reduction::add || R == Reduction::max)
+      return (a != 0) | (b != 0);
+    else if constexpr (R == Reduction::mul || R == Reduction::min)
+      return (a != 0) & (b != 0);
+    else
+      static_assert(!kIsForgotten<R>, "Fold::fold_truths: a reduction has no step for booleans");
+  }
+
+  // What is stored of `count` values; what nothing was folded into as it is.
+  template <class Rare>
+  static GATHERUM_INLINE Stored finish(Sum a, int64_t count, bool folded) {
+    if constexpr (!kDivides) {
+      return Base::template narrow<Rare>(a);
+    } else if constexpr (std::is_floating_point_v<Sum>) {
+      const auto mean = std::bit_cast<Bits<Sum>>(divide(a, count));
+      return Base::template narrow<Rare>(
+          std::bit_cast<Sum>(select(folded, mean, std::bit_cast<Bits<Sum>>(a))));
+    } else {
+      return Base::template narrow<Rare>(folded ? divide(a, count) : a);
+    }
+  }
+};
+
+}  // namespace gatherum::GATHERUM_LEVEL

@@ -1,0 +1,186 @@
+// Sums of floats without rounding, whatever their order, in limbs: the states of fsum and fmean.
+//
+//   N = sum over limbs i of limb[i] * 2^(32 i),   sum of the terms = N * (smallest subnormal)
+//   take(v)    limb[p / 32] += m << p % 32,       v = m * 2^p * (smallest subnormal)
+//   finish     N, or N / count, rounded once, to nearest even, in the type of the terms
+//
+// Every finite term is such a multiple, so no addition rounds, and integers add up in any order. A limb is a
+// signed word with 32 bits of its own; carries pile up in the others and move on (`carry`) before they could
+// fill them. The top limb holds the carries of 2^62 terms. NaN and infinities are flags, and so is what
+// decides the sign of a sum of zero: it is -0 only where all terms were -0. A state of zeros has taken
+// nothing.
+//
+// A state is an array of words: flags with the number of terms since the last carry, then the limbs, least
+// first; a complex one has two states. Whatever its bits, nothing here is undefined. Cost: a term takes one
+// limb (float64: two); carries every 2^7 terms of float32, 2^9 of float64.
+#pragma once
+
+#include "fold/exact/exact_digits.hpp"
+
+namespace gatherum::GATHERUM_LEVEL {
+
+template <class V>
+class ExactSum {
+ protected:
+  using Form = FloatForm<V>;
+  static constexpr int kM = Form::kM, kE = Form::kE;
+  static constexpr int kLimb = 32;
+  static constexpr uint64_t kLow = 0xFFFFFFFF;
+  // The bits of a term, shifted to its limb; where a limb cannot take them there are two.
+  static constexpr int kShifted = kM + kLimb - 1;
+  static constexpr bool kTwo = kShifted > 62;
+  // After so many terms carries move on: below 2^62 in a limb until then.
+  static constexpr uint64_t kTerms = uint64_t{1} << (kTwo ? 62 - (kShifted - kLimb) - 1 : 62 - kShifted);
+  static constexpr int kLimbs = limbs_of(kValueOf<V>);
+  static_assert((kLimbs - 1) * kLimb >= (1 << kE) - 3 + kM, "the top limb holds the carries of 2^62 terms");
+
+  // The word before the limbs: terms since the last carry, and flags.
+  static constexpr uint64_t kCount = kLow;
+  static constexpr uint64_t kMinusZero = uint64_t{1} << 32;  // a term was -0
+  static constexpr uint64_t kOther = uint64_t{1} << 33;      // a finite term was not; beside the count
+  static constexpr uint64_t kNaN = uint64_t{1} << 34;
+  static constexpr uint64_t kPlusInfinity = uint64_t{1} << 35, kMinusInfinity = uint64_t{1} << 36;
+
+  static constexpr uint64_t kInfinity = Form::kInfinity, kSign = Form::kSign, kQuiet = Form::kQuiet;
+
+ public:
+  using Stored = typename StoredAs<V>::Type;
+  static constexpr int64_t kBytes = 8 * (kLimbs + 1);
+
+  static GATHERUM_INLINE void take(char* state, Stored v) {
+    const uint64_t bits = bits_of(v), magnitude = bits & (kSign - 1);
+    if (magnitude >= kInfinity || bits == kSign) [[unlikely]]
+      return take_special(state, bits);
+    const auto [m, p, sign] = term_of(bits);
+    char* const limb = state + 8 + p / kLimb * 8;
+    const auto shift = static_cast<unsigned>(p % kLimb);
+    if constexpr (kTwo) {
+      add(limb, (((m << shift & kLow) ^ sign) - sign));
+      add(limb + 8, ((m >> (kLimb - shift) ^ sign) - sign));
+    } else {
+      add(limb, ((m << shift ^ sign) - sign));
+    }
+    count_term(state);
+  }
+
+  static bool is_touched(const char* state) { return load(state) != 0; }
+
+  // Adds what another state has taken.
+  static GATHERUM_NOINLINE void merge(char* state, const char* other) {
+    if (!is_touched(other)) return;
+    carry(state);
+    char carried[kBytes];
+    std::memcpy(carried, other, sizeof carried);
+    carry(carried);
+    set(state, load(carried));
+    for (int i = 1; i <= kLimbs; ++i) add(state + 8 * i, load(carried + 8 * i));
+    move_carries(state);
+  }
+
+  // The sum over the count, of a state that has taken something.
+  static GATHERUM_NOINLINE Stored finish(const char* from, uint64_t count) {
+    char state[kBytes];
+    std::memcpy(state, from, sizeof state);
+    carry(state);
+    const uint64_t flags = load(state);
+    const bool both = (flags & kPlusInfinity) != 0 && (flags & kMinusInfinity) != 0;
+    if ((flags & kNaN) != 0 || both) return value_of(kQuiet);
+    if ((flags & kPlusInfinity) != 0) return value_of(kInfinity);
+    if ((flags & kMinusInfinity) != 0) return value_of(kSign | kInfinity);
+    if ((flags & kOther) == 0) return value_of(kSign);
+    ExactDigits<V> digits(state + 8);
+    const bool rest = count > 1 && digits.divide(count);
+    return value_of(digits.rounded(rest));
+  }
+
+ protected:
+  static GATHERUM_INLINE uint64_t load(const char* at) {
+    uint64_t word;
+    std::memcpy(&word, at, sizeof word);
+    return word;
+  }
+  static GATHERUM_INLINE void store(char* at, uint64_t word) { std::memcpy(at, &word, sizeof word); }
+  static GATHERUM_INLINE void add(char* at, uint64_t word) { store(at, load(at) + word); }
+
+  static GATHERUM_INLINE void set(char* state, uint64_t flag) { store(state, load(state) | flag); }
+
+  // A digit of 32 bits times 2^p. The term that it is a part of is counted once (count_term).
+  static GATHERUM_INLINE void add_digit(char* state, uint64_t digit, unsigned p, uint64_t sign) {
+    const uint64_t shifted = digit << p % kLimb;
+    char* const limb = state + 8 + p / kLimb * 8;
+    add(limb, ((shifted & kLow) ^ sign) - sign);
+    add(limb + 8, (shifted >> kLimb ^ sign) - sign);
+  }
+
+  static GATHERUM_INLINE void count_term(char* state) {
+    const uint64_t first = load(state) + 1;
+    store(state, first);
+    if ((first & kCount) >= kTerms) [[unlikely]]
+      carry(state);
+  }
+
+  // m * 2^p * the smallest subnormal, its sign all ones or zeros; of NaN and infinities p is kLast + 1.
+  struct Term {
+    uint64_t m, p, sign;
+  };
+  static constexpr int kLast = (1 << kE) - 3;
+  static GATHERUM_INLINE Term term_of(uint64_t bits) {
+    const uint64_t magnitude = bits & (kSign - 1), exponent = magnitude >> (kM - 1);
+    const uint64_t normal = exponent != 0 ? 1 : 0;
+    const uint64_t m = (magnitude & ((uint64_t{1} << (kM - 1)) - 1)) | normal << (kM - 1);
+    return {m, exponent - normal, 0 - (bits >> (kM - 1 + kE))};
+  }
+
+  using Bits = std::conditional_t<sizeof(Stored) == 2, uint16_t,
+                                  std::conditional_t<sizeof(Stored) == 4, uint32_t, uint64_t>>;
+  static GATHERUM_INLINE uint64_t bits_of(Stored v) { return std::bit_cast<Bits>(v); }
+  static Stored value_of(uint64_t bits) { return std::bit_cast<Stored>(static_cast<Bits>(bits)); }
+
+  static GATHERUM_NOINLINE void take_special(char* state, uint64_t bits) {
+    const uint64_t magnitude = bits & (kSign - 1);
+    const uint64_t infinity = bits == magnitude ? kPlusInfinity : kMinusInfinity;
+    const uint64_t flag = magnitude > kInfinity ? kNaN : magnitude == kInfinity ? infinity : kMinusZero;
+    set(state, flag);
+  }
+
+  // Leaves 32 bits in every limb but the top one.
+  static GATHERUM_NOINLINE void carry(char* state) {
+    const uint64_t first = load(state);
+    if ((first & kCount) == 0) return;
+    store(state, (first & ~kCount) | kOther);
+    move_carries(state);
+  }
+  static GATHERUM_INLINE void move_carries(char* state) {
+    int64_t moved = 0;
+    for (int i = 1; i < kLimbs; ++i) {
+      const uint64_t limb = load(state + 8 * i) + static_cast<uint64_t>(moved);
+      store(state + 8 * i, limb & kLow);
+      moved = static_cast<int64_t>(limb) >> kLimb;
+    }
+    add(state + 8 * kLimbs, static_cast<uint64_t>(moved));
+  }
+};
+
+template <class T>
+class ExactSum<Complex<T>> {
+  using Part = ExactSum<T>;
+
+ public:
+  using Stored = Complex<T>;
+  static constexpr int64_t kBytes = 2 * Part::kBytes;
+
+  static GATHERUM_INLINE void take(char* state, Stored v) {
+    Part::take(state, v.re);
+    Part::take(state + Part::kBytes, v.im);
+  }
+  static bool is_touched(const char* state) { return Part::is_touched(state); }
+  static void merge(char* state, const char* other) {
+    Part::merge(state, other);
+    Part::merge(state + Part::kBytes, other + Part::kBytes);
+  }
+  static Stored finish(const char* state, uint64_t count) {
+    return {Part::finish(state, count), Part::finish(state + Part::kBytes, count)};
+  }
+};
+
+}  // namespace gatherum::GATHERUM_LEVEL

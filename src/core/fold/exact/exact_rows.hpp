@@ -1,0 +1,110 @@
+// Rows of exact sums, on the stack: what folds a destination's rows one after another into fsum and fmean.
+//
+//   window[e] += row[e]   for the items e of a part of the row, which finish rounds
+//
+// A part has so few items that their states stay in a core's first cache. Where a window has two words, those
+// of all lie apart from one another, and a row whose terms all lie inside of their windows is taken in
+// vectors. Guaranteed: a row is taken as a whole or item by item, with the same bits. Cost: as of
+// exact_window.hpp, and a state for each item that needs one.
+#pragma once
+
+#include "fold/exact/exact_sums.hpp"
+
+namespace gatherum::GATHERUM_LEVEL {
+
+template <class F>
+class ExactRow {
+  using Window = typename F::Window;
+  static constexpr int64_t kWords = F::kWindow / 8;
+
+ public:
+  using Stored = typename F::Stored;
+  static constexpr auto kStep = static_cast<int64_t>(sizeof(Stored));
+  static constexpr int64_t kPart =
+      std::clamp<int64_t>((int64_t{32} << 10) / (F::kBytes + F::kWindow), 1, 256);
+
+  explicit ExactRow(int64_t n) : n_(n) {
+    if constexpr (kTogether)
+      for (int64_t w = 0; w < kWords; ++w) std::fill_n(words_ + w * kPart, n, 0);
+    else
+      std::fill_n(words_, n * kWords, 0);
+  }
+
+  GATHERUM_INLINE void take(const char* row) {
+    if constexpr (kTogether) {
+      const bool begins = std::exchange(begins_, false);
+      if (begins ? begin_together(row) : take_together(row)) return;
+    }
+    for (int64_t e = 0; e < n_; ++e) {
+      Stored v;
+      std::memcpy(&v, row + e * kStep, sizeof v);
+      with_window(e, [&](char* window) { Window::take(window, state(e), v); });
+    }
+  }
+
+  void finish(char* to, int64_t count) {
+    for (int64_t e = 0; e < n_; ++e)
+      with_window(e, [&](char* window) {
+        const Stored v = Window::finish(window, state(e), F::divisor(count));
+        std::memcpy(to + e * kStep, &v, sizeof v);
+      });
+  }
+
+ private:
+  static constexpr bool kTogether = kWords == 2;
+  using Bits = std::conditional_t<sizeof(Stored) == 2, uint16_t, uint32_t>;
+
+  char* state(int64_t e) { return states_ + e * F::kBytes; }
+
+  template <class Work>
+  GATHERUM_INLINE void with_window(int64_t e, const Work& work) {
+    if constexpr (kTogether) {
+      uint64_t window[2] = {words_[e], words_[kPart + e]};
+      work(reinterpret_cast<char*>(window));
+      words_[e] = window[0];
+      words_[kPart + e] = window[1];
+    } else {
+      work(reinterpret_cast<char*>(words_ + e * kWords));
+    }
+  }
+
+  // The first row. Returns false, and takes nothing, unless all its terms are finite and not 0.
+  bool begin_together(const char* GATHERUM_RESTRICT row) {
+    uint64_t firsts[kPart], sums[kPart], outside = 0;
+    const int64_t n = n_;
+    for (int64_t e = 0; e < n; ++e) {
+      Bits bits;
+      std::memcpy(&bits, row + e * kStep, sizeof bits);
+      outside |= Window::begun(bits, firsts[e], sums[e]);
+    }
+    return commit(outside, firsts, sums);
+  }
+
+  // Returns false, and takes nothing, unless all terms lie in their windows.
+  bool take_together(const char* GATHERUM_RESTRICT row) {
+    uint64_t sums[kPart], outside = 0;
+    const uint64_t* GATHERUM_RESTRICT const firsts = words_;
+    const uint64_t* GATHERUM_RESTRICT const olds = words_ + kPart;
+    const int64_t n = n_;
+    for (int64_t e = 0; e < n; ++e) {
+      Bits bits;
+      std::memcpy(&bits, row + e * kStep, sizeof bits);
+      outside |= Window::taken(bits, firsts[e], olds[e], sums[e]);
+    }
+    return commit(outside, words_, sums);
+  }
+
+  GATHERUM_INLINE bool commit(uint64_t outside, const uint64_t* firsts, const uint64_t* sums) {
+    if (outside != 0) return false;
+    if (firsts != words_) std::memcpy(words_, firsts, static_cast<size_t>(n_ * 8));
+    std::memcpy(words_ + kPart, sums, static_cast<size_t>(n_ * 8));
+    return true;
+  }
+
+  const int64_t n_;
+  bool begins_ = true;
+  alignas(64) uint64_t words_[kWords * kPart];
+  alignas(64) char states_[kPart * F::kBytes];
+};
+
+}  // namespace gatherum::GATHERUM_LEVEL

@@ -1,0 +1,102 @@
+// Values as integers in the order of a maximum or minimum: the greatest key is the extreme.
+//
+//   key(v) = bits(v) as a signed integer, with all bits but the sign inverted where it is negative
+//   of a minimum: ~key(v);   of NaN: the greatest key there is
+//
+// So -0 is below +0, any NaN is the extreme, and key and value give each other, but for a NaN, which comes
+// back as the canonical one. Comparisons of integers know no rare values, and the order of folding cannot
+// matter. Integers and booleans have keys as well, with all but the floats' least one in use.
+#pragma once
+
+#include "fold/combine.hpp"
+
+namespace gatherum::GATHERUM_LEVEL {
+
+// Whether a fold is an extreme, which has keys.
+template <class F>
+inline constexpr bool kHasKeys = false;
+template <class V, Reduction R>
+  requires(R == Reduction::max || R == Reduction::min)
+inline constexpr bool kHasKeys<Fold<V, R>> = true;
+
+template <class F>
+struct OrderKeys;
+
+template <class V, Reduction R>
+struct OrderKeys<Fold<V, R>> {
+  static_assert(R == Reduction::max || R == Reduction::min);
+  using Stored = typename Fold<V, R>::Stored;
+  using Key = std::conditional_t<sizeof(Stored) == 8, int64_t, int32_t>;
+  static constexpr bool kHasNaN = std::is_floating_point_v<V> || kIsHalf<V>;
+
+  // The least key, and whether no value has it. (A true byte does not come back from a key as it was.)
+  static constexpr Key kNone = std::numeric_limits<Key>::min();
+  static constexpr bool kHasNone = kHasNaN || (sizeof(Stored) < sizeof(Key) && !std::is_same_v<V, Boolean>);
+
+  static GATHERUM_INLINE Key of(Stored v) {
+    const Bits bits = std::bit_cast<Bits>(v);
+    const Key key = in_order(bits);
+    const Key chosen = R == Reduction::max ? key : ~key;
+    if constexpr (kHasNaN) return (bits & kMost) > kInfinity ? kNaN : chosen;
+    return chosen;
+  }
+
+  // Below every value's key: the only update so far was a quiet NaN, positive or negative, whose bits stay as
+  // they are if none follows. kNone for a NaN of other bits.
+  static Key alone(Stored v) {
+    const Bits bits = std::bit_cast<Bits>(v);
+    if (bits == kQuiet) return kNone + 1;
+    return bits == (kQuiet | std::numeric_limits<Bits>::min()) ? kNone + 2 : kNone;
+  }
+  static bool is_alone(Key key) { return key == kNone + 1 || key == kNone + 2; }
+  static Stored alone_value(Key key) {
+    return std::bit_cast<Stored>(
+        static_cast<Bits>(key == kNone + 1 ? kQuiet : kQuiet | std::numeric_limits<Bits>::min()));
+  }
+
+  // The value of a key; the canonical NaN.
+  static GATHERUM_INLINE Stored value(Key key) {
+    const auto bits = static_cast<Bits>(in_order(static_cast<Bits>(R == Reduction::max ? key : ~key)));
+    if constexpr (kHasNaN) return std::bit_cast<Stored>(key == kNaN ? kQuiet : bits);
+    return std::bit_cast<Stored>(bits);
+  }
+
+  // The same key for all values that are equal: zeros of either sign, of which -1 is the lesser's key
+  // whatever the extreme, and NaN.
+  static GATHERUM_INLINE Key of_equals(Key key) {
+    if constexpr (kHasNaN) return key + static_cast<Key>(key == -1);
+    return key;
+  }
+
+ private:
+  using Bits = std::make_signed_t<
+      std::conditional_t<sizeof(Stored) == 8, uint64_t,
+                         std::conditional_t<sizeof(Stored) == 4, uint32_t,
+                                            std::conditional_t<sizeof(Stored) == 2, uint16_t, uint8_t>>>>;
+  static constexpr Bits kMost = std::numeric_limits<Bits>::max();
+  static constexpr Key kNaN = std::numeric_limits<Key>::max();
+  using Form = std::conditional_t<kHasNaN, FloatForm<V>, BinaryForm<2, 2>>;  // of others it is not asked
+  static constexpr auto kInfinity = static_cast<Bits>(Form::kInfinity),
+                        kQuiet = static_cast<Bits>(Form::kQuiet);
+
+  // Between bits and integers in the order of their values; the function is its own inverse.
+  static GATHERUM_INLINE Key in_order(Bits bits) {
+    if constexpr (kHasNaN) return static_cast<Key>(bits ^ (bits >> (8 * sizeof(Bits) - 1) & kMost));
+    if constexpr (std::is_same_v<V, Boolean>) return static_cast<Key>(bits != 0);
+    if constexpr (std::is_signed_v<V>) return static_cast<Key>(bits);
+    if constexpr (sizeof(Bits) < sizeof(Key))
+      return static_cast<Key>(static_cast<std::make_unsigned_t<Bits>>(bits));
+    return static_cast<Key>(bits ^ std::numeric_limits<Bits>::min());
+  }
+};
+
+// Whether a fold has keys with one to spare.
+template <class F>
+constexpr bool has_spare_key() {
+  if constexpr (kHasKeys<F>)
+    return OrderKeys<F>::kHasNone;
+  else
+    return false;
+}
+
+}  // namespace gatherum::GATHERUM_LEVEL

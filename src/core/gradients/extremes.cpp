@@ -1,0 +1,55 @@
+// A scatter of maxima or minima with the position of each.
+#include "algorithms/items.hpp"
+
+namespace gatherum {
+namespace {
+
+// Writes one number everywhere. False: cut short by poll.
+bool fill(int64_t* to, int64_t n, const int64_t& number, const Poll& poll) {
+  Nest repeat;
+  repeat.block = repeat.item = sizeof number;
+  repeat.loops[0] = {n, 0, 0, sizeof number};
+  return run_copy(repeat, reinterpret_cast<const char*>(&number), reinterpret_cast<char*>(to), poll);
+}
+
+// Each destination by itself, its updates put in order first.
+Outcome by_groups(const Program& p, const Execution& call, const char* source, const Extremes& at) {
+  if (p.raises) {
+    const Outcome checked = check_indices(p, call.at.index, call.poll);
+    if (checked.status != Status::done) return checked;
+  }
+  if (at.result != nullptr && p.copies && !run_copy(p.copy, source, at.result, call.poll))
+    return {Status::interrupted, {}};
+  const int64_t items = p.result.items();
+  if (items > 0 && !fill(at.positions, items, at.none, call.poll)) return {Status::interrupted, {}};
+  if (!p.moves) return {};
+  const Run run = run_shares_of_groups(p, call, [&](const GroupedScatter& groups, const GroupShare& share) {
+    chosen_kernels().group_extremes(groups, at, share);
+  });
+  return outcome_of(run, p, call.at.index, call.poll);
+}
+
+}  // namespace
+
+bool has_positions(const Program& p) {
+  const bool extreme = p.combine.reduction == Reduction::max || p.combine.reduction == Reduction::min;
+  return p.scatter && extreme;
+}
+
+Outcome find_extremes(const Program& p, const char* index, const char* source, const Extremes& at,
+                      const Poll& poll) {
+  const Outcome addressable = check_addressable(p, index);
+  if (addressable.status != Status::done) return addressable;
+  Operands operands;
+  operands.index = index;
+  operands.data = at.result;
+  operands.other = const_cast<char*>(at.updates);
+  const Execution call{operands, nullptr, true, threads_for(work_bytes(p)), poll};
+  if (!p.moves || !locates_items(p, call.threads)) return by_groups(p, call, source, at);
+  const Run run = locate_items(p, call, at.positions, at.none);
+  const Outcome outcome = outcome_of(run, p, index, poll);
+  if (outcome.status != Status::done || at.result == nullptr) return outcome;
+  return execute(p, operands, source, true, poll);
+}
+
+}  // namespace gatherum

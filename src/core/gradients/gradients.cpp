@@ -1,0 +1,41 @@
+// The gradients of a scatter whose fold depends on the values: products, maxima and minima.
+#include <algorithm>
+#include <cstring>
+
+#include "algorithms/algorithms.hpp"
+
+namespace gatherum {
+namespace {
+
+// What nothing arrives in, and what arrives nowhere: the gradient goes to the old value as it is, and updates
+// that are skipped have none. The groups write over all others. False: cut short by poll.
+bool begin(const Program& p, const Gradients& at, int64_t bytes, const Poll& poll) {
+  Nest whole;  // one run
+  whole.block = times(p.item, p.result.items());
+  if (at.of_data != nullptr && !run_copy(whole, at.gradient, at.of_data, poll)) return false;
+  if (at.of_updates == nullptr || (p.moves && p.mode != Mode::drop)) return true;
+  constexpr int64_t kPiece = int64_t{1} << 20;
+  return run_tasks((bytes + kPiece - 1) / kPiece, threads_for(bytes), poll, [&](int64_t i, int) {
+    const int64_t first = i * kPiece;
+    std::memset(at.of_updates + first, 0, static_cast<size_t>(std::min(kPiece, bytes - first)));
+  });
+}
+
+}  // namespace
+
+Outcome differentiate(const Program& p, const char* index, const Gradients& at, int64_t bytes,
+                      const Poll& poll) {
+  const Outcome checked = p.raises ? find_invalid(p, index, poll) : check_addressable(p, index);
+  if (checked.status != Status::done) return checked;
+  if (!begin(p, at, bytes, poll)) return {Status::interrupted, {}};
+  if (!p.moves) return {};
+  Operands operands;
+  operands.index = index;
+  const Run run = run_shares_of_groups(p, {operands, nullptr, true, threads_for(work_bytes(p)), poll},
+                                       [&](const GroupedScatter& groups, const GroupShare& share) {
+                                         chosen_kernels().group_gradients(groups, at, share);
+                                       });
+  return outcome_of(run, p, index, poll);
+}
+
+}  // namespace gatherum

@@ -1,0 +1,268 @@
+// Folds the updates of one batch into accumulators that are kept between batches.
+//
+//   c = C[e]++;  S[e] = copies && c == 0 ? widen(U[p]) : fold(S[e], widen(U[p]))    accumulate, p in order
+//   S[e] = widen(D[e])                                                              begin
+//   out[e] = finish(S[e], C[e])                                                     finish
+//
+// e numbers the elements of the data in row-major order; S holds an accumulator and C the number of updates
+// of each. `copies`: a destination starts from its first update, because the old value takes no part, or
+// because the order does not matter: then S holds the updates alone, finish folds D into them, and two folds
+// can be merged.
+//
+// The plan guarantees: the nest's data strides are those of an array of the data's dtype in C order. Cost:
+// the updates are read once, and an accumulator and a count are read and written for each update; finish
+// reads both once.
+#pragma once
+
+#include "fold/exact/exact_sums.hpp"
+#include "kernels/scatter_rows.hpp"
+
+namespace gatherum::GATHERUM_LEVEL {
+
+// Folds a block of elements side by side into their accumulators.
+template <class F>
+class Accumulate {
+ public:
+  using Stored = typename F::Stored;
+  using Sum = typename F::Sum;
+
+  Accumulate(const Accumulators& to, const Combine& how, int64_t block)
+      : sums_(to.sums), counts_(to.counts), n_(block / kStored), copies_(F::copies_first(how.include_self)) {}
+
+  // offset: that of the first element in the data.
+  GATHERUM_INLINE void operator()(int64_t offset, const char* GATHERUM_RESTRICT updates) const {
+    const int64_t e = offset / kStored, n = n_;
+    int64_t i = 0;
+    for (; i + kSums <= n; i += kSums) several(e + i, updates + i * kStored);
+    for (; i < n; ++i) one(e + i, updates + i * kStored);
+  }
+
+  // The same for a block of one element.
+  GATHERUM_INLINE void item(int64_t offset, const char* update) const { one(offset / kStored, update); }
+
+  GATHERUM_INLINE void prefetch_at(int64_t offset) const {
+    const auto e = static_cast<uintptr_t>(offset / kStored);
+    prefetch_write(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(sums_) + e * sizeof(Sum)));
+    prefetch_write(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(counts_) + e * 8));
+  }
+
+ private:
+  static constexpr auto kStored = static_cast<int64_t>(sizeof(Stored));
+  static constexpr auto kSum = static_cast<int64_t>(sizeof(Sum));
+  // A vector of accumulators, as in FoldInto.
+  static constexpr int64_t kSums = std::max<int64_t>(2, 8 * kLanes / kSum);
+
+  GATHERUM_INLINE void one(int64_t e, const char* GATHERUM_RESTRICT update) const {
+    char* GATHERUM_RESTRICT sum = sums_ + e * kSum;
+    const Sum u = F::template widen<Branched>(load_value<Stored>(update));
+    const bool first = counts_[e]++ == 0;
+    const Sum v = copies_ && first ? u : F::fold(load_value<Sum>(sum), u);
+    std::memcpy(sum, &v, sizeof v);
+  }
+
+  static GATHERUM_INLINE bool any_untouched(const int64_t* counts) {
+    int64_t any = 0;
+    for (int64_t l = 0; l < kSums; ++l) any |= counts[l] - 1;  // negative for 0 alone
+    return any < 0;
+  }
+
+  GATHERUM_INLINE void several(int64_t e, const char* GATHERUM_RESTRICT updates) const {
+    char* GATHERUM_RESTRICT sums = sums_ + e * kSum;
+    int64_t* GATHERUM_RESTRICT counts = counts_ + e;
+    if (copies_ && any_untouched(counts)) {
+      for (int64_t l = 0; l < kSums; ++l) one(e + l, updates + l * kStored);
+      return;
+    }
+    Sum folded[kSums];
+    for (int64_t l = 0; l < kSums; ++l)
+      folded[l] =
+          F::template fold<Selected>(load_value<Sum>(sums + l * kSum),
+                                     F::template widen<Selected>(load_value<Stored>(updates + l * kStored)));
+    std::memcpy(sums, folded, sizeof folded);
+    for (int64_t l = 0; l < kSums; ++l) ++counts[l];
+  }
+
+  char* const sums_;
+  int64_t* const counts_;
+  const int64_t n_;
+  const bool copies_;
+};
+
+// Into exact sums, one by one.
+template <class F>
+  requires kIsExact<F>
+class Accumulate<F> {
+ public:
+  using Stored = typename F::Stored;
+
+  Accumulate(const Accumulators& to, const Combine&, int64_t block)
+      : sums_(to.sums), counts_(to.counts), n_(block / kStored) {}
+
+  GATHERUM_INLINE void operator()(int64_t offset, const char* updates) const {
+    for (int64_t i = 0; i < n_; ++i) item(offset + i * kStored, updates + i * kStored);
+  }
+
+  GATHERUM_INLINE void item(int64_t offset, const char* update) const {
+    const int64_t e = offset / kStored;
+    char* const sum = sums_ + e * F::kBytes;
+    if (counts_[e]++ == 0) std::memset(sum, 0, F::kBytes);
+    F::State::take(sum, load_value<Stored>(update));
+  }
+
+  GATHERUM_INLINE void prefetch_at(int64_t offset) const {
+    const auto e = static_cast<uintptr_t>(offset / kStored);
+    prefetch_write(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(sums_) + e * F::kBytes));
+    prefetch_write(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(counts_) + e * 8));
+  }
+
+ private:
+  static constexpr auto kStored = static_cast<int64_t>(sizeof(Stored));
+
+  char* const sums_;
+  int64_t* const counts_;
+  const int64_t n_;
+};
+
+// The fold of `none` on a block: the last update wins.
+template <int W>
+class AccumulateMoved {
+ public:
+  AccumulateMoved(const Accumulators& to, int64_t item, int64_t block)
+      : sums_(to.sums), counts_(to.counts), item_(item), n_(block / item), set_{block} {}
+
+  GATHERUM_INLINE void item(int64_t offset, const char* update) const {
+    set_(sums_ + offset, update);
+    ++counts_[offset / (W == 0 ? item_ : W)];
+  }
+
+  GATHERUM_INLINE void operator()(int64_t offset, const char* updates) const {
+    set_(sums_ + offset, updates);
+    int64_t* counts = counts_ + offset / item_;
+    for (int64_t i = 0; i < n_; ++i) ++counts[i];
+  }
+
+  GATHERUM_INLINE void prefetch_at(int64_t offset) const {
+    prefetch_write(
+        reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(sums_) + static_cast<uintptr_t>(offset)));
+  }
+
+ private:
+  char* const sums_;
+  int64_t* const counts_;
+  const int64_t item_, n_;
+  const Set<W> set_;
+};
+
+// The blocks of a batch, in order: what scatter_blocks asks for.
+template <class Apply>
+struct AccumulateBlocks {
+  const Nest& nest;
+  const Operands& at;
+  const Apply& apply;
+
+  // Only valid tuples have a destination to prefetch.
+  void prefetch_block(const Block& b) const {
+    if (!nest.far) return;
+    each_chosen(b,
+                [&](int j) { apply.prefetch_at(b.place.data + j * nest.line_loop().data + b.offsets[j]); });
+    keep();
+  }
+
+  void move(const Block& b, const Block&) const {
+    const Apply fold = apply;  // a copy, which no store can change
+    const char* updates = at.other;
+    const Place place = b.place;
+    const int64_t sd = nest.line_loop().data, su = nest.line_loop().other;
+    const int64_t* GATHERUM_RESTRICT offsets = b.offsets;
+    if (nest.row_rank() == 0 && nest.block == nest.item)
+      each_chosen(
+          b, [=](int64_t j) { fold.item(place.data + j * sd + offsets[j], updates + place.other + j * su); });
+    else
+      each_chosen(b,
+                  [&](int64_t j) { move_row({place.data + j * sd + offsets[j], 0, place.other + j * su}); });
+  }
+
+ private:
+  GATHERUM_NOINLINE void move_row(const Place& first) const {
+    each_row_point(nest.rows(), nest.row_rank(), first,
+                   [this](const Place& p) { apply(p.data, at.other + p.other); });
+  }
+};
+
+// Elements that lie side by side: those of the data, and their accumulators.
+template <class F>
+void begin_sums(const char* GATHERUM_RESTRICT data, char* GATHERUM_RESTRICT sums, int64_t n) {
+  using Sum = typename F::Sum;
+  using Stored = typename F::Stored;
+  for (int64_t e = 0; e < n; ++e) {
+    const Sum v = F::template widen<Selected>(load_value<Stored>(data + e * int64_t{sizeof(Stored)}));
+    std::memcpy(sums + e * int64_t{sizeof(Sum)}, &v, sizeof v);
+  }
+}
+
+template <class F>
+void finish_sums(const Finish& f, bool include_self) {
+  using Sum = typename F::Sum;
+  using Stored = typename F::Stored;
+  const char* GATHERUM_RESTRICT sums = f.sums;
+  const int64_t* GATHERUM_RESTRICT counts = f.counts;
+  char* GATHERUM_RESTRICT out = f.out;
+  const int64_t self = include_self ? 1 : 0;
+  for (int64_t e = 0; e < f.n; ++e) {
+    const int64_t count = counts[e];
+    Sum sum = load_value<Sum>(sums + e * int64_t{sizeof(Sum)});
+    Stored v;
+    if constexpr (F::kAnyOrderOfFirsts) {
+      const Stored old = load_value<Stored>(f.data + e * int64_t{sizeof(Stored)});
+      const Sum self_sum = F::template widen<Selected>(old);
+      if (count == 0) sum = self_sum;  // the caller need not have initialised it
+      if (include_self) sum = F::template fold<Selected>(self_sum, sum);
+      v = count == 0 ? old : F::template finish<Selected>(sum, count + self, true);
+    } else {
+      v = F::template finish<Selected>(sum, count + self, count != 0);
+    }
+    std::memcpy(out + e * int64_t{sizeof(Stored)}, &v, sizeof v);
+  }
+}
+
+// Only for folds whose order does not matter: the other's updates come behind these.
+template <class F>
+void merge_sums(const Merge& m) {
+  using Sum = typename F::Sum;
+  for (int64_t e = 0; e < m.n; ++e) {
+    if (m.other_counts[e] == 0) continue;
+    const Sum b = load_value<Sum>(m.other_sums + e * int64_t{sizeof(Sum)});
+    const Sum v = m.to.counts[e] == 0 ? b : F::fold(load_value<Sum>(m.to.sums + e * int64_t{sizeof(Sum)}), b);
+    std::memcpy(m.to.sums + e * int64_t{sizeof(Sum)}, &v, sizeof v);
+    m.to.counts[e] += m.other_counts[e];
+  }
+}
+
+// The same of exact sums, which have no beginning: they are of the updates alone.
+template <class F>
+  requires kIsExact<F>
+void finish_sums(const Finish& f, bool include_self) {
+  using Stored = typename F::Stored;
+  constexpr auto step = static_cast<int64_t>(sizeof(Stored));
+  for (int64_t e = 0; e < f.n; ++e) {
+    char state[F::kBytes];
+    std::memcpy(state, f.sums + e * F::kBytes, sizeof state);
+    const auto old = load_value<Stored>(f.data + e * step);
+    const Stored v = f.counts[e] == 0 ? old : finish_exact<F>(state, f.counts[e], old, include_self);
+    std::memcpy(f.out + e * step, &v, sizeof v);
+  }
+}
+
+template <class F>
+  requires kIsExact<F>
+void merge_sums(const Merge& m) {
+  for (int64_t e = 0; e < m.n; ++e) {
+    if (m.other_counts[e] == 0) continue;
+    char* const sum = m.to.sums + e * F::kBytes;
+    if (m.to.counts[e] == 0) std::memset(sum, 0, F::kBytes);
+    F::State::merge(sum, m.other_sums + e * F::kBytes);
+    m.to.counts[e] += m.other_counts[e];
+  }
+}
+
+}  // namespace gatherum::GATHERUM_LEVEL

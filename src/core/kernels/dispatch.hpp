@@ -1,0 +1,142 @@
+// Chooses a kernel's instance by the width of an item (movement) or by its value type (reductions).
+#pragma once
+
+#include <cstdlib>
+#include <type_traits>
+
+#include "fold/exact/exact_sums.hpp"
+#include "fold/order_keys.hpp"
+#include "fold/slabs.hpp"
+
+// Scatters into slabs are this level's, or those of the level below it.
+namespace gatherum::GATHERUM_SLABS {
+void add_slab_kernels(Kernels& all);
+}
+
+namespace gatherum::GATHERUM_LEVEL {
+
+// The objects of a level: each fills in its functions. Several compile sooner than one, and show that the
+// build goes on.
+void add_fold_kernels(Kernels& all);
+void add_group_kernels(Kernels& all);
+void add_list_kernels(Kernels& all);
+void add_item_kernels(Kernels& all);
+
+// Calls f with the width of an item as a constant. The plan chooses the kernels that ask for these
+// widths only.
+template <class F>
+auto by_item(int64_t bytes, F&& f) {
+  switch (bytes) {
+    case 1:
+      return f(std::integral_constant<int, 1>{});
+    case 2:
+      return f(std::integral_constant<int, 2>{});
+    case 4:
+      return f(std::integral_constant<int, 4>{});
+    case 8:
+      return f(std::integral_constant<int, 8>{});
+    default:
+      return f(std::integral_constant<int, 16>{});
+  }
+}
+
+// As by_item for blocks of those widths, with 0 for a run of any other number of bytes.
+template <class F>
+auto by_width(int64_t bytes, F&& f) {
+  if (bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8 || bytes == 16) return by_item(bytes, f);
+  return f(std::integral_constant<int, 0>{});
+}
+
+// Sums and products modulo 2^n are the same bits whether signed or not: one instance serves both.
+template <class V, Reduction R>
+auto fold_of() {
+  if constexpr (std::is_integral_v<V> && (R == Reduction::add || R == Reduction::mul))
+    return Fold<std::make_unsigned_t<V>, R>{};
+  else
+    return Fold<V, R>{};
+}
+
+// What the plan excludes: complete() refuses a program whose reduction has no meaning for its value type.
+[[noreturn]] inline void impossible() { std::abort(); }
+
+// Calls f with the Fold of V and of a reduction, one of those from `first` on that have a meaning for V.
+template <class V, bool Counts, Reduction first = Reduction::add, class F>
+auto by_reduction(Reduction r, F&& f) -> decltype(f(fold_of<V, Reduction::add>())) {
+  constexpr auto next = static_cast<Reduction>(static_cast<int>(first) + 1);
+  if constexpr (static_cast<int>(next) < kCount<Reduction>)
+    if (r != first) return by_reduction<V, Counts, next>(r, f);
+  if constexpr (has_meaning(kValueOf<V>, first) && (Counts || !row_of(first).divides))
+    if (r == first) return f(fold_of<V, first>());
+  impossible();
+}
+
+// Calls f with the type of a value type, in a std::type_identity.
+template <class F>
+auto by_type(Value value, F&& f) {
+  switch (value) {
+    case Value::none:
+      break;
+    case Value::boolean:
+      return f(std::type_identity<Boolean>{});
+    case Value::int8:
+      return f(std::type_identity<int8_t>{});
+    case Value::int16:
+      return f(std::type_identity<int16_t>{});
+    case Value::int32:
+      return f(std::type_identity<int32_t>{});
+    case Value::int64:
+      return f(std::type_identity<int64_t>{});
+    case Value::uint8:
+      return f(std::type_identity<uint8_t>{});
+    case Value::uint16:
+      return f(std::type_identity<uint16_t>{});
+    case Value::uint32:
+      return f(std::type_identity<uint32_t>{});
+    case Value::uint64:
+      return f(std::type_identity<uint64_t>{});
+    case Value::float16:
+      return f(std::type_identity<Half>{});
+    case Value::bfloat16:
+      return f(std::type_identity<Bfloat16>{});
+    case Value::float32:
+      return f(std::type_identity<float>{});
+    case Value::float64:
+      return f(std::type_identity<double>{});
+    case Value::complex64:
+      return f(std::type_identity<Complex<float>>{});
+    case Value::complex128:
+      return f(std::type_identity<Complex<double>>{});
+  }
+  impossible();
+}
+
+// Calls f with the Fold of a value type and reduction; without those that divide by a count where there are
+// no counters (`Counts` false).
+template <bool Counts, class F>
+auto by_value(Value value, Reduction r, F&& f) {
+  return by_type(value, [&](auto type) { return by_reduction<typename decltype(type)::type, Counts>(r, f); });
+}
+
+// Calls f(fold, keyed) if the order of folding cannot matter: for integers, and for extremes by their keys.
+template <class F>
+void by_private(const Combine& how, F&& f) {
+  if (how.reduction == Reduction::none) return;
+  by_value<true>(how.value, how.reduction, [&](auto fold) {
+    using Found = decltype(fold);
+    if constexpr (Found::kAnyOrder)
+      if (!needs_counter(how)) return f(fold, std::false_type{});
+    if constexpr (has_spare_key<Found>()) f(fold, std::true_type{});
+  });
+}
+
+// Calls f(fold, counted) for what a slab keeps: moved items, sums, or sums with counters.
+template <class F>
+auto by_slab(const Combine& how, int64_t item, F&& f) {
+  if (how.reduction == Reduction::none)
+    return by_item(item, [&](auto width) { return f(Replace<decltype(width)::value>{}, std::false_type{}); });
+  if (needs_counter(how))
+    return by_value<true>(how.value, how.reduction, [&](auto fold) { return f(fold, std::true_type{}); });
+  return by_value<false>(how.value, how.reduction, [&](auto fold) { return f(fold, std::false_type{}); });
+}
+
+}  // namespace gatherum::GATHERUM_LEVEL

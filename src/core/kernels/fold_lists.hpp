@@ -1,0 +1,366 @@
+// Puts edges in order of their destination, and folds rows of a table by them.
+//
+//   out[d] = finish(fold(... fold(fold(start[d], m(e0)), m(e1)) ...), count),   e0 < e1 < ... that go to d
+//   m(e) = table[source(e)], or table[source(e)] * weights[e], rounded to the stored type
+//
+// The order comes from one stable counting sort: every edge's ends are read and checked once, kept as
+// numbers, counted piece by piece, and put in their places (row_lists.cpp). The fold then goes from
+// destination to destination: rows are fetched ahead, accumulators stay in cache, and every destination is
+// written once. Cost: 8 bytes per edge written and read in order, 4 or 8 written at random; then the rows
+// of the table.
+#pragma once
+
+#include <algorithm>
+
+#include "fold/exact/exact_rows.hpp"
+#include "kernels/row_sums.hpp"
+#include "kernels/scatter_rows.hpp"
+
+namespace gatherum::GATHERUM_LEVEL {
+
+template <class Visit>
+auto by_number(bool wide, const Visit& visit) {
+  return wide ? visit(uint64_t{}) : visit(uint32_t{});
+}
+
+// The units of a piece.
+inline Range piece_range(const ListStage& call, int64_t piece) {
+  const int64_t begin = piece * call.piece_units, end = std::min(begin + call.piece_units, call.units);
+  return {call.chunk, call.first + begin, call.first + end};
+}
+
+// The number of the first edge of a unit.
+inline int64_t first_edge(const ListStage& call, int64_t unit) {
+  const int64_t line = call.targets->line_loop().extent, chunks = (line - 1) / call.chunk + 1;
+  const auto edges_before = [=, &call](int64_t u) { return u / chunks * line + u % chunks * call.chunk; };
+  return edges_before(unit) - edges_before(call.first);
+}
+
+template <class Number>
+bool stage_edges(const ListStage& call, const char* targets, const char* sources, int64_t piece) {
+  constexpr Number none = std::numeric_limits<Number>::max();
+  const Range range = piece_range(call, piece);
+  auto* went = reinterpret_cast<Number*>(call.went);
+  auto* came = reinterpret_cast<Number*>(call.came);
+  Number* const counts = reinterpret_cast<Number*>(call.counts) + piece * call.destinations;
+  std::memset(counts, 0, sizeof(Number) * static_cast<size_t>(call.destinations));
+  const auto block = static_cast<Number>(call.block);
+  int64_t edge = first_edge(call, range.begin);
+  const int64_t first = edge;
+  Number last = 0;
+  bool falls = false;
+  const auto count = [&](const Block& to, const Block* from) {
+    for (int j = 0; j < to.n; ++j, ++edge) {
+      const bool valid = to.offsets[j] != kInvalid && (from == nullptr || from->offsets[j] != kInvalid);
+      auto list = static_cast<Number>(to.offsets[j]);
+      if (from != nullptr)
+        came[edge] = static_cast<Number>(from->offsets[j]);
+      else if (block > 1)
+        came[edge] = list % block, list /= block;
+      went[edge] = valid ? list : none;
+      falls |= !valid || list < last;
+      last = list;
+      if (valid) ++counts[list];
+    }
+  };
+  const auto note_course = [&] {
+    if (call.courses != nullptr && edge > first)
+      call.courses[piece] = {static_cast<int64_t>(went[first]), static_cast<int64_t>(last), !falls};
+  };
+  Walk to(*call.targets, call.targets->line, range, targets);
+  if (call.sources == nullptr) {
+    for (; !to.done(); to.next()) count(to.now(), nullptr);
+    note_course();
+    return to.valid();
+  }
+  Walk from(*call.sources, call.sources->line, range, sources);
+  for (; !to.done(); to.next(), from.next()) count(to.now(), &from.now());
+  note_course();
+  return to.valid() && from.valid();
+}
+
+template <class Number>
+void place_edges(const ListStage& call, int64_t piece) {
+  constexpr Number none = std::numeric_limits<Number>::max();
+  const Range range = piece_range(call, piece);
+  const int64_t begin = first_edge(call, range.begin), end = first_edge(call, range.end);
+  const auto* went = reinterpret_cast<const Number*>(call.went);
+  const auto* came = reinterpret_cast<const Number*>(call.came);
+  Number* const next = reinterpret_cast<Number*>(call.counts) + piece * call.destinations;
+  auto* rows = reinterpret_cast<Number*>(call.rows);
+  auto* edges = reinterpret_cast<Number*>(call.edges);
+  if (call.in_order) {
+    for (int64_t e = begin; e < end; ++e) rows[e] = came == nullptr ? static_cast<Number>(e) : came[e];
+    for (int64_t e = begin; e < end && edges != nullptr; ++e) edges[e] = static_cast<Number>(e);
+    return;
+  }
+  for (int64_t e = begin; e < end; ++e) {
+    if (went[e] == none) continue;
+    const Number at = next[went[e]]++;
+    rows[at] = came == nullptr ? static_cast<Number>(e) : came[e];
+    if (edges != nullptr) edges[at] = static_cast<Number>(e);
+  }
+}
+
+// W bytes of the weights, put in the order of the lists.
+template <int W>
+void order_weights(const ListFold& call, char* to, int64_t begin, int64_t end) {
+  const Nest& loops = *call.weight_loops;
+  const auto number = [&](int64_t i) -> int64_t {
+    if (call.wide) return load_value<int64_t>(call.edges + i * 8);
+    return load_value<uint32_t>(call.edges + i * 4);
+  };
+  for (int64_t i = begin; i < end; ++i) {
+    int64_t edge = number(i), offset = 0;
+    for (int l = loops.rank - 1; l > 0; --l) {
+      offset += edge % loops.loops[l].extent * loops.loops[l].other;
+      edge /= loops.loops[l].extent;
+    }
+    store_item(to + i * W, load_item<W>(call.weights + offset + edge * loops.loops[0].other));
+  }
+}
+
+class FoldLists {
+ public:
+  // Rows [begin, end) of the lists into one part of a destination: `rest` bytes from there on are left.
+  // Returns how many of them it has done.
+  using Part = int64_t (FoldLists::*)(int64_t begin, int64_t end, char* to, const char* from, int64_t r,
+                                      int64_t rest) const;
+
+  // Destinations [first, last), of rows that are few items side by side.
+  using Few = void (FoldLists::*)(int64_t first, int64_t last) const;
+  struct How {
+    Part part;
+    Few few;  // null: the rows are others
+  };
+
+  template <class F>
+  static How how(const ListFold& call) {
+    const int64_t items = call.rows->block / call.rows->item;
+    if (call.wide || !is_contiguous(*call.rows)) return {&FoldLists::part<F>, nullptr};
+    return {&FoldLists::part<F>, call.weights == nullptr ? few_of<F, false>(items) : few_of<F, true>(items)};
+  }
+
+  FoldLists(const ListFold& call, How how) : call_(call), nest_(*call.rows), how_(how) {}
+
+  void operator()(int64_t first, int64_t last) const {
+    if (how_.few != nullptr) return (this->*how_.few)(first, last);
+    const bool contiguous = is_contiguous(nest_);
+    int64_t begin = number(call_.starts, first);
+    for (int64_t d = first, end = 0; d < last; ++d, begin = end) {
+      end = number(call_.starts, d + 1);
+      const int64_t row = d * call_.out_step;
+      if (contiguous)
+        fold_block(begin, end, row, Place{});
+      else
+        each_row_point(nest_.loops, nest_.rank, Place{},
+                       [&](const Place& p) { fold_block(begin, end, row, p); });
+    }
+  }
+
+  static bool is_contiguous(const Nest& nest) { return nest.rank == 1 && nest.line_loop().extent == 1; }
+
+  template <class F>
+  int64_t part(int64_t begin, int64_t end, char* to, const char* from, int64_t r, int64_t rest) const {
+    if constexpr (kIsExact<F>)
+      return exactly<F>(begin, end, to, from, r, rest);
+    else
+      return rounding<F>(begin, end, to, from, r, rest);
+  }
+
+ private:
+  // Of rows of few items, those so far behind are fetched, unless they are so short that the processor has
+  // begun to read them already (100k rows of 32 bytes: 3.6 ns each).
+  static constexpr int64_t kFewAhead = 32, kNear = 8;
+  static constexpr int64_t kPart = 256;  // elements whose accumulators lie on the stack
+
+  template <class F>
+  int64_t exactly(int64_t begin, int64_t end, char* to, const char* from, int64_t r, int64_t rest) const {
+    using Product = decltype(product_of(F{}));
+    const int64_t n = std::min(ExactRow<F>::kPart, rest / ExactRow<F>::kStep);
+    char scaled[ExactRow<F>::kPart * ExactRow<F>::kStep];
+    ExactRow<F> sums(n);
+    const bool self = from != nullptr && call_.combine.include_self;
+    for (int64_t i = begin; i < end; ++i) sums.take(message<Product>(i, r, n, scaled));
+    if (self) sums.take(from);
+    sums.finish(to, end - begin + (self ? 1 : 0));
+    return n * ExactRow<F>::kStep;
+  }
+
+  template <class F>
+  int64_t rounding(int64_t begin, int64_t end, char* to, const char* from, int64_t r, int64_t rest) const {
+    const bool weighted = call_.weights != nullptr;
+    if constexpr (kSumsRows<F>) {
+      if (!weighted && rest >= Lines<F, 4>::kBytes) return in_vectors<F, 4, false>(begin, end, to, from, r);
+      if (!weighted && rest >= Lines<F, 1>::kBytes) return in_vectors<F, 1, false>(begin, end, to, from, r);
+    }
+    if constexpr (kSumsProducts<F>) {
+      if (rest >= Lines<F, 4>::kBytes) return in_vectors<F, 4, true>(begin, end, to, from, r);
+      if (rest >= Lines<F, 1>::kBytes) return in_vectors<F, 1, true>(begin, end, to, from, r);
+    }
+    return on_stack<F>(begin, end, to, from, r, rest);
+  }
+
+  template <class F, bool Weighted>
+  static Few few_of(int64_t items) {
+    if constexpr (kFoldsFew<F>) {
+      if (items == 1) return &FoldLists::few<FewItems<F, 1, Weighted>, F, Weighted>;
+      if (items == 2) return &FoldLists::few<FewItems<F, 2, Weighted>, F, Weighted>;
+      if (items == 4) return &FoldLists::few<FewItems<F, 4, Weighted>, F, Weighted>;
+      if (items == 8) return &FoldLists::few<FewItems<F, 8, Weighted>, F, Weighted>;
+      if (items == 16) return &FoldLists::few<FewItems<F, 16, Weighted>, F, Weighted>;
+    }
+    return nullptr;
+  }
+
+  template <class Sums, class F, bool Weighted>
+  void few(int64_t first, int64_t last) const {
+    // Copies, which no store changes.
+    const ListFold& call = call_;
+    const char *const starts = call.starts, *const numbers = call.numbers, *const table = call.table;
+    const char *const start = call.start, *const weights = call.weights;
+    char* const out = call.out;
+    const int64_t step = call.table_step, out_step = call.out_step, behind = call.kept - 1;
+    const bool self = start != nullptr && call.combine.include_self, far = call.far && Sums::kBytes > kNear;
+    const auto at = [=](int64_t i) { return table + load_value<uint32_t>(numbers + i * 4) * step; };
+    const auto row = [=](int64_t i) {
+      if (far) {
+        const char* ahead = at(std::min(i + kFewAhead, behind));
+        prefetch(ahead);
+        prefetch(ahead + Sums::kBytes - 1);  // without a branch, which would often be mispredicted
+      }
+      return at(i);
+    };
+    int64_t begin = load_value<uint32_t>(starts + first * 4);
+    for (int64_t d = first, end = 0; d < last; ++d, begin = end) {
+      end = load_value<uint32_t>(starts + d * 4 + 4);
+      char* const to = out + d * out_step;
+      const char* const from = start == nullptr ? nullptr : start + d * out_step;
+      if (begin == end) [[unlikely]]
+        leave(to, from, Sums::kBytes);
+      else
+        in_registers<Sums, F, Weighted>(begin, end, to, self ? from : nullptr, weights, row);
+    }
+  }
+
+  // The message of the i-th row: n elements, or their products with its weight, written to `scaled`.
+  template <class Product>
+  GATHERUM_NOINLINE const char* message(int64_t i, int64_t r, int64_t n,
+                                        char* GATHERUM_RESTRICT scaled) const {
+    using T = typename Product::Stored;
+    constexpr auto step = static_cast<int64_t>(sizeof(T));
+    const char* src = row(i, r, n * step);
+    if (call_.weights == nullptr) return src;
+    const auto w = Product::template widen<Selected>(load_value<T>(call_.weights + i * step));
+    for (int64_t e = 0; e < n; ++e) {
+      const auto x = Product::template widen<Selected>(load_value<T>(src + e * step));
+      const T m = Product::template narrow<Selected>(Product::template fold<Selected>(x, w));
+      std::memcpy(scaled + e * step, &m, sizeof m);
+    }
+    return scaled;
+  }
+
+  template <class F>
+  int64_t on_stack(int64_t begin, int64_t end, char* to, const char* from, int64_t r, int64_t rest) const {
+    using T = typename F::Stored;
+    using Product = decltype(product_of(F{}));
+    constexpr auto step = static_cast<int64_t>(sizeof(T));
+    const int64_t n = std::min(kPart, rest / step);
+    char scaled[kPart * step];
+    typename F::Sum sums[kPart];
+    const bool self = from != nullptr && call_.combine.include_self;
+    const char* first = self ? from : message<Product>(begin, r, n, scaled);
+    for (int64_t e = 0; e < n; ++e) sums[e] = F::template widen<Selected>(load_value<T>(first + e * step));
+    for (int64_t i = self ? begin : begin + 1; i < end; ++i) {
+      const char* src = message<Product>(i, r, n, scaled);
+      for (int64_t e = 0; e < n; ++e)
+        sums[e] =
+            F::template fold<Selected>(sums[e], F::template widen<Selected>(load_value<T>(src + e * step)));
+    }
+    for (int64_t e = 0; e < n; ++e) {
+      const T v = F::template finish<Selected>(sums[e], end - begin + (self ? 1 : 0), true);
+      std::memcpy(to + e * step, &v, sizeof v);
+    }
+    return n * step;
+  }
+
+  // Rows of 64 float32: 33 ns each on the stack, 25 so.
+  template <class F, int K>
+  using Lines = SumsOf<F, K * 64 / int{sizeof(typename F::Sum)}>;
+
+  template <class F, int K, bool Weighted>
+  int64_t in_vectors(int64_t begin, int64_t end, char* to, const char* from, int64_t r) const {
+    constexpr int64_t bytes = Lines<F, K>::kBytes;
+    in_registers<Lines<F, K>, F, Weighted>(begin, end, to, call_.combine.include_self ? from : nullptr,
+                                           call_.weights, [=, this](int64_t i) { return row(i, r, bytes); });
+    return bytes;
+  }
+
+  // `self`: what the fold includes; null: nothing.
+  template <class Sums, class F, bool Weighted, class Row>
+  static GATHERUM_INLINE void in_registers(int64_t begin, int64_t end, char* to, const char* self,
+                                           const char* weights, const Row& row) {
+    using T = typename F::Stored;
+    Sums sums;
+    const auto weight = [=](int64_t i) { return load_value<T>(weights + i * int64_t{sizeof(T)}); };
+    int64_t i = begin;
+    if (self != nullptr)
+      sums.begin(self);
+    else if constexpr (Weighted)
+      sums.begin(row(i), weight(i)), ++i;
+    else
+      sums.begin(row(i)), ++i;
+    for (; i < end; ++i) {
+      const char* src = row(i);
+      if constexpr (Weighted)
+        sums.add(src, weight(i));
+      else
+        sums.add(src);
+    }
+    // One row alone is copied as it is.
+    const int64_t count = end - begin + (self != nullptr ? 1 : 0);
+    sums.finish(to, count, Weighted || count > 1);
+  }
+
+  // The i-th row of the lists, `bytes` from the r-th on; those of a later one are fetched.
+  GATHERUM_INLINE const char* row(int64_t i, int64_t r, int64_t bytes) const {
+    if (call_.far) fetch(i, r, bytes);
+    return call_.table + number(call_.numbers, i) * call_.table_step + r;
+  }
+  GATHERUM_INLINE void fetch(int64_t i, int64_t r, int64_t bytes) const {
+    each_of_burst(i, call_.kept, [&](int64_t k) {
+      prefetch_run<FetchTo::second>(call_.table, number(call_.numbers, k) * call_.table_step + r, bytes);
+    });
+  }
+
+  GATHERUM_INLINE int64_t number(const char* numbers, int64_t i) const {
+    if (call_.wide) return load_value<int64_t>(numbers + i * 8);
+    return load_value<uint32_t>(numbers + i * 4);
+  }
+
+  void fold_block(int64_t begin, int64_t end, int64_t row, const Place& p) const {
+    for (int64_t r = 0, done = 0; r < nest_.block; r += done) {
+      char* to = call_.out + row + p.other + r;
+      const char* from = call_.start == nullptr ? nullptr : call_.start + row + p.other + r;
+      done = nest_.block - r;
+      if (begin == end)
+        leave(to, from, done);
+      else
+        done = (this->*how_.part)(begin, end, to, from, p.data + r, done);
+    }
+  }
+
+  // A destination that no row goes to.
+  void leave(char* to, const char* from, int64_t bytes) const {
+    if (from == to) return;
+    if (from != nullptr) return copy_run(to, from, bytes);
+    for (int64_t r = 0; r < bytes; r += nest_.item)
+      std::memcpy(to + r, call_.fill, static_cast<size_t>(nest_.item));
+  }
+
+  const ListFold& call_;
+  const Nest& nest_;
+  const How how_;
+};
+
+}  // namespace gatherum::GATHERUM_LEVEL

@@ -1,0 +1,155 @@
+// Folds rows of a table by a pointer: edges starts[d] up to starts[d + 1] go to destination d.
+//
+// A few thousand edges at a time, which are all those of some destinations, their indices are staged into
+// lists that stay in cache, and folded by them (fold_lists.hpp). So every index is read once, and nothing is
+// kept of it. Cost: that of staging, 4 bytes per edge written and read in cache, and the fold.
+#pragma once
+
+#include <algorithm>
+
+#include "kernels/fold_lists.hpp"
+
+namespace gatherum::GATHERUM_LEVEL {
+
+// Reads entries [begin, end) of a pointer. Returns the greatest step between two of them, -1 where an entry
+// is not valid or less than the one before.
+inline int64_t read_pointer(const Nest& nest, const char* at, int64_t begin, int64_t end, int64_t* starts) {
+  const int64_t stride = nest.line_loop().index;
+  for (int64_t i = begin; i < end; i += kBlock) {
+    const auto n = static_cast<int>(std::min<int64_t>(kBlock, end - i));
+    if (stage(nest, at + i * stride, stride, n, starts + i)) return -1;
+  }
+  int64_t greatest = 0, least = 0;
+  for (int64_t i = begin + 1; i < end; ++i) {
+    const int64_t step = starts[i] - starts[i - 1];
+    greatest = std::max(greatest, step);
+    least = std::min(least, step);
+  }
+  return least < 0 ? -1 : greatest;
+}
+
+// Stages n <= kBlock tuples of one component, which numbers what they address, as numbers of 32 bits. False:
+// an index is negative or not valid, or they do not lie side by side in this machine's byte order; then the
+// numbers mean nothing.
+inline bool stage_numbers(const Nest& nest, const char* at, int64_t stride, int n, uint32_t* numbers) {
+  const int64_t width = nest.index.width, size = nest.component[0].size;
+  if (nest.index.swapped || stride != width || width < 4 || size > int64_t{1} << 31) return false;
+  prefetch_on(nest, at, stride, n);
+  // Copied before they are checked: another thread may change them.
+  const auto check = [n, size](const auto* values, const auto& each) {
+    auto outside = values[0];
+    const auto last = static_cast<decltype(outside)>(size - 1);
+    for (int i = 0; i < n; ++i) outside |= values[i] | (last - values[i]), each(i);
+    return outside >> (8 * sizeof outside - 1) == 0;
+  };
+  if (width == 4) {
+    std::memcpy(numbers, at, static_cast<size_t>(n) * 4);
+    compiler_barrier(numbers);
+    return check(numbers, [](int) {});
+  }
+  alignas(64) uint64_t copied[kBlock];
+  std::memcpy(copied, at, static_cast<size_t>(n) * 8);
+  compiler_barrier(copied);
+  return check(copied, [&](int i) { numbers[i] = static_cast<uint32_t>(copied[i]); });
+}
+
+// The lists of a few destinations, in a worker's scratch.
+template <class Number>
+class PointedGroup {
+ public:
+  PointedGroup(const PointedFold& call, char* scratch)
+      : call_(call),
+        starts_(reinterpret_cast<Number*>(scratch)),
+        numbers_(starts_ + kPointedGroup + 1),
+        weights_(reinterpret_cast<char*>(numbers_ + call.capacity)) {
+    if (call.fold.weights != nullptr) weight_step_ = call.fold.weight_loops->line_loop().other;
+  }
+
+  // Makes the lists of destinations from the first on, and returns the end of them.
+  int64_t make(int64_t first, int64_t last) {
+    const int64_t begin = call_.starts[first];
+    int64_t stop = first + 1;
+    last = std::min(last, first + kPointedGroup);
+    while (stop < last && call_.starts[stop + 1] - begin <= kPointedGroup) ++stop;
+    for (int64_t d = first; d <= stop; ++d) starts_[d - first] = static_cast<Number>(call_.starts[d] - begin);
+    const int64_t edges = call_.starts[stop] - begin;
+    const bool all = stage(begin, edges);
+    valid_ &= all;
+    fold_ = call_.fold;
+    fold_.starts = reinterpret_cast<const char*>(starts_);
+    fold_.numbers = reinterpret_cast<const char*>(numbers_);
+    fold_.out += first * fold_.out_step;
+    if (fold_.weights != nullptr) order_weights(begin, edges, all);
+    if (!all) leave_out(stop - first);
+    fold_.kept = starts_[stop - first];
+    return stop;
+  }
+
+  const ListFold& fold() const { return fold_; }
+  // Whether all indices so far were valid.
+  bool valid() const { return valid_; }
+
+ private:
+  static constexpr Number kNone = std::numeric_limits<Number>::max();
+
+  bool stage(int64_t begin, int64_t edges) {
+    const Nest& nest = *call_.sources;
+    const int64_t stride = nest.line_loop().index;
+    alignas(64) int64_t offsets[kBlock];
+    bool valid = true;
+    for (int64_t i = 0; i < edges; i += kBlock) {
+      const auto n = static_cast<int>(std::min<int64_t>(kBlock, edges - i));
+      const char* at = call_.indices + (begin + i) * stride;
+      if constexpr (sizeof(Number) == 4)
+        if (stage_numbers(nest, at, stride, n, numbers_ + i)) continue;
+      valid &= !gatherum::GATHERUM_LEVEL::stage(nest, at, stride, n, offsets);
+      // The lower half of kInvalid is a number, too.
+      if (valid)
+        for (int j = 0; j < n; ++j) numbers_[i + j] = static_cast<Number>(offsets[j]);
+      else
+        for (int j = 0; j < n; ++j)
+          numbers_[i + j] = offsets[j] == kInvalid ? kNone : static_cast<Number>(offsets[j]);
+    }
+    return valid;
+  }
+
+  // Weights side by side stay where they are.
+  void order_weights(int64_t begin, int64_t edges, bool all) {
+    const int64_t item = fold_.rows->item;
+    const char* from = fold_.weights + begin * weight_step_;
+    fold_.weights = from;
+    if (all && weight_step_ == item) return;
+    by_item(item, [&](auto width) {
+      constexpr int W = decltype(width)::value;
+      for (int64_t i = 0; i < edges; ++i) store_item(weights_ + i * W, load_item<W>(from + i * weight_step_));
+    });
+    fold_.weights = weights_;
+  }
+
+  void leave_out(int64_t destinations) {
+    const auto item = static_cast<size_t>(fold_.rows->item);
+    Number at = 0, begin = 0;
+    for (int64_t d = 0; d < destinations; ++d) {
+      const Number end = starts_[d + 1];
+      starts_[d] = at;
+      for (Number i = begin; i < end; ++i) {
+        if (numbers_[i] == kNone) continue;
+        numbers_[at] = numbers_[i];
+        if (fold_.weights != nullptr) std::memmove(weights_ + at * item, weights_ + i * item, item);
+        ++at;
+      }
+      begin = end;
+    }
+    starts_[destinations] = at;
+  }
+
+  const PointedFold& call_;
+  Number* const starts_;
+  Number* const numbers_;
+  char* const weights_;
+  int64_t weight_step_ = 0;
+  bool valid_ = true;
+  ListFold fold_{};
+};
+
+}  // namespace gatherum::GATHERUM_LEVEL

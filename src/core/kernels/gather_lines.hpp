@@ -1,0 +1,132 @@
+// gather, one small block per index:  U[j * su] = D[j * sd + offset[j]],  block of W bytes.
+//
+// The plan guarantees: no row loops, block == W, W in {1, 2, 4, 8, 16}; offsets are staged (checked).
+// Cost: one load and one store per item; with the next block prefetched, the memory's random-access
+// rate for tables beyond cache.
+#pragma once
+
+#include <cstring>
+
+#include "kernels/blocks.hpp"
+#include "fold/combine.hpp"
+
+namespace gatherum::GATHERUM_LEVEL {
+
+template <int W>
+GATHERUM_INLINE Item<W> load_item(const char* p) {
+  Item<W> v;
+  std::memcpy(&v, p, W);
+  return v;
+}
+
+template <int W>
+GATHERUM_INLINE void store_item(char* p, const Item<W>& v) {
+  std::memcpy(p, &v, W);
+}
+
+// Moves the items of n tuples of a line that begin at `place`, or the fill value for invalid ones; the
+// offsets have the line's steps in them.
+template <int W>
+void move_items(const Nest& nest, const Operands& at, const Place& place, const int64_t* offsets, int n,
+                bool any_invalid) {
+  const char* src = at.data + place.data;
+  char* dst = at.other + place.other;
+  const int64_t su = nest.line_loop().other;
+  if (any_invalid) {
+    const Item<W> fill = load_item<W>(at.fill);
+    for (int j = 0; j < n; ++j)
+      store_item(dst + j * su, offsets[j] == kInvalid ? fill : load_item<W>(src + offsets[j]));
+  } else if (su != W) {
+    for (int j = 0; j < n; ++j) store_item(dst + j * su, load_item<W>(src + offsets[j]));
+  } else {
+    GATHERUM_UNROLL(8)
+    for (int j = 0; j < n; ++j) store_item(dst + j * W, load_item<W>(src + offsets[j]));
+  }
+}
+
+// The cache lines that a block addresses. Invalid offsets may point anywhere; a prefetch never faults.
+struct Addressed {
+  uintptr_t base;
+  const int64_t* offsets;  // being staged
+
+  Addressed(const Operands& at, const Block& b)
+      : base(reinterpret_cast<uintptr_t>(at.data + b.place.data)), offsets(b.offsets) {}
+
+  GATHERUM_INLINE void fetch(int j) const {
+    prefetch(reinterpret_cast<const void*>(base + static_cast<uintptr_t>(offsets[j])));
+    keep();
+  }
+};
+
+// How many tuples a range has, where it is all of a nest whose indices lie at even steps, and there is at
+// most a block of them, as in small calls. 0: it is not.
+inline int tuples_at_once(const Nest& nest, int units, const Range& range) {
+  const Loop& line = nest.line_loop();
+  int64_t tuples = line.extent, first_units = 1;
+  for (int i = nest.line - 1; i >= 0 && tuples <= kBlock; --i) {
+    if (nest.loops[i].index != line.index * tuples) return 0;
+    tuples *= nest.loops[i].extent;
+    if (i < units) first_units *= nest.loops[i].extent;
+  }
+  const bool all = range.chunk >= line.extent && range.end - range.begin == first_units;
+  return all && tuples <= kBlock ? static_cast<int>(tuples) : 0;
+}
+
+// Stages all indices at once: there is no walk, and nothing to fetch ahead.
+template <int W>
+GATHERUM_NOINLINE bool gather_at_once(const Nest& nest, const Operands& at, int tuples) {
+  const Loop& line = nest.line_loop();
+  const int n = static_cast<int>(line.extent);
+  alignas(64) int64_t offsets[kBlock];
+  const bool any_invalid = stage(nest, at.index, line.index, tuples, offsets);
+  if (any_invalid && nest.mode == Mode::raise) return false;
+  Odometer lines(nest.loops, nest.line, 0);
+  for (int i = 0; i < tuples; i += n, lines.next()) {
+    if (line.data != 0) add_steps(line.data, 0, n, offsets + i);
+    move_items<W>(nest, at, lines.place(), offsets + i, n, any_invalid);
+  }
+  return true;
+}
+
+// Gathers a range of units. False: an index was invalid, and there is no value to take its place. While a
+// block moves, the cache lines of the next are fetched one by one. Fetched all at once, they are more than a
+// core can have in flight, and a Zen 3 stalls.
+template <int W, bool streams = false>
+bool gather_lines(const Nest& nest, int units, const Operands& at, const Range& range, bool by_column) {
+  if (const int tuples = tuples_at_once(nest, units, range); tuples > 0)
+    return gather_at_once<W>(nest, at, tuples);
+  const Loop& line = nest.line_loop();
+  Walk walk(nest, units, range, at.index, {.step = line.data, .by_column = by_column});
+  for (int j = 0; nest.far && j < walk.now().n; ++j) Addressed(at, walk.now()).fetch(j);
+  for (; !walk.done(); walk.turn()) {
+    const Block& now = walk.now();
+    if (now.any_invalid && nest.mode == Mode::raise) return false;
+    const int m = now.n, n = walk.then().n;
+    const Addressed next(at, walk.then());
+    const char* src = at.data + now.place.data;
+    char* dst = at.other + now.place.other;
+    const int64_t* GATHERUM_RESTRICT offsets = now.offsets;
+    const bool plain = !now.any_invalid && line.other == W, fetches = nest.far && plain && n >= m;
+    const auto move = [=](int j) {
+      if (fetches) next.fetch(j);
+      if constexpr (streams)
+        stream_item<W>(dst + j * W, src + offsets[j]);
+      else
+        store_item(dst + j * W, load_item<W>(src + offsets[j]));
+    };
+    if (plain && walk.in_lines()) {
+      walk.stage_while(by_column && !streams ? dst + walk.on().other : nullptr, W, move, [](int, int) {});
+    } else {
+      if (by_column && !streams) prefetch_rows_on(nest, walk.on(), at, now);
+      walk.stage();
+      GATHERUM_UNROLL(8)
+      for (int j = 0; fetches && j < m; ++j) move(j);
+      if (!fetches) move_items<W>(nest, at, now.place, offsets, m, now.any_invalid);
+    }
+    for (int j = fetches ? m : 0; nest.far && j < n; ++j) next.fetch(j);
+  }
+  if constexpr (streams) stream_fence();
+  return true;
+}
+
+}  // namespace gatherum::GATHERUM_LEVEL

@@ -1,0 +1,43 @@
+// gather of small blocks along an axis that is not the last: the columns of a unit are first packed side by
+// side into scratch, where a page holds many of their rows, and gathered from there.
+//
+//   P[i * columns + j] = D[i * step + j * W];   U[...] = P[index * columns + j]
+//
+// The plan guarantees: no row loops, one component, contiguous columns (line.data == W), and no loop
+// inside a unit that moves the data but the line. Cost: the data are read once in order, instead of a TLB
+// miss per item; this pays when there are about as many rows of indices as of data.
+#pragma once
+
+#include "kernels/gather_rows.hpp"
+
+namespace gatherum::GATHERUM_LEVEL {
+
+template <int W, bool streams>
+bool gather_packed(const PackedGather& call, const Operands& at, int64_t begin, int64_t end, char* scratch) {
+  const Loop& line = call.nest->line_loop();
+  const int64_t chunks = (line.extent + call.chunk - 1) / call.chunk;
+  Nest packed = *call.nest;
+  packed.far = packed.fetches_indices = false;
+  packed.loops[packed.line].data = W;
+  for (int i = 0; i < call.units; ++i) packed.loops[i].data = 0;
+  for (int64_t unit = begin; unit < end; ++unit) {
+    const int64_t first = unit % chunks * call.chunk;
+    const int64_t columns = std::min(call.chunk, line.extent - first);
+    const Odometer lead(call.nest->loops, call.units, unit / chunks);
+    const char* from = at.data + lead.place().data + first * W;
+    for (int64_t i = 0; i < call.destinations; ++i) {
+      prefetch_run(from, (i + kRowsOn) * call.step, columns * W);
+      copy_run(scratch + i * columns * W, from + i * call.step, columns * W);
+    }
+    packed.component[0].stride = columns * W;
+    Operands inside = at;
+    // The line counts its columns from the start of the row, the scratch from the start of the chunk.
+    inside.data =
+        reinterpret_cast<char*>(reinterpret_cast<uintptr_t>(scratch) - static_cast<uintptr_t>(first * W));
+    const Range range{call.chunk, unit, unit + 1};
+    if (!gather_lines<W, streams>(packed, call.units, inside, range, true)) return false;
+  }
+  return true;
+}
+
+}  // namespace gatherum::GATHERUM_LEVEL

@@ -1,0 +1,193 @@
+// gather, one row per index:  U[j * su + r] = D[j * sd + offset[j] + r]  for every byte r of the row.
+//
+// A row is `block` contiguous bytes, repeated over the nest's row loops (strided operands). The plan
+// guarantees that row loops move with no index. Cost: the bytes of the rows, read and written once.
+#pragma once
+
+#include "kernels/gather_lines.hpp"
+
+namespace gatherum::GATHERUM_LEVEL {
+
+// Copies L bytes; rows are short, so a call of memcpy would be a large part of the cost.
+GATHERUM_INLINE void copy_run(char* GATHERUM_RESTRICT dst, const char* GATHERUM_RESTRICT src, int64_t bytes) {
+  if (bytes >= 2048) {
+    std::memcpy(dst, src, static_cast<size_t>(bytes));
+    return;
+  }
+  int64_t r = 0;
+  for (; r + 64 <= bytes; r += 64) std::memcpy(dst + r, src + r, 64);
+  if (r + 32 <= bytes) std::memcpy(dst + r, src + r, 32), r += 32;
+  if (r + 16 <= bytes) store_item(dst + r, load_item<16>(src + r)), r += 16;
+  if (r + 8 <= bytes) store_item(dst + r, load_item<8>(src + r)), r += 8;
+  for (; r < bytes; ++r) dst[r] = src[r];
+}
+
+// Writes bytes past the cache, for output that does not fit in it: a plain store would first read what it
+// overwrites. Both the address and the size are multiples of kStreamed. A cache line that a row fills in part
+// is completed by the next row.
+GATHERUM_INLINE void stream_run(char* GATHERUM_RESTRICT dst, const char* GATHERUM_RESTRICT src,
+                                int64_t bytes) {
+  int64_t r = 0;
+  for (; r < bytes && reinterpret_cast<uintptr_t>(dst + r) % kCacheLine != 0; r += kStreamed)
+    stream_item<kStreamed>(dst + r, src + r);
+  GATHERUM_UNROLL(4)
+  for (; r + kCacheLine <= bytes; r += kCacheLine) stream_line(dst + r, src + r);
+  for (; r < bytes; r += kStreamed) stream_item<kStreamed>(dst + r, src + r);
+}
+
+// Streams whole cache lines, and copies the rest.
+inline void stream_bytes(char* to, const char* from, int64_t bytes) {
+  const int64_t head = static_cast<int64_t>(-reinterpret_cast<uintptr_t>(to) % kCacheLine);
+  if (bytes < head + kCacheLine) return copy_run(to, from, bytes);
+  const int64_t whole = (bytes - head) / kCacheLine * kCacheLine;
+  copy_run(to, from, head);
+  stream_run(to + head, from + head, whole);
+  copy_run(to + head + whole, from + head + whole, bytes - head - whole);
+}
+
+inline void copy_bytes(char* to, const char* from, int64_t bytes) {
+  stream_bytes(to, from, bytes);
+  stream_fence();
+}
+
+// Rows are fetched this many ahead: far enough to hide a miss, few enough to stay in L1. Of long ones only
+// the beginning, behind which the processor goes on.
+inline constexpr int64_t kPrefetchBytes = 1024;
+GATHERUM_INLINE int rows_ahead(int64_t bytes) { return bytes > kPrefetchBytes ? 8 : 24; }
+
+// Rows that are read all over a table are fetched in bursts, this far ahead, into the second cache: more
+// lines are fetched at a time than the first cache can wait for, and none of those in use is pushed out
+// of it.
+inline constexpr int64_t kBurst = 16, kBurstAhead = 64;
+
+// Calls fetch(i) for the rows of the burst that belongs to row i, of so many rows; most rows have none.
+template <class FetchRow>
+GATHERUM_INLINE void each_of_burst(int64_t i, int64_t rows, const FetchRow& fetch) {
+  if (i % kBurst != 0) return;
+  const int64_t end = std::min(i + kBurstAhead + kBurst, rows);
+  for (int64_t k = i + kBurstAhead; k < end; ++k) fetch(k);
+}
+
+// W: the block's bytes; 0 for a run of nest.block bytes. Streams: rows are written past the cache. (Asked for
+// each row instead, rows of 256 bytes took a few percent longer.)
+template <int W, bool streams>
+struct GatherRow {
+  const Nest& nest;
+  const Operands& at;
+
+  // Not inlined: beside the state of the walk, rows took 3-5 % longer.
+  GATHERUM_NOINLINE void move(const Block& b, const Block& then) const {
+    if (nest.row_rank() == 0)
+      move_runs(b, then);
+    else
+      move_points(b, then);
+    if (streams) stream_fence();
+  }
+
+ private:
+  // Local copies: members would be read again after every store.
+  void move_runs(const Block& b, const Block& then) const {
+    const int64_t bytes = nest.block;
+    const Loop line = nest.line_loop();
+    const int n = b.n;
+    const bool far = nest.far;
+    const Fetching fetching(*this, b, then);
+    const int64_t* GATHERUM_RESTRICT offsets = b.offsets;
+    const char* from = at.data + b.place.data;
+    char* to = at.other + b.place.other;
+    for (int j = 0; j < n; ++j, from += line.data, to += line.other) {
+      if (far) fetching(j);
+      if (offsets[j] == kInvalid)
+        fill_run(to, bytes);
+      else
+        copy_block(to, from + offsets[j], bytes);
+    }
+  }
+
+  void move_points(const Block& b, const Block& then) const {
+    const Loop& line = nest.line_loop();
+    const Fetching fetching(*this, b, then);
+    Place place = b.place;
+    for (int j = 0; j < b.n; ++j, place = advance(place, line, 1)) {
+      if (nest.far) fetching(j);
+      const bool valid = b.offsets[j] != kInvalid;
+      const char* from = valid ? at.data + b.offsets[j] : nullptr;
+      each_row_point(nest.rows(), nest.row_rank(), place,
+                     [valid, from, to = at.other, bytes = nest.block, row = *this](const Place& p) {
+                       if (valid)
+                         row.copy_block(to + p.other, from + p.data, bytes);
+                       else
+                         row.fill_run(to + p.other, bytes);
+                     });
+    }
+  }
+
+  // Fetches rows that lie some rows behind the j-th of a block, or in the next block.
+  struct Fetching {
+    GATHERUM_INLINE Fetching(const GatherRow& row, const Block& b, const Block& then)
+        : is_long(row.nest.block > kPrefetchBytes),
+          bytes(std::min(row.nest.block, kPrefetchBytes)),
+          step(row.nest.line_loop().data),
+          n(b.n),
+          n_then(then.n),
+          offsets(b.offsets),
+          offsets_then(then.offsets),
+          data(row.at.data + b.place.data),
+          data_then(row.at.data + then.place.data) {}
+
+    // (Of rows of 1536 bytes bursts gain nothing; of 64 bytes, 2M of 2M, they take 1/2.5 of the time.)
+    GATHERUM_INLINE void operator()(int j) const {
+      const int64_t rows = int64_t{n} + n_then;
+      if (!is_long)
+        each_of_burst(j, rows, [this](int64_t k) { fetch<FetchTo::second>(k); });
+      else if (const int64_t k = j + rows_ahead(kPrefetchBytes + 1); k < rows)
+        fetch<FetchTo::first>(k);
+    }
+
+    // The k-th row from the block on.
+    template <FetchTo to>
+    GATHERUM_INLINE void fetch(int64_t k) const {
+      const bool in_next = k >= n;
+      if (in_next) k -= n;
+      const int64_t offset = (in_next ? offsets_then : offsets)[k];
+      if (offset != kInvalid) prefetch_run<to>(in_next ? data_then : data, k * step + offset, bytes);
+    }
+
+    const bool is_long;
+    const int64_t bytes, step;
+    const int n, n_then;
+    const int64_t *const offsets, *const offsets_then;
+    const char *const data, *const data_then;
+  };
+
+  GATHERUM_INLINE void copy_block(char* dst, const char* src, int64_t bytes) const {
+    if constexpr (streams)
+      stream_run(dst, src, bytes);
+    else if constexpr (W == 0)
+      copy_run(dst, src, bytes);
+    else
+      store_item(dst, load_item<W>(src));
+  }
+
+  GATHERUM_NOINLINE void fill_run(char* dst, int64_t bytes) const {
+    for (int64_t r = 0; r < bytes; r += nest.item)
+      std::memcpy(dst + r, at.fill, static_cast<size_t>(nest.item));
+  }
+};
+
+// Gathers a range of units. False: an index was invalid, and there is no value to take its place. The next
+// block is staged before the current one moves.
+template <int W, bool streams>
+bool gather_rows(const Nest& nest, int units, const Operands& at, const Range& range) {
+  const GatherRow<W, streams> kernel{nest, at};
+  Walk walk(nest, units, range, at.index);
+  for (; !walk.done(); walk.turn()) {
+    const Block &now = walk.now(), &then = walk.then();
+    if (now.any_invalid && nest.mode == Mode::raise) return false;
+    walk.stage();
+    kernel.move(now, then);
+  }
+  return true;
+}
+
+}  // namespace gatherum::GATHERUM_LEVEL

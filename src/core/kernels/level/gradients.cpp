@@ -1,0 +1,79 @@
+// The kernels, compiled once for each instruction-set level, like kernels.cpp. This object: what is asked of
+// groups besides their folds, gradients and the positions of extremes.
+#include "kernels/dispatch.hpp"
+#include "kernels/scatter_extremes.hpp"
+#include "kernels/scatter_gradients.hpp"
+
+namespace gatherum::GATHERUM_LEVEL {
+namespace {
+
+using Part = GroupGradients::Part;
+
+template <class V, int64_t kMost, Gradient how>
+Part part_as() {
+  if constexpr ((kinds_of(how) & kind_of(kValueOf<V>)) == 0)
+    impossible();
+  else if constexpr (how == Gradient::product)
+    return &GroupGradients::product<V, kMost>;
+  else if constexpr (how == Gradient::extreme)
+    return &GroupGradients::extreme<V, kMost>;
+  else
+    static_assert(!kIsForgotten<how>, "part_as: gradients that no kernel computes");
+}
+
+template <class V, int64_t kMost>
+Part part_of(Gradient how) {
+  switch (how) {
+    case Gradient::none:
+      break;
+    case Gradient::product:
+      return part_as<V, kMost, Gradient::product>();
+    case Gradient::extreme:
+      return part_as<V, kMost, Gradient::extreme>();
+  }
+  impossible();
+}
+
+template <int64_t kMost>
+Part part_of(const Combine& how) {
+  return by_type(how.value, [gradient = row_of(how.reduction).gradient](auto type) -> Part {
+    return part_of<typename decltype(type)::type, kMost>(gradient);
+  });
+}
+
+void group_gradients(const GroupedScatter& call, const Gradients& at, const GroupShare& share) {
+  const FloatMode mode;
+  const bool items = call.nest->block == call.nest->item;
+  const Part part = items ? part_of<1>(call.combine) : part_of<GroupGradients::kPart>(call.combine);
+  each_group(call, share, GroupGradients(call, at, share.unit, part));
+}
+
+// Numbers of updates that were counted out have 32 bits; beside keys of 64 they are as wide.
+template <int64_t kMost>
+GroupExtremes::Part part_of(const Combine& how, bool counted) {
+  return by_value<false>(how.value, how.reduction, [counted](auto fold) -> GroupExtremes::Part {
+    using F = decltype(fold);
+    if constexpr (kHasKeys<F>) {
+      using Narrow = std::make_unsigned_t<typename OrderKeys<F>::Key>;
+      return counted ? &GroupExtremes::part<F, kMost, Narrow> : &GroupExtremes::part<F, kMost, uint64_t>;
+    } else {
+      impossible();
+    }
+  });
+}
+
+void group_extremes(const GroupedScatter& call, const Extremes& at, const GroupShare& share) {
+  const bool items = call.nest->block == call.nest->item;
+  const GroupExtremes::Part part = items ? part_of<1>(call.combine, call.counted)
+                                         : part_of<GroupExtremes::kPart>(call.combine, call.counted);
+  each_group(call, share, GroupExtremes(call, at, share.unit, part));
+}
+
+}  // namespace
+
+void add_group_kernels(Kernels& all) {
+  all.group_gradients = group_gradients;
+  all.group_extremes = group_extremes;
+}
+
+}  // namespace gatherum::GATHERUM_LEVEL

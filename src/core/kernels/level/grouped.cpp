@@ -1,0 +1,73 @@
+// The kernels, compiled once for each instruction-set level, like kernels.cpp. This object: folds by groups
+// and folds in batches.
+#include "kernels/accumulate.hpp"
+#include "kernels/dispatch.hpp"
+#include "kernels/scatter_grouped.hpp"
+
+namespace gatherum::GATHERUM_LEVEL {
+namespace {
+
+int64_t sort_updates(const GroupedScatter& call, const Operands& at, int64_t unit, char* scratch) {
+  return SortedGroups(call, scratch).sort(at.index, unit);
+}
+
+void fold_groups(const GroupedScatter& call, const Operands& at, const GroupShare& share) {
+  const FloatMode mode;
+  const auto part = by_value<true>(call.combine.value, call.combine.reduction, [](auto fold) {
+    return FoldGroups::Part{&FoldGroups::part<decltype(fold)>};
+  });
+  each_group(call, share, FoldGroups(call, at, share.unit, part));
+}
+
+template <class Apply>
+bool accumulate_with(const Nest& nest, int units, const Operands& at, const Range& range, const Owned& owned,
+                     const Apply& apply) {
+  return scatter_blocks(nest, units, at, range, owned, AccumulateBlocks<Apply>{nest, at, apply});
+}
+
+bool accumulate(const Nest& nest, int units, const Operands& at, const Range& range, const Combine& how,
+                const Accumulators& to, const Owned& owned) {
+  if (how.reduction == Reduction::none)
+    return by_width(nest.block, [&](auto width) {
+      const AccumulateMoved<decltype(width)::value> moved(to, nest.item, nest.block);
+      return accumulate_with(nest, units, at, range, owned, moved);
+    });
+  const FloatMode mode;
+  return by_value<true>(how.value, how.reduction, [&](auto fold) {
+    const Accumulate<decltype(fold)> folded(to, how, nest.block);
+    return accumulate_with(nest, units, at, range, owned, folded);
+  });
+}
+
+void begin_sums(const Combine& how, const char* data, char* sums, int64_t n) {
+  by_value<true>(how.value, how.reduction, [&](auto fold) {
+    if constexpr (!kIsExact<decltype(fold)>) GATHERUM_LEVEL::begin_sums<decltype(fold)>(data, sums, n);
+  });
+}
+
+void finish_sums(const Combine& how, const Finish& f) {
+  const FloatMode mode;
+  by_value<true>(how.value, how.reduction,
+                 [&](auto fold) { GATHERUM_LEVEL::finish_sums<decltype(fold)>(f, how.include_self); });
+}
+
+void merge_sums(const Combine& how, const Merge& m) {
+  const FloatMode mode;
+  by_value<true>(how.value, how.reduction, [&](auto fold) {
+    if constexpr (decltype(fold)::kAnyOrderOfFirsts) GATHERUM_LEVEL::merge_sums<decltype(fold)>(m);
+  });
+}
+
+}  // namespace
+
+void add_fold_kernels(Kernels& all) {
+  all.grouped_bytes = grouped_bytes;
+  all.sort_updates = sort_updates;
+  all.fold_groups = fold_groups;
+  all.accumulate = accumulate;
+  all.begin_sums = begin_sums;
+  all.finish_sums = finish_sums;
+  all.merge_sums = merge_sums;
+}
+
+}  // namespace gatherum::GATHERUM_LEVEL

@@ -1,0 +1,55 @@
+// The kernels, compiled once for each instruction-set level, like kernels.cpp. This object: lists of rows.
+#include "kernels/dispatch.hpp"
+#include "kernels/fold_pointed.hpp"
+
+namespace gatherum::GATHERUM_LEVEL {
+namespace {
+
+bool list_stage(const ListStage& call, const char* targets, const char* sources, int64_t piece) {
+  return by_number(call.wide,
+                   [&](auto number) { return stage_edges<decltype(number)>(call, targets, sources, piece); });
+}
+
+void list_place(const ListStage& call, int64_t piece) {
+  by_number(call.wide, [&](auto number) { place_edges<decltype(number)>(call, piece); });
+}
+
+void list_weights(const ListFold& call, char* to, int64_t begin, int64_t end) {
+  by_item(call.rows->item, [&](auto width) { order_weights<decltype(width)::value>(call, to, begin, end); });
+}
+
+FoldLists::How how_to_fold(const ListFold& call) {
+  return by_value<true>(call.combine.value, call.combine.reduction,
+                        [&](auto fold) { return FoldLists::how<decltype(fold)>(call); });
+}
+
+void list_fold(const ListFold& call, int64_t begin, int64_t end) {
+  const FloatMode mode;
+  FoldLists(call, how_to_fold(call))(begin, end);
+}
+
+bool pointed_fold(const PointedFold& call, int64_t begin, int64_t end, char* scratch) {
+  const FloatMode mode;
+  return by_number(call.fold.wide, [&](auto number) {
+    PointedGroup<decltype(number)> group(call, scratch);
+    for (int64_t first = begin; first < end;) {
+      const int64_t stop = group.make(first, end);
+      FoldLists(group.fold(), how_to_fold(group.fold()))(0, stop - first);
+      first = stop;
+    }
+    return group.valid();
+  });
+}
+
+}  // namespace
+
+void add_list_kernels(Kernels& all) {
+  all.list_stage = list_stage;
+  all.list_place = list_place;
+  all.list_weights = list_weights;
+  all.list_fold = list_fold;
+  all.pointed_read = read_pointer;
+  all.pointed_fold = pointed_fold;
+}
+
+}  // namespace gatherum::GATHERUM_LEVEL

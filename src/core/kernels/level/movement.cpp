@@ -1,0 +1,169 @@
+// The kernels, compiled once for each instruction-set level (GATHERUM_LEVEL is the namespace). All
+// templates of this file use types of that namespace, so that the linker can never take a function
+// of one level for another's.
+//
+// This object: what moves or folds straight into the output, the checks, and the table.
+#include "kernels/dispatch.hpp"
+#include "kernels/gather_packed.hpp"
+#include "kernels/gather_stretches.hpp"
+#include "kernels/scatter_rows.hpp"
+
+namespace gatherum::GATHERUM_LEVEL {
+namespace {
+
+bool is_line(const Nest& nest) { return nest.row_rank() == 0; }
+
+// Calls f(width) for the widths of items that can be written past the cache.
+template <class F>
+bool by_streamed(int64_t bytes, F&& f) {
+  if (bytes == 4) return f(std::integral_constant<int, 4>{});
+  if (bytes == 8) return f(std::integral_constant<int, 8>{});
+  return f(std::integral_constant<int, kStreamed>{});
+}
+
+// Calls f(width, streams) for the width of an item, and whether it is written past the cache.
+template <class F>
+bool by_target(int64_t bytes, bool streams, F&& f) {
+  if (streams) return by_streamed(bytes, [&](auto width) { return f(width, std::true_type{}); });
+  return by_item(bytes, [&](auto width) { return f(width, std::false_type{}); });
+}
+
+bool gather(const Nest& nest, int units, const Operands& at, const Range& range, bool streams) {
+  if (streams && nest.block <= kStreamed && is_line(nest))
+    return by_streamed(nest.block, [&](auto width) {
+      return gather_lines<decltype(width)::value, true>(nest, units, at, range, false);
+    });
+  if (streams) return gather_rows<0, true>(nest, units, at, range);
+  return by_width(nest.block, [&](auto width) {
+    constexpr int W = decltype(width)::value;
+    if constexpr (W != 0)
+      if (is_line(nest)) return gather_lines<W>(nest, units, at, range, false);
+    return gather_rows<W, false>(nest, units, at, range);
+  });
+}
+
+bool gather_stretches(const Nest& nest, const Operands& at, int64_t begin, int64_t end, int64_t* scratch,
+                      bool streams) {
+  return by_target(nest.block, streams, [&](auto width, auto past) {
+    return GATHERUM_LEVEL::gather_stretches<width(), past()>(nest, at, begin, end, scratch);
+  });
+}
+
+bool gather_packed(const PackedGather& call, const Operands& at, int64_t begin, int64_t end, char* scratch) {
+  return by_target(call.nest->block, call.streams, [&](auto width, auto past) {
+    return GATHERUM_LEVEL::gather_packed<width(), past()>(call, at, begin, end, scratch);
+  });
+}
+
+template <class Apply>
+bool scatter_lines(const Nest& nest, int units, const Operands& at, const Range& range, const Owned& owned,
+                   const Apply& apply) {
+  if (const int tuples = owned.all() ? tuples_at_once(nest, units, range) : 0; tuples > 0)
+    return scatter_at_once(nest, at, tuples, apply);
+  return scatter_blocks(nest, units, at, range, owned, ScatterLine<Apply>{nest, at, apply});
+}
+
+template <class Apply>
+bool scatter_rows(const Nest& nest, int units, const Operands& at, const Range& range, const Owned& owned,
+                  const Apply& apply) {
+  return scatter_blocks(nest, units, at, range, owned, ScatterRow<Apply>{nest, at, apply});
+}
+
+bool scatter(const Nest& nest, int units, const Operands& at, const Range& range, const Combine& how,
+             const Owned& owned) {
+  if (how.reduction == Reduction::none) {
+    return by_width(nest.block, [&](auto width) {
+      constexpr int W = decltype(width)::value;
+      const Set<W> set{nest.block};
+      if constexpr (W != 0)
+        if (is_line(nest)) return scatter_lines(nest, units, at, range, owned, set);
+      return scatter_rows(nest, units, at, range, owned, set);
+    });
+  }
+  const FloatMode mode;
+  return by_value<false>(how.value, how.reduction, [&](auto fold) -> bool {
+    using F = decltype(fold);
+    if constexpr (kIsExact<F>)
+      impossible();  // it needs accumulators
+    else if (is_line(nest) && nest.block == nest.item)
+      return scatter_lines(nest, units, at, range, owned, FoldOne<F>{});
+    else
+      return scatter_rows(nest, units, at, range, owned, FoldInto<F>{nest.block / nest.item});
+  });
+}
+
+// The first invalid component of the tuple at `at`, which is read again; component -1 when another thread has
+// changed the indices and all are valid now.
+Invalid examine(const Nest& nest, const char* at, int64_t position) {
+  for (int c = 0; c < nest.components; ++c) {
+    int64_t value = 0, offset = 0, bad = 0;
+    load(nest.index, at + nest.component[c].offset, 0, 1, &value);
+    compiler_barrier(&value);
+    if (add_component(nest, c, 1, &value, &offset, &bad) != 0) return {position, value, c};
+  }
+  return {position, 0, -1};
+}
+
+Invalid first_invalid(const Nest& nest, const char* index, const Range& range) {
+  const int64_t line = nest.line_loop().extent, chunks = (line - 1) / range.chunk + 1;
+  int64_t position = range.begin / chunks * line + range.begin % chunks * range.chunk;
+  for (Walk walk(nest, nest.line, range, index); !walk.done(); walk.next()) {
+    const Block& b = walk.now();
+    for (int j = 0; b.any_invalid && j < b.n; ++j)
+      if (b.offsets[j] == kInvalid)
+        return examine(nest, index + b.place.index + j * nest.line_loop().index, position + j);
+    position += b.n;
+  }
+  return {};
+}
+
+// Writes the numbers of a block's tuples, and returns how many are invalid.
+int64_t number_block(const Block& b, int64_t step, int64_t* GATHERUM_RESTRICT numbers) {
+  const int64_t first = b.place.data;
+  int64_t valid = 0;
+  for (int j = 0; j < b.n; ++j) {
+    const bool is_valid = b.offsets[j] != kInvalid;
+    numbers[j] = is_valid ? b.offsets[j] + first + j * step : -1;
+    valid += is_valid ? 1 : 0;
+  }
+  return b.n - valid;
+}
+
+int64_t number(const Nest& ids, const char* index, int64_t* numbers) {
+  const Range everything{ids.line_loop().extent, 0, ids.outer_count()};
+  int64_t invalid = 0;
+  for (Walk walk(ids, ids.line, everything, index); !walk.done(); walk.next()) {
+    invalid += number_block(walk.now(), ids.line_loop().data, numbers);
+    numbers += walk.now().n;
+  }
+  return invalid;
+}
+
+}  // namespace
+
+const Kernels& kernels() {
+  static const Kernels table = [] {
+    Kernels all{};
+    all.level = GATHERUM_LEVEL_NAME;
+    all.gather = gather;
+    all.gather_stretches = gather_stretches;
+    all.gather_packed = gather_packed;
+    all.copy = copy_bytes;
+    all.first_invalid = first_invalid;
+    all.scatter = scatter;
+    all.number = number;
+    GATHERUM_SLABS::add_slab_kernels(all);
+    add_fold_kernels(all);
+    add_group_kernels(all);
+    add_list_kernels(all);
+    add_item_kernels(all);
+    return all;
+  }();
+  return table;
+}
+
+}  // namespace gatherum::GATHERUM_LEVEL
+
+namespace gatherum {
+const Kernels& GATHERUM_KERNELS() { return GATHERUM_LEVEL::kernels(); }
+}  // namespace gatherum

@@ -1,0 +1,202 @@
+// The kernels, compiled once for each instruction-set level, like kernels.cpp. This object: scatters into
+// slabs.
+#include "kernels/dispatch.hpp"
+#include "kernels/fold_items.hpp"
+#include "kernels/scatter_keyed.hpp"
+#include "kernels/scatter_partition.hpp"
+#include "kernels/scatter_private.hpp"
+#include "kernels/scatter_uncounted.hpp"
+
+namespace gatherum::GATHERUM_LEVEL {
+namespace {
+
+int64_t slab_bytes(const Combine& how, int64_t item, int64_t slots) {
+  return by_slab(how, item, [&](auto fold, auto counted) {
+    return Slab<decltype(fold), decltype(counted)::value>::bytes(slots);
+  });
+}
+
+bool slab_take(const SlabScatter& call, const Operands& at, int64_t task, char* scratch) {
+  const FloatMode mode;
+  return by_slab(call.combine, call.ids->item, [&](auto fold, auto counted) {
+    return GATHERUM_LEVEL::slab_take<decltype(fold), decltype(counted)::value>(call, at, task, scratch);
+  });
+}
+
+void slab_write(const SlabScatter& call, const Operands& at, int64_t task, char* scratch) {
+  const FloatMode mode;
+  by_slab(call.combine, call.ids->item, [&](auto fold, auto counted) {
+    GATHERUM_LEVEL::slab_write<decltype(fold), decltype(counted)::value>(call, at, task, scratch);
+  });
+}
+
+int64_t private_bytes(const Combine& how, int64_t slots, bool tables) {
+  int64_t bytes = 0;
+  by_private(how, [&](auto fold, auto keyed) {
+    using F = decltype(fold);
+    if constexpr (decltype(keyed)::value)
+      bytes = slots * static_cast<int64_t>(sizeof(typename OrderKeys<F>::Key));
+    else
+      bytes = Slab<F, false>::bytes(slots);
+    if constexpr (kHasTable<F>)
+      if (tables) bytes = ExactTables<F>::bytes(slots);
+  });
+  return bytes;
+}
+
+Took private_take(const PrivateScatter& call, const Operands& at, int64_t piece) {
+  Took took = Took::nothing;
+  by_private(call.combine, [&](auto fold, auto keyed) {
+    using F = decltype(fold);
+    if constexpr (decltype(keyed)::value)
+      took = keyed_take<F, false>(call, at, piece);
+    else
+      took = GATHERUM_LEVEL::private_take<F>(call, at, piece) ? Took::all : Took::valid;
+  });
+  return took;
+}
+
+void private_write(const PrivateScatter& call, const Operands& at, int64_t begin, int64_t end) {
+  const FloatMode mode;
+  by_private(call.combine, [&](auto fold, auto keyed) {
+    using F = decltype(fold);
+    if constexpr (decltype(keyed)::value)
+      keyed_write<F>(call, at, begin, end);
+    else
+      GATHERUM_LEVEL::private_write<F>(call, at, begin, end);
+  });
+}
+
+// Calls f(fold) where a fold without the old values needs no counters.
+template <class Visit>
+auto by_uncounted(const Combine& how, const Visit& visit) -> decltype(visit(Fold<float, Reduction::add>{})) {
+  using Found = decltype(visit(Fold<float, Reduction::add>{}));
+  if (how.reduction == Reduction::none || row_of(how.reduction).divides) return Found();
+  return by_value<false>(how.value, how.reduction, [&](auto fold) {
+    if constexpr (Neutral<decltype(fold)>::kIs)
+      return visit(fold);
+    else
+      return Found();
+  });
+}
+
+int64_t uncounted_bytes(const Combine& how, int64_t slots) {
+  return by_uncounted(how, [&](auto fold) { return Slab<decltype(fold), false>::bytes(slots); });
+}
+
+bool uncounted_in_any_order(const Combine& how) {
+  return by_uncounted(how, [](auto fold) { return decltype(fold)::kAnyOrderOfFirsts; });
+}
+
+bool uncounted_suits(const PrivateScatter& call, const Operands& at, int64_t begin, int64_t end) {
+  return by_uncounted(call.combine, [&](auto fold) {
+    return GATHERUM_LEVEL::uncounted_suits<decltype(fold)>(call, at, begin, end);
+  });
+}
+
+bool uncounted_take(const PrivateScatter& call, const Operands& at, int64_t task) {
+  const FloatMode mode;
+  return by_uncounted(call.combine, [&](auto fold) {
+    return GATHERUM_LEVEL::uncounted_take<decltype(fold)>(call, at, task);
+  });
+}
+
+bool uncounted_merge(const PrivateScatter& call, const Operands& at, int64_t begin, int64_t end) {
+  const FloatMode mode;
+  return by_uncounted(call.combine, [&](auto fold) {
+    return GATHERUM_LEVEL::uncounted_merge<decltype(fold)>(call, at, begin, end);
+  });
+}
+
+bool uncounted_plain(const PrivateScatter& call, const Operands& at, int64_t piece) {
+  const FloatMode mode;
+  return by_uncounted(call.combine, [&](auto fold) {
+    return GATHERUM_LEVEL::uncounted_plain<decltype(fold)>(call, at, piece);
+  });
+}
+
+void uncounted_write(const PrivateScatter& call, const Operands& at, int64_t begin, int64_t end) {
+  const FloatMode mode;
+  by_uncounted(call.combine, [&](auto fold) {
+    GATHERUM_LEVEL::uncounted_write<decltype(fold)>(call, at, begin, end);
+    return true;
+  });
+}
+
+// Calls f(fold) for the fold of an extreme.
+template <class Visit>
+void by_extreme(const Combine& how, Visit&& visit) {
+  by_value<false>(how.value, how.reduction, [&](auto fold) {
+    if constexpr (kHasKeys<decltype(fold)>) visit(fold);
+  });
+}
+
+int64_t located_bytes(const Combine& how, int64_t slots) {
+  int64_t bytes = 0;
+  by_extreme(how, [&](auto fold) {
+    using Key = typename OrderKeys<decltype(fold)>::Key;
+    bytes = slots * static_cast<int64_t>(sizeof(Key) + sizeof(uint32_t));
+  });
+  return bytes;
+}
+
+Took located_take(const PrivateScatter& call, const Operands& at, int64_t piece) {
+  Took took = Took::nothing;
+  by_extreme(call.combine, [&](auto fold) { took = keyed_take<decltype(fold), true>(call, at, piece); });
+  return took;
+}
+
+void located_write(const PrivateScatter& call, int64_t begin, int64_t end) {
+  by_extreme(call.combine,
+             [&](auto fold) { GATHERUM_LEVEL::located_write<decltype(fold)>(call, begin, end); });
+}
+
+bool partition_spread(const PartitionScatter& p, const Operands& at, int64_t piece) {
+  return by_item(p.ids->item, [&](auto width) {
+    return GATHERUM_LEVEL::partition_spread<Item<decltype(width)::value>>(p, at, piece);
+  });
+}
+
+void partition_apply(const PartitionScatter& p, const Operands& at, int64_t block, char* scratch) {
+  const FloatMode mode;
+  by_slab(p.combine, p.ids->item, [&](auto fold, auto counted) {
+    GATHERUM_LEVEL::partition_apply<decltype(fold), decltype(counted)::value>(p, at, block, scratch);
+  });
+}
+
+void list_items(const ListFold& call, int64_t list, char* scratch) {
+  const FloatMode mode;
+  by_slab(call.combine, call.rows->item, [&](auto fold, auto counted) {
+    using F = decltype(fold);
+    constexpr bool kCounted = decltype(counted)::value;
+    call.narrow ? fold_items<F, kCounted, uint16_t>(call, list, scratch)
+                : fold_items<F, kCounted, uint32_t>(call, list, scratch);
+  });
+}
+
+}  // namespace
+
+void add_slab_kernels(Kernels& all) {
+  all.slab_bytes = slab_bytes;
+  all.chooses_slots = chooses_slots;
+  all.slab_take = slab_take;
+  all.slab_write = slab_write;
+  all.private_bytes = private_bytes;
+  all.private_take = private_take;
+  all.private_write = private_write;
+  all.uncounted_bytes = uncounted_bytes;
+  all.uncounted_in_any_order = uncounted_in_any_order;
+  all.uncounted_suits = uncounted_suits;
+  all.uncounted_take = uncounted_take;
+  all.uncounted_merge = uncounted_merge;
+  all.uncounted_plain = uncounted_plain;
+  all.uncounted_write = uncounted_write;
+  all.located_bytes = located_bytes;
+  all.located_take = located_take;
+  all.located_write = located_write;
+  all.partition_spread = partition_spread;
+  all.partition_apply = partition_apply;
+  all.list_items = list_items;
+}
+
+}  // namespace gatherum::GATHERUM_LEVEL

@@ -1,0 +1,188 @@
+// The gradients of a product, a maximum or a minimum, destination by destination: the updates are put in
+// order first, as for scatter_grouped.hpp, and each group goes forward through its updates and back again.
+//
+//   mul       dU[t] = G[g] * conj(before[t] * behind[t])     dD[g] = G[g] * conj(behind[-1])
+//             before[t]: the product of D[g] and the updates in front of t, folded from the left;
+//             behind[t]: that of the updates behind t, folded from the right
+//   max, min  dU[t] = is(U[t], R[g]) * share                  dD[g] = is(D[g], R[g]) * share
+//             share = G[g] / (how many of D[g] and the updates are R[g]); a NaN is another's equal
+//
+// D takes part where the fold includes it; elsewhere dD is 0. Nothing is divided for a product, so that zeros
+// and infinities are factors like any other. The plan guarantees what it does for scatter_grouped.hpp; D, R,
+// G and dD lie like the scatter's output, dU like its updates. Cost: each row of updates is read twice, the
+// second time from cache where groups are short, and its gradient written (of products twice).
+#pragma once
+
+#include "kernels/scatter_grouped.hpp"
+
+namespace gatherum::GATHERUM_LEVEL {
+
+template <class T>
+GATHERUM_INLINE T conjugate(T v) {
+  return v;
+}
+template <class T>
+GATHERUM_INLINE Complex<T> conjugate(Complex<T> v) {
+  return {v.re, -v.im};
+}
+
+template <class T>
+inline constexpr T kOne = T{1};
+template <>
+inline constexpr Complex<float> kOne<Complex<float>> = {1, 0};
+template <>
+inline constexpr Complex<double> kOne<Complex<double>> = {1, 0};
+
+class GroupGradients : GroupRows {
+ public:
+  using GroupRows::kPart;
+  using GroupRows::RowPart;
+  using Part = void (GroupGradients::*)(const Group&, const RowPart&) const;
+
+  // part: that of the reduction and value type.
+  GroupGradients(const GroupedScatter& call, const Gradients& at, int64_t unit, Part part)
+      : GroupRows(call, unit), at_(at), part_(part) {}
+
+  void operator()(int64_t destination, const Group& group) const {
+    each_part(destination, [&](const RowPart& row) { (this->*part_)(group, row); });
+  }
+
+  // Of rows of at most kMost elements.
+  template <class V, int64_t kMost>
+  void product(const Group& group, const RowPart& row) const {
+    using F = Fold<V, Reduction::mul>;
+    using T = typename F::Stored;
+    static_assert(std::is_same_v<T, typename F::Sum>);  // partial products are kept where gradients go
+    const int64_t n = kMost == 1 ? 1 : row.elements;
+    T folded[kMost];
+    std::fill_n(folded, n, kOne<T>);
+    if (at_.of_updates != nullptr) {
+      if (include_self_) load_row(at_.data + row.data, n, folded);
+      for (int64_t t = 0; t < group.n; ++t) {
+        fetch<T>(group, t, row);
+        const int64_t offset = row.other + offset_of_update(group[t]);
+        store_row(at_.of_updates + offset, n, [&](int64_t e) { return folded[e]; });
+        for (int64_t e = 0; e < n; ++e)
+          folded[e] = F::template fold<Selected>(folded[e], value<T>(at_.updates + offset, e));
+      }
+      std::fill_n(folded, n, kOne<T>);
+    }
+    T gradient[kMost];
+    load_row(at_.gradient + row.data, n, gradient);
+    const auto times_gradient = [&](T factor, int64_t e) {
+      return F::template fold<Selected>(gradient[e], conjugate(factor));
+    };
+    for (int64_t t = group.n - 1; t >= 0; --t) {
+      const int64_t offset = row.other + offset_of_update(group[t]);
+      if (char* const to = at_.of_updates; to != nullptr)
+        store_row(to + offset, n, [&](int64_t e) {
+          return times_gradient(F::template fold<Selected>(value<T>(to + offset, e), folded[e]), e);
+        });
+      for (int64_t e = 0; e < n; ++e)
+        folded[e] = F::template fold<Selected>(value<T>(at_.updates + offset, e), folded[e]);
+    }
+    store_of_data<T>(row.data, n, [&](int64_t e) { return times_gradient(folded[e], e); });
+  }
+
+  template <class V, int64_t kMost>
+  void extreme(const Group& group, const RowPart& row) const {
+    using F = Fold<V, Reduction::mean>;
+    using T = typename F::Stored;
+    using Sum = typename F::Sum;
+    const int64_t n = kMost == 1 ? 1 : row.elements;
+    Sum result[kMost];
+    int64_t count[kMost];
+    const auto widened = [](const char* from, int64_t e) {
+      return F::template widen<Selected>(value<T>(from, e));
+    };
+    const auto is_result = [&](const char* from, int64_t e) {
+      const Sum v = widened(from, e), r = result[e];
+      return (v == r) | ((v != v) & (r != r));
+    };
+    for (int64_t e = 0; e < n; ++e) result[e] = widened(at_.result + row.data, e);
+    for (int64_t e = 0; e < n; ++e) count[e] = include_self_ && is_result(at_.data + row.data, e) ? 1 : 0;
+    for (int64_t begin = 0; begin < group.n; begin += kMostCounted)
+      add_counts<T, kMost>(group, begin, row, is_result, count);
+    T share[kMost];
+    for (int64_t e = 0; e < n; ++e)
+      share[e] = F::template narrow<Selected>(
+          divide(widened(at_.gradient + row.data, e), std::max<int64_t>(count[e], 1)));
+    for (int64_t t = 0; t < group.n && at_.of_updates != nullptr; ++t) {
+      const int64_t offset = row.other + offset_of_update(group[t]);
+      store_row(at_.of_updates + offset, n,
+                [&](int64_t e) { return is_result(at_.updates + offset, e) ? share[e] : T{}; });
+    }
+    store_of_data<T>(row.data, n,
+                     [&](int64_t e) { return is_result(at_.data + row.data, e) ? share[e] : T{}; });
+  }
+
+ private:
+  // So many are counted in 32 bits, of which a vector holds as many as of floats.
+  static constexpr int64_t kMostCounted = int64_t{1} << 30;
+
+  template <class T>
+  static GATHERUM_INLINE T value(const char* from, int64_t e) {
+    return load_value<T>(from + e * static_cast<int64_t>(sizeof(T)));
+  }
+
+  template <class T>
+  static GATHERUM_INLINE void load_row(const char* from, int64_t n, T* to) {
+    for (int64_t e = 0; e < n; ++e) to[e] = value<T>(from, e);
+  }
+
+  // Stores n elements, a vector of them at a time, as FoldInto does.
+  template <class Make>
+  static GATHERUM_INLINE void store_row(char* to, int64_t n, const Make& make) {
+    using T = decltype(make(int64_t{0}));
+    constexpr auto step = static_cast<int64_t>(sizeof(T));
+    constexpr int64_t lanes = std::max<int64_t>(1, 8 * kLanes / step);
+    int64_t e = 0;
+    for (; e + lanes <= n; e += lanes) {
+      T made[lanes];
+      for (int64_t l = 0; l < lanes; ++l) made[l] = make(e + l);
+      std::memcpy(to + e * step, made, sizeof made);
+    }
+    for (; e < n; ++e) {
+      const T made = make(e);
+      std::memcpy(to + e * step, &made, sizeof made);
+    }
+  }
+
+  // What the old values get, where anything is wanted for them.
+  template <class T, class Make>
+  GATHERUM_INLINE void store_of_data(int64_t offset, int64_t n, const Make& make) const {
+    if (at_.of_data == nullptr) return;
+    store_row(at_.of_data + offset, n, [&](int64_t e) { return include_self_ ? make(e) : T{}; });
+  }
+
+  template <class T, int64_t kMost, class IsResult>
+  GATHERUM_INLINE void add_counts(const Group& group, int64_t begin, const RowPart& row,
+                                  const IsResult& is_result, int64_t* count) const {
+    using Count = std::conditional_t<sizeof(T) == 8, int64_t, int32_t>;
+    const int64_t n = kMost == 1 ? 1 : row.elements;
+    Count counted[kMost];
+    std::fill_n(counted, n, Count{0});
+    for (int64_t t = begin; t < std::min(group.n, begin + kMostCounted); ++t) {
+      fetch<T>(group, t, row);
+      const char* updates = at_.updates + row.other + offset_of_update(group[t]);
+      for (int64_t e = 0; e < n; ++e) counted[e] += is_result(updates, e) ? 1 : 0;
+    }
+    for (int64_t e = 0; e < n; ++e) count[e] += counted[e];
+  }
+
+  GATHERUM_INLINE int64_t offset_of_update(int64_t t) const { return update_offset(nest_, units_, t); }
+
+  template <class T>
+  GATHERUM_INLINE void fetch(const Group& group, int64_t t, const RowPart& row) const {
+    const int64_t bytes = row.elements * static_cast<int64_t>(sizeof(T)), ahead = rows_ahead(bytes);
+    if (!fetches_ || group.n + group.next - t <= ahead) return;
+    const int64_t offset = row.other + offset_of_update(group[t + ahead]);
+    prefetch_run(at_.updates, offset, bytes);
+    if (at_.of_updates != nullptr) prefetch_run<FetchTo::write>(at_.of_updates, offset, bytes);
+  }
+
+  const Gradients& at_;
+  const Part part_;
+};
+
+}  // namespace gatherum::GATHERUM_LEVEL

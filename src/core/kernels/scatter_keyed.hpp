@@ -1,0 +1,202 @@
+// scatter of extremes into few destinations: each thread folds a piece of the updates into accumulators of
+// its own, which hold keys (order_keys.hpp), and these are folded together.
+//
+//   K_p[i] = max(none, key(U[t]), ...)   for the updates t of piece p that hit i     take, for each piece p
+//   K = max(K_0[i], K_1[i], ...)
+//   D[i] = D[i] where K is none; else value(K), folded into D[i] where the fold includes it       write
+//
+// Keys have no rare values and no order of folding, and "none" stands for a counter. Where the fold leaves D
+// out, a NaN that is alone is copied as it is: a destination whose first update is a quiet NaN has a key that
+// says so until another update comes, and a piece whose destination begins with another NaN gives up. The
+// plan guarantees what it does for slabs; the caller, that there is one unit, without columns. Cost:
+// every update read once, by one thread, and a store where a key grows; then the accumulators of all threads
+// once.
+//
+// Beside the keys can stand the numbers of the updates that have them, for the positions of the extremes: of
+// equal keys the first stays.
+#pragma once
+
+#include <array>
+
+#include "fold/order_keys.hpp"
+#include "kernels/scatter_slabs.hpp"
+
+namespace gatherum::GATHERUM_LEVEL {
+
+// The accumulators of a piece: keys, and behind them the numbers of the updates that have them.
+template <class F>
+auto* keys_of(const PrivateScatter& call, int64_t piece) {
+  return reinterpret_cast<typename OrderKeys<F>::Key*>(call.slabs + piece * call.slab_bytes);
+}
+template <class F>
+uint32_t* numbers_of(const PrivateScatter& call, int64_t piece) {
+  return reinterpret_cast<uint32_t*>(keys_of<F>(call, piece) + call.destinations);
+}
+inline constexpr uint32_t kNoUpdate = 0xFFFFFFFF;
+inline constexpr int64_t kOften = 64;
+
+// The keys of n <= kBlock updates, and whether one is NaN. Equals: zeros of either sign have one key.
+template <class F, bool Equals, class Step>
+bool stage_keys(const char* updates, Step step, int n, typename OrderKeys<F>::Key* GATHERUM_RESTRICT keys) {
+  using Keys = OrderKeys<F>;
+  typename Keys::Key most = Keys::kNone;
+  for (int j = 0; j < n; ++j) {
+    const auto key = Keys::of(load_value<typename F::Stored>(updates + j * step));
+    keys[j] = Equals ? Keys::of_equals(key) : key;
+    most = std::max(most, keys[j]);
+  }
+  return Keys::kHasNaN && most == std::numeric_limits<typename Keys::Key>::max();
+}
+
+// The key of a slot where a greater one arrives, and which is none yet or that of a NaN alone: the first
+// update of a destination may be a NaN that stays alone, and a NaN that does not is the canonical one.
+template <class F>
+GATHERUM_NOINLINE typename OrderKeys<F>::Key joined(const PrivateScatter& call,
+                                                    typename OrderKeys<F>::Key slot,
+                                                    typename OrderKeys<F>::Key key, const char* update) {
+  using Keys = OrderKeys<F>;
+  constexpr auto nan = std::numeric_limits<typename Keys::Key>::max();
+  if (slot != Keys::kNone) return nan;
+  if (key != nan) return key;
+  const auto alone = Keys::alone(load_value<typename F::Stored>(update));
+  (alone == Keys::kNone ? call.met->lost : call.met->alone).store(true, std::memory_order_relaxed);
+  return alone;
+}
+
+// Locates: the numbers of the updates are kept, too. The first NaN is the extreme then, and no piece gives
+// up.
+template <class F, bool Locates>
+Took keyed_take(const PrivateScatter& call, const Operands& at, int64_t piece) {
+  using Keys = OrderKeys<F>;
+  using Key = typename Keys::Key;
+  constexpr std::integral_constant<int64_t, static_cast<int64_t>(sizeof(typename F::Stored))> packed;
+  const Nest& ids = *call.ids;
+  Key* const slots = keys_of<F>(call, piece);
+  uint32_t* const numbers = Locates ? numbers_of<F>(call, piece) : nullptr;
+  std::fill_n(slots, call.destinations, Keys::kNone);
+  if constexpr (Locates) std::fill_n(numbers, call.destinations, kNoUpdate);
+  const int64_t begin = piece * call.piece_units, step = ids.line_loop().other;
+  const int64_t extent = ids.line_loop().extent, chunks = (extent - 1) / call.chunk + 1;
+  const Range range{call.chunk, begin, std::min(begin + call.piece_units, call.units)};
+  auto number = static_cast<uint32_t>(begin / chunks * extent + begin % chunks * call.chunk);
+  // Of so few updates, so many are greater than all before them that a branch on it would be mispredicted.
+  const bool often = ids.outer_count() * extent < kOften * call.destinations;
+  // Whether a NaN that is alone keeps its bits. `met`: this piece has met a NaN.
+  const bool keeps = !Locates && Keys::kHasNaN && !call.combine.include_self;
+  bool met = false;
+  const Owned all;
+  std::array<Key, kBlock> staged;
+  Walk walk(ids, ids.line, range, at.index, {.owned = &all});
+  for (; !walk.done(); walk.turn()) {
+    const Block& now = walk.now();
+    const char* updates = at.other + now.place.other;
+    const bool nan = step == packed ? stage_keys<F, Locates>(updates, packed, now.n, staged.data())
+                                    : stage_keys<F, Locates>(updates, step, now.n, staged.data());
+    if constexpr (!Locates) {
+      met = met || nan;
+      if (call.met->lost.load(std::memory_order_relaxed)) return Took::nothing;
+    }
+    const int64_t* GATHERUM_RESTRICT const offsets = now.offsets;
+    const Key* GATHERUM_RESTRICT const keys = staged.data();
+    const auto grow = [=](int j) {
+      const Key slot = slots[offsets[j]];
+      slots[offsets[j]] = opaque_integer(keys[j] > slot ? keys[j] : slot);  // always stored: no branch
+    };
+    const auto fold = [=](int j) {
+      const int64_t i = offsets[j];
+      bool above = keys[j] > slots[i];
+      if constexpr (Locates && !Keys::kHasNone)
+        if (keys[j] == Keys::kNone) [[unlikely]]
+          above = numbers[i] == kNoUpdate;
+      if (!above) return;
+      if constexpr (!Locates && Keys::kHasNaN) {
+        if (keeps && slots[i] <= Keys::kNone + 2) {
+          slots[i] = joined<F>(call, slots[i], keys[j], updates + j * step);
+          return;
+        }
+      }
+      slots[i] = keys[j];
+      if constexpr (Locates) numbers[i] = number + static_cast<uint32_t>(j);
+    };
+    if (now.any_invalid) {
+      each_chosen(now, fold);
+      walk.stage();
+    } else {
+      const int64_t* GATHERUM_RESTRICT const next = walk.then().offsets;
+      const auto fetch = [=, far = ids.far](int j, int count) {
+        if (far)
+          for (int l = 0; l < count; ++l) fetch_slot<Key>(slots, next[j + l]);
+      };
+      if (!Locates && often && !(met && keeps))
+        walk.stage_while(nullptr, packed, grow, fetch);
+      else
+        walk.stage_while(nullptr, packed, fold, fetch);
+    }
+    number += static_cast<uint32_t>(now.n);
+  }
+  return walk.valid() ? Took::all : Took::valid;
+}
+
+// The key of a destination whose updates two pieces have taken.
+template <class F>
+typename OrderKeys<F>::Key both(typename OrderKeys<F>::Key a, typename OrderKeys<F>::Key b) {
+  using Keys = OrderKeys<F>;
+  const auto most = std::max(a, b), least = std::min(a, b);
+  return least != Keys::kNone && (Keys::is_alone(least) || Keys::is_alone(most))
+             ? std::numeric_limits<typename Keys::Key>::max()
+             : most;
+}
+
+// Destinations [begin, end).
+template <class F, class Step>
+void keyed_write(const PrivateScatter& call, const Operands& at, int64_t begin, int64_t end, Step step) {
+  using Keys = OrderKeys<F>;
+  using Key = typename Keys::Key;
+  using T = typename F::Stored;
+  Key* GATHERUM_RESTRICT const best = keys_of<F>(call, 0);
+  const bool alone = Keys::kHasNaN && call.met->alone.load(std::memory_order_relaxed);
+  for (int64_t piece = 1; piece < call.pieces; ++piece) {
+    const Key* GATHERUM_RESTRICT const others = keys_of<F>(call, piece);
+    if (alone)
+      for (int64_t i = begin; i < end; ++i) best[i] = both<F>(best[i], others[i]);
+    else
+      for (int64_t i = begin; i < end; ++i) best[i] = std::max(best[i], others[i]);
+  }
+  const char* const from = call.source != nullptr ? call.source : at.data;
+  const bool include_self = call.combine.include_self;
+  for (int64_t i = begin; i < end; ++i) {
+    const T old = load_value<T>(from + i * step), folded = Keys::value(best[i]);
+    T v = alone && Keys::is_alone(best[i]) ? Keys::alone_value(best[i]) : folded;
+    if (include_self) v = F::template fold<Selected>(old, folded);
+    v = best[i] == Keys::kNone ? old : v;
+    std::memcpy(at.data + i * step, &v, sizeof v);
+  }
+}
+
+template <class F>
+void keyed_write(const PrivateScatter& call, const Operands& at, int64_t begin, int64_t end) {
+  constexpr std::integral_constant<int64_t, static_cast<int64_t>(sizeof(typename F::Stored))> packed;
+  call.step == packed ? keyed_write<F>(call, at, begin, end, packed)
+                      : keyed_write<F>(call, at, begin, end, call.step);
+}
+
+// The positions of the extremes of destinations [begin, end): of equal ones that of the earliest piece.
+template <class F>
+void located_write(const PrivateScatter& call, int64_t begin, int64_t end) {
+  auto* GATHERUM_RESTRICT const best = keys_of<F>(call, 0);
+  uint32_t* GATHERUM_RESTRICT const found = numbers_of<F>(call, 0);
+  for (int64_t piece = 1; piece < call.pieces; ++piece) {
+    const auto* GATHERUM_RESTRICT const keys = keys_of<F>(call, piece);
+    const uint32_t* GATHERUM_RESTRICT const numbers = numbers_of<F>(call, piece);
+    for (int64_t i = begin; i < end; ++i) {
+      const bool above = keys[i] > best[i] || found[i] == kNoUpdate;
+      found[i] = above ? numbers[i] : found[i];
+      best[i] = above ? keys[i] : best[i];
+    }
+  }
+  const int64_t step = call.step / static_cast<int64_t>(sizeof(typename F::Stored));
+  for (int64_t i = begin; i < end; ++i)
+    call.positions[i * step] = found[i] == kNoUpdate ? call.none : int64_t{found[i]};
+}
+
+}  // namespace gatherum::GATHERUM_LEVEL

@@ -1,0 +1,94 @@
+// scatter of items into more destinations than a cache holds, by a stable partition.
+//
+//   spread   appends (destination within its block, value) of every update of a piece to the piece's
+//            list for that block
+//   apply    folds the lists of a block, piece after piece, into a slab of that block
+//
+// Pieces are in order, and so is every list: a destination meets its updates in row-major order of the
+// indices, whoever did the work. A list is a chain of runs, so nobody needs to count first: an index is
+// read once. Nothing is written to the output before all pieces have been spread, hence checked.
+// The runs suffice: a list of n entries takes at most n / run + 1 of them.
+// Cost: 4 + W bytes per update are written and read once, one stream per list; then a fold in cache.
+#pragma once
+
+#include "kernels/scatter_slabs.hpp"
+
+namespace gatherum::GATHERUM_LEVEL {
+
+template <class Stored>
+inline constexpr int64_t kEntryBytes = PartitionScatter::kLocalBytes + static_cast<int64_t>(sizeof(Stored));
+
+inline Range piece_range(const PartitionScatter& p, int64_t piece) {
+  return {p.chunk, piece * p.piece_units, std::min((piece + 1) * p.piece_units, p.units)};
+}
+
+// Gives a list another run.
+GATHERUM_NOINLINE inline void extend_list(const PartitionScatter& p, int64_t list,
+                                          PartitionScatter::Cursor& cursor) {
+  const int64_t run = p.taken->fetch_add(1, std::memory_order_relaxed);
+  if (cursor.limit == nullptr)
+    p.first[list] = run;
+  else
+    p.next[(cursor.limit - p.entries) / p.run_bytes - 1] = run;
+  cursor.place = p.entries + run * p.run_bytes;
+  cursor.limit = cursor.place + p.run_bytes;
+}
+
+template <class Stored>
+bool partition_spread(const PartitionScatter& p, const Operands& at, int64_t piece) {
+  constexpr int64_t kAhead = 12;
+  const int64_t lists = piece * p.blocks;
+  auto* GATHERUM_RESTRICT cursors = p.cursors + lists;
+  std::fill_n(cursors, p.blocks, PartitionScatter::Cursor{});
+  const int64_t mask = (int64_t{1} << p.shift) - 1;
+  const int64_t shift = p.shift, su = p.ids->line_loop().other;
+  Walk walk(*p.ids, p.ids->line, piece_range(p, piece), at.index);
+  for (; !walk.done(); walk.turn()) {
+    const Block& now = walk.now();
+    const bool any_invalid = now.any_invalid;
+    const int64_t* GATHERUM_RESTRICT offsets = now.offsets;
+    const char* updates = at.other + now.place.other;
+    const auto spread = [=, &p](int j) {
+      if (any_invalid && offsets[j] == kInvalid) return;
+      const int64_t block = offsets[j] >> shift;
+      if (cursors[block].place == cursors[block].limit) [[unlikely]]
+        extend_list(p, lists + block, cursors[block]);
+      char* entry = cursors[block].place;
+      cursors[block].place = entry + kEntryBytes<Stored>;
+      const auto local = static_cast<uint32_t>(offsets[j] & mask);
+      const Stored value = load_value<Stored>(updates + j * su);
+      std::memcpy(entry, &local, sizeof local);
+      std::memcpy(entry + sizeof local, &value, sizeof value);
+      prefetch_write(entry + kAhead * kEntryBytes<Stored>);
+    };
+    walk.stage_while(nullptr, 0, spread, [](int, int) {});
+  }
+  return walk.valid();
+}
+
+template <class F, bool Counted>
+void partition_apply(const PartitionScatter& p, const Operands& at, int64_t block, char* scratch) {
+  using Stored = typename F::Stored;
+  const int64_t first = block << p.shift;
+  const int64_t count = std::min(int64_t{1} << p.shift, p.destinations - first);
+  const char* from = p.source != nullptr ? p.source : at.data;
+  Slab<F, Counted> slab(scratch, {from + first * p.step, at.data + first * p.step, p.step, 0, count, 1},
+                        p.combine.include_self, true);
+  slab.read();
+  const auto take = slab.taker();
+  for (int64_t list = block; list < p.pieces * p.blocks; list += p.blocks) {
+    const auto [place, limit] = p.cursors[list];
+    if (limit == nullptr) continue;
+    for (int64_t run = p.first[list];; run = p.next[run]) {
+      const char* entry = p.entries + run * p.run_bytes;
+      const bool last = entry + p.run_bytes == limit;
+      const char* end = last ? place : entry + p.run_bytes;
+      for (; entry < end; entry += kEntryBytes<Stored>)
+        take(load_value<uint32_t>(entry), load_value<Stored>(entry + sizeof(uint32_t)));
+      if (last) break;
+    }
+  }
+  slab.write(0, count, false);
+}
+
+}  // namespace gatherum::GATHERUM_LEVEL

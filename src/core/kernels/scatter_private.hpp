@@ -1,0 +1,98 @@
+// scatter of integers, or into exact sums, of few destinations, by several threads: each folds a piece of the
+// updates into accumulators of its own, and these are folded together.
+//
+//   S_0[i] = D[i],  S_p[i] = the fold's identity                              take, for each piece p:
+//   S_p[i] = fold(S_p[i], U[t])  for the updates t of piece p that hit i
+//   D[i]   = fold(... fold(S_0[i], S_1[i]) ..., S_p[i])                        write
+//
+// Into exact sums of few destinations the accumulators of a thread are tables (exact_table.hpp).
+//
+// Integers: their sums and products modulo 2^n, maxima and minima are the same bits in any order. And exact
+// sums, whose old values join them at the end.
+// The plan guarantees what it does for slabs; the caller, that there is one unit, without columns. Cost:
+// every update read once, by one thread; then the accumulators of all threads once, which the caller keeps
+// few beside the updates.
+#pragma once
+
+#include "fold/exact/exact_table.hpp"
+#include "kernels/scatter_slabs.hpp"
+
+namespace gatherum::GATHERUM_LEVEL {
+
+template <class F>
+Slab<F, false> private_slab(const PrivateScatter& call, const Operands& at, int64_t piece) {
+  const char* from = call.source != nullptr ? call.source : at.data;
+  return {call.slabs + piece * call.slab_bytes,
+          {from, at.data, call.step, 0, call.destinations, 1},
+          call.combine.include_self,
+          false};
+}
+
+inline Range units_of(const PrivateScatter& call, int64_t piece) {
+  const int64_t begin = piece * call.piece_units;
+  return {call.chunk, begin, std::min(begin + call.piece_units, call.units)};
+}
+
+template <class F>
+ExactTables<F> private_tables(const PrivateScatter& call, int64_t piece) {
+  return {call.slabs + piece * call.slab_bytes, call.destinations};
+}
+
+// The same of exact sums by tables, which are settled now and then.
+template <class F>
+bool private_take_tabled(const PrivateScatter& call, const Operands& at, int64_t piece) {
+  ExactTables<F> tables = private_tables<F>(call, piece);
+  tables.clear(call.destinations);
+  const Range all = units_of(call, piece);
+  const int64_t step = ExactTables<F>::kMost / call.chunk;
+  bool valid = true;
+  for (int64_t unit = all.begin; unit < all.end; unit += step) {
+    const Range range{call.chunk, unit, std::min(unit + step, all.end)};
+    const Share share{{}, 0, false, 0};
+    valid &= take_units<typename F::Stored>(tables, *call.ids, call.ids->line, range, at, share);
+    tables.settle(call.destinations);
+  }
+  return valid;
+}
+
+// Returns false when it met an invalid index.
+template <class F>
+bool private_take(const PrivateScatter& call, const Operands& at, int64_t piece) {
+  if constexpr (kHasTable<F>)
+    if (call.tables) return private_take_tabled<F>(call, at, piece);
+  const Nest& ids = *call.ids;
+  Slab<F, false> slab = private_slab<F>(call, at, piece);
+  if constexpr (kIsExact<F>)
+    slab.read();
+  else
+    piece == 0 ? slab.read() : slab.fill(F::identity());
+  const Share share{{}, 0, false, 0};
+  return take_units<typename F::Stored>(slab, ids, ids.line, units_of(call, piece), at, share);
+}
+
+// The same by tables, whose states have everything.
+template <class F>
+void private_write_tabled(const PrivateScatter& call, const Operands& at, int64_t begin, int64_t end) {
+  const char* from = call.source != nullptr ? call.source : at.data;
+  for (int64_t i = begin; i < end; ++i) {
+    char* const state = private_tables<F>(call, 0).state(i);
+    for (int64_t piece = 1; piece < call.pieces; ++piece)
+      F::State::merge(state, private_tables<F>(call, piece).state(i));
+    const auto old = load_value<typename F::Stored>(from + i * call.step);
+    const auto v = finish_exact<F>(state, 0, old, call.combine.include_self);
+    std::memcpy(at.data + i * call.step, &v, sizeof v);
+  }
+}
+
+// Destinations [begin, end).
+template <class F>
+void private_write(const PrivateScatter& call, const Operands& at, int64_t begin, int64_t end) {
+  if constexpr (kHasTable<F>)
+    if (call.tables) return private_write_tabled<F>(call, at, begin, end);
+  Slab<F, false> sum = private_slab<F>(call, at, 0);
+  for (int64_t piece = 1; piece < call.pieces; ++piece)
+    sum.fold_in(private_slab<F>(call, at, piece), begin, end);
+  sum.write(begin, end, call.streams);
+}
+
+}  // namespace gatherum::GATHERUM_LEVEL

@@ -1,0 +1,157 @@
+// The updates that go to a range of destinations, found by a thread that reads every index.
+//
+//   slots[k] = X[i] - first,  which[k] = i    for the k-th i of a block with first <= X[i] < first + count
+//
+// Eight indices at a time: one comparison for all of them, and those of the range packed side by side by
+// their lanes' numbers. A block with a negative or invalid one is staged as any other. The caller guarantees
+// what chooses_slots() asks for, and a component whose stride is 1. Cost: 0.5 ns per index for each of two
+// threads that read the same ones (staged first, then chosen: 0.8).
+#pragma once
+
+#include "kernels/blocks.hpp"
+
+namespace gatherum::GATHERUM_LEVEL {
+
+// The updates of a block that go to a range: their slots in it, and where in the block they stand. Packed
+// lanes are written eight at a time, so the arrays are eight longer than a block.
+struct Chosen {
+  const char* updates = nullptr;
+  int n = 0;
+  alignas(64) uint32_t slots[kBlock + 8];
+  alignas(64) int32_t which[kBlock + 8];
+};
+
+// Whether choose_slots() can read these indices: it needs vectors of eight words. (One by one, two threads
+// take up to 1.5 times as long as one that folds everything.)
+inline bool chooses_slots(const Nest& nest, int64_t destinations) {
+  const int64_t stride = nest.line_loop().index;
+  return kLanes == 4 && nest.components == 1 && stride == nest.index.width &&
+         reads_in_place(nest.index, stride) && destinations < int64_t{1} << 31;
+}
+
+#if GATHERUM_LANES == 4
+
+// For every set of eight lanes, their numbers one after the other; behind them zeros.
+inline constexpr auto kEightLanesOf = [] {
+  std::array<uint8_t, 8 * 256> lanes{};
+  for (unsigned set = 0; set < 256; ++set)
+    for (unsigned l = 0, k = 0; l < 8; ++l)
+      if (set >> l & 1) lanes[8 * set + k++] = static_cast<uint8_t>(l);
+  return lanes;
+}();
+
+// Eight indices as 32-bit words. A sign in `outside` says that one is negative, or beyond `last`.
+template <class T>
+GATHERUM_INLINE __m256i load_slots(const char* at, int64_t last, __m256i& outside) {
+  // Opaque: what has been compared is what is used, whoever writes there meanwhile.
+  const auto load = [at](int64_t i) {
+    return opaque(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(at + i)));
+  };
+  if constexpr (sizeof(T) == 4) {
+    const __m256i v = load(0), most = _mm256_set1_epi32(static_cast<int>(last));
+    outside = _mm256_or_si256(outside, _mm256_or_si256(v, _mm256_sub_epi32(most, v)));
+    return v;
+  } else {
+    const __m256i v = load(0), w = load(32), most = _mm256_set1_epi64x(last);
+    outside = _mm256_or_si256(outside, _mm256_or_si256(v, _mm256_sub_epi64(most, v)));
+    outside = _mm256_or_si256(outside, _mm256_or_si256(w, _mm256_sub_epi64(most, w)));
+    return lower_halves(v, w);
+  }
+}
+
+// Chooses among n <= kBlock indices, a multiple of eight. False: one is negative or not valid, and what was
+// chosen means nothing.
+template <class T>
+bool choose_slots(const char* values, int64_t size, const Owned& owned, int n, const char* beside,
+                  int64_t width, Chosen& to) {
+  const __m256i first = _mm256_set1_epi32(static_cast<int>(owned.low));
+  const __m256i last = _mm256_set1_epi32(static_cast<int>(owned.high - owned.low - 1));
+  const __m256i step = _mm256_set1_epi32(8);
+  __m256i number = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), outside = _mm256_setzero_si256();
+  int kept = 0;
+  for (int i = 0; i < n; i += 8, number = _mm256_add_epi32(number, step)) {
+    prefetch(values + i * static_cast<int64_t>(sizeof(T)) + kIndexBytesAhead);
+    prefetch(beside + i * width + kIndexBytesAhead);
+    const __m256i all = load_slots<T>(values + i * static_cast<int64_t>(sizeof(T)), size - 1, outside);
+    const __m256i slot = _mm256_sub_epi32(all, first);
+    const __m256i other = _mm256_or_si256(slot, _mm256_sub_epi32(last, slot));
+    const auto chosen = ~static_cast<unsigned>(_mm256_movemask_ps(_mm256_castsi256_ps(other))) & 0xFF;
+    const auto keep = [&](void* place, __m256i words) {
+      _mm256_storeu_si256(static_cast<__m256i*>(place), pick_lanes(words, kEightLanesOf.data() + 8 * chosen));
+    };
+    keep(to.slots + kept, slot);
+    keep(to.which + kept, number);
+    kept += std::popcount(chosen);
+  }
+  to.n = kept;
+  if constexpr (sizeof(T) == 4) return _mm256_movemask_ps(_mm256_castsi256_ps(outside)) == 0;
+  return _mm256_movemask_pd(_mm256_castsi256_pd(outside)) == 0;
+}
+
+#else
+
+// Never asked, as chooses_slots() says.
+template <class T>
+bool choose_slots(const char*, int64_t, const Owned&, int, const char*, int64_t, Chosen&) {
+  return false;
+}
+
+#endif
+
+// Chooses among the tuples of a block as every walk does; false when it has met (and skipped) an invalid one.
+GATHERUM_NOINLINE inline bool choose_staged(const Nest& ids, const char* index, const Owned& owned, int n,
+                                            Chosen& to) {
+  Block b;
+  b.n = n;
+  b.any_invalid = stage(ids, index, ids.line_loop().index, n, b.offsets);
+  choose(b, owned);
+  to.n = b.chosen;
+  for (int k = 0; k < b.chosen; ++k) {
+    to.which[k] = b.which[k];
+    to.slots[k] = static_cast<uint32_t>(b.offsets[b.which[k]] - owned.low);
+  }
+  return !b.any_invalid;
+}
+
+// Calls take(slot, update) for every update of a range of units that goes to the owned destinations, in
+// order; false when it has met (and skipped) an invalid index.
+template <class Stored, class Take>
+bool take_share(const Nest& ids, int units, const Range& range, const Operands& at, const Owned& owned,
+                const Take& take) {
+  const int64_t step = ids.line_loop().other, size = ids.component[0].size;
+  // Slots that lie far off are fetched a block ahead, between folds (10M updates of 1M float64, each of two
+  // threads: 31 ms, so 22).
+  const auto fold = [=, far = ids.far](const Chosen& from, const Chosen& next) {
+    const char* GATHERUM_RESTRICT updates = from.updates;
+    const auto one = [&](int k) { take(from.slots[k], load_value<Stored>(updates + from.which[k] * step)); };
+    const int n = from.n, both = far ? std::min(n, next.n) / kTogether * kTogether : 0;
+    for (int k = 0; k < both; k += kTogether) {
+      for (int l = 0; l < kTogether; ++l) take.fetch(next.slots[k + l]);
+      for (int l = 0; l < kTogether; ++l) one(k + l);
+    }
+    for (int k = both; k < n; ++k) one(k);
+  };
+  Chosen pair[2];
+  Chosen *now = &pair[0], *then = &pair[1];
+  Place place;
+  int n = 0;
+  bool valid = true;
+  // Until an index is negative or not valid: then others probably are too, and would be read twice.
+  bool plain = true;
+  for (Blocks blocks(ids, units, range); blocks.next(place, n); std::swap(now, then)) {
+    const char* index = at.index + place.index;
+    const char* values = index + ids.component[0].offset;
+    then->updates = at.other + place.other;
+    const auto choose_as = [&](auto type) {
+      return choose_slots<decltype(type)>(values, size, owned, n, then->updates, step, *then);
+    };
+    plain = plain && (n % 8 != 0 || (ids.index.width == 4 ? choose_as(int32_t{}) : choose_as(int64_t{})));
+    if (!plain || n % 8 != 0) valid &= choose_staged(ids, index, owned, n, *then);
+    fold(*now, *then);
+  }
+  then->n = 0;
+  fold(*now, *then);
+  return valid;
+}
+
+}  // namespace gatherum::GATHERUM_LEVEL

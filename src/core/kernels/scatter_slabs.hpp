@@ -1,0 +1,210 @@
+// scatter through slabs: every unit folds its updates into accumulators for its destinations.
+//
+// The work is shared in one of two patterns. Many units (lines of *_elements): each unit is one task. One
+// unit: its destinations are cut into ranges, and the task of a range reads every index and takes the updates
+// of its own range, in order; no other task writes there.
+//
+// The plan guarantees: no row loops, block == item, destination i of a unit lies at i * step, and a
+// source that is read in place of the output has the output's strides.
+// Cost: the updates are read once per range; the fold itself stays in cache.
+#pragma once
+
+#include <optional>
+
+#include "kernels/scatter_shares.hpp"
+#include "fold/slabs.hpp"
+
+namespace gatherum::GATHERUM_LEVEL {
+
+// Accumulators of so few bytes stay in a core's own cache, and are read twice more, for NaN, at no cost where
+// each gets so many updates. (With fewer of them, as in lines of *_elements, 1.5 times slower.)
+inline constexpr int64_t kPlainBytes = int64_t{1} << 20, kPlainUpdates = 16;
+
+// Which of the updates concern a slab, and where in it they go.
+struct Share {
+  Owned owned;     // the numbers of the slab's slots
+  int64_t first;   // that of its first slot
+  bool by_column;  // a slot is a column of a destination
+  int64_t origin;  // where in the data the slab's columns begin
+};
+
+// Takes the updates of a range of units, in order; false when it has met (and skipped) an invalid tuple.
+template <class Stored, class Slab>
+bool take_units(const Slab& slab, const Nest& ids, int units, const Range& range, const Operands& at,
+                const Share& share) {
+  constexpr auto packed = static_cast<int64_t>(sizeof(Stored));
+  const Loop& line = ids.line_loop();
+  if (!share.owned.all() && chooses_slots(ids, share.owned.high))
+    return take_share<Stored>(ids, units, range, at, share.owned, slab.taker());
+  Walk walk(ids, units, range, at.index,
+            {.step = share.by_column ? 1 : 0, .by_column = share.by_column, .owned = &share.owned});
+  for (; !walk.done(); walk.turn()) {
+    const Block& now = walk.now();
+    const auto take = slab.taker(share.by_column ? (now.place.data - share.origin) / line.data : 0);
+    const char* updates = at.other + now.place.other;
+    if (share.owned.all() && !now.any_invalid && line.other == packed) {
+      const int64_t *GATHERUM_RESTRICT offsets = now.offsets, *next = walk.then().offsets;
+      const bool far = ids.far;
+      const char* beside = share.by_column ? updates + walk.on().other : nullptr;
+      const auto fold = [=](int j) { take(offsets[j], load_value<Stored>(updates + j * packed)); };
+      walk.stage_while(beside, packed, fold, [=](int j, int count) {
+        if (far)
+          for (int l = 0; l < count; ++l) take.fetch(next[j + l]);
+      });
+    } else {
+      if (share.by_column) prefetch_rows_on(ids, walk.on(), at, now);
+      const int64_t* GATHERUM_RESTRICT offsets = now.offsets;
+      const int64_t first = share.first, step = line.other;
+      each_chosen(now, [=](int j) { take(offsets[j] - first, load_value<Stored>(updates + j * step)); });
+      walk.stage();
+    }
+  }
+  return walk.valid();
+}
+
+// Folds the updates of a block one by one, each after its index has been compared, and returns how many: all
+// n, or those before the first index that is negative or not valid. Their order in time is that of the block:
+// nothing is staged (20M float32 into 256: staged 14.5 ms, so 11).
+template <class Stored, class T, class Step, class Taker>
+GATHERUM_INLINE int fold_checked(const char* values, uint64_t size, const char* updates, Step step, int n,
+                                 const Taker take) {
+  GATHERUM_UNROLL(8)
+  for (int i = 0; i < n; ++i) {
+    const auto slot = opaque_integer(load_value<T>(values + i * static_cast<int64_t>(sizeof(T))));
+    if (static_cast<uint64_t>(int64_t{slot}) >= size) [[unlikely]]
+      return i;
+    take.add(slot, load_value<Stored>(updates + i * step));
+  }
+  return n;
+}
+
+// Whether a task that has all destinations can: indices lie one after the other, and so do updates, or there
+// is one for all.
+template <class F>
+bool folds_checked(const Nest& ids) {
+  const Loop& line = ids.line_loop();
+  return line.data == 0 &&
+         (line.other == static_cast<int64_t>(sizeof(typename F::Stored)) || line.other == 0) &&
+         ids.components == 1 && line.index == ids.index.width && line.index >= 4 &&
+         reads_in_place(ids.index, line.index);
+}
+
+// What is left of a block from an index on that is negative or not valid goes as in every walk.
+template <class F, bool Counted>
+bool take_checked(const Slab<F, Counted>& slab, const Nest& ids, int units, const Range& range,
+                  const Operands& at) {
+  using Stored = typename F::Stored;
+  constexpr std::integral_constant<int64_t, static_cast<int64_t>(sizeof(Stored))> packed;
+  constexpr std::integral_constant<int64_t, 0> same;
+  const auto size = static_cast<uint64_t>(ids.component[0].size);
+  const int64_t width = ids.index.width, step = ids.line_loop().other;
+  const auto take = slab.taker();
+  bool valid = true;
+  Chosen rest;
+  Place place;
+  int n = 0;
+  for (Blocks blocks(ids, units, range); blocks.next(place, n);) {
+    const char* index = at.index + place.index;
+    const char* updates = at.other + place.other;
+    const char* values = index + ids.component[0].offset;
+    const auto fold = [&](auto apart) {
+      return width == 8 ? fold_checked<Stored, int64_t>(values, size, updates, apart, n, take)
+                        : fold_checked<Stored, int32_t>(values, size, updates, apart, n, take);
+    };
+    const int taken = step == packed ? fold(packed) : fold(same);
+    if (taken == n) continue;
+    valid &= choose_staged(ids, index + taken * width, {0, ids.component[0].size}, n - taken, rest);
+    for (int k = 0; k < rest.n; ++k)
+      take(rest.slots[k], load_value<Stored>(updates + (taken + rest.which[k]) * step));
+  }
+  return valid;
+}
+
+// Which slab a task has: the destinations [first, first + layout.count) of a unit, and its columns.
+struct Task {
+  int64_t unit, first, chunk_begin, lead;
+  Layout layout;
+};
+
+GATHERUM_NOINLINE inline Task slab_task(const SlabScatter& call, const Operands& at, int64_t task) {
+  const Nest& ids = *call.ids;
+  const Loop& line = ids.line_loop();
+  const bool by_column = line.data != 0;
+  const int64_t chunks = by_column ? (line.extent - 1) / call.chunk + 1 : 1;
+  Task t{};
+  t.unit = task / call.ranges;
+  t.first = task % call.ranges * call.range_size;
+  t.chunk_begin = t.unit % chunks * call.chunk;
+  t.lead = Odometer(ids.loops, call.units, t.unit / chunks).place().data;
+  const int64_t start = t.lead + t.first * call.step + t.chunk_begin * line.data;
+  const char* from = call.source != nullptr ? call.source : at.data;
+  const int64_t columns = by_column ? std::min(call.chunk, line.extent - t.chunk_begin) : 1;
+  t.layout = {from + start,
+              at.data + start,
+              call.step,
+              line.data,
+              std::min(call.range_size, call.destinations - t.first),
+              columns};
+  return t;
+}
+
+// What a task takes into its slab: the share of the updates, and the nest that numbers its slots.
+struct Taking {
+  Taking(const SlabScatter& call, const Task& t);
+
+  const Nest& ids() const { return in_slots ? *in_slots : *call_ids; }
+
+  const Nest* call_ids;
+  std::optional<Nest> in_slots;  // only where it is needed: a copy takes as long as a hundred updates
+  Share share;
+  Range range;
+};
+
+GATHERUM_NOINLINE inline Taking::Taking(const SlabScatter& call, const Task& t)
+    : call_ids(call.ids), range{call.chunk, t.unit, t.unit + 1} {
+  const Loop& line = call.ids->line_loop();
+  const bool by_column = line.data != 0;
+  if (by_column) {
+    in_slots = *call.ids;
+    for (int c = 0; c < in_slots->components; ++c) in_slots->component[c].stride *= t.layout.columns;
+    in_slots->fetches_indices = false;
+  }
+  const Owned owned{t.first, t.first + t.layout.count};  // where there are ranges, there are no columns
+  share = {call.ranges == 1 ? Owned{} : owned, t.first, by_column, t.lead + t.chunk_begin * line.data};
+}
+
+// Whether a task folds updates one by one.
+template <class F>
+bool is_plain(const SlabScatter& call) {
+  const int64_t bytes = times(call.destinations, static_cast<int64_t>(sizeof(typename F::Sum)));
+  return call.ranges == 1 && bytes <= kPlainBytes && folds_checked<F>(*call.ids) &&
+         call.ids->line_loop().extent >= kPlainUpdates * call.destinations;
+}
+
+template <class F, bool Counted>
+bool slab_take(const SlabScatter& call, const Operands& at, int64_t task, char* scratch) {
+  const Task t = slab_task(call, at, task);
+  Slab<F, Counted> slab(scratch, t.layout, call.combine.include_self, call.direct);
+  slab.read();
+  const Taking taking(call, t);
+  if constexpr (Slab<F, Counted>::kFoldsAlike) {
+    constexpr bool settles = kSettlesLater<F> && !Counted;
+    bool plain = is_plain<F>(call);
+    if constexpr (settles) plain = plain && !slab.has_nan();
+    if (plain) {
+      const bool valid = take_checked<F>(slab, taking.ids(), call.units, taking.range, at);
+      if constexpr (settles) slab.settle();
+      return valid;
+    }
+  }
+  return take_units<typename F::Stored>(slab, taking.ids(), call.units, taking.range, at, taking.share);
+}
+
+template <class F, bool Counted>
+void slab_write(const SlabScatter& call, const Operands& at, int64_t task, char* scratch) {
+  const Layout layout = slab_task(call, at, task).layout;
+  const Slab<F, Counted> slab(scratch, layout, call.combine.include_self, call.direct);
+  slab.write(0, layout.count, call.streams);
+}
+
+}  // namespace gatherum::GATHERUM_LEVEL

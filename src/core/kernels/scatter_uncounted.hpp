@@ -1,0 +1,221 @@
+// scatter of sums and extremes that leaves the old values out (include_self=False), without counters.
+//
+//   S[i] = e, S[i] = fold(S[i], U[t])     for the updates t that hit i      take
+//   D[i] = S[i]; D[i] where S[i] is e                                       write
+//
+// e changes nothing that it is folded with: -0 of float sums, 0 of integers', infinities, the least and the
+// greatest integer. So S[i] is the fold from the first update on, but for two rare cases: it is e of updates
+// that are e themselves, and a NaN that is alone keeps its bits. Where a sum is e beside another old value,
+// or NaN, the updates are searched for these; where there are any, nothing has been written, and the
+// fold is done with counters. Integers may add up to 0, so their old values must be 0 from the outset.
+//
+// Each task has accumulators of its own, where the order does not matter (of extremes it does not: a NaN
+// becomes the canonical one), or a range of the destinations. The plan guarantees what it does for slabs; the
+// caller, that there is one unit, without columns. Cost: a load, a step and a store an update. A counter
+// would be as much again, and a branch (10M float64 into 100: 12.4 ms, so 6.8; into 1M: 48, so 23).
+#pragma once
+
+#include "kernels/scatter_private.hpp"
+
+namespace gatherum::GATHERUM_LEVEL {
+
+// What changes nothing that it is folded with, where there is such a value and this file uses it.
+template <class F>
+struct Neutral {
+  static constexpr bool kIs = false;
+};
+template <class V>
+  requires(!std::is_same_v<V, Boolean>)
+struct Neutral<Fold<V, Reduction::add>> {
+  using Sum = typename Fold<V, Reduction::add>::Sum;
+  static constexpr bool kIs = true;
+  static constexpr Sum value() { return kNothing<Sum>; }
+};
+template <class V, Reduction R>
+  requires((R == Reduction::max || R == Reduction::min) && (sizeof(V) >= 4) && std::is_arithmetic_v<V>)
+struct Neutral<Fold<V, R>> {
+  static constexpr bool kIs = true;
+  static constexpr V value() {
+    using Limits = std::numeric_limits<V>;
+    if constexpr (std::is_floating_point_v<V>)
+      return R == Reduction::max ? -Limits::infinity() : Limits::infinity();
+    return R == Reduction::max ? Limits::lowest() : Limits::max();
+  }
+};
+
+// What each part of its values is folded by: the fold itself, but for complex ones.
+template <class F>
+struct PartOf : Neutral<F> {
+  using Form = F;
+};
+template <class T, Reduction R>
+struct PartOf<Fold<Complex<T>, R>> : Neutral<Fold<T, R>> {
+  using Form = Fold<T, R>;
+};
+
+// Whether sums can come back to the neutral value from others.
+template <class F>
+inline constexpr bool kComesBack = false;
+template <class V>
+  requires std::is_integral_v<V>
+inline constexpr bool kComesBack<Fold<V, Reduction::add>> = true;
+
+template <class T>
+bool is_nan(T v) {
+  return v != v;
+}
+template <class T>
+bool is_nan(Complex<T> v) {
+  return is_nan(v.re) || is_nan(v.im);
+}
+
+template <class T>
+GATHERUM_INLINE bool same_bits(const T& a, const T& b) {
+  return std::memcmp(&a, &b, sizeof a) == 0;
+}
+
+template <class F>
+GATHERUM_INLINE bool is_neutral(const typename F::Sum& sum) {
+  return same_bits(sum, Neutral<F>::value());
+}
+
+template <class T>
+GATHERUM_INLINE T settled(T v) {
+  if constexpr (std::is_floating_point_v<T>) return Selected::canonical(v);
+  return v;
+}
+template <class T>
+GATHERUM_INLINE Complex<T> settled(Complex<T> v) {
+  return {settled(v.re), settled(v.im)};
+}
+
+// The accumulators of a task.
+template <class F>
+Slab<F, false> uncounted_slab(const PrivateScatter& call, const Operands& at, int64_t task) {
+  const int64_t first = task * call.range_size;
+  const int64_t most = call.range_size == 0 ? call.destinations : call.range_size;
+  char* const sums =
+      call.slabs + (call.range_size == 0 ? task * call.slab_bytes : Slab<F, false>::bytes(first));
+  return {sums, {at.data, at.data, call.step, 0, std::min(most, call.destinations - first), 1}, false, false};
+}
+
+// Calls f(i, sum, old) for the destinations [begin, end), a step that is that of contiguous ones as a
+// constant.
+template <class F, class Visit>
+void each_old(const PrivateScatter& call, const Operands& at, int64_t begin, int64_t end,
+              const Visit& visit) {
+  using Stored = typename F::Stored;
+  constexpr std::integral_constant<int64_t, static_cast<int64_t>(sizeof(Stored))> packed;
+  const char* const from = call.source != nullptr ? call.source : at.data;
+  const char* const sums = call.slabs;
+  const auto run = [=](auto step) {
+    for (int64_t i = begin; i < end; ++i)
+      visit(i * step, get<typename F::Sum>(sums, i), load_value<Stored>(from + i * step));
+  };
+  call.step == packed ? run(packed) : run(call.step);
+}
+
+// Whether none of n updates is a NaN other than the canonical one, nor the neutral value where those count.
+// Of complex values each part may be such a NaN; both parts are neutral. Comparisons of the bits as integers,
+// many at a time where `step` is a constant.
+template <class F, class Step>
+bool is_run_plain(const char* from, int n, Step step, bool neutral) {
+  using Form = typename PartOf<F>::Form;
+  using Part = typename Form::Sum;
+  constexpr auto bytes = static_cast<int>(sizeof(typename Form::Stored));
+  constexpr auto parts = static_cast<int>(sizeof(typename F::Stored)) / bytes;
+  using Wide = std::conditional_t<bytes == 8, int64_t, int32_t>;
+  using B = std::conditional_t<bytes >= 4, Wide, std::conditional_t<bytes == 2, int16_t, int8_t>>;
+  const auto bits_of = [](Part v) { return std::bit_cast<B>(Form::template narrow<Selected>(v)); };
+  const B e = bits_of(PartOf<F>::value()), counts = static_cast<B>(-static_cast<B>(neutral));
+  B infinity = std::numeric_limits<B>::max(), canonical = infinity;
+  if constexpr (std::is_floating_point_v<Part>) {
+    infinity = bits_of(std::numeric_limits<Part>::infinity());
+    canonical = bits_of(Selected::canonical(std::numeric_limits<Part>::quiet_NaN()));
+  }
+  B found = 0;
+  for (int j = 0; j < n; ++j) {
+    auto are_neutral = counts;
+    for (int part = 0; part < parts; ++part) {
+      const B b = load_value<B>(from + j * step + part * bytes);
+      const bool is_nan = (b & std::numeric_limits<B>::max()) > infinity;
+      found |= static_cast<B>(is_nan & (b != canonical));
+      are_neutral &= static_cast<B>(b == e);
+    }
+    found |= are_neutral;
+  }
+  return found == 0;
+}
+
+// The same of the updates of these units.
+template <class F>
+bool are_plain(const PrivateScatter& call, const Operands& at, const Range& range, bool neutral) {
+  using Stored = typename F::Stored;
+  const Nest& ids = *call.ids;
+  const int64_t step = ids.line_loop().other;
+  constexpr std::integral_constant<int64_t, static_cast<int64_t>(sizeof(Stored))> packed;
+  bool plain = true;
+  Place place;
+  int n = 0;
+  for (Blocks blocks(ids, ids.line, range); blocks.next(place, n) && plain;) {
+    const char* const from = at.other + place.other;
+    plain =
+        step == packed ? is_run_plain<F>(from, n, packed, neutral) : is_run_plain<F>(from, n, step, neutral);
+  }
+  return plain;
+}
+
+template <class F>
+bool uncounted_plain(const PrivateScatter& call, const Operands& at, int64_t piece) {
+  return are_plain<F>(call, at, units_of(call, piece), true);
+}
+
+// Not where the first updates have rare NaN: then others do, and all would be folded twice.
+template <class F>
+bool uncounted_suits(const PrivateScatter& call, const Operands& at, int64_t begin, int64_t end) {
+  bool suits = begin > 0 || are_plain<F>(call, at, {call.chunk, 0, 1}, false);
+  if constexpr (kComesBack<F>) {
+    const char* const from = call.source != nullptr ? call.source : at.data;
+    for (int64_t i = begin; i < end; ++i) suits &= load_value<typename F::Stored>(from + i * call.step) == 0;
+  }
+  return suits;
+}
+
+template <class F>
+bool uncounted_take(const PrivateScatter& call, const Operands& at, int64_t task) {
+  const Nest& ids = *call.ids;
+  Slab<F, false> slab = uncounted_slab<F>(call, at, task);
+  slab.fill(Neutral<F>::value());
+  const Range range = call.range_size == 0 ? units_of(call, task) : Range{call.chunk, 0, call.units};
+  const bool all = call.range_size == 0 || call.range_size >= call.destinations;
+  if (all && !ids.far && folds_checked<F>(ids)) return take_checked<F>(slab, ids, ids.line, range, at);
+  const int64_t first = task * call.range_size;
+  const Owned owned{first, std::min(first + call.range_size, call.destinations)};
+  const Share share{all ? Owned{} : owned, first, false, 0};
+  return take_units<typename F::Stored>(slab, ids, ids.line, range, at, share);
+}
+
+template <class F>
+bool uncounted_merge(const PrivateScatter& call, const Operands& at, int64_t begin, int64_t end) {
+  if constexpr (F::kAnyOrderOfFirsts)
+    for (int64_t piece = 1; piece < call.pieces && call.range_size == 0; ++piece)
+      uncounted_slab<F>(call, at, 0).fold_in(uncounted_slab<F>(call, at, piece), begin, end);
+  bool clear = true;
+  if constexpr (kComesBack<F>) return clear;
+  each_old<F>(call, at, begin, end, [&](int64_t, typename F::Sum sum, typename F::Stored old) {
+    const bool keeps = same_bits(F::template narrow<Selected>(sum), old);
+    clear &= is_neutral<F>(sum) ? keeps : !is_nan(sum);
+  });
+  return clear;
+}
+
+template <class F>
+void uncounted_write(const PrivateScatter& call, const Operands& at, int64_t begin, int64_t end) {
+  char* const to = at.data;
+  each_old<F>(call, at, begin, end, [=](int64_t offset, typename F::Sum sum, typename F::Stored old) {
+    const auto v = is_neutral<F>(sum) ? old : F::template narrow<Selected>(settled(sum));
+    std::memcpy(to + offset, &v, sizeof v);
+  });
+}
+
+}  // namespace gatherum::GATHERUM_LEVEL

@@ -1,0 +1,336 @@
+// Makes and folds lists of rows on several threads. Every destination meets its rows in order, on one thread.
+#include "lists/row_lists.hpp"
+
+#include <cstring>
+#include <new>
+#include <vector>
+
+#include "algorithms/algorithms.hpp"
+
+namespace gatherum {
+namespace {
+
+// Destinations are dealt out in this many shares per thread: some have more rows than others.
+constexpr int64_t kSharesPerThread = 8;
+
+// The positions where each piece's edges begin in the lists: behind those of earlier pieces, destination by
+// destination. Returns how many there are.
+template <class Number>
+int64_t count_out(const ListStage& stage, char* to) {
+  auto* const starts = reinterpret_cast<Number*>(to);
+  auto* const counts = reinterpret_cast<Number*>(stage.counts);
+  Number at = 0;
+  for (int64_t d = 0; d < stage.destinations; ++d) {
+    if (starts != nullptr) starts[d] = at;
+    for (int64_t piece = 0; piece < stage.pieces; ++piece)
+      at += std::exchange(counts[piece * stage.destinations + d], at);
+  }
+  if (starts != nullptr) starts[stage.destinations] = at;
+  return static_cast<int64_t>(at);
+}
+
+// Whether the lists of all edges ascend.
+bool in_order(const std::vector<ListStage::Course>& courses) {
+  bool all = true;
+  for (size_t i = 0; i < courses.size(); ++i)
+    all &= courses[i].ascends && (i == 0 || courses[i - 1].last <= courses[i].first);
+  return all;
+}
+
+// Where a share of so many begins: destinations and edges count alike. `start(d)`: where d's edges begin.
+template <class Start>
+int64_t boundary(int64_t share, int64_t shares, int64_t edges, int64_t destinations, const Start& start) {
+  if (share == shares) return destinations;
+  const auto wanted = static_cast<int64_t>(static_cast<double>(edges + destinations) / shares * share);
+  int64_t low = 0, high = destinations;
+  while (low < high) {
+    const int64_t d = low + (high - low) / 2;
+    if (start(d) + d < wanted)
+      low = d + 1;
+    else
+      high = d;
+  }
+  return low;
+}
+
+// How many threads fold, and into how many shares the destinations are cut.
+struct Shares {
+  int threads;
+  int64_t count;
+};
+Shares share_out(const Nest& rows, int64_t edges, int64_t destinations) {
+  const int64_t row = times(points(rows, rows.rank), rows.block);
+  const int64_t work = times(edges + destinations, row + kTupleBytes);
+  const int threads = threads_for(work);
+  const int64_t count = threads > 1 ? kSharesPerThread * threads : work / kLongestTask;
+  return {threads, std::clamp<int64_t>(count, 1, 1 << 16)};
+}
+
+int64_t number(const OwnedMemory& numbers, bool wide, int64_t i) {
+  if (wide) return reinterpret_cast<const int64_t*>(numbers.get())[i];
+  return reinterpret_cast<const uint32_t*>(numbers.get())[i];
+}
+
+}  // namespace
+
+void cut_in_pieces(ListStage& stage, int64_t edges, int threads) {
+  // Counters of all pieces together are at most four times as many as edges, or there is one piece.
+  const int64_t most = std::clamp<int64_t>(4 * edges / std::max<int64_t>(stage.destinations, 1), 1, threads);
+  stage.piece_units = (stage.units + most - 1) / most;
+  stage.pieces = (stage.units + stage.piece_units - 1) / stage.piece_units;
+}
+
+Ordered order_edges(ListStage stage, char* starts, const char* targets, const char* sources, int threads,
+                    const Poll& poll) {
+  std::vector<ListStage::Course> courses(static_cast<size_t>(stage.pieces));
+  stage.courses = courses.data();
+  All valid;
+  Ordered ordered{};
+  ordered.finished = run_tasks(stage.pieces, threads, poll, [&](int64_t piece, int) {
+    valid &= chosen_kernels().list_stage(stage, targets, sources, piece);
+  });
+  ordered.valid = static_cast<bool>(valid);
+  if (!ordered.finished) return ordered;
+  ordered.kept = stage.wide ? count_out<uint64_t>(stage, starts) : count_out<uint32_t>(stage, starts);
+  // Where there are starts, nothing but them is asked of the counts.
+  stage.in_order = starts != nullptr && in_order(courses);
+  ordered.finished = run_tasks(stage.pieces, threads, poll,
+                               [&](int64_t piece, int) { chosen_kernels().list_place(stage, piece); });
+  return ordered;
+}
+
+OwnedMemory::OwnedMemory(int64_t bytes)
+    : start_(static_cast<char*>(static_cast<size_t>(bytes) >= kLargeResult
+                                    ? allocate_large(static_cast<size_t>(bytes))
+                                    : std::malloc(static_cast<size_t>(std::max<int64_t>(bytes, 1))))),
+      bytes_(bytes) {
+  if (start_ == nullptr) throw std::bad_alloc();
+}
+
+OwnedMemory::~OwnedMemory() {
+  if (start_ != nullptr && !(static_cast<size_t>(bytes_) >= kLargeResult && free_large(start_)))
+    std::free(start_);
+}
+
+namespace {
+
+// Whether a program's indices become numbers.
+bool numbers(const Program& p) {
+  return p.checks.components == 1 && p.checks.component[0].stride == 1 && p.checks.component[0].offset == 0;
+}
+
+}  // namespace
+
+bool fits_pointer(const Program& pointer, const Program& sources) {
+  const auto in_line = [](const Program& p) {
+    return numbers(p) && p.checks.rank == 1 && p.checks.line == 0;
+  };
+  return pointer.tuples > 0 && in_line(pointer) && pointer.checks.mode == Mode::raise &&
+         pointer.checks.component[0].size == sources.tuples + 1 && (sources.tuples == 0 || in_line(sources));
+}
+
+bool RowLists::fit(int64_t destinations, const Program& targets, const Program* sources) {
+  if (targets.tuples == 0) return sources == nullptr || sources->tuples == 0;
+  if (!numbers(targets) || targets.checks.component[0].size != destinations) return false;
+  if (sources == nullptr) return true;
+  if (!numbers(*sources) || sources->checks.rank != targets.checks.rank ||
+      sources->checks.line != targets.checks.line)
+    return false;
+  for (int i = 0; i < targets.checks.rank; ++i)
+    if (sources->checks.loops[i].extent != targets.checks.loops[i].extent) return false;
+  return targets.checks.line == targets.checks.rank - 1;
+}
+
+Outcome RowLists::make(int64_t destinations, int64_t block, const EdgeEnds& targets, const EdgeEnds& sources,
+                       bool numbered, const Poll& poll, int& invalid) {
+  destinations_ = destinations;
+  block_ = block;
+  lists_ = (destinations + block - 1) / block;
+  const Program& to = *targets.program;
+  const Nest& nest = to.checks;
+  const Loop& line = nest.line_loop();
+  const int64_t edges = to.tuples,
+                table = sources.program && to.tuples > 0 ? sources.program->checks.component[0].size : 0;
+  const EdgeEnds* const both[] = {&targets, &sources};
+  for (invalid = 1; invalid >= 0; --invalid) {
+    const EdgeEnds& ends = *both[invalid];
+    if (ends.program == nullptr) continue;
+    const Outcome outcome = check_addressable(*ends.program, ends.indices);
+    if (outcome.status != Status::done) return outcome;
+  }
+  table_ = sources.program ? table : edges;
+  wide_ = std::max({edges, destinations_, table}) >= int64_t{0xFFFFFFFF};
+  const int64_t width = wide_ ? 8 : 4;
+  const int threads = threads_for(times(edges, 4 * kTupleBytes));
+
+  ListStage stage{};
+  stage.targets = &nest;
+  stage.sources = sources.program ? &sources.program->checks : nullptr;
+  stage.chunk = std::min(kPieceChunk, line.extent);
+  stage.units = nest.outer_count() * ((line.extent - 1) / stage.chunk + 1);
+  stage.destinations = lists_;
+  stage.block = block_;
+  stage.wide = wide_;
+  cut_in_pieces(stage, edges, threads);
+
+  starts_ = OwnedMemory(times(lists_ + 1, width));
+  if (edges == 0) return std::memset(starts_.get(), 0, static_cast<size_t>(starts_.bytes())), Outcome{};
+  rows_ = OwnedMemory(times(edges, width));
+  if (numbered || block_ > 1) edges_ = OwnedMemory(times(edges, width));
+  const bool comes = stage.sources != nullptr || block_ > 1;
+  const OwnedMemory went(times(edges, width)), came(comes ? times(edges, width) : 0);
+  const OwnedMemory counts(times(times(stage.pieces, lists_), width));
+  stage.went = went.get();
+  stage.came = comes ? came.get() : nullptr;
+  stage.counts = counts.get();
+  stage.rows = rows_.get();
+  stage.edges = edges_.get();
+
+  const Ordered ordered = order_edges(stage, starts_.get(), targets.indices, sources.indices, threads, poll);
+  if (!ordered.finished) return {Status::interrupted, {}};
+  kept_ = ordered.kept;
+  if (ordered.valid || !to.raises) {
+    if (block_ > 1 && !pack(edges, threads, poll)) return {Status::interrupted, {}};
+    return {};
+  }
+  Outcome found;
+  if (sources.program) found = check_indices(*sources.program, sources.indices, poll);
+  invalid = 1;
+  if (found.status != Status::done) return found;
+  found = check_indices(to, targets.indices, poll);
+  invalid = 0;
+  return {found.status == Status::done ? Status::invalid_index : found.status, found.invalid};
+}
+
+// Lists of blocks as short as they can be: the fold waits for them.
+bool RowLists::pack(int64_t edges, int threads, const Poll& poll) {
+  stretches_ = (edges + kStretch - 1) / kStretch;
+  bounds_ = OwnedMemory(times(times(lists_, stretches_ + 1), 8));
+  OwnedMemory places(times(kept_, is_narrow() ? 2 : 4)), numbers(times(kept_, 2));
+  const bool finished = run_tasks(lists_, threads, poll, [&](int64_t list, int) {
+    auto* const bounds = reinterpret_cast<int64_t*>(bounds_.get()) + list * (stretches_ + 1);
+    const int64_t end = number(starts_, wide_, list + 1);
+    int64_t s = 0;
+    for (int64_t i = number(starts_, wide_, list); i < end; ++i) {
+      const int64_t edge = number(edges_, wide_, i), place = number(rows_, wide_, i);
+      for (; s <= edge / kStretch; ++s) bounds[s] = i;
+      reinterpret_cast<uint16_t*>(numbers.get())[i] = static_cast<uint16_t>(edge % kStretch);
+      if (is_narrow())
+        reinterpret_cast<uint16_t*>(places.get())[i] = static_cast<uint16_t>(place);
+      else
+        reinterpret_cast<uint32_t*>(places.get())[i] = static_cast<uint32_t>(place);
+    }
+    for (; s <= stretches_; ++s) bounds[s] = end;
+  });
+  std::swap(rows_, places);
+  std::swap(edges_, numbers);
+  return finished;
+}
+
+bool RowLists::fold(ListFold call, const Poll& poll) const {
+  call.wide = wide_;
+  call.starts = starts_.get();
+  call.numbers = rows_.get();
+  call.edges = edges_.get();
+  call.kept = kept_;
+  call.far = distance(table_, call.table_step) > thresholds().own;
+  call.destinations = destinations_;
+  call.block = block_;
+  call.stretches = stretches_;
+  call.narrow = is_narrow();
+  call.bounds = reinterpret_cast<const int64_t*>(bounds_.get());
+  return block_ > 1 ? fold_blocks(call, poll) : fold_rows(call, poll);
+}
+
+// A block is a slab; where accumulators are what is stored, the result itself is it.
+bool RowLists::fold_blocks(const ListFold& call, const Poll& poll) const {
+  const int64_t slab = chosen_kernels().slab_bytes(call.combine, call.rows->item, block_);
+  const int threads = threads_for(times(kept_ + destinations_, call.rows->item + kTupleBytes));
+  const WorkerScratch slabs(slab, threads);
+  if (!slabs) throw std::bad_alloc();
+  return run_tasks(lists_, threads, poll, [&](int64_t list, int worker) {
+    chosen_kernels().list_items(call, list, slabs.of(worker));
+  });
+}
+
+bool RowLists::fold_rows(ListFold& call, const Poll& poll) const {
+  const Shares cut = share_out(*call.rows, kept_, destinations_);
+  OwnedMemory weights;
+  if (call.weights != nullptr) {
+    weights = OwnedMemory(times(kept_, call.rows->item));
+    const int64_t piece = std::max<int64_t>(kPieceChunk, kept_ / (kSharesPerThread * cut.threads) + 1);
+    const bool ordered = run_tasks((kept_ + piece - 1) / piece, cut.threads, poll, [&](int64_t i, int) {
+      chosen_kernels().list_weights(call, weights.get(), i * piece, std::min((i + 1) * piece, kept_));
+    });
+    if (!ordered) return false;
+    call.weights = weights.get();
+  }
+  const auto begin_of = [&](int64_t share) {
+    return boundary(share, cut.count, kept_, destinations_,
+                    [this](int64_t d) { return number(starts_, wide_, d); });
+  };
+  return run_tasks(cut.count, cut.threads, poll, [&](int64_t share, int) {
+    chosen_kernels().list_fold(call, begin_of(share), begin_of(share + 1));
+  });
+}
+
+namespace {
+
+// Reads a pointer of n entries. Returns the greatest step between them, -1 where they do not ascend from 0 to
+// the number of edges.
+int64_t read_pointer(const EdgeEnds& pointer, int64_t n, int64_t edges, int64_t* starts, const Poll& poll) {
+  const int64_t pieces = (n + kPieceChunk - 1) / kPieceChunk;
+  std::vector<int64_t> steps(static_cast<size_t>(pieces));
+  run_tasks(pieces, threads_for(times(n, kTupleBytes)), poll, [&](int64_t piece, int) {
+    const int64_t begin = piece * kPieceChunk, end = std::min(begin + kPieceChunk, n);
+    steps[static_cast<size_t>(piece)] =
+        chosen_kernels().pointed_read(pointer.program->checks, pointer.indices, begin, end, starts);
+  });
+  const auto descends = [&steps] { return *std::min_element(steps.begin(), steps.end()) < 0; };
+  if (descends()) return -1;  // an entry that is not valid has no number
+  for (int64_t piece = 1; piece < pieces; ++piece)
+    steps.push_back(starts[piece * kPieceChunk] - starts[piece * kPieceChunk - 1]);
+  if (descends() || starts[0] != 0 || starts[n - 1] != edges) return -1;
+  return *std::max_element(steps.begin(), steps.end());
+}
+
+}  // namespace
+
+Outcome fold_pointed(const EdgeEnds& pointer, const EdgeEnds& sources, ListFold call, bool fresh,
+                     const Poll& poll, int& invalid) {
+  const Program& from = *sources.program;
+  const int64_t entries = pointer.program->tuples, destinations = entries - 1, edges = from.tuples;
+  const OwnedMemory starts(times(entries, 8));
+  auto* const begins = reinterpret_cast<int64_t*>(starts.get());
+  invalid = 0;
+  const int64_t longest = read_pointer(pointer, entries, edges, begins, Poll{});
+  if (longest < 0) return {Status::invalid_index, {}};
+  invalid = 1;
+  Outcome found = check_addressable(from, sources.indices);
+  if (found.status == Status::done && edges > 0 && from.raises && !fresh)
+    found = check_indices(from, sources.indices, poll);
+  if (found.status != Status::done) return found;
+
+  const int64_t table = edges > 0 ? from.checks.component[0].size : 0;
+  call.wide = std::max(table, times(longest, 2)) >= int64_t{0xFFFFFFFF};
+  call.far = distance(table, call.table_step) > thresholds().own;
+  PointedFold pointed{call, &from.checks, sources.indices, begins, std::max(longest, kPointedGroup)};
+  const Shares cut = share_out(*call.rows, edges, destinations);
+  const WorkerScratch scratch(pointed.scratch(), cut.threads);
+  if (!scratch) throw std::bad_alloc();
+  const auto begin_of = [&](int64_t share) {
+    return boundary(share, cut.count, edges, destinations, [=](int64_t d) { return begins[d]; });
+  };
+  All valid;
+  const bool finished =
+      run_tasks(cut.count, cut.threads, fresh ? poll : Poll{}, [&](int64_t share, int worker) {
+        valid &=
+            chosen_kernels().pointed_fold(pointed, begin_of(share), begin_of(share + 1), scratch.of(worker));
+      });
+  if (!finished) return {Status::interrupted, {}};
+  if (valid || !from.raises || !fresh) return {};
+  found = check_indices(from, sources.indices, poll);
+  return {found.status == Status::done ? Status::invalid_index : found.status, found.invalid};
+}
+
+}  // namespace gatherum

@@ -1,0 +1,217 @@
+#include "model/lowering.hpp"
+
+#include <iterator>
+
+namespace gatherum {
+namespace {
+
+constexpr Loop kOnce{1, 0, 0, 0};
+// Columns walked together where the indexed axis is not the last: 128 lines of the data at a time.
+constexpr int64_t kLineChunk = 128;
+
+uint64_t magnitude(int64_t n) { return n < 0 ? 0 - static_cast<uint64_t>(n) : static_cast<uint64_t>(n); }
+
+// Of an array the reach fits in 64 bits, but not what is one step further.
+int64_t wrapped_product(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+}
+
+bool steps_as_one(const Loop& outer, const Loop& inner) {
+  return outer.data == wrapped_product(inner.extent, inner.data) &&
+         outer.index == wrapped_product(inner.extent, inner.index) &&
+         outer.other == wrapped_product(inner.extent, inner.other);
+}
+
+struct Parts {
+  Loops body, rows;
+  int64_t block;
+};
+
+// Rows move with no index; in a scatter they must also move the data, so that they are independent of each
+// other.
+Parts split_rows(const Loops& loops, bool scatter, int64_t item) {
+  size_t end = loops.size();
+  while (end > 0 && loops[end - 1].index == 0 && !(scatter && loops[end - 1].data == 0)) --end;
+  const auto middle = loops.begin() + static_cast<std::ptrdiff_t>(end);
+  // Rows may run in any order: the smallest steps innermost.
+  Loops rows(middle, loops.end());
+  std::stable_sort(rows.begin(), rows.end(), [](const Loop& one, const Loop& other) {
+    return magnitude(one.data) + magnitude(one.other) > magnitude(other.data) + magnitude(other.other);
+  });
+  rows = collapse(rows);
+  int64_t block = item;
+  const auto continues = [&](const Loop& row) {
+    return row.data == block && row.other == block &&
+           block <= kMany / std::max<int64_t>(row.extent, 1);  // else it is a loop
+  };
+  for (; !rows.empty() && continues(rows.back()); rows.pop_back()) block *= rows.back().extent;
+  return {Loops(loops.begin(), middle), rows, block};
+}
+
+// Takes the last loop of the body, which becomes the line.
+Loop take_line(Loops& body) {
+  if (body.empty()) return kOnce;
+  const Loop line = body.back();
+  body.pop_back();
+  return line;
+}
+
+// Loops that move the data go first; the others keep their order. Returns how many move the data.
+size_t sort_apart(Loops& body) {
+  const auto along =
+      std::stable_partition(body.begin(), body.end(), [](const Loop& loop) { return loop.data != 0; });
+  return static_cast<size_t>(along - body.begin());
+}
+
+Nest make_nest(const Loops& outer, const Loop* line, const Loops& rows, const Components& components,
+               int64_t block) {
+  Nest nest;
+  Loops all = outer;
+  if (line != nullptr) all.push_back(*line);
+  nest.line = static_cast<int>(all.size()) - 1;
+  all.insert(all.end(), rows.begin(), rows.end());
+  nest.rank = all.size() > kMaxLoops ? 0 : static_cast<int>(all.size());  // 0: refused by complete()
+  std::copy_n(all.begin(), nest.rank, nest.loops);
+  nest.components = static_cast<int>(components.size());
+  std::copy(components.begin(), components.end(), nest.component);
+  nest.block = block;
+  return nest;
+}
+
+// All points of a gather are independent.
+void lower_gather(const Loops& loops, const Components& components, Program& p) {
+  auto [body, rows, block] = split_rows(collapse(loops), false, p.item);
+  const Loop line = take_line(body);
+  p.units = static_cast<int>(body.size());
+  p.line_chunk = 0;
+  p.split_line = true;
+  if (line.data != 0) {  // columns: they are walked in chunks, so that the lines read stay in cache
+    const size_t apart = sort_apart(body);
+    p.units = static_cast<int>(apart);
+    p.line_chunk = apart < body.size() ? kLineChunk : 0;
+  }
+  p.nest = make_nest(body, &line, rows, components, block);
+}
+
+// Loops that move the data are independent of each other and go first; the others are the ordered fold and
+// keep their order.
+void lower_scatter(const Loops& loops, const Components& components, Program& p) {
+  auto [body, rows, block] = split_rows(collapse(loops), true, p.item);
+  Loops whole = body;
+  const Loop line = take_line(body);
+  const size_t apart = sort_apart(body);
+  p.units = static_cast<int>(apart);
+  p.split_line = line.data != 0;
+  p.line_chunk = p.split_line && apart < body.size() ? kLineChunk : 0;
+  p.nest = make_nest(body, &line, rows, components, block);
+  // Once more with the whole fold inside each unit: no line moves the data.
+  const size_t units = sort_apart(whole);
+  if (units == whole.size()) whole.push_back(kOnce);
+  p.whole_units = static_cast<int>(units);
+  p.whole = make_nest(whole, nullptr, rows, components, block);
+}
+
+}  // namespace
+
+OperandLayout lay_contiguous(const std::vector<int64_t>& shape, int64_t item) {
+  OperandLayout made{shape, std::vector<int64_t>(shape.size())};
+  int64_t step = item;
+  for (size_t d = shape.size(); d-- > 0;) {
+    made.strides[d] = step;
+    step = wrapped_product(step, std::max<int64_t>(shape[d], 1));
+  }
+  return made;
+}
+
+Roles roles_of(const Addressing& addressing, int64_t rank, int64_t indices_rank, int64_t components,
+               int64_t axis) {
+  const auto [tuples, shares_front, shares_back] = addressing;
+  Roles roles{};
+  roles.indexed = {axis, axis + components};
+  const int64_t first = shares_front ? axis : 0;
+  roles.entries = {first, shares_back ? first + 1 : std::max(first, indices_rank - (tuples ? 1 : 0))};
+  for (int64_t d = 0; d < axis; ++d) roles.moved.push_back({d, shares_front ? d : kNowhere});
+  for (int64_t e = roles.entries.begin; e < roles.entries.end; ++e) roles.moved.push_back({kNowhere, e});
+  for (int64_t d = roles.indexed.end; d < rank; ++d) roles.moved.push_back({d, shares_back ? d : kNowhere});
+  roles.addressed = {shares_front ? 0 : axis, shares_back ? rank : roles.indexed.end};
+  return roles;
+}
+
+OperandLayout entries_of(const Addressing& addressing, const OperandLayout& indices) {
+  OperandLayout entries = indices;
+  if (addressing.tuples) {
+    entries.shape.pop_back();
+    entries.strides.pop_back();
+  }
+  return entries;
+}
+
+void list_loops(const Roles& roles, const OperandLayout& data, const OperandLayout& indices,
+                const OperandLayout& other, Loops& loops, Components& components) {
+  const bool reads = roles.indexed.begin < roles.indexed.end;
+  for (size_t i = 0; i < roles.moved.size(); ++i) {
+    const auto [d, e] = roles.moved[i];
+    const auto step = [](const OperandLayout& of, int64_t number) {
+      return of.strides[static_cast<size_t>(number)];
+    };
+    loops.push_back({other.shape[i], d == kNowhere ? 0 : step(data, d),
+                     e == kNowhere || !reads ? 0 : step(indices, e), other.strides[i]});
+  }
+  // The components of a tuple stand in the last dimension of the indices.
+  for (int64_t c = 0; c < roles.indexed.end - roles.indexed.begin; ++c) {
+    const auto d = static_cast<size_t>(roles.indexed.begin + c);
+    components.push_back({data.shape[d], data.strides[d], c == 0 ? 0 : c * indices.strides.back()});
+  }
+}
+
+Loops collapse(const Loops& loops) {
+  Loops merged;
+  for (const Loop& loop : loops) {
+    if (loop.extent == 1) continue;
+    if (!merged.empty() && steps_as_one(merged.back(), loop)) {
+      const int64_t extent = merged.back().extent * loop.extent;
+      merged.back() = loop;
+      merged.back().extent = extent;
+    } else {
+      merged.push_back(loop);
+    }
+  }
+  return merged;
+}
+
+Nest lower_checks(const OperandLayout& entries, const Components& components) {
+  Loops loops;
+  for (size_t d = 0; d < entries.shape.size(); ++d)
+    loops.push_back({entries.shape[d], 0, entries.strides[d], 0});
+  loops = collapse(loops);
+  if (loops.empty()) loops.push_back(kOnce);
+  return make_nest(loops, nullptr, {}, components, 0);
+}
+
+Nest lower_numbers(const Addressing& addressing, int64_t axis, const OperandLayout& space,
+                   const OperandLayout& indices) {
+  const int64_t components = addressing.tuples ? indices.shape.back() : 1;
+  const Roles roles = roles_of(addressing, space.rank(), indices.rank(), components, axis);
+  Loops loops;
+  Components steps;
+  list_loops(roles, space, indices, lay_contiguous(entries_of(addressing, indices).shape, 1), loops, steps);
+  loops = collapse(loops);
+  if (loops.empty()) loops.push_back(kOnce);
+  return make_nest(loops, nullptr, {}, steps, 1);
+}
+
+Nest lower_copy(const OperandLayout& source, const OperandLayout& target, int64_t item) {
+  Loops loops;
+  for (size_t d = 0; d < source.shape.size(); ++d)
+    loops.push_back({source.shape[d], source.strides[d], 0, target.strides[d]});
+  Parts parts = split_rows(loops, false, item);
+  const Loop line = parts.rows.empty() ? kOnce : parts.rows.front();
+  if (!parts.rows.empty()) parts.rows.erase(parts.rows.begin());
+  return make_nest({}, &line, parts.rows, {}, parts.block);
+}
+
+void lower_call(const Loops& loops, const Components& components, Program& program) {
+  program.scatter ? lower_scatter(loops, components, program) : lower_gather(loops, components, program);
+}
+
+}  // namespace gatherum

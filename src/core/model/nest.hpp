@@ -1,0 +1,91 @@
+// The one loop nest that every operator is lowered to, and the walk over its outer loops.
+//
+//   addr = D + p . sD + sum over components c of check(X[p . sX + x_c], n_c) * d_c
+//   gather: *U(p . sU) = *addr          scatter: *addr op= *U(p . sU)
+//
+// The words of the core:
+//   nest   the loops of a call, and what each moves in the three operands
+//   line   the loop whose points' indices are read together
+//   block  up to 256 neighbouring points of a line, whose indices are staged: read, checked, made offsets
+//   row    what one index tuple moves: the loops inside the line, and contiguous bytes (Nest::block)
+//   unit   points of a scatter that may meet at a destination, or a piece of a gather; units are independent
+//   slab   accumulators in cache, for the destinations of a unit or for a range of them
+//
+// D is the data (a scatter's output), X the indices, U the other operand (a gather's output, a
+// scatter's updates). All strides are bytes. lowering.cpp makes the nest and guarantees
+// its form; nothing here depends on the element type.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "engine/processor.hpp"
+#include "model/types.hpp"
+
+namespace gatherum {
+
+inline constexpr int kMaxLoops = 64;
+inline constexpr int kMaxComponents = 64;
+// The widest block that is loaded and stored as one value.
+inline constexpr int kWidestBlock = 16;
+
+// The product of two numbers that are not negative, at most kMany: more than there is memory, yet a
+// sum of a few of them does not overflow. Broadcast operands can have so many elements.
+inline constexpr int64_t kMany = int64_t{1} << 60;
+GATHERUM_INLINE int64_t times(int64_t a, int64_t b) {
+  if (static_cast<uint64_t>(a | b) < uint64_t{1} << 30) return a * b;  // a division takes longer than a check
+  return b > 0 && a > kMany / b ? kMany : a * b;
+}
+
+struct Loop {
+  int64_t extent, data, index, other;
+};
+
+struct Component {
+  int64_t size, stride, offset;
+};
+
+struct IndexType {
+  uint8_t width = 8;  // bytes: 1, 2, 4, 8
+  bool is_signed = true;
+  bool swapped = false;
+};
+
+// Loops stand outermost first: `line` outer loops, then the line, whose points are staged together,
+// then `rank - line - 1` row loops, which move with no index (index stride 0). Every point moves
+// `block` contiguous bytes. The order in which a scatter visits the points of one destination is
+// row-major order of the indices.
+struct Nest {
+  int rank = 1;
+  int line = 0;
+  int components = 0;
+  Mode mode = Mode::raise;
+  bool negative = true;
+  IndexType index;
+  int64_t block = 0;            // contiguous bytes moved at a point: a multiple of item
+  int64_t item = 0;             // bytes of one element
+  bool far = false;             // the addressed data is larger than a core's cache: prefetch pays
+  bool fetches_indices = true;  // whether contiguous indices are prefetched
+  Loop loops[kMaxLoops] = {{1, 0, 0, 0}};
+  Component component[kMaxComponents] = {};
+
+  GATHERUM_INLINE int64_t outer_count() const {
+    int64_t n = 1;
+    for (int i = 0; i < line; ++i) n = times(n, loops[i].extent);
+    return n;
+  }
+  GATHERUM_INLINE const Loop& line_loop() const { return loops[line]; }
+  GATHERUM_INLINE const Loop* rows() const { return loops + line + 1; }
+  GATHERUM_INLINE int row_rank() const { return rank - line - 1; }
+};
+
+// Byte offsets into the three operands.
+struct Place {
+  int64_t data = 0, index = 0, other = 0;
+};
+
+GATHERUM_INLINE Place advance(Place p, const Loop& loop, int64_t steps) {
+  return {p.data + steps * loop.data, p.index + steps * loop.index, p.other + steps * loop.other};
+}
+
+}  // namespace gatherum

@@ -1,0 +1,350 @@
+#include "model/program.hpp"
+
+#include <cstring>
+#include <type_traits>
+
+namespace gatherum {
+namespace {
+
+constexpr int64_t kMagic = 0x6D75726568746167;  // "gatherum", least byte first
+
+// The words of a program: a magic number, a version, the fields, and a checksum.
+class Writer {
+ public:
+  template <class T>
+  void operator()(const char*, const T& field) {
+    if constexpr (std::is_same_v<T, Nest>)
+      write(field);
+    else if constexpr (std::is_same_v<T, Shape>)
+      write(field);
+    else
+      put(static_cast<int64_t>(field));
+  }
+
+  void put(int64_t word) {
+    sum_ = (sum_ ^ static_cast<uint64_t>(word)) * 0x100000001B3u;
+    for (int i = 0; i < 8; ++i) bytes_.push_back(static_cast<uint8_t>(static_cast<uint64_t>(word) >> 8 * i));
+  }
+
+  std::vector<uint8_t> finish() {
+    put(static_cast<int64_t>(sum_));
+    return std::move(bytes_);
+  }
+
+ private:
+  void write(const Nest& nest) {
+    for (int64_t n : {int64_t{nest.rank}, int64_t{nest.line}, int64_t{nest.components}, nest.block}) put(n);
+    for (int i = 0; i < nest.rank; ++i)
+      for (int64_t n : {nest.loops[i].extent, nest.loops[i].data, nest.loops[i].index, nest.loops[i].other})
+        put(n);
+    for (int c = 0; c < nest.components; ++c)
+      for (int64_t n : {nest.component[c].size, nest.component[c].stride, nest.component[c].offset}) put(n);
+  }
+  void write(const Shape& shape) {
+    put(shape.rank);
+    for (int i = 0; i < shape.rank; ++i) put(shape.extent[i]);
+  }
+
+  std::vector<uint8_t> bytes_;
+  uint64_t sum_ = 0xCBF29CE484222325u;
+};
+
+// Reads what a Writer has written. After the first thing that cannot be, all that follows reads as 0.
+class Reader {
+ public:
+  Reader(const uint8_t* bytes, size_t size) : at_(bytes), end_(bytes + size) {}
+
+  template <class T>
+  void operator()(const char*, T& field) {
+    if constexpr (std::is_same_v<T, Nest>) {
+      read(field);
+    } else if constexpr (std::is_same_v<T, Shape>) {
+      field.rank = static_cast<int>(count(kMaxLoops));
+      for (int i = 0; i < field.rank; ++i) field.extent[i] = get();
+    } else {
+      const int64_t word = get();
+      field = static_cast<T>(word);
+      if (static_cast<int64_t>(field) != word) good_ = false;
+    }
+  }
+
+  int64_t get() {
+    if (end_ - at_ < 8) return good_ = false, 0;
+    uint64_t word = 0;
+    for (int i = 0; i < 8; ++i) word |= uint64_t{at_[i]} << 8 * i;
+    at_ += 8;
+    return static_cast<int64_t>(word);
+  }
+
+  bool good() const { return good_; }
+  bool at_end() const { return at_ == end_; }
+
+ private:
+  int64_t count(int64_t most) {
+    const int64_t n = get();
+    if (n >= 0 && n <= most) return n;
+    return good_ = false, 0;
+  }
+
+  void read(Nest& nest) {
+    nest.rank = static_cast<int>(count(kMaxLoops));
+    nest.line = static_cast<int>(count(kMaxLoops));
+    nest.components = static_cast<int>(count(kMaxComponents));
+    nest.block = get();
+    for (int i = 0; i < nest.rank; ++i)
+      for (int64_t* n :
+           {&nest.loops[i].extent, &nest.loops[i].data, &nest.loops[i].index, &nest.loops[i].other})
+        *n = get();
+    for (int c = 0; c < nest.components; ++c)
+      for (int64_t* n : {&nest.component[c].size, &nest.component[c].stride, &nest.component[c].offset})
+        *n = get();
+  }
+
+  const uint8_t* at_;
+  const uint8_t* const end_;
+  bool good_ = true;
+};
+
+bool is_checksum_right(const uint8_t* bytes, size_t size) {
+  Writer again;
+  Reader words(bytes, size);
+  for (size_t i = 0; i + 8 < size; i += 8) again.put(words.get());
+  const std::vector<uint8_t> expected = again.finish();
+  return expected.size() == size && std::memcmp(expected.data(), bytes, size) == 0;
+}
+
+// A nest's form, on which the kernels rest: see nest.hpp.
+bool is_nest(const Nest& nest, int64_t item, bool rows_have_indices) {
+  if (nest.rank < 1 || nest.rank > kMaxLoops || nest.line < 0 || nest.line >= nest.rank) return false;
+  if (nest.components < 0 || nest.components > kMaxComponents) return false;
+  if (nest.block < 0 || nest.block > kMany) return false;
+  if (item > 0 ? nest.block % item != 0 : nest.block != 0) return false;
+  for (int i = 0; i < nest.rank; ++i)
+    if (nest.loops[i].extent < 1 || (i > nest.line && !rows_have_indices && nest.loops[i].index != 0))
+      return false;
+  for (int c = 0; c < nest.components; ++c)
+    if (nest.component[c].size < 0) return false;
+  return true;
+}
+
+template <class E>
+bool is_known(E e) {
+  return static_cast<int>(e) < kCount<E>;
+}
+
+// Whether the nests of a program are one call: they check the same indices against the same sizes, and no
+// loop moves the data but where the implementations expect it. Scratch memory is measured by this.
+bool are_one_call(const Program& p) {
+  if (!p.moves) return true;
+  const auto same = [&](const Nest& other) {
+    if (other.components != p.nest.components) return false;
+    for (int c = 0; c < other.components; ++c)
+      if (other.component[c].size != p.nest.component[c].size) return false;
+    return true;
+  };
+  // Loops [first, last) of a nest stay where they are in the data.
+  const auto stays = [](const Nest& nest, int first, int last) {
+    for (int i = first; i < last; ++i)
+      if (nest.loops[i].data != 0) return false;
+    return true;
+  };
+  const bool by_column = p.nest.line_loop().data != 0;
+  if (!same(p.checks) || ((p.scatter || by_column) && !stays(p.nest, p.units, p.nest.line))) return false;
+  if (!p.scatter) return true;
+  bool addresses = p.nest.components > 0;  // else every update is dropped
+  for (int c = 0; c < p.nest.components; ++c) addresses = addresses && p.nest.component[c].size > 0;
+  const bool one_unit = p.units == 0 && !by_column;
+  const int64_t updates = points(p.nest, p.nest.line + 1);
+  if (p.split_line != by_column || p.whole.block == 0 || !same(p.whole)) return false;
+  if (one_unit && addresses && updates > points(p.checks, p.checks.rank)) return false;
+  return stays(p.whole, p.whole_units, p.whole.line + 1);
+}
+
+const char* find_wrong(const Program& p) {
+  const bool known = is_known(p.mode) && is_known(p.combine.reduction) && is_known(p.combine.value);
+  if (!known) return "an unknown mode, reduction or value type";
+  const int width = p.index.width;
+  if (width != 1 && width != 2 && width != 4 && width != 8) return "an index type of no such width";
+  if (p.item < 0) return "a negative item size";
+  const Combine& how = p.combine;
+  if (how.reduction != Reduction::none &&
+      (!p.scatter || bytes_of(how.value) != p.item || !has_meaning(how.value, how.reduction)))
+    return "a reduction that is not defined for its value type";
+  for (const Nest* nest : {&p.nest, &p.whole, &p.checks, &p.copy})
+    if (!is_nest(*nest, nest == &p.checks ? 0 : p.item, false)) return "not a nest";
+  if (p.copy.components != 0) return "not a nest";
+  if (p.units < 0 || p.units > p.nest.line || p.whole_units < 0 || p.whole_units > p.whole.line)
+    return "units outside of the nest";
+  if (!are_one_call(p)) return "nests that do not belong together";
+  if (p.line_chunk < 0) return "a negative line chunk";
+  if (p.result.rank < 0 || p.result.rank > kMaxLoops) return "a shape of too many dimensions";
+  for (int i = 0; i < p.result.rank; ++i)
+    if (p.result.extent[i] < 0) return "a negative size";
+  return nullptr;
+}
+
+// About how many bytes lie between the first and the last that the nest can address; of an empty array
+// the strides may be anything, so not in integers.
+double reach(const Nest& nest) {
+  auto bytes = static_cast<double>(nest.block);
+  const auto add = [&](int64_t extent, int64_t stride) {
+    bytes += static_cast<double>(extent - 1) * std::abs(static_cast<double>(stride));
+  };
+  for (int i = 0; i < nest.rank; ++i) add(nest.loops[i].extent, nest.loops[i].data);
+  for (int c = 0; c < nest.components; ++c) add(nest.component[c].size, nest.component[c].stride);
+  return bytes;
+}
+
+// Counts the destinations that index components address, the last component fastest.
+void count_destinations(Program& p) {
+  int64_t count = 1, step = 0;
+  bool even = true;
+  for (int c = p.nest.components - 1; c >= 0; --c) {
+    const Component& component = p.nest.component[c];
+    if (component.size == 1) continue;
+    if (step == 0 && count == 1)
+      step = component.stride;
+    else if (component.stride !=
+             static_cast<int64_t>(static_cast<uint64_t>(step) * static_cast<uint64_t>(count)))
+      even = false;
+    count = times(count, component.size);
+  }
+  if (step == 0 && p.nest.components > 0) step = p.nest.component[p.nest.components - 1].stride;
+  p.destinations = count;
+  p.step = even ? step : 0;
+}
+
+bool fits(const Reach& r, const gatherum_buffer& b) {
+  return r.is_empty() || (-r.low <= b.before && r.high <= b.behind);
+}
+
+Reach reach_of_data(const Nest& nest) {
+  Reach r;
+  if (nest.block == 0) return r;
+  for (int c = 0; c < nest.components; ++c)
+    if (nest.component[c].size == 0) return r;  // no index is valid
+  for (int i = 0; i < nest.rank; ++i) r.add(nest.loops[i].extent, nest.loops[i].data);
+  for (int c = 0; c < nest.components; ++c) r.add(nest.component[c].size, nest.component[c].stride);
+  r.high = std::min(r.high + nest.block, kMany);
+  return r;
+}
+
+Reach reach_of_other(const Nest& nest) {
+  Reach r;
+  if (nest.block == 0) return r;
+  for (int i = 0; i < nest.rank; ++i) r.add(nest.loops[i].extent, nest.loops[i].other);
+  r.high = std::min(r.high + nest.block, kMany);
+  return r;
+}
+
+// The bytes of one component of all index tuples.
+Reach reach_of_component(const Nest& nest, int c, const IndexType& type) {
+  Reach r;
+  for (int i = 0; i < nest.rank; ++i) r.add(nest.loops[i].extent, nest.loops[i].index);
+  r.add(2, nest.component[c].offset);
+  r.high += type.width;
+  return r;
+}
+
+bool indices_fit(const Nest& nest, const IndexType& type, const gatherum_buffer& indices) {
+  for (int c = 0; c < nest.components; ++c) {
+    const Reach r = reach_of_component(nest, c, type);
+    if (!fits(r, indices)) return false;
+  }
+  return true;
+}
+
+void set_reaches(Program& p) {
+  p.reaches = {};
+  p.reaches.data = reach_of_data(p.scatter ? p.copy : p.nest);
+  p.reaches.out =
+      p.scatter && !p.copies ? reach_of_data(p.nest) : reach_of_other(p.scatter ? p.copy : p.nest);
+  if (p.scatter) p.reaches.updates = reach_of_other(p.nest);
+  Reach& indices = p.reaches.indices;
+  for (int c = 0; c < p.checks.components; ++c) {
+    const Reach r = reach_of_component(p.checks, c, p.index);
+    indices = {std::min(indices.low, r.low), std::max(indices.high, r.high)};
+  }
+}
+
+}  // namespace
+
+Nest number_destinations(const Nest& nest) {
+  Nest ids = nest;
+  int64_t step = 1;
+  for (int c = nest.components - 1; c >= 0; --c) {
+    ids.component[c].stride = step;
+    step = times(step, nest.component[c].size);
+  }
+  return ids;
+}
+
+const char* complete(Program& p) {
+  p.moves = p.nest.block > 0;
+  p.copies = p.scatter && p.copy.block > 0;
+  if (const char* wrong = find_wrong(p)) return wrong;
+  p.raises = p.mode == Mode::raise;
+  p.tuples = p.checks.components > 0 ? points(p.checks, p.checks.rank) : 0;
+  p.bytes = times(2, times(points(p.nest, p.nest.rank), p.nest.block));
+  p.unaddressable = -1;
+  for (int c = p.checks.components - 1; c >= 0; --c)
+    if (p.checks.component[c].size == 0 && (p.mode == Mode::clip || p.mode == Mode::wrap))
+      p.unaddressable = c;
+  count_destinations(p);
+  set_reaches(p);
+  constexpr double kNear = 512 << 10;  // about what a core's own cache holds besides the streams
+  for (Nest* nest : {&p.nest, &p.whole, &p.checks, &p.copy}) {
+    nest->mode = p.mode;
+    nest->negative = p.negative;
+    nest->index = p.index;
+    nest->item = p.item;
+    nest->far = reach(*nest) > kNear;
+  }
+  // A scatter checks before it writes; what another thread has made invalid since is dropped.
+  if (p.scatter && p.raises) p.nest.mode = p.whole.mode = Mode::drop;
+  p.components_reach = p.nest.components > 0 ? 1 : 0;
+  Reach reach;
+  for (int c = 0; c < p.nest.components && p.moves && p.destinations > 0; ++c)
+    reach.add(p.nest.component[c].size, p.nest.component[c].stride);
+  p.components_low = reach.low;
+  p.components_reach += reach.high - reach.low;
+  return nullptr;
+}
+
+std::vector<uint8_t> to_bytes(const Program& program) {
+  Writer writer;
+  writer.put(kMagic);
+  writer.put(kProgramVersion);
+  each_field(program, writer);
+  return writer.finish();
+}
+
+const char* from_bytes(const uint8_t* bytes, size_t size, Program& program) {
+  Reader reader(bytes, size);
+  if (size % 8 != 0 || reader.get() != kMagic) return "these are not the bytes of a program";
+  if (reader.get() != kProgramVersion) return "the program is of another version";
+  if (!is_checksum_right(bytes, size)) return "the bytes are damaged";
+  program = Program{};
+  each_field(program, reader);
+  reader.get();
+  if (!reader.good() || !reader.at_end()) return "the bytes are damaged";
+  return complete(program);
+}
+
+const char* find_too_small(const Program& p, const gatherum_buffer& data, const gatherum_buffer& indices,
+                           const gatherum_buffer& other, const gatherum_buffer& source) {
+  const bool functional = p.scatter && source.start != nullptr;
+  for (const Nest* nest : {&p.nest, &p.whole}) {
+    if (!fits(reach_of_data(*nest), data)) return p.scatter ? "out" : "data";
+    if (functional && p.tiles && !fits(reach_of_data(*nest), source)) return "data";
+  }
+  if (functional && !fits(reach_of_data(p.copy), source)) return "data";
+  if (functional && !fits(reach_of_other(p.copy), data)) return "out";
+  for (const Nest* nest : {&p.nest, &p.whole, &p.checks})
+    if (!indices_fit(*nest, p.index, indices)) return "indices";
+  for (const Nest* nest : {&p.nest, &p.whole})
+    if (!fits(reach_of_other(*nest), other)) return p.scatter ? "updates" : "out";
+  return nullptr;
+}
+
+}  // namespace gatherum

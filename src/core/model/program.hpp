@@ -1,0 +1,139 @@
+// A program: one call of an operator, lowered, without its data. It is a value: no pointers, declared once
+// (each_field), so that it can be compared, hashed, and sent as bytes to another process or machine.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "include/gatherum.h"
+#include "kernels/table.hpp"
+
+namespace gatherum {
+
+// Changes whenever the fields or their meaning do; bytes of another version are refused.
+inline constexpr int64_t kProgramVersion = 1;
+
+// Above this many bytes (a few us) the interpreter's lock is worth giving up.
+inline constexpr int64_t kLongBytes = int64_t{64} << 10;
+
+struct Shape {
+  int rank = 0;
+  int64_t extent[kMaxLoops] = {};
+
+  int64_t items() const {
+    int64_t n = 1;
+    for (int i = 0; i < rank; ++i) n = times(n, extent[i]);
+    return n;
+  }
+};
+
+// The bytes of that many strides, at most kMany: a forged program may have any number.
+inline int64_t distance(int64_t n, int64_t stride) {
+  return std::min(times(n, stride == INT64_MIN ? kMany : std::abs(stride)), kMany);
+}
+
+// Bytes [low, high) around the first element that loops and components reach.
+struct Reach {
+  int64_t low = 0, high = 0;
+
+  bool is_empty() const { return low == high; }
+  void add(int64_t extent, int64_t stride) {
+    if (extent < 1) return;
+    const bool back = stride < 0;
+    int64_t& end = back ? low : high;
+    const int64_t sum = distance(extent - 1, stride) + std::abs(end);
+    end = back ? -std::min(sum, kMany) : std::min(sum, kMany);
+  }
+};
+
+struct Program {
+  bool scatter = false;
+  Mode mode = Mode::raise;  // drop is also "fill", with a fill item
+  bool negative = true;     // whether negative indices count from the end
+  IndexType index;
+  int64_t item = 1;  // bytes of one element
+  Combine combine;   // scatters
+  // The call. Points of the leading `units` loops are independent of each other, and so are those of the line
+  // where `split_line`, then at most `line_chunk` of them (0: any number) make one unit. A nest whose block
+  // is 0 moves nothing.
+  Nest nest;
+  int units = 0;
+  bool split_line = false;
+  int64_t line_chunk = 0;
+  // A scatter with the whole fold inside each of `whole_units` units: no line moves the data.
+  Nest whole;
+  int whole_units = 0;
+  bool tiles = false;  // the destinations of all units are all of the data, laid out as the source
+  Nest checks;         // the index space alone, in row-major order; without components: no index to check
+  Nest copy;           // functional scatters: data -> output, without components
+  Shape result;
+
+  // What follows is derived from the above by complete().
+  bool raises = true;        // an invalid index is an error
+  bool moves = false;        // false: no point at all, only indices to check
+  bool copies = false;       // false: no data to begin with
+  int unaddressable = -1;    // a component of size 0 that clip or wrap cannot resolve
+  int64_t tuples = 0;        // index tuples
+  int64_t bytes = 0;         // moved by the nest, for the choice of threads
+  int64_t destinations = 0;  // of one unit
+  int64_t step = 0;          // bytes from one destination to the next, where that is even
+  int64_t components_low = 0, components_reach = 0;  // offsets of components: [low, low + reach)
+  struct {
+    Reach data, indices, updates, out;
+  } reaches;              // of the operands; `data` is the source of a functional scatter
+  int small_choice = -1;  // the implementation of a call too small for several threads; -1: not small
+};
+
+// Calls visit(name, field) for every field that makes a program what it is: the one declaration that
+// equality, bytes, and the binding to Python share.
+template <class P, class Visit>
+void each_field(P& p, Visit&& visit) {
+  visit("scatter", p.scatter);
+  visit("mode", p.mode);
+  visit("negative", p.negative);
+  visit("index_width", p.index.width);
+  visit("index_signed", p.index.is_signed);
+  visit("index_swapped", p.index.swapped);
+  visit("item", p.item);
+  visit("reduction", p.combine.reduction);
+  visit("value", p.combine.value);
+  visit("include_self", p.combine.include_self);
+  visit("nest", p.nest);
+  visit("units", p.units);
+  visit("split_line", p.split_line);
+  visit("line_chunk", p.line_chunk);
+  visit("whole", p.whole);
+  visit("whole_units", p.whole_units);
+  visit("tiles", p.tiles);
+  visit("checks", p.checks);
+  visit("copy", p.copy);
+  visit("shape", p.result);
+}
+
+// Checks the fields and fills in what is derived from them. Returns what is wrong, or null.
+const char* complete(Program& program);
+
+std::vector<uint8_t> to_bytes(const Program& program);
+// Reads and completes a program. Returns what is wrong with the bytes, or null.
+const char* from_bytes(const uint8_t* bytes, size_t size, Program& program);
+
+// Whether every byte that the program can address lies in its operands, whatever the indices hold.
+// Returns the name of the first operand that is too small, or null.
+const char* find_too_small(const Program& program, const gatherum_buffer& data,
+                           const gatherum_buffer& indices, const gatherum_buffer& other,
+                           const gatherum_buffer& source);
+
+// The same nest with component strides that number the destinations of a unit from 0.
+Nest number_destinations(const Nest& nest);
+
+// The number of points of the first few loops of a nest.
+inline int64_t points(const Nest& nest, int loops) {
+  int64_t n = 1;
+  for (int i = 0; i < loops; ++i) n = times(n, nest.loops[i].extent);
+  return n;
+}
+
+}  // namespace gatherum

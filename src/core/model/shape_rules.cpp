@@ -1,0 +1,284 @@
+#include "model/shape_rules.hpp"
+
+#include <cstdint>
+#include <utility>
+
+namespace gatherum {
+namespace {
+
+using Sizes = std::vector<int64_t>;
+
+constexpr int64_t kMaxRank = kMaxLoops;
+
+// Whether an operand has more bytes than an address counts, or more elements where they have no bytes.
+bool is_too_big(const Sizes& shape, int64_t item) {
+  int64_t size = std::max<int64_t>(item, 1);
+  for (int64_t extent : shape) {
+    if (extent > 1 && size > PTRDIFF_MAX / extent) return true;
+    size *= std::max<int64_t>(extent, 1);
+  }
+  return false;
+}
+
+Finding wrong_shape(Fault fault, Operand operand, Sizes wanted = {}) {
+  return {fault, operand, 0, 0, 0, std::move(wanted)};
+}
+
+Finding check_rank(Operand operand, int64_t rank) {
+  if (rank <= kMaxRank) return {};
+  return {Fault::too_many_dimensions, operand, 0, kMaxRank, rank, {}};
+}
+
+Finding check_operand(Operand operand, const OperandLayout& layout, int64_t item) {
+  if (const Finding f = check_rank(operand, layout.rank())) return f;
+  return is_too_big(layout.shape, item) ? wrong_shape(Fault::operand_too_big, operand) : Finding{};
+}
+
+// The layout of an operand that is stretched to a shape by NumPy's rule; false where it cannot be.
+bool stretch(const OperandLayout& from, const Sizes& shape, OperandLayout& to) {
+  if (from.shape.size() > shape.size()) return false;
+  const size_t missing = shape.size() - from.shape.size();
+  to = {shape, Sizes(shape.size(), 0)};
+  for (size_t d = 0; d < from.shape.size(); ++d) {
+    if (from.shape[d] != shape[missing + d] && from.shape[d] != 1) return false;
+    if (from.shape[d] == shape[missing + d]) to.strides[missing + d] = from.strides[d];
+  }
+  return true;
+}
+
+Finding check_result(const Sizes& shape, int64_t item) {
+  if (const Finding f = check_rank(Operand::result, static_cast<int64_t>(shape.size()))) return f;
+  return is_too_big(shape, item) ? wrong_shape(Fault::result_too_big, Operand::result, shape) : Finding{};
+}
+
+// The layout of the result: that of `out` where one is given.
+Finding lay_out(const ShapedCall& call, const Sizes& shape, int64_t item, OperandLayout& result) {
+  result = call.out == nullptr ? lay_contiguous(shape, item) : *call.out;
+  if (result.shape != shape) return wrong_shape(Fault::other_shape, Operand::out, shape);
+  if (call.out != nullptr && overlaps_itself(result, item))
+    return wrong_shape(Fault::overlaps_itself, Operand::out, shape);
+  return {};
+}
+
+// Components of an index tuple, which are checked only where there are some.
+int64_t components_of(const ShapedCall& call) {
+  return call.addressing.tuples ? call.indices.shape.back() : 1;
+}
+
+Finding check_operands(const ShapedCall& call, const Program& p, int64_t& axis, Roles& roles, Sizes& moved) {
+  if (const Finding f = resolve_attribute(call, axis)) return f;
+  if (const Finding f = check_operand(Operand::data, call.data, p.item)) return f;
+  if (const Finding f = check_operand(Operand::indices, call.indices, p.index.width)) return f;
+  const Sizes &n = call.data.shape, &m = call.indices.shape;
+  const auto fits = [&](int64_t d, bool equal) {
+    const auto at = static_cast<size_t>(d);
+    return equal ? m[at] == n[at] : m[at] <= n[at];
+  };
+  const int64_t rank = call.data.rank(), components = components_of(call);
+  if (const Finding f = find_misfit(call.addressing, rank, call.indices.rank(), components, axis, fits))
+    return f;
+  roles = roles_of(call.addressing, rank, call.indices.rank(), components, axis);
+  for (const auto& [d, e] : roles.moved)
+    moved.push_back(e == kNowhere ? n[static_cast<size_t>(d)] : m[static_cast<size_t>(e)]);
+  return {};
+}
+
+// What the loops step through: D (a scatter's output) and U (a gather's output, or a scatter's updates).
+Finding check_others(const ShapedCall& call, const Program& p, const Sizes& moved, OperandLayout& data,
+                     OperandLayout& other) {
+  if (!p.scatter) {
+    data = call.data;
+    if (const Finding f = check_result(moved, p.item)) return f;
+    return lay_out(call, moved, p.item, other);
+  }
+  const auto most = static_cast<int64_t>(std::max(moved.size(), call.updates->shape.size()));
+  if (const Finding f = check_rank(Operand::updates, most)) return f;
+  if (const Finding f = check_operand(Operand::updates, *call.updates, p.item)) return f;
+  if (!stretch(*call.updates, moved, other)) return wrong_shape(Fault::other_shape, Operand::updates, moved);
+  return lay_out(call, call.data.shape, p.item, data);
+}
+
+// Whether the destinations of all units together are all of the data, laid out as the result: then an
+// accumulating scatter reads the data itself and needs no copy made beforehand.
+bool tiles(const ShapedCall& call, const Roles& roles, const OperandLayout& result) {
+  if (result.strides != call.data.strides) return false;
+  for (int64_t d = roles.addressed.begin; d < roles.addressed.end; ++d) {
+    const bool shared = d < roles.indexed.begin || d >= roles.indexed.end;
+    const auto at = static_cast<size_t>(d);
+    if (shared && call.indices.shape[at] != call.data.shape[at]) return false;
+  }
+  return true;
+}
+
+// Floors as Python does.
+int64_t floored(int64_t n, int64_t by) { return n / by - (n % by < 0 ? 1 : 0); }
+
+// A stride, not below 0, and how many steps of it there are: for layouts that may overlap.
+struct Steps {
+  int64_t stride, extent;
+};
+
+// Whether steps of at most `extent - 1` in either direction, not all of them zero, lead less than an item
+// away. True if that needs more than `kMostSteps` steps.
+bool meets(const std::vector<Steps>& loops, int64_t item) {
+  constexpr int64_t kMostSteps = 100'000;
+  struct Pending {
+    size_t i;
+    int64_t offset;
+    bool moved;
+  };
+  // back[i]: how far the loops with smaller strides than loop i can still lead back.
+  Sizes back{item - 1};
+  for (const Steps& l : loops) {
+    back.push_back(back.back() + distance(l.extent - 1, l.stride));
+    if (back.back() >= kMany) return true;
+  }
+  int64_t steps = 0;
+  std::vector<Pending> pending{{loops.size(), 0, false}};
+  while (!pending.empty()) {
+    auto [i, offset, moved] = pending.back();
+    pending.pop_back();
+    if (i == 0) {
+      if (moved) return true;
+      continue;
+    }
+    const auto [stride, extent] = loops[--i];
+    const int64_t low = std::max(1 - extent, -floored(offset + back[i], stride));
+    const int64_t high = std::min(extent - 1, floored(back[i] - offset, stride));
+    steps += std::max<int64_t>(0, high - low + 1);
+    if (steps > kMostSteps) return true;
+    for (int64_t d = low; d <= high; ++d) pending.push_back({i, offset + d * stride, moved || d != 0});
+  }
+  return false;
+}
+
+// Whether two elements share a byte: by all offsets where they are few. Strides ascend.
+bool collides(const std::vector<Steps>& loops, int64_t item, int64_t few) {
+  if (loops.front().stride == 0) return true;
+  int64_t count = 1, reach = 0;
+  for (const Steps& l : loops) {
+    count = times(count, l.extent);
+    reach += distance(l.extent - 1, l.stride);
+    if (reach >= kMany) return true;
+  }
+  if (count > few) return meets(loops, item);
+  Sizes offsets{0};
+  for (const Steps& l : loops) {
+    const size_t n = offsets.size();
+    for (int64_t k = 1; k < l.extent; ++k)
+      for (size_t i = 0; i < n; ++i) offsets.push_back(offsets[i] + k * l.stride);
+  }
+  std::sort(offsets.begin(), offsets.end());
+  for (size_t i = 1; i < offsets.size(); ++i)
+    if (offsets[i] - offsets[i - 1] < item) return true;
+  return false;
+}
+
+Sizes leading(const Sizes& shape, int64_t count) {
+  const auto n = static_cast<std::ptrdiff_t>(std::min(count, static_cast<int64_t>(shape.size())));
+  return {shape.begin(), shape.begin() + n};
+}
+
+}  // namespace
+
+Finding resolve_attribute(const ShapedCall& call, int64_t& axis) {
+  const bool counts_indices = call.addressing.tuples;
+  const Operand operand = counts_indices ? Operand::indices : Operand::data;
+  const int64_t rank = (counts_indices ? call.indices : call.data).rank();
+  if (rank == 0) return {Fault::too_few_dimensions, operand, 0, 1, 0, {}};
+  const int64_t low = counts_indices ? 0 : -rank;
+  if (call.axis < low || call.axis >= rank) return {Fault::out_of_range, operand, low, rank, call.axis, {}};
+  axis = call.axis < 0 ? call.axis + rank : call.axis;
+  return {};
+}
+
+std::string written_shape(const Sizes& shape) {
+  std::string text = "(";
+  for (size_t d = 0; d < shape.size(); ++d) text += (d == 0 ? "" : ", ") + std::to_string(shape[d]);
+  return text + (shape.size() == 1 ? ",)" : ")");
+}
+
+bool overlaps_itself(const OperandLayout& layout, int64_t item, int64_t few) {
+  if (layout.is_empty() || item == 0) return false;
+  std::vector<Steps> loops;
+  for (size_t d = 0; d < layout.shape.size(); ++d)
+    if (layout.shape[d] > 1) loops.push_back({distance(1, layout.strides[d]), layout.shape[d]});
+  std::sort(loops.begin(), loops.end(), [](const Steps& one, const Steps& other) {
+    return std::pair(one.stride, one.extent) < std::pair(other.stride, other.extent);
+  });
+  int64_t reach = item;
+  for (const Steps& l : loops) {
+    if (l.stride < reach) return collides(loops, item, few);
+    reach = std::min(reach + distance(l.extent - 1, l.stride), kMany);
+  }
+  return false;
+}
+
+Finding lower_checked(const ShapedCall& call, Program& p, std::vector<int64_t>& moved) {
+  int64_t axis = 0;
+  Roles roles;
+  OperandLayout data, other;
+  if (Finding f = check_operands(call, p, axis, roles, moved)) return f;
+  if (Finding f = check_others(call, p, moved, data, other)) return f;
+  Loops loops;
+  Components components;
+  list_loops(roles, data, call.indices, other, loops, components);
+  // Indices are checked though nothing moves.
+  if (!other.is_empty() && p.item > 0) lower_call(loops, components, p);
+  const OperandLayout entries = entries_of(call.addressing, call.indices);
+  if (!components.empty() && !entries.is_empty()) p.checks = lower_checks(entries, components);
+  if (p.scatter && p.item > 0 && !call.data.is_empty()) p.copy = lower_copy(call.data, data, p.item);
+  p.tiles = tiles(call, roles, data);
+  const Sizes& result = p.scatter ? call.data.shape : moved;
+  p.result.rank = static_cast<int>(result.size());
+  std::copy(result.begin(), result.end(), p.result.extent);
+  return {};
+}
+
+std::string message_of(const Finding& f, const ShapedCall& call, const char* attribute) {
+  const std::string quoted = std::string("`") + name_of(f.operand) + "`";
+  const std::string got = ", got " + std::to_string(f.found), expected = std::to_string(f.expected);
+  const OperandLayout* const layouts[] = {&call.data, &call.indices, call.updates, call.out};
+  const bool given = f.operand != Operand::result && layouts[static_cast<int>(f.operand)] != nullptr;
+  const std::string shape =
+      given ? written_shape(layouts[static_cast<int>(f.operand)]->shape) : written_shape(f.wanted);
+  const auto at = static_cast<size_t>(f.dimension);
+  switch (f.fault) {
+    case Fault::none:
+      return "";
+    case Fault::too_few_dimensions:
+      return quoted + " must have at least 1 dimension, got 0";
+    case Fault::out_of_range:
+      return std::string("`") + attribute + "` must be in [" + std::to_string(f.dimension) + ", " + expected +
+             ")" + got;
+    case Fault::too_many_dimensions:
+      return (f.operand == Operand::result ? "the result" : quoted) + " must have at most " + expected +
+             " dimensions" + got;
+    case Fault::operand_too_big:
+      return quoted + ", shape " + shape + ", has more elements than can be addressed";
+    case Fault::other_rank:
+      return quoted + " must have as many dimensions as `data`, " + expected + got;
+    case Fault::larger_than_data:
+      return quoted + " must have at most the size of `data`, " + std::to_string(call.data.shape[at]) +
+             ", on dimension " + std::to_string(f.dimension) + ", got " +
+             std::to_string(call.indices.shape[at]);
+    case Fault::other_batch_shape:
+      return quoted + " must have the batch dimensions of `data`, " +
+             written_shape(leading(call.data.shape, f.expected)) + ", got " +
+             written_shape(leading(call.indices.shape, f.expected));
+    case Fault::tuple_too_long:
+      return "the last dimension of " + quoted + " must be at most " + expected +
+             ", the dimensions of `data` that are not batch dimensions" + got;
+    case Fault::result_too_big:
+      return "the result, shape " + shape + " of dtype " + call.dtype +
+             ", has more bytes than can be addressed";
+    case Fault::other_shape:
+      return quoted + " must have shape " + written_shape(f.wanted) + ", got " + shape;
+    case Fault::overlaps_itself:
+      return quoted + " must not overlap itself, got shape " + shape + " with strides " +
+             written_shape(call.out->strides);
+  }
+  return "";
+}
+
+}  // namespace gatherum

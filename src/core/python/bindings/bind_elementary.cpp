@@ -1,0 +1,29 @@
+// exp and log of arrays.
+#include "python/bindings/bindings.hpp"
+#include "python/runs.hpp"
+
+namespace gatherum {
+namespace {
+
+// Below this the interpreter's lock is kept: to give it up takes longer.
+constexpr int64_t kShort = 1 << 12;
+
+// Writes a function of each item of an array into another of the same size; both are contiguous.
+void map(const char* function, const char* value, nb::handle from, nb::handle to) {
+  PyArrayObject *const in = contiguous_array(from), *const out = contiguous_array(to);
+  const int64_t n = PyArray_SIZE(in);
+  if (!PyArray_ISWRITEABLE(out) || PyArray_SIZE(out) != n || PyArray_ITEMSIZE(in) != PyArray_ITEMSIZE(out))
+    throw nb::value_error("gatherum: not the arrays of this function");
+  run_released(n >= kShort, error_of("gatherum: no such function of this type"),
+               [&](const gatherum_poll* poll) {
+                 return gatherum_map(function, value, PyArray_DATA(in), PyArray_DATA(out), n, poll);
+               });
+}
+
+}  // namespace
+
+void bind_elementary(nb::module_& m) {
+  m.def("map", &map, nb::arg("function"), nb::arg("value"), nb::arg("from_"), nb::arg("to"));
+}
+
+}  // namespace gatherum

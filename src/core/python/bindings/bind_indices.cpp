@@ -1,0 +1,49 @@
+// From arrays of indices to what they address.
+#include "python/bindings/bindings.hpp"
+#include "python/runs.hpp"
+
+namespace gatherum {
+namespace {
+
+// Runs body(indices, poll) on the memory of an array, which the caller keeps where it is.
+template <class Body>
+gatherum_status on_indices(const BoundProgram& program, nb::handle indices, const gatherum_error& error,
+                           const Body& body) {
+  const char* const start = PyArray_BYTES(checked_array(indices));
+  return run_released(gatherum_program_is_long(program.core()) != 0, error,
+                      [&](const gatherum_poll* poll) { return body(start, poll); });
+}
+
+// (numbers, invalid): what every tuple addresses, in row-major order, -1 where it is invalid; and how many
+// are.
+nb::object number(const BoundProgram& program, nb::handle indices, int64_t tuples) {
+  const auto shape = static_cast<npy_intp>(tuples);
+  const nb::object numbers = new_array(PyArray_DescrFromType(NPY_INT64), 1, &shape);
+  auto* const to = reinterpret_cast<int64_t*>(PyArray_BYTES(as_array(numbers)));
+  int64_t invalid = 0;
+  const auto write = [&](const char* start, const gatherum_poll*) {
+    invalid = gatherum_number(program.core(), start, to);
+    return GATHERUM_OK;
+  };
+  if (tuples > 0) on_indices(program, indices, {}, write);
+  return nb::make_tuple(numbers, invalid);
+}
+
+// (position, component, value) of the first invalid index, or None. Position -1: it has changed meanwhile.
+nb::object first_invalid(const BoundProgram& program, nb::handle indices) {
+  gatherum_error error{};
+  const auto find = [&](const char* start, const gatherum_poll* poll) {
+    return gatherum_first_invalid(program.core(), start, poll, &error);
+  };
+  if (on_indices(program, indices, error, find) == GATHERUM_OK) return nb::none();
+  return nb::make_tuple(error.position, error.component, index_value(program, error.value));
+}
+
+}  // namespace
+
+void bind_indices(nb::module_& m) {
+  m.def("number", &number, nb::arg("program"), nb::arg("indices"), nb::arg("tuples"));
+  m.def("first_invalid", &first_invalid, nb::arg("program"), nb::arg("indices"));
+}
+
+}  // namespace gatherum

@@ -1,0 +1,126 @@
+// A cache of rows.
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "disk/row_cache.hpp"
+#include "python/bindings/bindings.hpp"
+#include "python/file_calls.hpp"
+#include "python/gil_release.hpp"
+#include "python/guarded.hpp"
+
+namespace gatherum {
+namespace {
+
+constexpr int64_t kLong = int64_t{1} << 20;  // bytes, for which the interpreter's lock is released
+
+gatherum_rows asked(const RowCache& cache, nb::handle numbers, nb::handle places, nb::handle rows) {
+  gatherum_rows found = {};
+  found.item = cache.item();
+  set_requests(found, "RowCache", numbers, places, rows);
+  return found;
+}
+
+template <class Work>
+void run(const gatherum_rows& a, const Work& work) {
+  if (a.count < kLong / a.item) return work();
+  const GilRelease unlock;
+  work();
+}
+
+// As RowCache::lookup, with space for the numbers of the requests that are not here.
+int64_t find_missing(RowCache& cache, const gatherum_rows& a, std::vector<int64_t>& missing) {
+  missing.resize(static_cast<size_t>(a.count));
+  int64_t found = 0;
+  run(a, [&] {
+    found = cache.lookup(a.numbers, a.places, a.count, static_cast<char*>(a.out), a.capacity, missing.data());
+  });
+  return found;
+}
+
+// None where all rows were here, False where a number is no row's, otherwise which were not here.
+nb::object lookup(RowCache& cache, nb::handle numbers, nb::handle places, nb::handle out) {
+  std::vector<int64_t> missing;
+  const int64_t found = find_missing(cache, asked(cache, numbers, places, out), missing);
+  if (found == 0) return nb::none();
+  if (found == RowCache::kOutside) return nb::bool_(false);
+  npy_intp extent = found;
+  nb::object made = checked(PyArray_SimpleNew(1, &extent, NPY_INT64));
+  std::memcpy(PyArray_BYTES(as_array(made)), missing.data(), static_cast<size_t>(found) * sizeof(int64_t));
+  return made;
+}
+
+// Copies rows that are here to their places, and reads the others, which are kept. None where all were here,
+// otherwise what read_file_rows returns.
+nb::object read(RowCache& cache, int file, const nb::tuple& where, nb::handle numbers, nb::handle places,
+                nb::handle out, double waste, int64_t scratch) {
+  const gatherum_rows a = asked(cache, numbers, places, out);
+  gatherum_rows reads = {};
+  if (!set_where(reads, where) || reads.item != cache.item() || scratch < 0)
+    throw nb::value_error("RowCache: `where` describes no such rows of a file");
+  std::vector<int64_t> missing;
+  const int64_t found = find_missing(cache, a, missing);
+  if (found == 0) return nb::none();
+  if (found == RowCache::kOutside) return nb::make_tuple("outside", 0, 0, 0, 0, 0);
+  std::vector<std::pair<int64_t, int64_t>> wanted;  // numbers and places, in the order of the file
+  wanted.reserve(static_cast<size_t>(found));
+  for (int64_t i = 0; i < found; ++i) {
+    const int64_t request = missing[static_cast<size_t>(i)];
+    wanted.emplace_back(a.numbers[request], a.places == nullptr ? request : a.places[request]);
+  }
+  std::sort(wanted.begin(), wanted.end());
+  for (size_t i = 0; i < wanted.size(); ++i) missing[i] = wanted[i].first;
+  // Memory of our own: what another thread writes to `out` must not be kept.
+  const std::unique_ptr<char[]> fresh(
+      new char[static_cast<size_t>(found) * static_cast<size_t>(cache.item())]);
+  reads.file = file;
+  reads.numbers = missing.data();
+  reads.count = reads.capacity = found;
+  reads.out = fresh.get();
+  reads.waste = waste;
+  reads.scratch = scratch;
+  nb::tuple result = run_reads(reads);
+  if (PyUnicode_CompareWithASCIIString(nb::handle(result[0]).ptr(), "done") != 0) return result;
+  run(a, [&] {
+    cache.insert(missing.data(), nullptr, found, fresh.get(), found);
+    for (int64_t i = 0; i < found; ++i) {
+      const int64_t place = wanted[static_cast<size_t>(i)].second;
+      if (place < 0 || place >= a.capacity) continue;  // it has changed since it was checked
+      std::memcpy(static_cast<char*>(a.out) + place * cache.item(), fresh.get() + i * cache.item(),
+                  static_cast<size_t>(cache.item()));
+    }
+  });
+  return result;
+}
+
+void insert(RowCache& cache, nb::handle numbers, nb::handle places, nb::handle rows) {
+  const gatherum_rows a = asked(cache, numbers, places, rows);
+  run(a, [&] { cache.insert(a.numbers, a.places, a.count, static_cast<const char*>(a.out), a.capacity); });
+}
+
+}  // namespace
+
+void bind_row_caches(nb::module_& m) {
+  nb::class_<RowCache>(m, "RowCache", nb::type_slots(guarded_slots))
+      .def_prop_ro("hits", &RowCache::hits)
+      .def_prop_ro("misses", &RowCache::misses)
+      .def_prop_ro("held", &RowCache::held)
+      .def_prop_ro("item", &RowCache::item)
+      .def("lookup", lookup, nb::arg("numbers"), nb::arg("places").none(), nb::arg("out"))
+      .def("read", read, nb::arg("file"), nb::arg("where"), nb::arg("numbers"), nb::arg("places").none(),
+           nb::arg("out"), nb::arg("waste"), nb::arg("scratch"))
+      .def("insert", insert, nb::arg("numbers"), nb::arg("places").none(), nb::arg("rows"));
+  m.def(
+      "make_row_cache",
+      [](int64_t places, int64_t extent, int64_t item) {
+        const bool possible =
+            places >= 1 && extent >= 1 && item >= 1 && places < std::numeric_limits<int64_t>::max() / item;
+        if (!possible) throw nb::value_error("make_row_cache: sizes must be at least 1");
+        return make_bound<RowCache>(places, extent, item);
+      },
+      nb::arg("places"), nb::arg("extent"), nb::arg("item"));
+}
+
+}  // namespace gatherum

@@ -1,0 +1,96 @@
+// Defines the Python module `_core` and calls the other files' bindings.
+#define GATHERUM_OWNS_NUMPY_API
+#include "engine/platform.hpp"
+#include "python/numpy/array_calls.hpp"
+#include "python/numpy/arrays.hpp"
+#include "python/bindings/bindings.hpp"
+#include "python/core_hooks.hpp"
+#include "python/plan_table.hpp"
+#include "python/positional.hpp"
+
+namespace gatherum {
+namespace {
+
+void* import_numpy() {
+  import_array();
+  return &PyArray_API;
+}
+
+// What the module contains, from its first execution on. An import after `del sys.modules[...]` executes it
+// again, and nanobind makes its types only once.
+nb::object& contents() {
+  static auto* dict = new nb::object;
+  return *dict;
+}
+
+}  // namespace
+}  // namespace gatherum
+
+NB_MODULE(_core, m) {
+  using namespace gatherum;
+  using nb::handle;
+  if (contents().is_valid()) {
+    if (PyDict_Merge(PyModule_GetDict(m.ptr()), contents().ptr(), 0) != 0) nb::raise_python_error();
+    return;
+  }
+  if (import_numpy() == nullptr) nb::raise_python_error();
+  find_builtins();
+  // A plan may outlive the interpreter though no reference was lost: in the frame of a daemon thread, or in a
+  // module that another package's statics keep alive. Torch's keep every function that was registered with
+  // it, and Python's `typing`, which keeps all overloads. A warning would then blame this package.
+  nb::set_leak_warnings(false);
+  m.def("set_leak_warnings", &nb::set_leak_warnings, nb::arg("value"));  // for tests
+
+  bind_programs(m);
+  bind_lowering(m);
+
+  m.def(
+      "set_callbacks",
+      [](nb::object normalise, nb::object normalise_attributes, nb::object make_plan,
+         nb::object check_operands, nb::object check_memory, nb::object make_fill, nb::object raise_invalid,
+         nb::object raise_changed) {
+        callbacks() = {normalise, normalise_attributes, make_plan,    check_operands, check_memory,
+                       make_fill, raise_invalid,        raise_changed};
+      },
+      nb::arg("normalise"), nb::arg("normalise_attributes"), nb::arg("make_plan"), nb::arg("check_operands"),
+      nb::arg("check_memory"), nb::arg("make_fill"), nb::arg("raise_invalid"), nb::arg("raise_changed"));
+  def_positional<kArguments, call>(
+      m, "call",
+      "call(op, data, indices, updates, axis, reduction, include_self, mode, negative, fill_value, out, /)\n"
+      "--\n\n");
+  def_positional<6, [](const handle* a) { return run_plan(a[0], {a[1], a[2], a[3], a[4]}, a[5]); }>(
+      m, "run", "run(plan, data, indices, updates, out, fill_value, /)\n--\n\n");
+  bind_accelerate(m);
+  bind_indices(m);
+  bind_folds(m);
+  bind_lists(m);
+  bind_files(m);
+  bind_row_caches(m);
+  bind_elementary(m);
+  bind_quantized(m);
+  bind_memory_calls(m);
+  m.def("xla_handler",
+        [] { return nb::capsule(reinterpret_cast<void*>(gatherum_xla_call), "xla._CUSTOM_CALL_TARGET"); });
+  bind_tensors(m);
+  bind_tensor_totals(m);
+  bind_known_calls(m);
+  m.def("clear_plans", &clear_plans);
+  m.def("leave", [] {
+    leave();
+    contents().reset();
+  });
+
+  m.def("peak_memory", [] { return peak_memory(); });
+
+  m.def("available_levels", [] { return names_of(gatherum_available_level); });
+  m.def("choose_level", [](const char* name) { return gatherum_set_level(name) != 0; }, nb::arg("name"));
+  m.def("level", &gatherum_level);
+  m.def("usable_processors", &usable_processors);
+  m.def("set_threads", &gatherum_set_num_threads, nb::arg("n"));
+  m.def("get_threads", &gatherum_get_num_threads);
+  m.def("set_cache_limit", &gatherum_set_cache_limit, nb::arg("nbytes"));
+  m.def("get_cache_limit", &gatherum_get_cache_limit);
+  m.def("cached_bytes", &gatherum_cached_bytes);
+  m.def("clear_cache", &gatherum_clear_cache);
+  contents() = nb::steal(PyDict_Copy(PyModule_GetDict(m.ptr())));
+}

@@ -1,0 +1,123 @@
+#include "python/jax/jax_call_cache.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "engine/platform.hpp"
+#include "python/bindings/bindings.hpp"
+#include "python/guarded.hpp"
+
+namespace gatherum {
+namespace {
+
+// What runs a call.
+struct Runs {
+  nb::object type;    // of its arrays
+  nb::object direct;  // what runs it without the message of an invalid index, or None
+  nb::object run;
+};
+
+// The last call of an operator. Its attributes are kept alive, so that no other object has their address.
+struct KnownCall {
+  nb::object op;
+  Runs runs;
+  bool scatters;
+  std::array<nb::object, 6> attributes;
+};
+
+nb::ft_mutex calls_mutex;
+
+std::vector<KnownCall>& known_calls() {
+  static auto* calls = new std::vector<KnownCall>;  // never destroyed: its objects are Python's
+  return *calls;
+}
+
+// What runs a call, or nothing.
+Runs find_runs(const GivenCall& call) {
+  const nb::ft_lock_guard lock(calls_mutex);
+  for (const KnownCall& k : known_calls())
+    if (k.op.is(call.op)) {
+      const auto is_known = [&k](nb::handle h) {
+        return reinterpret_cast<PyObject*>(Py_TYPE(h.ptr())) == k.runs.type.ptr();
+      };
+      const bool same = is_known(call.data) && is_known(call.indices) &&
+                        (k.scatters ? is_known(call.updates) : call.updates.is_none()) &&
+                        std::equal(k.attributes.begin(), k.attributes.end(), call.attributes.begin(),
+                                   [](const nb::object& a, nb::handle b) { return a.is(b); });
+      return same ? k.runs : Runs{};
+    }
+  return {};
+}
+
+// Waits for a result that has the arrays' type; a tracer is returned as it is. Nothing: the call has failed,
+// and `run` will fail too and raise the error.
+nb::object run_directly(const Runs& known, PyObject* const* operands, size_t n) {
+  static PyObject* const wait = kept_text("block_until_ready");
+  nb::object result = nb::steal(PyObject_Vectorcall(known.direct.ptr(), operands, n, nullptr));
+  if (result.is_valid()) {
+    if (reinterpret_cast<PyObject*>(Py_TYPE(result.ptr())) != known.type.ptr()) return result;
+    if (nb::steal(PyObject_CallMethodNoArgs(result.ptr(), wait)).is_valid()) return result;
+  }
+  if (!PyErr_ExceptionMatches(PyExc_RuntimeError) && !PyErr_ExceptionMatches(PyExc_ValueError))
+    nb::raise_python_error();
+  PyErr_Clear();
+  return {};
+}
+
+void remember_call(nb::object op, nb::object type, nb::object direct, nb::object run, bool scatters,
+                   const nb::tuple& attributes) {
+  KnownCall made{std::move(op), {std::move(type), std::move(direct), std::move(run)}, scatters, {}};
+  if (attributes.size() != made.attributes.size()) throw nb::value_error("gatherum: six attributes are kept");
+  for (size_t i = 0; i < made.attributes.size(); ++i) made.attributes[i] = attributes[i];
+  const nb::ft_lock_guard lock(calls_mutex);
+  for (KnownCall& k : known_calls())
+    if (k.op.is(made.op)) {
+      std::swap(k, made);  // what is replaced ends behind the lock
+      return;
+    }
+  known_calls().push_back(std::move(made));
+}
+
+// A call that is not known goes to `otherwise`, with the same arguments.
+PyObject* run_known(PyObject* otherwise, PyObject* const* a, Py_ssize_t n) {
+  if (n != 10) {
+    PyErr_Format(PyExc_TypeError, "gatherum: a call has 10 arguments here, got %zd", n);
+    return nullptr;
+  }
+  PyObject* const result =
+      guarded([&] { return run_as_before({a[0], a[1], a[2], a[3], {a[4], a[5], a[6], a[7], a[8], a[9]}}); });
+  if (result != nullptr || PyErr_Occurred() != nullptr) return result;
+  return PyObject_Vectorcall(otherwise, a, static_cast<size_t>(n), nullptr);
+}
+
+nb::object entry_of_known_calls(nb::handle otherwise) {
+  static PyMethodDef runs = {"run_known", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(run_known)),
+                             METH_FASTCALL, nullptr};
+  return checked(PyCFunction_New(&runs, otherwise.ptr()));
+}
+
+}  // namespace
+
+nb::object run_as_before(const GivenCall& call) {
+  const Runs known = find_runs(call);
+  if (!known.run.is_valid()) return {};
+  PyObject* operands[] = {call.data.ptr(), call.indices.ptr(), call.updates.ptr()};
+  const size_t n = call.updates.is_none() ? 2 : 3;
+  nb::object result = known.direct.is_none() ? nb::object() : run_directly(known, operands, n);
+  if (result.is_valid()) return result;
+  return checked(PyObject_Vectorcall(known.run.ptr(), operands, n, nullptr));
+}
+
+void forget_calls() {
+  std::vector<KnownCall> gone;
+  const nb::ft_lock_guard lock(calls_mutex);
+  gone.swap(known_calls());
+}
+
+void bind_known_calls(nb::module_& m) {
+  m.def("remember_call", &remember_call, nb::arg("op"), nb::arg("type"), nb::arg("direct").none(),
+        nb::arg("run"), nb::arg("scatters"), nb::arg("attributes"));
+  m.def("entry_of_known_calls", &entry_of_known_calls, nb::arg("otherwise"));
+}
+
+}  // namespace gatherum

@@ -1,0 +1,23 @@
+// A cache of calls on another framework's arrays, with the functions that run them.
+#pragma once
+
+#include <array>
+
+#include "python/numpy/arrays.hpp"
+
+namespace gatherum {
+
+// The arguments of a call: the operator's arrays, and its attributes in the order of `call`.
+struct GivenCall {
+  nb::handle op, data, indices, updates;
+  std::array<nb::handle, 6> attributes;  // axis, reduction, include_self, mode, negative, fill_value
+};
+
+// Runs a call by the function that ran the operator's last call, if all arrays have the same types as then
+// and every attribute is the same object; otherwise returns nothing.
+nb::object run_as_before(const GivenCall& call);
+
+// Forgets them all, with the programs that they keep alive.
+void forget_calls();
+
+}  // namespace gatherum

@@ -1,0 +1,190 @@
+#include "python/numpy/array_calls.hpp"
+
+#include <algorithm>
+#include <optional>
+
+#include "engine/platform.hpp"
+#include "python/core_hooks.hpp"
+#include "python/gil_release.hpp"
+#include "python/jax/jax_call_cache.hpp"
+#include "python/runs.hpp"
+#include "python/torch/tensors.hpp"
+
+namespace gatherum {
+namespace {
+
+// Whether operands are arrays, or None where they are optional. `out` may be of a subclass once Python has
+// checked it.
+bool are_arrays(const OperandHandles& operands, bool normalised) {
+  for (size_t i = 0; i < operands.size(); ++i) {
+    PyObject* o = operands[i].ptr();
+    if (!(PyArray_CheckExact(o) || (i >= 2 && o == Py_None) || (normalised && i == 3 && PyArray_Check(o))))
+      return false;
+  }
+  return true;
+}
+
+// A list of Python integers, or of such lists of one length, as an array of int64. Nothing for any other
+// list, which Python then converts.
+nb::object array_of_integers(nb::handle list) {
+  if (PyList_GET_SIZE(list.ptr()) == 0) return {};
+  const bool nested = PyList_CheckExact(PyList_GET_ITEM(list.ptr(), 0));
+  const npy_intp shape[] = {PyList_GET_SIZE(list.ptr()),
+                            nested ? PyList_GET_SIZE(PyList_GET_ITEM(list.ptr(), 0)) : 1};
+  nb::object array = checked(PyArray_SimpleNew(nested ? 2 : 1, shape, NPY_INT64));
+  auto* to = reinterpret_cast<int64_t*>(PyArray_BYTES(as_array(array)));
+  const auto read = [&to](PyObject* item) {
+    int overflow = 0;
+    if (!PyLong_CheckExact(item)) return false;
+    *to++ = PyLong_AsLongLongAndOverflow(item, &overflow);
+    return overflow == 0;
+  };
+  for (npy_intp i = 0; i < shape[0]; ++i) {
+    PyObject* row = PyList_GET_ITEM(list.ptr(), i);
+    if (nested && (!PyList_CheckExact(row) || PyList_GET_SIZE(row) != shape[1])) return {};
+    for (npy_intp j = 0; j < shape[1]; ++j)
+      if (!read(nested ? PyList_GET_ITEM(row, j) : row)) return {};
+  }
+  return array;
+}
+
+}  // namespace
+
+Callbacks& callbacks() {
+  static auto* h = new Callbacks;
+  return *h;
+}
+
+namespace {
+
+// Runs a call by its plan, which Python makes where none was found.
+nb::object run_found(CachedPlan found, const Attributes& attributes, const OperandHandles& operands,
+                     nb::handle fill_value) {
+  const OperandSnapshot before(operands);
+  if (found.program == nullptr) {
+    const Key key({attributes, views_of(operands)});
+    found = make_plan(attributes, operands);
+    raise_changed(found.plan, before.first_change(operands));
+    keep_plan(key, {attributes, views_of(operands)}, found);
+  }
+  return run_on_arrays(found, operands, fill_value, before);
+}
+
+// Raises ValueError where a plan has the program of another call, which `dataclasses.replace` can give it.
+void refuse_other_program(const BoundProgram& program, const Views& operands) {
+  const auto& [data, indices, updates, out] = operands;
+  const int64_t bytes = times(data.item, program.fields().result.items());
+  gatherum_operands at = {};  // whose own address stands for that of a result to come
+  at.data = memory_of(data);
+  at.indices = memory_of(indices);
+  if (updates.given()) at.updates = memory_of(updates);
+  at.out = out.given() ? memory_of(out) : gatherum_memory(&at, bytes);
+  if (program.fields().item != data.item || program.fields().scatter != updates.given())
+    throw nb::value_error("gatherum: not a plan of these operands");
+  refuse_too_small(program, at);
+}
+
+// Runs a plan on operands that the callback checks first.
+nb::object run_checked(const CachedPlan& found, const OperandHandles& operands, nb::handle fill_value) {
+  const auto [data, indices, updates, out] = operands;
+  std::optional<OperandSnapshot> before;
+  if (std::all_of(operands.begin(), operands.end(),
+                  [](nb::handle h) { return h.is_none() || PyArray_Check(h.ptr()); }))
+    before.emplace(operands);
+  const bool arrays = are_arrays(operands, true);
+  Key key;
+  if (arrays) key.add(views_of(operands));
+  callbacks().check_operands(found.plan, data, indices, updates, out);
+  if (!before) throw nb::type_error("gatherum: the callback for operands must refuse what is no array");
+  refuse_other_program(*found.program, views_of(operands));
+  if (arrays && key.lasting()) found.program->note_run_on(key.words(), key.size());
+  return run_on_arrays(found, operands, fill_value, *before);
+}
+
+}  // namespace
+
+nb::object run_plan(nb::handle plan, const OperandHandles& operands, nb::handle fill_value) {
+  const CachedPlan found{nb::borrow(plan), &program_of(plan)};
+  if (!are_arrays(operands, true)) return run_checked(found, operands, fill_value);
+  const Views views = views_of(operands);
+  const bool known = found.program->was_run_on([&](const std::vector<int64_t>& words) {
+    if (words.size() != static_cast<size_t>(words_of(views))) return false;
+    Comparison comparison(words.data());
+    comparison.add(views);
+    return comparison.same();
+  });
+  if (!known) return run_checked(found, operands, fill_value);
+  if (operands[3].is_none() && found.program->is_quiet())
+    return run_without_python(*found.program, plan, views);
+  return run_on_arrays(found, operands, fill_value, OperandSnapshot(operands));
+}
+
+namespace {
+
+nb::object run_call(const Attributes& attributes, const OperandHandles& operands, nb::handle fill_value) {
+  const Call call{attributes, views_of(operands)};
+  CachedPlan found = find_plan(call);
+  if (found.program != nullptr && operands[3].is_none() && found.program->is_quiet())
+    return run_without_python(*found.program, found.plan, call.operands);
+  return run_found(std::move(found), attributes, operands, fill_value);
+}
+
+// A call whose arguments Python has to convert and check first.
+GATHERUM_NOINLINE nb::object call_normalised(const nb::handle* a) {
+  const nb::object normalised =
+      callbacks().normalise(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10]);
+  if (normalised.ptr() == Py_NotImplemented) return call(a);  // an adapter has just been imported
+  if (!PyTuple_CheckExact(normalised.ptr())) return normalised;
+  if (PyTuple_GET_SIZE(normalised.ptr()) != kArguments)
+    throw nb::value_error("gatherum: arguments were not normalised");
+  nb::handle plain[kArguments];
+  for (int i = 0; i < kArguments; ++i) plain[i] = PyTuple_GET_ITEM(normalised.ptr(), i);
+  const OperandHandles operands = operands_of(plain);
+  Attributes attributes;
+  if (!read_attributes(plain, attributes) || !are_arrays(operands, true))
+    throw nb::value_error("gatherum: arguments were not normalised");
+  return run_call(attributes, operands, plain[kFill]);
+}
+
+nb::object call_as_before(const nb::handle* a) {
+  if (!a[kOut].is_none()) return {};
+  return run_as_before({a[kOp],
+                        a[kData],
+                        a[kIndices],
+                        a[kUpdates],
+                        {a[kAxis], a[kReduction], a[kIncludeSelf], a[kMode], a[kNegative], a[kFill]}});
+}
+
+// A call on arrays of NumPy, or on what Python makes of other values.
+nb::object call_on_arrays(const nb::handle* a) {
+  const OperandHandles operands = operands_of(a);
+  Attributes attributes;
+  if (read_attributes(a, attributes) && are_arrays(operands, false))
+    return run_call(attributes, operands, a[kFill]);
+  return call_normalised(a);
+}
+
+}  // namespace
+
+nb::object call(const nb::handle* a) {
+  if (!PyArray_CheckExact(a[kData].ptr())) {
+    nb::object result;
+    if (is_tensor(a[kData]) && fills_with_zeros(a[kFill])) result = call_on_plain_tensors(a);
+    if (!result.is_valid()) result = call_as_before(a);
+    if (result.is_valid()) return result;
+  }
+  if (!PyList_CheckExact(a[kIndices].ptr())) return call_on_arrays(a);
+  const nb::object listed = array_of_integers(a[kIndices]);
+  if (!listed.is_valid()) return call_on_arrays(a);
+  Arguments converted;
+  std::copy_n(a, kArguments, converted.begin());
+  converted[kIndices] = listed;
+  return call_on_arrays(converted.data());
+}
+
+void leave() {
+  clear_plans();
+  forget_calls();
+}
+
+}  // namespace gatherum

@@ -1,0 +1,155 @@
+#include "python/torch/memory_calls.hpp"
+
+#include <vector>
+
+#include "python/bindings/bindings.hpp"
+#include "python/core_hooks.hpp"
+#include "python/positional.hpp"
+#include "python/runs.hpp"
+#include "python/torch/tensors.hpp"
+
+namespace gatherum {
+namespace {
+
+CachedPlan new_plan(const Call& call) {
+  const Key key(call);
+  std::array<nb::object, kOperands> specs;
+  OperandHandles handles;
+  for (size_t i = 0; i < kOperands; ++i) handles[i] = specs[i] = described(call.operands[i]);
+  CachedPlan found = make_plan(call.attributes, handles);
+  keep_plan(key, call, found);
+  return found;
+}
+
+void check_memory(nb::handle plan, const Views& operands) {
+  callbacks().check_memory(plan, array_on(operands[0]), array_on(operands[1]), array_on(operands[2]),
+                           array_on(operands[3]));
+}
+
+// A view as Python gives it, for tests and for adapters that are written in Python.
+struct BoundView {
+  std::vector<npy_intp> shape, strides;
+  View view;
+
+  BoundView(intptr_t address, const nb::tuple& extents, const nb::tuple& steps, DType dtype, bool writable) {
+    if (extents.size() != steps.size() || extents.size() > NPY_MAXDIMS)
+      throw nb::value_error("View: not a shape and its strides");
+    for (nb::handle n : extents) shape.push_back(nb::cast<npy_intp>(n));
+    for (nb::handle n : steps) strides.push_back(nb::cast<npy_intp>(n));
+    view.address = reinterpret_cast<char*>(address);
+    view.rank = static_cast<int>(shape.size());
+    view.shape = shape.data();
+    view.strides = strides.data();
+    view.dtype = static_cast<int>(dtype);
+    view.item = bytes_of(dtype);
+    view.writable = writable;
+  }
+  BoundView(const BoundView&) = delete;
+  BoundView& operator=(const BoundView&) = delete;
+};
+
+bool is_view(nb::handle h) {
+  static const nb::handle type = nb::type<BoundView>();  // faster than isinstance
+  return h.type().is(type);
+}
+
+View view_given(nb::handle h) { return h.is_none() ? View{} : nb::cast<const BoundView&>(h).view; }
+
+// Of an array, or of a view.
+View view_of_operand(nb::handle h) { return PyArray_Check(h.ptr()) ? view_of(as_array(h)) : view_given(h); }
+
+// A call on views; `allocate` returns the address of memory for a result of a shape.
+nb::object call_on_views(const nb::handle* a, nb::handle allocate) {
+  const Views operands = {view_given(a[kData]), view_given(a[kIndices]), view_given(a[kUpdates]),
+                          view_given(a[kOut])};
+  run_in_memory({attributes_of(a), operands}, a[kFill], [&](const Shape& shape) {
+    return reinterpret_cast<void*>(nb::cast<intptr_t>(allocate(tuple_of(shape.extent, shape.rank))));
+  });
+  return nb::none();
+}
+
+// See native.py. `allocate` and `only_plain` come behind the arguments of every call.
+nb::object call_memory(const nb::handle* given) {
+  const nb::handle allocate = given[kArguments], only_plain = given[kArguments + 1];
+  Arguments a;
+  std::copy_n(given, kArguments, a.begin());
+  const nb::object op = interned(a[kOp]);
+  a[kOp] = op;
+  if (is_view(a[kData])) return call_on_views(a.data(), allocate);
+  if (only_plain.ptr() != Py_True) return call_on_tensors(a.data());
+  nb::object result = call_on_plain_tensors(a.data());
+  return result.is_valid() ? result : nb::none();
+}
+
+// Runs the plan of a scatter of extremes on arrays or views, and writes the positions beside the result,
+// which None stands for where it is not wanted; both are contiguous.
+void extremes(nb::handle plan, nb::handle data, nb::handle indices, nb::handle updates, nb::handle out,
+              nb::handle positions, int64_t none) {
+  const BoundProgram& program = program_of(plan);
+  const OperandHandles operands = {data, indices, updates, out};
+  const Pins pins(operands), of_positions({positions, nb::none(), nb::none(), nb::none()});
+  gatherum_operands at = {};
+  at.data = memory_of(view_of_operand(data));
+  at.indices = memory_of(view_of_operand(indices));
+  at.updates = memory_of(view_of_operand(updates));
+  if (!out.is_none()) at.out = memory_of(view_of_operand(out));
+  at.fresh = 1;
+  const gatherum_buffer beside = memory_of(view_of_operand(positions));
+  run_released(plan, program, [&](const gatherum_poll* poll, gatherum_error* error) {
+    return gatherum_extremes(program.core(), &at, &beside, none, poll, error);
+  });
+}
+
+const void* item_of(nb::handle fill, int64_t item) {
+  if (!PyBytes_Check(fill.ptr())) return nullptr;
+  if (PyBytes_GET_SIZE(fill.ptr()) != item) throw nb::value_error("gatherum: `fill` is no item of `data`");
+  return PyBytes_AS_STRING(fill.ptr());
+}
+
+nb::object dtype_of_dlpack(int kind, int bits) {
+  DType found;
+  return find_dtype(kind, bits, found) ? nb::cast(found) : nb::none();
+}
+
+}  // namespace
+
+CachedPlan plan_of(const Call& call, bool& is_new) {
+  CachedPlan found = find_plan(call);
+  is_new = found.program == nullptr;
+  return is_new ? new_plan(call) : found;
+}
+
+void run_in_memory(const Call& call, nb::handle fill, const Allocate& allocate, const Changed& changed) {
+  const Views& operands = call.operands;
+  const void* const item = item_of(fill, operands[0].item);
+  bool is_new = false;
+  const CachedPlan found = plan_of(call, is_new);
+  const BoundProgram& program = *found.program;
+  const bool check = must_check_memory(program, operands);
+  if (check) check_memory(found.plan, operands);
+  if ((is_new || check) && changed) raise_changed(found.plan, changed());
+  void* result = operands[3].given() ? operands[3].address : allocate(program.fields().result);
+  gatherum_operands at = operands_of(program, operands, result);
+  at.fill = item;
+  run_released(found.plan, program, [&](const gatherum_poll* poll, gatherum_error* error) {
+    return gatherum_run(program.core(), &at, poll, error);
+  });
+}
+
+void bind_memory_calls(nb::module_& m) {
+  nb::enum_<DType> dtypes(m, "DType", "The dtypes that plans are keyed by.");
+  for (const DTypeRow& row : kDTypes) dtypes.value(row.name, row.dtype);
+  m.def("bytes_of", [](DType dtype) { return bytes_of(dtype); }, nb::arg("dtype"));
+  m.def("dtype_of_dlpack", &dtype_of_dlpack, nb::arg("kind"), nb::arg("bits"));
+  nb::class_<BoundView>(m, "View", nb::type_slots(guarded_slots))
+      .def(nb::init<intptr_t, const nb::tuple&, const nb::tuple&, DType, bool>(), nb::arg("address"),
+           nb::arg("shape"), nb::arg("strides"), nb::arg("dtype"), nb::arg("writable") = true);
+  m.def("extremes", &extremes, nb::arg("plan"), nb::arg("data"), nb::arg("indices"), nb::arg("updates"),
+        nb::arg("out").none(), nb::arg("positions"), nb::arg("none"));
+  def_positional<kArguments + 2, call_memory>(
+      m, "call_memory",
+      "call_memory(op, data, indices, updates, axis, reduction, include_self, mode, negative, fill, out, "
+      "allocate, only_plain, /)\n--\n\n");
+}
+
+}  // namespace gatherum

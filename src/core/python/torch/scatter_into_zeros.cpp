@@ -1,0 +1,211 @@
+// Scatters of plain tensors into zeros by plans that are known: what torch_scatter's functions and the
+// gradient of a gather are.
+#include <limits>
+#include <optional>
+
+#include "python/bindings/bindings.hpp"
+#include "python/positional.hpp"
+#include "python/runs.hpp"
+#include "python/torch/tensor_result.hpp"
+#include "python/torch/tensor_view.hpp"
+#include "python/torch/tensors.hpp"
+
+namespace gatherum {
+namespace {
+
+// The arguments, in their order.
+struct OfTotal {
+  enum { op, size, indices, updates, axis, reduction, include_self, mode, negative, pointer };
+};
+
+constexpr dlpack::DataType kInt64 = {0, 64, 1};
+
+// One item of zeros, which is read from everywhere.
+View zeros_like(const View& updates, int rank, const npy_intp* shape) {
+  static char zeros[kWidestBlock] = {};
+  static const npy_intp steps[NPY_MAXDIMS] = {};
+  View view = updates;
+  view.address = zeros;
+  view.rank = rank;
+  view.shape = shape;
+  view.strides = steps;
+  return view;
+}
+
+// Calls take(i, value) for the indices of a vector, until one returns false; false for that, or a dtype of
+// other integers.
+template <class Take>
+bool each_index(const View& vector, const Take& take) {
+  const auto read = [&](auto example) {
+    for (npy_intp i = 0; i < vector.shape[0]; ++i) {
+      std::memcpy(&example, vector.address + i * vector.strides[0], sizeof example);
+      if (!take(i, int64_t{example})) return false;
+    }
+    return true;
+  };
+  if (vector.dtype == static_cast<int>(DType::int64)) return read(int64_t{});
+  return vector.dtype == static_cast<int>(DType::int32) && read(int32_t{});
+}
+
+// The size that all indices are below; nothing where they are not read here.
+std::optional<npy_intp> least_size(const View& indices) {
+  int64_t last = -1;
+  const bool read = each_index(indices, [&last](npy_intp, int64_t value) {
+    last = std::max(last, value);
+    return value >= 0 && value < std::numeric_limits<int64_t>::max();
+  });
+  return read ? std::optional<npy_intp>(last + 1) : std::nullopt;
+}
+
+// Writes the segment of each of `size` positions: -1 in front of the first one, their number behind the last
+// one. False: the pointer decreases, or goes too far.
+bool write_segments(const View& pointer, int64_t size, int64_t* numbers) {
+  int64_t at = 0;
+  const bool ordered = each_index(pointer, [&](npy_intp i, int64_t value) {
+    if (value < at || value > size) return false;
+    std::fill(numbers + at, numbers + value, int64_t{i} - 1);
+    at = value;
+    return true;
+  });
+  std::fill(numbers + at, numbers + size, int64_t{pointer.shape[0]} - 1);
+  return ordered;
+}
+
+// Reads a tuple of sizes; -1 for what is none.
+int read_shape(nb::handle given, npy_intp* shape) {
+  const Py_ssize_t n = PyTuple_GET_SIZE(given.ptr());
+  if (n > NPY_MAXDIMS) return -1;
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    PyObject* const size = PyTuple_GET_ITEM(given.ptr(), i);
+    if (!PyLong_CheckExact(size)) return -1;
+    shape[i] = PyLong_AsSsize_t(size);
+    if (shape[i] == -1 && PyErr_Occurred() != nullptr) nb::raise_python_error();
+  }
+  return static_cast<int>(n);
+}
+
+// A call of `scatter_into_zeros`: the views live as long as it.
+class Total {
+ public:
+  // False: not a call on plain tensors whose plan can be known.
+  bool read(const nb::handle* a) {
+    if (!is_tensor(a[OfTotal::updates]) || !is_tensor(a[OfTotal::indices]) || is_watched()) return false;
+    const Torch& t = torch();
+    tracked_ = t.requires_grad(a[OfTotal::updates]) && t.grad_enabled();
+    Arguments arguments = {op_ = interned(a[OfTotal::op])};
+    for (int i = 0; i < 5; ++i) arguments[static_cast<size_t>(kAxis + i)] = a[OfTotal::axis + i];
+    if (!read_attributes(arguments.data(), call_.attributes)) return false;
+    auto& [data, indices, updates, out] = call_.operands;
+    if (!updates_.read(a[OfTotal::updates], updates) || !indices_.read(a[OfTotal::indices], indices) ||
+        updates_.complex || t.is_neg(a[OfTotal::updates]))
+      return false;
+    const nb::handle size = a[OfTotal::size];
+    if (!PyTuple_Check(size.ptr())) return read_along_axis(size, a[OfTotal::pointer].ptr() == Py_True);
+    const int rank = read_shape(size, shape_);
+    if (call_.attributes.axis < 0) call_.attributes.axis += rank;
+    data = zeros_like(updates, rank, shape_);
+    return rank >= 0;
+  }
+
+  // None: the plan is not known, or an index is invalid.
+  nb::object run(const nb::handle* a) {
+    const CachedPlan found = find_plan(call_);
+    if (found.program == nullptr) return nb::none();
+    if (tracked_ && call_.attributes.reduction != Reduction::add) return nb::none();
+    auto& [data, indices, updates, out] = call_.operands;
+    if (numbers_ != nullptr && !write_segments(pointer_, updates.shape[call_.attributes.axis], numbers_))
+      return nb::none();
+    TensorResult result;
+    void* const memory = result.allocate(found.program->fields().result, updates_.type, updates.item);
+    const gatherum_operands at = operands_of(*found.program, call_.operands, memory);
+    gatherum_error error;
+    const gatherum_status status = run_released(
+        gatherum_program_is_long(found.program->core()) != 0, error,
+        [&](const gatherum_poll* poll) { return gatherum_run(found.program->core(), &at, poll, &error); });
+    if (status != GATHERUM_OK) return nb::none();
+    nb::object made = result.take(*torch().api);
+    return tracked_ ? recorded(a, made) : made;
+  }
+
+ private:
+  // The operands of a scatter of slices to indices, or segments of a pointer, of which there is one
+  // dimension.
+  bool read_along_axis(nb::handle size, bool is_pointer) {
+    auto& [data, indices, updates, out] = call_.operands;
+    int64_t& axis = call_.attributes.axis;
+    if (axis < 0) axis += updates.rank;
+    if (axis < 0 || axis >= updates.rank || indices.rank != 1) return false;
+    std::copy_n(updates.shape, updates.rank, shape_);
+    npy_intp& places = shape_[axis];
+    if (is_pointer) {
+      pointer_ = indices;
+      count_ = places;
+      if (indices.shape[0] == 0) return false;
+      Shape of;
+      of.rank = 1;
+      of.extent[0] = count_;
+      numbers_ = static_cast<int64_t*>(segments_.allocate(of, kInt64, sizeof(int64_t)));
+      places = indices.shape[0] - 1;
+      indices.address = reinterpret_cast<char*>(numbers_);
+      indices.shape = &count_;
+      indices.strides = &step_;
+      indices.item = step_;
+      indices.dtype = static_cast<int>(DType::int64);
+    } else if (indices.shape[0] != places) {
+      return false;
+    } else if (size.is_none()) {
+      const std::optional<npy_intp> least = least_size(indices);
+      if (!least) return false;
+      places = *least;
+    } else {
+      if (!PyLong_CheckExact(size.ptr())) return false;
+      places = PyLong_AsSsize_t(size.ptr());
+      if (places == -1 && PyErr_Occurred() != nullptr) PyErr_Clear();  // negative, as one that is given
+      if (places < 0) return false;
+    }
+    data = zeros_like(updates, updates.rank, shape_);
+    return true;
+  }
+
+  // The result with its gradient, for which Python keeps the indices.
+  nb::object recorded(const nb::handle* a, const nb::object& made) {
+    const nb::object indices =
+        numbers_ != nullptr ? segments_.take(*torch().api) : nb::borrow(a[OfTotal::indices]);
+    const nb::object axis = checked(PyLong_FromLongLong(call_.attributes.axis));
+    PyObject* given[] = {made.ptr(),
+                         a[OfTotal::updates].ptr(),
+                         indices.ptr(),
+                         op_.ptr(),
+                         axis.ptr(),
+                         a[OfTotal::mode].ptr(),
+                         a[OfTotal::negative].ptr()};
+    return checked(PyObject_Vectorcall(torch().record_total.ptr(), given, std::size(given), nullptr));
+  }
+
+  Call call_;
+  nb::object op_;
+  TensorView updates_, indices_;
+  npy_intp shape_[NPY_MAXDIMS], count_ = 0, step_ = sizeof(int64_t);
+  View pointer_;
+  TensorResult segments_;
+  int64_t* numbers_ = nullptr;
+  bool tracked_ = false;
+};
+
+nb::object scatter_into_zeros(const nb::handle* a) {
+  if (torch().api == nullptr) return nb::none();
+  Total total;
+  return total.read(a) ? total.run(a) : nb::none();
+}
+
+}  // namespace
+
+void bind_tensor_totals(nb::module_& m) {
+  constexpr size_t count = OfTotal::pointer + 1;
+  def_positional<count, scatter_into_zeros>(m, "scatter_into_zeros",
+                                            "scatter_into_zeros(op, size, indices, updates, axis, reduction, "
+                                            "include_self, mode, negative, pointer, "
+                                            "/)\n--\n\n");
+}
+
+}  // namespace gatherum

@@ -1,0 +1,58 @@
+// Checks that tensors lie within their storage. A storage can be made smaller under its tensors, and torch
+// does not check them again: `tensor.untyped_storage().resize_(0)` is how the memory of parameters is freed.
+#pragma once
+
+#include <cstring>
+
+#include "python/numpy/arrays.hpp"
+#include "python/torch/dlpack.hpp"
+
+namespace gatherum {
+
+class TensorStorage {
+ public:
+  // `size` and `offset`: addresses of C functions of torch's stable interface, which answer in a few
+  // nanoseconds; 0 for none. They take the address of a tensor's handle, which lies in its Python object,
+  // where `handle`, that of `example`, is found. Where anything of that is missing, `measure` answers, in
+  // Python.
+  void find(intptr_t size, intptr_t offset, nb::handle example, intptr_t handle, nb::handle measure) {
+    measure_ = nb::borrow(measure);
+    const auto* const object = reinterpret_cast<const char*>(example.ptr());
+    const auto end = static_cast<size_t>(Py_TYPE(example.ptr())->tp_basicsize);
+    at_ = sizeof(PyObject);
+    while (at_ + sizeof handle <= end && std::memcmp(object + at_, &handle, sizeof handle) != 0)
+      at_ += sizeof handle;
+    const bool found = size != 0 && offset != 0 && at_ + sizeof handle <= end;
+    size_ = found ? reinterpret_cast<Getter>(size) : nullptr;
+    offset_ = found ? reinterpret_cast<Getter>(offset) : nullptr;
+  }
+
+  // Whether all elements of a tensor lie in its storage. No stride of torch's is negative.
+  bool holds(nb::handle tensor, const dlpack::Tensor& t) const {
+    int64_t last = 0;  // in items
+    for (int i = 0; i < t.ndim; ++i) {
+      if (t.shape[i] == 0) return true;
+      last += (t.shape[i] - 1) * t.strides[i];
+    }
+    const int64_t item = (t.dtype.bits * t.dtype.lanes + 7) / 8;
+    return (last + 1) * item <= bytes_behind(tensor, item);
+  }
+
+ private:
+  using Getter = int32_t (*)(void* handle, int64_t* value);
+
+  // The bytes from a tensor's first element to the end of its storage; below 0 for a tensor without one.
+  int64_t bytes_behind(nb::handle tensor, int64_t item) const {
+    if (size_ == nullptr) return nb::cast<int64_t>(measure_(tensor));
+    void* const handle = reinterpret_cast<char*>(tensor.ptr()) + at_;
+    int64_t size = 0, offset = 0;
+    if (size_(handle, &size) != 0 || offset_(handle, &offset) != 0) return -1;
+    return size - offset * item;
+  }
+
+  Getter size_ = nullptr, offset_ = nullptr;
+  size_t at_ = 0;
+  nb::object measure_;
+};
+
+}  // namespace gatherum

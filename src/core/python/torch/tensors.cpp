@@ -1,0 +1,224 @@
+#include "python/torch/tensors.hpp"
+
+#include <algorithm>
+
+#include "include/gatherum.h"
+#include "python/bindings/bindings.hpp"
+#include "python/torch/memory_calls.hpp"
+#include "python/runs.hpp"
+#include "python/torch/tensor_result.hpp"
+#include "python/torch/tensor_view.hpp"
+
+namespace gatherum {
+namespace {
+
+// The number of the first of n operands that has changed, -1 for none: Python code can resize a tensor.
+int first_change(const nb::handle* operands, const View* before, int n) {
+  for (int i = 0; i < n; ++i) {
+    if (!before[i].given()) continue;
+    TensorView now;
+    View view;
+    if (!now.read(operands[i], view) || !is_same_place(view, before[i])) return i;
+  }
+  return -1;
+}
+
+nb::object run(const nb::handle* a, const Call& call, dlpack::DataType type) {
+  TensorResult result;
+  const OperandHandles operands = operands_of(a);
+  run_in_memory(
+      call, a[kFill], [&](const Shape& shape) { return result.allocate(shape, type, call.operands[0].item); },
+      [&] { return first_change(operands.data(), call.operands.data(), kOperands); });
+  return a[kOut].is_none() ? result.take(*torch().api) : nb::borrow(a[kOut]);
+}
+
+// The same through autograd, without torch's dispatcher, which would have nothing to dispatch to.
+nb::object recorded(const nb::handle* a) {
+  PyObject* given[kFill];
+  std::transform(a, a + kFill, given, [](nb::handle h) { return h.ptr(); });
+  return checked(PyObject_Vectorcall(torch().record.ptr(), given, kFill, nullptr));
+}
+
+// A tensor that cannot be read: Python says why.
+[[noreturn]] void refuse(nb::handle op, const char* operand, nb::handle tensor) {
+  torch().refuse(op, operand, tensor);
+  throw nb::type_error("gatherum: a tensor without memory of its own, or of another dtype");
+}
+
+}  // namespace
+
+bool is_tensor(nb::handle object) {
+  const Torch& t = torch();
+  if (t.api == nullptr) return false;
+  const auto* type = reinterpret_cast<PyObject*>(Py_TYPE(object.ptr()));
+  return type == t.tensor.ptr() || type == t.parameter.ptr();
+}
+
+nb::object call_on_plain_tensors(const nb::handle* a) {
+  const nb::handle* const operands = a + kData;
+  const size_t n = a[kUpdates].is_none() ? 2 : 3;
+  if (!a[kOut].is_none() || !std::all_of(operands, operands + n, is_tensor)) return {};
+  const Torch& t = torch();
+  if (is_watched()) return {};
+  bool tracked = t.requires_grad(a[kData]) || (n > 2 && t.requires_grad(a[kUpdates]));  // integers have none
+  tracked = tracked && t.grad_enabled();
+  Call call{attributes_of(a), {}};  // may run Python code: before the views
+  TensorView tensors[3];
+  for (size_t i = 0; i < n; ++i)
+    if (!tensors[i].read(operands[i], call.operands[i]) || tensors[i].complex || t.is_neg(operands[i]))
+      return {};
+  return tracked ? recorded(a) : run(a, call, tensors[0].type);
+}
+
+nb::object call_on_tensors(const nb::handle* a) {
+  if (torch().api == nullptr) throw nb::type_error("gatherum: operands must be views or tensors");
+  const OperandHandles operands = operands_of(a);
+  const char* const names[] = {"data", "indices", "updates", "out"};
+  Call call{attributes_of(a), {}};
+  TensorView tensors[kOperands];
+  for (size_t i = 0; i < kOperands; ++i)
+    if (!operands[i].is_none() && !tensors[i].read(operands[i], call.operands[i]))
+      refuse(a[kOp], names[i], operands[i]);
+  return run(a, call, tensors[0].type);
+}
+
+namespace {
+
+void set_torch(nb::handle exchange, nb::handle tensor, nb::handle parameter, nb::handle int8,
+               nb::handle uint8, const nb::list& watchers, nb::handle grad_enabled, nb::handle requires_grad,
+               nb::handle is_neg, nb::handle record, nb::handle record_total, nb::handle forward_mode,
+               nb::handle refuse) {
+  const auto* api =
+      static_cast<const dlpack::ExchangeApi*>(PyCapsule_GetPointer(exchange.ptr(), dlpack::kCapsule));
+  if (api == nullptr) nb::raise_python_error();
+  if (api->version.major != dlpack::kMajor || api->view == nullptr)
+    throw nb::value_error("gatherum: this torch exchanges tensors in another version of DLPack");
+  Torch& t = torch();
+  t = {api,
+       nb::borrow(tensor),
+       nb::borrow(parameter),
+       nb::borrow(int8),
+       nb::borrow(uint8),
+       {},
+       TorchQuery(grad_enabled),
+       TorchQuery(requires_grad),
+       TorchQuery(is_neg),
+       nb::borrow(record),
+       nb::borrow(record_total),
+       nb::borrow(forward_mode),
+       nb::borrow(refuse)};
+  for (nb::handle watcher : watchers) t.watchers.emplace_back(watcher);
+}
+
+bool is_contiguous(const View& view) {
+  if (std::find(view.shape, view.shape + view.rank, 0) != view.shape + view.rank) return true;
+  int64_t stride = view.item;
+  for (int i = view.rank - 1; i >= 0; --i) {
+    if (view.shape[i] != 1 && view.strides[i] != stride) return false;
+    stride *= view.shape[i];
+  }
+  return true;
+}
+
+// The number of the first operand that is a tensor and reaches past the end of its storage, -1 for none.
+// Tensors without a plain storage are refused elsewhere.
+int first_outside_storage(const nb::tuple& operands) {
+  int number = 0;
+  for (nb::handle operand : operands) {
+    dlpack::Tensor t;
+    if (is_tensor(operand)) {
+      if (torch().api->view(operand.ptr(), &t) != 0)
+        PyErr_Clear();
+      else if (!torch_storage().holds(operand, t))
+        return number;
+    }
+    ++number;
+  }
+  return -1;
+}
+
+// A gradient that is wanted: contiguous, of an operand's shape.
+gatherum_buffer allocate(TensorResult& result, const TensorView& like, const View& view) {
+  Shape shape;
+  shape.rank = view.rank;
+  std::copy_n(view.shape, view.rank, shape.extent);
+  gatherum_buffer buffer = memory_of(view);
+  buffer.start = result.allocate(shape, like.type, view.item);
+  return buffer;
+}
+
+// What gradients are made from, in the order of `differentiate`.
+struct Of {
+  enum { gradient, data, indices, updates, result, count };
+};
+
+// Reads the tensors that gradients are made from: all of one dtype and in C order; those like the output have
+// one shape.
+void read_all(nb::handle op, const nb::handle* operands, TensorView* tensors, View* views) {
+  const char* const names[] = {"gradient", "data", "indices", "updates", "result"};
+  for (int i = 0; i < Of::count; ++i) {
+    if (operands[i].is_none()) continue;
+    if (!tensors[i].read(operands[i], views[i])) refuse(op, names[i], operands[i]);
+    if (i == Of::indices) continue;
+    const bool like_output = i != Of::updates;
+    if (views[i].dtype != views[Of::gradient].dtype || !is_contiguous(views[i]) ||
+        (like_output && !std::equal(views[i].shape, views[i].shape + views[i].rank, views[Of::gradient].shape,
+                                    views[Of::gradient].shape + views[Of::gradient].rank)))
+      throw nb::value_error("gatherum: tensors that do not belong together");
+  }
+}
+
+nb::object differentiate(nb::str op, nb::handle gradient, nb::handle data, nb::handle indices,
+                         nb::handle updates, nb::handle result, nb::handle axis, nb::handle reduction,
+                         nb::handle include_self, nb::handle mode, nb::handle negative, bool of_data,
+                         bool of_updates) {
+  const nb::object held = interned(op);
+  const Arguments a = {held, data, indices, updates, axis, reduction, include_self, mode, negative};
+  const Attributes attributes = attributes_of(a.data());
+  const nb::handle operands[] = {gradient, data, indices, updates, result};
+  TensorView tensors[Of::count];
+  View views[Of::count];
+  read_all(held, operands, tensors, views);
+  // The scatter of such updates into data that lie like the gradient.
+  bool is_new = false;
+  const CachedPlan found =
+      plan_of({attributes, {views[Of::gradient], views[Of::indices], views[Of::updates], View{}}}, is_new);
+  if (is_new && first_change(operands, views, Of::count) >= 0)
+    throw nb::value_error("gatherum: a tensor has changed during the call");
+  gatherum_gradients at = {};
+  TensorResult results[2];
+  at.gradient = memory_of(views[Of::gradient]);
+  at.indices = memory_of(views[Of::indices]);
+  at.updates = memory_of(views[Of::updates]);
+  if (views[Of::data].given()) at.data = memory_of(views[Of::data]);
+  if (views[Of::result].given()) at.result = memory_of(views[Of::result]);
+  if (of_data) at.of_data = allocate(results[0], tensors[Of::gradient], views[Of::gradient]);
+  if (of_updates) at.of_updates = allocate(results[1], tensors[Of::updates], views[Of::updates]);
+  run_released(found.plan, *found.program, [&](const gatherum_poll* poll, gatherum_error* error) {
+    return gatherum_differentiate(found.program->core(), &at, poll, error);
+  });
+  return nb::make_tuple(of_data ? results[0].take(*torch().api) : nb::none(),
+                        of_updates ? results[1].take(*torch().api) : nb::none());
+}
+
+}  // namespace
+
+void bind_tensors(nb::module_& m) {
+  m.def("differentiate", &differentiate, nb::arg("op"), nb::arg("gradient"), nb::arg("data").none(),
+        nb::arg("indices"), nb::arg("updates"), nb::arg("result").none(), nb::arg("axis"),
+        nb::arg("reduction"), nb::arg("include_self"), nb::arg("mode"), nb::arg("negative"),
+        nb::arg("of_data"), nb::arg("of_updates"));
+  m.def("set_torch", &set_torch, nb::arg("exchange"), nb::arg("tensor"), nb::arg("parameter"),
+        nb::arg("int8"), nb::arg("uint8"), nb::arg("watchers"), nb::arg("grad_enabled"),
+        nb::arg("requires_grad"), nb::arg("is_neg"), nb::arg("record"), nb::arg("record_total"),
+        nb::arg("forward_mode"), nb::arg("refuse"));
+  m.def(
+      "set_torch_storage",
+      [](intptr_t size, intptr_t offset, nb::handle example, intptr_t handle, nb::handle measure) {
+        torch_storage().find(size, offset, example, handle, measure);
+      },
+      nb::arg("size"), nb::arg("offset"), nb::arg("example"), nb::arg("handle"), nb::arg("measure"));
+  m.def("first_outside_storage", &first_outside_storage, nb::arg("operands"));
+}
+
+}  // namespace gatherum
