@@ -13,8 +13,8 @@ import gatherum
 
 ROOT = Path(__file__).parents[1]
 COMPILER = os.environ.get("CXX", "g++")
-KERNELS = "CMakeFiles/kernels_*.dir/src/core/*.o"
-BUILDS = sorted({path.parents[4] for path in ROOT.glob(f"build/*/{KERNELS}")})
+KERNELS = "CMakeFiles/kernels_*.dir/src/core/kernels/level/*.o"
+BUILDS = sorted({path.parents[6] for path in ROOT.glob(f"build/*/{KERNELS}")})
 pytestmark = [
     pytest.mark.release,  # it compiles most of the core
     pytest.mark.skipif(
@@ -29,7 +29,7 @@ pytestmark = [
 ]
 
 NEW_FILE = """
-#include "implementations.hpp"
+#include "algorithms/algorithms.hpp"
 
 namespace gatherum {
 
@@ -64,18 +64,19 @@ def core(tmp_path_factory):
     """A library of the core with one implementation more."""
     folder = tmp_path_factory.mktemp("core")
     shutil.copytree(ROOT / "src" / "core", folder / "core")
-    inside = folder / "core" / "implementations"
-    (inside / "scatter_few.cpp").write_text(NEW_FILE)
-    _insert(inside / "implementations.hpp", "Applies applies_partition", DECLARED)
-    _insert(inside / "implementations.cpp", '    Implementation{"partition",', ROW)
+    inside = folder / "core" / "algorithms"
+    (inside / "scatter" / "few.cpp").write_text(NEW_FILE)
+    _insert(inside / "algorithms.hpp", "Applies applies_partition", DECLARED)
+    _insert(inside / "list.cpp", '    Implementation{"partition",', ROW)
     kernels = sorted(BUILDS[0].glob(KERNELS))
-    levels = [path.parts[-4].removesuffix(".dir").removeprefix("kernels_") for path in kernels]
+    levels = [path.parts[-6].removesuffix(".dir").removeprefix("kernels_") for path in kernels]
     defined = [f"-DGATHERUM_{level.upper()}=1" for level in levels if level != "portable"]
-    sources = sorted([*(folder / "core").glob("*.cpp"), *inside.glob("*.cpp")])
-    sources = [path for path in sources if not path.name.startswith("kernels")]
+    others = folder / "core" / "python", folder / "core" / "kernels"
+    sources = [path for path in sorted((folder / "core").rglob("*.cpp"))]
+    sources = [path for path in sources if not any(other in path.parents for other in others)]
     made = folder / "libfew.so"
     flags = ["-std=c++20", "-O0", "-fPIC", "-shared", "-pthread", "-Werror=switch"]
-    flags += ["-DGATHERUM_BUILDING", *defined]
+    flags += ["-DGATHERUM_BUILDING", f"-I{folder / 'core'}", *defined]
     subprocess.run([COMPILER, *flags, *sources, *kernels, "-o", made], check=True)
     library = ctypes.CDLL(str(made))
     library.gatherum_implementation.restype = ctypes.c_char_p

@@ -170,20 +170,20 @@ def test_what_python_forgets_is_named(tree: Path) -> None:
 # The file, what of it is replaced by what, and what the compiler says.
 FORGOTTEN = {
     "the row": (
-        "types.hpp", r"    case Reduction::absmax:.*?Gradient::none\};\n", "",
+        "model/types.hpp", r"    case Reduction::absmax:.*?Gradient::none\};\n", "",
         "'absmax' not handled in switch",
     ),
     "a field of the row": (
-        "types.hpp",
+        "model/types.hpp",
         r"\.widens = kHalves,\s+(?=\.divides = false,\s+\S+ = false,\s+\S+ = Identity::none)", "",
         "ReductionRow",
     ),
     "the step": (
-        "combine.hpp", r"else if constexpr \(R == Reduction::absmax\)\n.*?;\n    (?=else)", "",
+        "fold/combine.hpp", r"else if constexpr \(R == Reduction::absmax\)\n.*?;\n    (?=else)", "",
         "Fold::fold: a reduction has no step",
     ),
     "the step of booleans": (
-        "types.hpp", r"\.values = (?=kIntegers \| kHalves \| kFloats,)", ".values = kBooleans | ",
+        "model/types.hpp", r"\.values = (?=kIntegers \| kHalves \| kFloats,)", ".values = kBooleans | ",
         "Fold::fold_truths: a reduction has no step for booleans",
     ),
 }  # fmt: skip
@@ -197,7 +197,8 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def compile_folds(sources: Path) -> subprocess.CompletedProcess[str]:
-    command = [COMPILER, *KERNELS, str(sources / "src" / "core" / "kernels_folds.cpp")]
+    core = sources / "src" / "core"
+    command = [COMPILER, *KERNELS, f"-I{core}", str(core / "kernels" / "level" / "grouped.cpp")]
     english = os.environ | {"LC_ALL": "C"}
     return subprocess.run(command, capture_output=True, text=True, check=False, env=english)
 

@@ -264,7 +264,7 @@ CORE = Path(__file__).parent.parent / "src" / "core"
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks Linux what is mapped")
 def test_notes_that_there_is_no_memory_for(tmp_path):
     program = tmp_path / "memory_faults"
-    sources = [Path(__file__).with_name("memory_faults.cpp"), CORE / "memory.cpp"]
+    sources = [Path(__file__).with_name("memory_faults.cpp"), CORE / "engine" / "memory.cpp"]
     flags = ["-std=c++20", "-Wall", "-Wextra", "-Werror", "-pthread"]
     subprocess.run([COMPILER, *flags, *sources, "-o", program], check=True)
     done = subprocess.run([program], capture_output=True, text=True, check=False)

@@ -23,7 +23,7 @@ def test_files_and_memory_are_what_the_core_takes_them_for(tmp_path):
 
 
 LEVELS = """
-#include "processor.hpp"
+#include "engine/processor.hpp"
 #include <cstdio>
 int main() {
   __builtin_cpu_init();

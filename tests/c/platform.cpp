@@ -1,7 +1,7 @@
 // What platform.hpp says of files and memory, asked of the system that it is compiled for.
 //
 //     platform FILE      writes FILE; prints "ok", or the line of what is not so
-#include "platform.hpp"
+#include "engine/platform.hpp"
 
 #include <array>
 #include <cstdio>
@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "lanes.hpp"
+#include "kernels/lanes.hpp"
 
 #if defined(_WIN32)
 #include <fcntl.h>
