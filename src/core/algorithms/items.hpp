@@ -14,6 +14,8 @@ bool gathers_items(const Program& program, std::string* why);
 using GatherTask = std::function<bool(int64_t begin, int64_t end, int worker)>;
 // Runs a gather over all units; once an index was invalid, no further tasks begin.
 Run run_units_of(const Split& split, const Execution& call, const GatherTask& task);
+// Gathers point by point, written past the cache if `streams`.
+Run gather_units(const Program& program, const Execution& call, bool streams);
 
 // The sizes of a scatter of items: how many updates and destinations a unit has, and the bytes of an
 // accumulator.
@@ -45,6 +47,15 @@ bool shares_slots(const Program& program, int threads, int64_t bytes);
 // From here on the accumulators of a slab are fetched ahead (updates of 1M float32: 2.7 ns each -> 1.7; of
 // 400,000: no difference; of 256: 1 -> 1.4).
 constexpr int64_t kFarSlabBytes = int64_t{2} << 20;
+
+// Bytes of a slab of that many accumulators.
+int64_t slab_bytes(const Program& program, int64_t slots);
+// Whether the only unit has accumulators for all its destinations.
+bool keeps_one_slab(const Program& program, std::string* why);
+
+// Whether updates are put in order of their destination first, and whether by counting them out.
+bool applies_groups(const Program& program, std::string* why);
+bool counts_out(const Program& program);
 
 // A scatter into slabs of so many bytes for each thread, but for their memory.
 PrivateScatter privately(const Program& program, const Execution& call, Nest& ids, int64_t slab_bytes);

@@ -1,7 +1,7 @@
-#include "algorithms/algorithms.hpp"
-
 #include <array>
 #include <span>
+
+#include "algorithms/algorithms.hpp"
 
 #if GATHERUM_X86 && defined(_MSC_VER)
 #include <intrin.h>

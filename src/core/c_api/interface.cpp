@@ -8,6 +8,7 @@
 #include <new>
 
 #include "algorithms/algorithms.hpp"
+#include "engine/accumulator.hpp"
 #include "include/gatherum.h"
 
 namespace {

@@ -5,10 +5,10 @@
 #include <new>
 #include <string>
 
-#include "model/dtypes.hpp"
 #include "algorithms/algorithms.hpp"
-#include "include/gatherum.h"
 #include "c_api/interface.hpp"
+#include "include/gatherum.h"
+#include "model/dtypes.hpp"
 #include "model/shape_rules.hpp"
 
 namespace gatherum {

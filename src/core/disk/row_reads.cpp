@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "disk/page_reads.hpp"
+#include "disk/row_requests.hpp"
 #include "engine/platform.hpp"
 #include "engine/pool.hpp"
 #include "engine/processor.hpp"
-#include "disk/row_requests.hpp"
 
 namespace gatherum {
 namespace {

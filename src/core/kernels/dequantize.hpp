@@ -22,8 +22,8 @@
 #include <cstring>
 
 #include "fold/halves.hpp"
-#include "kernels/table.hpp"
 #include "kernels/lanes.hpp"
+#include "kernels/table.hpp"
 
 namespace gatherum::GATHERUM_LEVEL {
 

@@ -7,8 +7,8 @@
 
 #include <cstring>
 
-#include "kernels/blocks.hpp"
 #include "fold/combine.hpp"
+#include "kernels/blocks.hpp"
 
 namespace gatherum::GATHERUM_LEVEL {
 

@@ -11,8 +11,8 @@
 
 #include <optional>
 
-#include "kernels/scatter_shares.hpp"
 #include "fold/slabs.hpp"
+#include "kernels/scatter_shares.hpp"
 
 namespace gatherum::GATHERUM_LEVEL {
 

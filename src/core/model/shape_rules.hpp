@@ -1,5 +1,6 @@
 // A call of an operator without its data: checked, and lowered to a program. The rules of shapes are here,
-// for the C interface and for Python (gatherum/_plans/programs.py), which names what is wrong in its own words.
+// for the C interface and for Python (gatherum/_plans/programs.py), which names what is wrong in its own
+// words.
 #pragma once
 
 #include <string>

@@ -3,9 +3,9 @@
 #include <atomic>
 #include <memory>
 
-#include "python/numpy/array_calls.hpp"
 #include "python/bindings/bindings.hpp"
 #include "python/guarded.hpp"
+#include "python/numpy/array_calls.hpp"
 
 namespace gatherum {
 namespace {

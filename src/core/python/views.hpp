@@ -3,8 +3,8 @@
 
 #include <array>
 
-#include "model/dtypes.hpp"
 #include "include/gatherum.h"
+#include "model/dtypes.hpp"
 #include "python/numpy/arrays.hpp"
 
 namespace gatherum {

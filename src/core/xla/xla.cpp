@@ -9,9 +9,9 @@
 #include <string_view>
 #include <vector>
 
-#include "model/dtypes.hpp"
-#include "include/gatherum.h"
 #include "engine/platform.hpp"
+#include "include/gatherum.h"
+#include "model/dtypes.hpp"
 #include "model/program.hpp"
 #include "xla/xla_ffi.hpp"
 

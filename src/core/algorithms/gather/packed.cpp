@@ -1,3 +1,4 @@
+// Kernel: kernels/gather_packed.hpp.
 // A gather along an axis that is not the last: columns are packed side by side first.
 #include "algorithms/algorithms.hpp"
 #include "algorithms/items.hpp"

@@ -1,3 +1,4 @@
+// Kernel: kernels/gather_stretches.hpp.
 // A gather whose every line reads a short stretch of the data: the next stretch is fetched while one is
 // gathered, and indices common to all lines are staged once.
 #include "algorithms/algorithms.hpp"

@@ -1,5 +1,6 @@
-// A gather point by point in the order of the nest; independent pieces go to threads. It applies to every
-// gather, and is the best for rows and for small calls. Rows of a large result are written past the cache.
+// Kernel: kernels/gather_rows.hpp, kernels/gather_lines.hpp. Gathers point by point in the order of the nest,
+// and divides independent pieces among threads. It applies to every gather, and is the best for rows and
+// small calls.
 #include "algorithms/algorithms.hpp"
 #include "algorithms/items.hpp"
 
@@ -50,8 +51,6 @@ Run run_units_of(const Split& s, const Execution& call, const GatherTask& task) 
   return {finished, all_valid.load()};
 }
 
-namespace {
-
 Run gather_units(const Program& p, const Execution& call, bool streams) {
   const Nest& nest = p.nest;
   if (!is_long(p)) {  // over before anything could be cut
@@ -64,8 +63,6 @@ Run gather_units(const Program& p, const Execution& call, bool streams) {
     return chosen_kernels().gather(nest, p.units, call.at, {s.chunk, begin, end}, streams);
   });
 }
-
-}  // namespace
 
 Run run_gather_units(const Program& p, const Execution& call) { return gather_units(p, call, false); }
 
@@ -86,24 +83,6 @@ bool streams_past_cache(const Nest& nest, const char* at) {
   bool whole = reinterpret_cast<uintptr_t>(at) % unit == 0 && nest.block % unit == 0;
   for (int i = 0; i < nest.rank; ++i) whole &= nest.loops[i].other % unit == 0;
   return whole;
-}
-
-// The largest data for which single items are written past the cache. Reads of larger data miss more often,
-// and wait in the same buffers that such writes use (two threads of a Xeon, 10M float32 out of 16 MB: 21 ms
-// -> 19 past the cache; of 64 MB: 25 -> 27, of 400: 67 -> 76).
-constexpr int64_t kItemsReach = int64_t{32} << 20;
-
-bool applies_streamed(const Program& p, int, std::string* why) {
-  const bool items = p.nest.row_rank() == 0 && p.nest.block < kStreamed;
-  if (!streams_past_cache(p.nest, nullptr) || (items && p.components_reach > kItemsReach)) return false;
-  append(why, "each index tuple moves ", row_bytes(p.nest), " bytes, ", p.bytes / 2, " in all, at least ",
-         thresholds().stream, ": written past the cache, which cannot keep them");
-  return true;
-}
-
-// Where the address of the output does not allow it, its rows are copied like any others.
-Run run_streamed(const Program& p, const Execution& call) {
-  return gather_units(p, call, streams_past_cache(p.nest, call.at.other));
 }
 
 }  // namespace gatherum

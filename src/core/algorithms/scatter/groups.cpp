@@ -1,8 +1,8 @@
-// A scatter whose updates are put in order of their destination first, so that each destination folds its own
-// in registers (scatter_grouped.hpp): for folds that need accumulators where updates are few or rows long.
-#include "lists/row_lists.hpp"
+// Runs counted_groups and sorted_groups: puts the updates in order of their destination first, so that each
+// destination folds its updates in registers.
 #include "algorithms/algorithms.hpp"
 #include "algorithms/items.hpp"
+#include "lists/row_lists.hpp"
 
 namespace gatherum {
 namespace {
@@ -18,11 +18,6 @@ int64_t updates_of(const Program& p) {
 // Whether there are few enough destinations to count updates out to them, in 32 bits; else updates are sorted
 // (200,000 updates of 500,000 rows: 1.5 ms against 14).
 constexpr int64_t kCountedAnUpdate = 8;
-
-bool counts_out(const Program& p) {
-  const int64_t updates = updates_of(p);
-  return p.destinations <= times(kCountedAnUpdate, updates) && updates < int64_t{0xFFFFFFFF};
-}
 
 // Below this many bytes the updates of a unit are in cache, and fetching them only costs time (rows of 8: +40
 // %; above it, 128 MB of rows in order of 50 destinations: 43 ms -> 37, of float16 91 -> 27).
@@ -59,26 +54,19 @@ bool folds_rows_at_once(const Program& p) {
          times(p.destinations, row) >= thresholds().far;
 }
 
+}  // namespace
+
+bool counts_out(const Program& p) {
+  const int64_t updates = updates_of(p);
+  return p.destinations <= times(kCountedAnUpdate, updates) && updates < int64_t{0xFFFFFFFF};
+}
+
 bool applies_groups(const Program& p, std::string* why) {
   const bool needs = needs_accumulator(p.combine);
   if (!needs && !folds_rows_at_once(p)) return false;
   append_why_no_accumulators(p, why);
   append(why, needs ? "; the fold needs accumulators" : "; each destination is read and written once",
          ", so the updates of a destination are put side by side first, ");
-  return true;
-}
-
-}  // namespace
-
-bool applies_counted_groups(const Program& p, int, std::string* why) {
-  if (!counts_out(p) || !applies_groups(p, why)) return false;
-  append(why, "counted out to ", p.destinations, " destinations");
-  return true;
-}
-
-bool applies_sorted_groups(const Program& p, int, std::string* why) {
-  if (!applies_groups(p, why)) return false;
-  append(why, "by sorting them");
   return true;
 }
 

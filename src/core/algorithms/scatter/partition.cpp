@@ -1,3 +1,4 @@
+// Kernel: kernels/scatter_partition.hpp.
 // A scatter into more destinations than a cache holds: updates are first sorted, stably, into blocks of
 // destinations, then each block is a slab (scatter_partition.hpp).
 #include "algorithms/algorithms.hpp"

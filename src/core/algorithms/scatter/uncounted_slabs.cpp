@@ -1,3 +1,4 @@
+// Kernel: kernels/scatter_uncounted.hpp.
 // Sums and extremes of many updates without the old values, into accumulators without counters
 // (scatter_uncounted.hpp).
 #include "algorithms/algorithms.hpp"

@@ -1,8 +1,8 @@
 // The kernels, compiled once for each instruction-set level, like kernels.cpp. This object: what is computed
 // of each item, exp and log, and the values of quantized rows.
+#include "fold/exp_log.hpp"
 #include "kernels/dequantize.hpp"
 #include "kernels/dispatch.hpp"
-#include "fold/exp_log.hpp"
 
 namespace gatherum::GATHERUM_LEVEL {
 namespace {

@@ -1,10 +1,10 @@
 // Defines the Python module `_core` and calls the other files' bindings.
 #define GATHERUM_OWNS_NUMPY_API
 #include "engine/platform.hpp"
-#include "python/numpy/array_calls.hpp"
-#include "python/numpy/arrays.hpp"
 #include "python/bindings/bindings.hpp"
 #include "python/core_hooks.hpp"
+#include "python/numpy/array_calls.hpp"
+#include "python/numpy/arrays.hpp"
 #include "python/plan_table.hpp"
 #include "python/positional.hpp"
 

@@ -6,8 +6,8 @@
 
 #include "include/gatherum.h"
 #include "python/numpy/arrays.hpp"
-#include "python/torch/dlpack.hpp"
 #include "python/programs.hpp"
+#include "python/torch/dlpack.hpp"
 
 namespace gatherum {
 

@@ -1,0 +1,25 @@
+// Kernel: kernels/gather_rows.hpp. Writes the rows of a large result past the cache; otherwise as units.cpp.
+#include "algorithms/algorithms.hpp"
+#include "algorithms/items.hpp"
+
+namespace gatherum {
+
+// The largest data for which single items are written past the cache. Reads of larger data miss more often,
+// and wait in the same buffers that such writes use (two threads of a Xeon, 10M float32 out of 16 MB: 21 ms
+// -> 19 past the cache; of 64 MB: 25 -> 27, of 400: 67 -> 76).
+constexpr int64_t kItemsReach = int64_t{32} << 20;
+
+bool applies_streamed(const Program& p, int, std::string* why) {
+  const bool items = p.nest.row_rank() == 0 && p.nest.block < kStreamed;
+  if (!streams_past_cache(p.nest, nullptr) || (items && p.components_reach > kItemsReach)) return false;
+  append(why, "each index tuple moves ", row_bytes(p.nest), " bytes, ", p.bytes / 2, " in all, at least ",
+         thresholds().stream, ": written past the cache, which cannot keep them");
+  return true;
+}
+
+// Where the address of the output does not allow it, its rows are copied like any others.
+Run run_streamed(const Program& p, const Execution& call) {
+  return gather_units(p, call, streams_past_cache(p.nest, call.at.other));
+}
+
+}  // namespace gatherum

@@ -1,0 +1,60 @@
+// Implements the sizes and checks of items.hpp for scatters.
+#include "algorithms/items.hpp"
+
+#include "algorithms/algorithms.hpp"
+
+namespace gatherum {
+namespace {
+
+// Appends why no accumulators are kept for a scatter of items; nothing if they would be.
+void append_why_no_slab(const Program& p, const Items& items, std::string* why) {
+  append(why, items.updates, " updates", items.alone ? "" : " per unit", " go to ", p.destinations,
+         " destinations, ");
+  if (!fits_slots(items))
+    append(why, "too many to keep an accumulator of ", items.slot, " bytes for each");
+  else if (items.slots_bytes > thresholds().cache && !items.small && !items.alone)
+    append(why, "whose accumulators would outgrow the cache");
+  else
+    append(why, "too little work for accumulators to pay");
+}
+
+}  // namespace
+
+bool scatters_items(const Program& p, std::string* why) {
+  const Nest& nest = p.nest;
+  if (nest.row_rank() > 0 || nest.block != p.item || !is_width(p.item))
+    return append(why, "each index tuple moves a row of ", row_bytes(nest), " bytes"), false;
+  if (p.destinations == 0) return append(why, "every update is dropped"), false;
+  if (p.step == 0) return append(why, "the destinations do not lie at even steps"), false;
+  return true;
+}
+
+Items items_of(const Program& p) {
+  const Nest& nest = p.nest;
+  const Loop& line = nest.line_loop();
+  Items items{};
+  items.units = points(nest, p.units);
+  items.updates = points(nest, nest.line) / items.units;
+  if (!p.split_line) items.updates = times(items.updates, line.extent);
+  items.columns = p.split_line ? line.extent : 1;
+  items.alone = items.units == 1 && !p.split_line;
+  items.small = p.bytes / 2 < thresholds().small;
+  items.slot = chosen_kernels().slab_bytes(p.combine, p.item, 1);
+  items.slots_bytes = times(p.destinations, items.slot);
+  return items;
+}
+
+int64_t busy_bytes(const Program& p, int64_t destinations, int64_t otherwise) {
+  if (!row_of(p.combine.reduction).exact) return otherwise;
+  return times(destinations, window_bytes(p.combine.value) + (needs_counter(p.combine) ? 8 : 0));
+}
+
+bool fits_slots(const Items& items) {
+  return items.slots_bytes <= std::max<int64_t>(times(16, items.updates), 1024);
+}
+
+void append_why_no_accumulators(const Program& p, std::string* why) {
+  if (why != nullptr && scatters_items(p, why)) append_why_no_slab(p, items_of(p), why);
+}
+
+}  // namespace gatherum

@@ -1,0 +1,23 @@
+// Kernel: kernels/scatter_slabs.hpp. One unit: one slab has accumulators for all destinations. `run_ranges`
+// of shared_slabs.cpp runs it with one range.
+#include "algorithms/algorithms.hpp"
+#include "algorithms/items.hpp"
+
+namespace gatherum {
+
+// Whether the one unit that there is gets accumulators for all its destinations.
+bool keeps_one_slab(const Program& p, std::string* why) {
+  if (!scatters_items(p, nullptr)) return false;
+  const Items items = items_of(p);
+  const bool pays = needs_accumulator(p.combine) || items.updates >= thresholds().many;
+  if (!items.alone || !fits_slots(items) || !pays) return false;
+  append(why, items.updates, " updates go to ", p.destinations,
+         " destinations: few enough for an accumulator of ", items.slot, " bytes each");
+  return true;
+}
+
+bool applies_one_slab(const Program& p, int, std::string* why) { return keeps_one_slab(p, why); }
+
+int64_t scratch_one_slab(const Program& p, int) { return slab_bytes(p, p.destinations); }
+
+}  // namespace gatherum

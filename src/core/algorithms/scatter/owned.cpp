@@ -1,0 +1,24 @@
+// Kernel: kernels/scatter_shares.hpp. One unit: each thread reads every index, and applies the updates of its
+// share of the destinations.
+#include "algorithms/algorithms.hpp"
+#include "algorithms/items.hpp"
+
+namespace gatherum {
+
+bool applies_owned(const Program& p, int threads, std::string* why) {
+  if (threads == 1 || !is_one_unit(p) || p.components_reach == 0) return false;
+  append_why_no_accumulators(p, why);
+  append(why, "; each of ", int64_t{threads},
+         " threads reads every index, and writes its share of the places");
+  return true;
+}
+
+Run run_owned(const Program& p, const Execution& call) {
+  All valid;
+  const bool finished = run_shares(p, call.threads, call.poll, [&](const Range& range, const Owned& owned) {
+    valid &= chosen_kernels().scatter(p.nest, p.units, call.at, range, p.combine, owned);
+  });
+  return {finished, static_cast<bool>(valid)};
+}
+
+}  // namespace gatherum

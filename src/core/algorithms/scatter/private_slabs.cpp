@@ -1,0 +1,113 @@
+// Kernel: kernels/scatter_private.hpp. One unit: each thread folds a piece of the updates into a slab, and
+// the slabs are folded together. It applies where the order of folding cannot change the result.
+#include "algorithms/algorithms.hpp"
+#include "algorithms/items.hpp"
+
+namespace gatherum {
+namespace {
+
+// Whether each thread makes exact sums by tables: for few destinations, or they leave the cache, and for
+// updates enough that clearing and reading tables takes little beside them.
+bool has_tables(const Program& p, int threads) {
+  constexpr int64_t most_destinations = 1024, most_bytes = int64_t{8} << 20;
+  const int64_t table = row_of(p.combine.reduction).exact ? table_bytes(p.combine.value) : 0;
+  const int64_t bytes = times(p.destinations, table);
+  return table != 0 && !needs_counter(p.combine) && p.destinations <= most_destinations &&
+         bytes <= most_bytes && p.tuples / threads >= times(bytes / 8, thresholds().tables);
+}
+
+int64_t private_slab_bytes(const Program& p, int threads) {
+  const int64_t bytes = chosen_kernels().private_bytes(p.combine, p.destinations, has_tables(p, threads));
+  return bytes / kCacheLine * kCacheLine + kCacheLine;
+}
+
+}  // namespace
+
+PrivateScatter privately(const Program& p, const Execution& call, Nest& ids, int64_t slab_bytes) {
+  const Loop& line = ids.line_loop();
+  ids.far = busy_bytes(p, p.destinations, slab_bytes) >= kFarSlabBytes;
+  PrivateScatter slabs{};
+  slabs.ids = &ids;
+  slabs.chunk = std::min(kPieceChunk, line.extent);
+  slabs.units = ids.outer_count() * ((line.extent - 1) / slabs.chunk + 1);
+  slabs.piece_units = (slabs.units + call.threads - 1) / call.threads;
+  slabs.pieces = (slabs.units + slabs.piece_units - 1) / slabs.piece_units;
+  slabs.destinations = p.destinations;
+  slabs.step = p.step;
+  slabs.source = call.source;
+  slabs.combine = p.combine;
+  slabs.slab_bytes = slab_bytes;
+  return slabs;
+}
+
+bool applies_private_slabs(const Program& p, int threads, std::string* why) {
+  const bool tables = has_tables(p, threads), alone = threads == 1 && !needs_counter(p.combine);
+  if ((alone && !tables) || !keeps_one_slab(p, nullptr) || !are_few(p, threads)) return false;
+  if (chosen_kernels().private_bytes(p.combine, p.destinations, tables) == 0) return false;
+  keeps_one_slab(p, why);
+  if (tables) append(why, " and a table of ", table_bytes(p.combine.value));
+  if (threads > 1) append(why, ", for each of ", int64_t{threads}, " threads");
+  append(why, ": the order of folding cannot matter");
+  return true;
+}
+
+int64_t scratch_private_slabs(const Program& p, int threads) {
+  return times(private_slab_bytes(p, threads), threads);
+}
+
+// Nothing is written before all indices have been found valid. Where a scatter with keys has met a NaN that
+// keys cannot keep, it is done in order, by accumulators that know how many updates they have had.
+Run run_private_slabs(const Program& p, const Execution& call) {
+  Nest ids = number_destinations(p.nest);
+  PrivateScatter slabs = privately(p, call, ids, private_slab_bytes(p, call.threads));
+  slabs.tables = has_tables(p, call.threads);
+  MetNaN met;
+  slabs.met = &met;
+  slabs.streams = times(p.destinations / call.threads + 1, p.step) >= thresholds().stream;
+  const WorkerScratch scratch(times(slabs.slab_bytes, slabs.pieces), 1);
+  if (!scratch) return {.memory = false};
+  slabs.slabs = scratch.of(0);
+  All valid;
+  Run run;
+  run.finished = run_tasks(slabs.pieces, call.threads, call.poll, [&](int64_t piece, int) {
+    valid &= chosen_kernels().private_take(slabs, call.at, piece) == Took::all;
+  });
+  if (run.finished && met.lost) return run_ranges(p, call);
+  run.valid = static_cast<bool>(valid);
+  if (!run.finished || (!run.valid && p.raises)) return run;
+  share_destinations(p, call.threads, [&](int64_t begin, int64_t end) {
+    chosen_kernels().private_write(slabs, call.at, begin, end);
+  });
+  return run;
+}
+
+bool locates_items(const Program& p, int threads) {
+  int64_t items = 1;
+  for (int i = 0; i < p.result.rank; ++i) items = times(items, p.result.extent[i]);
+  const bool all = p.destinations == items && p.step == p.item;  // every item is a destination
+  return all && scatters_items(p, nullptr) && items_of(p).alone && are_few(p, threads) &&
+         !p.combine.include_self && p.tuples < int64_t{0xFFFFFFFF} && p.tuples >= thresholds().many;
+}
+
+Run locate_items(const Program& p, const Execution& call, int64_t* positions, int64_t none) {
+  Nest ids = number_destinations(p.nest);
+  const int64_t bytes = chosen_kernels().located_bytes(p.combine, p.destinations);
+  PrivateScatter slabs = privately(p, call, ids, (bytes + kCacheLine - 1) / kCacheLine * kCacheLine);
+  slabs.positions = positions;
+  slabs.none = none;
+  const WorkerScratch scratch(times(slabs.slab_bytes, slabs.pieces), 1);
+  if (!scratch) return {.memory = false};
+  slabs.slabs = scratch.of(0);
+  All valid;
+  Run run;
+  run.finished = run_tasks(slabs.pieces, call.threads, call.poll, [&](int64_t piece, int) {
+    valid &= chosen_kernels().located_take(slabs, call.at, piece) == Took::all;
+  });
+  run.valid = static_cast<bool>(valid);
+  if (!run.finished || (!run.valid && p.raises)) return run;
+  share_destinations(p, call.threads,
+                     [&](int64_t begin, int64_t end) { chosen_kernels().located_write(slabs, begin, end); });
+  return run;
+}
+
+}  // namespace gatherum
