@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "engine/accumulator.hpp"
 #include "c_api/interface.hpp"
+#include "engine/accumulator.hpp"
 #include "quantized/quantized.hpp"
 
 namespace {

@@ -3,8 +3,8 @@
 #include <cstring>
 #include <string>
 
-#include "engine/platform.hpp"
 #include "disk/row_reads.hpp"
+#include "engine/platform.hpp"
 #include "python/bindings/bindings.hpp"
 #include "python/gil_release.hpp"
 

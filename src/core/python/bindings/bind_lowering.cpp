@@ -3,9 +3,9 @@
 
 #include "engine/overlaps.hpp"
 #include "model/shape_rules.hpp"
-#include "python/numpy/arrays.hpp"
 #include "python/bindings/bindings.hpp"
 #include "python/guarded.hpp"
+#include "python/numpy/arrays.hpp"
 #include "python/programs.hpp"
 
 namespace gatherum {
