@@ -72,8 +72,11 @@ def core(tmp_path_factory):
     levels = [path.parts[-6].removesuffix(".dir").removeprefix("kernels_") for path in kernels]
     defined = [f"-DGATHERUM_{level.upper()}=1" for level in levels if level != "portable"]
     others = folder / "core" / "python", folder / "core" / "kernels"
-    sources = [path for path in sorted((folder / "core").rglob("*.cpp"))]
-    sources = [path for path in sources if not any(other in path.parents for other in others)]
+    sources = [
+        path
+        for path in sorted((folder / "core").rglob("*.cpp"))
+        if not any(other in path.parents for other in others)
+    ]
     made = folder / "libfew.so"
     flags = ["-std=c++20", "-O0", "-fPIC", "-shared", "-pthread", "-Werror=switch"]
     flags += ["-DGATHERUM_BUILDING", f"-I{folder / 'core'}", *defined]

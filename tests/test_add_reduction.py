@@ -183,7 +183,8 @@ FORGOTTEN = {
         "Fold::fold: a reduction has no step",
     ),
     "the step of booleans": (
-        "model/types.hpp", r"\.values = (?=kIntegers \| kHalves \| kFloats,)", ".values = kBooleans | ",
+        "model/types.hpp",
+        r"\.values = (?=kIntegers \| kHalves \| kFloats,)", ".values = kBooleans | ",
         "Fold::fold_truths: a reduction has no step for booleans",
     ),
 }  # fmt: skip

@@ -1,9 +1,9 @@
 """The table of reductions: one row for each.
 
 The core defines what a reduction computes, its dtypes, the type it accumulates in, and whether the
-order of updates counts (``row_of`` in src/core/model/types.hpp); `dtypes` reads them from there. This
-table adds what only Python needs. It must have a row for each reduction of the core, or the first
-use of the package fails. Derivatives are in `derivatives.FACTORS`.
+order of updates counts (``row_of`` in src/core/model/types.hpp); `dtypes` reads them from there.
+This table adds the facts that only Python needs. It must have a row for each reduction of the core,
+or the first use of the package fails. Derivatives are in `derivatives.FACTORS`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Shapes, strides and their limits; the core has the rules of what fits (src/core/model/shape_rules.hpp).
+"""Shapes, strides and their limits; src/core/model/shape_rules.hpp has the rules of shapes.
 
 Sources of the rules: the ONNX operator texts Gather 13, GatherElements 13, GatherND 13,
 ScatterElements 18 and ScatterND 18; what they leave open is ruled in the documentation.

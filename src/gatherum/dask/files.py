@@ -17,9 +17,9 @@ from dask.base import tokenize
 from gatherum._arguments.plain_values import as_boolean
 from gatherum._model.call import Array
 from gatherum._model.errors import Shape
-from gatherum.files.decoding import decoded
 from gatherum.files.durable.journal import check_readable
 from gatherum.files.formats import locate
+from gatherum.files.formats.decoding import decoded
 from gatherum.files.formats.format import Location, Opening
 from gatherum.files.formats.storage import BoxStorage, FlatStorage, Source
 from gatherum.files.resources.budget import Budget

@@ -6,7 +6,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="install torch to test tensors")
 
 from gatherum.torch import scatter_max, scatter_min  # noqa: E402
-from gatherum.torch.library import extremes  # noqa: E402
+from gatherum.torch.torch_scatter import extremes  # noqa: E402
 from gatherum.torch.torch_scatter.scatters import scattered_extreme  # noqa: E402
 from strategies import value_bytes  # noqa: E402
 

@@ -21,9 +21,9 @@ from gatherum._arguments.conversion import (
 from gatherum._frameworks import registry
 from gatherum._model.call import ArraySpec
 from gatherum._model.shape_limits import MAX_RANK
-from gatherum.files.decoding import decoded
 from gatherum.files.durable.journal import check_readable
 from gatherum.files.formats import locate
+from gatherum.files.formats.decoding import decoded
 from gatherum.files.formats.format import Location, Opening
 from gatherum.files.formats.storage import BoxStorage, FlatStorage, Opened, Source
 from gatherum.files.resources.memory import MemoryFile

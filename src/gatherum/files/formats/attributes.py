@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gatherum._model.audience import option
-from gatherum.files.packing import ATTRIBUTES, Attributes
+from gatherum.files.formats.packing import ATTRIBUTES, Attributes
 from gatherum.files.row_access.dimension_names import DAMAGED
 
 __all__ = ["attributes_of_hdf5", "attributes_of_zarr"]

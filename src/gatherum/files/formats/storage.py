@@ -8,7 +8,7 @@ import numpy as np
 
 from gatherum.files.durable.context import Context, Means
 from gatherum.files.durable.stores import FlatPatchTarget, PatchTarget
-from gatherum.files.packing import Attributes, Packing
+from gatherum.files.formats.packing import Attributes, Packing
 from gatherum.files.resources.budget import Budget
 from gatherum.files.resources.disk import PAGE, DiskFile
 from gatherum.files.row_access.boxes import FlatBoxes, copy_boxes, filled_first

@@ -20,9 +20,9 @@ from gatherum._model.reductions import ROWS
 from gatherum.torch import checks, namespace, operands, private
 from gatherum.torch import errors as torch_errors
 from gatherum.torch.autograd import recording
-from gatherum.torch.library import extremes
 from gatherum.torch.library.ops import overload
 
+from . import extremes
 from .scatter_arguments import FOLDS, called, known_call, reduction_of, scatter_operands
 
 

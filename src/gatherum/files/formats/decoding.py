@@ -8,8 +8,8 @@ from typing import Any
 from numpy.typing import NDArray
 
 from gatherum._model.audience import option
+from gatherum.files.formats.packing import ATTRIBUTES, LINEAR, UNSIGNED, Packing, packing_of
 from gatherum.files.formats.storage import BoxStorage, Source, boxes_of
-from gatherum.files.packing import ATTRIBUTES, LINEAR, UNSIGNED, Packing, packing_of
 from gatherum.files.resources.budget import Budget
 from gatherum.files.row_access.grid import BoxArray
 

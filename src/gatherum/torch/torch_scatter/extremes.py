@@ -19,10 +19,14 @@ from gatherum._plans.plans import build_once
 from gatherum._system import native
 from gatherum.torch import addresses, private
 from gatherum.torch.checks import check_storages
-from gatherum.torch.tracing.fakes import moved_shape
-
-from . import symbolic_sizes
-from .ops import CALLER, LIBRARY, SCATTER_ATTRIBUTES, overload, scatter_attributes
+from gatherum.torch.library import symbolic_sizes
+from gatherum.torch.library.ops import (
+    CALLER,
+    LIBRARY,
+    SCATTER_ATTRIBUTES,
+    overload,
+    scatter_attributes,
+)
 
 NAME = "extremes"
 _SCHEMA = (
