@@ -225,8 +225,8 @@ ERRORS = {
         (ROWS, [0], [[True]], 1, "add"),
         {},
         TypeError,
-        "`scatter_indices` must have an integer dtype, got bool; np.flatnonzero makes indices of a "
-        "mask",
+        "`scatter_indices` must have an integer dtype, got bool; write "
+        "scatter_indices.astype(np.int64)",
     ),
     "dtype": (
         (ROWS.astype("M8[s]"), [0], [0], 1, "add"),

@@ -427,8 +427,8 @@ REFUSED = [
     ),
     (
         "reduce", ([1], [True]), {}, TypeError,
-        "groups.reduce: `groups` must have an integer dtype, got bool; np.flatnonzero makes "
-        "indices of a mask",
+        "groups.reduce: `groups` must have an integer dtype, got bool; write "
+        "groups.astype(np.int64)",
     ),
     (
         "reduce", ([1], [0], 1.5), {}, TypeError,

@@ -119,7 +119,7 @@ def test_hostile_pointers(name):
         ({"indptr": [0.0, 2.0]}, TypeError,
          "`indptr` must have an integer dtype, got float64; write indptr.astype(np.int64)"),
         ({"indptr": [False, True]}, TypeError, "`indptr` must have an integer dtype, got bool; "
-         "np.flatnonzero makes indices of a mask"),
+         "write indptr.astype(np.int64)"),
         ({"indptr": np.ma.array([0, 2])}, TypeError,
          "`indptr` must not be a masked array: its mask would be lost"),
         ({"scatter_indices": [0, 0]}, ValueError,
@@ -244,7 +244,7 @@ MATRICES = {
                 "`gather_indices` must have a column for each row of `data`, 3, got 4"),
     "dtype": (lambda s: s.csr_array(np.eye(3, dtype="f4")), {}, TypeError,
               "`gather_indices.data` must have the dtype of `data`, float64, got float32; write "
-              "gather_indices.data.astype(data.dtype)"),
+              "gather_indices.astype(data.dtype)"),
     "rank": (lambda s: s.coo_array(np.ones(3)), {}, ValueError,
              "`gather_indices` must have 2 dimensions, got 1"),
     "destinations": (lambda s: s.csr_array(np.eye(3)), {"scatter_indices": [0]}, ValueError,

@@ -160,7 +160,7 @@ for wrong in (
 ):
     try:
         wrong()
-    except TypeError as error:
+    except ImportError as error:
         print(error)
 """
 
@@ -169,8 +169,8 @@ def test_bfloat16_needs_no_package(python):
     done = python(WITHOUT)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines() == [
-        "scatter_nd: values of dtype bfloat16 need the package ml_dtypes",
-        "gather: values of dtype bfloat16 need the package ml_dtypes",
+        "scatter_nd: bfloat16 needs ml_dtypes: pip install ml_dtypes",
+        "gather: bfloat16 needs ml_dtypes: pip install ml_dtypes",
     ]
 
 

@@ -41,7 +41,7 @@ def train() -> list[float]:
 def main() -> None:
     """Train four times."""
     kept = gatherum.get_num_threads(), torch.get_num_threads()
-    torch.set_num_threads(1)  # torch's own matrix products may depend on their number
+    torch.set_num_threads(1)  # the gradients of torch's own weights depend on their number
     runs = []
     for threads in (1, 1, 2, 2):
         gatherum.set_num_threads(threads)

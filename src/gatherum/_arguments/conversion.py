@@ -206,7 +206,7 @@ def _refuse_wide(op: str, operand: str, values: Array) -> None:
 
 def _as_numpy(op: str, dtype: AnyDType) -> DType:
     if isinstance(dtype, Extension):
-        raise errors.no_values(op, dtype)
+        raise errors.needs_ml_dtypes(op, dtype)
     return dtype
 
 

@@ -130,8 +130,8 @@ def _same(value: Array) -> Array:
     return value
 
 
-def _over(counts: Array) -> Times:
-    return lambda value: value / counts
+def _over(places: Places, counts: Array) -> Times:
+    return lambda value: value / places.xp.astype(counts, value.dtype)
 
 
 def _where(places: Places, mask: Array) -> Times:
@@ -152,7 +152,7 @@ def _of_add(_: Places, __: Any) -> Factors:
 def _of_mean(places: Places, _: Any) -> Factors:
     counts = places.counts()
     counts = counts + 1 if places.attributes.include_self else places.xp.maximum(counts, 1)
-    return Factors(_over(places.over_data(counts)), _same, _same)
+    return Factors(_over(places, places.over_data(counts)), _same, _same)
 
 
 def _of_extreme(places: Places, values: ScatterValues) -> Factors:
@@ -167,7 +167,7 @@ def _of_extreme(places: Places, values: ScatterValues) -> Factors:
     dtype = xp.counting(prod(places.indices.shape))
     among = xp.astype(olds, dtype) if places.attributes.include_self else places.full(0, dtype)
     number = xp.maximum(places.put(among, xp.astype(mine, dtype), ADD), 1)
-    return Factors(_over(number), _where(places, olds), _where(places, mine))
+    return Factors(_over(places, number), _where(places, olds), _where(places, mine))
 
 
 def _of_product(places: Places, values: ScatterValues) -> Factors:
@@ -236,7 +236,7 @@ def _other_updates(places: Places, updates: Array) -> tuple[Array, Array]:
     sorted_entries = pick(order, sides, -1)
     belongs = pick(number, sorted_entries, 0)
     belongs = belongs == xp.roll(belongs, 1, 1)  # to the destination of the entry in front
-    belongs = belongs & (place > 0)
+    belongs = belongs & xp.reshape(place > 0, (1, length))
     factors = pick(xp.reshape(updates, (before, n, behind)), sorted_entries, 1, 1)
     found = _products_in_front(xp, factors, belongs, belongs)
     entry = xp.arange(0, n, order)

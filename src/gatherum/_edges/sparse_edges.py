@@ -5,6 +5,7 @@ A matrix is known by its attributes; neither SciPy nor torch is imported.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, NamedTuple
@@ -82,12 +83,22 @@ def list_edges(
         data = conversion.as_array(NAME, "data", data)
     if len(data.shape) > 0 and data.shape[0] != matrix.shape[1]:
         raise edge_errors.other_columns(NAME, data.shape[0], matrix.shape[1])
-    with _renaming(matrix.names):
+    cast = _cast(data, matrix)
+    with _renaming(matrix.names, cast):
         ends = _ends(data, matrix)
         count, found = tuple(np.shape(ends[0])), tuple(np.shape(matrix.values))
         if found != count:  # one weight for all is no matrix
             raise errors.other_shape(NAME, "weights", count, found)
-    return Edges(*ends, size, matrix.values, _renaming(matrix.names))
+    return Edges(*ends, size, matrix.values, _renaming(matrix.names, cast))
+
+
+def _cast(data: Any, matrix: Matrix) -> str:
+    """Return the expression that converts the whole matrix to the dtype of the data."""
+    if matrix.names["weights"] == "values()":
+        return f"{GATHER}.to(data.dtype)"
+    if isinstance(data.dtype, np.dtype):
+        return f"{GATHER}.astype(data.dtype)"
+    return f"{GATHER}.astype({str(data.dtype).removeprefix('torch.')!r})"
 
 
 def _ends(data: Any, matrix: Matrix) -> tuple[Any, Any]:
@@ -231,7 +242,7 @@ def _of_torch(value: Any, layout: str) -> Matrix:
         parts = value.ccol_indices(), value.row_indices(), value.values()
         return _compressed(value.shape, *parts, False, names, "ccol_indices()", "row_indices()")
     if layout != "sparse_coo":
-        raise edge_errors.other_format(NAME, GATHER, layout, "write {}.to_sparse_csr()")
+        raise edge_errors.other_format(NAME, GATHER, layout, "write {}.to_dense().to_sparse_csr()")
     if not value.is_coalesced():
         raise edge_errors.other_format(
             NAME, GATHER, "sparse_coo with duplicates", "write {}.coalesce()"
@@ -254,12 +265,16 @@ def _compressed(
 
 
 @contextmanager
-def _renaming(names: dict[str, str]) -> Iterator[None]:
-    """Let messages name the attributes of a matrix instead of operands."""
+def _renaming(names: dict[str, str], cast: str) -> Iterator[None]:
+    """Let messages name the attributes of a matrix instead of operands, and advise `cast` where
+    the weights have another dtype.
+    """
     try:
         yield
     except (IndexError, TypeError, ValueError) as error:
         if not str(error).startswith(f"{NAME}: "):
             raise
         operands = {name: f"{GATHER}.{names[name]}" for name in (GATHER, SCATTER, "weights")}
-        raise errors.renamed(error, NAME, operands) from None
+        renamed = errors.renamed(error, NAME, operands)
+        text = re.sub(r"(?<=write )\S+\.(astype|to)\(data\.dtype\)$", cast, str(renamed))
+        raise type(error)(text) from None

@@ -113,7 +113,7 @@ def refuse_nulls(
     root = next(iter(_roots(type(value)) & _HAVE_NULLS.keys()), None)
     if root is None or not _HAVE_NULLS[root](value):
         return
-    table = root == "pyarrow" and not hasattr(value, "fill_null")
+    table = root == "pyarrow" and hasattr(value, "columns")
     without, as_nan = _WITHOUT_NULLS["pyarrow table" if table else root]
     instead = f"write {without}" if integers else f"write {without}, or {as_nan} for NaN"
     advice = instead.format("item" if held else operand)
@@ -135,9 +135,13 @@ def _polars_nulls(value: Any) -> bool:
 
 
 def _series_nulls(series: Any) -> bool:
-    while not (count := series.null_count()) and type(series.dtype).__name__ == "Array":
+    while not (count := series.null_count()) and _holds_arrays(series):
         series = series.explode()
     return bool(count)
+
+
+def _holds_arrays(series: Any) -> bool:
+    return type(getattr(series, "dtype", None)).__name__ == "Array"
 
 
 def _pandas_nulls(value: Any) -> bool:

@@ -58,6 +58,19 @@ def read_dtype(value: str | type | DType) -> AnyDType:
     return np.dtype(value) if code is None else dtype_of(code)
 
 
+def load_dtype(value: str | type | DType) -> AnyDType:
+    """Return the dtype of a name or a type, an `Extension` where it needs ml_dtypes, which is not
+    installed.
+    """
+    found = read_dtype(value)
+    if isinstance(found, Extension):
+        try:
+            import ml_dtypes  # noqa: F401  # which makes the name known
+        except ImportError:  # it is optional: `found` is enough for a plan
+            return found
+    return read_dtype(value)
+
+
 def value_of(dtype: AnyDType) -> Value:
     """Return the value type of a dtype, `Value.none` where no reduction is defined."""
     if not dtype.isnative:

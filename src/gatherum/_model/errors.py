@@ -23,6 +23,7 @@ from gatherum._core import Reduction, is_exact
 
 from .audience import advice, for_tensors, hint
 from .modes import MOVING
+from .named_bytes import named_bytes
 from .reductions import ALIASES
 
 __all__ = ["for_tensors"]
@@ -54,6 +55,9 @@ def renamed(error: Exception, op: str, operands: Mapping[str, str]) -> Exception
     `callers` words the errors of invalid indices.
     """
     text = str(error).partition(": ")[2]
+    if "indices" in operands:  # the truths themselves are the groups
+        cast = "to(torch.int64)" if ".nonzero()" in text else "astype(np.int64)"
+        text = re.sub("; [^;]+ makes indices of a mask$", f"; write indices.{cast}", text)
     for name, other in operands.items():
         text = re.sub(rf"\b{name}\b", other, text)
     return type(error)(f"{op}: {text}")
@@ -156,8 +160,9 @@ def not_an_index_dtype(op: str, dtype: Any, tuples: bool, operand: str = "indice
         made = f"{advice('np', 'torch')}.argwhere makes index tuples"
     else:
         made = f"{advice('np.flatnonzero', 'mask.flatten().nonzero()[:, 0]')} makes indices"
-    behind = hint(f"{made} of a mask" if dtype.kind == "b" else "")
-    if dtype.kind == "f":
+    mask = dtype.kind == "b" and operand == "indices"
+    behind = hint(f"{made} of a mask" if mask else "")
+    if dtype.kind in "bf" and not mask:
         behind = hint(f"write {operand}.{advice('astype(np.int64)', 'to(torch.int64)')}")
     if operand in ("groups", "group_idx") and dtype.kind in "OSTUMm":
         behind = hint(f"keys, {operand} = np.unique({operand}, return_inverse=True) numbers keys")
@@ -169,7 +174,9 @@ def too_wide_index(op: str, operand: str, value: int, position: Sequence[int]) -
     return ValueError(f"{op}: `{operand}` must be in [-2**63, 2**63), got {value}{where}")
 
 
-def other_dtype(op: str, operand: str, expected: object, found: object) -> TypeError:
+def other_dtype(op: str, operand: str, expected: object, found: object) -> Exception:
+    if number := named_bytes(expected) or named_bytes(found):
+        return needs_ml_dtypes(op, number)
     cast = advice("astype", "to")
     named = operand in ("updates", "weights")
     behind = hint(f"write {operand}.{cast}(data.dtype)" if named else "")
@@ -178,14 +185,16 @@ def other_dtype(op: str, operand: str, expected: object, found: object) -> TypeE
     )
 
 
-def not_convertible(op: str, operand: str, expected: object, value: object) -> TypeError:
+def not_convertible(op: str, operand: str, expected: object, value: object) -> Exception:
+    if number := named_bytes(expected):
+        return needs_ml_dtypes(op, number)
     return TypeError(
         f"{op}: `{operand}` must convert to the dtype of `data`, {expected}, got {_short(value)}"
     )
 
 
-def no_values(op: str, dtype: object) -> TypeError:
-    return TypeError(f"{op}: values of dtype {dtype} need the package ml_dtypes")
+def needs_ml_dtypes(op: str, number: object) -> ImportError:
+    return ImportError(f"{op}: {number} needs ml_dtypes: pip install ml_dtypes")
 
 
 def loses_kind(op: str, operand: str, expected: object, kind: str, value: object) -> ValueError:
@@ -196,7 +205,9 @@ def loses_kind(op: str, operand: str, expected: object, kind: str, value: object
 
 def does_not_fit(
     op: str, operand: str, dtype: object, value: object, rounds: bool = False
-) -> ValueError:
+) -> Exception:
+    if number := named_bytes(dtype):
+        return needs_ml_dtypes(op, number)
     behind = hint(f"write {operand}.item() to round it" if rounds else "")
     return ValueError(
         f"{op}: `{operand}` must convert exactly to the dtype of `data`, {dtype}, "
@@ -210,9 +221,14 @@ def not_finite(op: str, operand: str, dtype: object, value: object) -> ValueErro
     )
 
 
-def not_reducible(op: str, reduction: str, dtype: object) -> TypeError:
+def not_reducible(op: str, reduction: str, dtype: object) -> Exception:
+    number = named_bytes(dtype)
+    if number == "bfloat16":
+        return needs_ml_dtypes(op, number)
+    dtype = number or dtype
     swapped = isinstance(dtype, np.dtype) and not dtype.isnative
     advised = "write data.astype(data.dtype.newbyteorder('='))" if swapped else ""
+    advised += ", and the same for updates" if swapped and op.startswith("scatter") else ""
     if is_exact(Reduction[reduction]) and not swapped:
         advised = "it is of floats and complex numbers; 'add' sums integers without rounding"
     behind = hint(advised)
@@ -276,7 +292,7 @@ def other_shape_of_one_tuple(op: str, expected: Shape, found: Shape) -> ValueErr
 
 
 def other_shape_than_indices(op: str, expected: Shape, found: Shape, slices: bool) -> ValueError:
-    instead = ", or call scatter_slices" if slices else ""
+    instead = ", or call scatter_slices with indices.ravel()" if slices else ""
     behind = hint(
         f"write {advice('np', 'torch')}.broadcast_to(indices, {found}) for an index for each"
         f"{instead}"

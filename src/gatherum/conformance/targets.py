@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from gatherum._arguments import plain_values
+from gatherum._model import errors
+from gatherum._model.dtypes import Extension, load_dtype
 from gatherum._model.operators import OPERATORS, find_operator
 from gatherum.directml import FeatureLevel
 from gatherum.files.durable.whole import written_folder
@@ -108,7 +110,10 @@ def vectors(
     if rule is not None:
         rules = (plain_values.as_choice(NAME, "rule", rule, (*RULES, virtual.NAME)),)
     rows = list(OPERATORS.values()) if op is None else [find_operator(op, NAME)]
-    kind = np.dtype(np.float32 if dtype is None else dtype)
+    wanted = np.float32 if dtype is None else dtype
+    kind = load_dtype(wanted if isinstance(wanted, str) else np.dtype(wanted))
+    if isinstance(kind, Extension):
+        raise errors.needs_ml_dtypes(NAME, kind)
     for name, value, of in (
         ("opset", opset, "onnx"),
         ("feature_level", feature_level, "dxdispatch"),

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from gatherum._model.audience import for_commands
-from gatherum._model.errors import Shape, _short, not_an_index_dtype
+from gatherum._model.errors import Shape, _short, needs_ml_dtypes, not_an_index_dtype
+from gatherum._model.named_bytes import named_bytes
 
 KEYS = "number other keys with np.unique(keys, return_inverse=True)"
 DECIMALS = "write decimals as integers, such as cents"
@@ -22,7 +23,11 @@ def not_groups(op: str, dtype: Any, operand: str = "groups") -> TypeError:
     return TypeError(f"{error}{for_commands(DECIMALS)}") if decimal else error
 
 
-def not_defined(op: str, func: str, dtype: object, needs: object = None) -> TypeError:
+def not_defined(op: str, func: str, dtype: object, needs: object = None) -> Exception:
+    number = named_bytes(dtype)
+    if number == "bfloat16":
+        return needs_ml_dtypes(op, number)
+    dtype = number or dtype
     hint = "" if needs is None else f"; it needs {needs}"
     return TypeError(f"{op}: `func` {func!r} is not defined for dtype {dtype}{hint}")
 

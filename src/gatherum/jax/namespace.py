@@ -261,7 +261,9 @@ def traced_segments(op: str, operand: str, indptr: Array, edges: Array) -> Array
         raise edge_errors.empty_pointer(op, operand)
     count = edges.shape[0]
     ordered = (indptr[0] == 0) & (indptr[-1] == count) & (indptr[1:] >= indptr[:-1]).all()
-    numbers = jnp.searchsorted(indptr, arange(0, count, edges), side="right") - 1
+    edge = arange(0, count, edges)
+    ends = indptr.astype(edge.dtype)  # which holds them where they are in order
+    numbers = jnp.searchsorted(ends, edge, side="right") - 1
     # An index that is refused where the pointer is none: a graph raises nothing else.
     refused = jnp.where(ordered, 0, -1)[None]
     zero = jnp.zeros(1, numbers.dtype)

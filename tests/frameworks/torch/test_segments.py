@@ -385,7 +385,7 @@ WIDE = torch.tensor([0, 2**63], dtype=torch.uint64)
          "indptr.to(torch.int64)",
          lambda: room.segment_csr(SRC, torch.tensor([0, 1.5]))),
         (TypeError, "gather_csr: `indptr` must have an integer dtype, got bool; "
-         "mask.flatten().nonzero()[:, 0] makes indices of a mask",
+         "write indptr.to(torch.int64)",
          lambda: room.gather_csr(SRC, torch.tensor([False, True, True]))),
         (ValueError,
          "segment_csr: `indptr` must have a shape that broadcasts to (4, 2), that of `src`, got "

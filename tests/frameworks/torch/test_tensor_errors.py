@@ -18,9 +18,8 @@ CALLS = {
     "gather_nd: `indices` must have an integer dtype, got bool; torch.argwhere makes index tuples "
     "of a mask": lambda d: gatherum.gather_nd(d, MASK),
     "scatter_elements: `updates` must have the shape of `indices`, (2, 1), got (2, 3); write "
-    "torch.broadcast_to(indices, (2, 3)) for an index for each, or call scatter_slices": lambda d: (
-        gatherum.scatter_elements(d, ROWS[:, None], UPDATES)
-    ),
+    "torch.broadcast_to(indices, (2, 3)) for an index for each, or call scatter_slices with "
+    "indices.ravel()": lambda d: gatherum.scatter_elements(d, ROWS[:, None], UPDATES),
     "gather_nd: `indices` must be one array, got a tuple that holds arrays; torch.argwhere, or "
     "torch.stack(tensors, -1), makes index tuples": lambda d: gatherum.gather_nd(d, (ROWS, ROWS)),
 }

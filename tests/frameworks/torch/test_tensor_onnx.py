@@ -11,8 +11,10 @@ pytest.importorskip("onnxscript", reason="install onnxscript to test the export"
 
 from onnx.reference import ReferenceEvaluator  # noqa: E402
 
+import gatherum.groups  # noqa: E402
 import gatherum.onnx  # noqa: E402
 from gatherum._model.reductions import known_to_onnx  # noqa: E402
+from gatherum.torch import torch_scatter  # noqa: E402
 
 
 def export(function, operands, dynamic=None):
@@ -132,6 +134,146 @@ def test_functions_of_torch_scatter():
         )
 
     check(function, (numbers(6, 3), torch.tensor([0, 2, 2, 0, 1, 2])))
+
+
+# The exporter's optimizer knows these indices, and that they address each row once.
+EVERY_ROW = {
+    "arange": lambda: torch.arange(4),
+    "constants": lambda: torch.tensor([0, 1, 2, 3], dtype=torch.int16),
+}
+
+
+def check_bits(function, operands):
+    """Compare bits of an exported function's results, and return the names of its nodes."""
+    model = export(function, operands)
+    feeds = {i.name: o.numpy() for i, o in zip(model.graph.input, operands, strict=True)}
+    expected = [tensor.numpy() for tensor in function(*operands)]
+    for run in (
+        lambda: ReferenceEvaluator(model).run(None, feeds),
+        lambda: gatherum.onnx.backend.prepare(model).run(feeds),
+    ):
+        for number, (found, right) in enumerate(zip(run(), expected, strict=True)):
+            assert (found.dtype, found.shape) == (right.dtype, right.shape), number
+            assert found.tobytes() == right.tobytes(), (number, found, right)
+    return [node.op_type for node in model.graph.node]
+
+
+def table():
+    values = torch.arange(12.0).reshape(4, 3) - 5.5
+    values[1] = -0.0
+    return values
+
+
+def scatters_of_every_row(data, updates, rows, fold):
+    return (
+        room.scatter_slices(data, rows, updates, **fold),
+        room.scatter_slices(data, rows, 2.5, **fold),
+        room.scatter_slices(data, rows, updates, negative=False, **fold),
+        room.scatter_slices(data, rows[:3], updates[:, :3], 1, **fold),
+        room.scatter_slices(data, rows[None], updates[None], **fold),
+        room.scatter_slices(data, rows[:2], updates[:2], **fold),
+        room.scatter_slices(data[:1], rows[:1], updates[:1], **fold),
+        room.scatter_slices(data, rows.flip(0), updates, **fold),
+        room.scatter_nd(data, rows[:, None], updates, **fold),
+        room.scatter_nd(data, rows[:3, None].expand(3, 2), updates[0], **fold),
+        room.scatter_elements(data, rows[:, None].expand(4, 3), updates, **fold),
+        room.scatter_elements(data, rows[:3].expand(4, 3), updates, 1, **fold),
+    )
+
+
+@pytest.mark.parametrize("rows", EVERY_ROW)
+def test_a_reduction_over_every_row_is_kept(rows):
+    def function(data, updates):
+        return [
+            result
+            for fold in ({"reduction": "none"}, *FOLDS)
+            for result in scatters_of_every_row(data, updates, EVERY_ROW[rows](), fold)
+        ]
+
+    nodes = check_bits(function, (table(), table().flip(1) * 3))
+    assert "ScatterND" in nodes
+
+
+def test_a_reduction_over_the_only_row_is_kept():
+    data, updates = torch.tensor([[1.0, 2, 3, 4]]), torch.tensor([[10.0, 20, 30, 40]])
+
+    def function(data, updates):
+        return (room.scatter_slices(data, torch.tensor([0]), updates, reduction="add"),)
+
+    assert check_bits(function, (data, updates)) == ["Unsqueeze", "ScatterND"]
+    assert function(data, updates)[0].tolist() == [[11, 22, 33, 44]]
+
+
+def test_indices_that_are_no_constants_stay_as_they_are():
+    def function(data, rows, updates):
+        return (room.scatter_slices(data, rows, updates, reduction="add"),)
+
+    operands = table(), torch.arange(4), table()
+    n, m = torch.export.Dim("n", min=2), torch.export.Dim("m", min=2)
+    model = export(function, operands, ({0: n}, {0: m}, {0: m}))
+    assert [node.op_type for node in model.graph.node] == ["Unsqueeze", "ScatterND"]
+    assert check_bits(
+        lambda d, u: function(d, torch.tensor([2, 0]), u), (table(), table()[:2])
+    ) == ["ScatterND"]
+
+
+def test_functions_over_groups_of_every_row():
+    words = ("sum", "mul", "max", "min")
+
+    def function(data):
+        labels = torch.arange(4)
+        reduce = gatherum.groups.reduce
+        return [
+            *(reduce(data, labels, 4, func) for func in ("sum", "prod", "max", "min")),
+            *(reduce(data, labels, 4, func) for func in ("first", "last", "any", "all", "count")),
+            *(reduce(data[:, :3], labels[:3], 3, func, 1) for func in ("sum", "prod", "max")),
+            *(room.scatter(data, labels, 0, dim_size=4, reduce=word) for word in words),
+            *(scatter(data, labels, 0, dim_size=4) for scatter in EXPORTED),
+        ]
+
+    check_bits(function, (table(),))
+
+
+EXPORTED = (
+    torch_scatter.scatter_sum,
+    torch_scatter.scatter_add,
+    torch_scatter.scatter_mul,
+)
+
+
+def test_what_the_optimizer_computes_has_the_same_bits():
+    """Constants as operands are folded by ONNX's evaluator while a model is exported."""
+    data = table()
+    indices = torch.tensor([3, 0, -1, 3])
+    tuples = torch.tensor([[3, 1], [-1, -3]])
+
+    def function(unused):
+        gathers = [
+            given
+            for values in (data, data.long())
+            for given in (
+                room.gather(values, indices),
+                room.gather(values[:, 0], indices),
+                room.gather(values, indices[:0]),
+                room.gather(values, indices % 3, -1),
+                room.gather_elements(values, -1 - indices[:, None] % 3, 1),
+                room.gather_nd(values, tuples),
+                room.gather_nd(values, indices[:, None] % 3, 1),
+            )
+        ]
+        scatters = [
+            result
+            for fold in FOLDS
+            for result in (
+                *scatters_of_every_row(data, data * 3, torch.arange(4), fold),
+                room.scatter_slices(data, indices, data * 3, **fold),
+                room.scatter_nd(data, tuples, data[0, :2], **fold),
+                room.scatter_elements(data, indices[:, None], data[:, :1], **fold),
+            )
+        ]
+        return [*gathers, *scatters, unused]
+
+    check_bits(function, (torch.ones(1),))
 
 
 def test_an_index_that_may_not_be_negative_is_out_of_bounds():

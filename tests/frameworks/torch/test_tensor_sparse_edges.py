@@ -138,7 +138,7 @@ csr, coo = torch.Tensor.to_sparse_csr, torch.sparse_coo_tensor
         ({"indptr": None}, ValueError, "must have `scatter_indices`, `indptr`, or a sparse matrix"),
         ({"indptr": None, "gather_indices": lambda: torch.eye(2).to_sparse_bsr((1, 1))}, TypeError,
          "`gather_indices` must be a sparse matrix in CSR, CSC or COO format, got sparse_bsr; "
-         "write gather_indices.to_sparse_csr()"),
+         "write gather_indices.to_dense().to_sparse_csr()"),
         ({"indptr": None, "gather_indices": lambda: coo([[0, 0], [1, 1]], [1.0, 2])},
          TypeError, "`gather_indices` must be a sparse matrix in CSR, CSC or COO format, got "
          "sparse_coo with duplicates; write gather_indices.coalesce()"),

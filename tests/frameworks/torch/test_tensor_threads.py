@@ -106,3 +106,30 @@ def test_gradients(settings_restored, reduction, name):
         one, *others = [gradient(threads) for threads in THREADS]
     for other in others:
         assert torch.equal(one, other)
+
+
+@pytest.fixture
+def torch_threads_restored():
+    threads = torch.get_num_threads()
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.mark.parametrize("reduction", FOLDS)
+def test_the_threads_of_torch_change_no_bits(settings_restored, torch_threads_restored, reduction):
+    generator = torch.Generator().manual_seed(5)
+    rows = torch.randn(ROWS, WIDTH, generator=generator)
+    sources, places = torch.randint(0, ROWS, (2, MANY), generator=generator)
+    coming = torch.randn(ROWS, WIDTH, generator=generator)
+
+    def step(threads):
+        torch.set_num_threads(threads)
+        leaf = rows.clone().requires_grad_()
+        heard = gatherum.aggregate(leaf, sources, places, ROWS, reduction)
+        found = room.scatter_slices(leaf, sources[:ROWS], heard, reduction=reduction)
+        found.backward(coming)
+        return [each.view(torch.uint8) for each in (heard, found, leaf.grad)]
+
+    one, *others = [step(threads) for threads in THREADS]
+    for other in others:
+        assert all(map(torch.equal, one, other))

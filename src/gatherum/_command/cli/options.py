@@ -11,7 +11,9 @@ import click
 import numpy as np
 from click.core import ParameterSource
 
+from gatherum._model import errors
 from gatherum._model.modes import FILLING, MODES
+from gatherum._model.narrow_floats import FORMATS
 from gatherum._model.reductions import REDUCTIONS
 
 from .numbers import Integer, number_or_text, short
@@ -51,7 +53,11 @@ def named_dtype(_: click.Context, __: click.Parameter, text: str | None) -> np.d
     try:
         extension: np.dtype[Any] = np.dtype(getattr(import_module("ml_dtypes"), text))
         return extension
-    except (ImportError, AttributeError, TypeError):
+    except ImportError:
+        if text not in FORMATS:
+            raise wrong from None
+        raise click.UsageError(f"{errors.needs_ml_dtypes('--dtype', text)}.") from None
+    except (AttributeError, TypeError):
         raise wrong from None
 
 

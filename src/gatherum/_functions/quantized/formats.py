@@ -6,7 +6,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from gatherum._model.dtypes import AnyDType, Extension, read_dtype
+from gatherum._model import errors
+from gatherum._model.named_bytes import named_bytes
 
 NAME = "gather_quantized"
 ResultName: TypeAlias = Literal["float32", "float16", "bfloat16"]
@@ -51,7 +52,12 @@ RESULTS = ("float32", "float16", "bfloat16")
 
 
 def name_of(dtype: Any) -> str:
-    """Return the name of a dtype, with its byte order where that is not the machine's."""
+    """Return the name of a dtype, with its byte order where that is not the machine's.
+
+    ImportError for bytes of numbers whose package is not installed.
+    """
+    if number := named_bytes(dtype):
+        raise errors.needs_ml_dtypes(NAME, number)
     if isinstance(dtype, np.dtype):
         return dtype.name if dtype.isnative else str(dtype)
     return str(dtype).removeprefix("torch.")
@@ -63,14 +69,3 @@ def result_name(dtype: Any) -> str | None:
     if isinstance(dtype, type):
         name = np.dtype(dtype).name if issubclass(dtype, np.generic) else dtype.__name__
     return name if name in RESULTS else None
-
-
-def result_dtype(name: str) -> AnyDType:
-    """Return NumPy's dtype of a result, an `Extension` where ml_dtypes is not installed."""
-    found = read_dtype(name)
-    if isinstance(found, Extension):
-        try:
-            import ml_dtypes  # noqa: F401  # which makes the name known
-        except ImportError:  # it is optional: a plan needs no more than `found`
-            return found
-    return read_dtype(name)

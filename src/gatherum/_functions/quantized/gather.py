@@ -15,13 +15,13 @@ from gatherum._frameworks.torch_compile import follow_tensors
 from gatherum._model import errors, shape_limits
 from gatherum._model.call import Array, Attributes
 from gatherum._model.call_types import Foreign
-from gatherum._model.dtypes import DType, is_index
+from gatherum._model.dtypes import DType, is_index, load_dtype
 from gatherum._model.errors import Shape
 from gatherum._model.modes import FILLING, ModeName
 from gatherum._plans.plans import apply
 from gatherum._system import native
 
-from .formats import NAME, ResultName, name_of, result_dtype
+from .formats import NAME, ResultName, name_of
 from .spec import QuantizedAttributes, Spec, as_attributes, spec_of
 
 
@@ -232,9 +232,9 @@ def _planned(
     """Check a call by its shapes and dtypes; return its spec, and the dtype of its result."""
     points = None if zeros is None else (zeros[0], name_of(zeros[1]))
     spec = spec_of(attributes, (data, name_of(data_dtype)), (scales, name_of(scales_dtype)), points)
-    dtype = result_dtype(spec.result)
+    dtype = load_dtype(spec.result)
     if not isinstance(dtype, np.dtype):
-        raise errors.no_values(NAME, dtype)
+        raise errors.needs_ml_dtypes(NAME, dtype)
     return spec, dtype
 
 

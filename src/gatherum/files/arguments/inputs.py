@@ -54,17 +54,8 @@ class Inputs:
         self.shape, self.call = made.shape, made.call
 
     def _check_numbers(self) -> None:
-        """Take bytes for updates where the table has numbers that NumPy and `.npy` files lack.
-
-        ImportError where a reduction needs ml_dtypes, which is not installed.
-        """
+        """Take bytes for updates where the table has numbers that NumPy and `.npy` files lack."""
         dtype, updates = self.table.dtype, self.sources["updates"]
-        name = named_bytes(dtype)
-        if name is not None and self.attributes["reduction"] != "none":
-            raise ImportError(
-                f"{self.table.location}: a reduction of {name} needs ml_dtypes: "
-                "pip install ml_dtypes"
-            )
         if is_added(dtype) and is_bytes(updates.dtype, dtype.itemsize):
             self.sources = self.sources | {"updates": replace(updates, dtype=dtype)}
 

@@ -4,6 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from gatherum._model import named_bytes as bytes_of_numbers
+from gatherum._model.named_bytes import named_bytes
 from gatherum._model.narrow_floats import FORMATS
 
 __all__ = [
@@ -17,8 +19,6 @@ __all__ = [
     "number_type",
 ]
 
-_NUMBER = "number"  # the key in the metadata of bytes that are numbers
-
 
 def number_type(name: str) -> np.dtype[Any]:
     """Return ml_dtypes's dtype of a name; its bytes, where that is not installed or too old."""
@@ -27,14 +27,8 @@ def number_type(name: str) -> np.dtype[Any]:
 
         extension: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
     except (ImportError, AttributeError):  # gathers need no more than the bytes
-        size = np.dtype(FORMATS[name].codes).itemsize
-        return np.dtype((np.void, size), metadata={_NUMBER: name})
+        return bytes_of_numbers.make(name, np.dtype(FORMATS[name].codes).itemsize)
     return extension
-
-
-def named_bytes(dtype: np.dtype[Any]) -> str | None:
-    """Return which numbers the bytes of `number_type` are; None for any other dtype."""
-    return None if dtype.metadata is None else dtype.metadata.get(_NUMBER)
 
 
 def name_of(dtype: np.dtype[Any]) -> str:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gatherum._arguments import conversion
 from gatherum._functions.quantized import gather as quantized
-from gatherum._functions.quantized.formats import NAME, name_of, result_dtype
+from gatherum._functions.quantized.formats import NAME, name_of
 from gatherum._functions.quantized.spec import (
     QuantizedAttributes,
     Spec,
@@ -19,7 +19,7 @@ from gatherum._functions.quantized.spec import (
     spec_of,
 )
 from gatherum._model import errors, shape_limits
-from gatherum._model.dtypes import is_index
+from gatherum._model.dtypes import is_index, load_dtype
 from gatherum._model.errors import Shape
 from gatherum.files.arguments.operands import Held, Operand, find_operand
 from gatherum.files.arguments.receivers import Receiver
@@ -33,7 +33,7 @@ __all__ = ["QuantizedTable"]
 
 Ints = NDArray[np.int64]
 OPEN, GATHER = "open", "gather"
-REFUSALS = (TypeError, ValueError, IndexError)
+REFUSALS = (TypeError, ValueError, IndexError, ImportError)
 
 
 class QuantizedState(State):
@@ -62,9 +62,9 @@ class QuantizedState(State):
             in_byte = codes_of(codes[1], attributes.bits).in_byte
             block = _block_size(codes[0], scales[0], attributes.quantize_axis, in_byte)
             attributes = attributes._replace(block_size=block)
-        kind = result_dtype(attributes.result)
+        kind = load_dtype(attributes.result)
         if not isinstance(kind, np.dtype):
-            raise errors.no_values(OPEN, kind)
+            raise errors.needs_ml_dtypes(OPEN, kind)
         self.spec = spec_of(attributes, codes, scales, zeros[0] if zeros else None)
         self.attributes, self.shape, self.dtype = attributes, self.spec.values, kind
         self.nbytes = self.table.nbytes
@@ -247,6 +247,8 @@ def _named(error: Exception, op: str) -> Exception:
         f"{op}{one.removeprefix(NAME)}" if str(one).startswith(f"{NAME}: ") else one
         for one in error.args
     )
+    if isinstance(error, ImportError):
+        error.msg = error.args[0]  # which it prints
     return error
 
 

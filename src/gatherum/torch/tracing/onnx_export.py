@@ -129,7 +129,9 @@ def _scatter_slices(data: Value, indices: Value, updates: Value, axis: int = 0,
     ))  # fmt: skip
     front = [axis, *range(axis), *range(axis + 1, rank)]
     if axis > 0:
+        sizes = type(data.shape)([data.shape[i] for i in front])
         data = op.Transpose(data, perm=front)
+        data.shape = sizes
         entries = list(range(axis, axis + q))
         rest = [i for i in range(rank - 1 + q) if i not in entries]
         updates = op.Transpose(updates, perm=[*entries, *rest])
@@ -145,9 +147,14 @@ def _scatter_tuples(name: str, data: Value, indices: Value, updates: Value, redu
                     include_self: bool, negative: bool) -> Value:  # fmt: skip
     op = _opset()
     places = _tuples(name, data, indices, 0, negative)
+    every = _may_address_every_row(data, indices)
 
     def scatter(table: Value, values: Value, how: str) -> Value:
-        return op.ScatterND(table, places, values, reduction=how)
+        if how == "none" or not every:
+            return op.ScatterND(table, places, values, reduction=how)
+        front = op.Constant(value_ints=[0])
+        rows = op.Unsqueeze(places, front), op.Unsqueeze(values, front)
+        return op.ScatterND(table, *rows, reduction=how)
 
     if name == "scatter_nd":
         k = indices.shape[-1]
@@ -156,6 +163,19 @@ def _scatter_tuples(name: str, data: Value, indices: Value, updates: Value, redu
             op.Shape(indices, end=-1), op.Shape(data, start=k), axis=0
         ))  # fmt: skip
     return _folded(scatter, data, updates, reduction, include_self)
+
+
+def _may_address_every_row(data: Value, indices: Value) -> bool:
+    """Return whether the indices may be the constants 0, 1, ..., n - 1 of the n rows.
+
+    The exporter's optimizer (onnxscript's rule ScatterAllStatic) replaces ScatterND by the updates
+    there and ignores `reduction`. The rule compares the shapes of data and updates, so a leading
+    dimension of size 1 keeps such a reduction.
+    """
+    if len(indices.shape) != 2 or indices.shape[1] != 1 or not isinstance(indices.shape[0], int):
+        return False  # constants have sizes that are numbers
+    rows = data.shape[0]
+    return not isinstance(rows, int) or bool(rows == indices.shape[0])
 
 
 def _folded(scatter: Callable[[Value, Value, str], Value], data: Value, updates: Value,
@@ -167,7 +187,8 @@ def _folded(scatter: Callable[[Value, Value, str], Value], data: Value, updates:
         op = _opset()
         first = updates
         if (neutral := ROWS[reduction].neutral) is not None:
-            number = op.CastLike(op.Constant(value_int=neutral), updates)
+            constant = op.Constant(value_float=float(neutral) or -0.0)  # 0 would change a sum of -0
+            number = op.CastLike(constant, updates)
             first = op.Expand(number, op.Shape(updates))
         data = scatter(data, first, "none")
     return scatter(data, updates, reduction)
