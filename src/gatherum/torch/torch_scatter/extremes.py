@@ -27,6 +27,7 @@ from gatherum.torch.library.ops import (
     overload,
     scatter_attributes,
 )
+from gatherum.torch.tracing.fakes import moved_shape
 
 NAME = "extremes"
 _SCHEMA = (
