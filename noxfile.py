@@ -33,7 +33,9 @@ FRAMEWORK_TESTS = (
     "tests/files/test_arrow.py", "tests/files/test_remote.py", "tests/test_docs.py",
     "tests/test_import_orders.py", "tests/test_processes.py", "tests/test_surface.py",
     "tests/files/test_formats.py", "tests/test_array_likes.py", "tests/test_derivatives.py",
-    "tests/test_group_aggregate.py",
+    "tests/test_group_aggregate.py", "tests/test_labels.py", "tests/test_group_labels.py",
+    "tests/test_nulls.py", "tests/test_no_python.py", "tests/test_unknown_arguments.py",
+    "tests/files/test_axes.py", "tests/files/test_packed.py",
 )  # fmt: skip
 
 
