@@ -9,6 +9,7 @@ from tensors import compiled, double, room, torch
 from torch.autograd import gradcheck, gradgradcheck
 
 from gatherum._model.callers import Caller
+from gatherum.torch.torch_scatter import scatter_arguments
 
 # torch itself runs it, the first time that it differentiates forwards.
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")
@@ -261,7 +262,7 @@ def test_an_index_broadcasts(shape, dim, op, word):
     """Whatever the operator, the bits are those of an index for each element."""
     torch.manual_seed(7)
     src, index = torch.randn(3, 4, 5), torch.randint(6, shape)
-    places = room.scatter_arguments.cheapest_places(
+    places = scatter_arguments.cheapest_places(
         Caller("scatter", "index"), index, src.shape, dim % 3, 6, "raise"
     )
     assert places.operator.name == f"scatter_{op}"
