@@ -1,5 +1,5 @@
-// The kernels, compiled once for each instruction-set level, like kernels.cpp. This object: what is asked of
-// groups besides their folds, gradients and the positions of extremes.
+// Compiled once for each instruction-set level, like movement.cpp. This translation unit implements gradients
+// and argmax/argmin of groups.
 #include "kernels/dispatch.hpp"
 #include "kernels/scatter_extremes.hpp"
 #include "kernels/scatter_gradients.hpp"
@@ -48,7 +48,7 @@ void group_gradients(const GroupedScatter& call, const Gradients& at, const Grou
   each_group(call, share, GroupGradients(call, at, share.unit, part));
 }
 
-// Numbers of updates that were counted out have 32 bits; beside keys of 64 they are as wide.
+// Numbers of updates from a counting sort fit in 32 bits. With keys of 64 bits they are 64 bits wide, too.
 template <int64_t kMost>
 GroupExtremes::Part part_of(const Combine& how, bool counted) {
   return by_value<false>(how.value, how.reduction, [counted](auto fold) -> GroupExtremes::Part {

@@ -1,5 +1,5 @@
-// The kernels, compiled once for each instruction-set level, like kernels.cpp. This object: folds by groups
-// and folds in batches.
+// Compiled once for each instruction-set level, like movement.cpp. This translation unit implements folds by
+// groups and folds in batches.
 #include "kernels/accumulate.hpp"
 #include "kernels/dispatch.hpp"
 #include "kernels/scatter_grouped.hpp"

@@ -1,5 +1,5 @@
-// The kernels, compiled once for each instruction-set level, like kernels.cpp. This object: scatters into
-// slabs.
+// Compiled once for each instruction-set level, like movement.cpp. This translation unit implements scatters
+// into slabs.
 #include "kernels/dispatch.hpp"
 #include "kernels/fold_items.hpp"
 #include "kernels/scatter_keyed.hpp"
@@ -67,7 +67,7 @@ void private_write(const PrivateScatter& call, const Operands& at, int64_t begin
   });
 }
 
-// Calls f(fold) where a fold without the old values needs no counters.
+// Calls f(fold) if a fold without the old values needs no counters.
 template <class Visit>
 auto by_uncounted(const Combine& how, const Visit& visit) -> decltype(visit(Fold<float, Reduction::add>{})) {
   using Found = decltype(visit(Fold<float, Reduction::add>{}));
