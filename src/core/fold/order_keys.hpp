@@ -1,6 +1,6 @@
 // Integer keys with the order of a maximum or minimum: the greatest key is the extreme.
 //
-//   key(v) = bits(v) as a signed integer, with all bits but the sign inverted where it is negative
+//   key(v) = bits(v) as a signed integer, with all bits but the sign inverted if it is negative
 //   of a minimum: ~key(v);   of NaN: the greatest key there is
 //
 // So -0 is below +0, and any NaN is the extreme. Keys convert back to their values, except that every NaN

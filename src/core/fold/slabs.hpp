@@ -1,7 +1,7 @@
 // Accumulators for a range of destinations, in cache: read in, folded into, and written out once.
 //
 //   slab[(i - first) * columns + j] = widen(D[i * step + j * column_step])       read
-//   slab[...] = fold(slab[...], widen(update)), counting where the fold needs it  take
+//   slab[...] = fold(slab[...], widen(update)), counting if the fold needs it     take
 //   D[...] = finish(slab[...], count)                                             write
 //
 // The data are read from `from` and written to `to`. For a functional scatter these are the data and the
