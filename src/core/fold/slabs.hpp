@@ -211,12 +211,12 @@ class Slab : public Sums<typename F::Form> {
 
   // Returns true if any accumulator is a NaN.
   GATHERUM_NOINLINE bool has_nan() const {
-    int64_t found = 0;
+    int64_t nans = 0;
     for (int64_t i = 0; i < this->slots(); ++i) {
       const Sum v = get<Sum>(this->sums_, i);
-      found += v != v ? 1 : 0;
+      nans += v != v ? 1 : 0;
     }
-    return found != 0;
+    return nans != 0;
   }
 
   GATHERUM_NOINLINE void settle() {

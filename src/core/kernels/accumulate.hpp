@@ -26,8 +26,11 @@ class Accumulate {
   using Stored = typename F::Stored;
   using Sum = typename F::Sum;
 
-  Accumulate(const Accumulators& to, const Combine& how, int64_t block)
-      : sums_(to.sums), counts_(to.counts), n_(block / kStored), copies_(F::copies_first(how.include_self)) {}
+  Accumulate(const Accumulators& to, const Combine& combine, int64_t block)
+      : sums_(to.sums),
+        counts_(to.counts),
+        n_(block / kStored),
+        copies_(F::copies_first(combine.include_self)) {}
 
   // offset: the byte offset of the first element in the data.
   GATHERUM_INLINE void operator()(int64_t offset, const char* GATHERUM_RESTRICT updates) const {

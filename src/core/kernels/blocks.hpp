@@ -174,10 +174,14 @@ struct Staging {
 class Walk {
  public:
   GATHERUM_NOINLINE Walk(const Nest& nest, int units, const Range& range, const char* index,
-                         const Staging& how = {})
-      : nest_(nest), index_(index), how_(how), blocks_(nest, units, range), in_lines_(stages_lines(nest)) {
+                         const Staging& staging = {})
+      : nest_(nest),
+        index_(index),
+        staging_(staging),
+        blocks_(nest, units, range),
+        in_lines_(stages_lines(nest)) {
     // For columns, prefetch a few rows ahead instead of a page ahead.
-    if (how.by_column)
+    if (staging.by_column)
       on_ = units < nest.line ? advance(Place{}, nest.loops[nest.line - 1], kRowsOn) : Place{};
     find();
     next();
@@ -220,9 +224,10 @@ class Walk {
     if (both > 0) {
       const char* at = index_ + then_->place.index;
       const Fetch fetch{on_.index, beside, width};
-      in_lines_ = nest_.index.width == 8
-                      ? stage_lines<int64_t>(nest_, at, both, how_.step, then_->offsets, fetch, work, staged)
-                      : stage_lines<int32_t>(nest_, at, both, how_.step, then_->offsets, fetch, work, staged);
+      in_lines_ =
+          nest_.index.width == 8
+              ? stage_lines<int64_t>(nest_, at, both, staging_.step, then_->offsets, fetch, work, staged)
+              : stage_lines<int32_t>(nest_, at, both, staging_.step, then_->offsets, fetch, work, staged);
     }
     const int begin = in_lines_ ? both : 0;
     stage_from(begin);
@@ -243,15 +248,15 @@ class Walk {
     const char* at = index_ + b.place.index + begin * stride;
     b.any_invalid =
         begin < b.n && gatherum::GATHERUM_LEVEL::stage(nest_, at, stride, b.n - begin, b.offsets + begin);
-    if (how_.step != 0) add_steps(how_.step, begin, b.n, b.offsets);
+    if (staging_.step != 0) add_steps(staging_.step, begin, b.n, b.offsets);
     valid_ &= !b.any_invalid;
     b.chosen = b.n;
-    if (how_.owned != nullptr && (b.any_invalid || !how_.owned->all())) choose(b, *how_.owned);
+    if (staging_.owned != nullptr && (b.any_invalid || !staging_.owned->all())) choose(b, *staging_.owned);
   }
 
   const Nest& nest_;
   const char* const index_;
-  const Staging how_;
+  const Staging staging_;
   Place on_{0, kIndexBytesAhead, 0};
   Blocks blocks_;
   bool in_lines_;  // until an index is negative or invalid: more are then likely, and each is staged twice

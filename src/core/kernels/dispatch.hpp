@@ -120,24 +120,26 @@ auto by_value(Value value, Reduction r, F&& f) {
 // Calls f(fold, keyed) if the order of folding cannot matter: for integers, for exact sums, and for extremes
 // by their keys.
 template <class F>
-void by_private(const Combine& how, F&& f) {
-  if (how.reduction == Reduction::none) return;
-  by_value<true>(how.value, how.reduction, [&](auto fold) {
-    using Found = decltype(fold);
-    if constexpr (Found::kAnyOrder)
-      if (!needs_counter(how)) return f(fold, std::false_type{});
-    if constexpr (has_spare_key<Found>()) f(fold, std::true_type{});
+void by_private(const Combine& combine, F&& f) {
+  if (combine.reduction == Reduction::none) return;
+  by_value<true>(combine.value, combine.reduction, [&](auto fold) {
+    using FoldType = decltype(fold);
+    if constexpr (FoldType::kAnyOrder)
+      if (!needs_counter(combine)) return f(fold, std::false_type{});
+    if constexpr (has_spare_key<FoldType>()) f(fold, std::true_type{});
   });
 }
 
 // Calls f(fold, counted) for the contents of a slab: moved items, sums, or sums with counters.
 template <class F>
-auto by_slab(const Combine& how, int64_t item, F&& f) {
-  if (how.reduction == Reduction::none)
+auto by_slab(const Combine& combine, int64_t item, F&& f) {
+  if (combine.reduction == Reduction::none)
     return by_item(item, [&](auto width) { return f(Replace<decltype(width)::value>{}, std::false_type{}); });
-  if (needs_counter(how))
-    return by_value<true>(how.value, how.reduction, [&](auto fold) { return f(fold, std::true_type{}); });
-  return by_value<false>(how.value, how.reduction, [&](auto fold) { return f(fold, std::false_type{}); });
+  if (needs_counter(combine))
+    return by_value<true>(combine.value, combine.reduction,
+                          [&](auto fold) { return f(fold, std::true_type{}); });
+  return by_value<false>(combine.value, combine.reduction,
+                         [&](auto fold) { return f(fold, std::false_type{}); });
 }
 
 }  // namespace gatherum::GATHERUM_LEVEL

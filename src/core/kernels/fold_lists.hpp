@@ -122,10 +122,10 @@ void order_weights(const ListFold& call, char* to, int64_t begin, int64_t end) {
 
 class FoldLists {
  public:
-  // Folds rows [begin, end) of the lists into a part of a destination of which `rest` bytes are not yet done.
-  // Returns the number of bytes done.
+  // Folds rows [begin, end) of the lists into a part of a destination of which `remaining` bytes are not yet
+  // done. Returns the number of bytes done.
   using Part = int64_t (FoldLists::*)(int64_t begin, int64_t end, char* to, const char* from, int64_t r,
-                                      int64_t rest) const;
+                                      int64_t remaining) const;
 
   // Folds destinations [first, last) whose rows are a few contiguous items.
   using Few = void (FoldLists::*)(int64_t first, int64_t last) const;
@@ -161,11 +161,11 @@ class FoldLists {
   static bool is_contiguous(const Nest& nest) { return nest.rank == 1 && nest.line_loop().extent == 1; }
 
   template <class F>
-  int64_t part(int64_t begin, int64_t end, char* to, const char* from, int64_t r, int64_t rest) const {
+  int64_t part(int64_t begin, int64_t end, char* to, const char* from, int64_t r, int64_t remaining) const {
     if constexpr (kIsExact<F>)
-      return exactly<F>(begin, end, to, from, r, rest);
+      return exactly<F>(begin, end, to, from, r, remaining);
     else
-      return rounding<F>(begin, end, to, from, r, rest);
+      return rounding<F>(begin, end, to, from, r, remaining);
   }
 
  private:
@@ -175,9 +175,10 @@ class FoldLists {
   static constexpr int64_t kPart = 256;  // elements with accumulators on the stack
 
   template <class F>
-  int64_t exactly(int64_t begin, int64_t end, char* to, const char* from, int64_t r, int64_t rest) const {
+  int64_t exactly(int64_t begin, int64_t end, char* to, const char* from, int64_t r,
+                  int64_t remaining) const {
     using Product = decltype(product_of(F{}));
-    const int64_t n = std::min(ExactRow<F>::kPart, rest / ExactRow<F>::kStep);
+    const int64_t n = std::min(ExactRow<F>::kPart, remaining / ExactRow<F>::kStep);
     char scaled[ExactRow<F>::kPart * ExactRow<F>::kStep];
     ExactRow<F> sums(n);
     const bool self = from != nullptr && call_.combine.include_self;
@@ -188,17 +189,20 @@ class FoldLists {
   }
 
   template <class F>
-  int64_t rounding(int64_t begin, int64_t end, char* to, const char* from, int64_t r, int64_t rest) const {
+  int64_t rounding(int64_t begin, int64_t end, char* to, const char* from, int64_t r,
+                   int64_t remaining) const {
     const bool weighted = call_.weights != nullptr;
     if constexpr (kSumsRows<F>) {
-      if (!weighted && rest >= Lines<F, 4>::kBytes) return in_vectors<F, 4, false>(begin, end, to, from, r);
-      if (!weighted && rest >= Lines<F, 1>::kBytes) return in_vectors<F, 1, false>(begin, end, to, from, r);
+      if (!weighted && remaining >= Lines<F, 4>::kBytes)
+        return in_vectors<F, 4, false>(begin, end, to, from, r);
+      if (!weighted && remaining >= Lines<F, 1>::kBytes)
+        return in_vectors<F, 1, false>(begin, end, to, from, r);
     }
     if constexpr (kSumsProducts<F>) {
-      if (rest >= Lines<F, 4>::kBytes) return in_vectors<F, 4, true>(begin, end, to, from, r);
-      if (rest >= Lines<F, 1>::kBytes) return in_vectors<F, 1, true>(begin, end, to, from, r);
+      if (remaining >= Lines<F, 4>::kBytes) return in_vectors<F, 4, true>(begin, end, to, from, r);
+      if (remaining >= Lines<F, 1>::kBytes) return in_vectors<F, 1, true>(begin, end, to, from, r);
     }
-    return on_stack<F>(begin, end, to, from, r, rest);
+    return on_stack<F>(begin, end, to, from, r, remaining);
   }
 
   template <class F, bool Weighted>
@@ -261,11 +265,12 @@ class FoldLists {
   }
 
   template <class F>
-  int64_t on_stack(int64_t begin, int64_t end, char* to, const char* from, int64_t r, int64_t rest) const {
+  int64_t on_stack(int64_t begin, int64_t end, char* to, const char* from, int64_t r,
+                   int64_t remaining) const {
     using T = typename F::Stored;
     using Product = decltype(product_of(F{}));
     constexpr auto step = static_cast<int64_t>(sizeof(T));
-    const int64_t n = std::min(kPart, rest / step);
+    const int64_t n = std::min(kPart, remaining / step);
     char scaled[kPart * step];
     typename F::Sum sums[kPart];
     const bool self = from != nullptr && call_.combine.include_self;

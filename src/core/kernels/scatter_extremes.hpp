@@ -39,16 +39,16 @@ class GroupExtremes : GroupRows {
     const int64_t n = kMost == 1 ? 1 : row.elements, bytes = n * step;
     char* const result = at_.result == nullptr ? nullptr : at_.result + row.data;
     Key best[kMost];
-    Number found[kMost];
+    Number winners[kMost];
     int64_t i = include_self_ ? 0 : 1;
     const char* const updates = at_.updates + row.other;
     const char* const first = include_self_ ? result : update(group, 0, updates, bytes);
     const auto begin = include_self_ ? none : static_cast<Number>(group[0]);
     for (int64_t e = 0; e < n; ++e) best[e] = Keys::of(load_value<T>(first + e * step));
-    std::fill_n(found, n, begin);
+    std::fill_n(winners, n, begin);
     for (; i < group.n; ++i) {
       const char* const from = update(group, i, updates, bytes);
-      take<Keys>(from, static_cast<Number>(group[i]), n, best, found);
+      take<Keys>(from, static_cast<Number>(group[i]), n, best, winners);
     }
     if (result != nullptr && (include_self_ || group.n > 1)) {
       for (int64_t e = 0; e < n; ++e) {
@@ -61,8 +61,8 @@ class GroupExtremes : GroupRows {
     int64_t* GATHERUM_RESTRICT const to = at_.positions + row.data / step;
     const int64_t nowhere = at_.none;
     for (int64_t e = 0; e < n; ++e) {
-      const int64_t number = static_cast<int64_t>(found[e]);
-      to[e] = found[e] == none ? nowhere : number;
+      const int64_t number = static_cast<int64_t>(winners[e]);
+      to[e] = winners[e] == none ? nowhere : number;
     }
   }
 
@@ -70,11 +70,11 @@ class GroupExtremes : GroupRows {
   // Folds one update's row with its number. Branch-free, so that compilers vectorize it.
   template <class Keys, class Key, class Number>
   static GATHERUM_NOINLINE void take(const char* GATHERUM_RESTRICT from, Number number, int64_t n,
-                                     Key* GATHERUM_RESTRICT best, Number* GATHERUM_RESTRICT found) {
+                                     Key* GATHERUM_RESTRICT best, Number* GATHERUM_RESTRICT winners) {
     using T = typename Keys::Stored;
     for (int64_t e = 0; e < n; ++e) {
       const Key key = Keys::of(load_value<T>(from + e * static_cast<int64_t>(sizeof(T)))), old = best[e];
-      found[e] = Keys::of_equals(key) > Keys::of_equals(old) ? number : found[e];
+      winners[e] = Keys::of_equals(key) > Keys::of_equals(old) ? number : winners[e];
       best[e] = key > old ? key : old;
     }
   }

@@ -139,13 +139,13 @@ class GroupGradients : GroupRows {
     constexpr int64_t lanes = std::max<int64_t>(1, 8 * kLanes / step);
     int64_t e = 0;
     for (; e + lanes <= n; e += lanes) {
-      T made[lanes];
-      for (int64_t l = 0; l < lanes; ++l) made[l] = make(e + l);
-      std::memcpy(to + e * step, made, sizeof made);
+      T values[lanes];
+      for (int64_t l = 0; l < lanes; ++l) values[l] = make(e + l);
+      std::memcpy(to + e * step, values, sizeof values);
     }
     for (; e < n; ++e) {
-      const T made = make(e);
-      std::memcpy(to + e * step, &made, sizeof made);
+      const T values = make(e);
+      std::memcpy(to + e * step, &values, sizeof values);
     }
   }
 

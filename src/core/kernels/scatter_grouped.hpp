@@ -113,8 +113,8 @@ class GroupRows {
 // Folds groups into their rows.
 class FoldGroups : GroupRows {
  public:
-  // Folds part of a row, of which `rest` bytes remain. Returns the number of bytes done.
-  using Part = int64_t (FoldGroups::*)(const Group&, char* dst, const char* updates, int64_t rest) const;
+  // Folds the next part of a row, of at most `remaining` bytes. Returns the number of bytes done.
+  using Part = int64_t (FoldGroups::*)(const Group&, char* dst, const char* updates, int64_t remaining) const;
 
   // part: the instance for the reduction and value type.
   FoldGroups(const GroupedScatter& call, const Operands& at, int64_t unit, Part part)
@@ -129,17 +129,18 @@ class FoldGroups : GroupRows {
   }
 
   template <class F>
-  int64_t part(const Group& group, char* dst, const char* updates, int64_t rest) const {
+  int64_t part(const Group& group, char* dst, const char* updates, int64_t remaining) const {
     if constexpr (kIsExact<F>)
-      return exactly<F>(group, dst, updates, rest);
+      return exactly<F>(group, dst, updates, remaining);
     else
-      return rounding<F>(group, dst, updates, rest);
+      return rounding<F>(group, dst, updates, remaining);
   }
 
  private:
   template <class F>
-  int64_t exactly(const Group& group, char* dst, const char* updates, int64_t rest) const {
-    const int64_t n = std::min(ExactRow<F>::kPart, rest / ExactRow<F>::kStep), bytes = n * ExactRow<F>::kStep;
+  int64_t exactly(const Group& group, char* dst, const char* updates, int64_t remaining) const {
+    const int64_t n = std::min(ExactRow<F>::kPart, remaining / ExactRow<F>::kStep),
+                  bytes = n * ExactRow<F>::kStep;
     ExactRow<F> sums(n);
     for (int64_t t = 0; t < group.n; ++t) sums.take(update(group, t, updates, bytes));
     if (include_self_) sums.take(dst);  // last: it is often zero, and zeros choose no base
@@ -148,14 +149,14 @@ class FoldGroups : GroupRows {
   }
 
   template <class F>
-  int64_t rounding(const Group& group, char* dst, const char* updates, int64_t rest) const {
+  int64_t rounding(const Group& group, char* dst, const char* updates, int64_t remaining) const {
     constexpr int64_t whole = kPart * static_cast<int64_t>(sizeof(typename F::Stored));
     if constexpr (kSumsRows<F>) {
-      if (rest >= whole && group.n > kLongGroup) return on_stack<F>(group, dst, updates, rest);
-      if (rest >= RowSums<F, 4>::kBytes) return in_registers<F, 4>(group, dst, updates);
-      if (rest >= RowSums<F, 1>::kBytes) return in_registers<F, 1>(group, dst, updates);
+      if (remaining >= whole && group.n > kLongGroup) return on_stack<F>(group, dst, updates, remaining);
+      if (remaining >= RowSums<F, 4>::kBytes) return in_registers<F, 4>(group, dst, updates);
+      if (remaining >= RowSums<F, 1>::kBytes) return in_registers<F, 1>(group, dst, updates);
     }
-    return on_stack<F>(group, dst, updates, rest);
+    return on_stack<F>(group, dst, updates, remaining);
   }
 
   template <class F, int K>
@@ -171,10 +172,10 @@ class FoldGroups : GroupRows {
   }
 
   template <class F>
-  int64_t on_stack(const Group& group, char* dst, const char* updates, int64_t rest) const {
+  int64_t on_stack(const Group& group, char* dst, const char* updates, int64_t remaining) const {
     using T = typename F::Stored;
     constexpr auto step = static_cast<int64_t>(sizeof(T));
-    const int64_t elements = std::min(kPart, rest / step), bytes = elements * step;
+    const int64_t elements = std::min(kPart, remaining / step), bytes = elements * step;
     int64_t t = 0;
     const char* first = include_self_ ? dst : update(group, t++, updates, bytes);
     typename F::Sum sums[kPart];

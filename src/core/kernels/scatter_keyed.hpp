@@ -187,19 +187,19 @@ void keyed_write(const PrivateScatter& call, const Operands& at, int64_t begin, 
 template <class F>
 void located_write(const PrivateScatter& call, int64_t begin, int64_t end) {
   auto* GATHERUM_RESTRICT const best = keys_of<F>(call, 0);
-  uint32_t* GATHERUM_RESTRICT const found = numbers_of<F>(call, 0);
+  uint32_t* GATHERUM_RESTRICT const winners = numbers_of<F>(call, 0);
   for (int64_t piece = 1; piece < call.pieces; ++piece) {
     const auto* GATHERUM_RESTRICT const keys = keys_of<F>(call, piece);
     const uint32_t* GATHERUM_RESTRICT const numbers = numbers_of<F>(call, piece);
     for (int64_t i = begin; i < end; ++i) {
-      const bool above = keys[i] > best[i] || found[i] == kNoUpdate;
-      found[i] = above ? numbers[i] : found[i];
+      const bool above = keys[i] > best[i] || winners[i] == kNoUpdate;
+      winners[i] = above ? numbers[i] : winners[i];
       best[i] = above ? keys[i] : best[i];
     }
   }
   const int64_t step = call.step / static_cast<int64_t>(sizeof(typename F::Stored));
   for (int64_t i = begin; i < end; ++i)
-    call.positions[i * step] = found[i] == kNoUpdate ? call.none : int64_t{found[i]};
+    call.positions[i * step] = winners[i] == kNoUpdate ? call.none : int64_t{winners[i]};
 }
 
 }  // namespace gatherum::GATHERUM_LEVEL

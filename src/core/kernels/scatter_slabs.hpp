@@ -101,7 +101,7 @@ bool take_checked(const Slab<F, Counted>& slab, const Nest& ids, int units, cons
   const int64_t width = ids.index.width, step = ids.line_loop().other;
   const auto take = slab.taker();
   bool valid = true;
-  Chosen rest;
+  Chosen remaining;
   Place place;
   int n = 0;
   for (Blocks blocks(ids, units, range); blocks.next(place, n);) {
@@ -114,9 +114,9 @@ bool take_checked(const Slab<F, Counted>& slab, const Nest& ids, int units, cons
     };
     const int taken = step == packed ? fold(packed) : fold(same);
     if (taken == n) continue;
-    valid &= choose_staged(ids, index + taken * width, {0, ids.component[0].size}, n - taken, rest);
-    for (int k = 0; k < rest.n; ++k)
-      take(rest.slots[k], load_value<Stored>(updates + (taken + rest.which[k]) * step));
+    valid &= choose_staged(ids, index + taken * width, {0, ids.component[0].size}, n - taken, remaining);
+    for (int k = 0; k < remaining.n; ++k)
+      take(remaining.slots[k], load_value<Stored>(updates + (taken + remaining.which[k]) * step));
   }
   return valid;
 }

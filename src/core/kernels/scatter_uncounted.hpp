@@ -135,18 +135,18 @@ bool is_run_plain(const char* from, int n, Step step, bool neutral) {
     infinity = bits_of(std::numeric_limits<Part>::infinity());
     canonical = bits_of(Selected::canonical(std::numeric_limits<Part>::quiet_NaN()));
   }
-  B found = 0;
+  B special = 0;
   for (int j = 0; j < n; ++j) {
     auto are_neutral = counts;
     for (int part = 0; part < parts; ++part) {
       const B b = load_value<B>(from + j * step + part * bytes);
       const bool is_nan = (b & std::numeric_limits<B>::max()) > infinity;
-      found |= static_cast<B>(is_nan & (b != canonical));
+      special |= static_cast<B>(is_nan & (b != canonical));
       are_neutral &= static_cast<B>(b == e);
     }
-    found |= are_neutral;
+    special |= are_neutral;
   }
-  return found == 0;
+  return special == 0;
 }
 
 // The same for the updates of a range of units.

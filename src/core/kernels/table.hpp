@@ -85,7 +85,9 @@ enum class Took : uint8_t { all, valid, nothing };
 // Pieces are consecutive ranges of updates. Every piece has a list for every block, a chain of runs of
 // memory.
 struct PartitionScatter {
-  static constexpr int64_t kLocalBytes = sizeof(uint32_t);  // an entry's destination in its block; an item follows
+  // The bytes of an entry's destination, numbered within its block. The item follows.
+  static constexpr int64_t kLocalBytes = sizeof(uint32_t);
+
   // The write position of a list, and the end of its last run; both null for a list without runs.
   struct Cursor {
     char* place;

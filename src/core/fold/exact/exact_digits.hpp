@@ -46,23 +46,23 @@ class ExactDigits {
   bool divide(uint64_t count) {
     constexpr int kQuotient = 6;  // two may be 0, and four have more bits than are kept
     const int top = highest(), low = std::max(top - kQuotient + 1, 0);
-    uint64_t rest = 0;
-    for (int i = top; i >= low; --i) digit_[i] = static_cast<uint32_t>(quotient(rest, digit_[i], count));
-    bool more = rest != 0;
+    uint64_t remainder = 0;
+    for (int i = top; i >= low; --i) digit_[i] = static_cast<uint32_t>(quotient(remainder, digit_[i], count));
+    bool more = remainder != 0;
     for (int i = 0; i < low; ++i) more |= std::exchange(digit_[i], 0) != 0;
     return more;
   }
 
-  // Rounds the digits. `rest`: a nonzero remainder follows the digits. If all digits are 0, the result is +0:
-  // the caller handles sums of -0.
-  uint64_t rounded(bool rest) const {
+  // Rounds the digits. `has_remainder`: a nonzero remainder follows the digits. If all digits are 0, the
+  // result is +0: the caller handles sums of -0.
+  uint64_t rounded(bool has_remainder) const {
     const int top = highest();
-    if (top == 0 && digit_[0] == 0 && !rest) return 0;
+    if (top == 0 && digit_[0] == 0 && !has_remainder) return 0;
     // The highest 64 bits from the top digit's first set bit on, and whether any bit follows.
     const auto digit = [this](int i) -> uint64_t { return i >= 0 ? digit_[i] : 0; };
     const int zeros = std::countl_zero(digit_[top]);
     const uint64_t head = (digit(top) << kLimb | digit(top - 1)) << zeros | digit(top - 2) << zeros >> kLimb;
-    bool more = rest || static_cast<uint32_t>(digit(top - 2) << zeros) != 0;
+    bool more = has_remainder || static_cast<uint32_t>(digit(top - 2) << zeros) != 0;
     for (int i = top - 3; i >= 0; --i) more |= digit_[i] != 0;
     const uint64_t sign = negative_ ? Form::kSign : 0;
     return sign | Form::nearest(head, kLimb * (top - 1) + kLimb - 1 - zeros, more);
@@ -78,14 +78,14 @@ class ExactDigits {
 
   // Returns the next digit of a quotient. For counts above 2^32 it proceeds in steps of 11 bits: the
   // remainder is below the count, which has at most 52 bits.
-  static uint64_t quotient(uint64_t& rest, uint64_t digit, uint64_t count) {
+  static uint64_t quotient(uint64_t& remainder, uint64_t digit, uint64_t count) {
     const int step = count <= kLow ? kLimb : 11;
     uint64_t quotient = 0;
     for (int at = kLimb, bits = step; at > 0; at -= bits) {
       bits = std::min(at, step);
-      rest = rest << bits | (digit >> (at - bits) & ((uint64_t{1} << bits) - 1));
-      quotient = quotient << bits | rest / count;
-      rest %= count;
+      remainder = remainder << bits | (digit >> (at - bits) & ((uint64_t{1} << bits) - 1));
+      quotient = quotient << bits | remainder / count;
+      remainder %= count;
     }
     return quotient;
   }

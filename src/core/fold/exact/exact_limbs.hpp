@@ -90,8 +90,8 @@ class ExactSum {
     if ((flags & kMinusInfinity) != 0) return value_of(kSign | kInfinity);
     if ((flags & kOther) == 0) return value_of(kSign);
     ExactDigits<V> digits(state + 8);
-    const bool rest = count > 1 && digits.divide(count);
-    return value_of(digits.rounded(rest));
+    const bool has_remainder = count > 1 && digits.divide(count);
+    return value_of(digits.rounded(has_remainder));
   }
 
  protected:

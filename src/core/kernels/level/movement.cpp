@@ -69,9 +69,9 @@ bool scatter_rows(const Nest& nest, int units, const Operands& at, const Range& 
   return scatter_blocks(nest, units, at, range, owned, ScatterRow<Apply>{nest, at, apply});
 }
 
-bool scatter(const Nest& nest, int units, const Operands& at, const Range& range, const Combine& how,
+bool scatter(const Nest& nest, int units, const Operands& at, const Range& range, const Combine& combine,
              const Owned& owned) {
-  if (how.reduction == Reduction::none) {
+  if (combine.reduction == Reduction::none) {
     return by_width(nest.block, [&](auto width) {
       constexpr int W = decltype(width)::value;
       const Set<W> set{nest.block};
@@ -81,7 +81,7 @@ bool scatter(const Nest& nest, int units, const Operands& at, const Range& range
     });
   }
   const FloatMode mode;
-  return by_value<false>(how.value, how.reduction, [&](auto fold) -> bool {
+  return by_value<false>(combine.value, combine.reduction, [&](auto fold) -> bool {
     using F = decltype(fold);
     if constexpr (kIsExact<F>)
       impossible();  // exact sums need accumulators
