@@ -1,5 +1,4 @@
-// Folds rows of a table by a pointer array, as in CSR: destination d has the edges starts[d] up to starts[d +
-// 1].
+// Folds rows of a table by a CSR pointer array: destination d has the edges starts[d] up to starts[d + 1].
 //
 // Processes a few thousand edges at a time, all those of some destinations. Their indices are staged into
 // lists in cache, which are then folded (fold_lists.hpp). So every index is read once, and no list of all

@@ -89,8 +89,8 @@ GATHERUM_NOINLINE bool gather_at_once(const Nest& nest, const Operands& at, int 
 }
 
 // Gathers a range of units. Returns false if an index is invalid and the mode is raise. While a block moves,
-// the cache lines of the next are prefetched one by one: prefetching them together exceeds the misses that a
-// core can have in flight, and a Zen 3 stalls.
+// the cache lines of the next are prefetched one by one: prefetching them together exceeds the number of
+// misses that a core can have in flight, and a Zen 3 stalls.
 template <int W, bool streams = false>
 bool gather_lines(const Nest& nest, int units, const Operands& at, const Range& range, bool by_column) {
   if (const int tuples = tuples_at_once(nest, units, range); tuples > 0)

@@ -11,8 +11,9 @@
 
 namespace gatherum::GATHERUM_LEVEL {
 
-// The bytes that are prefetched at a time. Prefetching the share of a whole block exceeds the misses that a
-// core can have in flight, and the core stalls (4096 of 16384 float32 per line: 6.6 ms instead of 5.0).
+// The bytes that are prefetched at a time. Prefetching a whole block's share at a time exceeds the number of
+// misses that a core can have in flight, and the core stalls (4096 of 16384 float32 per line: 6.6 ms instead
+// of 5.0).
 inline constexpr int64_t kFetchBytes = 8 * kCacheLine;
 
 // The cache lines of a run that remain to be prefetched. (Indices are prefetched a page ahead, as by

@@ -7,8 +7,8 @@
 //
 // For exact sums of few destinations the accumulators of a thread are tables (exact_table.hpp).
 //
-// For integers, sums and products modulo 2^n, maxima and minima have the same bits in any order. So have
-// exact sums, to which the old values are added at the end. The plan guarantees the same as for slabs. The
+// For integers, sums and products modulo 2^n, maxima and minima have the same bits in any order. The same
+// holds for exact sums; their old values are added at the end. The plan guarantees the same as for slabs. The
 // caller guarantees only one unit, without columns. Cost: every update is read once, by one thread; then the
 // accumulators of all threads are read once. The caller keeps these few compared with the updates.
 #pragma once

@@ -307,7 +307,7 @@ struct QuantizedGather {
 struct Kernels {
   const char* level;
   // Returns false if a raise-mode index is invalid; the output is then unfinished. If `streams`, rows use
-  // streaming stores; they must be whole aligned cache lines of the output.
+  // streaming stores, and must be whole aligned cache lines of the output.
   bool (*gather)(const Nest&, int units, const Operands&, const Range&, bool streams);
   // Like gather, for whole lines that each read a short stretch of the data (gather_stretches.hpp).
   bool (*gather_stretches)(const Nest&, const Operands&, int64_t begin, int64_t end, int64_t* scratch,
