@@ -6,7 +6,7 @@
 namespace gatherum {
 namespace {
 
-// Appends why no accumulators are kept for a scatter of items; nothing if they would be.
+// Appends the reason why a scatter of items keeps no accumulators; nothing if it would keep them.
 void append_why_no_slab(const Program& p, const Items& items, std::string* why) {
   append(why, items.updates, " updates", items.alone ? "" : " per unit", " go to ", p.destinations,
          " destinations, ");

@@ -12,7 +12,7 @@
 namespace gatherum {
 namespace {
 
-// Whether Intel made the processor.
+// Returns true for processors made by Intel.
 bool is_intel() {
   constexpr unsigned genu = 0x756E6547;  // of "GenuineIntel"
 #if GATHERUM_X86 && defined(_MSC_VER)
@@ -60,7 +60,7 @@ std::span<const Implementation> implementations(bool scatter) {
   return kGathers;
 }
 
-// The number of the first that applies.
+// Returns the position of the first implementation that applies.
 int first_of(const Program& p, int threads, std::string* why) {
   const std::span<const Implementation> all = implementations(p.scatter);
   int i = 0;
@@ -98,9 +98,9 @@ const char* implementation_name(int i) {
   return n - kGathers.size() < kScatters.size() ? kScatters[n - kGathers.size()].name : nullptr;
 }
 
-// Two cache lines: with less, most of the memory traffic would double. Intel's processors fetch the rest of a
-// row anyway, so there threads share whole rows (1M rows of 64 float32 into 100k, two threads of a Xeon: 32
-// ms by columns, 26 by rows; of 256: 38 and 31).
+// Two cache lines: with fewer, most of the memory traffic would double. Intel's processors prefetch the rest
+// of a row anyway, so on these threads share whole rows (1M rows of 64 float32 into 100k, two threads of a
+// Xeon: 32 ms by columns, 26 by rows; of 256: 38 and 31).
 int64_t least_columns() { return is_intel() ? int64_t{1} << 62 : int64_t{2} * kCacheLine; }
 
 Thresholds& thresholds() {
@@ -139,8 +139,8 @@ int64_t row_bytes(const Nest& nest) {
   return n;
 }
 
-// Four to eight cache lines, or as many as the cache holds. Where eight outgrow a core's own cache, four are
-// up to a third faster (sums along axis 0 of 8192 x 4096 float32); else eight are a fifth faster.
+// Four to eight cache lines, or as many as the cache holds. If eight exceed a core's private cache, four are
+// up to a third faster (sums along axis 0 of 8192 x 4096 float32); otherwise eight are a fifth faster.
 int64_t columns_in_cache(int64_t column, int64_t item, int64_t most) {
   const int64_t line = std::max<int64_t>(1, kCacheLine / item);
   const int64_t wanted = times(8 * line, column) <= thresholds().own ? 8 * line : 4 * line;

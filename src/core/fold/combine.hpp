@@ -3,10 +3,10 @@
 //   fold(a, b)      one step of the left fold, in the accumulation type
 //   finish(a, n)    the stored result of n folded values (mean divides here)
 //
-// Integers wrap modulo 2^n; float16 and bfloat16 accumulate in float32 and round once; a NaN made by
-// an operation is the canonical quiet NaN; max and min are IEEE 754-2019 maximum and minimum. The
-// conversions are done on bits, so a value that is only copied keeps them all, NaN payloads included. What
-// else there is to know of a reduction stands in its row (types.hpp).
+// Integers wrap modulo 2^n. float16 and bfloat16 accumulate in float32 and round once. An operation that
+// produces a NaN produces the canonical quiet NaN. max and min are IEEE 754-2019 maximum and minimum.
+// Conversions work on bits, so a value that is only copied keeps all its bits, NaN payloads included. The
+// other properties of a reduction are in its row (types.hpp).
 #pragma once
 
 #include <algorithm>
@@ -32,7 +32,7 @@ struct Complex {
 template <class T>
 using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
 
-// The forms of floats: bits of the significand, with the hidden one, and of the exponent.
+// The format of a float: the bits of its significand, including the hidden bit, and of its exponent.
 template <int M, int E>
 struct BinaryForm {
   static constexpr int kM = M, kE = E;
@@ -40,10 +40,10 @@ struct BinaryForm {
   static constexpr uint64_t kInfinity = ((uint64_t{1} << kE) - 1) << (kM - 1);
   static constexpr uint64_t kQuiet = kInfinity | uint64_t{1} << (kM - 2);
 
-  // The bits of the value nearest to head * 2^(first - 63) units. The first bit of head is set, or `first` is
-  // far below 0. `more`: what is not 0 follows.
+  // Returns the bits of the value nearest to head * 2^(first - 63) units. The first bit of head is set, or
+  // `first` is far below 0. `more`: nonzero digits follow head.
   static uint64_t nearest(uint64_t head, int first, bool more) {
-    // The last bit that is kept is worth a unit, or more where there are kM bits above it.
+    // The last kept bit is worth one unit, or more if kM bits are above it.
     const int last = std::max(first - (kM - 1), 0), dropped = last - (first - 63);
     if (dropped > 64) return 0;
     const uint64_t kept = dropped == 64 ? 0 : head >> dropped;
@@ -71,8 +71,8 @@ GATHERUM_INLINE T quiet_nan() {
 }
 
 // How rare values, such as NaN, are handled. Selected: without a branch, for elements folded side by side in
-// vectors. Branched: by a branch that is hardly ever taken, for elements folded one by one, where the next
-// fold of the same destination waits for this one (256 bins: 1.6 ns per update instead of 1.9).
+// vectors. Branched: by a rarely taken branch, for elements folded one by one, where the next fold of the
+// same destination waits for this one (256 bins: 1.6 ns per update instead of 1.9).
 struct Selected {
   static constexpr bool kBranches = false;
   template <class T>
@@ -86,14 +86,14 @@ struct Branched {
   template <class T>
   static GATHERUM_INLINE T canonical(T v) {
     if (v != v) [[unlikely]] {
-      keep();                      // or it becomes no branch
-      v = opaque(quiet_nan<T>());  // or the sum goes through an integer register
+      keep();                      // otherwise compilers emit no branch
+      v = opaque(quiet_nan<T>());  // otherwise the sum passes through an integer register
     }
     return v;
   }
 };
 
-// Integer arithmetic in an unsigned type of at least 32 bits: no promotion to a signed int that
+// Integer arithmetic uses an unsigned type of at least 32 bits, to avoid promotion to a signed int, which
 // could overflow.
 template <class T>
 using Wrapping = std::conditional_t<(sizeof(T) < 4), uint32_t, std::make_unsigned_t<T>>;
@@ -126,7 +126,8 @@ GATHERUM_INLINE Complex<T> mul(Complex<T> a, Complex<T> b) {
   return {NaN::canonical(ac - bd), NaN::canonical(ad + bc)};
 }
 
-// For two equal values, which differ at most in the sign of a zero: the one with, or without, the sign.
+// For two equal values, which differ at most in the sign of a zero. with_either_sign returns -0 if any is -0,
+// with_common_sign only if both are.
 template <class T>
 GATHERUM_INLINE T with_either_sign(T a, T b) {
   return std::bit_cast<T>(std::bit_cast<Bits<T>>(a) | std::bit_cast<Bits<T>>(b));
@@ -136,16 +137,17 @@ GATHERUM_INLINE T with_common_sign(T a, T b) {
   return std::bit_cast<T>(std::bit_cast<Bits<T>>(a) & std::bit_cast<Bits<T>>(b));
 }
 
-// Whether there is more to two floats than which is greater: one is NaN, or they are zeros of either
-// sign, and then one is the other's negative. Rare among most updates, unlike equality.
+// Returns true if more than a comparison is needed: a value is NaN, or the values are zeros of different
+// sign. (Any value and its negative also return true.) For most updates this is rarer than equality.
 template <class T>
 GATHERUM_INLINE bool is_special(T a, T b) {
   constexpr Bits<T> sign = Bits<T>{1} << (8 * sizeof(T) - 1);
   return std::isunordered(a, b) || (std::bit_cast<Bits<T>>(a) ^ std::bit_cast<Bits<T>>(b)) == sign;
 }
 
-// Written as selects, so that rows are folded in vectors; of two zeros each comparison chooses another. One
-// by one, compilers make branches of them that are often mispredicted; a branch on what is rare spares them.
+// Written as selects, so that rows are folded in vectors. For two zeros the two comparisons select different
+// ones. For single elements, compilers turn the selects into branches that are often mispredicted; a branch
+// on the rare case avoids them.
 template <class NaN, class T>
 GATHERUM_INLINE T maximum(T a, T b) {
   if constexpr (std::is_floating_point_v<T>) {
@@ -172,7 +174,8 @@ GATHERUM_INLINE T minimum(T a, T b) {
   }
 }
 
-// The greater or the lesser of two halves, by integers in the same order: -0 is below +0.
+// The greater or the lesser of two half-precision values, compared as integers in the same order: -0 is below
+// +0.
 template <class NaN, class V, Reduction R>
 GATHERUM_INLINE uint16_t extreme(uint16_t a, uint16_t b) {
   constexpr uint16_t infinity = FloatForm<V>::kInfinity, quiet = FloatForm<V>::kQuiet;
@@ -188,11 +191,11 @@ GATHERUM_INLINE uint16_t extreme(uint16_t a, uint16_t b) {
   return nan ? quiet : first ? a : b;
 }
 
-// A branch of a chain that only a reduction reaches which the chain has forgotten.
+// For static_assert in the last branch of an `if constexpr` chain, which only an unhandled case reaches.
 template <auto>
 inline constexpr bool kIsForgotten = true;
 
-// The type of each value type, in the order of their rows.
+// The C++ type of each value type, in the order of the rows of kValues.
 template <class...>
 struct Types {};
 using ValueTypes = Types<void, Boolean, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t,
@@ -218,7 +221,7 @@ struct StoredAs<V> {
   using Type = typename V::Stored;
 };
 
-// What a reduction of V accumulates in.
+// The type that a reduction of V accumulates in.
 template <class V, Reduction R>
 constexpr auto sum_of() {
   constexpr Value sum = sum_type(kValueOf<V>, R);
@@ -234,7 +237,8 @@ constexpr auto sum_of() {
     static_assert(!kIsForgotten<sum>, "sum_of: no type for what sum_type says");
 }
 
-// How type V is stored, accumulated in a type S, and brought back. Rare: Selected or Branched.
+// How a value of type V is stored, widened to the accumulation type S, and narrowed again. Rare: Selected or
+// Branched.
 template <class V, class S>
 struct Arithmetic {
   using Stored = typename StoredAs<V>::Type;
@@ -261,14 +265,15 @@ struct Arithmetic {
   }
 };
 
-// A count as a float of type T: below 2^52, in the significand of a double, for which there are vectors.
+// Converts a count to a float of type T. The count must be below 2^52: it is placed in the significand of a
+// double, which vectorizes.
 template <class T>
 GATHERUM_INLINE T as_float(int64_t count) {
   return static_cast<T>(std::bit_cast<double>(count | 0x4330000000000000) - 0x1p52);
 }
 
-// A count below 1, which no fold gives, divides as 1: a division by 0, or of the least integer by -1, would
-// end the process.
+// Treats a count below 1, which no fold produces, as 1: dividing by 0, or the least integer by -1, would
+// terminate the process.
 template <class T>
 GATHERUM_INLINE T divide(T sum, int64_t count) {
   if constexpr (std::is_integral_v<T>) count = std::max<int64_t>(count, 1);
@@ -286,14 +291,13 @@ GATHERUM_INLINE Complex<T> divide(Complex<T> sum, int64_t count) {
   return {divide(sum.re, count), divide(sum.im, count)};
 }
 
-// An item of which nothing but its bytes is known.
+// An item of W bytes whose type is unknown.
 template <int W>
 struct Item {
   unsigned char bytes[W];
 };
 
-// W bytes as they are: how all those values are stored and accumulated that no arithmetic changes the form
-// of.
+// W bytes, stored and accumulated unchanged: for all values that no arithmetic converts.
 template <int W>
 struct Bytes {
   using Stored = Item<W>;
@@ -318,23 +322,25 @@ struct Fold : Arithmetic<V, decltype(sum_of<V, R>())> {
   static_assert(has_meaning(kValueOf<V>, R), "dispatch.hpp makes folds that have a meaning");
   static_assert(sizeof(Sum) == bytes_of(sum_type(kValueOf<V>, R)), "callers allocate bytes_of(sum_type)");
 
-  // The same for as many folds as store and accumulate alike: code that only moves values is compiled once
-  // for them all.
+  // A common type for all folds that store and accumulate alike, so that code that only moves values is
+  // compiled once for all of them.
   using Form = std::conditional_t<std::is_same_v<Stored, Sum>, Bytes<sizeof(Stored)>, Base>;
 
-  // Whether a result is more than its sum: it takes the count.
+  // True if the result is computed from the sum and the count.
   static constexpr bool kDivides = kRow.divides;
 
-  // Whether threads may fold apart, each from the identity. (Booleans not: such a fold makes a 1 of any other
-  // true byte.)
+  // True if threads may fold separately, each starting from the identity. (Not for booleans: such a fold
+  // turns any true byte into 1.)
   static constexpr bool kAnyOrder = std::is_integral_v<V> && kRow.identity != Identity::none;
 
-  // Whether every order gives the same bits where the first value is copied, and is not folded into anything.
+  // True if the result does not depend on the order when the first value is copied and not folded into an
+  // initial one.
   static constexpr bool kAnyOrderOfFirsts = is_any_order(kValueOf<V>, R);
-  // Whether an accumulator that is kept between batches starts from its first update (accumulate.hpp).
+  // Returns true if an accumulator that is kept between batches starts from its first update
+  // (accumulate.hpp).
   static constexpr bool copies_first(bool include_self) { return kAnyOrderOfFirsts || !include_self; }
 
-  // What changes nothing that it is folded into.
+  // The neutral element of the fold.
   static constexpr Sum identity()
     requires kAnyOrder
   {
@@ -378,7 +384,7 @@ struct Fold : Arithmetic<V, decltype(sum_of<V, R>())> {
       static_assert(!kIsForgotten<R>, "Fold::fold_truths: a reduction has no step for booleans");
   }
 
-  // What is stored of `count` values; what nothing was folded into as it is.
+  // Returns the stored result of `count` values. If not `folded`, returns the accumulator undivided.
   template <class Rare>
   static GATHERUM_INLINE Stored finish(Sum a, int64_t count, bool folded) {
     if constexpr (!kDivides) {

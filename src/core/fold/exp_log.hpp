@@ -1,7 +1,7 @@
-// exp and log of our own, since those of the C library differ from system to system. Their formulas are of
-// operations that IEEE 754 defines to the bit: each instruction-set level, vector or not, and each processor
-// gives the same bits, and so does CUDA, beside whose kernels the formulas stand. Errors are below 1 ulp, at
-// most 0.51 for float (benchmarks/elementary_errors.py measures them).
+// exp and log, implemented here because the results of C libraries differ between systems. Their formulas use
+// only operations that IEEE 754 defines to the bit. Every instruction-set level, vectorized or not, every
+// processor, and CUDA, whose kernels share the formulas, therefore produce equal bits. Errors are below 1
+// ulp, at most 0.51 for float (benchmarks/elementary_errors.py measures them).
 #pragma once
 
 #include <bit>
@@ -17,7 +17,7 @@ using uint64 = uint64_t;
 GATHERUM_INLINE uint64 bits_of(double x) { return std::bit_cast<uint64>(x); }
 GATHERUM_INLINE double of_bits(uint64 bits) { return std::bit_cast<double>(bits); }
 
-// c ? a : b. (See select() in halves.hpp.)
+// Returns c ? a : b. (See select() in halves.hpp.)
 GATHERUM_INLINE double choose(bool c, double a, double b) {
   return of_bits(select(c, bits_of(a), bits_of(b)));
 }
@@ -26,13 +26,13 @@ GATHERUM_INLINE double choose(bool c, double a, double b) {
 #include "../gatherum/cuda/kernels/exp_log.cuh"
 #undef GATHERUM_FORMULA
 
-// One function, of a value of type float or double.
+// Applies a function to a value of type float or double.
 template <class F, class V>
 GATHERUM_INLINE V value_of(V x) {
   return static_cast<V>(F::template of<std::is_same_v<V, float>>(x));
 }
 
-// to[i] = F(from[i]) for n items; they may be the same array. Halves are computed as float.
+// to[i] = F(from[i]) for n items. The two arrays may be the same. Half-precision items are computed as float.
 template <class V, class F>
 void map_items(const char* from, char* to, int64_t n) {
   const auto* in = reinterpret_cast<const V*>(from);

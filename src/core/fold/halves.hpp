@@ -1,8 +1,8 @@
 // Conversions of float16 and bfloat16 to float32 and back.
 //
-// Widening is exact; narrowing rounds to nearest even. A NaN keeps its sign, its quiet bit and the payload
-// bits that fit. The conversions work on bits, so that a value that is only copied keeps all of them, on
-// every processor.
+// Widening is exact. Narrowing rounds to nearest, ties to even. A NaN keeps its sign, its quiet bit and the
+// payload bits that fit. Conversions work on bits, so a value that is only copied keeps all its bits on every
+// processor.
 #pragma once
 
 #include <bit>
@@ -21,15 +21,15 @@ struct Bfloat16 {
 template <class V>
 inline constexpr bool kIsHalf = std::is_same_v<V, Half> || std::is_same_v<V, Bfloat16>;
 
-// By masks: of `c ? a : b` compilers make a branch where `a` or `b` takes floating-point arithmetic, and then
-// no vectors (rows of 64 float16 in cache: 2.2 ns an element instead of 0.5).
+// Uses masks: compilers turn `c ? a : b` into a branch if `a` or `b` involves floating-point arithmetic, and
+// then do not vectorize (rows of 64 float16 in cache: 2.2 ns per element instead of 0.5).
 template <class T>
 GATHERUM_INLINE T select(bool c, T a, T b) {
   const T mask = T{0} - static_cast<T>(c);
   return (a & mask) | (b & ~mask);
 }
 
-// All ones where a < b, else zeros: of a word, or of each of a vector's.
+// All ones if a < b, else zeros, for a word or for each word of a vector.
 template <class Words>
 GATHERUM_INLINE Words is_less(Words a, Words b) {
   if constexpr (std::is_integral_v<Words>)
@@ -38,15 +38,15 @@ GATHERUM_INLINE Words is_less(Words a, Words b) {
     return std::bit_cast<Words>(a < b);
 }
 
-// Shifted into place, the exponent of a half is 112 too small, that of infinity and NaN 224. One exact
-// multiplication corrects the former, and normalises subnormals too.
+// The exponent of a shifted float16 is 112 too small, or 224 for infinity and NaN. One exact multiplication
+// corrects the former, and normalises subnormals too.
 template <class Floats, class Words>
 GATHERUM_INLINE Words mend_exponent(Words magnitude) {
   return std::bit_cast<Words>(std::bit_cast<Floats>(magnitude) * 0x1p112f);
 }
-constexpr uint32_t kHalfInfinity = 0x7C00u << 13;  // in place
+constexpr uint32_t kHalfInfinity = 0x7C00u << 13;  // shifted as in widen_halves
 
-// Halves in words of 32 bits, one or a vector of them, to floats.
+// Converts half-precision values, in one word of 32 bits or a vector of them, to floats.
 template <class V, class Floats, class Words>
 GATHERUM_INLINE Floats widen_halves(Words h) {
   if constexpr (std::is_same_v<V, Bfloat16>) return std::bit_cast<Floats>(h << 16);
@@ -56,8 +56,9 @@ GATHERUM_INLINE Floats widen_halves(Words h) {
                                ((magnitude + 0x70000000u) & ~is_finite));
 }
 
-// kBranches: what is rare costs a branch, where elements come one by one (20M float16 into 256 bins: 1.1 ns
-// each, selected 1.7); else all cases are computed and one selected, where they come side by side in vectors.
+// kBranches: rare values are handled in a branch, for elements processed one by one (20M float16 into 256
+// bins: 1.1 ns each; with selects, 1.7). Otherwise all cases are computed and one is selected, for elements
+// processed side by side in vectors.
 template <bool kBranches>
 GATHERUM_INLINE float half_to_float(uint16_t h) {
   if constexpr (!kBranches) return widen_halves<Half, float>(uint32_t{h});
@@ -73,21 +74,21 @@ GATHERUM_INLINE uint16_t float_to_half(float f) {
   const uint32_t bits = std::bit_cast<uint32_t>(f);
   const uint32_t magnitude = bits & 0x7FFFFFFFu;
   const uint32_t nan = 0x7C00u | (magnitude >> 13 & 0x3FFu);
-  // Below 2^-14: adding 1/2 makes the processor round at the bit that float16's subnormals end at.
+  // Below 2^-14: after adding 1/2 the processor rounds at the last bit of float16's subnormals.
   const uint32_t small = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - 0x3F000000u;
   const uint32_t large = (magnitude + 0xFFFu + (magnitude >> 13 & 1u) - 0x38000000u) >> 13;
   if constexpr (kBranches)
     if (magnitude - 0x38800000u < 0x0EEFF000u) [[likely]]
       return static_cast<uint16_t>(large | (bits >> 16 & 0x8000u));
   const uint32_t finite = select(magnitude < 0x38800000u, small, large);
-  const uint32_t number = select(magnitude < 0x477FF000u, finite, 0x7C00u);  // from 65520 on infinity
+  const uint32_t number = select(magnitude < 0x477FF000u, finite, 0x7C00u);  // infinity from 65520 on
   return static_cast<uint16_t>(select(magnitude > 0x7F800000u, nan, number) | (bits >> 16 & 0x8000u));
 }
 
 GATHERUM_INLINE float bfloat16_to_float(uint16_t b) { return widen_halves<Bfloat16, float>(uint32_t{b}); }
 
-// A NaN must have zeros in its lower half, as the canonical one and those of bfloat16_to_float have: rounding
-// then leaves it as it is.
+// A NaN must have zeros in its lower half, like the canonical NaN and those from bfloat16_to_float: then
+// rounding does not change it.
 GATHERUM_INLINE uint16_t float_to_bfloat16(float f) {
   const uint32_t bits = std::bit_cast<uint32_t>(f);
   return static_cast<uint16_t>((bits + 0x7FFFu + (bits >> 16 & 1u)) >> 16);

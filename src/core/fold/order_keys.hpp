@@ -1,18 +1,18 @@
-// Values as integers in the order of a maximum or minimum: the greatest key is the extreme.
+// Integer keys with the order of a maximum or minimum: the greatest key is the extreme.
 //
-//   key(v) = bits(v) as a signed integer, with all bits but the sign inverted where it is negative
+//   key(v) = bits(v) as a signed integer, with all bits but the sign inverted if it is negative
 //   of a minimum: ~key(v);   of NaN: the greatest key there is
 //
-// So -0 is below +0, any NaN is the extreme, and key and value give each other, but for a NaN, which comes
-// back as the canonical one. Comparisons of integers know no rare values, and the order of folding cannot
-// matter. Integers and booleans have keys as well, with all but the floats' least one in use.
+// So -0 is below +0, and any NaN is the extreme. Keys convert back to their values, except that every NaN
+// becomes the canonical one. Integer comparisons have no rare cases, and the order of folding cannot matter.
+// Integers and booleans have keys as well. The least key is unused, except for integers as wide as a key.
 #pragma once
 
 #include "fold/combine.hpp"
 
 namespace gatherum::GATHERUM_LEVEL {
 
-// Whether a fold is an extreme, which has keys.
+// True for maxima and minima, which have keys.
 template <class F>
 inline constexpr bool kHasKeys = false;
 template <class V, Reduction R>
@@ -29,7 +29,8 @@ struct OrderKeys<Fold<V, R>> {
   using Key = std::conditional_t<sizeof(Stored) == 8, int64_t, int32_t>;
   static constexpr bool kHasNaN = std::is_floating_point_v<V> || kIsHalf<V>;
 
-  // The least key, and whether no value has it. (A true byte does not come back from a key as it was.)
+  // The least key, and whether it is unused. (For booleans it counts as used: a true byte other than 1 does
+  // not convert back unchanged.)
   static constexpr Key kNone = std::numeric_limits<Key>::min();
   static constexpr bool kHasNone = kHasNaN || (sizeof(Stored) < sizeof(Key) && !std::is_same_v<V, Boolean>);
 
@@ -41,8 +42,8 @@ struct OrderKeys<Fold<V, R>> {
     return chosen;
   }
 
-  // Below every value's key: the only update so far was a quiet NaN, positive or negative, whose bits stay as
-  // they are if none follows. kNone for a NaN of other bits.
+  // Keys below the keys of all values, for a quiet NaN of either sign that is the only update so far: its
+  // bits are kept if no update follows. Returns kNone for a NaN with other bits.
   static Key alone(Stored v) {
     const Bits bits = std::bit_cast<Bits>(v);
     if (bits == kQuiet) return kNone + 1;
@@ -54,15 +55,15 @@ struct OrderKeys<Fold<V, R>> {
         static_cast<Bits>(key == kNone + 1 ? kQuiet : kQuiet | std::numeric_limits<Bits>::min()));
   }
 
-  // The value of a key; the canonical NaN.
+  // Returns the value of a key; for NaN the canonical one.
   static GATHERUM_INLINE Stored value(Key key) {
     const auto bits = static_cast<Bits>(in_order(static_cast<Bits>(R == Reduction::max ? key : ~key)));
     if constexpr (kHasNaN) return std::bit_cast<Stored>(key == kNaN ? kQuiet : bits);
     return std::bit_cast<Stored>(bits);
   }
 
-  // The same key for all values that are equal: zeros of either sign, of which -1 is the lesser's key
-  // whatever the extreme, and NaN.
+  // Maps keys of equal values to one key. Zeros of either sign are equal; -1 is the lesser key of the two for
+  // both reductions. All NaN are equal.
   static GATHERUM_INLINE Key of_equals(Key key) {
     if constexpr (kHasNaN) return key + static_cast<Key>(key == -1);
     return key;
@@ -75,11 +76,11 @@ struct OrderKeys<Fold<V, R>> {
                                             std::conditional_t<sizeof(Stored) == 2, uint16_t, uint8_t>>>>;
   static constexpr Bits kMost = std::numeric_limits<Bits>::max();
   static constexpr Key kNaN = std::numeric_limits<Key>::max();
-  using Form = std::conditional_t<kHasNaN, FloatForm<V>, BinaryForm<2, 2>>;  // of others it is not asked
+  using Form = std::conditional_t<kHasNaN, FloatForm<V>, BinaryForm<2, 2>>;  // not used for other types
   static constexpr auto kInfinity = static_cast<Bits>(Form::kInfinity),
                         kQuiet = static_cast<Bits>(Form::kQuiet);
 
-  // Between bits and integers in the order of their values; the function is its own inverse.
+  // Converts between bits and integers in the order of their values. The function is its own inverse.
   static GATHERUM_INLINE Key in_order(Bits bits) {
     if constexpr (kHasNaN) return static_cast<Key>(bits ^ (bits >> (8 * sizeof(Bits) - 1) & kMost));
     if constexpr (std::is_same_v<V, Boolean>) return static_cast<Key>(bits != 0);
@@ -90,7 +91,7 @@ struct OrderKeys<Fold<V, R>> {
   }
 };
 
-// Whether a fold has keys with one to spare.
+// Returns true if a fold has keys of which one is unused.
 template <class F>
 constexpr bool has_spare_key() {
   if constexpr (kHasKeys<F>)

@@ -1,11 +1,11 @@
 // Accumulators for a range of destinations, in cache: read in, folded into, and written out once.
 //
 //   slab[(i - first) * columns + j] = widen(D[i * step + j * column_step])       read
-//   slab[...] = fold(slab[...], widen(update)), counting where the fold needs it  take
+//   slab[...] = fold(slab[...], widen(update)), counting if the fold needs it     take
 //   D[...] = finish(slab[...], count)                                             write
 //
-// The data is read from `from` and written to `to`: for a functional scatter these are the data and
-// the output, so the output needs no copy made beforehand. Cost: two passes over the destinations.
+// The data are read from `from` and written to `to`. For a functional scatter these are the data and the
+// output, so the output does not have to be initialised with a copy. Cost: two passes over the destinations.
 #pragma once
 
 #include "fold/exact/exact_sums.hpp"
@@ -39,7 +39,7 @@ GATHERUM_INLINE void put(char* sums, int64_t slot, const Sum& v) {
   std::memcpy(sums + slot * static_cast<int64_t>(sizeof(Sum)), &v, sizeof v);
 }
 
-// The accumulators of a slab: how they are read and written. Form: of their fold.
+// Reads and writes the accumulators of a slab. Form: that of their fold.
 template <class Form>
 class Sums {
  public:
@@ -59,8 +59,8 @@ class Sums {
     });
   }
 
-  // Writes the destinations [begin, end), past the cache where it `streams`. Untouched ones get the bits they
-  // had: conversions there and back lose none.
+  // Writes the destinations [begin, end), past the cache if `streams`. Destinations without updates keep
+  // their bits: widening and narrowing loses none.
   GATHERUM_NOINLINE void write(int64_t begin, int64_t end, bool streams) const {
     each_run(begin, end, [this, streams](int64_t slot, int64_t offset, int64_t n, auto stride) {
       char* GATHERUM_RESTRICT to = layout_.to + offset;
@@ -79,7 +79,7 @@ class Sums {
   explicit Sums(const Layout& s) : layout_(s) {}
 
   static constexpr auto kPacked = static_cast<int64_t>(sizeof(Stored));
-  // Whether sums are stored as they are in the output.
+  // True if sums have the same representation as the output.
   static constexpr bool kSame = std::is_same_v<Sum, Stored>;
   template <class Stride>
   static constexpr bool kIsPacked = !std::is_same_v<Stride, int64_t>;
@@ -87,13 +87,13 @@ class Sums {
   char* place(int64_t slot) const { return sums_ + slot * static_cast<int64_t>(sizeof(Sum)); }
   int64_t slots() const { return layout_.count * layout_.columns; }
 
-  // The output may be the slab itself.
+  // The slab may be in the output itself.
   static void copy_items(char* to, const char* from, int64_t n) {
     if (to != from) copy_run(to, from, n * kPacked);
   }
 
-  // Calls run(first slot, byte offset, n, stride) for the runs of destinations [begin, end) that step
-  // evenly; the stride is a constant where the elements are contiguous.
+  // Calls run(first slot, byte offset, n, stride) for evenly spaced runs of the destinations [begin, end).
+  // The stride is a compile-time constant if the elements are contiguous.
   template <class Run>
   void each_run(int64_t begin, int64_t end, const Run& run) const {
     constexpr std::integral_constant<int64_t, static_cast<int64_t>(sizeof(Stored))> packed;
@@ -111,18 +111,18 @@ class Sums {
   }
 
   const Layout layout_;
-  char* sums_;  // Sum after Sum; unaligned where they lie in the output
+  char* sums_;  // contiguous; unaligned if the slab is in the output
 };
 
-// Folds of floats whose result is a NaN if an operand is: where no accumulator begins as one, those that are
-// NaN at the end are made canonical then, and not at every step. The division of means does that.
+// True for folds of floats whose result is a NaN if an operand is. If no accumulator starts as a NaN, NaN are
+// made canonical at the end and not at every step. For means the division does that.
 template <class F>
 inline constexpr bool kSettlesLater = false;
 template <class V, Reduction R>
   requires((R == Reduction::add && std::is_floating_point_v<V>) || R == Reduction::mean)
 inline constexpr bool kSettlesLater<Fold<V, R>> = std::is_floating_point_v<typename Fold<V, R>::Sum>;
 
-// One step of a fold; a NaN that a sum of floats becomes is made canonical at the end.
+// One step of a fold. If kSettlesLater, the caller makes NaN canonical at the end.
 template <class F>
 GATHERUM_INLINE typename F::Sum fold_unsettled(typename F::Sum a, typename F::Sum b) {
   if constexpr (kSettlesLater<F>)
@@ -131,7 +131,7 @@ GATHERUM_INLINE typename F::Sum fold_unsettled(typename F::Sum a, typename F::Su
     return F::fold(a, b);
 }
 
-// What changes nothing that it is added to.
+// The neutral element of addition.
 template <class Sum>
 inline constexpr Sum kNothing = Sum{};
 template <>
@@ -141,8 +141,8 @@ inline constexpr double kNothing<double> = -0.0;
 template <class T>
 inline constexpr Complex<T> kNothing<Complex<T>> = {-T{0}, -T{0}};
 
-// Fetches a slot, which may be invalid and lie anywhere; a prefetch never faults. Two blocks of slots fill
-// the first cache, so they go to the second (1M float32: 2.2 ns per update -> 1.7, float64: 3.8 -> 2.1).
+// Prefetches a slot, which may be invalid and at any address: a prefetch never faults. Two blocks of slots
+// fill the L1 cache, so this prefetches into L2 (1M float32: 2.2 ns per update -> 1.7, float64: 3.8 -> 2.1).
 template <class Sum>
 GATHERUM_INLINE void fetch_slot(const void* slots, int64_t slot) {
   const auto begin = reinterpret_cast<uintptr_t>(slots);
@@ -156,18 +156,18 @@ class Slab : public Sums<typename F::Form> {
   using Stored = typename F::Stored;
   using Sum = typename F::Sum;
   using Base = Sums<typename F::Form>;
-  // Whether no update has to be the first of its slot.
+  // True if the first update of a slot is folded like later ones.
   static constexpr bool kFoldsAlike = !Counted;
 
   static int64_t bytes(int64_t slots) {
     return slots * static_cast<int64_t>(sizeof(Sum) + (Counted ? sizeof(int64_t) : 0));
   }
 
-  // `direct`: where the output can serve as the slab itself, it does.
+  // `direct`: uses the output as the slab if its layout allows.
   Slab(char* scratch, const Layout& s, bool include_self, bool direct)
       : Base(s), start_(include_self ? 1 : 0) {
     if (direct && Base::kSame && !Counted && s.columns == 1 && s.step == Base::kPacked) scratch = s.to;
-    // Counters first: they want the stricter alignment.
+    // Counters first: they have the stricter alignment.
     counts_ = reinterpret_cast<int64_t*>(scratch);
     this->sums_ = scratch + (Counted ? this->slots() * static_cast<int64_t>(sizeof(int64_t)) : 0);
   }
@@ -177,7 +177,7 @@ class Slab : public Sums<typename F::Form> {
     if constexpr (Counted) std::fill_n(counts_, this->slots(), start_);
   }
 
-  // Copies of the members that a loop over updates needs: members would be read again after every store.
+  // Copies of the members that a loop over updates needs: compilers would reload members after every store.
   class Taker {
    public:
     GATHERUM_INLINE void operator()(int64_t slot, Stored update) const {
@@ -206,17 +206,17 @@ class Slab : public Sums<typename F::Form> {
     int64_t* const GATHERUM_RESTRICT counts_;
   };
 
-  // Counts slots from the first-th on.
+  // The taker numbers slots from `first` on.
   Taker taker(int64_t first = 0) const { return {this->place(first), Counted ? counts_ + first : counts_}; }
 
-  // Whether an accumulator is a NaN.
+  // Returns true if any accumulator is a NaN.
   GATHERUM_NOINLINE bool has_nan() const {
-    int64_t found = 0;
+    int64_t nans = 0;
     for (int64_t i = 0; i < this->slots(); ++i) {
       const Sum v = get<Sum>(this->sums_, i);
-      found += v != v ? 1 : 0;
+      nans += v != v ? 1 : 0;
     }
-    return found != 0;
+    return nans != 0;
   }
 
   GATHERUM_NOINLINE void settle() {
@@ -241,8 +241,9 @@ class Slab : public Sums<typename F::Form> {
   int64_t* counts_;
 };
 
-// A slab of means: each sum beside its count. Sums begin with what changes nothing, so that no update has to
-// be the first: a division makes the same NaN of every NaN, the only value that would not come out as it is.
+// A slab of means: each sum is stored next to its count. Sums start from the neutral element, so the first
+// update is folded like later ones. That changes only the bits of a NaN, and the division maps every NaN to
+// the canonical one anyway.
 template <class F>
   requires(F::kDivides && !kIsExact<F>)
 class Slab<F, true> {
@@ -309,8 +310,8 @@ class Slab<F, true> {
   const int64_t start_;
 };
 
-// A slab of exact sums: counters, windows, and states, of which few are used. They are of the updates alone;
-// old values join them when they are written.
+// A slab of exact sums: counters, windows, and states, of which few are used. The sums contain only the
+// updates; old values are added when the results are written.
 template <class F, bool Counted>
   requires kIsExact<F>
 class Slab<F, Counted> {

@@ -4,12 +4,12 @@
 //   S[e] = widen(D[e])                                                              begin
 //   out[e] = finish(S[e], C[e])                                                     finish
 //
-// e numbers the elements of the data in row-major order; S holds an accumulator and C the number of updates
-// of each. `copies`: a destination starts from its first update, because the old value takes no part, or
-// because the order does not matter: then S holds the updates alone, finish folds D into them, and two folds
-// can be merged.
+// e is the row-major index of an element of the data. S holds its accumulator and C its number of updates. If
+// `copies`, a destination starts from its first update, because the fold excludes the old value or does not
+// depend on the order. In the latter case S contains only the updates, finish folds D into them, and two
+// folds can be merged.
 //
-// The plan guarantees: the nest's data strides are those of an array of the data's dtype in C order. Cost:
+// The plan guarantees that the nest has the data strides of a C-contiguous array of the data's dtype. Cost:
 // the updates are read once, and an accumulator and a count are read and written for each update; finish
 // reads both once.
 #pragma once
@@ -19,17 +19,20 @@
 
 namespace gatherum::GATHERUM_LEVEL {
 
-// Folds a block of elements side by side into their accumulators.
+// Folds a block of adjacent elements into their accumulators.
 template <class F>
 class Accumulate {
  public:
   using Stored = typename F::Stored;
   using Sum = typename F::Sum;
 
-  Accumulate(const Accumulators& to, const Combine& how, int64_t block)
-      : sums_(to.sums), counts_(to.counts), n_(block / kStored), copies_(F::copies_first(how.include_self)) {}
+  Accumulate(const Accumulators& to, const Combine& combine, int64_t block)
+      : sums_(to.sums),
+        counts_(to.counts),
+        n_(block / kStored),
+        copies_(F::copies_first(combine.include_self)) {}
 
-  // offset: that of the first element in the data.
+  // offset: the byte offset of the first element in the data.
   GATHERUM_INLINE void operator()(int64_t offset, const char* GATHERUM_RESTRICT updates) const {
     const int64_t e = offset / kStored, n = n_;
     int64_t i = 0;
@@ -62,7 +65,7 @@ class Accumulate {
 
   static GATHERUM_INLINE bool any_untouched(const int64_t* counts) {
     int64_t any = 0;
-    for (int64_t l = 0; l < kSums; ++l) any |= counts[l] - 1;  // negative for 0 alone
+    for (int64_t l = 0; l < kSums; ++l) any |= counts[l] - 1;  // negative only for 0
     return any < 0;
   }
 
@@ -88,7 +91,7 @@ class Accumulate {
   const bool copies_;
 };
 
-// Into exact sums, one by one.
+// Adds elements to exact sums, one by one.
 template <class F>
   requires kIsExact<F>
 class Accumulate<F> {
@@ -153,7 +156,7 @@ class AccumulateMoved {
   const Set<W> set_;
 };
 
-// The blocks of a batch, in order: what scatter_blocks asks for.
+// Applies the blocks of a batch in order. A kernel of scatter_blocks.
 template <class Apply>
 struct AccumulateBlocks {
   const Nest& nest;
@@ -169,7 +172,7 @@ struct AccumulateBlocks {
   }
 
   void move(const Block& b, const Block&) const {
-    const Apply fold = apply;  // a copy, which no store can change
+    const Apply fold = apply;  // a local copy that no store can change
     const char* updates = at.other;
     const Place place = b.place;
     const int64_t sd = nest.line_loop().data, su = nest.line_loop().other;
@@ -189,7 +192,7 @@ struct AccumulateBlocks {
   }
 };
 
-// Elements that lie side by side: those of the data, and their accumulators.
+// Initialises contiguous accumulators from the elements of the data.
 template <class F>
 void begin_sums(const char* GATHERUM_RESTRICT data, char* GATHERUM_RESTRICT sums, int64_t n) {
   using Sum = typename F::Sum;
@@ -225,7 +228,7 @@ void finish_sums(const Finish& f, bool include_self) {
   }
 }
 
-// Only for folds whose order does not matter: the other's updates come behind these.
+// Only for folds that do not depend on the order: the other fold's updates follow this fold's.
 template <class F>
 void merge_sums(const Merge& m) {
   using Sum = typename F::Sum;
@@ -238,7 +241,7 @@ void merge_sums(const Merge& m) {
   }
 }
 
-// The same of exact sums, which have no beginning: they are of the updates alone.
+// The same for exact sums, which need no begin_sums because they contain only the updates.
 template <class F>
   requires kIsExact<F>
 void finish_sums(const Finish& f, bool include_self) {

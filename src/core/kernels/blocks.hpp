@@ -44,8 +44,8 @@ class Odometer {
   Place place_;
 };
 
-// Staged points of a line: where they begin, how many tuples, and their checked offsets. `which` are
-// the chosen tuples, where not all are.
+// Staged tuples of a line: their first place, their number, and their checked offsets. `which` lists the
+// chosen tuples if not all are chosen.
 struct Block {
   Place place;
   int n = 0;
@@ -57,8 +57,7 @@ struct Block {
   GATHERUM_INLINE int at(int i) const { return chosen == n ? i : which[i]; }
 };
 
-// For every set of lanes, their numbers one after the other; behind them zeros, which the next ones
-// overwrite.
+// For every set of lanes, the numbers of its lanes, padded with zeros, which the next stores overwrite.
 inline constexpr auto kLanesOf = [] {
   std::array<std::array<int, kLanes>, 1 << kLanes> lanes{};
   for (unsigned set = 0; set < lanes.size(); ++set)
@@ -67,9 +66,8 @@ inline constexpr auto kLanesOf = [] {
   return lanes;
 }();
 
-// Chooses the tuples that are owned, in order; none of them is invalid. Without a branch, which would be
-// mispredicted where they come by chance, and a vector at a time (half of the tuples: 0.5 ns each, one by one
-// 1.0).
+// Chooses the owned tuples, in order; invalid ones are never owned. Branch-free, since branches on random
+// tuples are mispredicted, and a vector at a time (half of the tuples: 0.5 ns each, one by one 1.0).
 GATHERUM_NOINLINE inline void choose(Block& b, const Owned& owned) {
   using Words = Lanes<uint64_t>;
   const auto first = static_cast<uint64_t>(owned.low), last = static_cast<uint64_t>(owned.high) - first - 1;
@@ -92,8 +90,8 @@ GATHERUM_NOINLINE inline void choose(Block& b, const Owned& owned) {
   }
 }
 
-// The places of the blocks of a range of units. Inside a unit the loops behind the leading `units` ones are
-// walked in row-major order, so that a scatter meets the updates of a destination in order.
+// The places of the blocks of a range of units. The loops after the leading `units` ones are walked in
+// row-major order within a unit, so that a scatter applies the updates of a destination in order.
 class Blocks {
  public:
   GATHERUM_NOINLINE Blocks(const Nest& nest, int units, const Range& range)
@@ -144,13 +142,13 @@ class Blocks {
   int64_t chunk_begin_ = 0, chunk_end_ = 0, position_ = 0;
 };
 
-// Where columns are short runs far apart, runs are fetched this many rows ahead.
+// If columns are short runs far apart, runs are prefetched this many rows ahead.
 inline constexpr int64_t kRowsOn = 8;
 
 // Calls one(j) for each chosen tuple of a block, in order.
 template <class One>
 GATHERUM_INLINE void each_chosen(const Block& b, const One& one) {
-  const int n = b.n, chosen = b.chosen;  // copies, which no store can change
+  const int n = b.n, chosen = b.chosen;  // local copies that no store can change
   if (chosen < n) {
     const int* GATHERUM_RESTRICT which = b.which;
     for (int i = 0; i < chosen; ++i) one(which[i]);
@@ -159,14 +157,14 @@ GATHERUM_INLINE void each_chosen(const Block& b, const One& one) {
   }
 }
 
-// What a walk does with blocks besides staging them.
+// Options for staging the blocks of a walk.
 struct Staging {
-  int64_t step = 0;        // i * step is added to the offset of a block's i-th tuple: what the line moves
+  int64_t step = 0;        // i * step is added to the i-th offset of a block, if the line moves the data
   bool by_column = false;  // lines are cut into columns
   const Owned* owned = nullptr;  // the tuples to choose; null: all
 };
 
-// The one walk over blocks: it stages the next block while the work of this one is done.
+// The walk over blocks, for all kernels: it stages the next block while the current one is processed.
 //
 //   for (Walk walk(...); !walk.done(); walk.turn()) {
 //     ... walk.now() ...
@@ -176,10 +174,14 @@ struct Staging {
 class Walk {
  public:
   GATHERUM_NOINLINE Walk(const Nest& nest, int units, const Range& range, const char* index,
-                         const Staging& how = {})
-      : nest_(nest), index_(index), how_(how), blocks_(nest, units, range), in_lines_(stages_lines(nest)) {
-    // Columns: what is read soon lies a few rows ahead, not a page ahead.
-    if (how.by_column)
+                         const Staging& staging = {})
+      : nest_(nest),
+        index_(index),
+        staging_(staging),
+        blocks_(nest, units, range),
+        in_lines_(stages_lines(nest)) {
+    // For columns, prefetch a few rows ahead instead of a page ahead.
+    if (staging.by_column)
       on_ = units < nest.line ? advance(Place{}, nest.loops[nest.line - 1], kRowsOn) : Place{};
     find();
     next();
@@ -191,29 +193,29 @@ class Walk {
   const Block& then() const { return *then_; }
   const Place& on() const { return on_; }
   bool done() const { return now_->n == 0; }
-  // Whether stage_while does two things at a time.
+  // True if stage_while interleaves staging with work.
   bool in_lines() const { return in_lines_; }
-  // Whether all indices so far were valid.
+  // True if all indices so far were valid.
   bool valid() const { return valid_; }
 
   void stage() { stage_from(0); }
 
-  // Makes the next block this one, and finds the one behind it.
+  // Makes the next block the current one, and finds the one after it.
   GATHERUM_NOINLINE void turn() {
     std::swap(now_, then_);
     find();
   }
 
-  // Where nothing is done meanwhile.
+  // For loops that do nothing during staging.
   void next() {
     stage();
     turn();
   }
 
-  // Calls work(i) for each tuple of this block, in order, and staged(i, count) when offsets from the i-th on
-  // of the next have been written; they may be those of invalid indices. Where indices allow it the two are
-  // interleaved, so that neither waits alone for its memory (5M updates of 256 bins: 6.5 ms -> 4.7, of 250k:
-  // 17 -> 11; gather_elements along axis 0: 13.5 -> 11.5).
+  // Calls work(i) for each tuple of this block, in order. Calls staged(i, count) after writing that number of
+  // offsets of the next block from the i-th on, which may be invalid. If the indices allow, interleaves the
+  // two, so that their memory accesses overlap (5M updates of 256 bins: 6.5 ms -> 4.7, of 250k: 17 -> 11;
+  // gather_elements along axis 0: 13.5 -> 11.5).
   template <class Work, class Staged>
   GATHERUM_INLINE void stage_while(const char* beside, int64_t width, const Work& work,
                                    const Staged& staged) {
@@ -222,9 +224,10 @@ class Walk {
     if (both > 0) {
       const char* at = index_ + then_->place.index;
       const Fetch fetch{on_.index, beside, width};
-      in_lines_ = nest_.index.width == 8
-                      ? stage_lines<int64_t>(nest_, at, both, how_.step, then_->offsets, fetch, work, staged)
-                      : stage_lines<int32_t>(nest_, at, both, how_.step, then_->offsets, fetch, work, staged);
+      in_lines_ =
+          nest_.index.width == 8
+              ? stage_lines<int64_t>(nest_, at, both, staging_.step, then_->offsets, fetch, work, staged)
+              : stage_lines<int32_t>(nest_, at, both, staging_.step, then_->offsets, fetch, work, staged);
     }
     const int begin = in_lines_ ? both : 0;
     stage_from(begin);
@@ -234,7 +237,7 @@ class Walk {
   }
 
  private:
-  // A block of no tuples behind the last.
+  // Finds the next block; one without tuples after the last.
   void find() {
     if (!blocks_.next(then_->place, then_->n)) then_->n = 0;
   }
@@ -245,26 +248,26 @@ class Walk {
     const char* at = index_ + b.place.index + begin * stride;
     b.any_invalid =
         begin < b.n && gatherum::GATHERUM_LEVEL::stage(nest_, at, stride, b.n - begin, b.offsets + begin);
-    if (how_.step != 0) add_steps(how_.step, begin, b.n, b.offsets);
+    if (staging_.step != 0) add_steps(staging_.step, begin, b.n, b.offsets);
     valid_ &= !b.any_invalid;
     b.chosen = b.n;
-    if (how_.owned != nullptr && (b.any_invalid || !how_.owned->all())) choose(b, *how_.owned);
+    if (staging_.owned != nullptr && (b.any_invalid || !staging_.owned->all())) choose(b, *staging_.owned);
   }
 
   const Nest& nest_;
   const char* const index_;
-  const Staging how_;
+  const Staging staging_;
   Place on_{0, kIndexBytesAhead, 0};
   Blocks blocks_;
-  bool in_lines_;  // until an index is negative or not valid: then others are, and would be staged twice
+  bool in_lines_;  // until an index is negative or invalid: more are then likely, and each is staged twice
   bool valid_ = true;
   Block pair_[2];
   Block* now_ = &pair_[0];
   Block* then_ = &pair_[1];
 };
 
-// Prefetches the columns of a few rows ahead, which the processor does not predict. Not where items are more
-// than a cache line apart: the run between them may be the whole array.
+// Prefetches the columns of a few rows ahead, which the processor does not predict. Skips items more than a
+// cache line apart: the run that spans them may be the whole array.
 GATHERUM_INLINE void prefetch_rows_on(const Nest& nest, const Place& on, const Operands& at, const Block& b) {
   const Loop& line = nest.line_loop();
   const auto fetch = [&](const char* base, int64_t offset, int64_t step) {
@@ -285,8 +288,8 @@ GATHERUM_NOINLINE inline void each_row_line(const Loop* loops, int rank, Place p
     each_row_line(loops + 1, rank - 1, place, context, line);
 }
 
-// Calls point(place) for every point of the row loops, in order. What point captures by reference is read
-// again for each one, since a store may have changed it: it captures copies.
+// Calls point(place) for every point of the row loops, in order. `point` should capture by value: a reference
+// would be reloaded for each point, since a store may have changed the referenced value.
 template <class Point>
 GATHERUM_INLINE void each_row_point(const Loop* loops, int rank, const Place& place, const Point& point) {
   if (rank == 0) return point(place);

@@ -3,18 +3,19 @@
 //   out[a, i, x, y, z] = round(R, (value(data[a, r_i, x, y, z]) - zero[s]) * scale[s]),
 //   s = [a', r_i', x, y / block, z]
 //
-// a runs over the dimensions before the gathered one, i over the indices, r_i is the row that index i is;
-// x, y, z are those behind it, and y the quantized one. The quantized dimension may also be the gathered one
-// or one before it: then a' or r_i' is divided by the block and not y. A row that is none (r_i outside
-// [0, rows)) gives zeros.
+// a runs over the dimensions before the gathered one and i over the indices; r_i is the row that index i
+// selects. x, y and z are the dimensions after the gathered one; y is the quantized one. If the quantized
+// dimension is the gathered one or one before it, r_i' or a' is divided by the block instead of y. An invalid
+// row (r_i outside [0, rows)) produces zeros.
 //
-// The value, the zero point and the scale are exact in float32; the difference is exact, too; the product is
-// rounded to float32 and then to the type R of the result, to nearest even. A NaN is the canonical one.
-// Values of 2 or 4 bits lie in bytes, the first one in the lowest bits, or one in each byte.
+// The value, the zero point, the scale and the difference are exact in float32. The product is rounded to
+// float32 and then to the type R of the result, both to nearest even. A NaN becomes the canonical one. Values
+// of 2 or 4 bits are either packed into bytes, the first one in the lowest bits, or have a byte each.
 //
-// What the caller guarantees: data, scales and zero points are contiguous and hold what these sizes address;
-// `rows` does not change during the call. Cost: a read of the row and its scales, a write of the result, and
-// 0.1-0.3 ns an element; scales along a row of items of their own are converted 256 at a time.
+// The caller guarantees that data, scales and zero points are contiguous and as large as these sizes require,
+// and that `rows` does not change during the call. Cost: a read of the row and its scales, a write of the
+// result, and 0.1-0.3 ns per element. If each item along a row has a separate scale, 256 scales are converted
+// at a time.
 #pragma once
 
 #include <algorithm>
@@ -27,9 +28,10 @@
 
 namespace gatherum::GATHERUM_LEVEL {
 
-// Items, scales and zero points that are worked on at a time: they stay in the first cache.
+// The number of items, scales and zero points that are processed at a time: they fit in the L1 cache.
 inline constexpr int64_t kQuantizedPiece = 256;
-// How far ahead rows are fetched, and at most how much of each: the processor goes on by itself.
+// The distance at which rows are prefetched, and the most bytes prefetched of each: the hardware prefetches
+// the rest.
 inline constexpr int64_t kQuantizedAhead = 4096, kQuantizedRow = 1024;
 
 struct FromUint8 {
@@ -41,8 +43,9 @@ struct FromInt8 {
   }
 };
 
-// A small float whose magnitude has kFraction bits of fraction and an exponent that is kBias too small. Below
-// the least normal number, `small`, the exponent's first step is taken off again.
+// Widens the magnitude of a small float with kFraction fraction bits to float32, adding kBias to the
+// exponent. A subnormal value is computed as a normal one with the least exponent, minus `small`, the least
+// normal number.
 template <int kFraction, uint32_t kBias>
 GATHERUM_INLINE uint32_t widen_small(uint32_t magnitude, float small) {
   const uint32_t in_place = magnitude << (23 - kFraction);
@@ -50,7 +53,7 @@ GATHERUM_INLINE uint32_t widen_small(uint32_t magnitude, float small) {
   const float above = std::bit_cast<float>(in_place + ((kBias + 1) << 23));
   return select(magnitude < (1u << kFraction), std::bit_cast<uint32_t>(above - small), normal);
 }
-struct FromE4m3 {  // no infinities; all ones is NaN
+struct FromE4m3 {  // has no infinities; all ones is NaN
   GATHERUM_INLINE float operator()(uint8_t code) const {
     const uint32_t magnitude = code & 0x7Fu;
     const uint32_t number = widen_small<3, 120>(magnitude, 0x1p-6f);
@@ -88,8 +91,9 @@ GATHERUM_INLINE typename To::Item dequantized(uint8_t code, float zero, float sc
   return To{}(std::bit_cast<float>(select(is_nan, 0x7FC00000u, bits)));
 }
 
-// Eight at a time by the instructions that convert halves, where the level has them: 0.1 ns an item instead
-// of 0.2 (int8 to float32), 0.5 (float8) or 1.2 (to float16). They give the same bits.
+// Converts eight items at a time with the float16 conversion instructions of the level, if it has them: 0.1
+// ns per item instead of 0.2 (int8 to float32), 0.5 (float8) or 1.2 (to float16). The results are bit-for-bit
+// equal.
 #if GATHERUM_LANES == 4 && defined(__F16C__)
 inline constexpr int64_t kWide = 8;
 
@@ -105,7 +109,7 @@ GATHERUM_INLINE __m256 widen(FromInt8, const uint8_t* at) {
 GATHERUM_INLINE __m256 widen(FromE5m2, const uint8_t* at) {
   return _mm256_cvtph_ps(_mm_slli_epi16(_mm_cvtepu8_epi16(load_codes(at)), 8));
 }
-// As a half, whose exponent is then 8 too small.
+// Converts through float16, whose exponent is then 8 too small.
 GATHERUM_INLINE __m256 widen(FromE4m3, const uint8_t* at) {
   const __m128i codes = _mm_cvtepu8_epi16(load_codes(at)), ones = _mm_set1_epi16(0x7F);
   const __m128i magnitude = _mm_and_si128(codes, ones);
@@ -148,14 +152,14 @@ GATHERUM_INLINE void dequantize_block(const uint8_t* GATHERUM_RESTRICT codes, in
   const __m256 zeros = _mm256_set1_ps(zero), scales = _mm256_set1_ps(scale);
   for (; i + kWide <= n; i += kWide) dequantize_wide<From, To>(codes + i, zeros, scales, out + i);
 #else
-  constexpr int kTogether = 16;  // a constant number of them becomes vectors without a rest
+  constexpr int kTogether = 16;  // a constant trip count, which compilers vectorize without a remainder loop
   for (; i + kTogether <= n; i += kTogether)
     for (int j = 0; j < kTogether; ++j) out[i + j] = dequantized<From, To>(codes[i + j], zero, scale);
 #endif
   for (; i < n; ++i) out[i] = dequantized<From, To>(codes[i], zero, scale);
 }
 
-// n items, each with a zero point and a scale of its own.
+// n items, each with a separate zero point and scale.
 template <class From, class To>
 GATHERUM_INLINE void dequantize_items(const uint8_t* GATHERUM_RESTRICT codes, int64_t n,
                                       const float* GATHERUM_RESTRICT zeros,
@@ -169,8 +173,8 @@ GATHERUM_INLINE void dequantize_items(const uint8_t* GATHERUM_RESTRICT codes, in
   for (; i < n; ++i) out[i] = dequantized<From, To>(codes[i], zeros[i], scales[i]);
 }
 
-// Codes of kBits that are packed into bytes, a byte for each, from the `first` on; signed ones keep their
-// sign.
+// Unpacks codes of kBits from bytes to one byte each, starting at item `first`. Signed codes are
+// sign-extended.
 template <int kBits, bool kSigned>
 GATHERUM_INLINE uint8_t code_of(uint32_t lowest) {
   constexpr uint32_t kMask = (1u << kBits) - 1, kSign = 1u << (kBits - 1);
@@ -195,7 +199,7 @@ void unpack_codes(const uint8_t* GATHERUM_RESTRICT data, int64_t first, int64_t 
   for (i += bytes * kIn; i < n; ++i) codes[i] = one(first + i);
 }
 
-// The codes of n <= kQuantizedPiece items from the `first` on: where they lie, or unpacked into a buffer.
+// Returns the codes of n <= kQuantizedPiece items from `first` on: in place, or unpacked into a buffer.
 inline const uint8_t* codes_at(const Codes& of, const char* data, int64_t first, int64_t n, uint8_t* buffer) {
   const auto* bytes = reinterpret_cast<const uint8_t*>(data);
   if (of.bits == 8) return bytes + first;
@@ -246,8 +250,8 @@ inline void load_scales(const QuantizedGather& call, int64_t first, int64_t n, f
   }
 }
 
-// The zero points of n scales from the `first` on. Packed ones begin a new byte where the scales' last
-// dimension begins.
+// Loads the zero points of n scales from `first` on. Packed ones start a new byte at each row of the scales'
+// last dimension.
 inline void load_zeros(const QuantizedGather& call, int64_t first, int64_t n, float* zeros) {
   if (call.zeros == nullptr) {
     std::fill_n(zeros, n, call.zero);
@@ -269,7 +273,7 @@ inline void load_zeros(const QuantizedGather& call, int64_t first, int64_t n, fl
   }
 }
 
-// One run of the dimensions y, z: from item `item` of the data and scale `scale` on.
+// Dequantizes one run of the dimensions y, z, starting at `item` of the data and `scale` of the scales.
 template <class From, class To>
 class Dequantizer {
  public:
@@ -285,7 +289,7 @@ class Dequantizer {
   }
 
  private:
-  // A scale for each block of y, which follow one another.
+  // For z of size 1: a scale for each block of y; the scales are contiguous.
   void run_blocks(int64_t item, int64_t scale, typename To::Item* out) const {
     float zeros[kQuantizedPiece], scales[kQuantizedPiece];
     uint8_t buffer[kQuantizedPiece];
@@ -329,7 +333,8 @@ GATHERUM_INLINE bool is_row(const QuantizedGather& call, int64_t number) {
   return static_cast<uint64_t>(number) < static_cast<uint64_t>(call.rows);
 }
 
-// The runs [begin, end) of the result; each is those of y and z, and a row has `before` of them.
+// Dequantizes the runs [begin, end) of the result. A run has the dimensions y and z; a row has call.inner
+// runs.
 template <class From, class To>
 void dequantize_runs(const QuantizedGather& call, int64_t begin, int64_t end) {
   const int64_t length = call.quantized * call.behind, row_items = call.inner * length;

@@ -8,22 +8,21 @@
 #include "fold/order_keys.hpp"
 #include "fold/slabs.hpp"
 
-// Scatters into slabs are this level's, or those of the level below it.
+// The slab kernels of this level or of the next lower one.
 namespace gatherum::GATHERUM_SLABS {
 void add_slab_kernels(Kernels& all);
 }
 
 namespace gatherum::GATHERUM_LEVEL {
 
-// The objects of a level: each fills in its functions. Several compile sooner than one, and show that the
-// build goes on.
+// The translation units of a level: each fills in its functions. Several compile faster than one, and show
+// the progress of the build.
 void add_fold_kernels(Kernels& all);
 void add_group_kernels(Kernels& all);
 void add_list_kernels(Kernels& all);
 void add_item_kernels(Kernels& all);
 
-// Calls f with the width of an item as a constant. The plan chooses the kernels that ask for these
-// widths only.
+// Calls f with the width of an item as a constant. The plan chooses these kernels only for these widths.
 template <class F>
 auto by_item(int64_t bytes, F&& f) {
   switch (bytes) {
@@ -40,14 +39,15 @@ auto by_item(int64_t bytes, F&& f) {
   }
 }
 
-// As by_item for blocks of those widths, with 0 for a run of any other number of bytes.
+// Like by_item for blocks of those widths; calls f with 0 for a run of any other number of bytes.
 template <class F>
 auto by_width(int64_t bytes, F&& f) {
   if (bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8 || bytes == 16) return by_item(bytes, f);
   return f(std::integral_constant<int, 0>{});
 }
 
-// Sums and products modulo 2^n are the same bits whether signed or not: one instance serves both.
+// Sums and products modulo 2^n have the same bits for signed and unsigned integers, so one instance serves
+// both.
 template <class V, Reduction R>
 auto fold_of() {
   if constexpr (std::is_integral_v<V> && (R == Reduction::add || R == Reduction::mul))
@@ -56,10 +56,10 @@ auto fold_of() {
     return Fold<V, R>{};
 }
 
-// What the plan excludes: complete() refuses a program whose reduction has no meaning for its value type.
+// For cases that the plan excludes: complete() rejects reductions that are not defined for a value type.
 [[noreturn]] inline void impossible() { std::abort(); }
 
-// Calls f with the Fold of V and of a reduction, one of those from `first` on that have a meaning for V.
+// Calls f with the Fold of V and r. Considers the reductions from `first` on that are defined for V.
 template <class V, bool Counts, Reduction first = Reduction::add, class F>
 auto by_reduction(Reduction r, F&& f) -> decltype(f(fold_of<V, Reduction::add>())) {
   constexpr auto next = static_cast<Reduction>(static_cast<int>(first) + 1);
@@ -70,7 +70,7 @@ auto by_reduction(Reduction r, F&& f) -> decltype(f(fold_of<V, Reduction::add>()
   impossible();
 }
 
-// Calls f with the type of a value type, in a std::type_identity.
+// Calls f with the C++ type of a value type, in a std::type_identity.
 template <class F>
 auto by_type(Value value, F&& f) {
   switch (value) {
@@ -110,33 +110,36 @@ auto by_type(Value value, F&& f) {
   impossible();
 }
 
-// Calls f with the Fold of a value type and reduction; without those that divide by a count where there are
-// no counters (`Counts` false).
+// Calls f with the Fold of a value type and reduction. If `Counts` is false, excludes reductions that divide
+// by a count.
 template <bool Counts, class F>
 auto by_value(Value value, Reduction r, F&& f) {
   return by_type(value, [&](auto type) { return by_reduction<typename decltype(type)::type, Counts>(r, f); });
 }
 
-// Calls f(fold, keyed) if the order of folding cannot matter: for integers, and for extremes by their keys.
+// Calls f(fold, keyed) if the order of folding cannot matter: for integers, for exact sums, and for extremes
+// by their keys.
 template <class F>
-void by_private(const Combine& how, F&& f) {
-  if (how.reduction == Reduction::none) return;
-  by_value<true>(how.value, how.reduction, [&](auto fold) {
-    using Found = decltype(fold);
-    if constexpr (Found::kAnyOrder)
-      if (!needs_counter(how)) return f(fold, std::false_type{});
-    if constexpr (has_spare_key<Found>()) f(fold, std::true_type{});
+void by_private(const Combine& combine, F&& f) {
+  if (combine.reduction == Reduction::none) return;
+  by_value<true>(combine.value, combine.reduction, [&](auto fold) {
+    using FoldType = decltype(fold);
+    if constexpr (FoldType::kAnyOrder)
+      if (!needs_counter(combine)) return f(fold, std::false_type{});
+    if constexpr (has_spare_key<FoldType>()) f(fold, std::true_type{});
   });
 }
 
-// Calls f(fold, counted) for what a slab keeps: moved items, sums, or sums with counters.
+// Calls f(fold, counted) for the contents of a slab: moved items, sums, or sums with counters.
 template <class F>
-auto by_slab(const Combine& how, int64_t item, F&& f) {
-  if (how.reduction == Reduction::none)
+auto by_slab(const Combine& combine, int64_t item, F&& f) {
+  if (combine.reduction == Reduction::none)
     return by_item(item, [&](auto width) { return f(Replace<decltype(width)::value>{}, std::false_type{}); });
-  if (needs_counter(how))
-    return by_value<true>(how.value, how.reduction, [&](auto fold) { return f(fold, std::true_type{}); });
-  return by_value<false>(how.value, how.reduction, [&](auto fold) { return f(fold, std::false_type{}); });
+  if (needs_counter(combine))
+    return by_value<true>(combine.value, combine.reduction,
+                          [&](auto fold) { return f(fold, std::true_type{}); });
+  return by_value<false>(combine.value, combine.reduction,
+                         [&](auto fold) { return f(fold, std::false_type{}); });
 }
 
 }  // namespace gatherum::GATHERUM_LEVEL

@@ -1,12 +1,12 @@
-// Items folded by lists of blocks: the destinations of a block have their accumulators in cache, and its
-// updates stand in one list, in order, each with its number and with the place that it goes to in the block.
+// Folds items by lists of blocks. The accumulators of a block of destinations are in cache. A block has one
+// list of its updates, in order; each entry has the number of the update and its place, the destination's
+// index in the block.
 //
 //   slab[place(i)] = fold(slab[place(i)], widen(table[number(i)])),   i in the list of the block
 //
-// The lists are the core's own, and so are their places and numbers: they were checked when the lists were
-// made, and the table has a row for each edge. A number is kept as its last 16 bits, stretch by stretch.
-// Cost: 4 or 6 bytes per update read in order, the table from front to back once per block, and a fold in
-// cache.
+// Places and numbers were checked when the core created the lists, and the table has a row for each edge.
+// Only the last 16 bits of a number are stored, for each stretch separately. Cost: 4 or 6 bytes per update
+// read in order, the table from front to back once per block, and a fold in cache.
 #pragma once
 
 #include "fold/slabs.hpp"

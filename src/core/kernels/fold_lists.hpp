@@ -1,13 +1,13 @@
-// Puts edges in order of their destination, and folds rows of a table by them.
+// Sorts edges by destination, and folds rows of a table by them.
 //
-//   out[d] = finish(fold(... fold(fold(start[d], m(e0)), m(e1)) ...), count),   e0 < e1 < ... that go to d
+//   out[d] = finish(fold(... fold(fold(start[d], m(e0)), m(e1)) ...), count),   e0 < e1 < ... of d
 //   m(e) = table[source(e)], or table[source(e)] * weights[e], rounded to the stored type
 //
-// The order comes from one stable counting sort: every edge's ends are read and checked once, kept as
-// numbers, counted piece by piece, and put in their places (row_lists.cpp). The fold then goes from
-// destination to destination: rows are fetched ahead, accumulators stay in cache, and every destination is
-// written once. Cost: 8 bytes per edge written and read in order, 4 or 8 written at random; then the rows
-// of the table.
+// The edges are sorted by a stable counting sort: the ends of every edge are read and checked once, stored as
+// numbers, counted piece by piece, and placed in the lists (row_lists.cpp). The fold then processes one
+// destination after another: rows are prefetched, accumulators stay in cache, and every destination is
+// written once. Cost: 8 bytes per edge written and read in order, 4 or 8 written at random; then the rows of
+// the table.
 #pragma once
 
 #include <algorithm>
@@ -102,7 +102,7 @@ void place_edges(const ListStage& call, int64_t piece) {
   }
 }
 
-// W bytes of the weights, put in the order of the lists.
+// Copies weights of W bytes in the order of the lists.
 template <int W>
 void order_weights(const ListFold& call, char* to, int64_t begin, int64_t end) {
   const Nest& loops = *call.weight_loops;
@@ -122,16 +122,16 @@ void order_weights(const ListFold& call, char* to, int64_t begin, int64_t end) {
 
 class FoldLists {
  public:
-  // Rows [begin, end) of the lists into one part of a destination: `rest` bytes from there on are left.
-  // Returns how many of them it has done.
+  // Folds rows [begin, end) of the lists into a part of a destination of which `remaining` bytes are not yet
+  // done. Returns the number of bytes done.
   using Part = int64_t (FoldLists::*)(int64_t begin, int64_t end, char* to, const char* from, int64_t r,
-                                      int64_t rest) const;
+                                      int64_t remaining) const;
 
-  // Destinations [first, last), of rows that are few items side by side.
+  // Folds destinations [first, last) whose rows are a few contiguous items.
   using Few = void (FoldLists::*)(int64_t first, int64_t last) const;
   struct How {
     Part part;
-    Few few;  // null: the rows are others
+    Few few;  // null: rows have other sizes
   };
 
   template <class F>
@@ -161,23 +161,24 @@ class FoldLists {
   static bool is_contiguous(const Nest& nest) { return nest.rank == 1 && nest.line_loop().extent == 1; }
 
   template <class F>
-  int64_t part(int64_t begin, int64_t end, char* to, const char* from, int64_t r, int64_t rest) const {
+  int64_t part(int64_t begin, int64_t end, char* to, const char* from, int64_t r, int64_t remaining) const {
     if constexpr (kIsExact<F>)
-      return exactly<F>(begin, end, to, from, r, rest);
+      return exactly<F>(begin, end, to, from, r, remaining);
     else
-      return rounding<F>(begin, end, to, from, r, rest);
+      return rounding<F>(begin, end, to, from, r, remaining);
   }
 
  private:
-  // Of rows of few items, those so far behind are fetched, unless they are so short that the processor has
-  // begun to read them already (100k rows of 32 bytes: 3.6 ns each).
+  // Rows of few items are prefetched kFewAhead rows ahead. Rows of at most kNear bytes are not: the processor
+  // has already started to read them (100k rows of 32 bytes: 3.6 ns each).
   static constexpr int64_t kFewAhead = 32, kNear = 8;
-  static constexpr int64_t kPart = 256;  // elements whose accumulators lie on the stack
+  static constexpr int64_t kPart = 256;  // elements with accumulators on the stack
 
   template <class F>
-  int64_t exactly(int64_t begin, int64_t end, char* to, const char* from, int64_t r, int64_t rest) const {
+  int64_t exactly(int64_t begin, int64_t end, char* to, const char* from, int64_t r,
+                  int64_t remaining) const {
     using Product = decltype(product_of(F{}));
-    const int64_t n = std::min(ExactRow<F>::kPart, rest / ExactRow<F>::kStep);
+    const int64_t n = std::min(ExactRow<F>::kPart, remaining / ExactRow<F>::kStep);
     char scaled[ExactRow<F>::kPart * ExactRow<F>::kStep];
     ExactRow<F> sums(n);
     const bool self = from != nullptr && call_.combine.include_self;
@@ -188,17 +189,20 @@ class FoldLists {
   }
 
   template <class F>
-  int64_t rounding(int64_t begin, int64_t end, char* to, const char* from, int64_t r, int64_t rest) const {
+  int64_t rounding(int64_t begin, int64_t end, char* to, const char* from, int64_t r,
+                   int64_t remaining) const {
     const bool weighted = call_.weights != nullptr;
     if constexpr (kSumsRows<F>) {
-      if (!weighted && rest >= Lines<F, 4>::kBytes) return in_vectors<F, 4, false>(begin, end, to, from, r);
-      if (!weighted && rest >= Lines<F, 1>::kBytes) return in_vectors<F, 1, false>(begin, end, to, from, r);
+      if (!weighted && remaining >= Lines<F, 4>::kBytes)
+        return in_vectors<F, 4, false>(begin, end, to, from, r);
+      if (!weighted && remaining >= Lines<F, 1>::kBytes)
+        return in_vectors<F, 1, false>(begin, end, to, from, r);
     }
     if constexpr (kSumsProducts<F>) {
-      if (rest >= Lines<F, 4>::kBytes) return in_vectors<F, 4, true>(begin, end, to, from, r);
-      if (rest >= Lines<F, 1>::kBytes) return in_vectors<F, 1, true>(begin, end, to, from, r);
+      if (remaining >= Lines<F, 4>::kBytes) return in_vectors<F, 4, true>(begin, end, to, from, r);
+      if (remaining >= Lines<F, 1>::kBytes) return in_vectors<F, 1, true>(begin, end, to, from, r);
     }
-    return on_stack<F>(begin, end, to, from, r, rest);
+    return on_stack<F>(begin, end, to, from, r, remaining);
   }
 
   template <class F, bool Weighted>
@@ -215,7 +219,7 @@ class FoldLists {
 
   template <class Sums, class F, bool Weighted>
   void few(int64_t first, int64_t last) const {
-    // Copies, which no store changes.
+    // Local copies that no store can change.
     const ListFold& call = call_;
     const char *const starts = call.starts, *const numbers = call.numbers, *const table = call.table;
     const char *const start = call.start, *const weights = call.weights;
@@ -227,7 +231,7 @@ class FoldLists {
       if (far) {
         const char* ahead = at(std::min(i + kFewAhead, behind));
         prefetch(ahead);
-        prefetch(ahead + Sums::kBytes - 1);  // without a branch, which would often be mispredicted
+        prefetch(ahead + Sums::kBytes - 1);  // always, since a branch would often be mispredicted
       }
       return at(i);
     };
@@ -243,7 +247,7 @@ class FoldLists {
     }
   }
 
-  // The message of the i-th row: n elements, or their products with its weight, written to `scaled`.
+  // Returns the message of the i-th row: n elements, or their products with its weight, written to `scaled`.
   template <class Product>
   GATHERUM_NOINLINE const char* message(int64_t i, int64_t r, int64_t n,
                                         char* GATHERUM_RESTRICT scaled) const {
@@ -261,11 +265,12 @@ class FoldLists {
   }
 
   template <class F>
-  int64_t on_stack(int64_t begin, int64_t end, char* to, const char* from, int64_t r, int64_t rest) const {
+  int64_t on_stack(int64_t begin, int64_t end, char* to, const char* from, int64_t r,
+                   int64_t remaining) const {
     using T = typename F::Stored;
     using Product = decltype(product_of(F{}));
     constexpr auto step = static_cast<int64_t>(sizeof(T));
-    const int64_t n = std::min(kPart, rest / step);
+    const int64_t n = std::min(kPart, remaining / step);
     char scaled[kPart * step];
     typename F::Sum sums[kPart];
     const bool self = from != nullptr && call_.combine.include_self;
@@ -284,7 +289,7 @@ class FoldLists {
     return n * step;
   }
 
-  // Rows of 64 float32: 33 ns each on the stack, 25 so.
+  // Rows of 64 float32: 33 ns each on the stack, 25 in registers.
   template <class F, int K>
   using Lines = SumsOf<F, K * 64 / int{sizeof(typename F::Sum)}>;
 
@@ -296,7 +301,7 @@ class FoldLists {
     return bytes;
   }
 
-  // `self`: what the fold includes; null: nothing.
+  // `self`: the old value if the fold includes it, else null.
   template <class Sums, class F, bool Weighted, class Row>
   static GATHERUM_INLINE void in_registers(int64_t begin, int64_t end, char* to, const char* self,
                                            const char* weights, const Row& row) {
@@ -317,12 +322,12 @@ class FoldLists {
       else
         sums.add(src);
     }
-    // One row alone is copied as it is.
+    // A single row is copied unchanged.
     const int64_t count = end - begin + (self != nullptr ? 1 : 0);
     sums.finish(to, count, Weighted || count > 1);
   }
 
-  // The i-th row of the lists, `bytes` from the r-th on; those of a later one are fetched.
+  // Returns the i-th row of the lists, `bytes` bytes from byte r on. Prefetches later rows.
   GATHERUM_INLINE const char* row(int64_t i, int64_t r, int64_t bytes) const {
     if (call_.far) fetch(i, r, bytes);
     return call_.table + number(call_.numbers, i) * call_.table_step + r;
@@ -350,7 +355,7 @@ class FoldLists {
     }
   }
 
-  // A destination that no row goes to.
+  // Writes a destination without rows.
   void leave(char* to, const char* from, int64_t bytes) const {
     if (from == to) return;
     if (from != nullptr) return copy_run(to, from, bytes);

@@ -1,8 +1,8 @@
-// Folds rows of a table by a pointer: edges starts[d] up to starts[d + 1] go to destination d.
+// Folds rows of a table by a CSR pointer array: destination d has the edges starts[d] up to starts[d + 1].
 //
-// A few thousand edges at a time, which are all those of some destinations, their indices are staged into
-// lists that stay in cache, and folded by them (fold_lists.hpp). So every index is read once, and nothing is
-// kept of it. Cost: that of staging, 4 bytes per edge written and read in cache, and the fold.
+// Processes a few thousand edges at a time, all those of some destinations. Their indices are staged into
+// lists in cache, which are then folded (fold_lists.hpp). So every index is read once, and no list of all
+// edges is needed. Cost: the staging, 4 bytes per edge written and read in cache, and the fold.
 #pragma once
 
 #include <algorithm>
@@ -11,8 +11,8 @@
 
 namespace gatherum::GATHERUM_LEVEL {
 
-// Reads entries [begin, end) of a pointer. Returns the greatest step between two of them, -1 where an entry
-// is not valid or less than the one before.
+// Reads entries [begin, end) of a pointer array. Returns the greatest difference between adjacent entries, or
+// -1 if an entry is invalid or less than the previous one.
 inline int64_t read_pointer(const Nest& nest, const char* at, int64_t begin, int64_t end, int64_t* starts) {
   const int64_t stride = nest.line_loop().index;
   for (int64_t i = begin; i < end; i += kBlock) {
@@ -28,14 +28,13 @@ inline int64_t read_pointer(const Nest& nest, const char* at, int64_t begin, int
   return least < 0 ? -1 : greatest;
 }
 
-// Stages n <= kBlock tuples of one component, which numbers what they address, as numbers of 32 bits. False:
-// an index is negative or not valid, or they do not lie side by side in this machine's byte order; then the
-// numbers mean nothing.
+// Stages n <= kBlock tuples of one component as numbers of 32 bits. Returns false if an index is negative or
+// invalid, or the indices are not contiguous in native byte order; the numbers are then undefined.
 inline bool stage_numbers(const Nest& nest, const char* at, int64_t stride, int n, uint32_t* numbers) {
   const int64_t width = nest.index.width, size = nest.component[0].size;
   if (nest.index.swapped || stride != width || width < 4 || size > int64_t{1} << 31) return false;
   prefetch_on(nest, at, stride, n);
-  // Copied before they are checked: another thread may change them.
+  // Copied before the check: another thread may change them.
   const auto check = [n, size](const auto* values, const auto& each) {
     auto outside = values[0];
     const auto last = static_cast<decltype(outside)>(size - 1);
@@ -65,7 +64,7 @@ class PointedGroup {
     if (call.fold.weights != nullptr) weight_step_ = call.fold.weight_loops->line_loop().other;
   }
 
-  // Makes the lists of destinations from the first on, and returns the end of them.
+  // Creates the lists of destinations from `first` on, and returns the end of their range.
   int64_t make(int64_t first, int64_t last) {
     const int64_t begin = call_.starts[first];
     int64_t stop = first + 1;
@@ -86,7 +85,7 @@ class PointedGroup {
   }
 
   const ListFold& fold() const { return fold_; }
-  // Whether all indices so far were valid.
+  // True if all indices so far were valid.
   bool valid() const { return valid_; }
 
  private:
@@ -103,7 +102,7 @@ class PointedGroup {
       if constexpr (sizeof(Number) == 4)
         if (stage_numbers(nest, at, stride, n, numbers_ + i)) continue;
       valid &= !gatherum::GATHERUM_LEVEL::stage(nest, at, stride, n, offsets);
-      // The lower half of kInvalid is a number, too.
+      // The lower half of kInvalid could be a number, too.
       if (valid)
         for (int j = 0; j < n; ++j) numbers_[i + j] = static_cast<Number>(offsets[j]);
       else
@@ -113,7 +112,7 @@ class PointedGroup {
     return valid;
   }
 
-  // Weights side by side stay where they are.
+  // Contiguous weights are used in place.
   void order_weights(int64_t begin, int64_t edges, bool all) {
     const int64_t item = fold_.rows->item;
     const char* from = fold_.weights + begin * weight_step_;

@@ -1,8 +1,8 @@
 // gather, one small block per index:  U[j * su] = D[j * sd + offset[j]],  block of W bytes.
 //
-// The plan guarantees: no row loops, block == W, W in {1, 2, 4, 8, 16}; offsets are staged (checked).
-// Cost: one load and one store per item; with the next block prefetched, the memory's random-access
-// rate for tables beyond cache.
+// The plan guarantees: no row loops, block == W, W in {1, 2, 4, 8, 16}; offsets are staged (checked). Cost:
+// one load and one store per item; for tables larger than the cache, the next block is prefetched, and the
+// limit is the random-access rate of the memory.
 #pragma once
 
 #include <cstring>
@@ -24,8 +24,8 @@ GATHERUM_INLINE void store_item(char* p, const Item<W>& v) {
   std::memcpy(p, &v, W);
 }
 
-// Moves the items of n tuples of a line that begin at `place`, or the fill value for invalid ones; the
-// offsets have the line's steps in them.
+// Moves the items of n tuples of a line that begin at `place`, or the fill value for invalid ones. The
+// offsets already include the line's steps.
 template <int W>
 void move_items(const Nest& nest, const Operands& at, const Place& place, const int64_t* offsets, int n,
                 bool any_invalid) {
@@ -44,7 +44,7 @@ void move_items(const Nest& nest, const Operands& at, const Place& place, const 
   }
 }
 
-// The cache lines that a block addresses. Invalid offsets may point anywhere; a prefetch never faults.
+// The cache lines that a block addresses. Invalid offsets may be anywhere; a prefetch never faults.
 struct Addressed {
   uintptr_t base;
   const int64_t* offsets;  // being staged
@@ -58,8 +58,8 @@ struct Addressed {
   }
 };
 
-// How many tuples a range has, where it is all of a nest whose indices lie at even steps, and there is at
-// most a block of them, as in small calls. 0: it is not.
+// Returns the number of tuples of a range if it covers a whole nest with evenly spaced indices and at most a
+// block of tuples, as in small calls; otherwise 0.
 inline int tuples_at_once(const Nest& nest, int units, const Range& range) {
   const Loop& line = nest.line_loop();
   int64_t tuples = line.extent, first_units = 1;
@@ -72,7 +72,7 @@ inline int tuples_at_once(const Nest& nest, int units, const Range& range) {
   return all && tuples <= kBlock ? static_cast<int>(tuples) : 0;
 }
 
-// Stages all indices at once: there is no walk, and nothing to fetch ahead.
+// Stages all indices in one call, without a walk or prefetches.
 template <int W>
 GATHERUM_NOINLINE bool gather_at_once(const Nest& nest, const Operands& at, int tuples) {
   const Loop& line = nest.line_loop();
@@ -88,9 +88,9 @@ GATHERUM_NOINLINE bool gather_at_once(const Nest& nest, const Operands& at, int 
   return true;
 }
 
-// Gathers a range of units. False: an index was invalid, and there is no value to take its place. While a
-// block moves, the cache lines of the next are fetched one by one. Fetched all at once, they are more than a
-// core can have in flight, and a Zen 3 stalls.
+// Gathers a range of units. Returns false if an index is invalid and the mode is raise. While a block moves,
+// the cache lines of the next are prefetched one by one: prefetching them together exceeds the number of
+// misses that a core can have in flight, and a Zen 3 stalls.
 template <int W, bool streams = false>
 bool gather_lines(const Nest& nest, int units, const Operands& at, const Range& range, bool by_column) {
   if (const int tuples = tuples_at_once(nest, units, range); tuples > 0)

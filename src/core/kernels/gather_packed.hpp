@@ -1,11 +1,11 @@
-// gather of small blocks along an axis that is not the last: the columns of a unit are first packed side by
-// side into scratch, where a page holds many of their rows, and gathered from there.
+// gather of small blocks along an axis that is not the last. The columns of a unit are first packed
+// contiguously into scratch, where a page holds many of their rows, and gathered from there.
 //
 //   P[i * columns + j] = D[i * step + j * W];   U[...] = P[index * columns + j]
 //
-// The plan guarantees: no row loops, one component, contiguous columns (line.data == W), and no loop
-// inside a unit that moves the data but the line. Cost: the data are read once in order, instead of a TLB
-// miss per item; this pays when there are about as many rows of indices as of data.
+// The plan guarantees: no row loops, one component, contiguous columns (line.data == W), and only the line
+// loop moves the data inside a unit. Cost: the data are read once in order, which avoids a TLB miss per item.
+// This pays when there are about as many rows of indices as of data.
 #pragma once
 
 #include "kernels/gather_rows.hpp"

@@ -1,14 +1,14 @@
 // gather, one row per index:  U[j * su + r] = D[j * sd + offset[j] + r]  for every byte r of the row.
 //
 // A row is `block` contiguous bytes, repeated over the nest's row loops (strided operands). The plan
-// guarantees that row loops move with no index. Cost: the bytes of the rows, read and written once.
+// guarantees that row loops do not move the index. Cost: the bytes of the rows, read and written once.
 #pragma once
 
 #include "kernels/gather_lines.hpp"
 
 namespace gatherum::GATHERUM_LEVEL {
 
-// Copies L bytes; rows are short, so a call of memcpy would be a large part of the cost.
+// Copies a run of bytes. Rows are short, so a call of memcpy would be a large part of the cost.
 GATHERUM_INLINE void copy_run(char* GATHERUM_RESTRICT dst, const char* GATHERUM_RESTRICT src, int64_t bytes) {
   if (bytes >= 2048) {
     std::memcpy(dst, src, static_cast<size_t>(bytes));
@@ -22,9 +22,9 @@ GATHERUM_INLINE void copy_run(char* GATHERUM_RESTRICT dst, const char* GATHERUM_
   for (; r < bytes; ++r) dst[r] = src[r];
 }
 
-// Writes bytes past the cache, for output that does not fit in it: a plain store would first read what it
-// overwrites. Both the address and the size are multiples of kStreamed. A cache line that a row fills in part
-// is completed by the next row.
+// Writes bytes with streaming stores, for output larger than the cache: a normal store would first read the
+// cache line. The address and the size are multiples of kStreamed. If a row fills only part of a cache line,
+// the next row completes it.
 GATHERUM_INLINE void stream_run(char* GATHERUM_RESTRICT dst, const char* GATHERUM_RESTRICT src,
                                 int64_t bytes) {
   int64_t r = 0;
@@ -35,7 +35,7 @@ GATHERUM_INLINE void stream_run(char* GATHERUM_RESTRICT dst, const char* GATHERU
   for (; r < bytes; r += kStreamed) stream_item<kStreamed>(dst + r, src + r);
 }
 
-// Streams whole cache lines, and copies the rest.
+// Writes whole cache lines with streaming stores, and copies the rest.
 inline void stream_bytes(char* to, const char* from, int64_t bytes) {
   const int64_t head = static_cast<int64_t>(-reinterpret_cast<uintptr_t>(to) % kCacheLine);
   if (bytes < head + kCacheLine) return copy_run(to, from, bytes);
@@ -50,17 +50,16 @@ inline void copy_bytes(char* to, const char* from, int64_t bytes) {
   stream_fence();
 }
 
-// Rows are fetched this many ahead: far enough to hide a miss, few enough to stay in L1. Of long ones only
-// the beginning, behind which the processor goes on.
+// The number of rows to prefetch ahead: enough to hide a miss, few enough to stay in L1. Only the beginning
+// of a long row is prefetched; the hardware prefetches the rest.
 inline constexpr int64_t kPrefetchBytes = 1024;
 GATHERUM_INLINE int rows_ahead(int64_t bytes) { return bytes > kPrefetchBytes ? 8 : 24; }
 
-// Rows that are read all over a table are fetched in bursts, this far ahead, into the second cache: more
-// lines are fetched at a time than the first cache can wait for, and none of those in use is pushed out
-// of it.
+// Rows at random positions of a table are prefetched in bursts, at this distance, into the L2 cache. More
+// lines can be in flight than with prefetches into L1, and no line in use is evicted from L1.
 inline constexpr int64_t kBurst = 16, kBurstAhead = 64;
 
-// Calls fetch(i) for the rows of the burst that belongs to row i, of so many rows; most rows have none.
+// Calls fetch(i) for the rows of the burst that starts at row i, if any, out of `rows` rows.
 template <class FetchRow>
 GATHERUM_INLINE void each_of_burst(int64_t i, int64_t rows, const FetchRow& fetch) {
   if (i % kBurst != 0) return;
@@ -68,14 +67,14 @@ GATHERUM_INLINE void each_of_burst(int64_t i, int64_t rows, const FetchRow& fetc
   for (int64_t k = i + kBurstAhead; k < end; ++k) fetch(k);
 }
 
-// W: the block's bytes; 0 for a run of nest.block bytes. Streams: rows are written past the cache. (Asked for
-// each row instead, rows of 256 bytes took a few percent longer.)
+// W: the block's bytes; 0 for a run of nest.block bytes. streams: rows use streaming stores. (With a runtime
+// check for each row, rows of 256 bytes took a few percent longer.)
 template <int W, bool streams>
 struct GatherRow {
   const Nest& nest;
   const Operands& at;
 
-  // Not inlined: beside the state of the walk, rows took 3-5 % longer.
+  // Not inlined: inlined next to the state of the walk, rows took 3-5 % longer.
   GATHERUM_NOINLINE void move(const Block& b, const Block& then) const {
     if (nest.row_rank() == 0)
       move_runs(b, then);
@@ -122,7 +121,7 @@ struct GatherRow {
     }
   }
 
-  // Fetches rows that lie some rows behind the j-th of a block, or in the next block.
+  // Prefetches later rows than the j-th, of this block or the next one.
   struct Fetching {
     GATHERUM_INLINE Fetching(const GatherRow& row, const Block& b, const Block& then)
         : is_long(row.nest.block > kPrefetchBytes),
@@ -135,7 +134,7 @@ struct GatherRow {
           data(row.at.data + b.place.data),
           data_then(row.at.data + then.place.data) {}
 
-    // (Of rows of 1536 bytes bursts gain nothing; of 64 bytes, 2M of 2M, they take 1/2.5 of the time.)
+    // (For rows of 1536 bytes bursts gain nothing; rows of 64 bytes, 2M of 2M, take 1/2.5 of the time.)
     GATHERUM_INLINE void operator()(int j) const {
       const int64_t rows = int64_t{n} + n_then;
       if (!is_long)
@@ -144,7 +143,7 @@ struct GatherRow {
         fetch<FetchTo::first>(k);
     }
 
-    // The k-th row from the block on.
+    // Prefetches the k-th row, counted from the start of this block.
     template <FetchTo to>
     GATHERUM_INLINE void fetch(int64_t k) const {
       const bool in_next = k >= n;
@@ -175,8 +174,8 @@ struct GatherRow {
   }
 };
 
-// Gathers a range of units. False: an index was invalid, and there is no value to take its place. The next
-// block is staged before the current one moves.
+// Gathers a range of units. Returns false if an index is invalid and the mode is raise. The next block is
+// staged before the current one moves.
 template <int W, bool streams>
 bool gather_rows(const Nest& nest, int units, const Operands& at, const Range& range) {
   const GatherRow<W, streams> kernel{nest, at};

@@ -1,22 +1,23 @@
-// gather of small blocks, line by line, where each line reads a short stretch of the data (an axis gather,
-// or the last axis of gather_elements).
+// gather of small blocks, line by line, where each line reads a short stretch of the data (an axis gather, or
+// the last axis of gather_elements).
 //
-// While one line is gathered, the stretch of the next is brought into cache: it is read at random, so
-// the processor does not foresee it. Indices that are the same for every line are staged once.
-// The plan guarantees: no row loops, block in {1, 2, 4, 8, 16}, one component; the caller, that staging
-// fetches no indices.
+// During the gather of one line, the stretch of the next is prefetched: its accesses are random, so the
+// processor does not predict them. Indices that are the same for every line are staged once. The plan
+// guarantees: no row loops, block in {1, 2, 4, 8, 16}, one component. The caller guarantees that staging
+// prefetches no indices.
 #pragma once
 
 #include "kernels/gather_rows.hpp"
 
 namespace gatherum::GATHERUM_LEVEL {
 
-// About how much is fetched at a time: a whole block's share at once is more than a core can have in flight,
-// and the core stalls (4096 of 16384 float32 per line: 6.6 ms instead of 5.0).
+// The bytes that are prefetched at a time. Prefetching a whole block's share at a time exceeds the number of
+// misses that a core can have in flight, and the core stalls (4096 of 16384 float32 per line: 6.6 ms instead
+// of 5.0).
 inline constexpr int64_t kFetchBytes = 8 * kCacheLine;
 
-// The lines of a run that are still to be fetched. (Indices: a page on, as prefetch_on does, but not a
-// block's at once: gather_elements of 4096 float32 per line 8.2 ms -> 7.1.)
+// The cache lines of a run that remain to be prefetched. (Indices are prefetched a page ahead, as by
+// prefetch_on, but in smaller portions than a block: gather_elements of 4096 float32 per line 8.2 ms -> 7.1.)
 struct Ahead {
   uintptr_t place, end;
 
@@ -40,12 +41,12 @@ void stream_items(const Operands& at, const Place& place, const int64_t* GATHERU
   for (int j = 0; j < n; ++j) stream_item<W>(to + j * W, from + offsets[j]);
 }
 
-// `streams`: items are written past the cache.
+// `streams`: items use streaming stores.
 template <int W, bool streams>
 bool gather_stretches(const Nest& nest, const Operands& at, int64_t begin, int64_t end, int64_t* staged) {
   const Loop& line = nest.line_loop();
   const int64_t stretch = nest.component[0].size * nest.component[0].stride;
-  // The items that are gathered for each fetch, and their share of the stretch.
+  // The items gathered per prefetch, and their share of the stretch.
   const int64_t items = stretch > 0 ? times(kFetchBytes, line.extent) / stretch : kBlock;
   const int step = static_cast<int>(std::clamp<int64_t>(items / 8 * 8, 8, kBlock));
   const int64_t share = times(std::max<int64_t>(stretch, 0), step) / line.extent + kCacheLine;

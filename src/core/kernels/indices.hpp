@@ -1,11 +1,11 @@
-// Staging reads, resolves and checks indices. (Plain ones are also read by scatter_shares.hpp, where threads
-// share them out, and by fold_pointed.hpp.)
+// Staging reads, resolves and checks indices. (scatter_shares.hpp and fold_pointed.hpp also read some indices
+// directly.)
 //
-// About 256 tuples at a time, every component is read from the index array into registers or local memory,
-// resolved there (negative rule, mode), and checked against its own size; a tuple becomes one byte offset.
-// Kernels get these offsets only. If another thread changes the index array during a call,
-// the worst that happens is another valid offset: where a block is staged again, because an index is negative
-// or not valid, nothing of the first pass is kept. Cost: 0.1-0.5 ns per contiguous component.
+// For up to 256 tuples at a time, every component is read from the index array into registers or local
+// memory, resolved (negative rule, mode), and checked against its size. A tuple becomes one byte offset;
+// kernels use only these offsets. If another thread changes the index array during a call, the worst result
+// is a different valid offset: if a block is staged again because an index is negative or invalid, all
+// results of the first pass are discarded. Cost: 0.1-0.5 ns per contiguous component.
 #pragma once
 
 #include <array>
@@ -34,7 +34,7 @@ GATHERUM_INLINE T byte_swap(T v) {
     return (T{byte_swap(static_cast<uint32_t>(v))} << 32) | byte_swap(static_cast<uint32_t>(v >> 32));
 }
 
-// Copies n entries of unsigned type T, extended as `Signed` says, into values.
+// Copies n entries of unsigned type T into values, sign- or zero-extended according to `Signed`.
 template <class T, class Signed, bool Swapped>
 GATHERUM_INLINE void load_as(const char* at, int64_t stride, int n, int64_t* values) {
   auto load = [&](const char* p) {
@@ -64,8 +64,8 @@ GATHERUM_NOINLINE inline void load(IndexType t, const char* at, int64_t stride, 
   load_width<uint8_t, int8_t>(t, at, stride, n, values);
 }
 
-// clip and wrap: values become valid in place. A uint64 of 2^63 or more arrives as a negative bit
-// pattern; `is_signed` is false for it. size >= 1 (the plan refuses 0).
+// clip and wrap: makes values valid in place. A uint64 of 2^63 or more appears as a negative bit pattern,
+// with `is_signed` false. size >= 1 (the plan rejects 0).
 inline void force_valid(const Nest& nest, int64_t size, int n, int64_t* values) {
   const bool is_signed = nest.index.is_signed || nest.index.width < 8;
   for (int i = 0; i < n; ++i) {
@@ -85,7 +85,7 @@ inline void force_valid(const Nest& nest, int64_t size, int n, int64_t* values) 
   }
 }
 
-// A value brought to the front by the negative rule, and -1 when it is not in [0, size), else 0.
+// A value after applying the negative rule. `wrong` is -1 if it is not in [0, size), else 0.
 struct Resolved {
   int64_t value, wrong;
 };
@@ -99,8 +99,8 @@ GATHERUM_INLINE int64_t from_end(const Nest& nest, int c) {
   return nest.negative && nest.index.is_signed ? nest.component[c].size : 0;
 }
 
-// Calls f(times), where times(v) is v * stride modulo 2^64, of a word or a vector of them: a shift where it
-// can be one, because vectors below x86-64-v4 have no 64-bit product (256 bins: -0.25 ns per index).
+// Calls f(times), where times(v) is v * stride modulo 2^64 for a word or a vector. Uses a shift if possible,
+// because levels below x86-64-v4 have no 64-bit vector product (256 bins: -0.25 ns per index).
 template <class F>
 GATHERUM_INLINE auto with_product(int64_t stride, const F& f) {
   const auto factor = static_cast<uint64_t>(stride);
@@ -109,7 +109,7 @@ GATHERUM_INLINE auto with_product(int64_t stride, const F& f) {
   return f([shift](auto v) { return v << shift; });
 }
 
-// Adds component c to the offsets of n tuples, and to `bad` whether it is invalid.
+// Adds component c to the offsets of n tuples, and sets `bad` for the invalid ones.
 inline int64_t add_component(const Nest& nest, int c, int n, const int64_t* GATHERUM_RESTRICT values,
                              int64_t* GATHERUM_RESTRICT offsets, int64_t* GATHERUM_RESTRICT bad) {
   const int64_t size = nest.component[c].size, end = from_end(nest, c);
@@ -125,13 +125,13 @@ inline int64_t add_component(const Nest& nest, int c, int n, const int64_t* GATH
   });
 }
 
-// How far ahead indices are fetched: a page, where the processor's own prefetch stops. They are fetched into
-// all caches: with _MM_HINT_NTA, 20M bytes out of 50 MB take 59 ms instead of 65 on an EPYC, but reading
-// indices takes twice as long on a Xeon.
+// The distance at which indices are prefetched: a page, where the hardware prefetch stops. They are
+// prefetched into all caches: with _MM_HINT_NTA, 20M bytes out of 50 MB take 59 ms instead of 65 on an EPYC,
+// but reading indices takes twice as long on a Xeon.
 inline constexpr int64_t kIndexBytesAhead = 4096;
 
-// A page is only two blocks of 8-byte indices. Nothing is fetched behind a shorter block, which is the end of
-// a line.
+// A page is only two blocks of 8-byte indices. A shorter block is the end of a line, after which nothing is
+// prefetched.
 GATHERUM_INLINE void prefetch_on(const Nest& nest, const char* at, int64_t width, int n) {
   if (n != kBlock || !nest.fetches_indices) return;
   for (int64_t r = 0; r < n * width; r += kCacheLine) prefetch(at + kIndexBytesAhead + r);
@@ -156,7 +156,7 @@ GATHERUM_INLINE V load_lanes(const char* at) {
   return v;
 }
 
-// Values `stride` bytes apart; a constant stride is that of contiguous ones.
+// Loads values `stride` bytes apart. A compile-time constant stride means that they are contiguous.
 template <class T, class Stride>
 GATHERUM_INLINE Lanes<T> load_lanes(const char* at, Stride stride) {
   if constexpr (!std::is_same_v<Stride, int64_t>) return load_lanes<Lanes<T>>(at);
@@ -167,8 +167,8 @@ GATHERUM_INLINE Lanes<T> load_lanes(const char* at, Stride stride) {
 
 using Words = Lanes<uint64_t>;
 
-// Resolves a vector of values: by the negative rule, or as they are. A word of `outside` becomes negative
-// unless its values are valid: v | (size - 1 - v) is negative for those that are not. Cheaper than resolve().
+// Resolves a vector of values, with or without the negative rule. Makes a word of `outside` negative unless
+// its values are valid: v | (size - 1 - v) is negative for invalid v. Cheaper than resolve().
 template <class T, bool Negative>
 GATHERUM_INLINE Words resolve_lanes(Lanes<T> raw, Words size, Words last, Words& outside) {
   auto v = std::bit_cast<Words>(opaque(convert_lanes<Lanes<int64_t>>(raw)));
@@ -182,9 +182,8 @@ GATHERUM_INLINE bool none_negative(Words words) {
   return std::accumulate(each.begin(), each.end(), int64_t{0}, std::bit_or<>{}) >= 0;
 }
 
-// Writes, or adds, the offsets of n values of a component, times(value) each, and returns whether each of
-// them is valid. A value is read once, so they may be read from the index array itself (0.2 ns less each than
-// copied first).
+// Writes or adds times(value) to the offsets for n values of a component. Returns true if all are valid.
+// Reads a value once, so it can read the index array in place (0.2 ns less per value than copying first).
 template <class T, bool Negative, bool First, class Times, class Stride>
 GATHERUM_INLINE bool add_times(const Component& component, const Times& times, const char* values,
                                Stride stride, int n, int64_t* offsets) {
@@ -198,7 +197,7 @@ GATHERUM_INLINE bool add_times(const Component& component, const Times& times, c
   };
   int i = 0;
   for (; i + kLanes <= n; i += kLanes) take(load_lanes<T>(values + i * stride, stride), offsets + i);
-  uint64_t beyond = 0;  // of the last few, one by one: a vector of them would wait for its parts to be stored
+  uint64_t beyond = 0;  // for the last few, one by one: a vector load would stall until their stores complete
   for (; i < n; ++i) {
     auto v = static_cast<uint64_t>(int64_t{opaque(load_lanes<T>(values + i * stride))});
     if constexpr (Negative) v += static_cast<uint64_t>(static_cast<int64_t>(v) >> 63) & size_of_one;
@@ -217,8 +216,8 @@ GATHERUM_INLINE bool add_valid(const Component& component, const char* values, S
   });
 }
 
-// Whether indices can be read in place, in this machine's byte order. A valid index means the same in every
-// mode and type; blocks with any other index are staged again.
+// Returns true if indices can be read in place, in native byte order. A valid index has the same meaning in
+// every mode and type; a block with any other index is staged again.
 inline bool reads_in_place(const IndexType& type, int64_t stride) {
   return kLanes > 1 && !type.swapped && (type.width == 8 || (type.width == 4 && stride == 4));
 }
@@ -251,16 +250,16 @@ bool stage_components(const Nest& nest, const char* at, int64_t stride, int n, i
   return valid;
 }
 
-// Writes the offsets of n tuples if all indices are valid, which is the common case. False: an index is not
-// valid, and the offsets mean nothing.
+// Writes the offsets of n tuples if all indices are valid, the common case. Otherwise returns false, and the
+// offsets are undefined.
 inline bool stage_valid(const Nest& nest, const char* at, int64_t stride, int n, int64_t* offsets) {
   if (nest.components == 0) return false;
   if (stage_components<false>(nest, at, stride, n, offsets)) return true;
   return from_end(nest, 0) != 0 && stage_components<true>(nest, at, stride, n, offsets);
 }
 
-// Stages n <= kBlock tuples that begin at `at` and lie `stride` bytes apart. Afterwards offsets[i] is
-// a byte offset inside the data, or kInvalid. Returns whether any tuple is invalid.
+// Stages n <= kBlock tuples from `at` on, `stride` bytes apart. Sets offsets[i] to a byte offset inside the
+// data, or to kInvalid. Returns true if any tuple is invalid.
 GATHERUM_NOINLINE inline bool stage(const Nest& nest, const char* at, int64_t stride, int n,
                                     int64_t* offsets) {
   if (stage_valid(nest, at, stride, n, offsets)) return false;
@@ -278,34 +277,34 @@ GATHERUM_NOINLINE inline bool stage(const Nest& nest, const char* at, int64_t st
   return any != 0;
 }
 
-// Adds i * step to the i-th offset, from the begin-th on; an invalid one stays as it is.
+// Adds i * step to the i-th offset, starting from `begin`, except to invalid offsets.
 GATHERUM_NOINLINE inline void add_steps(int64_t step, int begin, int n, int64_t* offsets) {
   for (int i = begin; i < n; ++i)
     if (offsets[i] != kInvalid) offsets[i] += i * step;
 }
 
-// Whether a line's indices can be staged while others are worked on: one component of contiguous ones, read
-// where they lie and only shifted.
+// Returns true if staging can be interleaved with work: one contiguous component that is read in place and
+// only shifted.
 inline bool stages_lines(const Nest& nest) {
   const int64_t stride = nest.line_loop().index;
   return nest.components == 1 && stride == nest.index.width && reads_in_place(nest.index, stride) &&
          std::has_single_bit(static_cast<uint64_t>(nest.component[0].stride));
 }
 
-// The number of tuples that are staged at a time: a cache line of 8-byte indices, half of one of 4-byte ones.
+// The number of tuples staged at a time: a cache line of 8-byte indices, half of one of 4-byte ones.
 inline constexpr int kTogether = 8;
 
-// What is fetched for so many tuples: indices `ahead` bytes on, and, unless it is null, what lies beside
-// them, `width` bytes for each.
+// The prefetches for staged tuples: indices, `ahead` bytes on, and, if `beside` is not null, `width` bytes
+// per tuple from there.
 struct Fetch {
   int64_t ahead;
   const char* beside;
   int64_t width;
 };
 
-// Stages n tuples, a multiple of kTogether, as `stage` does, and adds i * step to the i-th offset. After each
-// kTogether of them it calls staged(i, kTogether) for their offsets and work(i) for each. Returns false when
-// an index is negative or not valid: then the offsets mean nothing.
+// Stages n tuples, a multiple of kTogether, like `stage`, and adds i * step to the i-th offset. After each
+// kTogether of them calls staged(i, kTogether) for their offsets and work(i) for each. Returns false if an
+// index is negative or invalid; the offsets are then undefined.
 template <class T, class Work, class Staged>
 GATHERUM_INLINE bool stage_lines(const Nest& nest, const char* at, int n, int64_t step, int64_t* offsets,
                                  const Fetch fetch, const Work& work, const Staged& staged) {

@@ -7,7 +7,7 @@
 
 namespace gatherum {
 
-// How many 64-bit words a vector has, where vectors can be opaque; elsewhere one, which is no vector.
+// The number of 64-bit words in a vector. 1, without vectors, if the compiler cannot make vectors opaque.
 #if (defined(_MSC_VER) && !defined(__clang__)) || !(GATHERUM_X86 || defined(__aarch64__))
 #define GATHERUM_LANES 1
 #elif defined(__AVX2__)
@@ -34,9 +34,9 @@ GATHERUM_INLINE To convert_lanes(From v) {
 #endif
 }
 
-// A word, or each of a vector's, times a number, modulo 2^64. NEON has no such product, and compilers take
-// the vector apart; made of products of halves it takes as many instructions, six, and none of them moves
-// words between registers of two kinds.
+// Multiplies a word, or each word of a vector, by a number, modulo 2^64. NEON has no such product, and
+// compilers split the vector into scalars. Products of 32-bit parts take as many instructions, six, without
+// moving words between vector and general registers.
 template <class T>
 GATHERUM_INLINE T times_number(T v, uint64_t number) {
 #if defined(__aarch64__) && GATHERUM_LANES == 2
@@ -52,7 +52,7 @@ GATHERUM_INLINE T times_number(T v, uint64_t number) {
   return v * number;
 }
 
-// The signs of a vector's words, a bit each.
+// The signs of a vector's words, one bit each.
 GATHERUM_INLINE unsigned signs(Vector<int64_t, GATHERUM_LANES>::Type v) {
 #if GATHERUM_LANES == 4
   return static_cast<unsigned>(_mm256_movemask_pd(std::bit_cast<__m256d>(v)));
@@ -66,13 +66,13 @@ GATHERUM_INLINE unsigned signs(Vector<int64_t, GATHERUM_LANES>::Type v) {
 }
 
 #if GATHERUM_LANES == 4
-// Eight 32-bit words in another order: lanes[0], lanes[1], and so on.
+// Permutes eight 32-bit words: lanes[0], lanes[1], and so on.
 GATHERUM_INLINE __m256i pick_lanes(__m256i words, const uint8_t* lanes) {
   const __m128i numbers = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(lanes));
   return _mm256_permutevar8x32_epi32(words, _mm256_cvtepu8_epi32(numbers));
 }
 
-// Eight 64-bit words without their upper halves.
+// Eight 64-bit words, truncated to 32 bits.
 GATHERUM_INLINE __m256i lower_halves(__m256i first, __m256i second) {
   const __m256 mixed = _mm256_shuffle_ps(_mm256_castsi256_ps(first), _mm256_castsi256_ps(second), 0x88);
   return _mm256_permute4x64_epi64(_mm256_castps_si256(mixed), 0xD8);

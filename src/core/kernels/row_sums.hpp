@@ -2,7 +2,7 @@
 //
 //   S[e] = canonical(row0[e] + row1[e] + ...), left to right;  D[e] = finish(S[e], count)
 //
-// Of sums: a NaN stays a NaN, so one test at the end gives the same bits as a test at each step. The caller
+// In sums a NaN stays a NaN, so one test at the end has the same result as a test at each step. The caller
 // guarantees kBytes of every row. Cost: a load and an addition per vector of each row.
 #pragma once
 
@@ -14,11 +14,11 @@
 
 namespace gatherum::GATHERUM_LEVEL {
 
-// The folds that add up values of float32 or float64, or halves as float32.
+// True for folds that add values as float32 or float64; half-precision values are added as float32.
 template <class F>
 inline constexpr bool kSumsRows = false;
 template <class F>
-inline constexpr bool kSumsProducts = false;  // those whose weighted values need no rounding in between
+inline constexpr bool kSumsProducts = false;  // weighted values need no rounding before the sum
 #if GATHERUM_LANES > 1
 template <class V, Reduction R>
   requires(R == Reduction::add || R == Reduction::mean)
@@ -28,7 +28,7 @@ template <class V, Reduction R>
 inline constexpr bool kSumsProducts<Fold<V, R>> = std::is_floating_point_v<V>;
 #endif
 
-// K vectors of so many items; of one item where kEach is 1.
+// K vectors of kEach items; scalars if kEach is 1.
 template <class F, int K, int kEach = 64 / sizeof(typename F::Sum)>  // a vector is a cache line
 class RowSums {
   using Stored = typename F::Stored;
@@ -39,7 +39,7 @@ class RowSums {
   using Rare = std::conditional_t<kEach == 1, Branched, Selected>;
 
  public:
-  // Of each row.
+  // The bytes used of each row.
   static constexpr int64_t kBytes = int64_t{K} * kEach * sizeof(Stored);
 
   GATHERUM_INLINE void begin(const char* row) {
@@ -59,7 +59,7 @@ class RowSums {
   GATHERUM_INLINE void finish(char* to, int64_t count, bool computed) const {
     Sum sums[K * kEach];
     if constexpr (kEach == 1)
-      for (int e = 0; e < K; ++e) sums[e] = opaque(sums_[e]);  // or sums go through integer registers
+      for (int e = 0; e < K; ++e) sums[e] = opaque(sums_[e]);  // else sums pass through integer registers
     else
       std::memcpy(sums, sums_, sizeof sums);
     if (computed)
@@ -73,7 +73,7 @@ class RowSums {
  private:
   template <class Work>
   GATHERUM_INLINE void each(const Work& work) {
-    // A loop is unrolled too late for its sums to stay in registers.
+    // Compilers unroll a loop too late to keep its sums in registers.
     [&]<int... k>(std::integer_sequence<int, k...>) {
       (work(sums_[k], k), ...);
     }(std::make_integer_sequence<int, K>{});
@@ -90,7 +90,7 @@ class RowSums {
     }
   }
 
-  // To every lane; a sum with zero would lose the sign of -0.
+  // Broadcasts the weight by a subtraction: adding zero would lose the sign of -0.
   static GATHERUM_INLINE Values product(const char* row, int k, Sum weight) {
     return values(row, k) * (weight - Values{});
   }
@@ -98,11 +98,11 @@ class RowSums {
   Values sums_[K];
 };
 
-// The fold that multiplies values of the type that another fold takes.
+// The fold that multiplies values of another fold's type.
 template <class V, Reduction R>
 Fold<V, Reduction::mul> product_of(Fold<V, R>);
 
-// Few items, by the step of any fold.
+// Folds few items, with the step of any fold.
 template <class F, int N>
 class RowFold {
   using Stored = typename F::Stored;
@@ -150,15 +150,15 @@ class RowFold {
   Sum sums_[N];
 };
 
-// The vectors of N items; those wider than a register take twice the time (64 bytes on x86-64-v3).
+// The vectors of N items. Vectors wider than a register take twice the time (64 bytes on x86-64-v3).
 template <class F, int N, int kEach = std::min<int>(N, kLanes * 8 / int{sizeof(typename F::Sum)})>
 using SumsOf = RowSums<F, N / kEach, kEach>;
 
-// What folds N items of a row, with weights or without.
+// The type that folds N items of a row, with or without weights.
 template <class F, int N, bool Weighted>
 using FewItems =
     std::conditional_t<kSumsRows<F> && (!Weighted || kSumsProducts<F>), SumsOf<F, N>, RowFold<F, N>>;
-// The folds that it pays for: other items are narrower than a word, or complex.
+// True for the folds that benefit: other items are narrower than a word, or complex.
 template <class F>
 inline constexpr bool kFoldsFew = false;
 template <class V, Reduction R>

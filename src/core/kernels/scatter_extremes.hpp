@@ -1,12 +1,12 @@
-// The position of each extreme beside the extreme: the updates are put in order of their destination first,
-// as for scatter_grouped.hpp, and each destination folds its own in one pass.
+// argmax/argmin with the extremes: the updates are first sorted by destination, as for scatter_grouped.hpp,
+// and each destination folds its updates in one pass.
 //
 //   R[g] = extreme(D[g], U[t0], U[t1], ...),   t0 < t1 < ... that hit g
-//   P[g] = the first t with U[t] equal to R[g]; none where D[g] is equal to it, or where nothing hits g
+//   P[g] = the first t with U[t] equal to R[g]; none if D[g] is equal to it, or if nothing hits g
 //
-// Zeros of either sign are equal, and so are NaN; D takes part where the fold includes it. The plan
-// guarantees what it does for scatter_grouped.hpp; R, whose old values are D, and P are contiguous, of one
-// shape. Cost: each row of updates read once, a comparison and two selections per vector of it.
+// Zeros of either sign are equal, and so are all NaN. D is used only if the fold includes it. The plan
+// guarantees the same as for scatter_grouped.hpp. R, which initially contains D, and P are contiguous and
+// have the same shape. Cost: each row of updates read once, a comparison and two selections per vector of it.
 #pragma once
 
 #include "fold/order_keys.hpp"
@@ -20,7 +20,7 @@ class GroupExtremes : GroupRows {
   using GroupRows::RowPart;
   using Part = void (GroupExtremes::*)(const Group&, const RowPart&) const;
 
-  // part: that of the fold.
+  // part: the instance for the fold.
   GroupExtremes(const GroupedScatter& call, const Extremes& at, int64_t unit, Part part)
       : GroupRows(call, unit), at_(at), part_(part) {}
 
@@ -28,7 +28,7 @@ class GroupExtremes : GroupRows {
     each_part(destination, [&](const RowPart& row) { (this->*part_)(group, row); });
   }
 
-  // Of rows of at most kMost elements. Number: of updates, of which there are fewer than its greatest.
+  // For rows of at most kMost elements. Number: a type whose greatest value exceeds all update numbers.
   template <class F, int64_t kMost, class Number>
   void part(const Group& group, const RowPart& row) const {
     using Keys = OrderKeys<F>;
@@ -39,16 +39,16 @@ class GroupExtremes : GroupRows {
     const int64_t n = kMost == 1 ? 1 : row.elements, bytes = n * step;
     char* const result = at_.result == nullptr ? nullptr : at_.result + row.data;
     Key best[kMost];
-    Number found[kMost];
+    Number winners[kMost];
     int64_t i = include_self_ ? 0 : 1;
     const char* const updates = at_.updates + row.other;
     const char* const first = include_self_ ? result : update(group, 0, updates, bytes);
     const auto begin = include_self_ ? none : static_cast<Number>(group[0]);
     for (int64_t e = 0; e < n; ++e) best[e] = Keys::of(load_value<T>(first + e * step));
-    std::fill_n(found, n, begin);
+    std::fill_n(winners, n, begin);
     for (; i < group.n; ++i) {
       const char* const from = update(group, i, updates, bytes);
-      take<Keys>(from, static_cast<Number>(group[i]), n, best, found);
+      take<Keys>(from, static_cast<Number>(group[i]), n, best, winners);
     }
     if (result != nullptr && (include_self_ || group.n > 1)) {
       for (int64_t e = 0; e < n; ++e) {
@@ -56,25 +56,25 @@ class GroupExtremes : GroupRows {
         std::memcpy(result + e * step, &v, sizeof v);
       }
     } else if (result != nullptr) {
-      copy_run(result, first, bytes);  // one update alone is copied as it is
+      copy_run(result, first, bytes);  // a single update is copied unchanged
     }
     int64_t* GATHERUM_RESTRICT const to = at_.positions + row.data / step;
     const int64_t nowhere = at_.none;
     for (int64_t e = 0; e < n; ++e) {
-      const int64_t number = static_cast<int64_t>(found[e]);
-      to[e] = found[e] == none ? nowhere : number;
+      const int64_t number = static_cast<int64_t>(winners[e]);
+      to[e] = winners[e] == none ? nowhere : number;
     }
   }
 
  private:
-  // Takes a row of updates of one number; without a branch, so that vectors do it.
+  // Folds one update's row with its number. Branch-free, so that compilers vectorize it.
   template <class Keys, class Key, class Number>
   static GATHERUM_NOINLINE void take(const char* GATHERUM_RESTRICT from, Number number, int64_t n,
-                                     Key* GATHERUM_RESTRICT best, Number* GATHERUM_RESTRICT found) {
+                                     Key* GATHERUM_RESTRICT best, Number* GATHERUM_RESTRICT winners) {
     using T = typename Keys::Stored;
     for (int64_t e = 0; e < n; ++e) {
       const Key key = Keys::of(load_value<T>(from + e * static_cast<int64_t>(sizeof(T)))), old = best[e];
-      found[e] = Keys::of_equals(key) > Keys::of_equals(old) ? number : found[e];
+      winners[e] = Keys::of_equals(key) > Keys::of_equals(old) ? number : winners[e];
       best[e] = key > old ? key : old;
     }
   }

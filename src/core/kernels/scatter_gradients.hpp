@@ -1,16 +1,17 @@
-// The gradients of a product, a maximum or a minimum, destination by destination: the updates are put in
-// order first, as for scatter_grouped.hpp, and each group goes forward through its updates and back again.
+// The gradients of a product, a maximum or a minimum, for each destination. The updates are first sorted by
+// destination, as for scatter_grouped.hpp; each group is then processed forwards and backwards.
 //
 //   mul       dU[t] = G[g] * conj(before[t] * behind[t])     dD[g] = G[g] * conj(behind[-1])
-//             before[t]: the product of D[g] and the updates in front of t, folded from the left;
-//             behind[t]: that of the updates behind t, folded from the right
+//             before[t]: the product of D[g] and the updates before t, folded from the left;
+//             behind[t]: the product of the updates after t, folded from the right
 //   max, min  dU[t] = is(U[t], R[g]) * share                  dD[g] = is(D[g], R[g]) * share
-//             share = G[g] / (how many of D[g] and the updates are R[g]); a NaN is another's equal
+//             share = G[g] / (the number of D[g] and the updates that are R[g]); all NaN are equal
 //
-// D takes part where the fold includes it; elsewhere dD is 0. Nothing is divided for a product, so that zeros
-// and infinities are factors like any other. The plan guarantees what it does for scatter_grouped.hpp; D, R,
-// G and dD lie like the scatter's output, dU like its updates. Cost: each row of updates is read twice, the
-// second time from cache where groups are short, and its gradient written (of products twice).
+// D is used only if the fold includes it; otherwise dD is 0. Products are computed without division, so zeros
+// and infinities need no special case. The plan guarantees the same as for scatter_grouped.hpp. D, R, G and
+// dD have the layout of the scatter's output, and dU has the updates' layout. Cost: each row of updates is
+// read twice, the second time from cache if groups are short, and its gradient is written (for products
+// twice).
 #pragma once
 
 #include "kernels/scatter_grouped.hpp"
@@ -39,7 +40,7 @@ class GroupGradients : GroupRows {
   using GroupRows::RowPart;
   using Part = void (GroupGradients::*)(const Group&, const RowPart&) const;
 
-  // part: that of the reduction and value type.
+  // part: the instance for the reduction and value type.
   GroupGradients(const GroupedScatter& call, const Gradients& at, int64_t unit, Part part)
       : GroupRows(call, unit), at_(at), part_(part) {}
 
@@ -47,12 +48,12 @@ class GroupGradients : GroupRows {
     each_part(destination, [&](const RowPart& row) { (this->*part_)(group, row); });
   }
 
-  // Of rows of at most kMost elements.
+  // For rows of at most kMost elements.
   template <class V, int64_t kMost>
   void product(const Group& group, const RowPart& row) const {
     using F = Fold<V, Reduction::mul>;
     using T = typename F::Stored;
-    static_assert(std::is_same_v<T, typename F::Sum>);  // partial products are kept where gradients go
+    static_assert(std::is_same_v<T, typename F::Sum>);  // partial products are stored in the gradients
     const int64_t n = kMost == 1 ? 1 : row.elements;
     T folded[kMost];
     std::fill_n(folded, n, kOne<T>);
@@ -117,7 +118,7 @@ class GroupGradients : GroupRows {
   }
 
  private:
-  // So many are counted in 32 bits, of which a vector holds as many as of floats.
+  // The most updates counted in 32 bits, for which a vector has as many lanes as for floats.
   static constexpr int64_t kMostCounted = int64_t{1} << 30;
 
   template <class T>
@@ -130,7 +131,7 @@ class GroupGradients : GroupRows {
     for (int64_t e = 0; e < n; ++e) to[e] = value<T>(from, e);
   }
 
-  // Stores n elements, a vector of them at a time, as FoldInto does.
+  // Stores n elements, a vector of them at a time, like FoldInto.
   template <class Make>
   static GATHERUM_INLINE void store_row(char* to, int64_t n, const Make& make) {
     using T = decltype(make(int64_t{0}));
@@ -138,17 +139,17 @@ class GroupGradients : GroupRows {
     constexpr int64_t lanes = std::max<int64_t>(1, 8 * kLanes / step);
     int64_t e = 0;
     for (; e + lanes <= n; e += lanes) {
-      T made[lanes];
-      for (int64_t l = 0; l < lanes; ++l) made[l] = make(e + l);
-      std::memcpy(to + e * step, made, sizeof made);
+      T values[lanes];
+      for (int64_t l = 0; l < lanes; ++l) values[l] = make(e + l);
+      std::memcpy(to + e * step, values, sizeof values);
     }
     for (; e < n; ++e) {
-      const T made = make(e);
-      std::memcpy(to + e * step, &made, sizeof made);
+      const T values = make(e);
+      std::memcpy(to + e * step, &values, sizeof values);
     }
   }
 
-  // What the old values get, where anything is wanted for them.
+  // Stores the gradient of the old values, if requested.
   template <class T, class Make>
   GATHERUM_INLINE void store_of_data(int64_t offset, int64_t n, const Make& make) const {
     if (at_.of_data == nullptr) return;

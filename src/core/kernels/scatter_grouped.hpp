@@ -1,12 +1,12 @@
-// scatter through accumulators: the updates of a unit are put in order of destination (stably), then
-// each destination folds its own updates, left to right, in registers, and is written once.
+// scatter through accumulators: the updates of a unit are sorted by destination (stably), then each
+// destination folds its updates, left to right, in registers, and is written once.
 //
 //   D[g] = finish(fold(... fold(fold(D[g], U[t0]), U[t1]) ...), count),   t0 < t1 < ... that hit g
 //
-// Groups are independent of each other: where there is one unit, they are shared among threads.
-// For folds that cannot live in the output: half types (rounded once at the end), mean (counts),
-// include_self=False (the first update starts the fold). The plan guarantees that inside a unit no
-// loop but the row loops moves the data. Scratch: at most 40 bytes per update.
+// Groups are independent of each other; if there is only one unit, threads share them. For folds that cannot
+// use the output as accumulators: half precision (rounded once at the end), mean (counts), include_self=False
+// (the first update starts the fold). The plan guarantees that inside a unit only the row loops move the
+// data. Scratch: at most 40 bytes per update.
 #pragma once
 
 #include <algorithm>
@@ -29,7 +29,7 @@ inline Range unit_range(const GroupedScatter& call, int64_t unit) {
   return {call.ids->line_loop().extent, unit, unit + 1};
 }
 
-// Byte offset in the data of a numbered destination.
+// Returns the byte offset in the data of a numbered destination.
 GATHERUM_NOINLINE inline int64_t offset_of(const Nest& nest, int64_t number) {
   int64_t offset = 0;
   for (int c = nest.components - 1; c >= 0; --c) {
@@ -48,7 +48,7 @@ GATHERUM_NOINLINE inline int64_t offset_in_loops(const Nest& nest, int units, in
   return offset;
 }
 
-// Byte offset in the updates of the t-th update of a unit. Most units are one line, which takes no division.
+// Returns the byte offset of the t-th update of a unit. Most units are one line, which needs no division.
 GATHERUM_INLINE int64_t update_offset(const Nest& nest, int units, int64_t t) {
   return units == nest.line ? t * nest.line_loop().other : offset_in_loops(nest, units, t);
 }
@@ -58,7 +58,7 @@ struct Group {
   const char* first;
   int64_t step;
   int64_t n;
-  int64_t before, next;  // so many of other groups go before, and follow
+  int64_t before, next;  // the numbers of updates in the groups before and after this one
 
   int64_t operator[](int64_t i) const {
     const char* at = first + i * step;
@@ -66,12 +66,11 @@ struct Group {
   }
 };
 
-// Walks through the rows of groups, a part of a row at a time, so that its accumulators live on the
-// stack.
+// Walks the rows of groups, a part of a row at a time, so that the accumulators of a part fit on the stack.
 class GroupRows {
  public:
   static constexpr int64_t kPart = 256;
-  // Where a part begins in what lies like the output, and in what lies like the updates.
+  // The start of a part: `data` for arrays with the output's layout, `other` for the updates' layout.
   struct RowPart {
     int64_t data, other, elements;
   };
@@ -94,7 +93,8 @@ class GroupRows {
     });
   }
 
-  // The t-th update of a group. Updates are read here and there, so `bytes` of the next few are fetched.
+  // Returns the t-th update of a group. Accesses are scattered, so `bytes` of the next few updates are
+  // prefetched.
   GATHERUM_INLINE const char* update(const Group& group, int64_t t, const char* updates,
                                      int64_t bytes) const {
     if (fetches_)
@@ -113,10 +113,10 @@ class GroupRows {
 // Folds groups into their rows.
 class FoldGroups : GroupRows {
  public:
-  // Returns how many of the `rest` bytes of a row it has done.
-  using Part = int64_t (FoldGroups::*)(const Group&, char* dst, const char* updates, int64_t rest) const;
+  // Folds the next part of a row, of at most `remaining` bytes. Returns the number of bytes done.
+  using Part = int64_t (FoldGroups::*)(const Group&, char* dst, const char* updates, int64_t remaining) const;
 
-  // part: that of the reduction and value type.
+  // part: the instance for the reduction and value type.
   FoldGroups(const GroupedScatter& call, const Operands& at, int64_t unit, Part part)
       : GroupRows(call, unit), part_(part), data_(at.data + lead_.data), updates_(at.other + lead_.other) {}
 
@@ -129,33 +129,34 @@ class FoldGroups : GroupRows {
   }
 
   template <class F>
-  int64_t part(const Group& group, char* dst, const char* updates, int64_t rest) const {
+  int64_t part(const Group& group, char* dst, const char* updates, int64_t remaining) const {
     if constexpr (kIsExact<F>)
-      return exactly<F>(group, dst, updates, rest);
+      return exactly<F>(group, dst, updates, remaining);
     else
-      return rounding<F>(group, dst, updates, rest);
+      return rounding<F>(group, dst, updates, remaining);
   }
 
  private:
   template <class F>
-  int64_t exactly(const Group& group, char* dst, const char* updates, int64_t rest) const {
-    const int64_t n = std::min(ExactRow<F>::kPart, rest / ExactRow<F>::kStep), bytes = n * ExactRow<F>::kStep;
+  int64_t exactly(const Group& group, char* dst, const char* updates, int64_t remaining) const {
+    const int64_t n = std::min(ExactRow<F>::kPart, remaining / ExactRow<F>::kStep),
+                  bytes = n * ExactRow<F>::kStep;
     ExactRow<F> sums(n);
     for (int64_t t = 0; t < group.n; ++t) sums.take(update(group, t, updates, bytes));
-    if (include_self_) sums.take(dst);  // often zeros, which begin no window
+    if (include_self_) sums.take(dst);  // last: it is often zero, and zeros choose no base
     sums.finish(dst, group.n + (include_self_ ? 1 : 0));
     return bytes;
   }
 
   template <class F>
-  int64_t rounding(const Group& group, char* dst, const char* updates, int64_t rest) const {
+  int64_t rounding(const Group& group, char* dst, const char* updates, int64_t remaining) const {
     constexpr int64_t whole = kPart * static_cast<int64_t>(sizeof(typename F::Stored));
     if constexpr (kSumsRows<F>) {
-      if (rest >= whole && group.n > kLongGroup) return on_stack<F>(group, dst, updates, rest);
-      if (rest >= RowSums<F, 4>::kBytes) return in_registers<F, 4>(group, dst, updates);
-      if (rest >= RowSums<F, 1>::kBytes) return in_registers<F, 1>(group, dst, updates);
+      if (remaining >= whole && group.n > kLongGroup) return on_stack<F>(group, dst, updates, remaining);
+      if (remaining >= RowSums<F, 4>::kBytes) return in_registers<F, 4>(group, dst, updates);
+      if (remaining >= RowSums<F, 1>::kBytes) return in_registers<F, 1>(group, dst, updates);
     }
-    return on_stack<F>(group, dst, updates, rest);
+    return on_stack<F>(group, dst, updates, remaining);
   }
 
   template <class F, int K>
@@ -165,16 +166,16 @@ class FoldGroups : GroupRows {
     int64_t t = 0;
     sums.begin(include_self_ ? dst : update(group, t++, updates, bytes));
     for (; t < group.n; ++t) sums.add(update(group, t, updates, bytes));
-    // One update alone is copied as it is.
+    // A single update is copied unchanged.
     sums.finish(dst, group.n + (include_self_ ? 1 : 0), include_self_ || group.n > 1);
     return bytes;
   }
 
   template <class F>
-  int64_t on_stack(const Group& group, char* dst, const char* updates, int64_t rest) const {
+  int64_t on_stack(const Group& group, char* dst, const char* updates, int64_t remaining) const {
     using T = typename F::Stored;
     constexpr auto step = static_cast<int64_t>(sizeof(T));
-    const int64_t elements = std::min(kPart, rest / step), bytes = elements * step;
+    const int64_t elements = std::min(kPart, remaining / step), bytes = elements * step;
     int64_t t = 0;
     const char* first = include_self_ ? dst : update(group, t++, updates, bytes);
     typename F::Sum sums[kPart];
@@ -193,8 +194,8 @@ class FoldGroups : GroupRows {
     return bytes;
   }
 
-  // Wide rows of longer groups are no longer in cache when their next part is read: so the longer part, on
-  // the stack, is the better one (400 rows of 768 bfloat16: 22 ms -> 15).
+  // For longer groups, wide rows have left the cache when their next part is read, so the longer part, on the
+  // stack, is faster (400 rows of 768 bfloat16: 22 ms -> 15).
   static constexpr int64_t kLongGroup = 32;
 
   const Part part_;
@@ -207,14 +208,14 @@ inline int64_t grouped_bytes(const GroupedScatter& call) {
   return times(call.updates, sizeof(Entry));
 }
 
-// A share of the updates in their new order: the groups that begin in [begin, end).
+// A share of the sorted updates: the groups that begin in [begin, end).
 struct Positions {
   int64_t begin, end;
 };
 
-// The updates are counted out to their destinations, in order (order_edges()). Scratch: 4 bytes per
-// destination and piece, for the position of its next update (in the end, behind its last one); and 8 bytes
-// per update, for its destination and its number in the new order.
+// Updates ordered by a counting sort (order_edges()). Scratch: 4 bytes per destination and piece, for the
+// position of its next update (at the end, after its last one); and 8 bytes per update, for its destination
+// and its number in the new order.
 class CountedGroups {
  public:
   CountedGroups(const GroupedScatter& call, char* scratch)
@@ -239,11 +240,11 @@ class CountedGroups {
   }
 
   const GroupedScatter& call_;
-  uint32_t* const ends_;  // of a destination's updates in `order_`: the last piece's
+  uint32_t* const ends_;  // the ends of destinations in `order_`, from the last piece
   uint32_t* const order_;
 };
 
-// Very many destinations: the updates are sorted. 16 bytes per update.
+// For very many destinations: the updates are sorted by comparison. 16 bytes per update.
 class SortedGroups {
  public:
   SortedGroups(const GroupedScatter& call, char* scratch)

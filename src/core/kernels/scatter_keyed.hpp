@@ -1,19 +1,19 @@
-// scatter of extremes into few destinations: each thread folds a piece of the updates into accumulators of
-// its own, which hold keys (order_keys.hpp), and these are folded together.
+// scatter of extremes into few destinations: each thread folds a piece of the updates into private
+// accumulators, which hold keys (order_keys.hpp), and these are merged.
 //
 //   K_p[i] = max(none, key(U[t]), ...)   for the updates t of piece p that hit i     take, for each piece p
 //   K = max(K_0[i], K_1[i], ...)
-//   D[i] = D[i] where K is none; else value(K), folded into D[i] where the fold includes it       write
+//   D[i] = D[i] if K is none; else value(K), folded into D[i] if the fold includes it             write
 //
-// Keys have no rare values and no order of folding, and "none" stands for a counter. Where the fold leaves D
-// out, a NaN that is alone is copied as it is: a destination whose first update is a quiet NaN has a key that
-// says so until another update comes, and a piece whose destination begins with another NaN gives up. The
-// plan guarantees what it does for slabs; the caller, that there is one unit, without columns. Cost:
-// every update read once, by one thread, and a store where a key grows; then the accumulators of all threads
+// Keys have no rare values and no order of folding, and "none" replaces a counter. If the fold excludes D, a
+// NaN that is the only update keeps its bits: a quiet NaN as the first update of a destination has a special
+// key until another update follows, and a piece that starts a destination with any other NaN aborts. The plan
+// guarantees the same as for slabs. The caller guarantees only one unit, without columns. Cost: every update
+// is read once, by one thread, with a store when a key grows; then the accumulators of all threads are read
 // once.
 //
-// Beside the keys can stand the numbers of the updates that have them, for the positions of the extremes: of
-// equal keys the first stays.
+// For argmax/argmin, the accumulators also hold the numbers of the updates that have the keys. Of equal keys
+// the first wins.
 #pragma once
 
 #include <array>
@@ -23,7 +23,7 @@
 
 namespace gatherum::GATHERUM_LEVEL {
 
-// The accumulators of a piece: keys, and behind them the numbers of the updates that have them.
+// The accumulators of a piece: keys, followed by the numbers of the updates that have them.
 template <class F>
 auto* keys_of(const PrivateScatter& call, int64_t piece) {
   return reinterpret_cast<typename OrderKeys<F>::Key*>(call.slabs + piece * call.slab_bytes);
@@ -35,7 +35,8 @@ uint32_t* numbers_of(const PrivateScatter& call, int64_t piece) {
 inline constexpr uint32_t kNoUpdate = 0xFFFFFFFF;
 inline constexpr int64_t kOften = 64;
 
-// The keys of n <= kBlock updates, and whether one is NaN. Equals: zeros of either sign have one key.
+// Computes the keys of n <= kBlock updates. Returns true if any is NaN. Equals: zeros of either sign have one
+// key.
 template <class F, bool Equals, class Step>
 bool stage_keys(const char* updates, Step step, int n, typename OrderKeys<F>::Key* GATHERUM_RESTRICT keys) {
   using Keys = OrderKeys<F>;
@@ -48,8 +49,9 @@ bool stage_keys(const char* updates, Step step, int n, typename OrderKeys<F>::Ke
   return Keys::kHasNaN && most == std::numeric_limits<typename Keys::Key>::max();
 }
 
-// The key of a slot where a greater one arrives, and which is none yet or that of a NaN alone: the first
-// update of a destination may be a NaN that stays alone, and a NaN that does not is the canonical one.
+// Returns the key of a slot when a greater key arrives and the slot is empty or has the key of a lone NaN. If
+// a NaN is the first update of a destination, its bits are kept until another update follows; the result is
+// then the canonical NaN.
 template <class F>
 GATHERUM_NOINLINE typename OrderKeys<F>::Key joined(const PrivateScatter& call,
                                                     typename OrderKeys<F>::Key slot,
@@ -63,8 +65,7 @@ GATHERUM_NOINLINE typename OrderKeys<F>::Key joined(const PrivateScatter& call,
   return alone;
 }
 
-// Locates: the numbers of the updates are kept, too. The first NaN is the extreme then, and no piece gives
-// up.
+// Locates: also stores the numbers of the updates. The first NaN is then the extreme, and no piece aborts.
 template <class F, bool Locates>
 Took keyed_take(const PrivateScatter& call, const Operands& at, int64_t piece) {
   using Keys = OrderKeys<F>;
@@ -79,9 +80,10 @@ Took keyed_take(const PrivateScatter& call, const Operands& at, int64_t piece) {
   const int64_t extent = ids.line_loop().extent, chunks = (extent - 1) / call.chunk + 1;
   const Range range{call.chunk, begin, std::min(begin + call.piece_units, call.units)};
   auto number = static_cast<uint32_t>(begin / chunks * extent + begin % chunks * call.chunk);
-  // Of so few updates, so many are greater than all before them that a branch on it would be mispredicted.
+  // With few updates per destination, many exceed all previous ones, so a branch on that would be
+  // mispredicted.
   const bool often = ids.outer_count() * extent < kOften * call.destinations;
-  // Whether a NaN that is alone keeps its bits. `met`: this piece has met a NaN.
+  // `keeps`: a NaN that is the only update keeps its bits. `met`: this piece has found a NaN.
   const bool keeps = !Locates && Keys::kHasNaN && !call.combine.include_self;
   bool met = false;
   const Owned all;
@@ -137,7 +139,7 @@ Took keyed_take(const PrivateScatter& call, const Operands& at, int64_t piece) {
   return walk.valid() ? Took::all : Took::valid;
 }
 
-// The key of a destination whose updates two pieces have taken.
+// Merges the keys of a destination from two pieces.
 template <class F>
 typename OrderKeys<F>::Key both(typename OrderKeys<F>::Key a, typename OrderKeys<F>::Key b) {
   using Keys = OrderKeys<F>;
@@ -147,7 +149,7 @@ typename OrderKeys<F>::Key both(typename OrderKeys<F>::Key a, typename OrderKeys
              : most;
 }
 
-// Destinations [begin, end).
+// Writes destinations [begin, end).
 template <class F, class Step>
 void keyed_write(const PrivateScatter& call, const Operands& at, int64_t begin, int64_t end, Step step) {
   using Keys = OrderKeys<F>;
@@ -180,23 +182,24 @@ void keyed_write(const PrivateScatter& call, const Operands& at, int64_t begin, 
                       : keyed_write<F>(call, at, begin, end, call.step);
 }
 
-// The positions of the extremes of destinations [begin, end): of equal ones that of the earliest piece.
+// Writes the positions of the extremes of destinations [begin, end). Of equal extremes the one from the
+// earliest piece wins.
 template <class F>
 void located_write(const PrivateScatter& call, int64_t begin, int64_t end) {
   auto* GATHERUM_RESTRICT const best = keys_of<F>(call, 0);
-  uint32_t* GATHERUM_RESTRICT const found = numbers_of<F>(call, 0);
+  uint32_t* GATHERUM_RESTRICT const winners = numbers_of<F>(call, 0);
   for (int64_t piece = 1; piece < call.pieces; ++piece) {
     const auto* GATHERUM_RESTRICT const keys = keys_of<F>(call, piece);
     const uint32_t* GATHERUM_RESTRICT const numbers = numbers_of<F>(call, piece);
     for (int64_t i = begin; i < end; ++i) {
-      const bool above = keys[i] > best[i] || found[i] == kNoUpdate;
-      found[i] = above ? numbers[i] : found[i];
+      const bool above = keys[i] > best[i] || winners[i] == kNoUpdate;
+      winners[i] = above ? numbers[i] : winners[i];
       best[i] = above ? keys[i] : best[i];
     }
   }
   const int64_t step = call.step / static_cast<int64_t>(sizeof(typename F::Stored));
   for (int64_t i = begin; i < end; ++i)
-    call.positions[i * step] = found[i] == kNoUpdate ? call.none : int64_t{found[i]};
+    call.positions[i * step] = winners[i] == kNoUpdate ? call.none : int64_t{winners[i]};
 }
 
 }  // namespace gatherum::GATHERUM_LEVEL

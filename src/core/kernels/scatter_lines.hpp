@@ -1,8 +1,8 @@
 // scatter, one small block per index:  D[j * sd + offset[j]] op= U[j * su],  j ascending.
 //
-// The plan guarantees: no row loops. `Apply` is what happens to one block: Set moves its bytes, FoldOne
-// (block == item) and FoldInto combine elements. Invalid offsets (drop mode) are skipped.
-// Cost: one random read and write of the destination an update.
+// The plan guarantees: no row loops. `Apply` processes one block: Set moves its bytes, FoldOne (block ==
+// item) and FoldInto combine elements. Invalid offsets (drop mode) are skipped. Cost: one random read and
+// write of the destination per update.
 #pragma once
 
 #include "kernels/gather_rows.hpp"
@@ -27,8 +27,8 @@ GATHERUM_INLINE T load_value(const char* p) {
   return v;
 }
 
-// Folds one element. Only for reductions whose accumulation type loses nothing when it is stored
-// after every step.
+// Folds one element. Only for reductions whose accumulation type loses nothing when it is stored after every
+// step.
 template <class F>
 struct FoldOne {
   GATHERUM_INLINE void operator()(char* GATHERUM_RESTRICT dst, const char* GATHERUM_RESTRICT src) const {
@@ -40,9 +40,9 @@ struct FoldOne {
   }
 };
 
-// Folds `count` elements side by side, a vector of them at a time: in a local array, where the compiler sees
-// that nothing overlaps, and no longer than a vector, or it is written to memory and read back (rows of 64
-// float32 in cache: 16.8 ns per row -> 13.3).
+// Folds `count` adjacent elements, a vector at a time. Uses a local array, so that the compiler sees that
+// nothing overlaps. A longer array than a vector would be written to memory and read back (rows of 64 float32
+// in cache: 16.8 ns per row -> 13.3).
 template <class F>
 struct FoldInto {
   int64_t count;
@@ -50,7 +50,7 @@ struct FoldInto {
     using T = typename F::Stored;
     constexpr auto step = static_cast<int64_t>(sizeof(T));
     constexpr int64_t lanes = std::max<int64_t>(1, 8 * kLanes / step);
-    const int64_t n = count;  // a copy, which no store can change
+    const int64_t n = count;  // a local copy that no store can change
     int64_t e = 0;
     for (; e + lanes <= n; e += lanes) {
       T folded[lanes];
@@ -87,7 +87,7 @@ struct ScatterLine {
     char* dst = at.data + b.place.data;
     const char* src = at.other + b.place.other;
     const int64_t sd = nest.line_loop().data, su = nest.line_loop().other;
-    const int n = b.n;  // a copy, which no store can change
+    const int n = b.n;  // a local copy that no store can change
     if (b.chosen < n) {
       for (int i = 0, chosen = b.chosen; i < chosen; ++i) {
         const int j = b.which[i];
@@ -100,7 +100,7 @@ struct ScatterLine {
   }
 };
 
-// Stages all indices at once, as gather_at_once does; false when it has met (and skipped) an invalid tuple.
+// Stages all indices in one call, like gather_at_once. Returns false if it skipped an invalid tuple.
 template <class Apply>
 bool scatter_at_once(const Nest& nest, const Operands& at, int tuples, const Apply& apply) {
   const Loop& line = nest.line_loop();

@@ -1,14 +1,14 @@
-// scatter of items into more destinations than a cache holds, by a stable partition.
+// scatter of items into more destinations than the cache holds, by a stable partition.
 //
 //   spread   appends (destination within its block, value) of every update of a piece to the piece's
 //            list for that block
 //   apply    folds the lists of a block, piece after piece, into a slab of that block
 //
-// Pieces are in order, and so is every list: a destination meets its updates in row-major order of the
-// indices, whoever did the work. A list is a chain of runs, so nobody needs to count first: an index is
-// read once. Nothing is written to the output before all pieces have been spread, hence checked.
-// The runs suffice: a list of n entries takes at most n / run + 1 of them.
-// Cost: 4 + W bytes per update are written and read once, one stream per list; then a fold in cache.
+// Pieces and lists are in order, so a destination folds its updates in row-major order of the indices,
+// regardless of the thread. A list is a chain of runs, so no counting pass is needed: an index is read once.
+// The output is written only after all pieces have been spread, and thus checked. The runs suffice: a list of
+// n entries takes at most n / run + 1 of them. Cost: 4 + W bytes per update are written and read once, one
+// stream per list; then a fold in cache.
 #pragma once
 
 #include "kernels/scatter_slabs.hpp"
@@ -22,7 +22,7 @@ inline Range piece_range(const PartitionScatter& p, int64_t piece) {
   return {p.chunk, piece * p.piece_units, std::min((piece + 1) * p.piece_units, p.units)};
 }
 
-// Gives a list another run.
+// Appends a run to a list.
 GATHERUM_NOINLINE inline void extend_list(const PartitionScatter& p, int64_t list,
                                           PartitionScatter::Cursor& cursor) {
   const int64_t run = p.taken->fetch_add(1, std::memory_order_relaxed);

@@ -1,17 +1,16 @@
-// scatter of integers, or into exact sums, of few destinations, by several threads: each folds a piece of the
-// updates into accumulators of its own, and these are folded together.
+// scatter of integers, or into exact sums, with few destinations, by several threads: each thread folds a
+// piece of the updates into private accumulators, and these are merged.
 //
 //   S_0[i] = D[i],  S_p[i] = the fold's identity                              take, for each piece p:
 //   S_p[i] = fold(S_p[i], U[t])  for the updates t of piece p that hit i
 //   D[i]   = fold(... fold(S_0[i], S_1[i]) ..., S_p[i])                        write
 //
-// Into exact sums of few destinations the accumulators of a thread are tables (exact_table.hpp).
+// For exact sums of few destinations the accumulators of a thread are tables (exact_table.hpp).
 //
-// Integers: their sums and products modulo 2^n, maxima and minima are the same bits in any order. And exact
-// sums, whose old values join them at the end.
-// The plan guarantees what it does for slabs; the caller, that there is one unit, without columns. Cost:
-// every update read once, by one thread; then the accumulators of all threads once, which the caller keeps
-// few beside the updates.
+// For integers, sums and products modulo 2^n, maxima and minima have the same bits in any order. The same
+// holds for exact sums; their old values are added at the end. The plan guarantees the same as for slabs. The
+// caller guarantees only one unit, without columns. Cost: every update is read once, by one thread; then the
+// accumulators of all threads are read once. The caller keeps these few compared with the updates.
 #pragma once
 
 #include "fold/exact/exact_table.hpp"
@@ -38,7 +37,7 @@ ExactTables<F> private_tables(const PrivateScatter& call, int64_t piece) {
   return {call.slabs + piece * call.slab_bytes, call.destinations};
 }
 
-// The same of exact sums by tables, which are settled now and then.
+// The same for exact sums in tables, which are settled at intervals.
 template <class F>
 bool private_take_tabled(const PrivateScatter& call, const Operands& at, int64_t piece) {
   ExactTables<F> tables = private_tables<F>(call, piece);
@@ -55,7 +54,7 @@ bool private_take_tabled(const PrivateScatter& call, const Operands& at, int64_t
   return valid;
 }
 
-// Returns false when it met an invalid index.
+// Returns false if it found an invalid index.
 template <class F>
 bool private_take(const PrivateScatter& call, const Operands& at, int64_t piece) {
   if constexpr (kHasTable<F>)
@@ -70,7 +69,7 @@ bool private_take(const PrivateScatter& call, const Operands& at, int64_t piece)
   return take_units<typename F::Stored>(slab, ids, ids.line, units_of(call, piece), at, share);
 }
 
-// The same by tables, whose states have everything.
+// The same for tables. Their states contain all terms.
 template <class F>
 void private_write_tabled(const PrivateScatter& call, const Operands& at, int64_t begin, int64_t end) {
   const char* from = call.source != nullptr ? call.source : at.data;
@@ -84,7 +83,7 @@ void private_write_tabled(const PrivateScatter& call, const Operands& at, int64_
   }
 }
 
-// Destinations [begin, end).
+// Merges and writes destinations [begin, end).
 template <class F>
 void private_write(const PrivateScatter& call, const Operands& at, int64_t begin, int64_t end) {
   if constexpr (kHasTable<F>)

@@ -1,7 +1,7 @@
 // scatter, one row per index:  D[j * sd + offset[j] + r] op= U[j * su + r],  j ascending.
 //
-// A row is `block` contiguous bytes repeated over the row loops, which move with no index and are
-// independent of each other. Cost: the rows of U read once, those of D read (folds) and written.
+// A row is `block` contiguous bytes repeated over the row loops, which do not move the index and are
+// independent of each other. Cost: the rows of U are read once, and those of D are read (folds) and written.
 #pragma once
 
 #include "kernels/scatter_lines.hpp"
@@ -26,15 +26,15 @@ struct ScatterRow {
   }
 
  private:
-  // A lambda of copies, for the same reason.
+  // The lambda captures copies, for the same reason as move_blocks.
   void move_row(char* to, const Place& place) const {
     each_row_point(nest.rows(), nest.row_rank(), place, [to, from = at.other, apply = apply](const Place& p) {
       apply(to + p.data, from + p.other);
     });
   }
 
-  // Rows that are one run of bytes. Everything is copied first: the compiler must think that a store changes
-  // whatever lies in memory.
+  // For rows of contiguous bytes. Members are copied to locals first: the compiler must assume that a store
+  // may change any memory.
   void move_blocks(const Block& b, const Block& then) const {
     const int chosen = b.chosen;
     const bool all = chosen == b.n, far = nest.far;
@@ -49,7 +49,7 @@ struct ScatterRow {
     }
   }
 
-  // The i-th chosen row from the block on.
+  // Prefetches the i-th chosen row, counted from the start of this block.
   GATHERUM_INLINE void prefetch_row(const Block& now, const Block& then, int i) const {
     const Block& b = i < now.chosen ? now : then;
     if (i >= now.chosen) i -= now.chosen;
@@ -58,9 +58,9 @@ struct ScatterRow {
     const Place row = advance(b.place, nest.line_loop(), j);
     const int64_t bytes = std::min(nest.block, kPrefetchBytes);
     prefetch_run<FetchTo::write>(at.data, row.data + b.offsets[j], bytes);
-    // The processor fetches adjacent rows itself, and our prefetches would slow it down (1M rows of 64
-    // float32 into 100k: 45 ms -> 38 on one thread). Of rows apart, it also fetches what lies between them
-    // once the cache line behind them is fetched (the same, half of the columns per thread: 33 ms -> 24).
+    // The hardware prefetches adjacent rows, and software prefetches would slow it down (1M rows of 64
+    // float32 into 100k: 45 ms -> 38 on one thread). For rows apart, prefetching the cache line after a row
+    // makes the hardware fetch the gap too (the same, half of the columns per thread: 33 ms -> 24).
     if (b.chosen != b.n || nest.line_loop().other != nest.block)
       prefetch_run(at.other, row.other, bytes + kCacheLine);
   }
@@ -68,7 +68,7 @@ struct ScatterRow {
   static constexpr int kAhead = 12;
 };
 
-// Runs a scatter over a range of units; false when it has met (and skipped) an invalid tuple.
+// Runs a scatter over a range of units. Returns false if it skipped an invalid tuple.
 template <class Kernel>
 bool scatter_blocks(const Nest& nest, int units, const Operands& at, const Range& range, const Owned& owned,
                     const Kernel& kernel) {

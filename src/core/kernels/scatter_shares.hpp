@@ -1,19 +1,19 @@
-// The updates that go to a range of destinations, found by a thread that reads every index.
+// The updates of a range of destinations, selected by a thread that reads every index.
 //
 //   slots[k] = X[i] - first,  which[k] = i    for the k-th i of a block with first <= X[i] < first + count
 //
-// Eight indices at a time: one comparison for all of them, and those of the range packed side by side by
-// their lanes' numbers. A block with a negative or invalid one is staged as any other. The caller guarantees
-// what chooses_slots() asks for, and a component whose stride is 1. Cost: 0.5 ns per index for each of two
-// threads that read the same ones (staged first, then chosen: 0.8).
+// Compares eight indices at a time, and packs those in the range by a permutation of lanes. A block with a
+// negative or invalid index is staged as usual. The caller guarantees chooses_slots(), and a component whose
+// stride is 1. Cost: 0.5 ns per index for each of two threads that read the same ones (staged first, then
+// chosen: 0.8).
 #pragma once
 
 #include "kernels/blocks.hpp"
 
 namespace gatherum::GATHERUM_LEVEL {
 
-// The updates of a block that go to a range: their slots in it, and where in the block they stand. Packed
-// lanes are written eight at a time, so the arrays are eight longer than a block.
+// The updates of a block in a range: their slots in the range, and their positions in the block. Packed lanes
+// are written eight at a time, so the arrays are eight longer than a block.
 struct Chosen {
   const char* updates = nullptr;
   int n = 0;
@@ -21,8 +21,8 @@ struct Chosen {
   alignas(64) int32_t which[kBlock + 8];
 };
 
-// Whether choose_slots() can read these indices: it needs vectors of eight words. (One by one, two threads
-// take up to 1.5 times as long as one that folds everything.)
+// Returns true if choose_slots() can read these indices: it needs vectors of eight words. (One by one, two
+// threads take up to 1.5 times as long as one that folds everything.)
 inline bool chooses_slots(const Nest& nest, int64_t destinations) {
   const int64_t stride = nest.line_loop().index;
   return kLanes == 4 && nest.components == 1 && stride == nest.index.width &&
@@ -31,7 +31,7 @@ inline bool chooses_slots(const Nest& nest, int64_t destinations) {
 
 #if GATHERUM_LANES == 4
 
-// For every set of eight lanes, their numbers one after the other; behind them zeros.
+// For every set of eight lanes, the numbers of its lanes, padded with zeros.
 inline constexpr auto kEightLanesOf = [] {
   std::array<uint8_t, 8 * 256> lanes{};
   for (unsigned set = 0; set < 256; ++set)
@@ -40,10 +40,11 @@ inline constexpr auto kEightLanesOf = [] {
   return lanes;
 }();
 
-// Eight indices as 32-bit words. A sign in `outside` says that one is negative, or beyond `last`.
+// Loads eight indices as 32-bit words. A sign bit in `outside` is set if one is negative or greater than
+// `last`.
 template <class T>
 GATHERUM_INLINE __m256i load_slots(const char* at, int64_t last, __m256i& outside) {
-  // Opaque: what has been compared is what is used, whoever writes there meanwhile.
+  // Opaque: the compared values must be the used ones, even if another thread writes to the array.
   const auto load = [at](int64_t i) {
     return opaque(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(at + i)));
   };
@@ -59,8 +60,8 @@ GATHERUM_INLINE __m256i load_slots(const char* at, int64_t last, __m256i& outsid
   }
 }
 
-// Chooses among n <= kBlock indices, a multiple of eight. False: one is negative or not valid, and what was
-// chosen means nothing.
+// Selects among n <= kBlock indices, a multiple of eight. Returns false if one is negative or invalid; the
+// selection is then undefined.
 template <class T>
 bool choose_slots(const char* values, int64_t size, const Owned& owned, int n, const char* beside,
                   int64_t width, Chosen& to) {
@@ -90,7 +91,7 @@ bool choose_slots(const char* values, int64_t size, const Owned& owned, int n, c
 
 #else
 
-// Never asked, as chooses_slots() says.
+// Never called, since chooses_slots() is false.
 template <class T>
 bool choose_slots(const char*, int64_t, const Owned&, int, const char*, int64_t, Chosen&) {
   return false;
@@ -98,7 +99,7 @@ bool choose_slots(const char*, int64_t, const Owned&, int, const char*, int64_t,
 
 #endif
 
-// Chooses among the tuples of a block as every walk does; false when it has met (and skipped) an invalid one.
+// Selects among the tuples of a block after normal staging. Returns false if it skipped an invalid one.
 GATHERUM_NOINLINE inline bool choose_staged(const Nest& ids, const char* index, const Owned& owned, int n,
                                             Chosen& to) {
   Block b;
@@ -113,14 +114,14 @@ GATHERUM_NOINLINE inline bool choose_staged(const Nest& ids, const char* index, 
   return !b.any_invalid;
 }
 
-// Calls take(slot, update) for every update of a range of units that goes to the owned destinations, in
-// order; false when it has met (and skipped) an invalid index.
+// Calls take(slot, update) for every update of a range of units with an owned destination, in order. Returns
+// false if it skipped an invalid index.
 template <class Stored, class Take>
 bool take_share(const Nest& ids, int units, const Range& range, const Operands& at, const Owned& owned,
                 const Take& take) {
   const int64_t step = ids.line_loop().other, size = ids.component[0].size;
-  // Slots that lie far off are fetched a block ahead, between folds (10M updates of 1M float64, each of two
-  // threads: 31 ms, so 22).
+  // Slots outside the cache are prefetched a block ahead, between folds (10M updates of 1M float64, each of
+  // two threads: 31 ms without, 22 with prefetch).
   const auto fold = [=, far = ids.far](const Chosen& from, const Chosen& next) {
     const char* GATHERUM_RESTRICT updates = from.updates;
     const auto one = [&](int k) { take(from.slots[k], load_value<Stored>(updates + from.which[k] * step)); };
@@ -136,7 +137,7 @@ bool take_share(const Nest& ids, int units, const Range& range, const Operands& 
   Place place;
   int n = 0;
   bool valid = true;
-  // Until an index is negative or not valid: then others probably are too, and would be read twice.
+  // True until an index is negative or invalid: more are then likely, and each would be read twice.
   bool plain = true;
   for (Blocks blocks(ids, units, range); blocks.next(place, n); std::swap(now, then)) {
     const char* index = at.index + place.index;

@@ -1,12 +1,12 @@
 // scatter through slabs: every unit folds its updates into accumulators for its destinations.
 //
-// The work is shared in one of two patterns. Many units (lines of *_elements): each unit is one task. One
-// unit: its destinations are cut into ranges, and the task of a range reads every index and takes the updates
-// of its own range, in order; no other task writes there.
+// The work is divided in one of two ways. With many units (lines of *_elements), each unit is a task. With
+// only one unit, its destinations are divided into ranges; the task of a range reads every index and applies
+// the updates of that range, in order, and no other task writes there.
 //
-// The plan guarantees: no row loops, block == item, destination i of a unit lies at i * step, and a
-// source that is read in place of the output has the output's strides.
-// Cost: the updates are read once per range; the fold itself stays in cache.
+// The plan guarantees: no row loops, block == item, destination i of a unit is at i * step, and a source that
+// is read instead of the output has the output's strides. Cost: the updates are read once per range; the fold
+// itself stays in cache.
 #pragma once
 
 #include <optional>
@@ -16,19 +16,20 @@
 
 namespace gatherum::GATHERUM_LEVEL {
 
-// Accumulators of so few bytes stay in a core's own cache, and are read twice more, for NaN, at no cost where
-// each gets so many updates. (With fewer of them, as in lines of *_elements, 1.5 times slower.)
+// Accumulators of at most kPlainBytes stay in a core's private cache. Two more passes over them, to check for
+// NaN, are free if each has at least kPlainUpdates updates. (With fewer, as in lines of *_elements, 1.5 times
+// slower.)
 inline constexpr int64_t kPlainBytes = int64_t{1} << 20, kPlainUpdates = 16;
 
-// Which of the updates concern a slab, and where in it they go.
+// The updates of a slab, and their slots in it.
 struct Share {
   Owned owned;     // the numbers of the slab's slots
-  int64_t first;   // that of its first slot
+  int64_t first;   // the number of its first slot
   bool by_column;  // a slot is a column of a destination
-  int64_t origin;  // where in the data the slab's columns begin
+  int64_t origin;  // the offset in the data of the slab's columns
 };
 
-// Takes the updates of a range of units, in order; false when it has met (and skipped) an invalid tuple.
+// Folds the updates of a range of units, in order. Returns false if it skipped an invalid tuple.
 template <class Stored, class Slab>
 bool take_units(const Slab& slab, const Nest& ids, int units, const Range& range, const Operands& at,
                 const Share& share) {
@@ -62,9 +63,9 @@ bool take_units(const Slab& slab, const Nest& ids, int units, const Range& range
   return walk.valid();
 }
 
-// Folds the updates of a block one by one, each after its index has been compared, and returns how many: all
-// n, or those before the first index that is negative or not valid. Their order in time is that of the block:
-// nothing is staged (20M float32 into 256: staged 14.5 ms, so 11).
+// Folds the updates of a block one by one, checking each index first. Returns the number of folded updates:
+// n, or the position of the first negative or invalid index. Updates are folded in order, without staging
+// (20M float32 into 256: 14.5 ms staged, 11 ms this way).
 template <class Stored, class T, class Step, class Taker>
 GATHERUM_INLINE int fold_checked(const char* values, uint64_t size, const char* updates, Step step, int n,
                                  const Taker take) {
@@ -78,8 +79,8 @@ GATHERUM_INLINE int fold_checked(const char* values, uint64_t size, const char* 
   return n;
 }
 
-// Whether a task that has all destinations can: indices lie one after the other, and so do updates, or there
-// is one for all.
+// Returns true if a task with all destinations can use fold_checked: indices are contiguous, and updates are
+// contiguous or a single broadcast value.
 template <class F>
 bool folds_checked(const Nest& ids) {
   const Loop& line = ids.line_loop();
@@ -89,7 +90,7 @@ bool folds_checked(const Nest& ids) {
          reads_in_place(ids.index, line.index);
 }
 
-// What is left of a block from an index on that is negative or not valid goes as in every walk.
+// Folds with fold_checked. From a negative or invalid index on, the rest of a block is staged as usual.
 template <class F, bool Counted>
 bool take_checked(const Slab<F, Counted>& slab, const Nest& ids, int units, const Range& range,
                   const Operands& at) {
@@ -100,7 +101,7 @@ bool take_checked(const Slab<F, Counted>& slab, const Nest& ids, int units, cons
   const int64_t width = ids.index.width, step = ids.line_loop().other;
   const auto take = slab.taker();
   bool valid = true;
-  Chosen rest;
+  Chosen remaining;
   Place place;
   int n = 0;
   for (Blocks blocks(ids, units, range); blocks.next(place, n);) {
@@ -113,14 +114,14 @@ bool take_checked(const Slab<F, Counted>& slab, const Nest& ids, int units, cons
     };
     const int taken = step == packed ? fold(packed) : fold(same);
     if (taken == n) continue;
-    valid &= choose_staged(ids, index + taken * width, {0, ids.component[0].size}, n - taken, rest);
-    for (int k = 0; k < rest.n; ++k)
-      take(rest.slots[k], load_value<Stored>(updates + (taken + rest.which[k]) * step));
+    valid &= choose_staged(ids, index + taken * width, {0, ids.component[0].size}, n - taken, remaining);
+    for (int k = 0; k < remaining.n; ++k)
+      take(remaining.slots[k], load_value<Stored>(updates + (taken + remaining.which[k]) * step));
   }
   return valid;
 }
 
-// Which slab a task has: the destinations [first, first + layout.count) of a unit, and its columns.
+// The slab of a task: the destinations [first, first + layout.count) of a unit, and its columns.
 struct Task {
   int64_t unit, first, chunk_begin, lead;
   Layout layout;
@@ -148,14 +149,14 @@ GATHERUM_NOINLINE inline Task slab_task(const SlabScatter& call, const Operands&
   return t;
 }
 
-// What a task takes into its slab: the share of the updates, and the nest that numbers its slots.
+// The input of a task: its share of the updates, and the nest that numbers its slots.
 struct Taking {
   Taking(const SlabScatter& call, const Task& t);
 
   const Nest& ids() const { return in_slots ? *in_slots : *call_ids; }
 
   const Nest* call_ids;
-  std::optional<Nest> in_slots;  // only where it is needed: a copy takes as long as a hundred updates
+  std::optional<Nest> in_slots;  // only if needed: a copy takes as long as a hundred updates
   Share share;
   Range range;
 };
@@ -169,11 +170,11 @@ GATHERUM_NOINLINE inline Taking::Taking(const SlabScatter& call, const Task& t)
     for (int c = 0; c < in_slots->components; ++c) in_slots->component[c].stride *= t.layout.columns;
     in_slots->fetches_indices = false;
   }
-  const Owned owned{t.first, t.first + t.layout.count};  // where there are ranges, there are no columns
+  const Owned owned{t.first, t.first + t.layout.count};  // a scatter with several ranges has no columns
   share = {call.ranges == 1 ? Owned{} : owned, t.first, by_column, t.lead + t.chunk_begin * line.data};
 }
 
-// Whether a task folds updates one by one.
+// Returns true if a task folds updates one by one.
 template <class F>
 bool is_plain(const SlabScatter& call) {
   const int64_t bytes = times(call.destinations, static_cast<int64_t>(sizeof(typename F::Sum)));

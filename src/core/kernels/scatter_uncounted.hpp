@@ -1,25 +1,27 @@
-// scatter of sums and extremes that leaves the old values out (include_self=False), without counters.
+// scatter of sums and extremes that excludes the old values (include_self=False), without counters.
 //
 //   S[i] = e, S[i] = fold(S[i], U[t])     for the updates t that hit i      take
-//   D[i] = S[i]; D[i] where S[i] is e                                       write
+//   D[i] = S[i]; D[i] if S[i] is e                                          write
 //
-// e changes nothing that it is folded with: -0 of float sums, 0 of integers', infinities, the least and the
-// greatest integer. So S[i] is the fold from the first update on, but for two rare cases: it is e of updates
-// that are e themselves, and a NaN that is alone keeps its bits. Where a sum is e beside another old value,
-// or NaN, the updates are searched for these; where there are any, nothing has been written, and the
-// fold is done with counters. Integers may add up to 0, so their old values must be 0 from the outset.
+// e is the neutral element: -0 for float sums, 0 for integer sums, an infinity, or the least or greatest
+// integer. So S[i] equals the fold that starts from the first update, with two rare exceptions: S[i] is e if
+// all updates are e, and a NaN that is the only update must keep its bits. If a sum is e and the old value is
+// not, or if a sum is NaN, the updates are searched for these values. If any are found, the fold is repeated
+// with counters; nothing has been written yet. Integers can add up to 0, so their old values must be 0
+// initially.
 //
-// Each task has accumulators of its own, where the order does not matter (of extremes it does not: a NaN
-// becomes the canonical one), or a range of the destinations. The plan guarantees what it does for slabs; the
-// caller, that there is one unit, without columns. Cost: a load, a step and a store an update. A counter
-// would be as much again, and a branch (10M float64 into 100: 12.4 ms, so 6.8; into 1M: 48, so 23).
+// If the order does not matter, as for extremes (a NaN becomes the canonical one), each task has private
+// accumulators; otherwise each has a range of the destinations. The plan guarantees the same as for slabs.
+// The caller guarantees only one unit, without columns. Cost: a load, a step and a store per update. A
+// counter would double that and add a branch (10M float64 into 100: 12.4 ms with counters, 6.8 without; into
+// 1M: 48 and 23).
 #pragma once
 
 #include "kernels/scatter_private.hpp"
 
 namespace gatherum::GATHERUM_LEVEL {
 
-// What changes nothing that it is folded with, where there is such a value and this file uses it.
+// The neutral element of a fold, if it has one and this file uses it.
 template <class F>
 struct Neutral {
   static constexpr bool kIs = false;
@@ -43,7 +45,7 @@ struct Neutral<Fold<V, R>> {
   }
 };
 
-// What each part of its values is folded by: the fold itself, but for complex ones.
+// The fold of each part of a value: the fold itself, except for complex values.
 template <class F>
 struct PartOf : Neutral<F> {
   using Form = F;
@@ -53,7 +55,7 @@ struct PartOf<Fold<Complex<T>, R>> : Neutral<Fold<T, R>> {
   using Form = Fold<T, R>;
 };
 
-// Whether sums can come back to the neutral value from others.
+// True if folding other values can produce the neutral element.
 template <class F>
 inline constexpr bool kComesBack = false;
 template <class V>
@@ -99,8 +101,8 @@ Slab<F, false> uncounted_slab(const PrivateScatter& call, const Operands& at, in
   return {sums, {at.data, at.data, call.step, 0, std::min(most, call.destinations - first), 1}, false, false};
 }
 
-// Calls f(i, sum, old) for the destinations [begin, end), a step that is that of contiguous ones as a
-// constant.
+// Calls f(i, sum, old) for the destinations [begin, end). The step is a compile-time constant if they are
+// contiguous.
 template <class F, class Visit>
 void each_old(const PrivateScatter& call, const Operands& at, int64_t begin, int64_t end,
               const Visit& visit) {
@@ -115,9 +117,9 @@ void each_old(const PrivateScatter& call, const Operands& at, int64_t begin, int
   call.step == packed ? run(packed) : run(call.step);
 }
 
-// Whether none of n updates is a NaN other than the canonical one, nor the neutral value where those count.
-// Of complex values each part may be such a NaN; both parts are neutral. Comparisons of the bits as integers,
-// many at a time where `step` is a constant.
+// Returns true if no update is a NaN other than the canonical one, nor, if `neutral`, the neutral element. A
+// complex update has such a NaN if either part is one, and is neutral if both parts are. Compares the bits as
+// integers, vectorized if `step` is a constant.
 template <class F, class Step>
 bool is_run_plain(const char* from, int n, Step step, bool neutral) {
   using Form = typename PartOf<F>::Form;
@@ -133,21 +135,21 @@ bool is_run_plain(const char* from, int n, Step step, bool neutral) {
     infinity = bits_of(std::numeric_limits<Part>::infinity());
     canonical = bits_of(Selected::canonical(std::numeric_limits<Part>::quiet_NaN()));
   }
-  B found = 0;
+  B special = 0;
   for (int j = 0; j < n; ++j) {
     auto are_neutral = counts;
     for (int part = 0; part < parts; ++part) {
       const B b = load_value<B>(from + j * step + part * bytes);
       const bool is_nan = (b & std::numeric_limits<B>::max()) > infinity;
-      found |= static_cast<B>(is_nan & (b != canonical));
+      special |= static_cast<B>(is_nan & (b != canonical));
       are_neutral &= static_cast<B>(b == e);
     }
-    found |= are_neutral;
+    special |= are_neutral;
   }
-  return found == 0;
+  return special == 0;
 }
 
-// The same of the updates of these units.
+// The same for the updates of a range of units.
 template <class F>
 bool are_plain(const PrivateScatter& call, const Operands& at, const Range& range, bool neutral) {
   using Stored = typename F::Stored;
@@ -170,7 +172,7 @@ bool uncounted_plain(const PrivateScatter& call, const Operands& at, int64_t pie
   return are_plain<F>(call, at, units_of(call, piece), true);
 }
 
-// Not where the first updates have rare NaN: then others do, and all would be folded twice.
+// Returns false if the first updates contain rare NaN: others probably do too, and all would be folded twice.
 template <class F>
 bool uncounted_suits(const PrivateScatter& call, const Operands& at, int64_t begin, int64_t end) {
   bool suits = begin > 0 || are_plain<F>(call, at, {call.chunk, 0, 1}, false);

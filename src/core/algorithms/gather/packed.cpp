@@ -1,5 +1,5 @@
 // Kernel: kernels/gather_packed.hpp.
-// A gather along an axis that is not the last: columns are packed side by side first.
+// A gather along an axis that is not the last. Columns are first packed contiguously.
 #include "algorithms/algorithms.hpp"
 #include "algorithms/items.hpp"
 
@@ -12,7 +12,8 @@ int64_t columns_of(const Program& p) {
   return columns_in_cache(column_bytes(p), p.nest.block, p.nest.line_loop().extent);
 }
 
-// Whether runs of so many bytes, side by side in the output, are whole cache lines and go past the cache.
+// Returns true if adjacent runs of this many bytes are whole cache lines of the output and use streaming
+// stores.
 bool streams_columns(const Nest& nest, int64_t bytes, const char* to) {
   const int64_t block = nest.block;
   bool whole = (bytes | reinterpret_cast<intptr_t>(to)) % kCacheLine == 0 && nest.line_loop().other == block;

@@ -1,12 +1,13 @@
-// Kernel: kernels/gather_rows.hpp. Writes the rows of a large result past the cache; otherwise as units.cpp.
+// Kernel: kernels/gather_rows.hpp. Writes the rows of a large result with streaming stores; otherwise as
+// units.cpp.
 #include "algorithms/algorithms.hpp"
 #include "algorithms/items.hpp"
 
 namespace gatherum {
 
-// The largest data for which single items are written past the cache. Reads of larger data miss more often,
-// and wait in the same buffers that such writes use (two threads of a Xeon, 10M float32 out of 16 MB: 21 ms
-// -> 19 past the cache; of 64 MB: 25 -> 27, of 400: 67 -> 76).
+// The largest data for which single items use streaming stores. Reads of larger data miss more often, and
+// wait in the same buffers that streaming stores use (two threads of a Xeon, 10M float32 out of 16 MB: 21 ms
+// -> 19 with streaming stores; of 64 MB: 25 -> 27, of 400: 67 -> 76).
 constexpr int64_t kItemsReach = int64_t{32} << 20;
 
 bool applies_streamed(const Program& p, int, std::string* why) {
@@ -17,7 +18,7 @@ bool applies_streamed(const Program& p, int, std::string* why) {
   return true;
 }
 
-// Where the address of the output does not allow it, its rows are copied like any others.
+// If the output is not aligned for streaming stores, its rows are copied with normal stores.
 Run run_streamed(const Program& p, const Execution& call) {
   return gather_units(p, call, streams_past_cache(p.nest, call.at.other));
 }

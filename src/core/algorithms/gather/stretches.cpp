@@ -1,13 +1,13 @@
 // Kernel: kernels/gather_stretches.hpp.
-// A gather whose every line reads a short stretch of the data: the next stretch is fetched while one is
-// gathered, and indices common to all lines are staged once.
+// A gather in which every line reads a short stretch of the data. The next stretch is prefetched during the
+// gather of a line. Indices that all lines share are staged once.
 #include "algorithms/algorithms.hpp"
 #include "algorithms/items.hpp"
 
 namespace gatherum {
 
-// From longer stretches, written past the cache, 4096 of 16384 float32 per line took 1.05 times as long, 250
-// of 1000 from shorter ones 0.63.
+// The longest stretch for which streaming stores are used. With them, 4096 of 16384 float32 per line took
+// 1.05 times as long, and 250 of 1000 took 0.63 times.
 constexpr int64_t kFirstCache = int64_t{32} << 10;
 
 bool applies_gather_stretches(const Program& p, int, std::string* why) {
@@ -32,7 +32,7 @@ int64_t scratch_gather_stretches(const Program& p, int threads) {
 
 Run run_gather_stretches(const Program& p, const Execution& call) {
   Nest nest = p.nest;
-  nest.fetches_indices = false;  // gather_stretches does, a few lines at a time
+  nest.fetches_indices = false;  // gather_stretches prefetches them, a few lines at a time
   const Split s = split(nest.outer_count(), nest.line_loop().extent, false, 0, work_bytes(p), call.threads);
   const WorkerScratch scratch(nest.line_loop().extent * 8 + 256 * 8, s.threads);
   if (!scratch) return {.memory = false};

@@ -1,5 +1,5 @@
 // Kernel: kernels/gather_rows.hpp, kernels/gather_lines.hpp. Gathers point by point in the order of the nest,
-// and divides independent pieces among threads. It applies to every gather, and is the best for rows and
+// and divides independent batches among threads. It applies to every gather, and is the fastest for rows and
 // small calls.
 #include "algorithms/algorithms.hpp"
 #include "algorithms/items.hpp"
@@ -7,7 +7,7 @@
 namespace gatherum {
 namespace {
 
-// Appends why neither stretches are fetched ahead nor columns packed.
+// Appends the reason why neither stretches are prefetched nor columns packed.
 void append_why_neither(const Nest& nest, std::string* why) {
   const Loop& line = nest.line_loop();
   if (line.data != 0) {
@@ -53,7 +53,7 @@ Run run_units_of(const Split& s, const Execution& call, const GatherTask& task) 
 
 Run gather_units(const Program& p, const Execution& call, bool streams) {
   const Nest& nest = p.nest;
-  if (!is_long(p)) {  // over before anything could be cut
+  if (!is_long(p)) {  // too short to be divided
     const Range everything{nest.line_loop().extent, 0, points(nest, p.units)};
     return {.valid = chosen_kernels().gather(nest, p.units, call.at, everything, streams)};
   }

@@ -6,12 +6,12 @@
 namespace gatherum {
 namespace {
 
-// A share of the columns: where it begins in a row, and how many bytes it has.
+// A share of the columns: its first byte in a row, and its size in bytes.
 struct Columns {
   int64_t begin, bytes;
 };
 
-// The i-th of n shares, cut between cache lines of the output where rows lie evenly among them.
+// Returns the i-th of n shares. Shares are cut at cache lines of the output if rows are aligned to them.
 Columns columns_of(const Program& p, const char* out, int64_t i, int64_t n) {
   const auto cut = [&](int64_t share) {
     if (share == 0 || share == n) return share * p.nest.block / n;
@@ -34,9 +34,9 @@ bool applies_columns(const Program& p, int threads, std::string* why) {
   return true;
 }
 
-// Every thread walks all indices in order, so each element meets its updates in order. All threads together
-// read an update once. If threads shared rows by destination, the processor would also fetch the rows beside
-// them (1M rows of 64 float32 into 100k on an EPYC: 65 ms of two threads together, 45 by columns, 38 on one).
+// Every thread reads all indices in order, so each element folds its updates in order. Together the threads
+// read an update once. If threads shared rows by destination, the processor would also prefetch adjacent rows
+// (1M rows of 64 float32 into 100k on an EPYC: 65 ms of two threads together, 45 by columns, 38 on one).
 Run run_columns(const Program& p, const Execution& call) {
   All valid;
   const bool finished = run_tasks(call.threads, call.threads, call.poll, [&](int64_t i, int) {

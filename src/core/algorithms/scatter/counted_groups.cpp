@@ -1,4 +1,5 @@
-// Kernel: kernels/scatter_grouped.hpp. Counts updates out to their destinations; groups.cpp runs it.
+// Kernel: kernels/scatter_grouped.hpp. Orders updates by destination with a counting sort; groups.cpp runs
+// it.
 #include "algorithms/algorithms.hpp"
 #include "algorithms/items.hpp"
 

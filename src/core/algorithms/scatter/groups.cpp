@@ -1,5 +1,5 @@
-// Runs counted_groups and sorted_groups: puts the updates in order of their destination first, so that each
-// destination folds its updates in registers.
+// Runs counted_groups and sorted_groups: first sorts the updates by destination, so that each destination
+// folds its updates in registers.
 #include "algorithms/algorithms.hpp"
 #include "algorithms/items.hpp"
 #include "lists/row_lists.hpp"
@@ -7,23 +7,23 @@
 namespace gatherum {
 namespace {
 
-// Groups of updates are dealt out in this many shares per thread: some take longer than others.
+// The number of shares of groups per thread. Shares balance the load, since some take longer than others.
 constexpr int64_t kSharesPerThread = 8;
 
-// Updates of one unit.
+// Returns the number of updates of one unit.
 int64_t updates_of(const Program& p) {
   return points(p.whole, p.whole.line + 1) / points(p.whole, p.whole_units);
 }
 
-// Whether there are few enough destinations to count updates out to them, in 32 bits; else updates are sorted
-// (200,000 updates of 500,000 rows: 1.5 ms against 14).
+// The most destinations per update for a counting sort, with numbers of 32 bits; with more, updates are
+// sorted by comparison (200,000 updates of 500,000 rows: 1.5 ms against 14).
 constexpr int64_t kCountedAnUpdate = 8;
 
-// Below this many bytes the updates of a unit are in cache, and fetching them only costs time (rows of 8: +40
-// %; above it, 128 MB of rows in order of 50 destinations: 43 ms -> 37, of float16 91 -> 27).
+// Below this many bytes the updates of a unit are in cache, and prefetching them only costs time (rows of 8:
+// +40 %; above it, 128 MB of rows in order of 50 destinations: 43 ms -> 37, of float16 91 -> 27).
 constexpr int64_t kNearUpdates = int64_t{512} << 10;
 
-// The stage that counts out the updates of a unit; all threads share it where there is one unit.
+// Prepares the counting sort of the updates of a unit. All threads share it if there is only one unit.
 ListStage stage_of(const Program& p, const Nest& ids, int threads) {
   const int64_t line = ids.line_loop().extent;
   ListStage stage{};
@@ -42,9 +42,9 @@ GroupedScatter grouped(const Program& p, const Nest& ids, int64_t pieces) {
           p.combine};
 }
 
-// Updates of a destination from which on it pays to put rows side by side that could be folded into their
-// places, where these are not in cache: each is then read and written once (1M rows of 64 float32 into 100k:
-// 1/1.7 of the time; into 10,000, which are in cache, 1.2 times as long).
+// The least updates per destination for which sorting rows by destination is faster than folding them
+// directly into destinations outside the cache. Each destination is then read and written once (1M rows of 64
+// float32 into 100k: 1/1.7 of the time; into 10,000, which are in cache, 1.2 times as long).
 constexpr int64_t kRowsOfOne = 4;
 
 bool folds_rows_at_once(const Program& p) {
@@ -76,7 +76,8 @@ int64_t scratch_groups(const Program& p, int threads) {
   return times(chosen_kernels().grouped_bytes(groups), std::min<int64_t>(threads, units));
 }
 
-// Many units: one after the other on each thread. One unit: threads share its updates, and then its groups.
+// Many units: each thread processes one after the other. One unit: threads share its updates, and then its
+// groups.
 Run run_shares_of_groups(const Program& p, const Execution& call, const GroupWork& work) {
   const Nest ids = number_destinations(p.whole);
   const Split s = split(points(p.whole, p.whole_units), p.whole.line_loop().extent, false, 0, work_bytes(p),

@@ -5,7 +5,7 @@
 
 namespace gatherum {
 
-// Whether the one unit that there is gets accumulators for all its destinations.
+// Returns true if there is only one unit and it keeps accumulators for all its destinations.
 bool keeps_one_slab(const Program& p, std::string* why) {
   if (!scatters_items(p, nullptr)) return false;
   const Items items = items_of(p);

@@ -1,22 +1,22 @@
 // Kernel: kernels/scatter_partition.hpp.
-// A scatter into more destinations than a cache holds: updates are first sorted, stably, into blocks of
-// destinations, then each block is a slab (scatter_partition.hpp).
+// A scatter into more destinations than the cache holds. Updates are first sorted, stably, into blocks of
+// destinations; then each block is folded in a slab (scatter_partition.hpp).
 #include "algorithms/algorithms.hpp"
 #include "algorithms/items.hpp"
 
 namespace gatherum {
 namespace {
 
-// A block of a partition, about what a core's own cache holds: a tenth faster than 2 MiB.
+// The size of a block of a partition, about a core's private cache: a tenth faster than 2 MiB.
 constexpr int64_t kBlockBytes = int64_t{1} << 20;
 constexpr int64_t kMaxBlocks = 1024;
 
-// Bytes of the slab of a block.
+// Returns the bytes of the slab of a block.
 int64_t block_bytes(const Program& p, int shift) {
   return chosen_kernels().slab_bytes(p.combine, p.nest.item, int64_t{1} << shift);
 }
 
-// Blocks as large as fit a slab, but enough of them for every thread.
+// Returns log2 of the block size: the largest that fits in a slab and still gives every thread enough blocks.
 int block_shift(const Program& p, int threads) {
   int shift = 6;
   while (shift < 31 && busy_bytes(p, int64_t{1} << (shift + 1), block_bytes(p, shift + 1)) <= kBlockBytes &&
@@ -26,8 +26,8 @@ int block_shift(const Program& p, int threads) {
   return shift;
 }
 
-// How the updates of a partition are cut: into pieces, and their lists into runs. Lists waste a part
-// of their last run: pieces are few enough, and runs short enough, to keep that below an eighth.
+// How updates are divided into pieces, and the memory of their lists into runs. Each list wastes part of its
+// last run, so pieces are few enough and runs short enough to keep the waste below an eighth.
 struct Cut {
   int64_t chunk, units, pieces, piece_units, run, runs;
 };
@@ -52,8 +52,8 @@ Cut cut_updates(const Program& p, const Nest& ids, int threads, int64_t blocks) 
 bool applies_partition(const Program& p, int, std::string* why) {
   if (!scatters_items(p, nullptr)) return false;
   const Items items = items_of(p);
-  // A window of an exact sum takes longer to come from memory than an accumulator takes to be written there.
-  // Of a mean, half of an accumulator is its count: it is fetched with the sum (10M float64 into a million:
+  // Reading a window of an exact sum from memory takes longer than writing an accumulator there. For a mean,
+  // half of an accumulator is the count, which is fetched together with the sum (10M float64 into a million:
   // two threads 28 ms in blocks, 22 without; one thread 42 and 27).
   const ReductionRow row = row_of(p.combine.reduction);
   const int64_t far = thresholds().far, most = row.exact ? far / 8 : row.divides ? far * 2 : far;
@@ -69,7 +69,7 @@ int64_t scratch_partition(const Program& p, int threads) {
   // Slabs of exact sums have states as well, of which few are used.
   const bool exact = row_of(p.combine.reduction).exact;
   const int64_t slabs = exact ? times(block_bytes(p, block_shift(p, threads)), threads) : 0;
-  // An eighth of the lists may be waste, and the chains of their runs take up to half a byte.
+  // An eighth of the lists may be unused, and the chains of their runs take up to half a byte.
   return slabs + times(items_of(p).updates, 9 * (4 + p.item) + 6) / 8;
 }
 

@@ -1,13 +1,13 @@
 // Kernel: kernels/scatter_private.hpp. One unit: each thread folds a piece of the updates into a slab, and
-// the slabs are folded together. It applies where the order of folding cannot change the result.
+// the slabs are merged. It applies if the order of folding cannot change the result.
 #include "algorithms/algorithms.hpp"
 #include "algorithms/items.hpp"
 
 namespace gatherum {
 namespace {
 
-// Whether each thread makes exact sums by tables: for few destinations, or they leave the cache, and for
-// updates enough that clearing and reading tables takes little beside them.
+// Returns true if each thread computes exact sums in tables. Destinations must be few enough that tables stay
+// in cache, and updates many enough that clearing and reading the tables is a small part of the time.
 bool has_tables(const Program& p, int threads) {
   constexpr int64_t most_destinations = 1024, most_bytes = int64_t{8} << 20;
   const int64_t table = row_of(p.combine.reduction).exact ? table_bytes(p.combine.value) : 0;
@@ -55,8 +55,8 @@ int64_t scratch_private_slabs(const Program& p, int threads) {
   return times(private_slab_bytes(p, threads), threads);
 }
 
-// Nothing is written before all indices have been found valid. Where a scatter with keys has met a NaN that
-// keys cannot keep, it is done in order, by accumulators that know how many updates they have had.
+// Nothing is written before all indices have been found valid. If a scatter with keys found a NaN that keys
+// cannot represent, it is repeated in order, with accumulators that count their updates.
 Run run_private_slabs(const Program& p, const Execution& call) {
   Nest ids = number_destinations(p.nest);
   PrivateScatter slabs = privately(p, call, ids, private_slab_bytes(p, call.threads));

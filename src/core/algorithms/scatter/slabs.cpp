@@ -10,7 +10,7 @@ int64_t slab_bytes(const Program& p, int64_t slots) {
 
 namespace {
 
-// Columns of a unit, where the line moves the data: as many as stay in cache.
+// Returns the number of columns of a unit that fit in cache if the line loop moves the data, else 0.
 int64_t chunk_of(const Program& p) {
   if (!p.split_line) return 0;
   return columns_in_cache(slab_bytes(p, p.destinations), p.item, p.nest.line_loop().extent);
@@ -33,8 +33,8 @@ int64_t scratch_slabs(const Program& p, int threads) {
   return times(slab_bytes(p, times(p.destinations, std::max<int64_t>(chunk_of(p), 1))), threads);
 }
 
-// Many units: each thread fills one slab after the other. The indices were checked before, or the result is
-// thrown away after an error.
+// Many units: each thread fills one slab after the other. Either the indices were checked before, or the
+// result is discarded after an error.
 Run run_slabs(const Program& p, const Execution& call) {
   Nest ids = number_destinations(p.nest);
   const Split s = split(points(ids, p.units), ids.line_loop().extent, p.split_line, chunk_of(p),

@@ -1,4 +1,4 @@
-// Kernel: kernels/scatter_grouped.hpp. Sorts updates by their destination; groups.cpp runs it.
+// Kernel: kernels/scatter_grouped.hpp. Sorts updates by destination; groups.cpp runs it.
 #include "algorithms/algorithms.hpp"
 #include "algorithms/items.hpp"
 

@@ -1,5 +1,5 @@
 // Kernel: kernels/scatter_rows.hpp, kernels/scatter_lines.hpp. Applies updates point by point in the order of
-// the nest. Independent units are divided among threads. It applies to every scatter.
+// the nest. Threads share the independent batches. It applies to every scatter.
 #include "algorithms/algorithms.hpp"
 #include "algorithms/items.hpp"
 
@@ -13,7 +13,7 @@ bool applies_scatter_units(const Program& p, int, std::string* why) {
 
 Run run_scatter_units(const Program& p, const Execution& call) {
   const Nest& nest = p.nest;
-  if (!is_long(p)) {  // over before anything could be cut
+  if (!is_long(p)) {  // too short to be divided
     const Range everything{nest.line_loop().extent, 0, points(nest, p.units)};
     return {.valid = chosen_kernels().scatter(nest, p.units, call.at, everything, p.combine, {})};
   }

@@ -1,18 +1,19 @@
-// Sums of floats without rounding, whatever their order, in limbs: the states of fsum and fmean.
+// Exact, order-independent sums of floats in limbs: the states of fsum and fmean.
 //
 //   N = sum over limbs i of limb[i] * 2^(32 i),   sum of the terms = N * (smallest subnormal)
 //   take(v)    limb[p / 32] += m << p % 32,       v = m * 2^p * (smallest subnormal)
 //   finish     N, or N / count, rounded once, to nearest even, in the type of the terms
 //
-// Every finite term is such a multiple, so no addition rounds, and integers add up in any order. A limb is a
-// signed word with 32 bits of its own; carries pile up in the others and move on (`carry`) before they could
-// fill them. The top limb holds the carries of 2^62 terms. NaN and infinities are flags, and so is what
-// decides the sign of a sum of zero: it is -0 only where all terms were -0. A state of zeros has taken
-// nothing.
+// Every finite term is an integer multiple of the smallest subnormal, so no addition rounds, and the sum does
+// not depend on the order. A limb is a signed word that holds 32 bits of the sum. Carries accumulate in its
+// other bits, and `carry` propagates them before they overflow. The top limb holds the carries of 2^62 terms.
+// Flags record NaN, infinities, and the sign of a zero sum, which is -0 only if all terms were -0. A state of
+// zeros is empty.
 //
-// A state is an array of words: flags with the number of terms since the last carry, then the limbs, least
-// first; a complex one has two states. Whatever its bits, nothing here is undefined. Cost: a term takes one
-// limb (float64: two); carries every 2^7 terms of float32, 2^9 of float64.
+// A state is an array of words: first the flags and the number of terms since the last carry, then the limbs,
+// least significant first. A complex state consists of two states. No bit pattern of a state causes undefined
+// behaviour. Cost: a term updates one limb (float64: two); carries are propagated every 2^7 terms of float32,
+// 2^9 of float64.
 #pragma once
 
 #include "fold/exact/exact_digits.hpp"
@@ -26,18 +27,18 @@ class ExactSum {
   static constexpr int kM = Form::kM, kE = Form::kE;
   static constexpr int kLimb = 32;
   static constexpr uint64_t kLow = 0xFFFFFFFF;
-  // The bits of a term, shifted to its limb; where a limb cannot take them there are two.
+  // The bits of a term, shifted to its limb. If one limb cannot hold them, a term takes two.
   static constexpr int kShifted = kM + kLimb - 1;
   static constexpr bool kTwo = kShifted > 62;
-  // After so many terms carries move on: below 2^62 in a limb until then.
+  // Carries are propagated after this many terms; until then a limb stays below 2^62.
   static constexpr uint64_t kTerms = uint64_t{1} << (kTwo ? 62 - (kShifted - kLimb) - 1 : 62 - kShifted);
   static constexpr int kLimbs = limbs_of(kValueOf<V>);
   static_assert((kLimbs - 1) * kLimb >= (1 << kE) - 3 + kM, "the top limb holds the carries of 2^62 terms");
 
-  // The word before the limbs: terms since the last carry, and flags.
+  // The word before the limbs: the number of terms since the last carry, and flags.
   static constexpr uint64_t kCount = kLow;
-  static constexpr uint64_t kMinusZero = uint64_t{1} << 32;  // a term was -0
-  static constexpr uint64_t kOther = uint64_t{1} << 33;      // a finite term was not; beside the count
+  static constexpr uint64_t kMinusZero = uint64_t{1} << 32;  // some term was -0
+  static constexpr uint64_t kOther = uint64_t{1} << 33;      // some finite term was not -0 (or count > 0)
   static constexpr uint64_t kNaN = uint64_t{1} << 34;
   static constexpr uint64_t kPlusInfinity = uint64_t{1} << 35, kMinusInfinity = uint64_t{1} << 36;
 
@@ -65,7 +66,7 @@ class ExactSum {
 
   static bool is_touched(const char* state) { return load(state) != 0; }
 
-  // Adds what another state has taken.
+  // Adds another state to this one.
   static GATHERUM_NOINLINE void merge(char* state, const char* other) {
     if (!is_touched(other)) return;
     carry(state);
@@ -77,7 +78,7 @@ class ExactSum {
     move_carries(state);
   }
 
-  // The sum over the count, of a state that has taken something.
+  // Returns the sum divided by the count, for a state that has taken terms.
   static GATHERUM_NOINLINE Stored finish(const char* from, uint64_t count) {
     char state[kBytes];
     std::memcpy(state, from, sizeof state);
@@ -89,8 +90,8 @@ class ExactSum {
     if ((flags & kMinusInfinity) != 0) return value_of(kSign | kInfinity);
     if ((flags & kOther) == 0) return value_of(kSign);
     ExactDigits<V> digits(state + 8);
-    const bool rest = count > 1 && digits.divide(count);
-    return value_of(digits.rounded(rest));
+    const bool has_remainder = count > 1 && digits.divide(count);
+    return value_of(digits.rounded(has_remainder));
   }
 
  protected:
@@ -104,7 +105,7 @@ class ExactSum {
 
   static GATHERUM_INLINE void set(char* state, uint64_t flag) { store(state, load(state) | flag); }
 
-  // A digit of 32 bits times 2^p. The term that it is a part of is counted once (count_term).
+  // Adds a digit of 32 bits times 2^p. count_term counts the term that the digit belongs to, once.
   static GATHERUM_INLINE void add_digit(char* state, uint64_t digit, unsigned p, uint64_t sign) {
     const uint64_t shifted = digit << p % kLimb;
     char* const limb = state + 8 + p / kLimb * 8;
@@ -119,7 +120,7 @@ class ExactSum {
       carry(state);
   }
 
-  // m * 2^p * the smallest subnormal, its sign all ones or zeros; of NaN and infinities p is kLast + 1.
+  // m * 2^p * the smallest subnormal. `sign` is all ones or all zeros. For NaN and infinities p is kLast + 1.
   struct Term {
     uint64_t m, p, sign;
   };
@@ -143,7 +144,7 @@ class ExactSum {
     set(state, flag);
   }
 
-  // Leaves 32 bits in every limb but the top one.
+  // Leaves 32 bits in every limb except the top one.
   static GATHERUM_NOINLINE void carry(char* state) {
     const uint64_t first = load(state);
     if ((first & kCount) == 0) return;

@@ -1,11 +1,11 @@
-// Rows of exact sums, on the stack: what folds a destination's rows one after another into fsum and fmean.
+// Rows of exact sums on the stack, which fold the rows of a destination one after another for fsum and fmean.
 //
 //   window[e] += row[e]   for the items e of a part of the row, which finish rounds
 //
-// A part has so few items that their states stay in a core's first cache. Where a window has two words, those
-// of all lie apart from one another, and a row whose terms all lie inside of their windows is taken in
-// vectors. Guaranteed: a row is taken as a whole or item by item, with the same bits. Cost: as of
-// exact_window.hpp, and a state for each item that needs one.
+// A part is small enough that the states of its items stay in the L1 cache. Windows of two words are stored
+// as two arrays, so that a row whose terms are all within their windows is added in vectors. Guaranteed: the
+// bits of a sum do not depend on which way a row was added. Cost: as in exact_window.hpp, and a state for
+// each item that needs one.
 #pragma once
 
 #include "fold/exact/exact_sums.hpp"
@@ -68,7 +68,7 @@ class ExactRow {
     }
   }
 
-  // The first row. Returns false, and takes nothing, unless all its terms are finite and not 0.
+  // Adds the first row. Returns false, without adding any term, unless all terms are finite and nonzero.
   bool begin_together(const char* GATHERUM_RESTRICT row) {
     uint64_t firsts[kPart], sums[kPart], outside = 0;
     const int64_t n = n_;
@@ -80,7 +80,7 @@ class ExactRow {
     return commit(outside, firsts, sums);
   }
 
-  // Returns false, and takes nothing, unless all terms lie in their windows.
+  // Adds a later row. Returns false, without adding any term, unless all terms are within their windows.
   bool take_together(const char* GATHERUM_RESTRICT row) {
     uint64_t sums[kPart], outside = 0;
     const uint64_t* GATHERUM_RESTRICT const firsts = words_;

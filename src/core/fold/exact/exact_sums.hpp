@@ -1,8 +1,8 @@
-// The folds of fsum and fmean: sums of floats without rounding, whatever their order, rounded once.
+// The folds of fsum and fmean: exact, order-independent sums of floats, rounded once.
 //
 //   D[e] = rounded(sum of the terms), or rounded(sum / count)
 //
-// exact_limbs.hpp has the accumulators, exact_window.hpp the few words that most terms meet before,
+// exact_limbs.hpp defines the accumulators, exact_window.hpp the few words that hold most terms first,
 // exact_digits.hpp the rounding, and exact_rows.hpp the sums of rows. Guaranteed: the bits of real arithmetic
 // for any order of the terms, any split, and any merge of states.
 #pragma once
@@ -11,7 +11,7 @@
 
 namespace gatherum::GATHERUM_LEVEL {
 
-// The folds whose accumulators are such states. They are changed where they lie.
+// True for folds whose accumulators are ExactSum states, which are modified in place.
 template <class F>
 inline constexpr bool kIsExact = false;
 template <class V, Reduction R>
@@ -34,21 +34,22 @@ struct Fold<V, R> {
   static constexpr bool kAnyOrder = true;
   static constexpr bool kAnyOrderOfFirsts = true;
 
-  // What the sum is divided by.
+  // Returns the number that the sum is divided by.
   static uint64_t divisor(int64_t count) {
     return kDivides ? static_cast<uint64_t>(std::max<int64_t>(count, 1)) : 1;
   }
 };
 
-// What is stored of a state that has taken `count` updates, beside the old value or in its place. The state
-// is of no use afterwards.
+// Returns the stored result of a state that has taken `count` updates. The old value is included if
+// include_self; it is the result if there are no updates. Modifies the state, which must not be used
+// afterwards.
 template <class F>
 typename F::Stored finish_exact(char* state, int64_t count, typename F::Stored old, bool include_self) {
   if (!F::State::is_touched(state)) return old;
   if (include_self) F::State::take(state, old);
   return F::State::finish(state, F::divisor(count + (include_self ? 1 : 0)));
 }
-// The same of a window and its state.
+// The same for a window and its state.
 template <class F>
 typename F::Stored finish_exact(char* window, char* state, int64_t count, typename F::Stored old,
                                 bool include_self) {

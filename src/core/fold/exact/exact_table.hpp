@@ -1,15 +1,16 @@
-// Sums of floats without rounding, by the terms' exponents: many terms of fsum into few destinations.
+// Exact sums of floats, grouped by the exponent of the terms, for many terms of fsum into few destinations.
 //
 //   row[sign and exponent of v] += 2^c + fraction of v      take: the count of a row's terms, above their sum
 //   state += (sum of row + count * hidden bit) << exponent  settle, before a count or a sum could overflow
 //
-// A term's upper bits are the number of its row, so nothing is shifted, compared or chosen: NaN, infinities
-// and zeros have rows of their own, and become flags when the table is settled. Where a fraction does not
-// fit beside a count a row has two words, the first for the lower 32 bits.
+// A term's upper bits are the index of its row, so taking a term needs no shift, comparison or selection.
+// NaN, infinities and zeros have separate rows, which become flags when the table is settled. If a fraction
+// and a count do not fit in one word, a row has two words, the first for the lower 32 bits.
 //
-// Guaranteed: the same sum as that of the limbs (exact_limbs.hpp). Tables do not lie at distances at which
-// the first cache has one place for all of them (100 of float64 at such: 4.8 ns a term; as they are, 1.6).
-// Cost: a term takes one addition in memory, or two; to clear and settle a table, its 64 to 8192 words.
+// Guaranteed: sums equal to those in limbs (exact_limbs.hpp). The spacing of tables prevents conflicts for
+// the same lines of the L1 cache (100 tables of float64 with such conflicts: 4.8 ns per term; with this
+// spacing, 1.6). Cost: one addition in memory per term, or two; clearing and settling a table visits its 64
+// to 8192 words.
 #pragma once
 
 #include "fold/exact/exact_sums.hpp"
@@ -30,17 +31,17 @@ class ExactTable : public ExactSum<V> {
   static constexpr bool kTwo = kM > 32;
   static constexpr int64_t kRow = kTwo ? 16 : 8;
   static constexpr uint64_t kRows = uint64_t{2} << kE;
-  // The bits of the sum in a row's word that has the count, before there are sums; half of the rest are for
-  // it.
+  // The fraction bits in the word of a row that has the count. Half of the other bits are headroom for the
+  // sum, half are for the count.
   static constexpr int kFraction = kTwo ? kM - 1 - 32 : kM - 1;
   static constexpr int kCount = 64 - (64 - kFraction) / 2;
   static constexpr uint64_t kFractions = (uint64_t{1} << (kM - 1)) - 1;
 
  public:
   using typename Sum::Stored;
-  // Three cache lines behind the rows keep tables apart.
+  // Three cache lines of padding follow the rows, to avoid cache conflicts between tables.
   static constexpr int64_t kTable = kRow * static_cast<int64_t>(kRows) + 3 * kCacheLine;
-  // A table has to be settled before it has taken more terms.
+  // The largest number of terms that a table can take before it must be settled.
   static constexpr int64_t kMost = (int64_t{1} << (64 - kCount)) - 1;
   static_assert(kTable == table_bytes(kValueOf<V>), "callers count with table_bytes");
 
@@ -55,7 +56,7 @@ class ExactTable : public ExactSum<V> {
     }
   }
 
-  // Puts everything into a state, and leaves zeros.
+  // Adds all terms to a state and clears the table.
   static GATHERUM_NOINLINE void settle(char* table, char* state) {
     for (uint64_t i = 0; i < kRows; ++i) {
       char* const row = table + i * kRow;
@@ -72,7 +73,7 @@ class ExactTable : public ExactSum<V> {
   }
 
  private:
-  // Rows that are skipped together: of most exponents there are no terms.
+  // Rows that are skipped together: most exponents have no terms.
   static constexpr uint64_t kStretch = 16;
   static bool is_clear(const char* rows) {
     uint64_t any = 0;
@@ -98,12 +99,12 @@ class ExactTable : public ExactSum<V> {
   }
 };
 
-// Complex numbers have none: their states come at once.
+// False for complex numbers: their terms are added to states directly.
 template <class F>
 inline constexpr bool kHasTable = kIsExact<F> && table_bytes(kValueOf<typename F::Value>) != 0;
 
-// Destinations with a table and a state each, as a slab (slabs.hpp) of a thread's own. Old values join the
-// sums when they are written.
+// Destinations with a table and a state each, as a thread-private slab (slabs.hpp). Old values are added when
+// the results are written.
 template <class F>
 class ExactTables {
   using Table = ExactTable<typename F::Value>;

@@ -1,13 +1,12 @@
-// Sums of floats without rounding, in a few words beside their limbs: what most terms of fsum and fmean meet.
+// Exact sums of floats in a few words that most terms of fsum and fmean use instead of the limbs.
 //
 //   A += m << (p - base),   base <= p <= base + kSpan          take, of a term m * 2^p
 //   state += A << base, A = 0                                  flush, before A could overflow
 //
-// The first term that is not zero chooses the base: exponents of most terms are close to one another. What
-// lies below the window goes to the state (exact_limbs.hpp), and so do NaN and infinities; of what lies
-// above, the window starts again. Guaranteed: the state is neither read nor need it be zeros before the
-// window says that it is in use, so where most sums never need it, its memory is hardly touched. Cost: a term
-// takes one shift and one addition.
+// The first nonzero term chooses the base, since the exponents of most terms are close. Terms below the
+// window, NaN and infinities are added to the state (exact_limbs.hpp); a term above the window restarts it.
+// Guaranteed: the state is neither read nor has to be zeroed before the window marks it as in use. If most
+// sums never need their states, this memory is hardly touched. Cost: one shift and one addition per term.
 #pragma once
 
 #include "fold/exact/exact_limbs.hpp"
@@ -37,8 +36,8 @@ class ExactWindow : public ExactSum<V> {
   static constexpr int kWords = Sum::kTwo ? 2 : 1;
   static constexpr int64_t kWindow = 8 * (1 + kWords);
 
-  // The word before A: in its lower half 0 without a base, else kBased + base; whether zeros of either sign
-  // came before there was one, as a state has it; and whether the state is in use.
+  // The word before A. Its lower half is 0 before a base is chosen, then kBased + base. It also has the flags
+  // of zeros that were taken before the base was chosen, as in a state, and the flag of a state in use.
   static constexpr uint64_t kBased = uint64_t{1} << 16, kInUse = uint64_t{1} << 40;
   static constexpr int kSpan = std::min(kWords == 2 ? 62 : 61 - kM, kLast);
   static constexpr int kBelow = kSpan / 2;
@@ -54,7 +53,8 @@ class ExactWindow : public ExactSum<V> {
     accumulate(window, state, t, static_cast<unsigned>(shift));
   }
 
-  // Without a branch, for a window of one word: A and the term. Not 0: the term lies outside, or A is full.
+  // Adds a term to A without branches, for a window of one word. The result is nonzero if the term is outside
+  // the window or A is full.
   static GATHERUM_INLINE uint64_t taken(uint64_t bits, uint64_t first, uint64_t sum, uint64_t& to) {
     const Term t = term_of(bits);
     const uint64_t base = first & Sum::kLow, zero = 0 - static_cast<uint64_t>(t.m == 0);
@@ -63,7 +63,7 @@ class ExactWindow : public ExactSum<V> {
     return (shift | (static_cast<uint64_t>(kSpan) - shift) | (base - 1) | (to + kFull)) >> 63;
   }
 
-  // The same of the first term, which is neither 0 nor infinite nor NaN.
+  // The same for the first term. The result is nonzero if it is 0, infinite or NaN.
   static GATHERUM_INLINE uint64_t begun(uint64_t bits, uint64_t& first, uint64_t& sum) {
     const Term t = term_of(bits);
     const auto p = static_cast<int64_t>(t.p);
@@ -91,7 +91,7 @@ class ExactWindow : public ExactSum<V> {
     return rounded(window);
   }
 
-  // Puts everything into the state.
+  // Adds A to the state and clears it.
   static GATHERUM_NOINLINE void flush(char* window, char* state) {
     const uint64_t first = use_state(window, state);
     Sum::set(state, first & (kMinusZero | kOther));
@@ -99,7 +99,7 @@ class ExactWindow : public ExactSum<V> {
     const auto base = static_cast<unsigned>(static_cast<uint32_t>(first - kBased));
     const uint64_t sign = 0 - (load(window + 8 * kWords) >> 63);
     uint64_t moved = sign & 1;
-    for (int i = 0; i < 2 * kWords; ++i) {  // |A| by its digits of 32 bits
+    for (int i = 0; i < 2 * kWords; ++i) {  // |A| in digits of 32 bits
       const uint64_t word = load(window + 8 + i / 2 * 8) ^ sign;
       const uint64_t digit = (i % 2 == 0 ? word & Sum::kLow : word >> 32) + moved;
       moved = digit >> 32;
@@ -155,7 +155,7 @@ class ExactWindow : public ExactSum<V> {
     accumulate(window, state, t, static_cast<unsigned>(t.p - chosen));
   }
 
-  // A << base, rounded once.
+  // Returns A << base, rounded once.
   static Stored rounded(const char* window) {
     const uint64_t first = load(window);
     const auto base = static_cast<int>(static_cast<uint32_t>(first - kBased));

@@ -1,5 +1,5 @@
-// The kernels, compiled once for each instruction-set level, like kernels.cpp. This object: what is asked of
-// groups besides their folds, gradients and the positions of extremes.
+// Compiled once for each instruction-set level, like movement.cpp. This translation unit implements gradients
+// and argmax/argmin of groups.
 #include "kernels/dispatch.hpp"
 #include "kernels/scatter_extremes.hpp"
 #include "kernels/scatter_gradients.hpp"
@@ -9,21 +9,21 @@ namespace {
 
 using Part = GroupGradients::Part;
 
-template <class V, int64_t kMost, Gradient how>
+template <class V, int64_t kMost, Gradient gradient>
 Part part_as() {
-  if constexpr ((kinds_of(how) & kind_of(kValueOf<V>)) == 0)
+  if constexpr ((kinds_of(gradient) & kind_of(kValueOf<V>)) == 0)
     impossible();
-  else if constexpr (how == Gradient::product)
+  else if constexpr (gradient == Gradient::product)
     return &GroupGradients::product<V, kMost>;
-  else if constexpr (how == Gradient::extreme)
+  else if constexpr (gradient == Gradient::extreme)
     return &GroupGradients::extreme<V, kMost>;
   else
-    static_assert(!kIsForgotten<how>, "part_as: gradients that no kernel computes");
+    static_assert(!kIsForgotten<gradient>, "part_as: gradients that no kernel computes");
 }
 
 template <class V, int64_t kMost>
-Part part_of(Gradient how) {
-  switch (how) {
+Part part_of(Gradient gradient) {
+  switch (gradient) {
     case Gradient::none:
       break;
     case Gradient::product:
@@ -35,8 +35,8 @@ Part part_of(Gradient how) {
 }
 
 template <int64_t kMost>
-Part part_of(const Combine& how) {
-  return by_type(how.value, [gradient = row_of(how.reduction).gradient](auto type) -> Part {
+Part part_of(const Combine& combine) {
+  return by_type(combine.value, [gradient = row_of(combine.reduction).gradient](auto type) -> Part {
     return part_of<typename decltype(type)::type, kMost>(gradient);
   });
 }
@@ -48,10 +48,10 @@ void group_gradients(const GroupedScatter& call, const Gradients& at, const Grou
   each_group(call, share, GroupGradients(call, at, share.unit, part));
 }
 
-// Numbers of updates that were counted out have 32 bits; beside keys of 64 they are as wide.
+// Numbers of updates from a counting sort fit in 32 bits. With keys of 64 bits they are 64 bits wide, too.
 template <int64_t kMost>
-GroupExtremes::Part part_of(const Combine& how, bool counted) {
-  return by_value<false>(how.value, how.reduction, [counted](auto fold) -> GroupExtremes::Part {
+GroupExtremes::Part part_of(const Combine& combine, bool counted) {
+  return by_value<false>(combine.value, combine.reduction, [counted](auto fold) -> GroupExtremes::Part {
     using F = decltype(fold);
     if constexpr (kHasKeys<F>) {
       using Narrow = std::make_unsigned_t<typename OrderKeys<F>::Key>;

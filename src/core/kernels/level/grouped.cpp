@@ -1,5 +1,5 @@
-// The kernels, compiled once for each instruction-set level, like kernels.cpp. This object: folds by groups
-// and folds in batches.
+// Compiled once for each instruction-set level, like movement.cpp. This translation unit implements folds by
+// groups and folds in batches.
 #include "kernels/accumulate.hpp"
 #include "kernels/dispatch.hpp"
 #include "kernels/scatter_grouped.hpp"
@@ -25,35 +25,35 @@ bool accumulate_with(const Nest& nest, int units, const Operands& at, const Rang
   return scatter_blocks(nest, units, at, range, owned, AccumulateBlocks<Apply>{nest, at, apply});
 }
 
-bool accumulate(const Nest& nest, int units, const Operands& at, const Range& range, const Combine& how,
+bool accumulate(const Nest& nest, int units, const Operands& at, const Range& range, const Combine& combine,
                 const Accumulators& to, const Owned& owned) {
-  if (how.reduction == Reduction::none)
+  if (combine.reduction == Reduction::none)
     return by_width(nest.block, [&](auto width) {
       const AccumulateMoved<decltype(width)::value> moved(to, nest.item, nest.block);
       return accumulate_with(nest, units, at, range, owned, moved);
     });
   const FloatMode mode;
-  return by_value<true>(how.value, how.reduction, [&](auto fold) {
-    const Accumulate<decltype(fold)> folded(to, how, nest.block);
+  return by_value<true>(combine.value, combine.reduction, [&](auto fold) {
+    const Accumulate<decltype(fold)> folded(to, combine, nest.block);
     return accumulate_with(nest, units, at, range, owned, folded);
   });
 }
 
-void begin_sums(const Combine& how, const char* data, char* sums, int64_t n) {
-  by_value<true>(how.value, how.reduction, [&](auto fold) {
+void begin_sums(const Combine& combine, const char* data, char* sums, int64_t n) {
+  by_value<true>(combine.value, combine.reduction, [&](auto fold) {
     if constexpr (!kIsExact<decltype(fold)>) GATHERUM_LEVEL::begin_sums<decltype(fold)>(data, sums, n);
   });
 }
 
-void finish_sums(const Combine& how, const Finish& f) {
+void finish_sums(const Combine& combine, const Finish& f) {
   const FloatMode mode;
-  by_value<true>(how.value, how.reduction,
-                 [&](auto fold) { GATHERUM_LEVEL::finish_sums<decltype(fold)>(f, how.include_self); });
+  by_value<true>(combine.value, combine.reduction,
+                 [&](auto fold) { GATHERUM_LEVEL::finish_sums<decltype(fold)>(f, combine.include_self); });
 }
 
-void merge_sums(const Combine& how, const Merge& m) {
+void merge_sums(const Combine& combine, const Merge& m) {
   const FloatMode mode;
-  by_value<true>(how.value, how.reduction, [&](auto fold) {
+  by_value<true>(combine.value, combine.reduction, [&](auto fold) {
     if constexpr (decltype(fold)::kAnyOrderOfFirsts) GATHERUM_LEVEL::merge_sums<decltype(fold)>(m);
   });
 }

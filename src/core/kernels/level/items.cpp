@@ -1,5 +1,5 @@
-// The kernels, compiled once for each instruction-set level, like kernels.cpp. This object: what is computed
-// of each item, exp and log, and the values of quantized rows.
+// Compiled once for each instruction-set level, like movement.cpp. This translation unit implements
+// elementwise kernels: exp, log, and dequantization of rows.
 #include "fold/exp_log.hpp"
 #include "kernels/dequantize.hpp"
 #include "kernels/dispatch.hpp"

@@ -1,4 +1,5 @@
-// The kernels, compiled once for each instruction-set level, like kernels.cpp. This object: lists of rows.
+// Compiled once for each instruction-set level, like movement.cpp. This translation unit implements lists of
+// rows.
 #include "kernels/dispatch.hpp"
 #include "kernels/fold_pointed.hpp"
 

@@ -1,8 +1,8 @@
-// The kernels, compiled once for each instruction-set level (GATHERUM_LEVEL is the namespace). All
-// templates of this file use types of that namespace, so that the linker can never take a function
-// of one level for another's.
+// The kernels, compiled once for each instruction-set level (GATHERUM_LEVEL is the namespace). All templates
+// of this file use types of that namespace, so that the linker cannot merge functions of different levels.
 //
-// This object: what moves or folds straight into the output, the checks, and the table.
+// This translation unit implements movement and folds directly in the output, the checks, and the table of
+// kernels.
 #include "kernels/dispatch.hpp"
 #include "kernels/gather_packed.hpp"
 #include "kernels/gather_stretches.hpp"
@@ -13,7 +13,7 @@ namespace {
 
 bool is_line(const Nest& nest) { return nest.row_rank() == 0; }
 
-// Calls f(width) for the widths of items that can be written past the cache.
+// Calls f(width) for the item widths that support streaming stores.
 template <class F>
 bool by_streamed(int64_t bytes, F&& f) {
   if (bytes == 4) return f(std::integral_constant<int, 4>{});
@@ -21,7 +21,7 @@ bool by_streamed(int64_t bytes, F&& f) {
   return f(std::integral_constant<int, kStreamed>{});
 }
 
-// Calls f(width, streams) for the width of an item, and whether it is written past the cache.
+// Calls f(width, streams) for the width of an item, and whether it uses streaming stores.
 template <class F>
 bool by_target(int64_t bytes, bool streams, F&& f) {
   if (streams) return by_streamed(bytes, [&](auto width) { return f(width, std::true_type{}); });
@@ -69,9 +69,9 @@ bool scatter_rows(const Nest& nest, int units, const Operands& at, const Range& 
   return scatter_blocks(nest, units, at, range, owned, ScatterRow<Apply>{nest, at, apply});
 }
 
-bool scatter(const Nest& nest, int units, const Operands& at, const Range& range, const Combine& how,
+bool scatter(const Nest& nest, int units, const Operands& at, const Range& range, const Combine& combine,
              const Owned& owned) {
-  if (how.reduction == Reduction::none) {
+  if (combine.reduction == Reduction::none) {
     return by_width(nest.block, [&](auto width) {
       constexpr int W = decltype(width)::value;
       const Set<W> set{nest.block};
@@ -81,10 +81,10 @@ bool scatter(const Nest& nest, int units, const Operands& at, const Range& range
     });
   }
   const FloatMode mode;
-  return by_value<false>(how.value, how.reduction, [&](auto fold) -> bool {
+  return by_value<false>(combine.value, combine.reduction, [&](auto fold) -> bool {
     using F = decltype(fold);
     if constexpr (kIsExact<F>)
-      impossible();  // it needs accumulators
+      impossible();  // exact sums need accumulators
     else if (is_line(nest) && nest.block == nest.item)
       return scatter_lines(nest, units, at, range, owned, FoldOne<F>{});
     else
@@ -92,8 +92,8 @@ bool scatter(const Nest& nest, int units, const Operands& at, const Range& range
   });
 }
 
-// The first invalid component of the tuple at `at`, which is read again; component -1 when another thread has
-// changed the indices and all are valid now.
+// Reads the tuple at `at` again and returns its first invalid component; component -1 if all are valid
+// because another thread has changed the indices.
 Invalid examine(const Nest& nest, const char* at, int64_t position) {
   for (int c = 0; c < nest.components; ++c) {
     int64_t value = 0, offset = 0, bad = 0;
@@ -117,7 +117,7 @@ Invalid first_invalid(const Nest& nest, const char* index, const Range& range) {
   return {};
 }
 
-// Writes the numbers of a block's tuples, and returns how many are invalid.
+// Writes the destination numbers of a block's tuples. Returns the number of invalid ones.
 int64_t number_block(const Block& b, int64_t step, int64_t* GATHERUM_RESTRICT numbers) {
   const int64_t first = b.place.data;
   int64_t valid = 0;

@@ -1,5 +1,5 @@
-// The kernels, compiled once for each instruction-set level, like kernels.cpp. This object: scatters into
-// slabs.
+// Compiled once for each instruction-set level, like movement.cpp. This translation unit implements scatters
+// into slabs.
 #include "kernels/dispatch.hpp"
 #include "kernels/fold_items.hpp"
 #include "kernels/scatter_keyed.hpp"
@@ -10,8 +10,8 @@
 namespace gatherum::GATHERUM_LEVEL {
 namespace {
 
-int64_t slab_bytes(const Combine& how, int64_t item, int64_t slots) {
-  return by_slab(how, item, [&](auto fold, auto counted) {
+int64_t slab_bytes(const Combine& combine, int64_t item, int64_t slots) {
+  return by_slab(combine, item, [&](auto fold, auto counted) {
     return Slab<decltype(fold), decltype(counted)::value>::bytes(slots);
   });
 }
@@ -30,9 +30,9 @@ void slab_write(const SlabScatter& call, const Operands& at, int64_t task, char*
   });
 }
 
-int64_t private_bytes(const Combine& how, int64_t slots, bool tables) {
+int64_t private_bytes(const Combine& combine, int64_t slots, bool tables) {
   int64_t bytes = 0;
-  by_private(how, [&](auto fold, auto keyed) {
+  by_private(combine, [&](auto fold, auto keyed) {
     using F = decltype(fold);
     if constexpr (decltype(keyed)::value)
       bytes = slots * static_cast<int64_t>(sizeof(typename OrderKeys<F>::Key));
@@ -67,25 +67,26 @@ void private_write(const PrivateScatter& call, const Operands& at, int64_t begin
   });
 }
 
-// Calls f(fold) where a fold without the old values needs no counters.
+// Calls f(fold) if a fold without the old values needs no counters.
 template <class Visit>
-auto by_uncounted(const Combine& how, const Visit& visit) -> decltype(visit(Fold<float, Reduction::add>{})) {
-  using Found = decltype(visit(Fold<float, Reduction::add>{}));
-  if (how.reduction == Reduction::none || row_of(how.reduction).divides) return Found();
-  return by_value<false>(how.value, how.reduction, [&](auto fold) {
+auto by_uncounted(const Combine& combine, const Visit& visit)
+    -> decltype(visit(Fold<float, Reduction::add>{})) {
+  using Result = decltype(visit(Fold<float, Reduction::add>{}));
+  if (combine.reduction == Reduction::none || row_of(combine.reduction).divides) return Result();
+  return by_value<false>(combine.value, combine.reduction, [&](auto fold) {
     if constexpr (Neutral<decltype(fold)>::kIs)
       return visit(fold);
     else
-      return Found();
+      return Result();
   });
 }
 
-int64_t uncounted_bytes(const Combine& how, int64_t slots) {
-  return by_uncounted(how, [&](auto fold) { return Slab<decltype(fold), false>::bytes(slots); });
+int64_t uncounted_bytes(const Combine& combine, int64_t slots) {
+  return by_uncounted(combine, [&](auto fold) { return Slab<decltype(fold), false>::bytes(slots); });
 }
 
-bool uncounted_in_any_order(const Combine& how) {
-  return by_uncounted(how, [](auto fold) { return decltype(fold)::kAnyOrderOfFirsts; });
+bool uncounted_in_any_order(const Combine& combine) {
+  return by_uncounted(combine, [](auto fold) { return decltype(fold)::kAnyOrderOfFirsts; });
 }
 
 bool uncounted_suits(const PrivateScatter& call, const Operands& at, int64_t begin, int64_t end) {
@@ -125,15 +126,15 @@ void uncounted_write(const PrivateScatter& call, const Operands& at, int64_t beg
 
 // Calls f(fold) for the fold of an extreme.
 template <class Visit>
-void by_extreme(const Combine& how, Visit&& visit) {
-  by_value<false>(how.value, how.reduction, [&](auto fold) {
+void by_extreme(const Combine& combine, Visit&& visit) {
+  by_value<false>(combine.value, combine.reduction, [&](auto fold) {
     if constexpr (kHasKeys<decltype(fold)>) visit(fold);
   });
 }
 
-int64_t located_bytes(const Combine& how, int64_t slots) {
+int64_t located_bytes(const Combine& combine, int64_t slots) {
   int64_t bytes = 0;
-  by_extreme(how, [&](auto fold) {
+  by_extreme(combine, [&](auto fold) {
     using Key = typename OrderKeys<decltype(fold)>::Key;
     bytes = slots * static_cast<int64_t>(sizeof(Key) + sizeof(uint32_t));
   });
