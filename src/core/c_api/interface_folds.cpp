@@ -11,7 +11,7 @@ namespace {
 
 using namespace gatherum;
 
-// Whether a fold has a meaning.
+// Converts a fold. Returns false if it is not supported.
 bool fold_of(const gatherum_fold& f, FoldType& type) {
   Combine& how = type.combine;
   if (!find_name(f.reduction, how.reduction) || !find_name(f.value, how.value)) return false;
@@ -21,7 +21,7 @@ bool fold_of(const gatherum_fold& f, FoldType& type) {
   return f.item >= 0 && (moves || (has_meaning(how.value, how.reduction) && bytes_of(how.value) == f.item));
 }
 
-// Runs body(type), which cannot fail but for want of memory, on arrays of n elements that must not be null.
+// Runs body(type) on arrays of n elements that must not be null. Only a failed allocation makes body fail.
 template <class Body>
 gatherum_status with_fold(const gatherum_fold* fold, int64_t n, std::initializer_list<Argument> arrays,
                           const Body& body) {

@@ -49,7 +49,7 @@ Footprint rows_footprint(Footprint row, int64_t count, int64_t step) {
   return row;
 }
 
-// The first operand that shares memory with `out`, or null. `table`: its rows.
+// The first operand that shares memory with `out`, or null. `table` is its number of rows.
 const char* find_overlap(const Program& p, const gatherum_row_operands& at, int64_t destinations,
                          int64_t table) {
   const Footprint out = rows_footprint(other_footprint(p.copy, at.out), destinations, at.out_step);
@@ -63,7 +63,7 @@ const char* find_overlap(const Program& p, const gatherum_row_operands& at, int6
                            {"start", start}});
 }
 
-// Reports an operand that has rows and no address, and an `out` that shares memory with another operand.
+// Reports an operand that has rows but a null address, and an `out` that shares memory with another operand.
 gatherum_status check_rows(const Program& p, const gatherum_row_operands& at, int64_t destinations,
                            int64_t table, int64_t edges, gatherum_error* error) {
   if (destinations > 0 && is_any_null({{"out", at.out}}, error)) return GATHERUM_INVALID_CALL;

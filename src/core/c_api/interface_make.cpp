@@ -21,7 +21,7 @@ struct OperatorRow {
   Addressing addressing;
 };
 
-// What is wrong with a call, for its caller.
+// An error in a call, for its caller.
 struct Refusal {
   gatherum_fault fault;
   const char* operand;
@@ -54,7 +54,7 @@ bool is_past_memory(const std::vector<int64_t>& shape, const std::vector<int64_t
   return false;
 }
 
-// Names as a list.
+// Formats names as a list.
 template <class NameOf>
 std::string choices(int count, const NameOf& name_of_choice) {
   std::string all;
@@ -122,7 +122,7 @@ ReadSpec read_spec(const char* operand, const gatherum_spec* spec) {
   return read;
 }
 
-// An attribute that is one of a few words. null: the first.
+// Reads an attribute with a fixed set of values. null selects the first one.
 template <class NameOf>
 int read_choice(const char* attribute, const char* given, int count, const NameOf& name_of_choice) {
   if (given == nullptr) return 0;
@@ -152,7 +152,7 @@ struct Specs {
   const gatherum_spec *data, *indices, *updates, *out;
 };
 
-// The range of the attribute, where there is one, is checked before dtypes.
+// Checks the range of the attribute, if it has one, before the dtypes.
 void check_attribute(const OperatorRow& row, const ShapedCall& call) {
   const bool counts = (row.addressing.tuples ? call.indices : call.data).rank() > 0;
   int64_t axis = 0;
@@ -191,7 +191,7 @@ Program make_checked(const OperatorRow& row, const Specs& given, const gatherum_
       refuse_call(GATHERUM_FAULT_SHAPE, f.operand == Operand::result ? "out" : name_of(f.operand),
                   message_of(f, call, row.attribute));
   };
-  if (given.out != nullptr) {  // errors of the inputs come before those of `out`
+  if (given.out != nullptr) {  // errors in the inputs are reported before errors in `out`
     const Program before = p;
     lower();
     check_same_dtype("out", data, out);
