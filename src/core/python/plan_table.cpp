@@ -13,8 +13,8 @@ namespace {
 
 constexpr int kDeepestNames = 16;
 
-// Calls visit(names) for the names of a structured dtype, and for those of every structure inside. False:
-// there are too many, or they lie too deep.
+// Calls visit(names) for the names of a structured dtype, and of every structure inside it. Returns false if
+// there are too many, or if they are nested too deeply.
 template <class Visit>
 bool visit_names(PyArray_Descr* dtype, const Visit& visit, int depth = 0) {
   while (PyDataType_HASSUBARRAY(dtype)) dtype = PyDataType_SUBARRAY(dtype)->base;
@@ -31,14 +31,14 @@ nb::handle as_bool(bool value) { return value ? Py_True : Py_False; }
 
 struct Entry {
   std::vector<int64_t> words;
-  std::vector<nb::object> kept;  // what the words point at
+  std::vector<nb::object> kept;  // the objects that the words refer to
   CachedPlan found;
 
   bool matches(const Key& key) const {
     return key.whole() && words.size() == static_cast<size_t>(key.size()) &&
            std::memcmp(words.data(), key.words(), sizeof(int64_t) * words.size()) == 0;
   }
-  // The same without a key; false where a dtype has no number.
+  // Compares without a key. Returns false for a dtype that is not numbered.
   bool is_for(const Call& call) const {
     if (words.size() != static_cast<size_t>(kAttributeWords + words_of(call.operands))) return false;
     Comparison comparison(words.data());
@@ -48,17 +48,17 @@ struct Entry {
   }
 };
 
-// Each plan has one place, so the table is bounded and a collision costs a new plan, never more.
+// Each plan has one slot, so the table is bounded and a collision costs only a new plan.
 constexpr int kPlaceBits = 10;
 using Table = std::array<std::unique_ptr<Entry>, size_t{1} << kPlaceBits>;
 
 Table& table() {
-  static auto* t = new Table;  // never destroyed: Python may be gone by then
+  static auto* t = new Table;  // never destroyed: the interpreter may have ended by then
   return *t;
 }
 size_t place_of(const Key& key) { return key.hash() >> (64 - kPlaceBits); }
 
-// Where the last plan of an operator is; operators may share a note.
+// The slot of the operator's last plan. Operators may share an entry.
 uint16_t& recent_place(const Attributes& attributes) {
   static std::array<uint16_t, 256> places{};
   const auto op = reinterpret_cast<uintptr_t>(attributes.op.ptr());
@@ -71,7 +71,7 @@ nb::ft_mutex table_mutex;
 void Key::add_numpy(const View& view) {
   lasting_ = false;
   add_address(view.numpy);
-  add(view.item * 2 + (PyDataType_REFCHK(view.numpy) ? 1 : 0));  // what dtype.__setstate__ can change
+  add(view.item * 2 + (PyDataType_REFCHK(view.numpy) ? 1 : 0));  // dtype.__setstate__ can change these
   if (view.numpy->type_num != NPY_VOID) return;
   whole_ = whole_ && visit_names(view.numpy, [this](PyObject* tuple) {
              if (++names_ > kMostNames) return false;
@@ -138,24 +138,24 @@ void keep_plan(const Key& key, const Call& call, const CachedPlan& found) {
   {
     const nb::ft_lock_guard lock(table_mutex);
     table()[place_of(key)].swap(entry);
-  }  // the old entry goes here, outside the lock: releasing objects may run Python code
+  }  // the old entry is destroyed here, outside the lock: releasing objects may run Python code
 }
 
 namespace {
 
-// A slot of Python objects of one type.
+// A member of `__slots__` in objects of one type.
 struct Slot {
   PyTypeObject* type = nullptr;
   Py_ssize_t offset = 0;
 
-  // What it holds in an object; null where it is empty, or no slot of the object.
+  // Returns the slot's value in an object, or null if the slot is empty or the object has another type.
   PyObject* read(PyObject* object) const {
     if (Py_TYPE(object) != type) return nullptr;
     return *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(object) + offset);
   }
 };
 
-// The slot that an attribute is; none where it is no slot.
+// Returns the `__slots__` member that an attribute is, or an empty Slot if it is not one.
 Slot slot_of(PyTypeObject* type, PyObject* name) {
   const nb::object found = nb::steal(PyObject_GetAttr(reinterpret_cast<PyObject*>(type), name));
   if (!found.is_valid()) PyErr_Clear();
@@ -170,7 +170,7 @@ Slot slot_of(PyTypeObject* type, PyObject* name) {
 
 const BoundProgram& program_of(nb::handle plan) {
   static PyObject* const name = kept_text("program");
-  static const Slot slot = slot_of(Py_TYPE(plan.ptr()), name);  // of plans: getattr takes 10 ns
+  static const Slot slot = slot_of(Py_TYPE(plan.ptr()), name);  // on plans: getattr takes 10 ns
   static const nb::handle type = nb::type<BoundProgram>();      // isinstance takes 5 ns
   nb::object program = nb::borrow(slot.read(plan.ptr()));
   if (!program.is_valid()) program = checked(PyObject_GetAttr(plan.ptr(), name));

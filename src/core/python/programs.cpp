@@ -27,7 +27,7 @@ void assign(const char* name, nb::handle value, T& field) {
   }
 }
 
-// Calls each(i, item) for the items of a sequence; at most so many.
+// Calls each(i, item) for the items of a sequence, at most `most` of them.
 template <class Each>
 int64_t read_items(const char* name, nb::handle sequence, int most, const Each& each) {
   int64_t n = 0;
@@ -38,7 +38,7 @@ int64_t read_items(const char* name, nb::handle sequence, int most, const Each& 
   return n;
 }
 
-// (line, loops, components, block), as Python lowers it.
+// Converts (line, loops, components, block), Python's form of a nest.
 void assign(const char* name, nb::handle value, Nest& nest) {
   const auto parts = nb::cast<nb::tuple>(value);
   if (parts.size() != 4) refuse(std::string("`") + name + "` is not a nest");
@@ -135,7 +135,7 @@ void bind_enum(nb::module_& m, const char* name, const char* doc) {
 
 }  // namespace
 
-// Python's integers have no bounds; a field's do.
+// Python integers are unbounded; fields are not.
 int64_t as_number(const char* name, nb::handle value) {
   int overflow = 0;
   const long long number = PyLong_AsLongLongAndOverflow(value.ptr(), &overflow);

@@ -12,7 +12,7 @@ namespace {
 
 gatherum_buffer memory_of(const void* address) { return gatherum_memory(address, 0); }
 
-// The sizes of a result as NumPy's: mostly the same type, and then nothing is copied.
+// The sizes of a result as NumPy's type, which is usually the same, so that nothing is copied.
 class Extents {
  public:
   explicit Extents(const Shape& shape) {
@@ -66,7 +66,7 @@ void refuse_too_small(const BoundProgram& program, const gatherum_operands& oper
                             .c_str());
 }
 
-// The result is small, so that NumPy allocates it, and the garbage collector need not track it.
+// The result is small, so NumPy allocates it, and the garbage collector need not track it.
 nb::object run_without_python(const BoundProgram& program, nb::handle plan, const Views& operands) {
   const Shape& shape = program.fields().result;
   PyArray_Descr* dtype = operands[0].numpy;
@@ -99,7 +99,7 @@ nb::object run_on_arrays(const CachedPlan& found, const OperandHandles& operands
   nb::object result =
       out.is_none() ? new_array(PyArray_DESCR(as_array(data)), shape.rank, Extents(shape)) : nb::borrow(out);
   raise_changed(found.plan, before.first_change(operands));
-  // From here on no Python code runs on this thread, but signal handlers in long calls.
+  // From here on no Python code runs on this thread, except signal handlers in long calls.
   gatherum_operands at = operands_of(program, views_of(operands), PyArray_BYTES(as_array(result)));
   if (fills) at.fill = PyArray_BYTES(as_array(fill));
   run_released(found.plan, program, [&](const gatherum_poll* poll, gatherum_error* error) {

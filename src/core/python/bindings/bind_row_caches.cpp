@@ -1,4 +1,4 @@
-// A cache of rows.
+// Binds a cache of rows.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -14,7 +14,7 @@
 namespace gatherum {
 namespace {
 
-constexpr int64_t kLong = int64_t{1} << 20;  // bytes, for which the interpreter's lock is released
+constexpr int64_t kLong = int64_t{1} << 20;  // bytes, from which on the interpreter's lock is released
 
 gatherum_rows asked(const RowCache& cache, nb::handle numbers, nb::handle places, nb::handle rows) {
   gatherum_rows found = {};
@@ -30,7 +30,7 @@ void run(const gatherum_rows& a, const Work& work) {
   work();
 }
 
-// As RowCache::lookup, with space for the numbers of the requests that are not here.
+// Like RowCache::lookup, with space for the numbers of the missing requests.
 int64_t find_missing(RowCache& cache, const gatherum_rows& a, std::vector<int64_t>& missing) {
   missing.resize(static_cast<size_t>(a.count));
   int64_t found = 0;
@@ -40,7 +40,7 @@ int64_t find_missing(RowCache& cache, const gatherum_rows& a, std::vector<int64_
   return found;
 }
 
-// None where all rows were here, False where a number is no row's, otherwise which were not here.
+// Returns None if all rows were cached, False if a row number is invalid, otherwise the missing requests.
 nb::object lookup(RowCache& cache, nb::handle numbers, nb::handle places, nb::handle out) {
   std::vector<int64_t> missing;
   const int64_t found = find_missing(cache, asked(cache, numbers, places, out), missing);
@@ -52,8 +52,8 @@ nb::object lookup(RowCache& cache, nb::handle numbers, nb::handle places, nb::ha
   return made;
 }
 
-// Copies rows that are here to their places, and reads the others, which are kept. None where all were here,
-// otherwise what read_file_rows returns.
+// Copies cached rows to their places, then reads and caches the missing rows. Returns None if all rows were
+// cached, otherwise the result of read_file_rows.
 nb::object read(RowCache& cache, int file, const nb::tuple& where, nb::handle numbers, nb::handle places,
                 nb::handle out, double waste, int64_t scratch) {
   const gatherum_rows a = asked(cache, numbers, places, out);
@@ -72,7 +72,7 @@ nb::object read(RowCache& cache, int file, const nb::tuple& where, nb::handle nu
   }
   std::sort(wanted.begin(), wanted.end());
   for (size_t i = 0; i < wanted.size(); ++i) missing[i] = wanted[i].first;
-  // Memory of our own: what another thread writes to `out` must not be kept.
+  // A private buffer: bytes that another thread writes to `out` must not be cached.
   const std::unique_ptr<char[]> fresh(
       new char[static_cast<size_t>(found) * static_cast<size_t>(cache.item())]);
   reads.file = file;
@@ -87,7 +87,7 @@ nb::object read(RowCache& cache, int file, const nb::tuple& where, nb::handle nu
     cache.insert(missing.data(), nullptr, found, fresh.get(), found);
     for (int64_t i = 0; i < found; ++i) {
       const int64_t place = wanted[static_cast<size_t>(i)].second;
-      if (place < 0 || place >= a.capacity) continue;  // it has changed since it was checked
+      if (place < 0 || place >= a.capacity) continue;  // changed since the check
       std::memcpy(static_cast<char*>(a.out) + place * cache.item(), fresh.get() + i * cache.item(),
                   static_cast<size_t>(cache.item()));
     }

@@ -13,8 +13,8 @@
 namespace gatherum {
 namespace {
 
-// Whether operands are arrays, or None where they are optional. `out` may be of a subclass once Python has
-// checked it.
+// Returns true if operands are arrays, or None if they are optional. `out` may be of a subclass once Python
+// has checked it.
 bool are_arrays(const OperandHandles& operands, bool normalised) {
   for (size_t i = 0; i < operands.size(); ++i) {
     PyObject* o = operands[i].ptr();
@@ -24,8 +24,8 @@ bool are_arrays(const OperandHandles& operands, bool normalised) {
   return true;
 }
 
-// A list of Python integers, or of such lists of one length, as an array of int64. Nothing for any other
-// list, which Python then converts.
+// Converts a list of Python integers, or of such lists of equal length, to an int64 array. Returns an empty
+// object for any other list, which Python then converts.
 nb::object array_of_integers(nb::handle list) {
   if (PyList_GET_SIZE(list.ptr()) == 0) return {};
   const bool nested = PyList_CheckExact(PyList_GET_ITEM(list.ptr(), 0));
@@ -57,7 +57,7 @@ Callbacks& callbacks() {
 
 namespace {
 
-// Runs a call by its plan, which Python makes where none was found.
+// Runs a call by its plan. Python makes the plan if none is cached.
 nb::object run_found(CachedPlan found, const Attributes& attributes, const OperandHandles& operands,
                      nb::handle fill_value) {
   const OperandSnapshot before(operands);
@@ -70,11 +70,11 @@ nb::object run_found(CachedPlan found, const Attributes& attributes, const Opera
   return run_on_arrays(found, operands, fill_value, before);
 }
 
-// Raises ValueError where a plan has the program of another call, which `dataclasses.replace` can give it.
+// Raises ValueError if a plan has the program of another call, which is possible with `dataclasses.replace`.
 void refuse_other_program(const BoundProgram& program, const Views& operands) {
   const auto& [data, indices, updates, out] = operands;
   const int64_t bytes = times(data.item, program.fields().result.items());
-  gatherum_operands at = {};  // whose own address stands for that of a result to come
+  gatherum_operands at = {};  // its own address represents a result that is not allocated yet
   at.data = memory_of(data);
   at.indices = memory_of(indices);
   if (updates.given()) at.updates = memory_of(updates);
@@ -129,7 +129,7 @@ nb::object run_call(const Attributes& attributes, const OperandHandles& operands
   return run_found(std::move(found), attributes, operands, fill_value);
 }
 
-// A call whose arguments Python has to convert and check first.
+// Runs a call whose arguments Python has to convert and check first.
 GATHERUM_NOINLINE nb::object call_normalised(const nb::handle* a) {
   const nb::object normalised =
       callbacks().normalise(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10]);
@@ -155,7 +155,7 @@ nb::object call_as_before(const nb::handle* a) {
                         {a[kAxis], a[kReduction], a[kIncludeSelf], a[kMode], a[kNegative], a[kFill]}});
 }
 
-// A call on arrays of NumPy, or on what Python makes of other values.
+// Runs a call on NumPy arrays, or on arrays that Python makes of other values.
 nb::object call_on_arrays(const nb::handle* a) {
   const OperandHandles operands = operands_of(a);
   Attributes attributes;

@@ -26,7 +26,7 @@ void check_memory(nb::handle plan, const Views& operands) {
                            array_on(operands[3]));
 }
 
-// A view as Python gives it, for tests and for adapters that are written in Python.
+// A view that Python creates, for tests and for adapters that are written in Python.
 struct BoundView {
   std::vector<npy_intp> shape, strides;
   View view;
@@ -55,10 +55,10 @@ bool is_view(nb::handle h) {
 
 View view_given(nb::handle h) { return h.is_none() ? View{} : nb::cast<const BoundView&>(h).view; }
 
-// Of an array, or of a view.
+// Returns the view of an array, or the view itself.
 View view_of_operand(nb::handle h) { return PyArray_Check(h.ptr()) ? view_of(as_array(h)) : view_given(h); }
 
-// A call on views; `allocate` returns the address of memory for a result of a shape.
+// Runs a call on views. `allocate` returns the address of memory for a result of a shape.
 nb::object call_on_views(const nb::handle* a, nb::handle allocate) {
   const Views operands = {view_given(a[kData]), view_given(a[kIndices]), view_given(a[kUpdates]),
                           view_given(a[kOut])};
@@ -68,7 +68,7 @@ nb::object call_on_views(const nb::handle* a, nb::handle allocate) {
   return nb::none();
 }
 
-// See native.py. `allocate` and `only_plain` come behind the arguments of every call.
+// See native.py. `allocate` and `only_plain` follow the arguments of every call.
 nb::object call_memory(const nb::handle* given) {
   const nb::handle allocate = given[kArguments], only_plain = given[kArguments + 1];
   Arguments a;
@@ -81,8 +81,8 @@ nb::object call_memory(const nb::handle* given) {
   return result.is_valid() ? result : nb::none();
 }
 
-// Runs the plan of a scatter of extremes on arrays or views, and writes the positions beside the result,
-// which None stands for where it is not wanted; both are contiguous.
+// Runs the plan of a scatter of maxima or minima on arrays or views, and writes the positions in addition to
+// the result. If `out` is None, only the positions are written. Both are contiguous.
 void extremes(nb::handle plan, nb::handle data, nb::handle indices, nb::handle updates, nb::handle out,
               nb::handle positions, int64_t none) {
   const BoundProgram& program = program_of(plan);
