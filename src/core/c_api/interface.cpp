@@ -120,11 +120,11 @@ gatherum_status gatherum_program_read(const void* bytes, size_t size, gatherum_p
   *program = nullptr;
   if (is_any_null({{"bytes", bytes}}, error)) return GATHERUM_INVALID_CALL;
   const auto read = [&] {
-    auto made = std::make_unique<gatherum_program>();
-    const char* wrong = from_bytes(static_cast<const uint8_t*>(bytes), size, made->value);
-    if (wrong == nullptr) wrong = prepare(made->value);
+    auto created = std::make_unique<gatherum_program>();
+    const char* wrong = from_bytes(static_cast<const uint8_t*>(bytes), size, created->value);
+    if (wrong == nullptr) wrong = prepare(created->value);
     if (wrong != nullptr) return report_failure(GATHERUM_INVALID_PROGRAM, error, wrong);
-    *program = made.release();
+    *program = created.release();
     return GATHERUM_OK;
   };
   return with_memory(error, read, "there is no memory for a program");

@@ -59,9 +59,9 @@ inline gatherum_status report_out_overlap(gatherum_error* error, const char* ope
 
 // Finds the enumerator with this name. Returns false if there is none.
 template <class E>
-bool find_name(const char* name, E& found) {
+bool find_name(const char* name, E& result) {
   for (int i = 0; name != nullptr && i < kCount<E>; ++i)
-    if (std::strcmp(name, name_of(static_cast<E>(i))) == 0) return found = static_cast<E>(i), true;
+    if (std::strcmp(name, name_of(static_cast<E>(i))) == 0) return result = static_cast<E>(i), true;
   return false;
 }
 

@@ -13,12 +13,13 @@ using namespace gatherum;
 
 // Converts a fold. Returns false if it is not supported.
 bool fold_of(const gatherum_fold& f, FoldType& type) {
-  Combine& how = type.combine;
-  if (!find_name(f.reduction, how.reduction) || !find_name(f.value, how.value)) return false;
-  how.include_self = f.include_self != 0;
+  Combine& combine = type.combine;
+  if (!find_name(f.reduction, combine.reduction) || !find_name(f.value, combine.value)) return false;
+  combine.include_self = f.include_self != 0;
   type.item = f.item;
-  const bool moves = how.reduction == Reduction::none;
-  return f.item >= 0 && (moves || (has_meaning(how.value, how.reduction) && bytes_of(how.value) == f.item));
+  const bool moves = combine.reduction == Reduction::none;
+  return f.item >= 0 &&
+         (moves || (has_meaning(combine.value, combine.reduction) && bytes_of(combine.value) == f.item));
 }
 
 // Runs body(type) on arrays of n elements that must not be null. Only a failed allocation makes body fail.

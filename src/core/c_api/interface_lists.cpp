@@ -98,10 +98,10 @@ gatherum_status gatherum_lists_make(int64_t destinations, int64_t block, const g
     return report_failure(GATHERUM_INVALID_PROGRAM, error, "a list of several destinations has no sources");
   int which = 0;
   const auto make = [&] {
-    auto made = std::make_unique<gatherum_lists>();
-    const Outcome outcome = made->value.make(destinations, block, ends_of(targets), ends_of(sources),
-                                             numbered != 0, poll_of(poll), which);
-    if (outcome.status == Status::done) *lists = made.release();
+    auto created = std::make_unique<gatherum_lists>();
+    const Outcome outcome = created->value.make(destinations, block, ends_of(targets), ends_of(sources),
+                                                numbered != 0, poll_of(poll), which);
+    if (outcome.status == Status::done) *lists = created.release();
     return report(outcome, error);
   };
   const gatherum_status status = with_memory(error, make, "there is no memory for the lists");

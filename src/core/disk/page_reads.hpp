@@ -38,10 +38,10 @@ class PageReads {
     const int64_t got = read_at(file, first_, std::min(pages_of(offset, end), capacity_), begin, error);
     if (got < 0) return got;
     moved_ += got;
-    const int64_t found = std::min(begin + got, end) - offset;
-    if (found <= 0) return 0;
-    std::memcpy(to, first_ + (offset - begin), static_cast<size_t>(found));
-    return found;
+    const int64_t copied = std::min(begin + got, end) - offset;
+    if (copied <= 0) return 0;
+    std::memcpy(to, first_ + (offset - begin), static_cast<size_t>(copied));
+    return copied;
   }
 
   // Returns the number of bytes read since the last call.

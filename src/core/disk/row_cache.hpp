@@ -49,18 +49,18 @@ class RowCache {
                  int64_t* missing) {
     for (int64_t i = 0; i < count; ++i)
       if (!is_row(numbers[i]) || !fits(places == nullptr ? i : places[i], capacity)) return kOutside;
-    int64_t found = 0;
+    int64_t missed = 0;
     for (int64_t i = 0; i < std::min(count, kAhead); ++i) prefetch_set(numbers[i]);
     for (int64_t i = 0; i < count; ++i) {
       if (i + kAhead < count) prefetch_set(numbers[i + kAhead]);
       const int64_t number = numbers[i], place = places == nullptr ? i : places[i];
       // checked again: the arrays may have changed meanwhile
       if (is_row(number) && fits(place, capacity) && copy(number, out + place * item_)) continue;
-      missing[found++] = i;
+      missing[missed++] = i;
     }
-    hits_.fetch_add(count - found, std::memory_order_relaxed);
-    misses_.fetch_add(found, std::memory_order_relaxed);
-    return found;
+    hits_.fetch_add(count - missed, std::memory_order_relaxed);
+    misses_.fetch_add(missed, std::memory_order_relaxed);
+    return missed;
   }
 
   // Inserts rows from their positions in `from`, as the eviction rule allows.

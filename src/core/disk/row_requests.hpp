@@ -89,8 +89,8 @@ class RowRequests {
       wanted[static_cast<size_t>(first_page(number) - before)] = 1;
       wanted[static_cast<size_t>(last_page(number) - before)] = 1;
     }
-    const auto found = static_cast<double>(std::count(wanted.begin(), wanted.end(), 1));
-    return static_cast<double>(wanted.size()) <= r_.waste * found;
+    const auto pages = static_cast<double>(std::count(wanted.begin(), wanted.end(), 1));
+    return static_cast<double>(wanted.size()) <= r_.waste * pages;
   }
 };
 

@@ -144,12 +144,12 @@ Outcome gather(const Program& p, const Operands& at, const Poll& poll) {
 // would find an invalid one too late.
 Outcome scatter(const Program& p, const Operands& at, const char* source, bool fresh, const Poll& poll) {
   const int threads = threads_for(work_bytes(p));
-  const Implementation* how = p.moves ? &choose(p, threads) : nullptr;
-  const bool reads_source = source != nullptr && p.tiles && p.moves && how->reads_source;
+  const Implementation* implementation = p.moves ? &choose(p, threads) : nullptr;
+  const bool reads_source = source != nullptr && p.tiles && p.moves && implementation->reads_source;
   const bool copies = source != nullptr && p.copies && !reads_source;
   // A new result is discarded after an error, so the scatter may find the invalid index itself.
-  const bool finds_invalid =
-      p.moves && (fresh ? how->finds != Finds::never : how->finds == Finds::before_writing && !copies);
+  const bool finds_invalid = p.moves && (fresh ? implementation->finds != Finds::never
+                                               : implementation->finds == Finds::before_writing && !copies);
   if (p.tuples > 0 && p.raises && !finds_invalid) {
     const Outcome outcome = check_indices(p, at.index, poll);
     if (outcome.status != Status::done) return outcome;
@@ -157,7 +157,7 @@ Outcome scatter(const Program& p, const Operands& at, const char* source, bool f
   if (copies && !run_copy(p.copy, source, at.data, poll)) return {Status::interrupted, {}};
   if (!p.moves) return {};
   const Poll quiet = fresh ? poll : Poll{};  // writes in place are never interrupted
-  Run run = how->run(p, {at, reads_source ? source : nullptr, fresh, threads, quiet});
+  Run run = implementation->run(p, {at, reads_source ? source : nullptr, fresh, threads, quiet});
   run.valid |= !finds_invalid;  // all indices were valid when they were checked
   return outcome_of(run, p, at.index, quiet);
 }

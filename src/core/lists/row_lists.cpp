@@ -195,13 +195,13 @@ Outcome RowLists::make(int64_t destinations, int64_t block, const EdgeEnds& targ
     if (block_ > 1 && !pack(edges, threads, poll)) return {Status::interrupted, {}};
     return {};
   }
-  Outcome found;
-  if (sources.program) found = check_indices(*sources.program, sources.indices, poll);
+  Outcome outcome;
+  if (sources.program) outcome = check_indices(*sources.program, sources.indices, poll);
   invalid = 1;
-  if (found.status != Status::done) return found;
-  found = check_indices(to, targets.indices, poll);
+  if (outcome.status != Status::done) return outcome;
+  outcome = check_indices(to, targets.indices, poll);
   invalid = 0;
-  return {found.status == Status::done ? Status::invalid_index : found.status, found.invalid};
+  return {outcome.status == Status::done ? Status::invalid_index : outcome.status, outcome.invalid};
 }
 
 // Packs the lists of blocks into the narrowest types: the fold is bound by reading them.
@@ -308,10 +308,10 @@ Outcome fold_pointed(const EdgeEnds& pointer, const EdgeEnds& sources, ListFold 
   const int64_t longest = read_pointer(pointer, entries, edges, begins, Poll{});
   if (longest < 0) return {Status::invalid_index, {}};
   invalid = 1;
-  Outcome found = check_addressable(from, sources.indices);
-  if (found.status == Status::done && edges > 0 && from.raises && !fresh)
-    found = check_indices(from, sources.indices, poll);
-  if (found.status != Status::done) return found;
+  Outcome outcome = check_addressable(from, sources.indices);
+  if (outcome.status == Status::done && edges > 0 && from.raises && !fresh)
+    outcome = check_indices(from, sources.indices, poll);
+  if (outcome.status != Status::done) return outcome;
 
   const int64_t table = edges > 0 ? from.checks.component[0].size : 0;
   call.wide = std::max(table, times(longest, 2)) >= int64_t{0xFFFFFFFF};
@@ -331,8 +331,8 @@ Outcome fold_pointed(const EdgeEnds& pointer, const EdgeEnds& sources, ListFold 
       });
   if (!finished) return {Status::interrupted, {}};
   if (valid || !from.raises || !fresh) return {};
-  found = check_indices(from, sources.indices, poll);
-  return {found.status == Status::done ? Status::invalid_index : found.status, found.invalid};
+  outcome = check_indices(from, sources.indices, poll);
+  return {outcome.status == Status::done ? Status::invalid_index : outcome.status, outcome.invalid};
 }
 
 }  // namespace gatherum

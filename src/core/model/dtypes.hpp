@@ -119,10 +119,10 @@ constexpr bool is_of_numpy(DType d) {
 }
 
 // Finds the dtype with this DLPack kind and number of bits. Returns false if there is none.
-constexpr bool find_dtype(int kind, int bits, DType& found) {
+constexpr bool find_dtype(int kind, int bits, DType& result) {
   for (const DTypeRow& row : kDTypes)
     if (row.bits > 0 && static_cast<int>(row.kind) == kind && row.bits == bits)
-      return found = row.dtype, true;
+      return result = row.dtype, true;
   return false;
 }
 

@@ -167,9 +167,9 @@ const char* find_wrong(const Program& p) {
   const int width = p.index.width;
   if (width != 1 && width != 2 && width != 4 && width != 8) return "an index type of no such width";
   if (p.item < 0) return "a negative item size";
-  const Combine& how = p.combine;
-  if (how.reduction != Reduction::none &&
-      (!p.scatter || bytes_of(how.value) != p.item || !has_meaning(how.value, how.reduction)))
+  const Combine& combine = p.combine;
+  if (combine.reduction != Reduction::none &&
+      (!p.scatter || bytes_of(combine.value) != p.item || !has_meaning(combine.value, combine.reduction)))
     return "a reduction that is not defined for its value type";
   for (const Nest* nest : {&p.nest, &p.whole, &p.checks, &p.copy})
     if (!is_nest(*nest, nest == &p.checks ? 0 : p.item, false)) return "not a nest";

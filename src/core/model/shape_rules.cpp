@@ -242,9 +242,9 @@ std::string message_of(const Finding& f, const ShapedCall& call, const char* att
   const std::string quoted = std::string("`") + name_of(f.operand) + "`";
   const std::string got = ", got " + std::to_string(f.found), expected = std::to_string(f.expected);
   const OperandLayout* const layouts[] = {&call.data, &call.indices, call.updates, call.out};
-  const bool given = f.operand != Operand::result && layouts[static_cast<int>(f.operand)] != nullptr;
+  const bool has_operand = f.operand != Operand::result && layouts[static_cast<int>(f.operand)] != nullptr;
   const std::string shape =
-      given ? written_shape(layouts[static_cast<int>(f.operand)]->shape) : written_shape(f.wanted);
+      has_operand ? written_shape(layouts[static_cast<int>(f.operand)]->shape) : written_shape(f.wanted);
   const auto at = static_cast<size_t>(f.dimension);
   switch (f.fault) {
     case Fault::none:

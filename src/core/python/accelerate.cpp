@@ -102,34 +102,34 @@ bool is_complete(const Accelerated& function, unsigned present) {
 
 // Reads the parameters of a function. Returns false if they are not the parameters of an operator or of
 // Plan.run.
-bool read_parameters(nb::handle function, Accelerated& made) {
+bool read_parameters(nb::handle function, Accelerated& accelerated) {
   const auto& code = *reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(function.ptr()));
   constexpr int kOther = CO_VARARGS | CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR;
-  made.positional = static_cast<size_t>(code.co_argcount);
-  made.parameters = made.positional + static_cast<size_t>(code.co_kwonlyargcount);
-  if ((code.co_flags & kOther) != 0 || code.co_posonlyargcount != 0 || made.parameters > kArguments)
+  accelerated.positional = static_cast<size_t>(code.co_argcount);
+  accelerated.parameters = accelerated.positional + static_cast<size_t>(code.co_kwonlyargcount);
+  if ((code.co_flags & kOther) != 0 || code.co_posonlyargcount != 0 || accelerated.parameters > kArguments)
     return false;
   const nb::object names = function.attr("__code__").attr("co_varnames");
   const nb::handle defaults = PyFunction_GET_DEFAULTS(function.ptr());
   const nb::handle named = PyFunction_GET_KW_DEFAULTS(function.ptr());
-  const size_t first = made.positional - (defaults.is_valid() ? nb::len(defaults) : 0);
+  const size_t first = accelerated.positional - (defaults.is_valid() ? nb::len(defaults) : 0);
   unsigned present = 0;
-  for (size_t i = 0; i < made.parameters; ++i) {
-    made.names[i] = PyTuple_GET_ITEM(names.ptr(), i);
-    const Parameter* parameter = find_parameter(made.names[i]);
+  for (size_t i = 0; i < accelerated.parameters; ++i) {
+    accelerated.names[i] = PyTuple_GET_ITEM(names.ptr(), i);
+    const Parameter* parameter = find_parameter(accelerated.names[i]);
     if (parameter == nullptr || (present >> parameter->argument & 1) != 0) return false;
     present |= 1u << parameter->argument;
-    made.argument_of[i] = parameter->argument;
+    accelerated.argument_of[i] = parameter->argument;
     nb::handle value;
-    if (i >= first && i < made.positional)
+    if (i >= first && i < accelerated.positional)
       value = PyTuple_GET_ITEM(defaults.ptr(), i - first);
     else if (named.is_valid())
-      value = PyDict_GetItemWithError(named.ptr(), made.names[i].ptr());
-    if (!value.is_valid()) made.required |= 1u << i;
-    made.defaults[parameter->argument] = value;
+      value = PyDict_GetItemWithError(named.ptr(), accelerated.names[i].ptr());
+    if (!value.is_valid()) accelerated.required |= 1u << i;
+    accelerated.defaults[parameter->argument] = value;
   }
-  made.runs_plan = (present >> kOp & 1) != 0;
-  return is_complete(made, present);
+  accelerated.runs_plan = (present >> kOp & 1) != 0;
+  return is_complete(accelerated, present);
 }
 
 // Lets the core run the calls of a Python function, from CPython 3.12 on. The function must only pass its
@@ -140,18 +140,18 @@ bool read_parameters(nb::handle function, Accelerated& made) {
 void accelerate(nb::handle function) {
   auto* python = reinterpret_cast<PyFunctionObject*>(function.ptr());
   if (!PyFunction_Check(function.ptr()) || python->vectorcall == call_accelerated) return;
-  auto made = std::make_unique<Accelerated>();
-  made->function = function.ptr();
-  made->by_python = python->vectorcall;
+  auto accelerated = std::make_unique<Accelerated>();
+  accelerated->function = function.ptr();
+  accelerated->by_python = python->vectorcall;
   const nb::object op = interned(function.attr("__name__"));
-  made->defaults = without_arguments(op);
-  if (!read_parameters(function, *made)) return;
-  for (const nb::handle name : made->names) name.inc_ref();
-  for (const nb::handle value : made->defaults) value.inc_ref();
+  accelerated->defaults = without_arguments(op);
+  if (!read_parameters(function, *accelerated)) return;
+  for (const nb::handle name : accelerated->names) name.inc_ref();
+  for (const nb::handle value : accelerated->defaults) value.inc_ref();
   Nodes& nodes = nodes_of(function.ptr());
-  while (!nodes.compare_exchange_weak(made->next, made.get())) {
+  while (!nodes.compare_exchange_weak(accelerated->next, accelerated.get())) {
   }
-  made.release();
+  accelerated.release();
   PyFunction_SetVectorcall(python, call_accelerated);
 }
 

@@ -36,10 +36,10 @@ inline PyType_Slot guarded_slots[] = {{Py_tp_new, reinterpret_cast<void*>(new_gu
 // Creates an object of such a class. (nb::cast of a C++ object does not catch exceptions either.)
 template <class T, class... Arguments>
 nb::object make_bound(Arguments&&... arguments) {
-  nb::object made = nb::inst_alloc(nb::type<T>());
-  new (nb::inst_ptr<T>(made)) T(std::forward<Arguments>(arguments)...);
-  nb::inst_mark_ready(made);
-  return made;
+  nb::object object = nb::inst_alloc(nb::type<T>());
+  new (nb::inst_ptr<T>(object)) T(std::forward<Arguments>(arguments)...);
+  nb::inst_mark_ready(object);
+  return object;
 }
 
 }  // namespace gatherum

@@ -32,7 +32,7 @@ nb::handle as_bool(bool value) { return value ? Py_True : Py_False; }
 struct Entry {
   std::vector<int64_t> words;
   std::vector<nb::object> kept;  // the objects that the words refer to
-  CachedPlan found;
+  CachedPlan cached;
 
   bool matches(const Key& key) const {
     return key.whole() && words.size() == static_cast<size_t>(key.size()) &&
@@ -102,29 +102,29 @@ CachedPlan find_plan(const Call& call) {
   const nb::ft_lock_guard lock(table_mutex);
   uint16_t& recent = recent_place(call.attributes);
   const auto& last = table()[recent];
-  if (last && last->is_for(call)) return last->found;
+  if (last && last->is_for(call)) return last->cached;
   const Key key(call);
   const size_t place = place_of(key);
   const auto& entry = table()[place];
   if (!entry || !entry->matches(key)) return {};
   recent = static_cast<uint16_t>(place);
-  return entry->found;
+  return entry->cached;
 }
 
 CachedPlan make_plan(const Attributes& a, const OperandHandles& operands) {
   const auto [data, indices, updates, out] = operands;
-  CachedPlan found;
-  found.plan = callbacks().make_plan(a.op, data, indices, updates, a.axis, reduction_name(a),
-                                     as_bool(a.include_self), mode_name(a), as_bool(a.negative), out);
-  found.program = &program_of(found.plan);
-  return found;
+  CachedPlan cached;
+  cached.plan = callbacks().make_plan(a.op, data, indices, updates, a.axis, reduction_name(a),
+                                      as_bool(a.include_self), mode_name(a), as_bool(a.negative), out);
+  cached.program = &program_of(cached.plan);
+  return cached;
 }
 
-void keep_plan(const Key& key, const Call& call, const CachedPlan& found) {
+void keep_plan(const Key& key, const Call& call, const CachedPlan& cached) {
   const Key now(call);  // fields may have been renamed while the plan was made
   auto entry = std::make_unique<Entry>();
   entry->words.assign(key.words(), key.words() + key.size());
-  entry->found = found;
+  entry->cached = cached;
   if (!entry->matches(now)) return;
   entry->kept.push_back(nb::borrow(call.attributes.op));
   for (const View& view : call.operands)
@@ -157,10 +157,10 @@ struct Slot {
 
 // Returns the `__slots__` member that an attribute is, or an empty Slot if it is not one.
 Slot slot_of(PyTypeObject* type, PyObject* name) {
-  const nb::object found = nb::steal(PyObject_GetAttr(reinterpret_cast<PyObject*>(type), name));
-  if (!found.is_valid()) PyErr_Clear();
-  if (!found.is_valid() || Py_TYPE(found.ptr()) != &PyMemberDescr_Type) return {};
-  const PyMemberDef* member = reinterpret_cast<PyMemberDescrObject*>(found.ptr())->d_member;
+  const nb::object descriptor = nb::steal(PyObject_GetAttr(reinterpret_cast<PyObject*>(type), name));
+  if (!descriptor.is_valid()) PyErr_Clear();
+  if (!descriptor.is_valid() || Py_TYPE(descriptor.ptr()) != &PyMemberDescr_Type) return {};
+  const PyMemberDef* member = reinterpret_cast<PyMemberDescrObject*>(descriptor.ptr())->d_member;
   if (member->type != T_OBJECT_EX) return {};
   Py_INCREF(type);
   return {type, member->offset};

@@ -78,7 +78,7 @@ CachedPlan find_plan(const Call& call);
 // Has Python make the plan, from operands in the form that its callback accepts. Raises for an invalid call.
 CachedPlan make_plan(const Attributes& attributes, const OperandHandles& operands);
 // Stores a plan, unless the operands no longer match the key.
-void keep_plan(const Key& key, const Call& call, const CachedPlan& found);
+void keep_plan(const Key& key, const Call& call, const CachedPlan& cached);
 
 // Returns the program of a Python Plan, which keeps it alive.
 const BoundProgram& program_of(nb::handle plan);

@@ -39,9 +39,9 @@ constexpr int8_t kUnknown = -2;
 constexpr int kMostAdded = 256;
 std::array<std::atomic<int8_t>, kMostAdded>& added() {
   static auto& dtypes = *[] {
-    auto* made = new std::array<std::atomic<int8_t>, kMostAdded>;
-    for (auto& d : *made) d = kUnknown;
-    return made;
+    auto* unknown = new std::array<std::atomic<int8_t>, kMostAdded>;
+    for (auto& d : *unknown) d = kUnknown;
+    return unknown;
   }();
   return dtypes;
 }
@@ -59,11 +59,11 @@ int added_dtype(PyArray_Descr* dtype) {
   if (at < 0 || at >= kMostAdded) return kNoDType;
   auto& known = added()[static_cast<size_t>(at)];
   if (known == kUnknown) known = static_cast<int8_t>(find_name(dtype));
-  const int found = known;
+  const int number = known;
   // dtype.__setstate__ can change its size.
-  const bool whole = found >= 0 && PyDataType_ELSIZE(dtype) == bytes_of(static_cast<DType>(found)) &&
+  const bool whole = number >= 0 && PyDataType_ELSIZE(dtype) == bytes_of(static_cast<DType>(number)) &&
                      !PyDataType_REFCHK(dtype);
-  return whole ? found : kNoDType;
+  return whole ? number : kNoDType;
 }
 
 struct Stretch {

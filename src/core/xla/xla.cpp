@@ -62,35 +62,35 @@ Place& place_of(const Words& words) {
   return (*places)[static_cast<uint64_t>(words.start[words.size - 1]) % kPlaces];
 }
 
-const char* read(const Words& words, Shared& found) {
-  auto made = std::make_shared<Known>();
+const char* read(const Words& words, Shared& known) {
+  auto created = std::make_shared<Known>();
   gatherum_error error;
-  if (gatherum_program_read(words.bytes(), words.count(), &made->program, &error) != GATHERUM_OK)
+  if (gatherum_program_read(words.bytes(), words.count(), &created->program, &error) != GATHERUM_OK)
     return error.message;
   Program fields;
   if (const char* wrong = from_bytes(words.bytes(), words.count(), fields)) return wrong;
-  made->words.assign(words.start, words.start + words.size);
-  made->item = fields.item;
-  made->value = fields.combine.value;
-  made->index = fields.index;
-  made->scatter = fields.scatter;
-  found = std::move(made);
+  created->words.assign(words.start, words.start + words.size);
+  created->item = fields.item;
+  created->value = fields.combine.value;
+  created->index = fields.index;
+  created->scatter = fields.scatter;
+  known = std::move(created);
   return nullptr;
 }
 
 // Finds a program in the cache, or reads it. Returns an error message, or null.
-const char* find(const Words& words, Shared& found) {
+const char* find(const Words& words, Shared& known) {
   if (words.size == 0) return "the call carries no program";
   Place& place = place_of(words);
   {
     const std::lock_guard lock(place.mutex);
     if (place.known && place.known->matches(words)) {
-      found = place.known;
+      known = place.known;
       return nullptr;
     }
   }
-  if (const char* wrong = read(words, found)) return wrong;
-  Shared last = found;
+  if (const char* wrong = read(words, known)) return wrong;
+  Shared last = known;
   const std::lock_guard lock(place.mutex);
   place.known.swap(last);
   return nullptr;
@@ -232,11 +232,11 @@ std::string message(const XlaCall& call, const Known& known, const gatherum_erro
   const std::string_view form = line(call.messages, 1 + error.component);
   const auto places = static_cast<int64_t>(std::count(form.begin(), form.end(), '%')) - 1;
   std::vector<std::string> words(1, number(error, known.index));
-  int64_t rest = error.position;
+  int64_t remaining = error.position;
   for (int64_t i = std::min(places, call.indices->rank) - 1; i >= 0; --i) {
     const int64_t extent = std::max<int64_t>(call.indices->dims[i], 1);
-    words.insert(words.begin() + 1, std::to_string(rest % extent));
-    rest /= extent;
+    words.insert(words.begin() + 1, std::to_string(remaining % extent));
+    remaining /= extent;
   }
   std::string filled;
   size_t next = 0;

@@ -58,16 +58,16 @@ Callbacks& callbacks() {
 namespace {
 
 // Runs a call by its plan. Python makes the plan if none is cached.
-nb::object run_found(CachedPlan found, const Attributes& attributes, const OperandHandles& operands,
+nb::object run_found(CachedPlan cached, const Attributes& attributes, const OperandHandles& operands,
                      nb::handle fill_value) {
   const OperandSnapshot before(operands);
-  if (found.program == nullptr) {
+  if (cached.program == nullptr) {
     const Key key({attributes, views_of(operands)});
-    found = make_plan(attributes, operands);
-    raise_changed(found.plan, before.first_change(operands));
-    keep_plan(key, {attributes, views_of(operands)}, found);
+    cached = make_plan(attributes, operands);
+    raise_changed(cached.plan, before.first_change(operands));
+    keep_plan(key, {attributes, views_of(operands)}, cached);
   }
-  return run_on_arrays(found, operands, fill_value, before);
+  return run_on_arrays(cached, operands, fill_value, before);
 }
 
 // Raises ValueError if a plan has the program of another call, which is possible with `dataclasses.replace`.
@@ -85,7 +85,7 @@ void refuse_other_program(const BoundProgram& program, const Views& operands) {
 }
 
 // Runs a plan on operands that the callback checks first.
-nb::object run_checked(const CachedPlan& found, const OperandHandles& operands, nb::handle fill_value) {
+nb::object run_checked(const CachedPlan& cached, const OperandHandles& operands, nb::handle fill_value) {
   const auto [data, indices, updates, out] = operands;
   std::optional<OperandSnapshot> before;
   if (std::all_of(operands.begin(), operands.end(),
@@ -94,39 +94,39 @@ nb::object run_checked(const CachedPlan& found, const OperandHandles& operands, 
   const bool arrays = are_arrays(operands, true);
   Key key;
   if (arrays) key.add(views_of(operands));
-  callbacks().check_operands(found.plan, data, indices, updates, out);
+  callbacks().check_operands(cached.plan, data, indices, updates, out);
   if (!before) throw nb::type_error("gatherum: the callback for operands must refuse what is no array");
-  refuse_other_program(*found.program, views_of(operands));
-  if (arrays && key.lasting()) found.program->note_run_on(key.words(), key.size());
-  return run_on_arrays(found, operands, fill_value, *before);
+  refuse_other_program(*cached.program, views_of(operands));
+  if (arrays && key.lasting()) cached.program->note_run_on(key.words(), key.size());
+  return run_on_arrays(cached, operands, fill_value, *before);
 }
 
 }  // namespace
 
 nb::object run_plan(nb::handle plan, const OperandHandles& operands, nb::handle fill_value) {
-  const CachedPlan found{nb::borrow(plan), &program_of(plan)};
-  if (!are_arrays(operands, true)) return run_checked(found, operands, fill_value);
+  const CachedPlan cached{nb::borrow(plan), &program_of(plan)};
+  if (!are_arrays(operands, true)) return run_checked(cached, operands, fill_value);
   const Views views = views_of(operands);
-  const bool known = found.program->was_run_on([&](const std::vector<int64_t>& words) {
+  const bool known = cached.program->was_run_on([&](const std::vector<int64_t>& words) {
     if (words.size() != static_cast<size_t>(words_of(views))) return false;
     Comparison comparison(words.data());
     comparison.add(views);
     return comparison.same();
   });
-  if (!known) return run_checked(found, operands, fill_value);
-  if (operands[3].is_none() && found.program->is_quiet())
-    return run_without_python(*found.program, plan, views);
-  return run_on_arrays(found, operands, fill_value, OperandSnapshot(operands));
+  if (!known) return run_checked(cached, operands, fill_value);
+  if (operands[3].is_none() && cached.program->is_quiet())
+    return run_without_python(*cached.program, plan, views);
+  return run_on_arrays(cached, operands, fill_value, OperandSnapshot(operands));
 }
 
 namespace {
 
 nb::object run_call(const Attributes& attributes, const OperandHandles& operands, nb::handle fill_value) {
   const Call call{attributes, views_of(operands)};
-  CachedPlan found = find_plan(call);
-  if (found.program != nullptr && operands[3].is_none() && found.program->is_quiet())
-    return run_without_python(*found.program, found.plan, call.operands);
-  return run_found(std::move(found), attributes, operands, fill_value);
+  CachedPlan cached = find_plan(call);
+  if (cached.program != nullptr && operands[3].is_none() && cached.program->is_quiet())
+    return run_without_python(*cached.program, cached.plan, call.operands);
+  return run_found(std::move(cached), attributes, operands, fill_value);
 }
 
 // Runs a call whose arguments Python has to convert and check first.

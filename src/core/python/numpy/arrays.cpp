@@ -66,9 +66,9 @@ nb::object new_array(PyArray_Descr* dtype, int rank, const npy_intp* shape) {
     return new_empty_strings(dtype, rank, shape);
   const bool large = is_large(dtype, rank, shape);
   // Owned from here on: a garbage collection may run code that gives `data` another dtype.
-  nb::object held = nb::borrow(reinterpret_cast<PyObject*>(dtype)), previous;
+  nb::object owned = nb::borrow(reinterpret_cast<PyObject*>(dtype)), previous;
   if (large) previous = checked(PyDataMem_SetHandler(handler_capsule()));
-  held.release();  // PyArray_NewFromDescr takes it over
+  owned.release();  // PyArray_NewFromDescr takes it over
   nb::object array =
       nb::steal(PyArray_NewFromDescr(&PyArray_Type, dtype, rank, shape, nullptr, nullptr, 0, nullptr));
   if (large) {

@@ -72,11 +72,11 @@ bool write_segments(const View& pointer, int64_t size, int64_t* numbers) {
 }
 
 // Reads a tuple of sizes. Returns -1 if it is not one.
-int read_shape(nb::handle given, npy_intp* shape) {
-  const Py_ssize_t n = PyTuple_GET_SIZE(given.ptr());
+int read_shape(nb::handle sizes, npy_intp* shape) {
+  const Py_ssize_t n = PyTuple_GET_SIZE(sizes.ptr());
   if (n > NPY_MAXDIMS) return -1;
   for (Py_ssize_t i = 0; i < n; ++i) {
-    PyObject* const size = PyTuple_GET_ITEM(given.ptr(), i);
+    PyObject* const size = PyTuple_GET_ITEM(sizes.ptr(), i);
     if (!PyLong_CheckExact(size)) return -1;
     shape[i] = PyLong_AsSsize_t(size);
     if (shape[i] == -1 && PyErr_Occurred() != nullptr) nb::raise_python_error();
@@ -109,22 +109,22 @@ class Total {
 
   // Returns None if the plan is not cached, or if an index is invalid.
   nb::object run(const nb::handle* a) {
-    const CachedPlan found = find_plan(call_);
-    if (found.program == nullptr) return nb::none();
+    const CachedPlan cached = find_plan(call_);
+    if (cached.program == nullptr) return nb::none();
     if (tracked_ && call_.attributes.reduction != Reduction::add) return nb::none();
     auto& [data, indices, updates, out] = call_.operands;
     if (numbers_ != nullptr && !write_segments(pointer_, updates.shape[call_.attributes.axis], numbers_))
       return nb::none();
     TensorResult result;
-    void* const memory = result.allocate(found.program->fields().result, updates_.type, updates.item);
-    const gatherum_operands at = operands_of(*found.program, call_.operands, memory);
+    void* const memory = result.allocate(cached.program->fields().result, updates_.type, updates.item);
+    const gatherum_operands at = operands_of(*cached.program, call_.operands, memory);
     gatherum_error error;
     const gatherum_status status = run_released(
-        gatherum_program_is_long(found.program->core()) != 0, error,
-        [&](const gatherum_poll* poll) { return gatherum_run(found.program->core(), &at, poll, &error); });
+        gatherum_program_is_long(cached.program->core()) != 0, error,
+        [&](const gatherum_poll* poll) { return gatherum_run(cached.program->core(), &at, poll, &error); });
     if (status != GATHERUM_OK) return nb::none();
-    nb::object made = result.take(*torch().api);
-    return tracked_ ? recorded(a, made) : made;
+    nb::object output = result.take(*torch().api);
+    return tracked_ ? recorded(a, output) : output;
   }
 
  private:
@@ -167,18 +167,14 @@ class Total {
   }
 
   // Returns the result with its gradient, for which Python keeps the indices.
-  nb::object recorded(const nb::handle* a, const nb::object& made) {
+  nb::object recorded(const nb::handle* a, const nb::object& output) {
     const nb::object indices =
         numbers_ != nullptr ? segments_.take(*torch().api) : nb::borrow(a[OfTotal::indices]);
     const nb::object axis = checked(PyLong_FromLongLong(call_.attributes.axis));
-    PyObject* given[] = {made.ptr(),
-                         a[OfTotal::updates].ptr(),
-                         indices.ptr(),
-                         op_.ptr(),
-                         axis.ptr(),
-                         a[OfTotal::mode].ptr(),
-                         a[OfTotal::negative].ptr()};
-    return checked(PyObject_Vectorcall(torch().record_total.ptr(), given, std::size(given), nullptr));
+    PyObject* arguments[] = {
+        output.ptr(),           a[OfTotal::updates].ptr(), indices.ptr(), op_.ptr(), axis.ptr(),
+        a[OfTotal::mode].ptr(), a[OfTotal::negative].ptr()};
+    return checked(PyObject_Vectorcall(torch().record_total.ptr(), arguments, std::size(arguments), nullptr));
   }
 
   Call call_;

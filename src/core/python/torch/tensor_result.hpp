@@ -65,9 +65,9 @@ class TensorResult {
 
   nb::object take(const dlpack::ExchangeApi& api) {
     void* object = nullptr;
-    dlpack::ManagedTensor* given = managed_;
+    dlpack::ManagedTensor* managed = managed_;
     managed_ = nullptr;
-    if (api.to_object(given, &object) != 0) nb::raise_python_error();
+    if (api.to_object(managed, &object) != 0) nb::raise_python_error();
     return nb::steal(static_cast<PyObject*>(object));
   }
 

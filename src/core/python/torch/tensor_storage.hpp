@@ -22,9 +22,9 @@ class TensorStorage {
     at_ = sizeof(PyObject);
     while (at_ + sizeof handle <= end && std::memcmp(object + at_, &handle, sizeof handle) != 0)
       at_ += sizeof handle;
-    const bool found = size != 0 && offset != 0 && at_ + sizeof handle <= end;
-    size_ = found ? reinterpret_cast<Getter>(size) : nullptr;
-    offset_ = found ? reinterpret_cast<Getter>(offset) : nullptr;
+    const bool usable = size != 0 && offset != 0 && at_ + sizeof handle <= end;
+    size_ = usable ? reinterpret_cast<Getter>(size) : nullptr;
+    offset_ = usable ? reinterpret_cast<Getter>(offset) : nullptr;
   }
 
   // Returns true if all elements of a tensor are inside its storage. Torch's strides are never negative.

@@ -47,8 +47,8 @@ inline bool in_forward_mode() {
 inline bool is_whole(nb::handle tensor, DType dtype) {
   if (dtype != DType::int8 && dtype != DType::uint8) return true;
   static PyObject* const name = kept_text("dtype");
-  const nb::object found = checked(PyObject_GetAttr(tensor.ptr(), name));
-  return found.is(dtype == DType::int8 ? torch().int8 : torch().uint8);
+  const nb::object torch_dtype = checked(PyObject_GetAttr(tensor.ptr(), name));
+  return torch_dtype.is(dtype == DType::int8 ? torch().int8 : torch().uint8);
 }
 
 // A tensor's memory in the core's form. It copies the sizes, which belong to the tensor and may change.

@@ -35,9 +35,9 @@ nb::object run(const nb::handle* a, const Call& call, dlpack::DataType type) {
 
 // Runs the same call through autograd, without torch's dispatcher, which has nothing to dispatch to.
 nb::object recorded(const nb::handle* a) {
-  PyObject* given[kFill];
-  std::transform(a, a + kFill, given, [](nb::handle h) { return h.ptr(); });
-  return checked(PyObject_Vectorcall(torch().record.ptr(), given, kFill, nullptr));
+  PyObject* arguments[kFill];
+  std::transform(a, a + kFill, arguments, [](nb::handle h) { return h.ptr(); });
+  return checked(PyObject_Vectorcall(torch().record.ptr(), arguments, kFill, nullptr));
 }
 
 // Lets Python raise the error for a tensor that cannot be read.
@@ -61,8 +61,7 @@ nb::object call_on_plain_tensors(const nb::handle* a) {
   if (!a[kOut].is_none() || !std::all_of(operands, operands + n, is_tensor)) return {};
   const Torch& t = torch();
   if (is_watched()) return {};
-  bool tracked = t.requires_grad(a[kData]) || (n > 2 && t.requires_grad(a[kUpdates]));  // integers do not
-                                                                                        // track gradients
+  bool tracked = t.requires_grad(a[kData]) || (n > 2 && t.requires_grad(a[kUpdates]));  // never integers
   tracked = tracked && t.grad_enabled();
   Call call{attributes_of(a), {}};  // may run Python code: before the views
   TensorView tensors[3];
@@ -174,16 +173,16 @@ nb::object differentiate(nb::str op, nb::handle gradient, nb::handle data, nb::h
                          nb::handle updates, nb::handle result, nb::handle axis, nb::handle reduction,
                          nb::handle include_self, nb::handle mode, nb::handle negative, bool of_data,
                          bool of_updates) {
-  const nb::object held = interned(op);
-  const Arguments a = {held, data, indices, updates, axis, reduction, include_self, mode, negative};
+  const nb::object interned_op = interned(op);
+  const Arguments a = {interned_op, data, indices, updates, axis, reduction, include_self, mode, negative};
   const Attributes attributes = attributes_of(a.data());
   const nb::handle operands[] = {gradient, data, indices, updates, result};
   TensorView tensors[Of::count];
   View views[Of::count];
-  read_all(held, operands, tensors, views);
+  read_all(interned_op, operands, tensors, views);
   // The scatter of these updates into data laid out like the gradient.
   bool is_new = false;
-  const CachedPlan found =
+  const CachedPlan cached =
       plan_of({attributes, {views[Of::gradient], views[Of::indices], views[Of::updates], View{}}}, is_new);
   if (is_new && first_change(operands, views, Of::count) >= 0)
     throw nb::value_error("gatherum: a tensor has changed during the call");
@@ -196,8 +195,8 @@ nb::object differentiate(nb::str op, nb::handle gradient, nb::handle data, nb::h
   if (views[Of::result].given()) at.result = memory_of(views[Of::result]);
   if (of_data) at.of_data = allocate(results[0], tensors[Of::gradient], views[Of::gradient]);
   if (of_updates) at.of_updates = allocate(results[1], tensors[Of::updates], views[Of::updates]);
-  run_released(found.plan, *found.program, [&](const gatherum_poll* poll, gatherum_error* error) {
-    return gatherum_differentiate(found.program->core(), &at, poll, error);
+  run_released(cached.plan, *cached.program, [&](const gatherum_poll* poll, gatherum_error* error) {
+    return gatherum_differentiate(cached.program->core(), &at, poll, error);
   });
   return nb::make_tuple(of_data ? results[0].take(*torch().api) : nb::none(),
                         of_updates ? results[1].take(*torch().api) : nb::none());
