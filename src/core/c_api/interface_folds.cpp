@@ -146,14 +146,14 @@ gatherum_status gatherum_fold_finish(const gatherum_fold* fold, const void* data
 
 gatherum_status gatherum_dequantize(const gatherum_quantized* call, const gatherum_poll* poll) noexcept {
   if (call == nullptr) return GATHERUM_INVALID_CALL;
-  QuantizedGather found;
-  if (!quantized_of(*call, found)) return GATHERUM_INVALID_PROGRAM;
-  const QuantizedBytes needed = bytes_of(found);
+  QuantizedGather gather;
+  if (!quantized_of(*call, gather)) return GATHERUM_INVALID_PROGRAM;
+  const QuantizedBytes needed = bytes_of(gather);
   if (needed.data > call->data_bytes || needed.scales > call->scales_bytes || needed.out > call->out_bytes ||
-      (found.zeros != nullptr && needed.zeros > call->zero_points_bytes))
+      (gather.zeros != nullptr && needed.zeros > call->zero_points_bytes))
     return GATHERUM_TOO_SMALL;
   const auto is_missing = [](const void* start, int64_t bytes) { return start == nullptr && bytes > 0; };
-  const int64_t rows = times(found.count, sizeof(int64_t));
+  const int64_t rows = times(gather.count, sizeof(int64_t));
   if (is_missing(call->data, needed.data) || is_missing(call->scales, needed.scales) ||
       is_missing(call->out, needed.out) || is_missing(call->rows, rows))
     return GATHERUM_TOO_SMALL;
@@ -167,7 +167,7 @@ gatherum_status gatherum_dequantize(const gatherum_quantized* call, const gather
     return shared == nullptr ? GATHERUM_OK : GATHERUM_INVALID_CALL;
   });
   if (status != GATHERUM_OK) return status;
-  return run_quantized(found, poll_of(poll)) ? GATHERUM_OK : GATHERUM_INTERRUPTED;
+  return run_quantized(gather, poll_of(poll)) ? GATHERUM_OK : GATHERUM_INTERRUPTED;
 }
 
 gatherum_status gatherum_map(const char* function, const char* value, const void* from, void* to, int64_t n,

@@ -149,7 +149,7 @@ class Reader : RowRequests {
       if (!is_row(number) || !is_place(place_of(i))) return outside(i);
       ++cuts_[static_cast<size_t>(number >> shift_) + 1];
     }
-    outcome_.runs = std::count_if(cuts_.begin(), cuts_.end(), [](int64_t found) { return found != 0; });
+    outcome_.runs = std::count_if(cuts_.begin(), cuts_.end(), [](int64_t count) { return count != 0; });
     for (size_t part = 1; part < cuts_.size(); ++part) cuts_[part] += cuts_[part - 1];
     parted_.reset(new (std::nothrow) uint64_t[static_cast<size_t>(r_.count)]);
     if (parted_ == nullptr) return stop({ReadStatus::no_memory});

@@ -115,13 +115,13 @@ void lower_scatter(const Loops& loops, const Components& components, Program& p)
 }  // namespace
 
 OperandLayout lay_contiguous(const std::vector<int64_t>& shape, int64_t item) {
-  OperandLayout made{shape, std::vector<int64_t>(shape.size())};
+  OperandLayout layout{shape, std::vector<int64_t>(shape.size())};
   int64_t step = item;
   for (size_t d = shape.size(); d-- > 0;) {
-    made.strides[d] = step;
+    layout.strides[d] = step;
     step = wrapped_product(step, std::max<int64_t>(shape[d], 1));
   }
-  return made;
+  return layout;
 }
 
 Roles roles_of(const Addressing& addressing, int64_t rank, int64_t indices_rank, int64_t components,

@@ -306,19 +306,20 @@ struct Combine {
 
 // Returns true if the fold needs the number of updates of a destination. (Exact sums track whether there were
 // any.) Static: if it is not inlined, a linker must not share one level's code with all.
-static constexpr bool needs_counter(const Combine& how) {
-  const ReductionRow row = row_of(how.reduction);
-  return row.divides || (how.reduction != Reduction::none && !how.include_self && !row.exact);
+static constexpr bool needs_counter(const Combine& combine) {
+  const ReductionRow row = row_of(combine.reduction);
+  return row.divides || (combine.reduction != Reduction::none && !combine.include_self && !row.exact);
 }
 
 // Returns true if a fold whose gradients depend on the values has kernels for them.
-constexpr bool has_gradients(const Combine& how) {
-  return (kinds_of(row_of(how.reduction).gradient) & kind_of(how.value)) != 0;
+constexpr bool has_gradients(const Combine& combine) {
+  return (kinds_of(row_of(combine.reduction).gradient) & kind_of(combine.value)) != 0;
 }
 
 // Returns true if the fold cannot accumulate in the output: it rounds once, counts, or starts afresh.
-constexpr bool needs_accumulator(const Combine& how) {
-  return needs_counter(how) || row_of(how.reduction).exact || sum_type(how.value, how.reduction) != how.value;
+constexpr bool needs_accumulator(const Combine& combine) {
+  return needs_counter(combine) || row_of(combine.reduction).exact ||
+         sum_type(combine.value, combine.reduction) != combine.value;
 }
 
 }  // namespace gatherum

@@ -55,28 +55,28 @@ Nodes& nodes_of(const PyObject* function) {
 }
 
 // Binds the arguments of a call to `a`. Returns false if they do not match the parameters.
-bool bind(const Accelerated& function, PyObject* const* given, size_t n, PyObject* keywords, Arguments& a) {
+bool bind(const Accelerated& function, PyObject* const* values, size_t n, PyObject* keywords, Arguments& a) {
   if (n > function.positional) return false;
-  for (size_t i = 0; i < n; ++i) a[function.argument_of[i]] = given[i];
+  for (size_t i = 0; i < n; ++i) a[function.argument_of[i]] = values[i];
   unsigned bound = (1u << n) - 1;
   const Py_ssize_t named = keywords == nullptr ? 0 : PyTuple_GET_SIZE(keywords);
   for (Py_ssize_t k = 0; k < named; ++k) {
     size_t i = 0;
     while (i < function.parameters && function.names[i].ptr() != PyTuple_GET_ITEM(keywords, k)) ++i;
     if (i == function.parameters || (bound >> i & 1) != 0) return false;
-    a[function.argument_of[i]] = given[n + static_cast<size_t>(k)];
+    a[function.argument_of[i]] = values[n + static_cast<size_t>(k)];
     bound |= 1u << i;
   }
   return (bound & function.required) == function.required;
 }
 
 // The vectorcall of every accelerated function.
-PyObject* call_accelerated(PyObject* self, PyObject* const* given, size_t flags, PyObject* keywords) {
+PyObject* call_accelerated(PyObject* self, PyObject* const* values, size_t flags, PyObject* keywords) {
   const Accelerated* function = nodes_of(self).load(std::memory_order_acquire);
   while (function->function != self) function = function->next;
   Arguments a = function->defaults;
   const auto n = static_cast<size_t>(PyVectorcall_NARGS(flags));
-  if (!bind(*function, given, n, keywords, a)) return function->by_python(self, given, flags, keywords);
+  if (!bind(*function, values, n, keywords, a)) return function->by_python(self, values, flags, keywords);
   return guarded([&] {
     return function->runs_plan ? run_plan(a[kOp], operands_of(a.data()), a[kFill]) : call(a.data());
   });

@@ -22,9 +22,9 @@ constexpr auto kReductions = [] {
 template <size_t N>
 const std::array<PyObject*, N>& texts_of(const std::array<const char*, N>& names) {
   static const auto strings = [&] {
-    std::array<PyObject*, N> made{};
-    for (size_t i = 0; i < N; ++i) made[i] = kept_text(names[i]);
-    return made;
+    std::array<PyObject*, N> kept{};
+    for (size_t i = 0; i < N; ++i) kept[i] = kept_text(names[i]);
+    return kept;
   }();
   return strings;
 }

@@ -84,13 +84,13 @@ void Key::add_numpy(const View& view) {
 // upper bits depend on all words.
 uint64_t Key::hash() const {
   static constexpr auto factors = [] {
-    std::array<uint64_t, 32> made{};
+    std::array<uint64_t, 32> odd{};
     uint64_t at = 0x9E3779B97F4A7C15u;
-    for (uint64_t& factor : made) {
+    for (uint64_t& factor : odd) {
       at = (at ^ (at >> 29)) * 0xBF58476D1CE4E5B9u;
       factor = at | 1;
     }
-    return made;
+    return odd;
   }();
   uint64_t sum = 0;
   for (int i = 0; i < n_; ++i)

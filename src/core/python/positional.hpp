@@ -11,12 +11,12 @@ namespace gatherum {
 template <size_t N, auto Body>
 void def_positional(nb::module_& m, const char* name, const char* described) {
   static PyMethodDef method = {name, nullptr, METH_FASTCALL, described};
-  const auto function = [](PyObject*, PyObject* const* given, Py_ssize_t n) -> PyObject* {
+  const auto function = [](PyObject*, PyObject* const* arguments, Py_ssize_t n) -> PyObject* {
     if (n != static_cast<Py_ssize_t>(N))
       return PyErr_Format(PyExc_TypeError, "gatherum: %s takes %zd arguments here, got %zd", method.ml_name,
                           static_cast<Py_ssize_t>(N), n);
     static_assert(sizeof(nb::handle) == sizeof(PyObject*));  // a handle is just a pointer
-    return guarded([given] { return Body(reinterpret_cast<const nb::handle*>(given)); });
+    return guarded([arguments] { return Body(reinterpret_cast<const nb::handle*>(arguments)); });
   };
   PyObject* (*const plain)(PyObject*, PyObject* const*, Py_ssize_t) = function;
   method.ml_meth = reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(plain));

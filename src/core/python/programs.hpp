@@ -54,6 +54,6 @@ int64_t as_number(const char* name, nb::handle value);
 // Returns Python's form of a nest: (line, loops, components, block).
 nb::object nest_tuple(const Nest& nest);
 // Reads the fields of a program from a dictionary, or null. Fields that are not given keep their defaults.
-Program fields_of(PyObject* given);
+Program fields_of(PyObject* values);
 
 }  // namespace gatherum

@@ -41,7 +41,7 @@ bool must_check_memory(const BoundProgram& program, const Views& operands);
 
 // Runs a plan on NumPy arrays, with None for missing operands. `before` is their snapshot from when they were
 // found to match the plan.
-nb::object run_on_arrays(const CachedPlan& found, const OperandHandles& operands, nb::handle fill_value,
+nb::object run_on_arrays(const CachedPlan& cached, const OperandHandles& operands, nb::handle fill_value,
                          const OperandSnapshot& before);
 // Runs a plan if no Python code can run meanwhile: see BoundProgram::is_quiet.
 nb::object run_without_python(const BoundProgram& program, nb::handle plan, const Views& operands);

@@ -13,7 +13,7 @@ namespace {
 
 using OwnedLists = std::unique_ptr<gatherum_lists, decltype(&gatherum_lists_free)>;
 struct BoundLists {
-  explicit BoundLists(OwnedLists made) : lists(std::move(made)) {}
+  explicit BoundLists(OwnedLists owned) : lists(std::move(owned)) {}
   const gatherum_lists* get() const { return lists.get(); }
   OwnedLists lists;
 };

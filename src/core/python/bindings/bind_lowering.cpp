@@ -114,18 +114,18 @@ nb::object lower_numbering(const nb::tuple& facts, int64_t axis, nb::handle spac
 }
 
 nb::object collapse_loops(nb::handle loops) {
-  Loops given;
-  each_row<4>("loops", loops, [&](const auto& n) { given.push_back({n[0], n[1], n[2], n[3]}); });
+  Loops parsed;
+  each_row<4>("loops", loops, [&](const auto& n) { parsed.push_back({n[0], n[1], n[2], n[3]}); });
   nb::list merged;
-  for (const Loop& l : collapse(given)) merged.append(nb::make_tuple(l.extent, l.data, l.index, l.other));
+  for (const Loop& l : collapse(parsed)) merged.append(nb::make_tuple(l.extent, l.data, l.index, l.other));
   return merged;
 }
 
 nb::object checks_nest(nb::handle entries, nb::handle components) {
-  Components given;
-  each_row<3>("components", components, [&](const auto& n) { given.push_back({n[0], n[1], n[2]}); });
-  if (given.size() > kMaxComponents) throw nb::value_error("gatherum: too many components");
-  return nest_tuple(lower_checks(read_layout(entries), given));
+  Components parsed;
+  each_row<3>("components", components, [&](const auto& n) { parsed.push_back({n[0], n[1], n[2]}); });
+  if (parsed.size() > kMaxComponents) throw nb::value_error("gatherum: too many components");
+  return nest_tuple(lower_checks(read_layout(entries), parsed));
 }
 
 nb::object copy_nest(nb::handle source, nb::handle target, int64_t item) {

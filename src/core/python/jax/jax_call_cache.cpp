@@ -67,16 +67,17 @@ nb::object run_directly(const Runs& known, PyObject* const* operands, size_t n) 
 
 void remember_call(nb::object op, nb::object type, nb::object direct, nb::object run, bool scatters,
                    const nb::tuple& attributes) {
-  KnownCall made{std::move(op), {std::move(type), std::move(direct), std::move(run)}, scatters, {}};
-  if (attributes.size() != made.attributes.size()) throw nb::value_error("gatherum: six attributes are kept");
-  for (size_t i = 0; i < made.attributes.size(); ++i) made.attributes[i] = attributes[i];
+  KnownCall entry{std::move(op), {std::move(type), std::move(direct), std::move(run)}, scatters, {}};
+  if (attributes.size() != entry.attributes.size())
+    throw nb::value_error("gatherum: six attributes are kept");
+  for (size_t i = 0; i < entry.attributes.size(); ++i) entry.attributes[i] = attributes[i];
   const nb::ft_lock_guard lock(calls_mutex);
   for (KnownCall& k : known_calls())
-    if (k.op.is(made.op)) {
-      std::swap(k, made);  // the old entry is destroyed after the lock is released
+    if (k.op.is(entry.op)) {
+      std::swap(k, entry);  // the old entry is destroyed after the lock is released
       return;
     }
-  known_calls().push_back(std::move(made));
+  known_calls().push_back(std::move(entry));
 }
 
 // Runs a cached call. For any other call, calls `otherwise` with the same arguments.

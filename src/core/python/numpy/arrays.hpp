@@ -32,9 +32,9 @@ inline PyArrayObject* contiguous_array(nb::handle h) {
 }
 
 // Takes ownership of a new Python object. Throws Python's exception if it is null.
-inline nb::object checked(PyObject* made) {
-  if (made == nullptr) nb::raise_python_error();
-  return nb::steal(made);
+inline nb::object checked(PyObject* object) {
+  if (object == nullptr) nb::raise_python_error();
+  return nb::steal(object);
 }
 inline nb::object text(const char* characters) { return checked(PyUnicode_FromString(characters)); }
 // Integers as a tuple.
