@@ -1,4 +1,4 @@
-"""One word for each habit, which CONTRIBUTING.md lists: ``nox -s test``, ``lint``, ``asan``."""
+"""Define the sessions that CONTRIBUTING.md lists: ``nox -s test``, ``lint``, ``asan``."""
 
 # /// script
 # dependencies = ["nox>=2025.2.9"]
@@ -13,19 +13,19 @@ import shutil
 from pathlib import Path
 
 import nox
-from filelock import FileLock  # comes with nox, whose virtualenv needs it
+from filelock import FileLock  # installed with nox, whose virtualenv needs it
 
 nox.needs_version = ">=2025.2.9"
 nox.options.error_on_missing_interpreters = True
 
 PROJECT = nox.project.load_toml("pyproject.toml")
-# What the package is built from, and what its build listens to.
+# The sources of the package, and the variables that affect its build.
 SOURCES = ("src/**/*", "CMakeLists.txt", "pyproject.toml", "README.md", "LICENSE")
 BUILD_VARIABLES = ("CMAKE_ARGS", "CXX", "CXXFLAGS", "SKBUILD_CMAKE_ARGS", "SKBUILD_CMAKE_DEFINE")
 BUILT = {".so", ".pyd", ".pyc"}
 WHEELS = Path("build/wheels")
 WORKFLOWS = sorted(map(str, Path(".github/workflows").glob("*.yml")))
-# Tests that are skipped where a framework is missing.
+# Tests that are skipped if a framework is missing.
 FRAMEWORK_TESTS = (
     "tests/frameworks/torch", "tests/frameworks/jax", "tests/frameworks/dask",
     "tests/frameworks/cuda/test_cuda_torch.py", "tests/frameworks/cuda/test_device_trial.py",
@@ -45,7 +45,7 @@ def group(name: str) -> tuple[str, ...]:
 
 
 def wheel(session: nox.Session) -> Path:
-    """Return a wheel of the sources as they are, built once for all sessions of a Python."""
+    """Return a wheel of the current sources, built once for all sessions of a Python."""
     python = str(session.run("python", "-c", "import sys; print(sys.version)", silent=True))
     state = hashlib.sha256(python.encode())
     for variable in BUILD_VARIABLES:
@@ -56,7 +56,7 @@ def wheel(session: nox.Session) -> Path:
     wheels = WHEELS / python.split(maxsplit=1)[0]
     folder = wheels / state.hexdigest()[:16]
     WHEELS.mkdir(parents=True, exist_ok=True)
-    with FileLock(WHEELS / "lock"):  # another nox may be about to build the same
+    with FileLock(WHEELS / "lock"):  # another nox may build the same wheel
         if not folder.is_dir():
             shutil.rmtree(wheels, ignore_errors=True)
             building = wheels / "building"
@@ -71,26 +71,26 @@ def install(session: nox.Session, extras: str, *requirements: str) -> None:
     session.install(f"{wheel(session)}{extras}", *requirements)
 
 
-def levels(given: list[str]) -> str:
-    """Return what to build besides portable, as CMake takes it: all, or what ``--levels`` names.
+def levels(arguments: list[str]) -> str:
+    """Return the levels to build besides portable, as a CMake list: all, or those in ``--levels``.
 
-    A level that this processor lacks is built for nothing: only the core knows what it can run.
+    Levels that this processor lacks are built in vain: only the core knows which levels can run.
     """
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--levels", default="v3,v4")
-    chosen: str = parser.parse_known_args(given)[0].levels
+    chosen: str = parser.parse_known_args(arguments)[0].levels
     return ";".join(level for level in chosen.split(",") if level != "portable")
 
 
 @nox.session
 def test(session: nox.Session) -> None:
-    """Build and install the package, and run the quick tests on it, or what ``--`` tells pytest."""
+    """Build and install the package, and run the quick tests; ``--`` passes pytest arguments."""
     install(session, "", *group("test"))
     session.run("pytest", *(session.posargs or ("-m", "not slow")))
 
 
-# What may go wrong on one Python alone: the bindings and what enters them, threads and processes,
-# signatures and annotations, messages, the command line, and files.
+# Tests of parts that may fail on only one Python: the bindings and their arguments, threads and
+# processes, signatures and annotations, messages, the command line, and files.
 BINDING_TESTS = (
     *(f"tests/test_{name}.py" for name in (
         "accumulator_states", "add_framework", "array_likes", "arrays", "c_interface", "cases",
@@ -110,25 +110,25 @@ BINDING_TESTS = (
 
 @nox.session(default=False)
 def bindings(session: nox.Session) -> None:
-    """Run the quick tests of what depends on the Python; ``--`` gives pytest's arguments."""
+    """Run the quick tests that depend on the Python; ``--`` passes pytest arguments."""
     install(session, "", *group("test"))
     session.run("pytest", *(session.posargs or ("-m", "not slow", *BINDING_TESTS)))
 
 
 @nox.session(default=False)
 def frameworks(session: nox.Session) -> None:
-    """Test with PyTorch, JAX, Dask, pyarrow and fsspec; ``--`` gives pytest's arguments."""
+    """Test with PyTorch, JAX, Dask, pyarrow and fsspec; ``--`` passes pytest arguments."""
     install(session, "[arrow,dask,jax,remote,torch]", *group("test"), *group("frameworks"))
     session.run("pytest", *(session.posargs or ("-m", "not release", *FRAMEWORK_TESTS)))
 
 
-# What older versions are tested in: those of PyTorch are too large to install a second one.
+# The extras tested with their oldest versions. A second PyTorch would be too large to install.
 OLDEST = ("cli", "onnx", "zarr", "hdf5", "arrow", "remote", "safetensors", "dask", "jax")
 OLDEST_TESTS = (
     "tests/frameworks/jax", "tests/frameworks/dask", "tests/files", "tests/test_onnx_backend.py",
     "tests/test_onnx_reference_ops.py", "tests/test_cli.py", "tests/test_array_likes.py",
     "tests/test_private_names.py", "tests/test_operators.py",
-    # These are about words of click, labels that onnx's parser reads, and modules without Dask.
+    # These depend on messages of click, labels that onnx's parser reads, and modules without Dask.
     "--deselect", "tests/test_cli.py::test_usage_is_status_2_and_one_line",
     "--deselect", "tests/test_cli.py::test_check_of_a_model",
     "--ignore", "tests/files/test_windows.py",
@@ -136,35 +136,36 @@ OLDEST_TESTS = (
 
 
 def oldest() -> list[str]:
-    """Return the requirements of the package and its extras, each in its oldest version."""
+    """Return the requirements of the package and its extras, pinned to their oldest versions."""
     extras = PROJECT["project"]["optional-dependencies"]
-    found = [*PROJECT["project"]["dependencies"], *(r for name in OLDEST for r in extras[name])]
-    return [requirement.replace(">=", "==") for requirement in found]
+    requirements = PROJECT["project"]["dependencies"]
+    requirements = [*requirements, *(r for name in OLDEST for r in extras[name])]
+    return [requirement.replace(">=", "==") for requirement in requirements]
 
 
 @nox.session(default=False)
 def versions(session: nox.Session) -> None:
-    """Test with the oldest versions that the package takes; `frameworks` takes the newest."""
+    """Test with the oldest supported versions; `frameworks` uses the newest."""
     needed = ("pytest>=8", "hypothesis>=6.100", "safetensors>=0.7", "flatbuffers", "absl-py")
-    # A newer numcodecs warns of a package that such a zarr installs.
+    # A newer numcodecs warns about a package that the oldest zarr installs.
     session.install(wheel(session), *needed, *oldest(), "numcodecs<0.16.4")
     session.run("pytest", *(session.posargs or ("-m", "not slow", *OLDEST_TESTS)))
 
 
 @nox.session(default=False)
 def faults(session: nox.Session) -> None:
-    """Strike calls on clusters of Dask in their middle; ``--`` gives pytest's arguments."""
+    """Interrupt calls on Dask clusters midway; ``--`` passes arguments to tests/faults.py."""
     install(session, "[dask]", *group("test"))
     session.run("python", "tests/faults.py", *session.posargs)
 
 
-# What has CUB's sorts.
+# The package with CUB's sorts.
 SORTS = "cuda-cccl[minimal-cu13]>=1.1"
 
 
 @nox.session(default=False)
 def cuda(session: nox.Session) -> None:
-    """Test CUDA's arrays and kernels where there is no GPU; ``--`` gives pytest's arguments.
+    """Test CUDA arrays and kernels without a GPU; ``--`` passes pytest arguments.
 
     The kernels run on this processor in random orders, and NVRTC compiles them for every
     architecture. Without arguments they then run on real threads under ThreadSanitizer.
@@ -187,15 +188,15 @@ def cuda(session: nox.Session) -> None:
     )  # fmt: skip
 
 
-# That of PyTorch for CUDA 13.0, which finds the compiled kernels by its version.
+# The version in PyTorch for CUDA 13.0: compiled kernels are found by it.
 NVRTC = "nvidia-cuda-nvrtc==13.0.*"
 
 
 @nox.session(default=False, python="3.12")
 def device(session: nox.Session) -> None:
-    """Make the kit of a first run on a GPU without a network; ``--`` gives tests/device/pack.py's.
+    """Pack a first run on a GPU without a network; ``--`` passes tests/device/pack.py arguments.
 
-    The Python is the device's: ``--force-python`` names another version, or its path.
+    The Python version is the device's. ``--force-python`` selects another version, or a path.
     """
     install(session, "[cuda]", *group("test"), SORTS, NVRTC)
     wheels = Path(session.create_tmp()) / "wheels"
@@ -208,7 +209,7 @@ def device(session: nox.Session) -> None:
 
 @nox.session(name="wheel", default=False)
 def test_wheel(session: nox.Session) -> None:
-    """Run the tests on the wheel where no compiler can be found, away from the sources."""
+    """Run the tests on the wheel without a compiler, outside the source folder."""
     install(session, "", *group("test"))
     away = Path(session.create_tmp()) / "away"
     shutil.rmtree(away, ignore_errors=True)
@@ -228,7 +229,7 @@ def test_wheel(session: nox.Session) -> None:
 @nox.session
 def lint(session: nox.Session) -> None:
     """Check the style of Python and C++, and the types of the package."""
-    # The types of optional parts are checked against the packages themselves.
+    # Types of optional dependencies are checked against the packages themselves.
     session.install(*group("lint"), *group("test"), *PROJECT["project"]["dependencies"])
     session.run("ruff", "check")
     session.run("ruff", "format", "--check")
@@ -237,7 +238,7 @@ def lint(session: nox.Session) -> None:
     session.run("sp-repo-review", ".")
     session.run("lint-imports", "--no-logo", env={"PYTHONPATH": "src"})
     session.run("mypy")
-    # Or it takes the environment that lies in the folder, .venv, which has nothing but nox.
+    # Otherwise it uses the .venv of this folder, which contains only nox.
     python = session.run("python", "-c", "import sys; print(sys.executable)", silent=True)
     session.run("basedpyright", "--pythonpath", str(python).strip())
     sources = [
@@ -263,20 +264,20 @@ def docs(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def fuzz(session: nox.Session) -> None:
-    """Fuzz; what follows ``--`` goes to fuzz/run.py, all but ``--core``."""
-    given = list(session.posargs)
+    """Fuzz; ``--`` passes arguments to fuzz/run.py, except ``--core``."""
+    arguments = list(session.posargs)
     environment = {}
-    if "--core" in given:
-        given.remove("--core")
+    if "--core" in arguments:
+        arguments.remove("--core")
         environment = _install_followed_core(session)
     else:
         install(session, "")
     session.install(*group("fuzz"))
-    session.run("python", "fuzz/run.py", *given, env=environment)
+    session.run("python", "fuzz/run.py", *arguments, env=environment)
 
 
 def _install_followed_core(session: nox.Session) -> dict[str, str]:
-    """Install a core that tells the fuzzer its branches; return the variables that a run needs."""
+    """Install a core that reports its branches; return the environment variables of a run."""
     defined = {
         "GATHERUM_LEVELS": levels(session.posargs),
         "GATHERUM_OPTIMISATION": "-O1;-ftree-vectorize",
@@ -296,21 +297,22 @@ def _install_followed_core(session: nox.Session) -> dict[str, str]:
 
 @nox.session(default=False)
 def bench(session: nox.Session) -> None:
-    """Measure this machine; what follows ``--`` goes to the benchmarks."""
+    """Measure this machine; ``--`` passes arguments to the benchmarks."""
     install(session, "[cli,peers]", "torch==2.13.0", "matplotlib")
     session.run("python", "benchmarks/run.py", *session.posargs)
 
 
 @nox.session(default=False)
 def limits(session: nox.Session) -> None:
-    """Measure this machine against plain loops; what follows ``--`` goes to the report."""
+    """Measure this machine against plain loops; ``--`` passes arguments to the report."""
     install(session, "[cli,peers]", *group("test"))
     session.run("python", "benchmarks/limits/run.py", *session.posargs)
 
 
 def preloaded(session: nox.Session, library: str) -> str:
-    """Return what is loaded first: Python is not built with the sanitizer, which must come before
-    all that it intercepts.
+    """Return the libraries to preload.
+
+    Python is not built with the sanitizer, which must be loaded before the functions it replaces.
     """
     return " ".join(
         str(session.run("g++", f"-print-file-name={name}", external=True, silent=True)).strip()
@@ -319,7 +321,7 @@ def preloaded(session: nox.Session, library: str) -> str:
 
 
 def sanitized(session: nox.Session, sanitizer: str, library: str, **environment: str) -> None:
-    """Build the core with a sanitizer, and test it; ``--`` tells tests/sanitized.py what to do."""
+    """Build the core with a sanitizer and test it; ``--`` passes tests/sanitized.py arguments."""
     session.install(*PROJECT["build-system"]["requires"], *group("test"), "cmake", "ninja")
     build = Path("build", session.name)
     site = (build / "site").absolute()
@@ -350,8 +352,8 @@ def sanitized(session: nox.Session, sanitizer: str, library: str, **environment:
 def asan(session: nox.Session) -> None:
     """Run tests of the core under AddressSanitizer and UndefinedBehaviorSanitizer."""
     options = (
-        "detect_leaks=0",  # CPython keeps what it has until the process ends
-        "allocator_may_return_null=1",  # what cannot be allocated is a MemoryError here, too
+        "detect_leaks=0",  # CPython does not free everything at exit
+        "allocator_may_return_null=1",  # failed allocations raise MemoryError here, too
         "detect_stack_use_after_return=1",
         "halt_on_error=1",
     )
@@ -359,7 +361,7 @@ def asan(session: nox.Session) -> None:
         session,
         "address",
         "libasan.so",
-        PYTHONMALLOC="malloc",  # every buffer of NumPy's has red zones
+        PYTHONMALLOC="malloc",  # every NumPy buffer has red zones
         ASAN_OPTIONS=":".join(options),
         UBSAN_OPTIONS="halt_on_error=1:print_stacktrace=1",
     )
@@ -377,21 +379,21 @@ def tsan(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def portability(session: nox.Session) -> None:
-    """Test on another interpreter, compiler or machine; ``--`` tells tests/portability.py which."""
+    """Test on another interpreter, compiler or machine; ``--`` selects one."""
     session.install(*PROJECT["build-system"]["requires"], "cmake", "ninja")
     session.run("python", "tests/portability.py", *session.posargs)
 
 
 @nox.session(default=False)
 def systems(session: nox.Session) -> None:
-    """Compile the core for macOS, or for the systems that ``--`` names; nothing is run."""
+    """Compile the core for macOS, or for the systems in ``--``, without running it."""
     session.install(*PROJECT["build-system"]["requires"], *group("systems"), "cmake", "ninja")
     session.run("python", "tests/systems.py", *session.posargs)
 
 
 @nox.session(default=False)
 def wheels(session: nox.Session) -> None:
-    """Make wheels for manylinux and musllinux; ``--root`` names systems to try them in."""
+    """Build wheels for manylinux and musllinux; ``--root`` selects systems to try them in."""
     session.install(*PROJECT["build-system"]["requires"], *group("wheels"), "cmake", "ninja")
     session.run("python", "tests/wheels.py", *session.posargs)
 
@@ -401,7 +403,7 @@ RELEASE_TESTS = ("-m", "release")
 
 @nox.session(default=False)
 def prerelease(session: nox.Session) -> None:
-    """Run what is too long for every change: rare tests, sanitizers, fuzzing, other systems."""
+    """Run checks too long for every change: rare tests, sanitizers, fuzzing, other systems."""
     others = ("systems", "wheel", "wheels", "cuda", "versions")
     for name in ("asan", "tsan", "faults", *others):
         session.notify(name, ())

@@ -1,4 +1,4 @@
-// Implements the C interface, include/gatherum.h, over the engine. No exception leaves these functions.
+// Implements the C interface, include/gatherum.h, on top of the engine. These functions do not throw.
 #include "c_api/interface.hpp"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ using namespace gatherum;
 
 constexpr const char* kTooSmall = "an operand's memory is smaller than the program addresses";
 
-// Narrow items that move as one block are filled as one: their fill is as wide as the block.
+// Narrow items that move as one block are filled as one, so their fill is repeated to the width of the block.
 const char* fill_block(const Nest& nest, const char* item, std::array<char, kWidestBlock>& block) {
   if (nest.block > kWidestBlock) return item;
   for (int64_t r = 0; r < nest.block; r += nest.item)
@@ -46,7 +46,7 @@ const char* find_too_small(const Program& p, const gatherum_operands& at) {
                    : find_too_small(p, at.data, at.indices, at.out, {});
 }
 
-// The first operand that shares memory with a gradient, or the other gradient, or null.
+// The first operand that shares memory with a gradient, or null. The gradients must not share memory either.
 const char* find_overlap(const Program& p, const gatherum_gradients& at) {
   const int64_t bytes = times(p.item, p.result.items());
   const int64_t of_updates = at.of_updates.start == nullptr ? 0 : at.of_updates.behind;
@@ -64,7 +64,7 @@ const char* find_overlap(const Program& p, const gatherum_gradients& at) {
   return shares_memory(written[0], written[1]) ? "of_updates" : nullptr;
 }
 
-// The first operand that does not hold what its gradients address, or null.
+// The first operand that is smaller than the gradients require, or null.
 const char* find_too_small(const Program& p, const gatherum_gradients& at) {
   const int64_t bytes = times(p.item, p.result.items());  // of the output, which is copied as one run
   const auto is_wanted = [](const gatherum_buffer& b) { return b.start != nullptr; };
@@ -96,7 +96,7 @@ const char* find_overlap(const Program& p, const gatherum_operands& at, const Fo
                                  {"out", {at.out.start, times(p.result.items(), p.item)}}});
 }
 
-// `writes`: whether `out` is written, and must have an address.
+// `writes`: `out` is written, so it must have an address.
 gatherum_status check_operands(const Program& p, const gatherum_operands& at, bool writes,
                                gatherum_error* error) {
   const char* null = find_null(p, at);
@@ -120,11 +120,11 @@ gatherum_status gatherum_program_read(const void* bytes, size_t size, gatherum_p
   *program = nullptr;
   if (is_any_null({{"bytes", bytes}}, error)) return GATHERUM_INVALID_CALL;
   const auto read = [&] {
-    auto made = std::make_unique<gatherum_program>();
-    const char* wrong = from_bytes(static_cast<const uint8_t*>(bytes), size, made->value);
-    if (wrong == nullptr) wrong = prepare(made->value);
+    auto created = std::make_unique<gatherum_program>();
+    const char* wrong = from_bytes(static_cast<const uint8_t*>(bytes), size, created->value);
+    if (wrong == nullptr) wrong = prepare(created->value);
     if (wrong != nullptr) return report_failure(GATHERUM_INVALID_PROGRAM, error, wrong);
-    *program = made.release();
+    *program = created.release();
     return GATHERUM_OK;
   };
   return with_memory(error, read, "there is no memory for a program");
@@ -230,12 +230,12 @@ gatherum_status gatherum_extremes(const gatherum_program* program, const gatheru
   const Program& p = program->value;
   const bool wants_result = at->out.start != nullptr;
   const int64_t items = p.result.items();
-  // An array without items may lie anywhere.
+  // An array without items may have any address.
   const bool wrong =
       items > 0 && (at->data.start == at->out.start || (!wants_result && p.combine.include_self));
   if (!has_positions(p) || wrong)
     return report_failure(GATHERUM_INVALID_PROGRAM, error, "there are no positions of this program");
-  // The result and the positions are contiguous: they hold so many items behind their beginning.
+  // The result and the positions are contiguous, so `items` elements follow their start.
   gatherum_operands contiguous = *at;
   const int64_t bytes = times(items, p.item);
   contiguous.out = gatherum_memory(at->out.start, wants_result ? std::min(at->out.behind, bytes) : bytes);

@@ -1,4 +1,4 @@
-// What the C interface's own types hold, and what its functions share.
+// The types of the C interface, and helpers that its functions share.
 #pragma once
 
 #include <cstring>
@@ -30,7 +30,7 @@ struct Argument {
   const void* value;
 };
 
-// Whether one of the arguments is null, which is then reported.
+// Returns true if one of the arguments is null, and reports it.
 inline bool is_any_null(std::initializer_list<Argument> arguments, gatherum_error* error) {
   for (const Argument& argument : arguments)
     if (argument.value == nullptr) {
@@ -45,7 +45,7 @@ inline gatherum_status report_overlap(gatherum_error* error, const char* operand
   return report_failure(GATHERUM_INVALID_CALL, error, "the output must not share memory with an operand",
                         operand);
 }
-// The same of `out`, with an operand of the six operators.
+// Reports that `out` shares memory with an operand of one of the six operators.
 inline gatherum_status report_out_overlap(gatherum_error* error, const char* operand) {
   constexpr const char* kMessages[][2] = {{"data", "`out` must not share memory with `data`"},
                                           {"indices", "`out` must not share memory with `indices`"},
@@ -57,15 +57,15 @@ inline gatherum_status report_out_overlap(gatherum_error* error, const char* ope
   return report_overlap(error, operand);
 }
 
-// The enumerator of that name; false where there is none.
+// Finds the enumerator with this name. Returns false if there is none.
 template <class E>
-bool find_name(const char* name, E& found) {
+bool find_name(const char* name, E& result) {
   for (int i = 0; name != nullptr && i < kCount<E>; ++i)
-    if (std::strcmp(name, name_of(static_cast<E>(i))) == 0) return found = static_cast<E>(i), true;
+    if (std::strcmp(name, name_of(static_cast<E>(i))) == 0) return result = static_cast<E>(i), true;
   return false;
 }
 
-// Writes a text into memory of the caller's, as much of it as fits.
+// Copies a text into the caller's memory, truncated to its size.
 template <size_t N>
 void copy_text(const std::string& text, char (&to)[N]) {
   const size_t n = std::min(text.size(), N - 1);
@@ -73,7 +73,7 @@ void copy_text(const std::string& text, char (&to)[N]) {
   to[n] = 0;
 }
 
-// Runs body(), which returns a status, and reports when there is no memory for it.
+// Runs body(), which returns a status. Reports an error if memory runs out.
 template <class Body>
 gatherum_status with_memory(gatherum_error* error, const Body& body, const char* message = kNoMemory) {
   try {

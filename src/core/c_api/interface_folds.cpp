@@ -11,17 +11,18 @@ namespace {
 
 using namespace gatherum;
 
-// Whether a fold has a meaning.
+// Converts a fold. Returns false if it is not supported.
 bool fold_of(const gatherum_fold& f, FoldType& type) {
-  Combine& how = type.combine;
-  if (!find_name(f.reduction, how.reduction) || !find_name(f.value, how.value)) return false;
-  how.include_self = f.include_self != 0;
+  Combine& combine = type.combine;
+  if (!find_name(f.reduction, combine.reduction) || !find_name(f.value, combine.value)) return false;
+  combine.include_self = f.include_self != 0;
   type.item = f.item;
-  const bool moves = how.reduction == Reduction::none;
-  return f.item >= 0 && (moves || (has_meaning(how.value, how.reduction) && bytes_of(how.value) == f.item));
+  const bool moves = combine.reduction == Reduction::none;
+  return f.item >= 0 &&
+         (moves || (has_meaning(combine.value, combine.reduction) && bytes_of(combine.value) == f.item));
 }
 
-// Runs body(type), which cannot fail but for want of memory, on arrays of n elements that must not be null.
+// Runs body(type) on arrays of n elements that must not be null. Only a failed allocation makes body fail.
 template <class Body>
 gatherum_status with_fold(const gatherum_fold* fold, int64_t n, std::initializer_list<Argument> arrays,
                           const Body& body) {
@@ -145,14 +146,14 @@ gatherum_status gatherum_fold_finish(const gatherum_fold* fold, const void* data
 
 gatherum_status gatherum_dequantize(const gatherum_quantized* call, const gatherum_poll* poll) noexcept {
   if (call == nullptr) return GATHERUM_INVALID_CALL;
-  QuantizedGather found;
-  if (!quantized_of(*call, found)) return GATHERUM_INVALID_PROGRAM;
-  const QuantizedBytes needed = bytes_of(found);
+  QuantizedGather gather;
+  if (!quantized_of(*call, gather)) return GATHERUM_INVALID_PROGRAM;
+  const QuantizedBytes needed = bytes_of(gather);
   if (needed.data > call->data_bytes || needed.scales > call->scales_bytes || needed.out > call->out_bytes ||
-      (found.zeros != nullptr && needed.zeros > call->zero_points_bytes))
+      (gather.zeros != nullptr && needed.zeros > call->zero_points_bytes))
     return GATHERUM_TOO_SMALL;
   const auto is_missing = [](const void* start, int64_t bytes) { return start == nullptr && bytes > 0; };
-  const int64_t rows = times(found.count, sizeof(int64_t));
+  const int64_t rows = times(gather.count, sizeof(int64_t));
   if (is_missing(call->data, needed.data) || is_missing(call->scales, needed.scales) ||
       is_missing(call->out, needed.out) || is_missing(call->rows, rows))
     return GATHERUM_TOO_SMALL;
@@ -166,7 +167,7 @@ gatherum_status gatherum_dequantize(const gatherum_quantized* call, const gather
     return shared == nullptr ? GATHERUM_OK : GATHERUM_INVALID_CALL;
   });
   if (status != GATHERUM_OK) return status;
-  return run_quantized(found, poll_of(poll)) ? GATHERUM_OK : GATHERUM_INTERRUPTED;
+  return run_quantized(gather, poll_of(poll)) ? GATHERUM_OK : GATHERUM_INTERRUPTED;
 }
 
 gatherum_status gatherum_map(const char* function, const char* value, const void* from, void* to, int64_t n,

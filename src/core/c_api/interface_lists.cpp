@@ -49,7 +49,7 @@ Footprint rows_footprint(Footprint row, int64_t count, int64_t step) {
   return row;
 }
 
-// The first operand that shares memory with `out`, or null. `table`: its rows.
+// The first operand that shares memory with `out`, or null. `table` is its number of rows.
 const char* find_overlap(const Program& p, const gatherum_row_operands& at, int64_t destinations,
                          int64_t table) {
   const Footprint out = rows_footprint(other_footprint(p.copy, at.out), destinations, at.out_step);
@@ -63,7 +63,7 @@ const char* find_overlap(const Program& p, const gatherum_row_operands& at, int6
                            {"start", start}});
 }
 
-// Reports an operand that has rows and no address, and an `out` that shares memory with another operand.
+// Reports an operand that has rows but a null address, and an `out` that shares memory with another operand.
 gatherum_status check_rows(const Program& p, const gatherum_row_operands& at, int64_t destinations,
                            int64_t table, int64_t edges, gatherum_error* error) {
   if (destinations > 0 && is_any_null({{"out", at.out}}, error)) return GATHERUM_INVALID_CALL;
@@ -98,10 +98,10 @@ gatherum_status gatherum_lists_make(int64_t destinations, int64_t block, const g
     return report_failure(GATHERUM_INVALID_PROGRAM, error, "a list of several destinations has no sources");
   int which = 0;
   const auto make = [&] {
-    auto made = std::make_unique<gatherum_lists>();
-    const Outcome outcome = made->value.make(destinations, block, ends_of(targets), ends_of(sources),
-                                             numbered != 0, poll_of(poll), which);
-    if (outcome.status == Status::done) *lists = made.release();
+    auto created = std::make_unique<gatherum_lists>();
+    const Outcome outcome = created->value.make(destinations, block, ends_of(targets), ends_of(sources),
+                                                numbered != 0, poll_of(poll), which);
+    if (outcome.status == Status::done) *lists = created.release();
     return report(outcome, error);
   };
   const gatherum_status status = with_memory(error, make, "there is no memory for the lists");

@@ -21,7 +21,7 @@ struct OperatorRow {
   Addressing addressing;
 };
 
-// What is wrong with a call, for its caller.
+// An error in a call, for its caller.
 struct Refusal {
   gatherum_fault fault;
   const char* operand;
@@ -54,7 +54,7 @@ bool is_past_memory(const std::vector<int64_t>& shape, const std::vector<int64_t
   return false;
 }
 
-// Names as a list.
+// Formats names as a list.
 template <class NameOf>
 std::string choices(int count, const NameOf& name_of_choice) {
   std::string all;
@@ -122,24 +122,25 @@ ReadSpec read_spec(const char* operand, const gatherum_spec* spec) {
   return read;
 }
 
-// An attribute that is one of a few words. null: the first.
+// Reads an attribute with a fixed set of values. null selects the first one.
 template <class NameOf>
-int read_choice(const char* attribute, const char* given, int count, const NameOf& name_of_choice) {
-  if (given == nullptr) return 0;
+int read_choice(const char* attribute, const char* value, int count, const NameOf& name_of_choice) {
+  if (value == nullptr) return 0;
   for (int i = 0; i < count; ++i)
-    if (std::strcmp(given, name_of_choice(i)) == 0) return i;
+    if (std::strcmp(value, name_of_choice(i)) == 0) return i;
   refuse_call(GATHERUM_FAULT_ATTRIBUTE, "",
               quoted(attribute) + (count > 1 ? " must be one of " : " must be ") +
-                  choices(count, name_of_choice) + ", got '" + given + "'");
+                  choices(count, name_of_choice) + ", got '" + value + "'");
 }
 
-void read_attributes(const gatherum_attributes& given, Program& p) {
+void read_attributes(const gatherum_attributes& attributes, Program& p) {
   p.combine.reduction =
-      static_cast<Reduction>(read_choice("reduction", given.reduction, p.scatter ? kCount<Reduction> : 1,
+      static_cast<Reduction>(read_choice("reduction", attributes.reduction, p.scatter ? kCount<Reduction> : 1,
                                          [](int i) { return name_of(static_cast<Reduction>(i)); }));
-  p.mode = kModes[read_choice("mode", given.mode, kModeCount, [](int i) { return kModes[i].name; })].mode;
-  p.negative = given.negative != 0;
-  p.combine.include_self = !p.scatter || given.include_self != 0;
+  p.mode =
+      kModes[read_choice("mode", attributes.mode, kModeCount, [](int i) { return kModes[i].name; })].mode;
+  p.negative = attributes.negative != 0;
+  p.combine.include_self = !p.scatter || attributes.include_self != 0;
 }
 
 void check_same_dtype(const char* operand, const ReadSpec& data, const ReadSpec& other) {
@@ -152,7 +153,7 @@ struct Specs {
   const gatherum_spec *data, *indices, *updates, *out;
 };
 
-// The range of the attribute, where there is one, is checked before dtypes.
+// Checks the range of the attribute, if it has one, before the dtypes.
 void check_attribute(const OperatorRow& row, const ShapedCall& call) {
   const bool counts = (row.addressing.tuples ? call.indices : call.data).rank() > 0;
   int64_t axis = 0;
@@ -161,15 +162,15 @@ void check_attribute(const OperatorRow& row, const ShapedCall& call) {
     refuse_call(GATHERUM_FAULT_ATTRIBUTE, "", message_of(f, call, row.attribute));
 }
 
-Program make_checked(const OperatorRow& row, const Specs& given, const gatherum_attributes& attributes,
+Program make_checked(const OperatorRow& row, const Specs& specs, const gatherum_attributes& attributes,
                      bool scatters) {
   Program p;
   p.scatter = scatters;
   read_attributes(attributes, p);
-  const ReadSpec data = read_spec("data", given.data), indices = read_spec("indices", given.indices);
+  const ReadSpec data = read_spec("data", specs.data), indices = read_spec("indices", specs.indices);
   ReadSpec updates{}, out{};
-  if (scatters) updates = read_spec("updates", given.updates);
-  if (given.out != nullptr) out = read_spec("out", given.out);
+  if (scatters) updates = read_spec("updates", specs.updates);
+  if (specs.out != nullptr) out = read_spec("out", specs.out);
   ShapedCall call{row.addressing, attributes.axis, data.layout, indices.layout};
   call.dtype = data.name.c_str();
   if (scatters) call.updates = &updates.layout;
@@ -191,7 +192,7 @@ Program make_checked(const OperatorRow& row, const Specs& given, const gatherum_
       refuse_call(GATHERUM_FAULT_SHAPE, f.operand == Operand::result ? "out" : name_of(f.operand),
                   message_of(f, call, row.attribute));
   };
-  if (given.out != nullptr) {  // errors of the inputs come before those of `out`
+  if (specs.out != nullptr) {  // errors in the inputs are reported before errors in `out`
     const Program before = p;
     lower();
     check_same_dtype("out", data, out);
@@ -217,13 +218,13 @@ gatherum_status make_program(const OperatorRow& row, const Specs& specs,
   try {
     if (program == nullptr) refuse_call(GATHERUM_FAULT_OPERAND, "", "`program` must not be null");
     *program = nullptr;
-    const gatherum_attributes given = attributes == nullptr ? gatherum_defaults() : *attributes;
-    auto made = std::make_unique<gatherum_program>();
-    made->value = make_checked(row, specs, given, scatters);
-    const char* wrong = complete(made->value);
-    if (wrong == nullptr) wrong = prepare(made->value);
+    const gatherum_attributes chosen = attributes == nullptr ? gatherum_defaults() : *attributes;
+    auto created = std::make_unique<gatherum_program>();
+    created->value = make_checked(row, specs, chosen, scatters);
+    const char* wrong = complete(created->value);
+    if (wrong == nullptr) wrong = prepare(created->value);
     if (wrong != nullptr) refuse_call(GATHERUM_FAULT_SHAPE, "", wrong);
-    *program = made.release();
+    *program = created.release();
     return GATHERUM_OK;
   } catch (const Refusal& refusal) {
     return explain_refusal(GATHERUM_INVALID_CALL, refusal.fault, refusal.operand,

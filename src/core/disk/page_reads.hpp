@@ -1,4 +1,4 @@
-// Reads of whole pages into aligned memory, for a file that is open for no others (O_DIRECT).
+// Reads whole pages into aligned memory, for a file that was opened with O_DIRECT.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,8 @@ constexpr int64_t kLongestPageRead = int64_t{1} << 20;
 
 class PageReads {
  public:
-  // Makes memory for the pages of begin..end of a file, or for as many as are read at once; false without it.
+  // Allocates memory for the pages of begin..end of a file, up to the longest read. Returns false if it
+  // fails.
   bool reserve(int64_t begin, int64_t end) {
     const int64_t wanted = std::min(pages_of(begin, end), kLongestPageRead);
     if (capacity_ >= wanted) return true;
@@ -30,20 +31,20 @@ class PageReads {
     return true;
   }
 
-  // As read_at, which need not read all: how many bytes were copied to `to`, 0 at the end of the file, or
-  // negative with an error.
+  // Like read_at, which may read fewer bytes. Returns the number of bytes copied to `to`, 0 at the end of the
+  // file, or a negative number with an error.
   int64_t read(int file, char* to, int64_t bytes, int64_t offset, int& error) {
     const int64_t begin = offset / kPage * kPage, end = offset + bytes;
     const int64_t got = read_at(file, first_, std::min(pages_of(offset, end), capacity_), begin, error);
     if (got < 0) return got;
     moved_ += got;
-    const int64_t found = std::min(begin + got, end) - offset;
-    if (found <= 0) return 0;
-    std::memcpy(to, first_ + (offset - begin), static_cast<size_t>(found));
-    return found;
+    const int64_t copied = std::min(begin + got, end) - offset;
+    if (copied <= 0) return 0;
+    std::memcpy(to, first_ + (offset - begin), static_cast<size_t>(copied));
+    return copied;
   }
 
-  // How many bytes were read since this was last asked.
+  // Returns the number of bytes read since the last call.
   int64_t take_moved() { return std::exchange(moved_, 0); }
 
  private:
@@ -52,7 +53,7 @@ class PageReads {
   }
 
   std::unique_ptr<char[]> memory_;
-  char* first_ = nullptr;  // of a page
+  char* first_ = nullptr;  // aligned to a page
   int64_t capacity_ = 0, moved_ = 0;
 };
 

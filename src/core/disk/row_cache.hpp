@@ -1,4 +1,4 @@
-// Rows of a table by their numbers, in bounded memory: those that are asked for most stay.
+// A bounded cache of the rows of a table, by row number. The most requested rows stay.
 #pragma once
 
 #include <algorithm>
@@ -16,16 +16,16 @@
 
 namespace gatherum {
 
-// A row may stand in one of kPlaces places, those of its set. Each place counts how often its row was found.
-// Where all are taken, a row that comes meets one of them after another: the row there loses one of its
-// counts, or, where it has none left, its place. So rows that are asked for once do not drive out those that
-// are asked for again and again, and these are forgotten when they are not asked for any more.
+// A row may be stored in one of the kPlaces slots of its set. Each slot counts the hits of its row. If all
+// slots are full, each new row visits the next one: a count above zero decreases by one and the new row is
+// not cached; at zero the new row replaces the old one. Rows requested once therefore do not evict frequently
+// requested rows, which are evicted once requests for them stop.
 class RowCache {
  public:
   static constexpr int64_t kPlaces = 8;
   static constexpr int64_t kOutside = -1;
 
-  // `places` rows of `item` bytes, of a table that has `extent`; all at least 1.
+  // `places` slots for rows of `item` bytes, of a table with `extent` rows; all at least 1.
   RowCache(int64_t places, int64_t extent, int64_t item)
       : each_(std::min(places, kPlaces)),
         sets_(std::min(places / each_, kMostSets)),
@@ -42,28 +42,28 @@ class RowCache {
   int64_t held() const { return held_.load(std::memory_order_relaxed); }
   int64_t item() const { return item_; }
 
-  // Copies row numbers[i] to place places[i] of `out` (i without places) where it is here; otherwise i goes
-  // to `missing`, which has space for all. Returns how many those are; kOutside, before anything is copied,
-  // where a number is no row's or `capacity` rows do not reach to a place.
+  // Copies row numbers[i] to position places[i] of `out` (i without places) if it is cached; otherwise
+  // appends i to `missing`, which has space for all. Returns the number of missing rows. Returns kOutside,
+  // before anything is copied, if a row number is invalid or a position is not below `capacity`.
   int64_t lookup(const int64_t* numbers, const int64_t* places, int64_t count, char* out, int64_t capacity,
                  int64_t* missing) {
     for (int64_t i = 0; i < count; ++i)
       if (!is_row(numbers[i]) || !fits(places == nullptr ? i : places[i], capacity)) return kOutside;
-    int64_t found = 0;
+    int64_t missed = 0;
     for (int64_t i = 0; i < std::min(count, kAhead); ++i) prefetch_set(numbers[i]);
     for (int64_t i = 0; i < count; ++i) {
       if (i + kAhead < count) prefetch_set(numbers[i + kAhead]);
       const int64_t number = numbers[i], place = places == nullptr ? i : places[i];
       // checked again: the arrays may have changed meanwhile
       if (is_row(number) && fits(place, capacity) && copy(number, out + place * item_)) continue;
-      missing[found++] = i;
+      missing[missed++] = i;
     }
-    hits_.fetch_add(count - found, std::memory_order_relaxed);
-    misses_.fetch_add(found, std::memory_order_relaxed);
-    return found;
+    hits_.fetch_add(count - missed, std::memory_order_relaxed);
+    misses_.fetch_add(missed, std::memory_order_relaxed);
+    return missed;
   }
 
-  // Keeps rows that were read to their places in `from`, where they are worth it.
+  // Inserts rows from their positions in `from`, as the eviction rule allows.
   void insert(const int64_t* numbers, const int64_t* places, int64_t count, const char* from,
               int64_t capacity) {
     for (int64_t i = 0; i < count; ++i) {
@@ -82,7 +82,7 @@ class RowCache {
   static bool fits(int64_t place, int64_t capacity) { return place >= 0 && place < capacity; }
 
   int64_t set_of(int64_t number) const {
-    if (whole_) return number % sets_;  // then there is a place for each
+    if (whole_) return number % sets_;  // then every row has a slot
     const uint64_t mixed = static_cast<uint64_t>(number) * 0x9E3779B97F4A7C15U >> 32U;
     return static_cast<int64_t>(mixed * static_cast<uint64_t>(sets_) >> 32U);
   }
@@ -111,7 +111,7 @@ class RowCache {
     int64_t to = first + hand;
     for (int64_t at = first; at < first + each_; ++at) {
       const int64_t there = numbers_[static_cast<size_t>(at)];
-      if (there == number) return;  // another request has put it here
+      if (there == number) return;  // another request has inserted it
       if (there < 0) to = at;
     }
     const auto place = static_cast<size_t>(to);

@@ -21,32 +21,33 @@
 namespace gatherum {
 namespace {
 
-constexpr int64_t kLongestSpan = int64_t{2} << 20;      // read at once when rows are picked out of it
-constexpr int64_t kLongestTransfer = int64_t{8} << 20;  // read at once when it goes where it belongs
+constexpr int64_t kLongestSpan = int64_t{2} << 20;      // of one read whose rows are copied out of scratch
+                                                        // memory
+constexpr int64_t kLongestTransfer = int64_t{8} << 20;  // of one read directly into the result
 constexpr int64_t kSmallestSpan = 4096;
 constexpr int64_t kMostRequests = int64_t{1} << 14;  // of one run
 constexpr int64_t kTaskRuns = 16;
 constexpr int64_t kTaskBytes = int64_t{1} << 20;
-// A disk serves many small requests at once about as fast as one; a few large ones keep it busy. A reader
-// mostly waits, so a few share a processor.
+// A disk serves many small requests in parallel about as fast as one; a few large ones keep it busy. A reader
+// mostly waits, so several share a processor.
 constexpr int kSmallReaders = 16, kLargeReaders = 4;
 constexpr int kSmallReadersEach = 8, kLargeReadersEach = 2;  // for each thread of the pool
 constexpr int64_t kLargeRun = int64_t{128} << 10;
-constexpr int64_t kPart = int64_t{1} << 20;    // of the file, in which requests in no order are put together
+constexpr int64_t kPart = int64_t{1} << 20;    // of the file, in which unsorted requests are grouped
 constexpr int kRowBits = 20, kPlaceBits = 44;  // of a request in a part: its row there, and its place
 constexpr int64_t kPagesBridge = 4;            // pages between two rows that are read with them
 constexpr auto kPollInterval = std::chrono::milliseconds(50);
-constexpr auto kWaited = std::chrono::microseconds(400);        // for a task that its disk is waited for
+constexpr auto kWaited = std::chrono::microseconds(400);        // for a task: longer tasks wait for the disk
 constexpr auto kWorthThreads = std::chrono::microseconds(300);  // of work
 
-// Requests begin..end, all for rows first..last of the file, that one read serves.
+// Requests begin..end for rows first..last of the file, which are served by one read.
 struct Run {
   int64_t begin, end, first, last;
-  bool straight;  // each request is for the next row, and the next place: no scratch is needed
-  bool inside;    // false: request end - 1 has a number or a place that does not exist
+  bool straight;  // each request is for the next row and the next place: no scratch is needed
+  bool inside;    // false: request end - 1 has an invalid number or place
 };
 
-// What a thread reads into.
+// The read buffers of a thread.
 struct Memory {
   std::unique_ptr<char[]> scratch;
   PageReads pages;
@@ -69,13 +70,13 @@ class Reader : RowRequests {
     if (in_parts ? !plan_parts(few) : !plan(few)) return outcome_;
     const bool small = !in_parts && !by_pages_ && planned_ < outcome_.runs * kLargeRun;
     if (small && !plan(std::min(kSmallReaders, kSmallReadersEach * get_threads()))) return outcome_;
-    // what the system reads ahead for one thread is gone again before another asks for it
+    // pages that the system reads ahead for one thread are evicted before another thread requests them
     expect_scattered_reads(r_.file, small || r_.once != 0);
     crew_->reserve(static_cast<size_t>(threads_));
     if (!small) enlist(threads_);
     work(true);
     if (is_orphan()) {
-      static_cast<void>(crew_.release());  // none left to join, and std::thread cannot know
+      static_cast<void>(crew_.release());  // the child has no threads to join, which std::thread cannot know
       outcome_.status = ReadStatus::interrupted;
       return outcome_;
     }
@@ -85,7 +86,8 @@ class Reader : RowRequests {
   }
 
  private:
-  // In a child that a poll has forked: it has no other thread of these, and one may hold the mutex.
+  // Returns true in a child process that a poll has forked: it has none of these threads, and one of them may
+  // have held the mutex.
   bool is_orphan() const { return forks() != born_; }
 
   // The longest run from request `begin` on.
@@ -109,7 +111,7 @@ class Reader : RowRequests {
     return run;
   }
 
-  // Cuts the requests into tasks for so many threads; false when one of them cannot be met.
+  // Splits the requests into tasks for up to `threads` threads. Returns false if a request is invalid.
   bool plan(int threads) {
     threads_ = static_cast<int>(std::clamp<int64_t>(r_.scratch / kSmallestSpan, 1, threads));
     span_ = std::min(r_.scratch / threads_, kLongestSpan);
@@ -136,7 +138,7 @@ class Reader : RowRequests {
     return true;
   }
 
-  // Makes each part of the file a task, whose requests are put together; false when one cannot be met.
+  // Makes each part of the file a task, with its requests grouped. Returns false if a request is invalid.
   bool plan_parts(int threads) {
     threads_ = static_cast<int>(std::clamp<int64_t>(r_.scratch / kSmallestSpan, 1, threads));
     span_ = std::min(r_.scratch / threads_, kPart);
@@ -147,7 +149,7 @@ class Reader : RowRequests {
       if (!is_row(number) || !is_place(place_of(i))) return outside(i);
       ++cuts_[static_cast<size_t>(number >> shift_) + 1];
     }
-    outcome_.runs = std::count_if(cuts_.begin(), cuts_.end(), [](int64_t found) { return found != 0; });
+    outcome_.runs = std::count_if(cuts_.begin(), cuts_.end(), [](int64_t count) { return count != 0; });
     for (size_t part = 1; part < cuts_.size(); ++part) cuts_[part] += cuts_[part - 1];
     parted_.reset(new (std::nothrow) uint64_t[static_cast<size_t>(r_.count)]);
     if (parted_ == nullptr) return stop({ReadStatus::no_memory});
@@ -164,18 +166,18 @@ class Reader : RowRequests {
     return true;
   }
 
-  // Has so many threads at work, this one among them, or as many as there are tasks left.
+  // Starts threads until `threads` are working, including this one, limited by the number of tasks left.
   void enlist(int threads) {
     const auto left = static_cast<int64_t>(cuts_.size()) - 1 - static_cast<int64_t>(next_.load());
     const auto most = static_cast<size_t>(std::max<int64_t>(0, std::min<int64_t>(threads - 1, left)));
     try {
       while (crew_->size() < most) crew_->emplace_back([this] { work(false); });
     } catch (const std::exception&) {
-      // no more threads to be had: those there are do the work
+      // no more threads available: the existing ones do the work
     }
   }
 
-  // More threads than processors help where the disk is waited for; for little work, none does.
+  // Starts more threads than processors if tasks wait for the disk, and none if little work is left.
   void enlist_for(std::chrono::nanoseconds task) {
     const auto left = static_cast<int64_t>(cuts_.size()) - 1 - static_cast<int64_t>(next_.load());
     if (task > kWaited) enlist(threads_);
@@ -206,12 +208,12 @@ class Reader : RowRequests {
     }
   }
 
-  // Reads one run, and puts its rows where they belong.
+  // Reads one run and copies its rows to their places.
   bool serve(const Run& run, Memory& memory) {
     const int64_t place = place_of(run.begin), bytes = run.inside ? span_of(run.first, run.last) : 0;
     const bool single = run.first == run.last;
     const int64_t direct = single ? r_.item : run.straight ? bytes : 0;
-    // checked again: the arrays may have changed since the run was found
+    // checked again: the arrays may have changed since the run was determined
     if (!run.inside || !is_place(place) || direct > (r_.capacity - place) * r_.item)
       return outside(run.begin);
     if (direct == 0 && !has_scratch(memory)) return false;
@@ -222,7 +224,7 @@ class Reader : RowRequests {
     return with_item([&](auto item) { return place_rows<item>(run, to, bytes); });
   }
 
-  // Reads one part of the file, and puts the rows that are wanted of it where they belong.
+  // Reads one part of the file and copies its requested rows to their places.
   bool serve_part(size_t part, Memory& memory) {
     if (cuts_[part] == cuts_[part + 1]) return true;
     const int64_t first = static_cast<int64_t>(part) << shift_;
@@ -237,7 +239,7 @@ class Reader : RowRequests {
     return memory.scratch != nullptr || stop({ReadStatus::no_memory});
   }
 
-  // Calls `place` with the size of a row where that is known when it is compiled, 0 for any other.
+  // Calls `place` with the row size as a compile-time constant, 0 for a size without one.
   template <class Place>
   bool with_item(Place place) const {
     switch (r_.item) {
@@ -279,12 +281,12 @@ class Reader : RowRequests {
     if (once_.load(std::memory_order_relaxed)) {
       const int64_t got = read_once_at(r_.file, to, bytes, offset);
       if (got >= 0) return got;
-      once_.store(false, std::memory_order_relaxed);  // this system or file system cannot
+      once_.store(false, std::memory_order_relaxed);  // the system or file system does not support it
     }
     return read_at(r_.file, to, bytes, offset, error);
   }
 
-  // Copies the rows of a run from where they were read; `kItem` is their size, 0 for any.
+  // Copies the rows of a run out of the buffer. `kItem` is the row size, 0 for any.
   template <int64_t kItem>
   bool place_rows(const Run& run, const char* from, int64_t bytes) {
     constexpr int64_t kAhead = 8;
@@ -301,7 +303,8 @@ class Reader : RowRequests {
     return true;
   }
 
-  // The same for a part; its requests are our own, and none is for another row or place than it may.
+  // The same for a part. Its requests are private copies that were checked, so no row or place is out of
+  // range.
   template <int64_t kItem>
   bool place_part(size_t part, const char* from) {
     constexpr int64_t kAhead = 16;
@@ -327,7 +330,7 @@ class Reader : RowRequests {
 
   bool outside(int64_t request) { return stop({ReadStatus::outside, 0, request, 0}); }
 
-  // Keeps the first reason to stop; returns false.
+  // Records the first reason to stop. Returns false.
   bool stop(const ReadOutcome& reason) {
     const std::scoped_lock lock(mutex_);
     if (!stopped_.exchange(true)) {
@@ -341,11 +344,12 @@ class Reader : RowRequests {
   const Poll& poll_;
   char* const out_;
   const bool by_pages_;
-  const int64_t longest_ = by_pages_ ? kLongestPageRead : kLongestTransfer;  // run of straight requests
+  const int64_t longest_ = by_pages_ ? kLongestPageRead : kLongestTransfer;  // bytes of a run of straight
+                                                                             // requests
   const uint32_t born_ = forks();
-  int threads_ = 1, shift_ = 0;  // rows of a part: 1 << shift_
+  int threads_ = 1, shift_ = 0;  // a part has 1 << shift_ rows
   std::unique_ptr<std::vector<std::thread>> crew_ = std::make_unique<std::vector<std::thread>>();
-  std::unique_ptr<uint64_t[]> parted_;  // requests of the parts, one part after the other
+  std::unique_ptr<uint64_t[]> parted_;  // the requests, grouped by part
   int64_t span_ = 0, bridge_ = 0, planned_ = 0;
   std::vector<int64_t> cuts_;
   std::atomic<size_t> next_{0};

@@ -1,4 +1,5 @@
-// Requests for rows of a file: where the rows lie, and how many pages between them are worth reading.
+// Requests for rows of a file: the positions of the rows, and the number of pages between them that are worth
+// reading.
 #pragma once
 
 #include <algorithm>
@@ -24,12 +25,12 @@ class RowRequests {
   bool is_row(int64_t number) const { return number >= 0 && number < r_.extent; }
   bool is_place(int64_t place) const { return place >= 0 && place < r_.capacity; }
 
-  // The whole pages between two rows.
+  // The number of whole pages between two rows.
   int64_t pages_between(int64_t before, int64_t after) const {
     return first_page(after) - last_page(before) - 1;
   }
 
-  // The most pages that are cheaper to read than to leave out: as many as `waste` allows.
+  // The largest gap in pages that is cheaper to read than to skip, limited by `waste`.
   int64_t choose_bridge() const {
     if (r_.waste <= 1.0) return 0;
     if (wants_all_pages()) return std::numeric_limits<int64_t>::max();
@@ -57,12 +58,13 @@ class RowRequests {
     return bridge;
   }
 
-  // Whether requests in no order are for so many pages that `waste` allows to read all there are.
+  // Returns true if unsorted requests are for such a share of all pages that `waste` allows reading every
+  // page.
   bool wants_all_pages() const {
     if (r_.waste <= 1.0 || r_.stride > kPage) return false;
-    if (r_.extent == 0 || all_pages() / 4 > r_.count) return false;  // a row lies in two pages at most
+    if (r_.extent == 0 || all_pages() / 4 > r_.count) return false;  // a row is in two pages at most
     if (std::is_sorted(r_.numbers, r_.numbers + r_.count)) return false;
-    // a sample of a few requests per page is mostly enough; it never counts pages that are not wanted
+    // a sample of a few requests per page is mostly enough; it never counts pages that are not requested
     const int64_t step = std::max<int64_t>(1, r_.count / (kSampledEach * all_pages()));
     return wants_most(step) || (step > 1 && wants_most(1));
   }
@@ -74,10 +76,10 @@ class RowRequests {
   static constexpr int kBridges = 9;          // gaps of up to 1, 2, 4, ... 256 pages
   static constexpr int64_t kSampledEach = 8;  // requests per page that are sampled
 
-  // The pages from the first row to the last.
+  // The number of pages from the first row to the last.
   int64_t all_pages() const { return last_page(r_.extent - 1) - first_page(0) + 1; }
 
-  // Whether every `step`-th request, by itself, is reason enough to read all pages.
+  // Returns true if every `step`-th request by itself justifies reading all pages.
   bool wants_most(int64_t step) const {
     const int64_t before = first_page(0);
     std::vector<char> wanted(static_cast<size_t>(all_pages()));
@@ -87,8 +89,8 @@ class RowRequests {
       wanted[static_cast<size_t>(first_page(number) - before)] = 1;
       wanted[static_cast<size_t>(last_page(number) - before)] = 1;
     }
-    const auto found = static_cast<double>(std::count(wanted.begin(), wanted.end(), 1));
-    return static_cast<double>(wanted.size()) <= r_.waste * found;
+    const auto pages = static_cast<double>(std::count(wanted.begin(), wanted.end(), 1));
+    return static_cast<double>(wanted.size()) <= r_.waste * pages;
   }
 };
 

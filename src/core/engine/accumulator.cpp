@@ -1,4 +1,4 @@
-// Folds in batches, shared among threads. Every destination meets its updates in order, on one thread.
+// Folds in batches, divided among threads. Each destination receives its updates in order, on one thread.
 #include "engine/accumulator.hpp"
 
 #include "engine/schedule.hpp"
@@ -6,7 +6,7 @@
 namespace gatherum {
 namespace {
 
-// Runs body(begin, end) over n elements of so many bytes each, which no element shares with another.
+// Runs body(begin, end) over n elements of `bytes` bytes each. No two elements share memory.
 template <class Body>
 void each_element(int64_t n, int64_t bytes, const Body& body) {
   if (n > 0)
@@ -57,7 +57,7 @@ Outcome accumulate(const Program& p, const Accumulators& to, const char* index, 
   if (checked.status != Status::done || !p.moves) return checked;
   Operands at;
   at.index = index;
-  at.other = const_cast<char*>(updates);  // read only, by a scatter
+  at.other = const_cast<char*>(updates);  // a scatter only reads it
   const int threads = threads_for(work_bytes(p));
   if (threads > 1 && is_one_unit(p) && p.components_reach > 0)
     run_shares(p, threads, {}, [&](const Range& range, const Owned& owned) {

@@ -10,8 +10,8 @@ namespace {
 
 const Kernels* chosen = nullptr;
 
-// Reports an invalid index. Position -1: when it was read again, it was valid, because another thread has
-// changed the indices.
+// Reports an invalid index. Position -1: the second read found it valid, because another thread has changed
+// the indices.
 Outcome outcome_of(Invalid invalid) {
   if (invalid.component < 0) invalid.position = -1;
   return {Status::invalid_index, invalid};
@@ -20,12 +20,12 @@ Outcome outcome_of(Invalid invalid) {
 }  // namespace
 
 Outcome check_addressable(const Program& p, const char* index) {
-  if (p.unaddressable < 0) return {};  // nor is it where there is no tuple
+  if (p.unaddressable < 0) return {};  // not set for empty indices either
   Nest probe = p.checks;
   probe.mode = Mode::raise;
   probe.components = 1;
   probe.component[0] = p.checks.component[p.unaddressable];
-  // The first tuple is the culprit.
+  // The first tuple is the invalid one.
   Invalid invalid = chosen->first_invalid(probe, index, {probe.line_loop().extent, 0, 1});
   invalid.component = p.unaddressable;
   return {Status::invalid_index, invalid};
@@ -68,7 +68,7 @@ int64_t number_tuples(const Program& p, const char* index, int64_t* numbers) {
 
 namespace {
 
-// What a copy reads where one item is all there is: the item over and over.
+// The source of a copy of one repeated item: a buffer filled with it.
 struct Repeated {
   static constexpr int64_t kBytes = int64_t{16} << 10;
   alignas(kCacheLine) char bytes[kBytes];
@@ -78,7 +78,7 @@ struct Repeated {
   }
 };
 
-// Whether a nest that writes contiguously reads one item at all its points.
+// Returns true if a nest that writes contiguously reads one item at all its points.
 bool repeats_one_item(const Nest& nest) {
   bool one = Repeated::kBytes % nest.block == 0 && writes_in_order(nest);
   for (int i = 0; i < nest.rank; ++i) one &= nest.loops[i].extent == 1 || nest.loops[i].data == 0;
@@ -129,7 +129,7 @@ Outcome outcome_of(const Run& run, const Program& p, const char* index, const Po
   if (!run.finished) return {Status::interrupted, {}};
   if (run.valid || !p.raises) return {};
   Outcome outcome = check_indices(p, index, poll);
-  if (outcome.status == Status::done) outcome.status = Status::invalid_index;  // it has changed meanwhile
+  if (outcome.status == Status::done) outcome.status = Status::invalid_index;  // changed since
   return outcome;
 }
 
@@ -140,25 +140,25 @@ Outcome gather(const Program& p, const Operands& at, const Poll& poll) {
   return outcome_of(choose(p, threads).run(p, {at, nullptr, true, threads, poll}), p, at.index, poll);
 }
 
-// Copies the data, where the implementation does not read it itself, and checks the indices, where it would
-// find an invalid one too late.
+// Copies the data, unless the implementation reads it itself, and checks the indices, if the implementation
+// would find an invalid one too late.
 Outcome scatter(const Program& p, const Operands& at, const char* source, bool fresh, const Poll& poll) {
   const int threads = threads_for(work_bytes(p));
-  const Implementation* how = p.moves ? &choose(p, threads) : nullptr;
-  const bool reads_source = source != nullptr && p.tiles && p.moves && how->reads_source;
+  const Implementation* implementation = p.moves ? &choose(p, threads) : nullptr;
+  const bool reads_source = source != nullptr && p.tiles && p.moves && implementation->reads_source;
   const bool copies = source != nullptr && p.copies && !reads_source;
-  // A new result is thrown away after an error, so the scatter may find the invalid index itself.
-  const bool finds_invalid =
-      p.moves && (fresh ? how->finds != Finds::never : how->finds == Finds::before_writing && !copies);
+  // A new result is discarded after an error, so the scatter may find the invalid index itself.
+  const bool finds_invalid = p.moves && (fresh ? implementation->finds != Finds::never
+                                               : implementation->finds == Finds::before_writing && !copies);
   if (p.tuples > 0 && p.raises && !finds_invalid) {
     const Outcome outcome = check_indices(p, at.index, poll);
     if (outcome.status != Status::done) return outcome;
   }
   if (copies && !run_copy(p.copy, source, at.data, poll)) return {Status::interrupted, {}};
   if (!p.moves) return {};
-  const Poll quiet = fresh ? poll : Poll{};  // what has begun to write is finished
-  Run run = how->run(p, {at, reads_source ? source : nullptr, fresh, threads, quiet});
-  run.valid |= !finds_invalid;  // all were valid when they were checked
+  const Poll quiet = fresh ? poll : Poll{};  // writes in place are never interrupted
+  Run run = implementation->run(p, {at, reads_source ? source : nullptr, fresh, threads, quiet});
+  run.valid |= !finds_invalid;  // all indices were valid when they were checked
   return outcome_of(run, p, at.index, quiet);
 }
 
@@ -184,7 +184,7 @@ struct Level {
   const Kernels& (*kernels)();
 };
 
-// Those that this build has, best first.
+// The levels of this build, best first.
 const Level kLevels[] = {
 #if GATHERUM_V4
     {"v4", 4, kernels_v4},

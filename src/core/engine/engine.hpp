@@ -1,5 +1,5 @@
-// Executes a program: a lowered call together with everything that was decided about it beforehand.
-// No Python here.
+// Executes a program: a lowered call together with every decision made beforehand. This part does not use
+// Python.
 #pragma once
 
 #include "include/gatherum.h"
@@ -16,39 +16,41 @@ struct Outcome {
 
 using Poll = gatherum_poll;
 
-// Runs the program. `source` is a functional scatter's data, which is copied to at.data first; null
-// for gathers and for scatters in place. `fresh`: nobody sees the output if the call fails. poll is asked
-// only while nothing has been written in place.
+// Runs the program. `source` is the data of a functional scatter, which is copied to at.data first; null for
+// gathers and for scatters in place. `fresh`: the output is discarded if the call fails. poll is only called
+// while nothing has been written in place.
 Outcome execute(const Program& program, const Operands& at, const char* source, bool fresh, const Poll& poll);
 
-// The first invalid index in row-major order, in every mode; clip and wrap bring all into the data, unless a
-// dimension has size 0.
+// The first invalid index in row-major order, in every mode. With clip and wrap every index is valid, unless
+// a dimension has size 0.
 Outcome find_invalid(const Program& program, const char* index, const Poll& poll);
 
-// Writes the number of what each tuple addresses, -1 where it is invalid, and returns how many are. The
-// numbers are those that the component strides of the program's nest make, in the order of its loops.
+// Writes the number of the element that each tuple addresses, -1 for an invalid tuple, and returns the number
+// of invalid tuples. The component strides of the program's nest define the numbers. They are written in the
+// order of its loops.
 int64_t number_tuples(const Program& program, const char* index, int64_t* numbers);
 
-// Writes the wanted gradients of a functional scatter whose output and updates are contiguous. `bytes`: of
-// its updates. If an index is invalid, or poll ends the work, the gradients mean nothing. The bits are the
-// same on any number of threads, because one thread handles a destination and all its updates.
+// Writes the requested gradients of a functional scatter whose output and updates are contiguous. `bytes` is
+// the size of its updates. If an index is invalid, or poll interrupts the work, the gradients are undefined.
+// They are bit-for-bit equal on any number of threads, because one thread handles a destination and all its
+// updates.
 Outcome differentiate(const Program& program, const char* index, const Gradients& at, int64_t bytes,
                       const Poll& poll);
 
-// Whether a program has positions: it is a scatter of extremes.
+// Returns true if a program has positions: it is a scatter of maxima or minima.
 bool has_positions(const Program& program);
-// Runs such a program from `source` into a contiguous result, where one is wanted, and writes the number of
-// the first update that is the extreme beside each item. What is said of gradients holds here as well.
+// Runs such a program from `source` into a contiguous result, if requested, and writes for each item the
+// number of the first update that is the extreme. The remarks on errors and threads at `differentiate` apply.
 Outcome find_extremes(const Program& program, const char* index, const char* source, const Extremes& at,
                       const Poll& poll);
 
-// Whether the call is long enough to let other Python threads run meanwhile.
+// Returns true if the call is long enough to let other Python threads run meanwhile.
 bool is_long(const Program& program);
 
-// The i-th instruction-set level that both this build and the processor have, best first; null behind the
+// The i-th instruction-set level that both this build and the processor support, best first; null after the
 // last.
 const char* available_level(int i);
-// Chooses one by name: "" for the best. False: there is no such level.
+// Selects a level by name, "" for the best. Returns false if it is not available.
 bool choose_level(const char* name);
 const Kernels& chosen_kernels();
 

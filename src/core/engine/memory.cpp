@@ -25,7 +25,8 @@ struct Memory {
   size_t limit = 0;
 };
 
-// Never destroyed: arrays may be freed after the statics of this library. Where it lies, no allocation fails.
+// Never destroyed: arrays may be freed after the statics of this library. Its static storage needs no
+// allocation.
 Memory& memory() {
   alignas(Memory) static std::byte place[sizeof(Memory)];
   static auto* m = new (place) Memory;
@@ -40,7 +41,7 @@ Memory& memory() {
      true);
 #endif
 
-// Takes the smallest cached block that fits without wasting a quarter of itself.
+// Removes and returns the smallest cached block that fits without wasting a quarter of itself.
 void* take_cached(Memory& m, size_t bytes, size_t& got) {
   auto best = m.cached.end();
   for (auto it = m.cached.begin(); it != m.cached.end(); ++it)
@@ -60,7 +61,7 @@ void give_back(const MemoryBlock& block) {
   unmap_huge(block.start, block.bytes);
 }
 
-// Gives the oldest blocks back to the system until at most `limit` bytes are cached.
+// Returns the oldest blocks to the system until at most `limit` bytes are cached.
 void shrink(Memory& m, size_t limit) {
   size_t kept = 0;
   while (m.cached_bytes > limit) {
@@ -71,7 +72,7 @@ void shrink(Memory& m, size_t limit) {
   m.cached.erase(m.cached.begin(), m.cached.begin() + static_cast<std::ptrdiff_t>(kept));
 }
 
-// What lies behind the bytes that were asked for is nobody's.
+// Forbids access to the bytes after the requested ones.
 void fence(void* p, size_t bytes, size_t rounded) {
   permit(p, bytes);
   forbid(static_cast<char*>(p) + bytes, rounded - bytes);
@@ -93,7 +94,7 @@ void* allocate_large(size_t bytes) noexcept {
   if (p == nullptr) return nullptr;
   try {
     m.used.emplace(p, rounded);
-  } catch (const std::bad_alloc&) {  // a block that nobody would know again
+  } catch (const std::bad_alloc&) {  // the block could not be registered
     give_back({p, rounded});
     return nullptr;
   }
@@ -111,7 +112,7 @@ bool free_large(void* p) noexcept {
   if (block.bytes > m.limit) return give_back(block), true;
   try {
     m.cached.push_back(block);
-  } catch (const std::bad_alloc&) {  // no memory for the note that the block could be used again
+  } catch (const std::bad_alloc&) {  // the block could not be registered as reusable
     give_back(block);
     return true;
   }

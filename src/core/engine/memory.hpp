@@ -1,21 +1,22 @@
-// Memory of large results: huge pages, and a bounded cache of freed blocks, because the first touch
-// of fresh pages costs several times what a gather into them does. Cached pages are offered to the system,
-// which takes them where it wants memory.
+// Memory of large results: huge pages, and a bounded cache of freed blocks, because the first touch of fresh
+// pages costs several times the gather into them. Cached pages are offered to the system, which reclaims them
+// if it needs memory.
 #pragma once
 
 #include <cstddef>
 
 namespace gatherum {
 
-// Results of at least this many bytes come from here; smaller ones from NumPy's own allocator.
+// Results of at least this many bytes are allocated here; smaller ones by NumPy's allocator.
 inline constexpr size_t kLargeResult = size_t{2} << 20;
 
-// NumPy calls these three from C, where no exception may go: what cannot be noted is not had, or not kept.
+// NumPy calls these three from C, so they must not throw: a block that cannot be registered is not allocated,
+// or not cached.
 void* allocate_large(size_t bytes) noexcept;
-// Returns false when `p` was not allocated here.
+// Returns false if `p` was not allocated here.
 bool free_large(void* p) noexcept;
-// Makes the first `bytes` at `p` usable if there are so many. Returns how many there are at the most, 0
-// when `p` was not allocated here.
+// Makes the first `bytes` at `p` usable if the block is large enough. Returns the size of the block, 0 if `p`
+// was not allocated here.
 size_t resize_large(void* p, size_t bytes) noexcept;
 
 void set_cache_limit(size_t bytes);

@@ -7,7 +7,7 @@ namespace {
 
 using FootprintLoop = Footprint::Loop;
 
-// Bytes [low, high) of memory.
+// The bytes [low, high) of memory.
 struct Interval {
   int64_t low, high;
 
@@ -31,7 +31,7 @@ Interval interval_of(const void* start, const Reach& reach) {
   return {at + reach.low, at + reach.high};
 }
 
-// Sums of z * stride with 0 <= z < extent, one z for each loop: whether one of them lies in a window.
+// Searches for a sum of z * stride, with one z in [0, extent) for each loop, that is in a window.
 class SumSearch {
  public:
   // Strides are above 0, in ascending order.
@@ -42,7 +42,7 @@ class SumSearch {
     }
   }
 
-  // True if that takes more than kMostSteps steps.
+  // Returns true if a sum is in [low, high], or if the search takes more than kMostSteps steps.
   bool reaches(int64_t low, int64_t high) { return reaches(loops_.size(), low, high); }
 
  private:

@@ -1,5 +1,6 @@
-// Whether operands share memory: one rule for calls from C, Python and XLA. Bounds are compared first, then
-// the strides are searched with bounded work. When in doubt, the operands share memory.
+// Checks whether operands share memory: one rule for calls from C, Python and XLA. Bounds are compared first,
+// then the strides are searched with bounded work. If that is undecided, the operands count as sharing
+// memory.
 #pragma once
 
 #include <vector>
@@ -8,7 +9,8 @@
 
 namespace gatherum {
 
-// The bytes of an operand: blocks of so many bytes, the first at `start`, the others where the loops lead.
+// The bytes of an operand: blocks of equal size, the first at `start`, further ones at the offsets of the
+// loops.
 struct Footprint {
   struct Loop {
     int64_t extent, stride;
@@ -25,25 +27,26 @@ Footprint data_footprint(const Nest& nest, const void* start);
 Footprint other_footprint(const Nest& nest, const void* start);
 
 bool shares_memory(const Footprint& one, const Footprint& other);
-// Whether memory is shared with the indices of a program.
+// Returns true if a footprint shares memory with the indices of a program.
 bool shares_indices(const Footprint& one, const Program& program, const void* indices);
 
-// An operand that a call must not write to, by its name in messages.
+// An operand that a call must not write to, with its name for messages.
 struct NamedFootprint {
   const char* name;
   Footprint bytes;
 };
-// The name of the first operand that shares memory with what is written, or null.
+// The name of the first operand that shares memory with the written one, or null.
 const char* find_shared(const Footprint& written, const std::vector<NamedFootprint>& operands);
 
-// Whether a scatter works in place: `out` is the data, laid out alike.
+// Returns true if a scatter works in place: `out` is the data, with the same layout.
 bool is_in_place(const Program& program, const gatherum_operands& at);
-// The name of the first operand that has bytes and no address, or null.
+// The name of the first operand that has bytes but a null address, or null.
 const char* find_null(const Program& program, const gatherum_operands& at);
-// The name of the first operand that must not share memory with `out` and does, or null.
+// The name of the first operand that shares memory with `out` but must not, or null.
 const char* find_overlap(const Program& program, const gatherum_operands& at);
 
-// Whether every operand has an address, and its bounds meet those of `out` nowhere: nearly all calls.
+// Returns true if every operand has an address, and no operand's bounds intersect those of `out`. This is
+// true of nearly all calls.
 inline bool is_apart(const Program& p, const gatherum_operands& at) {
   const auto address = [](const void* start) {
     return static_cast<int64_t>(reinterpret_cast<intptr_t>(start));

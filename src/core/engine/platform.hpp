@@ -1,5 +1,5 @@
-// Everything that differs between systems: usable processors, forks, memory and files. What differs between
-// compilers and processors is in processor.hpp.
+// Everything that differs between operating systems: usable processors, forks, memory and files.
+// processor.hpp has what differs between compilers and processors.
 #pragma once
 
 #include <cerrno>
@@ -30,11 +30,11 @@
 #define NOMINMAX
 #endif
 #include <windows.h>
-// behind it, whose names they need
+// after windows.h, whose names they need
 #include <io.h>
 #include <malloc.h>
 #include <psapi.h>
-// macros of 16-bit days
+// macros from 16-bit Windows
 #undef near
 #undef far
 #else
@@ -43,7 +43,7 @@
 
 namespace gatherum {
 
-// The number of processors that this process may use (affinity masks and cpusets counted).
+// The number of processors that this process may use, according to affinity masks and cpusets.
 inline int usable_processors() {
 #if defined(__linux__)
   cpu_set_t set;
@@ -57,7 +57,7 @@ inline int usable_processors() {
   return n > 0 ? static_cast<int>(n) : 1;
 }
 
-// In a build with AddressSanitizer: forbids access to these bytes, or allows it again.
+// In a build with AddressSanitizer, these forbid access to bytes, or permit it again.
 inline void forbid([[maybe_unused]] void* p, [[maybe_unused]] size_t bytes) {
 #if defined(__SANITIZE_ADDRESS__)
   __asan_poison_memory_region(p, bytes);
@@ -70,7 +70,7 @@ inline void permit([[maybe_unused]] void* p, [[maybe_unused]] size_t bytes) {
 #endif
 }
 
-// Calls `child` in every child process right after fork(); does nothing where there is no fork.
+// Calls `child` in every child process right after fork(). Does nothing on systems without fork().
 inline void after_fork_in_child(void (*child)()) {
 #if GATHERUM_POSIX
   pthread_atfork(nullptr, nullptr, child);
@@ -81,8 +81,8 @@ inline void after_fork_in_child(void (*child)()) {
 
 inline constexpr size_t kHugePage = size_t{2} << 20;
 
-// Memory whose address and size are multiples of kHugePage, backed by huge pages where the system
-// gives them; nullptr when there is none.
+// Maps memory whose address and size are multiples of kHugePage, backed by huge pages if the system provides
+// them. Returns nullptr if there is no memory.
 inline void* map_huge(size_t bytes) {
 #if GATHERUM_POSIX
   size_t padded = bytes + kHugePage;
@@ -102,8 +102,8 @@ inline void* map_huge(size_t bytes) {
 #endif
 }
 
-// Asks the system to back large memory, which others have allocated, by huge pages where nothing has been
-// written yet. From 4 MiB on, the first touch of many small pages costs more than the system call.
+// Requests huge pages for large memory that was allocated elsewhere, for the pages not yet written. From 4
+// MiB on, the first touch of many small pages costs more than the system call.
 inline void prefer_huge([[maybe_unused]] void* p, [[maybe_unused]] size_t bytes) {
 #if GATHERUM_POSIX && defined(MADV_HUGEPAGE)
   if (bytes < 2 * kHugePage) return;
@@ -114,8 +114,8 @@ inline void prefer_huge([[maybe_unused]] void* p, [[maybe_unused]] size_t bytes)
 #endif
 }
 
-// Marks pages as unused: the system may take them when it needs memory, and tools count them as free. Later
-// writes make them used again. Does nothing on systems without such a call.
+// Marks pages as unused: the system may reclaim them when it needs memory, and tools count them as free.
+// Later writes make them used again. Does nothing on systems without such a call.
 inline void offer_pages([[maybe_unused]] void* p, [[maybe_unused]] size_t bytes) {
 #if GATHERUM_POSIX && defined(MADV_FREE)
   const int before = errno;
@@ -134,7 +134,7 @@ inline void unmap_huge(void* p, size_t bytes) {
 }
 
 #if GATHERUM_POSIX
-// Calls pread or pwrite. Returns how many bytes they moved, or -1.
+// Calls pread or pwrite. Returns the number of bytes moved, or -1.
 template <class Transfer, class Byte>
 int64_t transfer_at(Transfer transfer, int file, Byte* p, int64_t bytes, int64_t offset, int& error) {
   ssize_t moved = -1;
@@ -145,7 +145,7 @@ int64_t transfer_at(Transfer transfer, int file, Byte* p, int64_t bytes, int64_t
   return moved;
 }
 #else
-// Translates Windows's error codes to errno.
+// Translates Windows error codes to errno.
 inline int last_error() {
   switch (GetLastError()) {
     case ERROR_ACCESS_DENIED:
@@ -161,12 +161,12 @@ inline int last_error() {
   }
 }
 
-// Calls ReadFile or WriteFile at a position. Returns how many bytes they moved, or -1. Other threads may do
-// the same to the same file. The file's own position moves, and is not used here.
+// Calls ReadFile or WriteFile at an offset. Returns the number of bytes moved, or -1. Other threads may call
+// it for the same file. The file pointer moves, but is not used here.
 template <class Transfer, class Byte>
 int64_t transfer_at(Transfer transfer, int file, Byte* p, int64_t bytes, int64_t offset, int& error) {
   constexpr int64_t kMost = int64_t{1} << 30;
-  error = file < 0 ? EBADF : 0;  // the C library ends a process that asks for the handle of no file
+  error = file < 0 ? EBADF : 0;  // the C library ends the process if the descriptor is invalid
   if (error != 0) return -1;
   OVERLAPPED at = {};
   at.Offset = static_cast<DWORD>(static_cast<uint64_t>(offset));
@@ -180,8 +180,8 @@ int64_t transfer_at(Transfer transfer, int file, Byte* p, int64_t bytes, int64_t
 }
 #endif
 
-// Reads up to `bytes` of an open file from `offset` on: how many came, 0 behind the file's end, or -1
-// with the reason in `error`.
+// Reads up to `bytes` of an open file from `offset` on. Returns the number of bytes read, 0 at the end of the
+// file, or -1 with the error number in `error`.
 inline int64_t read_at(int file, char* to, int64_t bytes, int64_t offset, int& error) {
 #if GATHERUM_POSIX
   return transfer_at(pread, file, to, bytes, offset, error);
@@ -190,7 +190,8 @@ inline int64_t read_at(int file, char* to, int64_t bytes, int64_t offset, int& e
 #endif
 }
 
-// Writes up to `bytes` at `offset` of an open file: how many were taken, or -1 with the reason in `error`.
+// Writes up to `bytes` at `offset` of an open file. Returns the number of bytes written, or -1 with the error
+// number in `error`.
 inline int64_t write_at(int file, const char* from, int64_t bytes, int64_t offset, int& error) {
 #if GATHERUM_POSIX
   return transfer_at(pwrite, file, from, bytes, offset, error);
@@ -199,7 +200,7 @@ inline int64_t write_at(int file, const char* from, int64_t bytes, int64_t offse
 #endif
 }
 
-// The most memory that this process has used so far, in bytes.
+// The peak memory use of this process, in bytes.
 inline int64_t peak_memory() {
 #if GATHERUM_POSIX
   rusage used = {};
@@ -217,9 +218,9 @@ inline int64_t peak_memory() {
 #endif
 }
 
-// Like read_at, but pages that were not in the system's cache before do not stay there: filling memory with
-// pages that are not read again costs as much as the read. Negative if the system cannot do that; read_at
-// then reports an error, if there is one.
+// Like read_at, but pages that were not in the system's cache are not kept there: caching pages that are not
+// read again costs as much as the read. Returns a negative number if the system does not support it or the
+// read fails; call read_at then, which reports errors.
 inline int64_t read_once_at(int file, char* to, int64_t bytes, int64_t offset) {
 #if defined(__linux__) && defined(SYS_preadv2)
   constexpr int kDontCache = 0x80;  // RWF_DONTCACHE, since Linux 6.14
@@ -237,7 +238,7 @@ inline int64_t read_once_at(int file, char* to, int64_t bytes, int64_t offset) {
 #endif
 }
 
-// Announces whether scattered pages of a file are going to be read: the system then reads no others.
+// Announces whether scattered pages of a file are going to be read. If so, the system does not read ahead.
 inline void expect_scattered_reads(int file, bool scattered) {
 #if defined(POSIX_FADV_RANDOM)
   static_cast<void>(posix_fadvise(file, 0, 0, scattered ? POSIX_FADV_RANDOM : POSIX_FADV_NORMAL));

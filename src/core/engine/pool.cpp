@@ -24,7 +24,7 @@ struct Job {
   std::atomic<bool> cancelled{false};
   const uint32_t born = forks();
 
-  // In a child that a poll has forked, which has no other thread that works on this.
+  // Returns true in a child process that a poll has forked: no other thread works on this job there.
   bool is_orphan() const { return forks() != born; }
 
   bool take(int64_t& i) {
@@ -37,7 +37,7 @@ struct Job {
     for (int64_t i; take(i);) loop.task(loop.context, i, worker);
   }
 
-  // The caller's share: like work(), but polls between tasks when kPollInterval is over.
+  // The caller's share: like work(), but polls between tasks whenever kPollInterval has passed.
   bool work_and_poll() {
     auto asked = Clock::now();
     for (int64_t i; take(i);) {
@@ -53,15 +53,15 @@ struct Job {
 
 class Pool {
  public:
-  // Returns false, having done nothing, when another thread's loop is running.
+  // Returns false without doing anything if another thread's loop is running.
   bool try_run(Job& job, int helpers, bool& finished) {
-    // No mutex: a signal handler may call from inside poll, on the thread that is at work here.
+    // No mutex: poll may run a signal handler that calls this function, on the thread that is working here.
     if (busy_.test_and_set(std::memory_order_acquire)) return false;
     helpers = hire(helpers);
     job_ = &job;
     running_.store(helpers, std::memory_order_relaxed);
-    // Round and number of workers wanted change together: a worker that was not wanted last time and
-    // wakes late must not take the one for the other.
+    // The round and the number of workers change in one store: a worker that was not needed in the last round
+    // and wakes late must not confuse the two rounds.
     const uint32_t round = signal_.load(std::memory_order_relaxed) / kMaxWorkers + 1;
     signal_.store(round * kMaxWorkers + static_cast<uint32_t>(helpers), std::memory_order_release);
     if (helpers > 0) signal_.notify_all();
@@ -76,13 +76,13 @@ class Pool {
   }
 
  private:
-  // Starts threads up to the number asked for; returns how many there are of those.
+  // Starts threads up to the requested number. Returns the number of workers available, at most that.
   int hire(int helpers) {
     while (hired_ < helpers) {
       try {
         std::thread([this, id = hired_, signal = signal_.load()] { serve(id, signal); }).detach();
       } catch (const std::exception&) {
-        break;  // no more threads to be had, or no memory for one: the loop runs on those there are
+        break;  // no more threads, or no memory for one: the loop runs on the existing ones
       }
       ++hired_;
     }
@@ -102,7 +102,7 @@ class Pool {
   std::atomic_flag busy_;
   static constexpr uint32_t kMaxWorkers = 2048;  // more than set_num_threads allows
 
-  std::atomic<uint32_t> signal_{0};  // round * kMaxWorkers + workers wanted
+  std::atomic<uint32_t> signal_{0};  // round * kMaxWorkers + number of workers needed
   std::atomic<int> running_{0};
   Job* job_ = nullptr;
   int hired_ = 0;
@@ -112,13 +112,13 @@ class Pool {
 std::atomic<Pool*> pool{nullptr};
 std::atomic<int> threads{std::min(usable_processors(), kMostThreads)};
 
-// The parent's workers do not exist in a forked child, and one of its threads may be at work.
+// The parent's workers do not exist in a forked child, and the fork may happen inside a loop.
 void forget_pool() {
   pool.store(nullptr);
   forked.fetch_add(1);
 }
 
-// Null where there is no memory for one.
+// Returns null if there is no memory for a pool.
 Pool* the_pool() {
   Pool* p = pool.load(std::memory_order_acquire);
   if (p != nullptr) return p;

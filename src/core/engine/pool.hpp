@@ -1,5 +1,5 @@
-// A small thread pool: workers sleep until a loop is worth waking them for, a forked child starts its
-// own, and a caller that finds it busy simply works alone.
+// A small thread pool. Workers sleep until a loop is large enough to wake them, a forked child starts new
+// ones, and a caller that finds the pool busy works without it.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,9 @@
 
 namespace gatherum {
 
-// One parallel loop: `task(context, i, worker)` for every i in [0, tasks), each once, in no fixed
-// order; worker is the number of the thread that does it, from 0.
-// Between its own tasks the caller asks `poll` a few times a second, if it can be asked; when that interrupts
-// the call, tasks not yet begun are left out.
+// One parallel loop: calls `task(context, i, worker)` once for every i in [0, tasks), in unspecified order.
+// `worker` is the number of the executing thread, from 0. Between its tasks the caller calls `poll`, if any,
+// a few times a second. If poll interrupts the call, the remaining tasks are not started.
 struct ParallelLoop {
   void (*task)(void* context, int64_t i, int worker) = nullptr;
   void* context = nullptr;
@@ -19,15 +18,14 @@ struct ParallelLoop {
   gatherum_poll poll = {};
 };
 
-// Runs the loop on at most `threads` threads, the caller's among them. Returns false when it was cut
-// short by poll.
+// Runs the loop on at most `threads` threads, including the caller's. Returns false if poll interrupted it.
 bool parallel_run(const ParallelLoop& loop, int threads);
 
-// More threads than this are never used.
+// The maximum number of threads.
 inline constexpr int kMostThreads = 1024;
 
-// How many forks lie between this process and the one that loaded the core. A loop of a call that
-// a poll has forked is cut short in the child, which has none of the threads that took part.
+// The number of forks between the process that loaded the core and this one. If a poll forks during a call,
+// the loop stops early in the child, which has none of the threads that took part.
 uint32_t forks();
 
 void set_threads(int n);

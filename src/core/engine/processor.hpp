@@ -1,4 +1,5 @@
-// Everything that differs between compilers and processors. What differs between systems is in platform.hpp.
+// Everything that differs between compilers and processors. platform.hpp has what differs between operating
+// systems.
 #pragma once
 
 #include <cstddef>
@@ -32,19 +33,20 @@ namespace gatherum {
 
 inline constexpr int64_t kCacheLine = 64;
 
-// An empty instruction that the compiler takes for a side effect: it keeps the calls of a function with it.
+// An empty instruction that the compiler treats as a side effect, so that it keeps calls of the containing
+// function.
 GATHERUM_INLINE void keep() {
 #if !defined(_MSC_VER) || defined(__clang__)
   asm volatile("");
 #endif
 }
 
-// Where lines are fetched to: the first cache, for reading or writing, or the second, for more lines than the
-// first one holds.
+// The target of a prefetch: the first-level cache, for reading or writing, or the second, for more lines than
+// the first holds.
 enum class FetchTo : uint8_t { first, second, write };
 
-// Hints that the line at `p` will be read (or written) soon. Never faults, whatever `p` is.
-// A function that does nothing else must keep(): GCC 12 finds no effect in it and leaves out its calls (rows
+// Hints that the line at `p` will be read (or written) soon. Never faults, even for invalid addresses. A
+// function that does nothing else must call keep(): GCC 12 sees no effect in it and removes its calls (rows
 // without their prefetch: three times as slow).
 template <FetchTo to = FetchTo::first>
 GATHERUM_INLINE void prefetch(const void* p) {
@@ -57,9 +59,9 @@ GATHERUM_INLINE void prefetch(const void* p) {
 GATHERUM_INLINE void prefetch_second(const void* p) { prefetch<FetchTo::second>(p); }
 GATHERUM_INLINE void prefetch_write(const void* p) { prefetch<FetchTo::write>(p); }
 
-// Fetches every line that a run of bytes touches: one more than its size says where it begins inside a
-// line, as runs of NumPy's memory do. The run may lie anywhere, even outside of what it belongs to, so
-// lines are counted: the end of a run may have come round to address 0.
+// Prefetches every line of a run of bytes: one more than its size suggests if it begins inside a line, as in
+// NumPy's memory. The run may be anywhere, even outside its array, so the loop counts lines: the end of a run
+// may have wrapped around to address 0.
 template <FetchTo to = FetchTo::first>
 GATHERUM_INLINE void prefetch_run(const char* base, int64_t offset, int64_t bytes) {
   const uintptr_t begin = reinterpret_cast<uintptr_t>(base) + static_cast<uintptr_t>(offset);
@@ -69,8 +71,8 @@ GATHERUM_INLINE void prefetch_run(const char* base, int64_t offset, int64_t byte
   keep();
 }
 
-// Copies 4, 8 or 16 bytes past the caches, to an address that is a multiple of them (a plain copy where that
-// cannot be said). Lines are put together from what follows one another.
+// Copies 4, 8 or 16 bytes past the caches, to an address that is a multiple of that size (a plain copy if the
+// processor cannot). Consecutive copies are combined into lines.
 inline constexpr int64_t kStreamed = 16;
 template <int W>
 GATHERUM_INLINE void stream_item(char* to, const char* from) {
@@ -114,7 +116,7 @@ GATHERUM_INLINE void stream_fence() {
 #endif
 }
 
-// In front of loops so short that counting their turns is a third of the work (items in cache: -0.3 ns).
+// For loops so short that their counter is a third of the work (items in cache: -0.3 ns).
 #define GATHERUM_PRAGMA(text) _Pragma(#text)
 #if defined(__clang__)
 #define GATHERUM_UNROLL(n) GATHERUM_PRAGMA(unroll n)
@@ -124,8 +126,8 @@ GATHERUM_INLINE void stream_fence() {
 #define GATHERUM_UNROLL(n)
 #endif
 
-// A compiler barrier for memory at `p`: values copied to local memory before it are read from there after it,
-// never a second time from where they came.
+// A compiler barrier for memory at `p`: later code reads values that were copied to local memory from there,
+// and never reads their source a second time.
 GATHERUM_INLINE void compiler_barrier(const void* p) {
 #if defined(_MSC_VER) && !defined(__clang__)
   static_cast<void>(p);
@@ -135,8 +137,8 @@ GATHERUM_INLINE void compiler_barrier(const void* p) {
 #endif
 }
 
-// The same value, whose origin the compiler no longer knows: it cannot load it a second time, nor fuse a
-// complex product with the sum that follows, as GCC 12 does even under -ffp-contract=off.
+// Returns the value with its origin hidden from the compiler. The compiler then cannot load it a second time,
+// nor fuse a complex product with the sum that follows, as GCC 12 does even under -ffp-contract=off.
 template <class T>
 GATHERUM_INLINE T opaque(T value) {
 #if GATHERUM_X86 && !(defined(_MSC_VER) && !defined(__clang__))
@@ -147,7 +149,7 @@ GATHERUM_INLINE T opaque(T value) {
   return value;
 }
 
-// The same of an integer that is used in a general register.
+// The same for an integer that is used in a general register.
 template <class T>
 GATHERUM_INLINE T opaque_integer(T value) {
 #if !(defined(_MSC_VER) && !defined(__clang__))
@@ -156,8 +158,8 @@ GATHERUM_INLINE T opaque_integer(T value) {
   return value;
 }
 
-// Sets rounding to nearest with subnormals kept for one scope: another library of this process may
-// have set flush-to-zero on the calling thread, and a sum must not depend on that.
+// Sets rounding to nearest and keeps subnormals for one scope. Another library of this process may have set
+// flush-to-zero on the calling thread, and a sum must not depend on that.
 class FloatMode {
  public:
 #if GATHERUM_X86
@@ -183,8 +185,9 @@ class FloatMode {
   FloatMode& operator=(const FloatMode&) = delete;
 };
 
-// Whether the processor and the system have an instruction-set level: 3 and 4 are x86-64-v3 and v4, 0 the
-// compiler's default. __builtin_cpu_supports is not asked: where its library is Zig's, it has nothing.
+// Returns true if the processor and the system support an instruction-set level: 3 and 4 are x86-64-v3 and
+// v4, 0 the compiler's default. __builtin_cpu_supports is not used: with Zig's compiler library it detects
+// nothing.
 inline bool processor_has(int level) {
 #if GATHERUM_X86 && defined(__GNUC__)
   unsigned a = 0, basic = 0, more = 0, extended = 0, d = 0, saved = 0;

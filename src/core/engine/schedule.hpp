@@ -1,4 +1,4 @@
-// Cuts a program's work into tasks for the pool, and holds the scratch memory of each worker.
+// Splits a program's work into tasks for the pool, and holds the scratch memory of each worker.
 #pragma once
 
 #include <algorithm>
@@ -16,10 +16,10 @@ inline constexpr int64_t kTupleBytes = 16;
 // Below this many bytes a call ends before another thread could have been woken (100-200 us).
 inline constexpr int64_t kParallelBytes = int64_t{2} << 20;
 inline constexpr int64_t kTaskBytes = int64_t{256} << 10;
-// Where there are many tasks, each has at most this many bytes and takes milliseconds: Ctrl-C waits for it.
+// With many tasks, each has at most this many bytes and takes milliseconds: Ctrl-C waits for it.
 inline constexpr int64_t kLongestTask = int64_t{64} << 20;
 
-// Tuples that are walked as one piece, where the updates of one unit are shared.
+// The number of tuples in one piece if several threads share the updates of one unit.
 inline constexpr int64_t kPieceChunk = 16384;
 
 inline int64_t work_bytes(const Program& p) { return p.bytes + times(p.tuples, kTupleBytes); }
@@ -31,8 +31,8 @@ struct Split {
   int64_t chunk, units, per_task, tasks;
 };
 
-// Cuts `points` units of `line` tuples each, together worth `bytes`, into tasks. A line is cut only
-// when its points are independent (`split_line`), then into at most `line_chunk` (0: any number).
+// Splits `points` units of `line` tuples each, `bytes` in total, into tasks. A line is split only if its
+// points are independent (`split_line`), into chunks of at most `line_chunk` (0: any number).
 inline Split split(int64_t points, int64_t line, bool split_line, int64_t line_chunk, int64_t bytes,
                    int threads) {
   Split s{};
@@ -52,7 +52,7 @@ inline Split split(int64_t points, int64_t line, bool split_line, int64_t line_c
   return s;
 }
 
-// Runs body(task, worker) for every task; workers are numbered from 0. False: cut short by poll.
+// Runs body(task, worker) for every task; workers are numbered from 0. Returns false if poll interrupted it.
 template <class Body>
 bool run_tasks(int64_t tasks, int threads, const Poll& poll, const Body& body) {
   ParallelLoop loop;
@@ -71,10 +71,10 @@ bool run_split(const Split& s, const Poll& poll, const Body& body) {
   });
 }
 
-// Whether a scatter is one unit, whose points may meet anywhere.
+// Returns true if a scatter is one unit: any two of its points may share a destination.
 inline bool is_one_unit(const Program& p) { return points(p.nest, p.units) == 1 && !p.split_line; }
 
-// Runs body(range) over the independent units of a scatter. False: cut short by poll.
+// Runs body(range) over the independent units of a scatter. Returns false if poll interrupted it.
 template <class Body>
 bool run_units(const Program& p, int threads, const Poll& poll, const Body& body) {
   const Split s = split(points(p.nest, p.units), p.nest.line_loop().extent, p.split_line, p.line_chunk,
@@ -82,8 +82,8 @@ bool run_units(const Program& p, int threads, const Poll& poll, const Body& body
   return run_split(s, poll, [&](int64_t begin, int64_t end, int) { body(Range{s.chunk, begin, end}); });
 }
 
-// Runs body(range, owned) for one unit, on each thread: with the thread's share of the destinations' offsets.
-// False: cut short by poll.
+// Runs body(range, owned) for one unit on each thread, with the thread's share of the destinations' offsets.
+// Returns false if poll interrupted it.
 template <class Body>
 bool run_shares(const Program& p, int threads, const Poll& poll, const Body& body) {
   const int64_t share = p.components_reach / threads + 1;
@@ -93,7 +93,7 @@ bool run_shares(const Program& p, int threads, const Poll& poll, const Body& bod
   });
 }
 
-// Scratch memory, `bytes` for each worker; null when none could be allocated.
+// Scratch memory, `bytes` for each worker; null if none could be allocated.
 class WorkerScratch {
  public:
   WorkerScratch(int64_t bytes, int workers)
@@ -117,7 +117,7 @@ class WorkerScratch {
   char* start_;
 };
 
-// Moves every point of a nest without components: the copy that a functional scatter begins with.
+// Moves every point of a nest without components: the copy at the start of a functional scatter.
 bool run_copy(const Nest& nest, const char* source, char* to, const Poll& poll);
 // Finds the first invalid index in row-major order, on all threads.
 Outcome check_indices(const Program& p, const char* index, const Poll& poll);

@@ -1,10 +1,10 @@
-// A scatter of maxima or minima with the position of each.
+// Implements a scatter of maxima or minima with the position of each.
 #include "algorithms/items.hpp"
 
 namespace gatherum {
 namespace {
 
-// Writes one number everywhere. False: cut short by poll.
+// Fills an array with one number. Returns false if poll interrupted it.
 bool fill(int64_t* to, int64_t n, const int64_t& number, const Poll& poll) {
   Nest repeat;
   repeat.block = repeat.item = sizeof number;
@@ -12,7 +12,7 @@ bool fill(int64_t* to, int64_t n, const int64_t& number, const Poll& poll) {
   return run_copy(repeat, reinterpret_cast<const char*>(&number), reinterpret_cast<char*>(to), poll);
 }
 
-// Each destination by itself, its updates put in order first.
+// Processes one destination at a time, after sorting the updates by destination.
 Outcome by_groups(const Program& p, const Execution& call, const char* source, const Extremes& at) {
   if (p.raises) {
     const Outcome checked = check_indices(p, call.at.index, call.poll);

@@ -1,4 +1,4 @@
-// The gradients of a scatter whose fold depends on the values: products, maxima and minima.
+// Implements the gradients of a scatter whose fold depends on the values: products, maxima and minima.
 #include <algorithm>
 #include <cstring>
 
@@ -7,8 +7,9 @@
 namespace gatherum {
 namespace {
 
-// What nothing arrives in, and what arrives nowhere: the gradient goes to the old value as it is, and updates
-// that are skipped have none. The groups write over all others. False: cut short by poll.
+// Initializes the gradients for destinations without updates and for skipped updates: the old value receives
+// the gradient unchanged, and skipped updates receive zeros. The groups overwrite all other elements. Returns
+// false if poll interrupted it.
 bool begin(const Program& p, const Gradients& at, int64_t bytes, const Poll& poll) {
   Nest whole;  // one run
   whole.block = times(p.item, p.result.items());

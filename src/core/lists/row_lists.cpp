@@ -1,4 +1,5 @@
-// Makes and folds lists of rows on several threads. Every destination meets its rows in order, on one thread.
+// Builds and folds lists of rows on several threads. Each destination receives its rows in order, on one
+// thread.
 #include "lists/row_lists.hpp"
 
 #include <cstring>
@@ -10,11 +11,11 @@
 namespace gatherum {
 namespace {
 
-// Destinations are dealt out in this many shares per thread: some have more rows than others.
+// Destinations are divided into this number of shares per thread, because some have more rows than others.
 constexpr int64_t kSharesPerThread = 8;
 
-// The positions where each piece's edges begin in the lists: behind those of earlier pieces, destination by
-// destination. Returns how many there are.
+// Replaces the counts by the positions in the lists where each piece's edges begin, destination by
+// destination, after those of earlier pieces. Returns the number of edges.
 template <class Number>
 int64_t count_out(const ListStage& stage, char* to) {
   auto* const starts = reinterpret_cast<Number*>(to);
@@ -29,7 +30,7 @@ int64_t count_out(const ListStage& stage, char* to) {
   return static_cast<int64_t>(at);
 }
 
-// Whether the lists of all edges ascend.
+// Returns true if the targets of all edges ascend.
 bool in_order(const std::vector<ListStage::Course>& courses) {
   bool all = true;
   for (size_t i = 0; i < courses.size(); ++i)
@@ -37,7 +38,8 @@ bool in_order(const std::vector<ListStage::Course>& courses) {
   return all;
 }
 
-// Where a share of so many begins: destinations and edges count alike. `start(d)`: where d's edges begin.
+// The first destination of a share out of `shares`; destinations and edges have equal weight. `start(d)` is
+// the position where the edges of d begin.
 template <class Start>
 int64_t boundary(int64_t share, int64_t shares, int64_t edges, int64_t destinations, const Start& start) {
   if (share == shares) return destinations;
@@ -53,7 +55,7 @@ int64_t boundary(int64_t share, int64_t shares, int64_t edges, int64_t destinati
   return low;
 }
 
-// How many threads fold, and into how many shares the destinations are cut.
+// The number of threads that fold, and of shares that the destinations are divided into.
 struct Shares {
   int threads;
   int64_t count;
@@ -74,7 +76,7 @@ int64_t number(const OwnedMemory& numbers, bool wide, int64_t i) {
 }  // namespace
 
 void cut_in_pieces(ListStage& stage, int64_t edges, int threads) {
-  // Counters of all pieces together are at most four times as many as edges, or there is one piece.
+  // All pieces together have at most four times as many counters as there are edges, or there is one piece.
   const int64_t most = std::clamp<int64_t>(4 * edges / std::max<int64_t>(stage.destinations, 1), 1, threads);
   stage.piece_units = (stage.units + most - 1) / most;
   stage.pieces = (stage.units + stage.piece_units - 1) / stage.piece_units;
@@ -92,7 +94,7 @@ Ordered order_edges(ListStage stage, char* starts, const char* targets, const ch
   ordered.valid = static_cast<bool>(valid);
   if (!ordered.finished) return ordered;
   ordered.kept = stage.wide ? count_out<uint64_t>(stage, starts) : count_out<uint32_t>(stage, starts);
-  // Where there are starts, nothing but them is asked of the counts.
+  // With `starts`, callers do not need the final counts, so edges in order are placed without updating them.
   stage.in_order = starts != nullptr && in_order(courses);
   ordered.finished = run_tasks(stage.pieces, threads, poll,
                                [&](int64_t piece, int) { chosen_kernels().list_place(stage, piece); });
@@ -114,7 +116,7 @@ OwnedMemory::~OwnedMemory() {
 
 namespace {
 
-// Whether a program's indices become numbers.
+// Returns true if a program's indices are element numbers.
 bool numbers(const Program& p) {
   return p.checks.components == 1 && p.checks.component[0].stride == 1 && p.checks.component[0].offset == 0;
 }
@@ -193,16 +195,16 @@ Outcome RowLists::make(int64_t destinations, int64_t block, const EdgeEnds& targ
     if (block_ > 1 && !pack(edges, threads, poll)) return {Status::interrupted, {}};
     return {};
   }
-  Outcome found;
-  if (sources.program) found = check_indices(*sources.program, sources.indices, poll);
+  Outcome outcome;
+  if (sources.program) outcome = check_indices(*sources.program, sources.indices, poll);
   invalid = 1;
-  if (found.status != Status::done) return found;
-  found = check_indices(to, targets.indices, poll);
+  if (outcome.status != Status::done) return outcome;
+  outcome = check_indices(to, targets.indices, poll);
   invalid = 0;
-  return {found.status == Status::done ? Status::invalid_index : found.status, found.invalid};
+  return {outcome.status == Status::done ? Status::invalid_index : outcome.status, outcome.invalid};
 }
 
-// Lists of blocks as short as they can be: the fold waits for them.
+// Packs the lists of blocks into the narrowest types: the fold is bound by reading them.
 bool RowLists::pack(int64_t edges, int threads, const Poll& poll) {
   stretches_ = (edges + kStretch - 1) / kStretch;
   bounds_ = OwnedMemory(times(times(lists_, stretches_ + 1), 8));
@@ -242,7 +244,7 @@ bool RowLists::fold(ListFold call, const Poll& poll) const {
   return block_ > 1 ? fold_blocks(call, poll) : fold_rows(call, poll);
 }
 
-// A block is a slab; where accumulators are what is stored, the result itself is it.
+// A block is one slab. If the accumulators have the stored type, the slab is the result itself.
 bool RowLists::fold_blocks(const ListFold& call, const Poll& poll) const {
   const int64_t slab = chosen_kernels().slab_bytes(call.combine, call.rows->item, block_);
   const int threads = threads_for(times(kept_ + destinations_, call.rows->item + kTupleBytes));
@@ -276,7 +278,7 @@ bool RowLists::fold_rows(ListFold& call, const Poll& poll) const {
 
 namespace {
 
-// Reads a pointer of n entries. Returns the greatest step between them, -1 where they do not ascend from 0 to
+// Reads a pointer of n entries. Returns the greatest step between them, or -1 if they do not ascend from 0 to
 // the number of edges.
 int64_t read_pointer(const EdgeEnds& pointer, int64_t n, int64_t edges, int64_t* starts, const Poll& poll) {
   const int64_t pieces = (n + kPieceChunk - 1) / kPieceChunk;
@@ -287,7 +289,7 @@ int64_t read_pointer(const EdgeEnds& pointer, int64_t n, int64_t edges, int64_t*
         chosen_kernels().pointed_read(pointer.program->checks, pointer.indices, begin, end, starts);
   });
   const auto descends = [&steps] { return *std::min_element(steps.begin(), steps.end()) < 0; };
-  if (descends()) return -1;  // an entry that is not valid has no number
+  if (descends()) return -1;  // an invalid entry has no number
   for (int64_t piece = 1; piece < pieces; ++piece)
     steps.push_back(starts[piece * kPieceChunk] - starts[piece * kPieceChunk - 1]);
   if (descends() || starts[0] != 0 || starts[n - 1] != edges) return -1;
@@ -306,10 +308,10 @@ Outcome fold_pointed(const EdgeEnds& pointer, const EdgeEnds& sources, ListFold 
   const int64_t longest = read_pointer(pointer, entries, edges, begins, Poll{});
   if (longest < 0) return {Status::invalid_index, {}};
   invalid = 1;
-  Outcome found = check_addressable(from, sources.indices);
-  if (found.status == Status::done && edges > 0 && from.raises && !fresh)
-    found = check_indices(from, sources.indices, poll);
-  if (found.status != Status::done) return found;
+  Outcome outcome = check_addressable(from, sources.indices);
+  if (outcome.status == Status::done && edges > 0 && from.raises && !fresh)
+    outcome = check_indices(from, sources.indices, poll);
+  if (outcome.status != Status::done) return outcome;
 
   const int64_t table = edges > 0 ? from.checks.component[0].size : 0;
   call.wide = std::max(table, times(longest, 2)) >= int64_t{0xFFFFFFFF};
@@ -329,8 +331,8 @@ Outcome fold_pointed(const EdgeEnds& pointer, const EdgeEnds& sources, ListFold 
       });
   if (!finished) return {Status::interrupted, {}};
   if (valid || !from.raises || !fresh) return {};
-  found = check_indices(from, sources.indices, poll);
-  return {found.status == Status::done ? Status::invalid_index : found.status, found.invalid};
+  outcome = check_indices(from, sources.indices, poll);
+  return {outcome.status == Status::done ? Status::invalid_index : outcome.status, outcome.invalid};
 }
 
 }  // namespace gatherum

@@ -1,6 +1,6 @@
-// The dtypes of plans, for NumPy's arrays and for those of other frameworks, which name a dtype by DLPack's
-// pair of a kind and a number of bits, or by XLA's number. A plan needs only the size of an item and its
-// arithmetic, so bfloat16 works without a package that adds it to NumPy.
+// The dtypes of plans, for arrays of NumPy and of other frameworks. Other frameworks identify a dtype by a
+// DLPack kind and a number of bits, or by XLA's number. A plan needs only the item size and the arithmetic,
+// so bfloat16 works without a package that adds it to NumPy.
 #pragma once
 
 #include <cstddef>
@@ -59,11 +59,11 @@ enum class Kind : uint8_t {
 
 struct DTypeRow {
   DType dtype;
-  const char* name;  // as NumPy has it, or would
+  const char* name;  // NumPy's name, or the name that NumPy would use
   Kind kind;
   int bits;
-  int xla;      // its number in XLA's typed foreign function interface, 0 for none
-  Value value;  // what reductions take it for
+  int xla;      // the number in XLA's typed foreign function interface, 0 if it has none
+  Value value;  // the value type that reductions use
 };
 
 inline constexpr DTypeRow kDTypes[] = {
@@ -91,7 +91,7 @@ inline constexpr DTypeRow kDTypes[] = {
     {DType::float8_e5m2, "float8_e5m2", Kind::float8_e5m2, 8, 19, Value::none},
     {DType::float8_e5m2fnuz, "float8_e5m2fnuz", Kind::float8_e5m2fnuz, 8, 24, Value::none},
     {DType::float8_e8m0fnu, "float8_e8m0fnu", Kind::float8_e8m0fnu, 8, 33, Value::none},
-    // Of the platform's own size, which DLPack has no name for: only NumPy has such arrays.
+    // The size depends on the platform. DLPack does not name these dtypes, so only NumPy has such arrays.
     {DType::longdouble, "longdouble", Kind::floating, 0, 0, Value::none},
     {DType::clongdouble, "clongdouble", Kind::complex, 0, 0, Value::none},
 };
@@ -103,7 +103,7 @@ constexpr const char* name_of(DType d) {
   return static_cast<int>(d) < kDTypeCount ? kDTypes[static_cast<int>(d)].name : nullptr;
 }
 
-// Bytes of one item.
+// The bytes of one item.
 constexpr int64_t bytes_of(DType d) {
   if (d == DType::longdouble) return sizeof(long double);
   if (d == DType::clongdouble) return 2 * sizeof(long double);
@@ -112,17 +112,17 @@ constexpr int64_t bytes_of(DType d) {
 
 constexpr Value value_of(DType d) { return kDTypes[static_cast<int>(d)].value; }
 
-// Whether NumPy itself has it; others come from packages that add dtypes to NumPy, if at all.
+// Returns true if NumPy itself defines the dtype. Packages that extend NumPy may define other dtypes.
 constexpr bool is_of_numpy(DType d) {
   return (value_of(d) != Value::none && d != DType::bfloat16) || d == DType::longdouble ||
          d == DType::clongdouble;
 }
 
-// The dtype that DLPack names so; false where there is none.
-constexpr bool find_dtype(int kind, int bits, DType& found) {
+// Finds the dtype with this DLPack kind and number of bits. Returns false if there is none.
+constexpr bool find_dtype(int kind, int bits, DType& result) {
   for (const DTypeRow& row : kDTypes)
     if (row.bits > 0 && static_cast<int>(row.kind) == kind && row.bits == bits)
-      return found = row.dtype, true;
+      return result = row.dtype, true;
   return false;
 }
 

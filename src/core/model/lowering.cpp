@@ -6,12 +6,12 @@ namespace gatherum {
 namespace {
 
 constexpr Loop kOnce{1, 0, 0, 0};
-// Columns walked together where the indexed axis is not the last: 128 lines of the data at a time.
+// Number of columns walked together if the indexed axis is not the last one: 128 lines of the data at a time.
 constexpr int64_t kLineChunk = 128;
 
 uint64_t magnitude(int64_t n) { return n < 0 ? 0 - static_cast<uint64_t>(n) : static_cast<uint64_t>(n); }
 
-// Of an array the reach fits in 64 bits, but not what is one step further.
+// An array's reach fits in 64 bits, but the address one step further may not.
 int64_t wrapped_product(int64_t a, int64_t b) {
   return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
 }
@@ -27,13 +27,13 @@ struct Parts {
   int64_t block;
 };
 
-// Rows move with no index; in a scatter they must also move the data, so that they are independent of each
-// other.
+// Rows move without reading an index. In a scatter they must also move the data, so that they are independent
+// of each other.
 Parts split_rows(const Loops& loops, bool scatter, int64_t item) {
   size_t end = loops.size();
   while (end > 0 && loops[end - 1].index == 0 && !(scatter && loops[end - 1].data == 0)) --end;
   const auto middle = loops.begin() + static_cast<std::ptrdiff_t>(end);
-  // Rows may run in any order: the smallest steps innermost.
+  // Rows may run in any order, so the smallest strides are innermost.
   Loops rows(middle, loops.end());
   std::stable_sort(rows.begin(), rows.end(), [](const Loop& one, const Loop& other) {
     return magnitude(one.data) + magnitude(one.other) > magnitude(other.data) + magnitude(other.other);
@@ -42,13 +42,13 @@ Parts split_rows(const Loops& loops, bool scatter, int64_t item) {
   int64_t block = item;
   const auto continues = [&](const Loop& row) {
     return row.data == block && row.other == block &&
-           block <= kMany / std::max<int64_t>(row.extent, 1);  // else it is a loop
+           block <= kMany / std::max<int64_t>(row.extent, 1);  // otherwise it is a loop
   };
   for (; !rows.empty() && continues(rows.back()); rows.pop_back()) block *= rows.back().extent;
   return {Loops(loops.begin(), middle), rows, block};
 }
 
-// Takes the last loop of the body, which becomes the line.
+// Removes the last loop of the body, which becomes the line.
 Loop take_line(Loops& body) {
   if (body.empty()) return kOnce;
   const Loop line = body.back();
@@ -56,7 +56,8 @@ Loop take_line(Loops& body) {
   return line;
 }
 
-// Loops that move the data go first; the others keep their order. Returns how many move the data.
+// Moves the loops that step through the data to the front and keeps the order otherwise. Returns the number
+// of those loops.
 size_t sort_apart(Loops& body) {
   const auto along =
       std::stable_partition(body.begin(), body.end(), [](const Loop& loop) { return loop.data != 0; });
@@ -70,7 +71,7 @@ Nest make_nest(const Loops& outer, const Loop* line, const Loops& rows, const Co
   if (line != nullptr) all.push_back(*line);
   nest.line = static_cast<int>(all.size()) - 1;
   all.insert(all.end(), rows.begin(), rows.end());
-  nest.rank = all.size() > kMaxLoops ? 0 : static_cast<int>(all.size());  // 0: refused by complete()
+  nest.rank = all.size() > kMaxLoops ? 0 : static_cast<int>(all.size());  // 0: complete() rejects it
   std::copy_n(all.begin(), nest.rank, nest.loops);
   nest.components = static_cast<int>(components.size());
   std::copy(components.begin(), components.end(), nest.component);
@@ -85,7 +86,7 @@ void lower_gather(const Loops& loops, const Components& components, Program& p) 
   p.units = static_cast<int>(body.size());
   p.line_chunk = 0;
   p.split_line = true;
-  if (line.data != 0) {  // columns: they are walked in chunks, so that the lines read stay in cache
+  if (line.data != 0) {  // columns are walked in chunks, so that the lines read stay in cache
     const size_t apart = sort_apart(body);
     p.units = static_cast<int>(apart);
     p.line_chunk = apart < body.size() ? kLineChunk : 0;
@@ -93,8 +94,8 @@ void lower_gather(const Loops& loops, const Components& components, Program& p) 
   p.nest = make_nest(body, &line, rows, components, block);
 }
 
-// Loops that move the data are independent of each other and go first; the others are the ordered fold and
-// keep their order.
+// Loops that move the data are independent of each other and are outermost. The remaining loops form the
+// ordered fold and keep their order.
 void lower_scatter(const Loops& loops, const Components& components, Program& p) {
   auto [body, rows, block] = split_rows(collapse(loops), true, p.item);
   Loops whole = body;
@@ -104,7 +105,7 @@ void lower_scatter(const Loops& loops, const Components& components, Program& p)
   p.split_line = line.data != 0;
   p.line_chunk = p.split_line && apart < body.size() ? kLineChunk : 0;
   p.nest = make_nest(body, &line, rows, components, block);
-  // Once more with the whole fold inside each unit: no line moves the data.
+  // Lower the call a second time, with the whole fold inside each unit: no line moves the data.
   const size_t units = sort_apart(whole);
   if (units == whole.size()) whole.push_back(kOnce);
   p.whole_units = static_cast<int>(units);
@@ -114,13 +115,13 @@ void lower_scatter(const Loops& loops, const Components& components, Program& p)
 }  // namespace
 
 OperandLayout lay_contiguous(const std::vector<int64_t>& shape, int64_t item) {
-  OperandLayout made{shape, std::vector<int64_t>(shape.size())};
+  OperandLayout layout{shape, std::vector<int64_t>(shape.size())};
   int64_t step = item;
   for (size_t d = shape.size(); d-- > 0;) {
-    made.strides[d] = step;
+    layout.strides[d] = step;
     step = wrapped_product(step, std::max<int64_t>(shape[d], 1));
   }
-  return made;
+  return layout;
 }
 
 Roles roles_of(const Addressing& addressing, int64_t rank, int64_t indices_rank, int64_t components,
@@ -157,7 +158,7 @@ void list_loops(const Roles& roles, const OperandLayout& data, const OperandLayo
     loops.push_back({other.shape[i], d == kNowhere ? 0 : step(data, d),
                      e == kNowhere || !reads ? 0 : step(indices, e), other.strides[i]});
   }
-  // The components of a tuple stand in the last dimension of the indices.
+  // The components of a tuple are in the last dimension of the indices.
   for (int64_t c = 0; c < roles.indexed.end - roles.indexed.begin; ++c) {
     const auto d = static_cast<size_t>(roles.indexed.begin + c);
     components.push_back({data.shape[d], data.strides[d], c == 0 ? 0 : c * indices.strides.back()});

@@ -3,12 +3,12 @@
 //   addr = D + p . sD + sum over components c of check(X[p . sX + x_c], n_c) * d_c
 //   gather: *U(p . sU) = *addr          scatter: *addr op= *U(p . sU)
 //
-// The words of the core:
-//   nest   the loops of a call, and what each moves in the three operands
+// The terms of the core:
+//   nest   the loops of a call, and their strides in the three operands
 //   line   the loop whose points' indices are read together
 //   block  up to 256 neighbouring points of a line, whose indices are staged: read, checked, made offsets
-//   row    what one index tuple moves: the loops inside the line, and contiguous bytes (Nest::block)
-//   unit   points of a scatter that may meet at a destination, or a piece of a gather; units are independent
+//   row    the data that one index tuple moves: the loops inside the line, and contiguous bytes (Nest::block)
+//   unit   an independent batch: points of a scatter that may share a destination, or a piece of a gather
 //   slab   accumulators in cache, for the destinations of a unit or for a range of them
 //
 // D is the data (a scatter's output), X the indices, U the other operand (a gather's output, a
@@ -29,11 +29,11 @@ inline constexpr int kMaxComponents = 64;
 // The widest block that is loaded and stored as one value.
 inline constexpr int kWidestBlock = 16;
 
-// The product of two numbers that are not negative, at most kMany: more than there is memory, yet a
-// sum of a few of them does not overflow. Broadcast operands can have so many elements.
+// The product of two nonnegative numbers, limited to kMany. kMany exceeds any memory, yet a sum of a few such
+// products does not overflow. Broadcast operands can have that number of elements.
 inline constexpr int64_t kMany = int64_t{1} << 60;
 GATHERUM_INLINE int64_t times(int64_t a, int64_t b) {
-  if (static_cast<uint64_t>(a | b) < uint64_t{1} << 30) return a * b;  // a division takes longer than a check
+  if (static_cast<uint64_t>(a | b) < uint64_t{1} << 30) return a * b;  // faster than a division
   return b > 0 && a > kMany / b ? kMany : a * b;
 }
 
@@ -51,10 +51,9 @@ struct IndexType {
   bool swapped = false;
 };
 
-// Loops stand outermost first: `line` outer loops, then the line, whose points are staged together,
-// then `rank - line - 1` row loops, which move with no index (index stride 0). Every point moves
-// `block` contiguous bytes. The order in which a scatter visits the points of one destination is
-// row-major order of the indices.
+// Loops are ordered outermost first: `line` outer loops, then the line, whose points are staged together,
+// then `rank - line - 1` row loops, which read no index (index stride 0). Every point moves `block`
+// contiguous bytes. A scatter visits the points of one destination in row-major order of the indices.
 struct Nest {
   int rank = 1;
   int line = 0;

@@ -6,9 +6,9 @@
 namespace gatherum {
 namespace {
 
-constexpr int64_t kMagic = 0x6D75726568746167;  // "gatherum", least byte first
+constexpr int64_t kMagic = 0x6D75726568746167;  // "gatherum", least significant byte first
 
-// The words of a program: a magic number, a version, the fields, and a checksum.
+// Writes a program as words: a magic number, a version, the fields, and a checksum.
 class Writer {
  public:
   template <class T>
@@ -49,7 +49,7 @@ class Writer {
   uint64_t sum_ = 0xCBF29CE484222325u;
 };
 
-// Reads what a Writer has written. After the first thing that cannot be, all that follows reads as 0.
+// Reads the output of a Writer. After the first invalid value, every read returns 0.
 class Reader {
  public:
   Reader(const uint8_t* bytes, size_t size) : at_(bytes), end_(bytes + size) {}
@@ -113,7 +113,7 @@ bool is_checksum_right(const uint8_t* bytes, size_t size) {
   return expected.size() == size && std::memcmp(expected.data(), bytes, size) == 0;
 }
 
-// A nest's form, on which the kernels rest: see nest.hpp.
+// Checks the form of a nest that the kernels rely on: see nest.hpp.
 bool is_nest(const Nest& nest, int64_t item, bool rows_have_indices) {
   if (nest.rank < 1 || nest.rank > kMaxLoops || nest.line < 0 || nest.line >= nest.rank) return false;
   if (nest.components < 0 || nest.components > kMaxComponents) return false;
@@ -132,8 +132,9 @@ bool is_known(E e) {
   return static_cast<int>(e) < kCount<E>;
 }
 
-// Whether the nests of a program are one call: they check the same indices against the same sizes, and no
-// loop moves the data but where the implementations expect it. Scratch memory is measured by this.
+// Returns true if the nests of a program belong to one call: they check the same indices against the same
+// sizes, and the data moves only in the loops where the implementations expect it. Scratch memory is sized by
+// this.
 bool are_one_call(const Program& p) {
   if (!p.moves) return true;
   const auto same = [&](const Nest& other) {
@@ -142,7 +143,7 @@ bool are_one_call(const Program& p) {
       if (other.component[c].size != p.nest.component[c].size) return false;
     return true;
   };
-  // Loops [first, last) of a nest stay where they are in the data.
+  // Returns true if loops [first, last) of a nest have stride 0 in the data.
   const auto stays = [](const Nest& nest, int first, int last) {
     for (int i = first; i < last; ++i)
       if (nest.loops[i].data != 0) return false;
@@ -151,7 +152,7 @@ bool are_one_call(const Program& p) {
   const bool by_column = p.nest.line_loop().data != 0;
   if (!same(p.checks) || ((p.scatter || by_column) && !stays(p.nest, p.units, p.nest.line))) return false;
   if (!p.scatter) return true;
-  bool addresses = p.nest.components > 0;  // else every update is dropped
+  bool addresses = p.nest.components > 0;  // otherwise every update is dropped
   for (int c = 0; c < p.nest.components; ++c) addresses = addresses && p.nest.component[c].size > 0;
   const bool one_unit = p.units == 0 && !by_column;
   const int64_t updates = points(p.nest, p.nest.line + 1);
@@ -166,9 +167,9 @@ const char* find_wrong(const Program& p) {
   const int width = p.index.width;
   if (width != 1 && width != 2 && width != 4 && width != 8) return "an index type of no such width";
   if (p.item < 0) return "a negative item size";
-  const Combine& how = p.combine;
-  if (how.reduction != Reduction::none &&
-      (!p.scatter || bytes_of(how.value) != p.item || !has_meaning(how.value, how.reduction)))
+  const Combine& combine = p.combine;
+  if (combine.reduction != Reduction::none &&
+      (!p.scatter || bytes_of(combine.value) != p.item || !has_meaning(combine.value, combine.reduction)))
     return "a reduction that is not defined for its value type";
   for (const Nest* nest : {&p.nest, &p.whole, &p.checks, &p.copy})
     if (!is_nest(*nest, nest == &p.checks ? 0 : p.item, false)) return "not a nest";
@@ -183,8 +184,8 @@ const char* find_wrong(const Program& p) {
   return nullptr;
 }
 
-// About how many bytes lie between the first and the last that the nest can address; of an empty array
-// the strides may be anything, so not in integers.
+// The approximate number of bytes between the first and the last byte that the nest can address. The strides
+// of an empty array may be arbitrary, so the result is a double.
 double reach(const Nest& nest) {
   auto bytes = static_cast<double>(nest.block);
   const auto add = [&](int64_t extent, int64_t stride) {
@@ -292,7 +293,7 @@ const char* complete(Program& p) {
       p.unaddressable = c;
   count_destinations(p);
   set_reaches(p);
-  constexpr double kNear = 512 << 10;  // about what a core's own cache holds besides the streams
+  constexpr double kNear = 512 << 10;  // approximate capacity of a core's private cache, besides the streams
   for (Nest* nest : {&p.nest, &p.whole, &p.checks, &p.copy}) {
     nest->mode = p.mode;
     nest->negative = p.negative;
@@ -300,7 +301,7 @@ const char* complete(Program& p) {
     nest->item = p.item;
     nest->far = reach(*nest) > kNear;
   }
-  // A scatter checks before it writes; what another thread has made invalid since is dropped.
+  // A scatter checks before it writes. Indices that another thread invalidates later are dropped.
   if (p.scatter && p.raises) p.nest.mode = p.whole.mode = Mode::drop;
   p.components_reach = p.nest.components > 0 ? 1 : 0;
   Reach reach;

@@ -1,5 +1,5 @@
-// A program: one call of an operator, lowered, without its data. It is a value: no pointers, declared once
-// (each_field), so that it can be compared, hashed, and sent as bytes to another process or machine.
+// A program: one lowered call of an operator, without its data. It is a value without pointers, declared once
+// (each_field), so that it can be compared, hashed, and serialized for another process or machine.
 #pragma once
 
 #include <algorithm>
@@ -13,10 +13,10 @@
 
 namespace gatherum {
 
-// Changes whenever the fields or their meaning do; bytes of another version are refused.
+// Changes whenever the fields or their meaning do. Bytes of another version raise an error.
 inline constexpr int64_t kProgramVersion = 1;
 
-// Above this many bytes (a few us) the interpreter's lock is worth giving up.
+// Calls that move more bytes than this (a few us) release the interpreter's lock.
 inline constexpr int64_t kLongBytes = int64_t{64} << 10;
 
 struct Shape {
@@ -30,12 +30,12 @@ struct Shape {
   }
 };
 
-// The bytes of that many strides, at most kMany: a forged program may have any number.
+// The bytes that n strides span, at most kMany: a forged program may have any number.
 inline int64_t distance(int64_t n, int64_t stride) {
   return std::min(times(n, stride == INT64_MIN ? kMany : std::abs(stride)), kMany);
 }
 
-// Bytes [low, high) around the first element that loops and components reach.
+// The bytes [low, high) relative to the first element that loops and components reach.
 struct Reach {
   int64_t low = 0, high = 0;
 
@@ -56,8 +56,8 @@ struct Program {
   IndexType index;
   int64_t item = 1;  // bytes of one element
   Combine combine;   // scatters
-  // The call. Points of the leading `units` loops are independent of each other, and so are those of the line
-  // where `split_line`, then at most `line_chunk` of them (0: any number) make one unit. A nest whose block
+  // The call. Points of the leading `units` loops are independent of each other. With `split_line` the points
+  // of the line are, too; then at most `line_chunk` of them (0: any number) form one unit. A nest whose block
   // is 0 moves nothing.
   Nest nest;
   int units = 0;
@@ -66,20 +66,20 @@ struct Program {
   // A scatter with the whole fold inside each of `whole_units` units: no line moves the data.
   Nest whole;
   int whole_units = 0;
-  bool tiles = false;  // the destinations of all units are all of the data, laid out as the source
-  Nest checks;         // the index space alone, in row-major order; without components: no index to check
+  bool tiles = false;  // the destinations of all units together are the whole data, laid out as the source
+  Nest checks;         // only the index space, in row-major order; without components no indices are checked
   Nest copy;           // functional scatters: data -> output, without components
   Shape result;
 
-  // What follows is derived from the above by complete().
+  // complete() derives the following fields from the ones above.
   bool raises = true;        // an invalid index is an error
-  bool moves = false;        // false: no point at all, only indices to check
-  bool copies = false;       // false: no data to begin with
+  bool moves = false;        // false: the call has no points, only indices to check
+  bool copies = false;       // false: nothing to copy first
   int unaddressable = -1;    // a component of size 0 that clip or wrap cannot resolve
-  int64_t tuples = 0;        // index tuples
-  int64_t bytes = 0;         // moved by the nest, for the choice of threads
-  int64_t destinations = 0;  // of one unit
-  int64_t step = 0;          // bytes from one destination to the next, where that is even
+  int64_t tuples = 0;        // number of index tuples
+  int64_t bytes = 0;         // bytes moved by the nest, for the choice of threads
+  int64_t destinations = 0;  // destinations of one unit
+  int64_t step = 0;          // bytes from one destination to the next, if that is constant
   int64_t components_low = 0, components_reach = 0;  // offsets of components: [low, low + reach)
   struct {
     Reach data, indices, updates, out;
@@ -87,8 +87,8 @@ struct Program {
   int small_choice = -1;  // the implementation of a call too small for several threads; -1: not small
 };
 
-// Calls visit(name, field) for every field that makes a program what it is: the one declaration that
-// equality, bytes, and the binding to Python share.
+// Calls visit(name, field) for every field that identifies a program. Equality, bytes and the Python binding
+// share this one declaration.
 template <class P, class Visit>
 void each_field(P& p, Visit&& visit) {
   visit("scatter", p.scatter);
@@ -113,15 +113,15 @@ void each_field(P& p, Visit&& visit) {
   visit("shape", p.result);
 }
 
-// Checks the fields and fills in what is derived from them. Returns what is wrong, or null.
+// Checks the fields and computes the derived ones. Returns an error message, or null.
 const char* complete(Program& program);
 
 std::vector<uint8_t> to_bytes(const Program& program);
-// Reads and completes a program. Returns what is wrong with the bytes, or null.
+// Reads and completes a program. Returns an error message about the bytes, or null.
 const char* from_bytes(const uint8_t* bytes, size_t size, Program& program);
 
-// Whether every byte that the program can address lies in its operands, whatever the indices hold.
-// Returns the name of the first operand that is too small, or null.
+// Checks that every byte that the program can address is inside its operands, for any index values. Returns
+// the name of the first operand that is too small, or null.
 const char* find_too_small(const Program& program, const gatherum_buffer& data,
                            const gatherum_buffer& indices, const gatherum_buffer& other,
                            const gatherum_buffer& source);
@@ -129,7 +129,7 @@ const char* find_too_small(const Program& program, const gatherum_buffer& data,
 // The same nest with component strides that number the destinations of a unit from 0.
 Nest number_destinations(const Nest& nest);
 
-// The number of points of the first few loops of a nest.
+// The number of points of the first `loops` loops of a nest.
 inline int64_t points(const Nest& nest, int loops) {
   int64_t n = 1;
   for (int i = 0; i < loops; ++i) n = times(n, nest.loops[i].extent);

@@ -10,7 +10,8 @@ using Sizes = std::vector<int64_t>;
 
 constexpr int64_t kMaxRank = kMaxLoops;
 
-// Whether an operand has more bytes than an address counts, or more elements where they have no bytes.
+// Returns true if an operand has more bytes than an address can count, or more elements if they have no
+// bytes.
 bool is_too_big(const Sizes& shape, int64_t item) {
   int64_t size = std::max<int64_t>(item, 1);
   for (int64_t extent : shape) {
@@ -34,7 +35,8 @@ Finding check_operand(Operand operand, const OperandLayout& layout, int64_t item
   return is_too_big(layout.shape, item) ? wrong_shape(Fault::operand_too_big, operand) : Finding{};
 }
 
-// The layout of an operand that is stretched to a shape by NumPy's rule; false where it cannot be.
+// Computes the layout of an operand that is broadcast to a shape by NumPy's rule. Returns false if it cannot
+// be.
 bool stretch(const OperandLayout& from, const Sizes& shape, OperandLayout& to) {
   if (from.shape.size() > shape.size()) return false;
   const size_t missing = shape.size() - from.shape.size();
@@ -51,7 +53,7 @@ Finding check_result(const Sizes& shape, int64_t item) {
   return is_too_big(shape, item) ? wrong_shape(Fault::result_too_big, Operand::result, shape) : Finding{};
 }
 
-// The layout of the result: that of `out` where one is given.
+// The layout of the result, or of `out` if it is given.
 Finding lay_out(const ShapedCall& call, const Sizes& shape, int64_t item, OperandLayout& result) {
   result = call.out == nullptr ? lay_contiguous(shape, item) : *call.out;
   if (result.shape != shape) return wrong_shape(Fault::other_shape, Operand::out, shape);
@@ -60,7 +62,7 @@ Finding lay_out(const ShapedCall& call, const Sizes& shape, int64_t item, Operan
   return {};
 }
 
-// Components of an index tuple, which are checked only where there are some.
+// The number of components of an index tuple. They are checked only if there are any.
 int64_t components_of(const ShapedCall& call) {
   return call.addressing.tuples ? call.indices.shape.back() : 1;
 }
@@ -83,7 +85,8 @@ Finding check_operands(const ShapedCall& call, const Program& p, int64_t& axis, 
   return {};
 }
 
-// What the loops step through: D (a scatter's output) and U (a gather's output, or a scatter's updates).
+// Lays out the operands that the loops step through: D (a scatter's output) and U (a gather's output, or a
+// scatter's updates).
 Finding check_others(const ShapedCall& call, const Program& p, const Sizes& moved, OperandLayout& data,
                      OperandLayout& other) {
   if (!p.scatter) {
@@ -98,8 +101,8 @@ Finding check_others(const ShapedCall& call, const Program& p, const Sizes& move
   return lay_out(call, call.data.shape, p.item, data);
 }
 
-// Whether the destinations of all units together are all of the data, laid out as the result: then an
-// accumulating scatter reads the data itself and needs no copy made beforehand.
+// Returns true if the destinations of all units together are the whole data, laid out as the result. An
+// accumulating scatter then reads the data itself, without a copy made beforehand.
 bool tiles(const ShapedCall& call, const Roles& roles, const OperandLayout& result) {
   if (result.strides != call.data.strides) return false;
   for (int64_t d = roles.addressed.begin; d < roles.addressed.end; ++d) {
@@ -110,16 +113,16 @@ bool tiles(const ShapedCall& call, const Roles& roles, const OperandLayout& resu
   return true;
 }
 
-// Floors as Python does.
+// Division that rounds down, as in Python.
 int64_t floored(int64_t n, int64_t by) { return n / by - (n % by < 0 ? 1 : 0); }
 
-// A stride, not below 0, and how many steps of it there are: for layouts that may overlap.
+// A nonnegative stride and its number of steps, for layouts that may overlap.
 struct Steps {
   int64_t stride, extent;
 };
 
-// Whether steps of at most `extent - 1` in either direction, not all of them zero, lead less than an item
-// away. True if that needs more than `kMostSteps` steps.
+// Returns true if a combination of at most `extent - 1` steps in either direction, not all zero, moves by
+// less than one item. Also returns true if the search needs more than `kMostSteps` steps.
 bool meets(const std::vector<Steps>& loops, int64_t item) {
   constexpr int64_t kMostSteps = 100'000;
   struct Pending {
@@ -127,7 +130,7 @@ bool meets(const std::vector<Steps>& loops, int64_t item) {
     int64_t offset;
     bool moved;
   };
-  // back[i]: how far the loops with smaller strides than loop i can still lead back.
+  // back[i]: the distance that the loops with smaller strides than loop i can still step back.
   Sizes back{item - 1};
   for (const Steps& l : loops) {
     back.push_back(back.back() + distance(l.extent - 1, l.stride));
@@ -152,7 +155,7 @@ bool meets(const std::vector<Steps>& loops, int64_t item) {
   return false;
 }
 
-// Whether two elements share a byte: by all offsets where they are few. Strides ascend.
+// Returns true if two elements share a byte. Compares all offsets if they are few. Strides ascend.
 bool collides(const std::vector<Steps>& loops, int64_t item, int64_t few) {
   if (loops.front().stride == 0) return true;
   int64_t count = 1, reach = 0;
@@ -223,7 +226,7 @@ Finding lower_checked(const ShapedCall& call, Program& p, std::vector<int64_t>& 
   Loops loops;
   Components components;
   list_loops(roles, data, call.indices, other, loops, components);
-  // Indices are checked though nothing moves.
+  // Indices are checked even if nothing moves.
   if (!other.is_empty() && p.item > 0) lower_call(loops, components, p);
   const OperandLayout entries = entries_of(call.addressing, call.indices);
   if (!components.empty() && !entries.is_empty()) p.checks = lower_checks(entries, components);
@@ -239,9 +242,9 @@ std::string message_of(const Finding& f, const ShapedCall& call, const char* att
   const std::string quoted = std::string("`") + name_of(f.operand) + "`";
   const std::string got = ", got " + std::to_string(f.found), expected = std::to_string(f.expected);
   const OperandLayout* const layouts[] = {&call.data, &call.indices, call.updates, call.out};
-  const bool given = f.operand != Operand::result && layouts[static_cast<int>(f.operand)] != nullptr;
+  const bool has_operand = f.operand != Operand::result && layouts[static_cast<int>(f.operand)] != nullptr;
   const std::string shape =
-      given ? written_shape(layouts[static_cast<int>(f.operand)]->shape) : written_shape(f.wanted);
+      has_operand ? written_shape(layouts[static_cast<int>(f.operand)]->shape) : written_shape(f.wanted);
   const auto at = static_cast<size_t>(f.dimension);
   switch (f.fault) {
     case Fault::none:

@@ -1,6 +1,5 @@
-// A call of an operator without its data: checked, and lowered to a program. The rules of shapes are here,
-// for the C interface and for Python (gatherum/_plans/programs.py), which names what is wrong in its own
-// words.
+// Checks a call of an operator without its data, and lowers it to a program. The C interface and Python
+// (gatherum/_plans/programs.py) share these shape rules. Python words the errors itself.
 #pragma once
 
 #include <string>
@@ -10,14 +9,14 @@
 
 namespace gatherum {
 
-// What can be wrong with the shapes of a call, in the order of the checks.
+// Errors in the shapes of a call, in the order of the checks.
 enum class Fault : uint8_t {
   none,
-  too_few_dimensions,   // of what the attribute counts
+  too_few_dimensions,   // of the operand that the attribute indexes
   out_of_range,         // the attribute
   too_many_dimensions,  // of an operand or of the result
   operand_too_big,
-  other_rank,         // the indices: not that of the data
+  other_rank,         // the indices: differs from the data's rank
   larger_than_data,   // the indices, on a dimension
   other_batch_shape,  // the indices
   tuple_too_long,     // the last dimension of the indices
@@ -34,7 +33,7 @@ constexpr const char* name_of(Fault fault) {
 }
 static_assert(kCount<Fault> == static_cast<int>(Fault::overlaps_itself) + 1);
 
-// The operand of a fault: `result` is what a gather gives.
+// The operand of a fault. `result` is the output of a gather.
 enum class Operand : uint8_t { data, indices, updates, out, result };
 
 constexpr const char* name_of(Operand operand) {
@@ -43,26 +42,26 @@ constexpr const char* name_of(Operand operand) {
 
 struct ShapedCall {
   Addressing addressing;
-  int64_t axis;  // `axis` or `batch_dims`, as the caller gave it
+  int64_t axis;  // `axis` or `batch_dims`, as the caller passed it
   OperandLayout data, indices;
   const OperandLayout* updates = nullptr;  // scatters
   const OperandLayout* out = nullptr;      // null: contiguous
   const char* dtype = "";                  // of the data, for messages
 };
 
-// What is wrong with a call.
+// An error in a call.
 struct Finding {
   Fault fault = Fault::none;
   Operand operand = Operand::data;
   int64_t dimension = 0;            // larger_than_data
-  int64_t expected = 0, found = 0;  // numbers: the limit, and what was given
-  std::vector<int64_t> wanted;      // the shape that was expected
+  int64_t expected = 0, found = 0;  // the limit and the actual number
+  std::vector<int64_t> wanted;      // the expected shape
   explicit operator bool() const { return fault != Fault::none; }
 };
 
-// What the sizes of data and indices break, none where they fit. `fits(d, equal)` says whether the indices
-// have the data's size on a shared dimension d, or at most that: sizes of a graph that is traced may be
-// symbols. `axis` counts from the front.
+// Finds the first size conflict between data and indices. The fault is `none` if they fit. `fits(d, equal)`
+// returns whether the indices have the data's size on a shared dimension d (`equal`), or at most that size:
+// sizes in a traced graph may be symbols. `axis` counts from the front.
 template <class Fits>
 Finding find_misfit(const Addressing& addressing, int64_t rank, int64_t indices_rank, int64_t components,
                     int64_t axis, const Fits& fits) {
@@ -84,22 +83,22 @@ Finding find_misfit(const Addressing& addressing, int64_t rank, int64_t indices_
   return {};
 }
 
-// Counts the attribute from the front, where there are dimensions that it can be one of.
+// Converts the attribute to count from the front, if the operand has dimensions that it can name.
 Finding resolve_attribute(const ShapedCall& call, int64_t& axis);
 
 inline constexpr int64_t kFewElements = 1'000'000;
-// Whether two elements share a byte. Exact where bounded work decides; when in doubt, true. Up to `few`
-// elements are compared each with its neighbours; of more, the strides are searched.
+// Returns true if two elements share a byte. Exact if bounded work decides, otherwise true. Up to `few`
+// elements, each is compared with its neighbours; beyond that, the strides are searched.
 bool overlaps_itself(const OperandLayout& layout, int64_t item, int64_t few = kFewElements);
 
-// Checks the shapes of a call and lowers it. The fields of the program that say no shape are there already:
-// scatter, mode, negative, index, item and combine. `moved` is the shape of a gather's result, of a scatter's
-// updates.
+// Checks the shapes of a call and lowers it. The caller has set the fields that do not depend on shapes:
+// scatter, mode, negative, index, item and combine. `moved` is the shape of a gather's result or of a
+// scatter's updates.
 Finding lower_checked(const ShapedCall& call, Program& program, std::vector<int64_t>& moved);
 
-// A shape as Python writes it.
+// A shape in Python's notation.
 std::string written_shape(const std::vector<int64_t>& shape);
-// One line that says what is wrong, without the operator's name in front.
+// A one-line error message, without the operator's name in front.
 std::string message_of(const Finding& finding, const ShapedCall& call, const char* attribute);
 
 }  // namespace gatherum

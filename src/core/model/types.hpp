@@ -1,6 +1,6 @@
-// The modes, value types and reductions that a call can have. Python's enumerations
-// are made of them. Switches of an enumeration have no default: one that forgets a new enumerator does not
-// compile. Every property of a value type or a reduction comes from its row.
+// The modes, value types and reductions of a call. Python's enumerations are generated from them. Switches
+// over an enumeration have no default, so a missing enumerator does not compile. Every property of a value
+// type or a reduction is in its row.
 #pragma once
 
 #include <cstddef>
@@ -9,10 +9,11 @@
 
 namespace gatherum {
 
-// What an invalid index means to kernels: where they drop one, a gather has a fill item and a scatter skips.
+// How kernels handle an invalid index. With `drop` a gather writes its fill item and a scatter skips the
+// update.
 enum class Mode : uint8_t { raise, clip, wrap, drop };
 
-// The modes as callers name them; Python has them from here.
+// The names of the modes for callers. Python reads them from here.
 struct ModeRow {
   const char* name;
   Mode mode;
@@ -43,7 +44,7 @@ enum class Value : uint8_t {
   complex128,
 };
 
-// New ones go to the end: programs that were written keep their numbers.
+// New reductions are appended: serialized programs keep their numbers.
 enum class Reduction : uint8_t { none, add, mul, max, min, mean, fsum, fmean };
 
 constexpr const char* name_of(Mode m) {
@@ -84,7 +85,7 @@ inline constexpr ValueRow kValues[] = {
     {Value::complex128, "complex128", 16, kComplexes},
 };
 
-// Whether a table has a row for every enumerator up to the last, in their order.
+// Returns true if a table has a row for every enumerator up to the last, in their order.
 template <class Row, size_t N, class E>
 constexpr bool is_in_order(const Row (&rows)[N], E Row::* number, E last) {
   for (size_t i = 0; i < N; ++i)
@@ -93,7 +94,7 @@ constexpr bool is_in_order(const Row (&rows)[N], E Row::* number, E last) {
 }
 static_assert(is_in_order(kValues, &ValueRow::value, Value::complex128));
 
-// The name of an enumerator among all of them; null for any other number.
+// The name of an enumerator from a list of all names; null for any other number.
 template <class E, size_t N>
 constexpr const char* name_among(const char* const (&names)[N], E e) {
   return static_cast<size_t>(e) < N ? names[static_cast<size_t>(e)] : nullptr;
@@ -108,7 +109,7 @@ constexpr bool is_signed_integer(Value v) { return v >= Value::int8 && v <= Valu
 constexpr bool is_half(Value v) { return kind_of(v) == kHalves; }
 constexpr bool is_complex(Value v) { return kind_of(v) == kComplexes; }
 
-// The value that changes no integer that it is folded into; `none`: there is no such value.
+// The value that leaves every integer unchanged when folded into it, `none` if such a value does not exist.
 enum class Identity : uint8_t { none, zero, one, lowest, greatest };
 
 // How kernels compute the gradients of a fold (scatter_gradients.hpp); `none`: no kernel does.
@@ -116,8 +117,8 @@ enum class Gradient : uint8_t { none, product, extreme };
 
 constexpr const char* name_of(Gradient g) { return name_among({"none", "product", "extreme"}, g); }
 
-// The value types that those kernels are compiled for. Products of half types are left out: their factors
-// have to be kept in float32.
+// The value types that those kernels are compiled for. Products in half precision are not among them: their
+// factors have to be kept in float32.
 constexpr Kinds kinds_of(Gradient g) {
   switch (g) {
     case Gradient::none:
@@ -130,7 +131,7 @@ constexpr Kinds kinds_of(Gradient g) {
   return kNoKinds;
 }
 
-// A field without a default: a row that leaves it out does not compile.
+// A field without a default: a row that omits it does not compile.
 template <class T>
 struct Given {
   T value;
@@ -140,12 +141,14 @@ struct Given {
 
 struct ReductionRow {
   Given<const char*> name;
-  Given<Kinds> values;       // what it is defined for
-  Given<Kinds> any_order;    // of these every order gives the same bits, where the first value is copied
-  Given<Kinds> widens;       // these accumulate in a wider type: halves in float32, integers in 64 bits
+  Given<Kinds> values;       // the types that it is defined for
+  Given<Kinds> any_order;    // types whose bits do not depend on the order, provided that the first value is
+                             // copied
+  Given<Kinds> widens;       // types that accumulate in a wider one: half precision in float32, integers in
+                             // 64 bits
   Given<bool> divides;       // whether the result is the sum over the count
   Given<bool> exact;         // whether sums are rounded once, at the end (exact_sums.hpp)
-  Given<Identity> identity;  // with one, threads fold integers apart
+  Given<Identity> identity;  // if it has one, threads fold integers separately
   Given<Gradient> gradient;
 };
 
@@ -229,7 +232,7 @@ constexpr ReductionRow row_of(Reduction r) {
 
 constexpr const char* name_of(Reduction r) { return row_of(r).name; }
 
-// How many enumerators there are: as many as have a name.
+// The number of enumerators, which is the number of their names.
 template <class E>
 constexpr int count_of() {
   int n = 0;
@@ -239,7 +242,7 @@ constexpr int count_of() {
 template <class E>
 inline constexpr int kCount = count_of<E>();
 
-// Whether a reduction is defined for a value type; all types move.
+// Returns true if a reduction is defined for a value type. `none` moves all types.
 constexpr bool has_meaning(Value v, Reduction r) {
   return r == Reduction::none || (row_of(r).values & kind_of(v)) != 0;
 }
@@ -251,33 +254,33 @@ constexpr Value sum_type(Value v, Reduction r) {
   return is_signed_integer(v) ? Value::int64 : Value::uint64;
 }
 
-// The limbs of an exact sum (exact_limbs.hpp), those of both parts of a complex one.
+// The number of limbs of an exact sum (exact_limbs.hpp), for complex numbers of both parts.
 constexpr int64_t limbs_of(Value v) {
   if (is_complex(v)) return 2 * limbs_of(v == Value::complex64 ? Value::float32 : Value::float64);
   if (v == Value::float64) return 67;
   return v == Value::float16 ? 3 : 10;
 }
 
-// Bytes of what most terms of an exact sum take: its window.
+// The bytes of an exact sum that most terms touch: its window.
 constexpr int64_t window_bytes(Value v) {
   if (is_complex(v)) return 2 * window_bytes(v == Value::complex64 ? Value::float32 : Value::float64);
   return v == Value::float64 ? 24 : 16;
 }
 
-// Bytes of a table of an exact sum (exact_table.hpp), 0 where there is none.
+// The bytes of an exact sum's table (exact_table.hpp), 0 if it has none.
 constexpr int64_t table_bytes(Value v) {
   if (is_complex(v)) return 0;
   const int64_t rows = v == Value::float64 ? 2 * 4096 : v == Value::float16 ? 64 : 512;
   return 8 * rows + 3 * 64;
 }
 
-// Bytes of an accumulator; in exact ones a word goes before the limbs.
+// The bytes of an accumulator. Exact ones have one word before the limbs.
 constexpr int64_t sum_bytes(Value v, Reduction r) {
   if (row_of(r).exact) return 8 * (limbs_of(v) + (is_complex(v) ? 2 : 1));
   return bytes_of(sum_type(v, r));
 }
 
-// Whether every order of folding gives the same bits, where the first value is copied.
+// Returns true if the bits do not depend on the order of folding, provided that the first value is copied.
 constexpr bool is_any_order(Value v, Reduction r) { return (row_of(r).any_order & kind_of(v)) != 0; }
 
 constexpr bool are_rows_right() {
@@ -294,28 +297,29 @@ constexpr bool are_rows_right() {
 }
 static_assert(are_rows_right(), "a row of row_of claims more than the value types that it is defined for");
 
-// How a scatter combines: `none` moves bits; the others need the value type.
+// How a scatter combines: `none` moves bits; the other reductions need the value type.
 struct Combine {
   Reduction reduction = Reduction::none;
   Value value = Value::none;
   bool include_self = true;
 };
 
-// Whether the fold must know how many updates a destination has had. (Exact sums know whether there were
-// any.) Static: where it is not inlined, a linker must not keep one level's code for all.
-static constexpr bool needs_counter(const Combine& how) {
-  const ReductionRow row = row_of(how.reduction);
-  return row.divides || (how.reduction != Reduction::none && !how.include_self && !row.exact);
+// Returns true if the fold needs the number of updates of a destination. (Exact sums track whether there were
+// any.) Static: if it is not inlined, a linker must not share one level's code with all.
+static constexpr bool needs_counter(const Combine& combine) {
+  const ReductionRow row = row_of(combine.reduction);
+  return row.divides || (combine.reduction != Reduction::none && !combine.include_self && !row.exact);
 }
 
-// Whether there are kernels for the gradients of a fold: those that depend on the values.
-constexpr bool has_gradients(const Combine& how) {
-  return (kinds_of(row_of(how.reduction).gradient) & kind_of(how.value)) != 0;
+// Returns true if a fold whose gradients depend on the values has kernels for them.
+constexpr bool has_gradients(const Combine& combine) {
+  return (kinds_of(row_of(combine.reduction).gradient) & kind_of(combine.value)) != 0;
 }
 
-// Whether the fold cannot live in the output: it rounds once, counts, or starts afresh.
-constexpr bool needs_accumulator(const Combine& how) {
-  return needs_counter(how) || row_of(how.reduction).exact || sum_type(how.value, how.reduction) != how.value;
+// Returns true if the fold cannot accumulate in the output: it rounds once, counts, or starts afresh.
+constexpr bool needs_accumulator(const Combine& combine) {
+  return needs_counter(combine) || row_of(combine.reduction).exact ||
+         sum_type(combine.value, combine.reduction) != combine.value;
 }
 
 }  // namespace gatherum

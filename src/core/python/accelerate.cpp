@@ -1,4 +1,4 @@
-// Python functions whose calls the core runs without their bodies.
+// Python functions whose calls the core runs without executing their bodies.
 #include <array>
 #include <atomic>
 #include <memory>
@@ -14,14 +14,14 @@ namespace {
 
 constexpr std::array kOfPlans = {kOp, kData, kIndices, kUpdates, kOut, kFill};  // kOp: the plan
 
-// What an operator is given whose signature does not have all arguments.
+// The arguments of an operator for the parameters that its signature lacks.
 Arguments without_arguments(nb::handle op) {
   static PyObject* const none = kept_text("none");
   static PyObject* const zero = PyLong_FromLong(0);
   return {op, {}, {}, Py_None, {}, none, Py_True, {}, {}, zero, {}};
 }
 
-// The names of the parameters that operators and Plan.run have; `self` is a plan.
+// The parameter names of operators and of Plan.run; `self` is a plan.
 struct Parameter {
   const char* name;
   Argument argument;
@@ -34,49 +34,49 @@ constexpr Parameter kParameters[] = {
 // A Python function whose calls the core runs.
 struct Accelerated {
   PyObject* function;        // borrowed: only its address is used
-  vectorcallfunc by_python;  // runs its body
+  vectorcallfunc by_python;  // runs the Python body
   bool runs_plan = false;
   size_t parameters = 0;
-  size_t positional = 0;                           // the first of the parameters
+  size_t positional = 0;                           // the number of positional parameters, which are first
   unsigned required = 0;                           // a bit for each parameter without default
   std::array<nb::handle, kArguments> names;        // of the parameters, interned
-  std::array<Argument, kArguments> argument_of{};  // the argument that each parameter is
+  std::array<Argument, kArguments> argument_of{};  // the argument that each parameter binds
   Arguments defaults;
   const Accelerated* next = nullptr;
 };
 
-// The nodes whose functions have addresses of one hash. They are never removed. The latest comes first: when
-// a function is freed and another one gets its address, the search finds the node of the living one.
+// The nodes whose function addresses have the same hash. They are never removed. The newest is first: when a
+// function is freed and another one gets its address, the search finds the node of the live one.
 using Nodes = std::atomic<const Accelerated*>;
 
 Nodes& nodes_of(const PyObject* function) {
-  static std::array<Nodes, 64> nodes;  // one list of all takes a few ns of a call of 200
+  static std::array<Nodes, 64> nodes;  // searching a single list takes a few ns of a call of 200
   return nodes[(reinterpret_cast<uintptr_t>(function) >> 4) * 0x9E3779B97F4A7C15u >> 58];
 }
 
-// Puts the arguments of a call into `a`; false if they do not fit the parameters.
-bool bind(const Accelerated& function, PyObject* const* given, size_t n, PyObject* keywords, Arguments& a) {
+// Binds the arguments of a call to `a`. Returns false if they do not match the parameters.
+bool bind(const Accelerated& function, PyObject* const* values, size_t n, PyObject* keywords, Arguments& a) {
   if (n > function.positional) return false;
-  for (size_t i = 0; i < n; ++i) a[function.argument_of[i]] = given[i];
+  for (size_t i = 0; i < n; ++i) a[function.argument_of[i]] = values[i];
   unsigned bound = (1u << n) - 1;
   const Py_ssize_t named = keywords == nullptr ? 0 : PyTuple_GET_SIZE(keywords);
   for (Py_ssize_t k = 0; k < named; ++k) {
     size_t i = 0;
     while (i < function.parameters && function.names[i].ptr() != PyTuple_GET_ITEM(keywords, k)) ++i;
     if (i == function.parameters || (bound >> i & 1) != 0) return false;
-    a[function.argument_of[i]] = given[n + static_cast<size_t>(k)];
+    a[function.argument_of[i]] = values[n + static_cast<size_t>(k)];
     bound |= 1u << i;
   }
   return (bound & function.required) == function.required;
 }
 
 // The vectorcall of every accelerated function.
-PyObject* call_accelerated(PyObject* self, PyObject* const* given, size_t flags, PyObject* keywords) {
+PyObject* call_accelerated(PyObject* self, PyObject* const* values, size_t flags, PyObject* keywords) {
   const Accelerated* function = nodes_of(self).load(std::memory_order_acquire);
   while (function->function != self) function = function->next;
   Arguments a = function->defaults;
   const auto n = static_cast<size_t>(PyVectorcall_NARGS(flags));
-  if (!bind(*function, given, n, keywords, a)) return function->by_python(self, given, flags, keywords);
+  if (!bind(*function, values, n, keywords, a)) return function->by_python(self, values, flags, keywords);
   return guarded([&] {
     return function->runs_plan ? run_plan(a[kOp], operands_of(a.data()), a[kFill]) : call(a.data());
   });
@@ -88,7 +88,7 @@ const Parameter* find_parameter(nb::handle name) {
   return nullptr;
 }
 
-// Whether parameters, a bit for each argument, are all that a call needs.
+// Returns true if the parameters, a bit for each argument, cover all that a call needs.
 bool is_complete(const Accelerated& function, unsigned present) {
   unsigned needed = 0;
   if (function.runs_plan) {
@@ -100,57 +100,58 @@ bool is_complete(const Accelerated& function, unsigned present) {
   return (present & needed) == needed;
 }
 
-// Reads the parameters of a function; false if they are not those of an operator or of Plan.run.
-bool read_parameters(nb::handle function, Accelerated& made) {
+// Reads the parameters of a function. Returns false if they are not the parameters of an operator or of
+// Plan.run.
+bool read_parameters(nb::handle function, Accelerated& accelerated) {
   const auto& code = *reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(function.ptr()));
   constexpr int kOther = CO_VARARGS | CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR;
-  made.positional = static_cast<size_t>(code.co_argcount);
-  made.parameters = made.positional + static_cast<size_t>(code.co_kwonlyargcount);
-  if ((code.co_flags & kOther) != 0 || code.co_posonlyargcount != 0 || made.parameters > kArguments)
+  accelerated.positional = static_cast<size_t>(code.co_argcount);
+  accelerated.parameters = accelerated.positional + static_cast<size_t>(code.co_kwonlyargcount);
+  if ((code.co_flags & kOther) != 0 || code.co_posonlyargcount != 0 || accelerated.parameters > kArguments)
     return false;
   const nb::object names = function.attr("__code__").attr("co_varnames");
   const nb::handle defaults = PyFunction_GET_DEFAULTS(function.ptr());
   const nb::handle named = PyFunction_GET_KW_DEFAULTS(function.ptr());
-  const size_t first = made.positional - (defaults.is_valid() ? nb::len(defaults) : 0);
+  const size_t first = accelerated.positional - (defaults.is_valid() ? nb::len(defaults) : 0);
   unsigned present = 0;
-  for (size_t i = 0; i < made.parameters; ++i) {
-    made.names[i] = PyTuple_GET_ITEM(names.ptr(), i);
-    const Parameter* parameter = find_parameter(made.names[i]);
+  for (size_t i = 0; i < accelerated.parameters; ++i) {
+    accelerated.names[i] = PyTuple_GET_ITEM(names.ptr(), i);
+    const Parameter* parameter = find_parameter(accelerated.names[i]);
     if (parameter == nullptr || (present >> parameter->argument & 1) != 0) return false;
     present |= 1u << parameter->argument;
-    made.argument_of[i] = parameter->argument;
+    accelerated.argument_of[i] = parameter->argument;
     nb::handle value;
-    if (i >= first && i < made.positional)
+    if (i >= first && i < accelerated.positional)
       value = PyTuple_GET_ITEM(defaults.ptr(), i - first);
     else if (named.is_valid())
-      value = PyDict_GetItemWithError(named.ptr(), made.names[i].ptr());
-    if (!value.is_valid()) made.required |= 1u << i;
-    made.defaults[parameter->argument] = value;
+      value = PyDict_GetItemWithError(named.ptr(), accelerated.names[i].ptr());
+    if (!value.is_valid()) accelerated.required |= 1u << i;
+    accelerated.defaults[parameter->argument] = value;
   }
-  made.runs_plan = (present >> kOp & 1) != 0;
-  return is_complete(made, present);
+  accelerated.runs_plan = (present >> kOp & 1) != 0;
+  return is_complete(accelerated, present);
 }
 
-// Lets the core run the calls of a Python function, from CPython 3.12 on, if the function does no more than
-// pass its parameters to `call` or `run`: binding the arguments takes Python longer than a small gather (60
-// ns of 250). The names of the parameters say which argument each one is, and one named `self` is a plan.
-// Nothing else about the function changes. Its body still runs for arguments that do not fit, so that Python
-// raises the error, and where torch.compile traces it. Any other object is left as it is.
+// Lets the core run the calls of a Python function, from CPython 3.12 on. The function must only pass its
+// parameters to `call` or `run`. Binding the arguments in Python takes longer than a small gather (60 ns of
+// 250). The parameter names identify the arguments, and `self` is a plan. The function is otherwise
+// unchanged. Its body still runs for arguments that do not match, so that Python raises the error, and when
+// torch.compile traces it. Other objects are left unchanged.
 void accelerate(nb::handle function) {
   auto* python = reinterpret_cast<PyFunctionObject*>(function.ptr());
   if (!PyFunction_Check(function.ptr()) || python->vectorcall == call_accelerated) return;
-  auto made = std::make_unique<Accelerated>();
-  made->function = function.ptr();
-  made->by_python = python->vectorcall;
+  auto accelerated = std::make_unique<Accelerated>();
+  accelerated->function = function.ptr();
+  accelerated->by_python = python->vectorcall;
   const nb::object op = interned(function.attr("__name__"));
-  made->defaults = without_arguments(op);
-  if (!read_parameters(function, *made)) return;
-  for (const nb::handle name : made->names) name.inc_ref();
-  for (const nb::handle value : made->defaults) value.inc_ref();
+  accelerated->defaults = without_arguments(op);
+  if (!read_parameters(function, *accelerated)) return;
+  for (const nb::handle name : accelerated->names) name.inc_ref();
+  for (const nb::handle value : accelerated->defaults) value.inc_ref();
   Nodes& nodes = nodes_of(function.ptr());
-  while (!nodes.compare_exchange_weak(made->next, made.get())) {
+  while (!nodes.compare_exchange_weak(accelerated->next, accelerated.get())) {
   }
-  made.release();
+  accelerated.release();
   PyFunction_SetVectorcall(python, call_accelerated);
 }
 

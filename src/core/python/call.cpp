@@ -18,19 +18,19 @@ constexpr auto kReductions = [] {
   return names;
 }();
 
-// Names as Python's strings, interned.
+// Names as interned Python strings.
 template <size_t N>
 const std::array<PyObject*, N>& texts_of(const std::array<const char*, N>& names) {
   static const auto strings = [&] {
-    std::array<PyObject*, N> made{};
-    for (size_t i = 0; i < N; ++i) made[i] = kept_text(names[i]);
-    return made;
+    std::array<PyObject*, N> kept{};
+    for (size_t i = 0; i < N; ++i) kept[i] = kept_text(names[i]);
+    return kept;
   }();
   return strings;
 }
 
-// The number of a name among those that the core or Python gives it, -1 if it is none. Names in a program's
-// text are interned, so that their address is enough; others are compared.
+// The position of a name among the names of the core or Python, -1 if it is not one of them. Names in a
+// program's text are interned and compared by address; others are compared by value.
 template <size_t N>
 int number_of(PyObject* name, const std::array<const char*, N>& names) {
   const auto& strings = texts_of(names);
@@ -56,7 +56,7 @@ bool read_attributes(const nb::handle* a, Attributes& attributes) {
     return false;
   int overflow = 0;
   attributes.op = a[kOp];
-  static PyObject* const zero = PyLong_FromLong(0);  // as most are, and there is one in all of Python
+  static PyObject* const zero = PyLong_FromLong(0);  // the usual value, a single object in Python
   attributes.axis = axis == zero ? 0 : PyLong_AsLongLongAndOverflow(axis, &overflow);
   attributes.mode = number_of(mode, kModeNames);
   const int number = number_of(reduction, kReductions);

@@ -1,4 +1,4 @@
-// A call as plans see it: attributes and the views of its operands, as call.py has them in Python.
+// A call as plans see it: attributes and the views of its operands, like call.py in Python.
 #pragma once
 
 #include "model/types.hpp"
@@ -27,7 +27,7 @@ inline OperandHandles operands_of(const nb::handle* a) {
   return {a[kData], a[kIndices], a[kUpdates], a[kOut]};
 }
 
-// An operator and its arguments other than arrays.
+// The operator and all arguments except arrays.
 struct Attributes {
   nb::handle op;  // the operator's name, interned
   int64_t axis = 0;
@@ -37,24 +37,24 @@ struct Attributes {
   bool negative = true;
 };
 
-// Everything that a plan depends on. It lives on the stack, as long as its operands keep their form.
+// Everything that a plan depends on. It is on the stack and valid while the operands keep their form.
 struct Call {
   Attributes attributes;
   Views operands;
 };
 
-// Reads attributes that are plain values. False: one is not, and Python then makes it one or refuses it.
+// Reads attributes that are plain values. Returns false for any other value, which Python then converts or
+// rejects.
 bool read_attributes(const nb::handle* a, Attributes& attributes);
-// The same of any values: raises what Python says of one that cannot be taken.
+// Reads attributes of any type. Raises Python's error for an invalid one.
 Attributes attributes_of(const nb::handle* a);
 
-// The names of attributes as Python's strings.
+// The names of attributes as Python strings.
 nb::handle mode_name(const Attributes& attributes);
 nb::handle reduction_name(const Attributes& attributes);
 
-// Calls take(word) for the words that distinguish calls: those of the attributes, and those of an operand's
-// dtype, shape and strides. A dtype is its number in dtypes.hpp; one without a number has words of its own,
-// see Key.
+// Calls take(word) for the words that distinguish calls: the words of the attributes, and of each operand's
+// dtype, shape and strides. A dtype is its number in dtypes.hpp; Key adds words for a dtype without a number.
 template <class Take>
 void each_word(const Attributes& a, const Take& take) {
   take(static_cast<int64_t>(reinterpret_cast<intptr_t>(a.op.ptr())));
@@ -69,7 +69,7 @@ void each_word(const View& view, const Take& take) {
   for (int i = 0; i < view.rank; ++i) take(int64_t{view.strides[i]});
 }
 
-// How many words each_word takes.
+// The number of words that each_word produces.
 inline constexpr int kAttributeWords = 3;
 inline int words_of(const Views& operands) {
   int n = 0;

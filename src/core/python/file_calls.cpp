@@ -20,7 +20,7 @@ const int64_t* as_int64s(nb::handle h, int64_t& count, const char* caller, const
   return reinterpret_cast<const int64_t*>(PyArray_BYTES(as_array(h)));
 }
 
-// The bytes of an object, as long as they are borrowed.
+// The bytes of an object, borrowed for the lifetime of this one.
 class Borrowed {
  public:
   Borrowed(nb::handle object, int flags) {
@@ -37,7 +37,7 @@ class Borrowed {
   Py_buffer view_ = {};
 };
 
-// Moves the bytes of an object from or to a file, without the interpreter's lock.
+// Transfers the bytes of an object from or to a file, without the interpreter's lock.
 template <class Transfer>
 int64_t transfer(Transfer move, int file, nb::handle object, int flags, int64_t offset) {
   const Borrowed memory(object, flags);
@@ -104,7 +104,8 @@ nb::tuple read_file_rows(int file, const nb::tuple& where, nb::handle numbers, n
   return run_reads(reads);
 }
 
-// The most whole pages between two of the rows `numbers` that read_file_rows reads with them.
+// Returns the largest number of whole pages between two of the rows `numbers` that read_file_rows reads with
+// them.
 int64_t file_rows_bridge(const nb::tuple& where, nb::handle numbers, double waste) {
   gatherum_rows rows = {};
   if (!set_where(rows, where)) throw nb::value_error("file_rows_bridge: `where` describes no rows of a file");
@@ -113,7 +114,7 @@ int64_t file_rows_bridge(const nb::tuple& where, nb::handle numbers, double wast
   return gatherum_rows_bridge(&rows);
 }
 
-// How many bytes were moved; OSError where none can be.
+// Returns the number of bytes transferred. Raises OSError on failure.
 int64_t read_file_at(int file, nb::handle buffer, int64_t offset) {
   return transfer(read_at, file, buffer, PyBUF_WRITABLE, offset);
 }

@@ -6,12 +6,13 @@
 
 namespace gatherum {
 
-// Where the rows of a file lie: where row 0 begins, bytes from one to the next, bytes wanted of each, and how
-// many there are. False: `where` describes no rows.
+// Reads the position of a file's rows from `where`: the offset of row 0, bytes from one row to the next,
+// bytes to read of each, and their number. Returns false if `where` does not describe rows.
 bool set_where(gatherum_rows& reads, const nb::tuple& where);
 
-// What is asked for: rows numbers[i], which go to places[i] of `out` (to i where `places` is None). Raises
-// for what are no flat arrays of int64 and no bytes. `caller` is named in errors; `reads.item` is known.
+// Sets the requested rows numbers[i], which are copied to places[i] of `out` (to i if `places` is None).
+// Raises unless the arguments are flat int64 arrays and a buffer of bytes. Errors name `caller`. `reads.item`
+// is already set.
 void set_requests(gatherum_rows& reads, const char* caller, nb::handle numbers, nb::handle places,
                   nb::handle out);
 

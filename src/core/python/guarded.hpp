@@ -8,7 +8,7 @@
 
 namespace gatherum {
 
-// Returns what body() returns, or null with Python's exception set.
+// Returns the result of body(), or null with Python's exception set.
 template <class Body>
 PyObject* guarded(const Body& body) {
   try {
@@ -26,20 +26,20 @@ PyObject* guarded(const Body& body) {
   return nullptr;
 }
 
-// Of classes that nanobind binds: it notes each object in a table that may have to grow, where it catches no
-// exception.
+// Allocates an object of a class that nanobind binds. nanobind registers it in a table that may have to grow,
+// and does not catch exceptions there.
 inline PyObject* new_guarded(PyTypeObject* type, PyObject*, PyObject*) {
   return guarded([type] { return nb::inst_alloc(reinterpret_cast<PyObject*>(type)); });
 }
 inline PyType_Slot guarded_slots[] = {{Py_tp_new, reinterpret_cast<void*>(new_guarded)}, {0, nullptr}};
 
-// An object of such a class. (nb::cast of a C++ object catches no exception either.)
+// Creates an object of such a class. (nb::cast of a C++ object does not catch exceptions either.)
 template <class T, class... Arguments>
 nb::object make_bound(Arguments&&... arguments) {
-  nb::object made = nb::inst_alloc(nb::type<T>());
-  new (nb::inst_ptr<T>(made)) T(std::forward<Arguments>(arguments)...);
-  nb::inst_mark_ready(made);
-  return made;
+  nb::object object = nb::inst_alloc(nb::type<T>());
+  new (nb::inst_ptr<T>(object)) T(std::forward<Arguments>(arguments)...);
+  nb::inst_mark_ready(object);
+  return object;
 }
 
 }  // namespace gatherum

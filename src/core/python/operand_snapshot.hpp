@@ -1,6 +1,6 @@
-// A snapshot of a call's operands, and references that keep their memory. Python code may run between the
-// checks of a call and its run and change the operands: the conversion of a fill value, or a finalizer that
-// the collector calls while a result is allocated.
+// A snapshot of a call's operands, and references that keep their memory alive. Python code may run between
+// the checks of a call and its run and change the operands: the conversion of a fill value, or a finalizer
+// that the garbage collector calls while a result is allocated.
 #pragma once
 
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace gatherum {
 
-// Addresses, dtypes, shapes and strides of operands: all that a plan and the checks of `out` depend on.
+// Addresses, dtypes, shapes and strides of operands, on which plans and the checks of `out` depend.
 class OperandSnapshot {
  public:
   explicit OperandSnapshot(const OperandHandles& operands) {
@@ -18,7 +18,7 @@ class OperandSnapshot {
       if (!h.is_none()) to = record(as_array(h), to);
   }
 
-  // The number of the first operand that has changed since, -1 if none has.
+  // Returns the number of the first operand that has changed since, -1 if none has.
   int first_change(const OperandHandles& operands) const {
     const int64_t* from = words_;
     for (int i = 0; i < kOperands; ++i) {
@@ -39,14 +39,15 @@ class OperandSnapshot {
     *to++ = address(PyArray_DESCR(a));
     *to++ = form(a);
     const int rank = PyArray_NDIM(a);
-    for (int i = 0; i < rank; ++i) {  // two loops would become calls of memcpy, of a few bytes each
+    for (int i = 0; i < rank; ++i) {  // the compiler would turn two loops into calls of memcpy, of a few
+                                      // bytes each
       *to++ = PyArray_DIM(a, i);
       *to++ = PyArray_STRIDE(a, i);
     }
     return to;
   }
 
-  // Compares an array with its words. Returns the words that follow them; null where the array differs.
+  // Compares an array with its words. Returns the words that follow them, or null if the array differs.
   static const int64_t* compare(PyArrayObject* a, const int64_t* from) {
     if (from[0] != address(PyArray_DATA(a)) || from[1] != address(PyArray_DESCR(a)) || from[2] != form(a))
       return nullptr;
@@ -57,12 +58,12 @@ class OperandSnapshot {
     return from;
   }
 
-  int64_t words_[kOperands * (3 + 2 * NPY_MAXDIMS)];  // as many as the operands need are set
+  int64_t words_[kOperands * (3 + 2 * NPY_MAXDIMS)];  // only the words that the operands need are set
 };
 
-// Weak references to operands, and to the arrays whose memory they show. ndarray.resize refuses to move an
-// array that has one, even with refcheck=False. So neither a signal handler nor another thread can free
-// memory by it while a long call works on that memory without the interpreter's lock.
+// Weak references to operands, and to the arrays that own their memory. ndarray.resize raises an error for an
+// array with a weak reference, even with refcheck=False. A signal handler or another thread therefore cannot
+// free memory with it while a long call works on that memory without the interpreter's lock.
 class Pins {
  public:
   explicit Pins(const OperandHandles& operands) {

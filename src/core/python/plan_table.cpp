@@ -13,8 +13,8 @@ namespace {
 
 constexpr int kDeepestNames = 16;
 
-// Calls visit(names) for the names of a structured dtype, and for those of every structure inside. False:
-// there are too many, or they lie too deep.
+// Calls visit(names) for the names of a structured dtype, and of every structure inside it. Returns false if
+// there are too many, or if they are nested too deeply.
 template <class Visit>
 bool visit_names(PyArray_Descr* dtype, const Visit& visit, int depth = 0) {
   while (PyDataType_HASSUBARRAY(dtype)) dtype = PyDataType_SUBARRAY(dtype)->base;
@@ -31,14 +31,14 @@ nb::handle as_bool(bool value) { return value ? Py_True : Py_False; }
 
 struct Entry {
   std::vector<int64_t> words;
-  std::vector<nb::object> kept;  // what the words point at
-  CachedPlan found;
+  std::vector<nb::object> kept;  // the objects that the words refer to
+  CachedPlan cached;
 
   bool matches(const Key& key) const {
     return key.whole() && words.size() == static_cast<size_t>(key.size()) &&
            std::memcmp(words.data(), key.words(), sizeof(int64_t) * words.size()) == 0;
   }
-  // The same without a key; false where a dtype has no number.
+  // Compares without a key. Returns false for a dtype that is not numbered.
   bool is_for(const Call& call) const {
     if (words.size() != static_cast<size_t>(kAttributeWords + words_of(call.operands))) return false;
     Comparison comparison(words.data());
@@ -48,17 +48,17 @@ struct Entry {
   }
 };
 
-// Each plan has one place, so the table is bounded and a collision costs a new plan, never more.
+// Each plan has one slot, so the table is bounded and a collision costs only a new plan.
 constexpr int kPlaceBits = 10;
 using Table = std::array<std::unique_ptr<Entry>, size_t{1} << kPlaceBits>;
 
 Table& table() {
-  static auto* t = new Table;  // never destroyed: Python may be gone by then
+  static auto* t = new Table;  // never destroyed: the interpreter may have ended by then
   return *t;
 }
 size_t place_of(const Key& key) { return key.hash() >> (64 - kPlaceBits); }
 
-// Where the last plan of an operator is; operators may share a note.
+// The slot of the operator's last plan. Operators may share an entry.
 uint16_t& recent_place(const Attributes& attributes) {
   static std::array<uint16_t, 256> places{};
   const auto op = reinterpret_cast<uintptr_t>(attributes.op.ptr());
@@ -71,7 +71,7 @@ nb::ft_mutex table_mutex;
 void Key::add_numpy(const View& view) {
   lasting_ = false;
   add_address(view.numpy);
-  add(view.item * 2 + (PyDataType_REFCHK(view.numpy) ? 1 : 0));  // what dtype.__setstate__ can change
+  add(view.item * 2 + (PyDataType_REFCHK(view.numpy) ? 1 : 0));  // dtype.__setstate__ can change these
   if (view.numpy->type_num != NPY_VOID) return;
   whole_ = whole_ && visit_names(view.numpy, [this](PyObject* tuple) {
              if (++names_ > kMostNames) return false;
@@ -84,13 +84,13 @@ void Key::add_numpy(const View& view) {
 // upper bits depend on all words.
 uint64_t Key::hash() const {
   static constexpr auto factors = [] {
-    std::array<uint64_t, 32> made{};
+    std::array<uint64_t, 32> odd{};
     uint64_t at = 0x9E3779B97F4A7C15u;
-    for (uint64_t& factor : made) {
+    for (uint64_t& factor : odd) {
       at = (at ^ (at >> 29)) * 0xBF58476D1CE4E5B9u;
       factor = at | 1;
     }
-    return made;
+    return odd;
   }();
   uint64_t sum = 0;
   for (int i = 0; i < n_; ++i)
@@ -102,29 +102,29 @@ CachedPlan find_plan(const Call& call) {
   const nb::ft_lock_guard lock(table_mutex);
   uint16_t& recent = recent_place(call.attributes);
   const auto& last = table()[recent];
-  if (last && last->is_for(call)) return last->found;
+  if (last && last->is_for(call)) return last->cached;
   const Key key(call);
   const size_t place = place_of(key);
   const auto& entry = table()[place];
   if (!entry || !entry->matches(key)) return {};
   recent = static_cast<uint16_t>(place);
-  return entry->found;
+  return entry->cached;
 }
 
 CachedPlan make_plan(const Attributes& a, const OperandHandles& operands) {
   const auto [data, indices, updates, out] = operands;
-  CachedPlan found;
-  found.plan = callbacks().make_plan(a.op, data, indices, updates, a.axis, reduction_name(a),
-                                     as_bool(a.include_self), mode_name(a), as_bool(a.negative), out);
-  found.program = &program_of(found.plan);
-  return found;
+  CachedPlan cached;
+  cached.plan = callbacks().make_plan(a.op, data, indices, updates, a.axis, reduction_name(a),
+                                      as_bool(a.include_self), mode_name(a), as_bool(a.negative), out);
+  cached.program = &program_of(cached.plan);
+  return cached;
 }
 
-void keep_plan(const Key& key, const Call& call, const CachedPlan& found) {
+void keep_plan(const Key& key, const Call& call, const CachedPlan& cached) {
   const Key now(call);  // fields may have been renamed while the plan was made
   auto entry = std::make_unique<Entry>();
   entry->words.assign(key.words(), key.words() + key.size());
-  entry->found = found;
+  entry->cached = cached;
   if (!entry->matches(now)) return;
   entry->kept.push_back(nb::borrow(call.attributes.op));
   for (const View& view : call.operands)
@@ -138,29 +138,29 @@ void keep_plan(const Key& key, const Call& call, const CachedPlan& found) {
   {
     const nb::ft_lock_guard lock(table_mutex);
     table()[place_of(key)].swap(entry);
-  }  // the old entry goes here, outside the lock: releasing objects may run Python code
+  }  // the old entry is destroyed here, outside the lock: releasing objects may run Python code
 }
 
 namespace {
 
-// A slot of Python objects of one type.
+// A member of `__slots__` in objects of one type.
 struct Slot {
   PyTypeObject* type = nullptr;
   Py_ssize_t offset = 0;
 
-  // What it holds in an object; null where it is empty, or no slot of the object.
+  // Returns the slot's value in an object, or null if the slot is empty or the object has another type.
   PyObject* read(PyObject* object) const {
     if (Py_TYPE(object) != type) return nullptr;
     return *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(object) + offset);
   }
 };
 
-// The slot that an attribute is; none where it is no slot.
+// Returns the `__slots__` member that an attribute is, or an empty Slot if it is not one.
 Slot slot_of(PyTypeObject* type, PyObject* name) {
-  const nb::object found = nb::steal(PyObject_GetAttr(reinterpret_cast<PyObject*>(type), name));
-  if (!found.is_valid()) PyErr_Clear();
-  if (!found.is_valid() || Py_TYPE(found.ptr()) != &PyMemberDescr_Type) return {};
-  const PyMemberDef* member = reinterpret_cast<PyMemberDescrObject*>(found.ptr())->d_member;
+  const nb::object descriptor = nb::steal(PyObject_GetAttr(reinterpret_cast<PyObject*>(type), name));
+  if (!descriptor.is_valid()) PyErr_Clear();
+  if (!descriptor.is_valid() || Py_TYPE(descriptor.ptr()) != &PyMemberDescr_Type) return {};
+  const PyMemberDef* member = reinterpret_cast<PyMemberDescrObject*>(descriptor.ptr())->d_member;
   if (member->type != T_OBJECT_EX) return {};
   Py_INCREF(type);
   return {type, member->offset};
@@ -170,7 +170,7 @@ Slot slot_of(PyTypeObject* type, PyObject* name) {
 
 const BoundProgram& program_of(nb::handle plan) {
   static PyObject* const name = kept_text("program");
-  static const Slot slot = slot_of(Py_TYPE(plan.ptr()), name);  // of plans: getattr takes 10 ns
+  static const Slot slot = slot_of(Py_TYPE(plan.ptr()), name);  // on plans: getattr takes 10 ns
   static const nb::handle type = nb::type<BoundProgram>();      // isinstance takes 5 ns
   nb::object program = nb::borrow(slot.read(plan.ptr()));
   if (!program.is_valid()) program = checked(PyObject_GetAttr(plan.ptr(), name));

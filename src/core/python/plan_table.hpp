@@ -1,4 +1,4 @@
-// The table of plans, for every framework's arrays: what a plan depends on, and where it is found.
+// The table of plans, for every framework's arrays: the key that a plan depends on, and the lookup.
 #pragma once
 
 #include <vector>
@@ -8,15 +8,15 @@
 
 namespace gatherum {
 
-// Compares words with as many that were kept. There is one branch at the end: a branch for each word takes
-// longer.
+// Compares words with an equal number of stored words. It branches once, at the end, because a branch for
+// each word takes longer.
 class Comparison {
  public:
   explicit Comparison(const int64_t* words) : at_(words) {}
   void add(const Attributes& attributes) {
     each_word(attributes, [this](int64_t word) { compare(word); });
   }
-  // No operand of a dtype without a number is the same.
+  // An operand whose dtype has no number never compares equal.
   void add(const Views& operands) {
     for (const View& view : operands) {
       if (view.given() && view.dtype == kNoDType) differences_ |= 1;
@@ -32,8 +32,8 @@ class Comparison {
   int64_t differences_ = 0;
 };
 
-// What a plan depends on, as words. A dtype that has no number is the address of NumPy's object, which the
-// table keeps alive. The fields of a structured dtype can be renamed, which gives it another tuple of names.
+// The words that a plan depends on. A dtype without a number is the address of NumPy's object, which the
+// table keeps alive. A structured dtype has another tuple of names after its fields are renamed.
 class Key {
  public:
   Key() = default;
@@ -51,8 +51,8 @@ class Key {
   int size() const { return n_; }
   uint64_t hash() const;
   const int64_t* words() const { return words_; }
-  bool whole() const { return whole_; }      // false: the words do not say everything
-  bool lasting() const { return lasting_; }  // no word is an address: they mean the same for ever
+  bool whole() const { return whole_; }      // false: the words do not identify the call completely
+  bool lasting() const { return lasting_; }  // no word is an address, so the words stay valid forever
 
  private:
   static constexpr int kMostNames = 64;
@@ -63,7 +63,8 @@ class Key {
 
   int n_ = 0, names_ = 0;
   bool whole_ = true, lasting_ = true;
-  int64_t words_[3 + kMostNames + kOperands * (3 + 2 * NPY_MAXDIMS)];  // as many as are needed are set
+  int64_t words_[3 + kMostNames + kOperands * (3 + 2 * NPY_MAXDIMS)];  // only the words that are needed are
+                                                                       // set
 };
 
 // A plan with its program, which lives as long.
@@ -72,17 +73,17 @@ struct CachedPlan {
   const BoundProgram* program = nullptr;
 };
 
-// The plan of the table; none where it is not there.
+// Returns the plan from the table, or an empty value.
 CachedPlan find_plan(const Call& call);
-// Has Python make the plan, of operands as its callback takes them. It raises for a call that cannot be.
+// Has Python make the plan, from operands in the form that its callback accepts. Raises for an invalid call.
 CachedPlan make_plan(const Attributes& attributes, const OperandHandles& operands);
-// Keeps a plan, unless the operands have become others than the key says.
-void keep_plan(const Key& key, const Call& call, const CachedPlan& found);
+// Stores a plan, unless the operands no longer match the key.
+void keep_plan(const Key& key, const Call& call, const CachedPlan& cached);
 
-// The program of a Python Plan, which keeps it alive.
+// Returns the program of a Python Plan, which keeps it alive.
 const BoundProgram& program_of(nb::handle plan);
 
-// Forgets every plan of the table.
+// Clears the table of plans.
 void clear_plans();
 
 }  // namespace gatherum

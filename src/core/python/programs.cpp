@@ -27,7 +27,7 @@ void assign(const char* name, nb::handle value, T& field) {
   }
 }
 
-// Calls each(i, item) for the items of a sequence; at most so many.
+// Calls each(i, item) for the items of a sequence, at most `most` of them.
 template <class Each>
 int64_t read_items(const char* name, nb::handle sequence, int most, const Each& each) {
   int64_t n = 0;
@@ -38,7 +38,7 @@ int64_t read_items(const char* name, nb::handle sequence, int most, const Each& 
   return n;
 }
 
-// (line, loops, components, block), as Python lowers it.
+// Converts (line, loops, components, block), Python's form of a nest.
 void assign(const char* name, nb::handle value, Nest& nest) {
   const auto parts = nb::cast<nb::tuple>(value);
   if (parts.size() != 4) refuse(std::string("`") + name + "` is not a nest");
@@ -77,9 +77,9 @@ nb::object read(const Nest& nest) { return nest_tuple(nest); }
 nb::object read(const Shape& shape) { return tuple_of(shape.extent, shape.rank); }
 
 // Program(**fields). (nanobind does not check for failures when it makes the dictionary of such arguments.)
-int make_program(PyObject* self, PyObject* positional, PyObject* given) {
+int make_program(PyObject* self, PyObject* positional, PyObject* keywords) {
   const auto make = [&] {
-    const Program fields = fields_of(given);
+    const Program fields = fields_of(keywords);
     if (PyTuple_GET_SIZE(positional) != 0) throw nb::type_error("Program: an unknown field");
     if (nb::inst_ready(self)) throw nb::type_error("Program: it is made already");
     new (nb::inst_ptr<BoundProgram>(self)) BoundProgram(to_bytes(fields));
@@ -135,7 +135,7 @@ void bind_enum(nb::module_& m, const char* name, const char* doc) {
 
 }  // namespace
 
-// Python's integers have no bounds; a field's do.
+// Python integers are unbounded; fields are not.
 int64_t as_number(const char* name, nb::handle value) {
   int overflow = 0;
   const long long number = PyLong_AsLongLongAndOverflow(value.ptr(), &overflow);
@@ -157,17 +157,17 @@ nb::object nest_tuple(const Nest& nest) {
   return nb::make_tuple(nest.line, nb::tuple(loops), nb::tuple(components), nest.block);
 }
 
-Program fields_of(PyObject* given) {
+Program fields_of(PyObject* values) {
   Program fields;
   Py_ssize_t known = 0;
   each_field(fields, [&](const char* name, auto& field) {
-    PyObject* const value = given == nullptr ? nullptr : PyDict_GetItemWithError(given, text(name).ptr());
+    PyObject* const value = values == nullptr ? nullptr : PyDict_GetItemWithError(values, text(name).ptr());
     if (value == nullptr && PyErr_Occurred() != nullptr) nb::raise_python_error();
     if (value == nullptr) return;
     assign(name, value, field);
     ++known;
   });
-  if (known != (given == nullptr ? 0 : PyDict_GET_SIZE(given)))
+  if (known != (values == nullptr ? 0 : PyDict_GET_SIZE(values)))
     throw nb::type_error("Program: an unknown field");
   return fields;
 }

@@ -17,11 +17,11 @@ class BoundProgram {
   explicit BoundProgram(const std::vector<uint8_t>& bytes) : BoundProgram(bytes.data(), bytes.size()) {}
 
   const gatherum_program* core() const { return core_.get(); }
-  // Whether no Python code can run during a call without `out`: no fill value, no lock given up, and a result
-  // that NumPy's own allocator makes.
+  // Returns true if no Python code can run during a call without `out`: it has no fill value, keeps the
+  // interpreter's lock, and its result is allocated by NumPy's allocator.
   bool is_quiet() const { return quiet_; }
-  // The specs of the last operands that matched the plan, as words: same(words) says whether this run's match
-  // them.
+  // The specs of the last operands that matched the plan are stored as words. same(words) compares them with
+  // the current operands.
   template <class Same>
   bool was_run_on(const Same& same) const {
     const nb::ft_lock_guard lock(mutex_);
@@ -38,10 +38,10 @@ class BoundProgram {
   mutable std::vector<int64_t> operand_words_;
 };
 
-// The value of an index of a program, which the core keeps in 64 bits.
+// The value of an index of a program, which the core stores in 64 bits.
 nb::object index_value(const BoundProgram& program, int64_t bits);
 
-// The strings name_of(0), name_of(1), ... up to the first that is null.
+// The strings name_of(0), name_of(1), ... up to the first null.
 template <class NameOf>
 nb::list names_of(const NameOf& name_of) {
   nb::list names;
@@ -49,11 +49,11 @@ nb::list names_of(const NameOf& name_of) {
   return names;
 }
 
-// An integer of 64 bits; `name` says what of a program it is.
+// Converts an integer of 64 bits. `name` is the field for messages.
 int64_t as_number(const char* name, nb::handle value);
-// A nest as Python has it: (line, loops, components, block).
+// Returns Python's form of a nest: (line, loops, components, block).
 nb::object nest_tuple(const Nest& nest);
-// The fields of a program from a dictionary, or null; what it leaves out keeps its default.
-Program fields_of(PyObject* given);
+// Reads the fields of a program from a dictionary, or null. Fields that are not given keep their defaults.
+Program fields_of(PyObject* values);
 
 }  // namespace gatherum

@@ -12,7 +12,7 @@ namespace {
 
 gatherum_buffer memory_of(const void* address) { return gatherum_memory(address, 0); }
 
-// The sizes of a result as NumPy's: mostly the same type, and then nothing is copied.
+// The sizes of a result as NumPy's type, which is usually the same, so that nothing is copied.
 class Extents {
  public:
   explicit Extents(const Shape& shape) {
@@ -66,7 +66,7 @@ void refuse_too_small(const BoundProgram& program, const gatherum_operands& oper
                             .c_str());
 }
 
-// The result is small, so that NumPy allocates it, and the garbage collector need not track it.
+// The result is small, so NumPy allocates it, and the garbage collector need not track it.
 nb::object run_without_python(const BoundProgram& program, nb::handle plan, const Views& operands) {
   const Shape& shape = program.fields().result;
   PyArray_Descr* dtype = operands[0].numpy;
@@ -80,29 +80,29 @@ nb::object run_without_python(const BoundProgram& program, nb::handle plan, cons
   return result;
 }
 
-nb::object run_on_arrays(const CachedPlan& found, const OperandHandles& operands, nb::handle fill_value,
+nb::object run_on_arrays(const CachedPlan& cached, const OperandHandles& operands, nb::handle fill_value,
                          const OperandSnapshot& before) {
-  const BoundProgram& program = *found.program;
+  const BoundProgram& program = *cached.program;
   const auto [data, indices, updates, out] = operands;
   if (must_check_memory(program, views_of(operands)))
-    callbacks().check_memory(found.plan, data, indices, updates, out);
+    callbacks().check_memory(cached.plan, data, indices, updates, out);
   const bool fills =
       !program.fields().scatter && program.fields().mode == Mode::drop && !fills_with_zeros(fill_value);
   nb::object fill;
   if (fills) {
     const nb::handle dtype = reinterpret_cast<PyObject*>(PyArray_DESCR(as_array(data)));
-    fill = callbacks().make_fill(found.plan, dtype, fill_value);
+    fill = callbacks().make_fill(cached.plan, dtype, fill_value);
   }
   std::optional<Pins> pins;
   if (gatherum_program_is_long(program.core()) != 0) pins.emplace(operands);
   const Shape& shape = program.fields().result;
   nb::object result =
       out.is_none() ? new_array(PyArray_DESCR(as_array(data)), shape.rank, Extents(shape)) : nb::borrow(out);
-  raise_changed(found.plan, before.first_change(operands));
-  // From here on no Python code runs on this thread, but signal handlers in long calls.
+  raise_changed(cached.plan, before.first_change(operands));
+  // From here on no Python code runs on this thread, except signal handlers in long calls.
   gatherum_operands at = operands_of(program, views_of(operands), PyArray_BYTES(as_array(result)));
   if (fills) at.fill = PyArray_BYTES(as_array(fill));
-  run_released(found.plan, program, [&](const gatherum_poll* poll, gatherum_error* error) {
+  run_released(cached.plan, program, [&](const gatherum_poll* poll, gatherum_error* error) {
     return gatherum_run(program.core(), &at, poll, error);
   });
   return result;

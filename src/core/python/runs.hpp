@@ -1,4 +1,4 @@
-// Runs of a plan on operands that match its specs.
+// Runs a plan on operands that match its specs.
 #pragma once
 
 #include <functional>
@@ -10,39 +10,40 @@ namespace gatherum {
 
 // Raises ValueError for an operand that has changed, by its number; -1 for none.
 void raise_changed(nb::handle plan, int operand);
-// Raises what Python says of a run that is not done.
+// Raises Python's error for a run that has not completed.
 void raise_unless_done(nb::handle plan, gatherum_status status, const gatherum_error& error);
 
-// An error with no more than a message.
+// An error that has only a message.
 inline gatherum_error error_of(const char* message) { return {message, "", -1, 0, 0}; }
 
-// Runs run(poll), without the interpreter's lock where it takes long, and then with a poll that answers
-// Ctrl-C. Returns GATHERUM_OK or GATHERUM_INVALID_INDEX, and raises for any other status.
+// Runs run(poll). If it takes long, releases the interpreter's lock and polls for Ctrl-C. Returns GATHERUM_OK
+// or GATHERUM_INVALID_INDEX, and raises for any other status.
 gatherum_status run_released(bool is_long, const gatherum_error& error,
                              const std::function<gatherum_status(const gatherum_poll*)>& run);
-// Runs a plan's program so, and raises Python's error for a call that is not done.
+// Runs a plan's program the same way, and raises Python's error for a call that has not completed.
 void run_released(nb::handle plan, const BoundProgram& program,
                   const std::function<gatherum_status(const gatherum_poll*, gatherum_error*)>& run);
 
-// The operands as the core takes them. The plan was made for them: there are no sizes to check. `result` is
-// out, or new memory.
+// Returns the operands in the core's form. The plan was made for them, so their sizes need no check. `result`
+// is out, or new memory.
 gatherum_operands operands_of(const BoundProgram& program, const Views& operands, void* result);
 
-// Raises ValueError for operands in which not every byte lies that the program can address.
+// Raises ValueError if the program can address a byte outside its operands.
 void refuse_too_small(const BoundProgram& program, const gatherum_operands& operands);
 
-// Whether a fill value is Python's integer 0, which stands for an item of zero bytes.
+// Returns true if a fill value is Python's integer 0, which represents an item of zero bytes.
 bool fills_with_zeros(nb::handle fill);
 
-// Whether `out` is the data of a scatter, which then works in place. Any other overlap must be checked.
+// Returns true if `out` is the data of a scatter, which then works in place. Any other overlap must be
+// checked.
 bool is_in_place(const BoundProgram& program, const Views& operands);
 bool must_check_memory(const BoundProgram& program, const Views& operands);
 
-// Runs a plan on NumPy arrays; None for an operand that is not given. `before`: their snapshot from when they
-// were found to match the plan.
-nb::object run_on_arrays(const CachedPlan& found, const OperandHandles& operands, nb::handle fill_value,
+// Runs a plan on NumPy arrays, with None for missing operands. `before` is their snapshot from when they were
+// found to match the plan.
+nb::object run_on_arrays(const CachedPlan& cached, const OperandHandles& operands, nb::handle fill_value,
                          const OperandSnapshot& before);
-// The same where no Python code can run: see BoundProgram::is_quiet.
+// Runs a plan if no Python code can run meanwhile: see BoundProgram::is_quiet.
 nb::object run_without_python(const BoundProgram& program, nb::handle plan, const Views& operands);
 
 }  // namespace gatherum

@@ -7,7 +7,7 @@
 namespace gatherum {
 namespace {
 
-// Our dtype for each of NumPy's type numbers that means the same on every platform.
+// The DType of each NumPy type number that means the same on every platform.
 constexpr auto kNumbered = [] {
   std::array<int8_t, NPY_HALF + 1> dtypes{};
   for (int8_t& d : dtypes) d = kNoDType;
@@ -33,15 +33,15 @@ constexpr auto kNumbered = [] {
   return dtypes;
 }();
 
-// The dtypes that other packages have given to NumPy, by their number, as they are met: those of ml_dtypes
-// have the names of ours.
+// The dtypes that other packages register with NumPy, by their number, filled in on first use. The dtypes of
+// ml_dtypes have the core's names.
 constexpr int8_t kUnknown = -2;
 constexpr int kMostAdded = 256;
 std::array<std::atomic<int8_t>, kMostAdded>& added() {
   static auto& dtypes = *[] {
-    auto* made = new std::array<std::atomic<int8_t>, kMostAdded>;
-    for (auto& d : *made) d = kUnknown;
-    return made;
+    auto* unknown = new std::array<std::atomic<int8_t>, kMostAdded>;
+    for (auto& d : *unknown) d = kUnknown;
+    return unknown;
   }();
   return dtypes;
 }
@@ -59,11 +59,11 @@ int added_dtype(PyArray_Descr* dtype) {
   if (at < 0 || at >= kMostAdded) return kNoDType;
   auto& known = added()[static_cast<size_t>(at)];
   if (known == kUnknown) known = static_cast<int8_t>(find_name(dtype));
-  const int found = known;
-  // Its size can be changed by dtype.__setstate__.
-  const bool whole = found >= 0 && PyDataType_ELSIZE(dtype) == bytes_of(static_cast<DType>(found)) &&
+  const int number = known;
+  // dtype.__setstate__ can change its size.
+  const bool whole = number >= 0 && PyDataType_ELSIZE(dtype) == bytes_of(static_cast<DType>(number)) &&
                      !PyDataType_REFCHK(dtype);
-  return whole ? found : kNoDType;
+  return whole ? number : kNoDType;
 }
 
 struct Stretch {
@@ -73,7 +73,7 @@ struct Stretch {
 Stretch stretch_of(const View& view) {
   const auto start = reinterpret_cast<intptr_t>(view.address);
   if (std::find(view.shape, view.shape + view.rank, 0) != view.shape + view.rank)
-    return {start, start};  // its strides may be anything
+    return {start, start};  // its strides may be arbitrary
   Stretch s{start, start + static_cast<intptr_t>(view.item)};
   for (int i = 0; i < view.rank; ++i) {
     const intptr_t reach = (view.shape[i] - 1) * view.strides[i];

@@ -1,4 +1,4 @@
-// Views: the address, dtype, shape and strides of an operand, NumPy's or another framework's.
+// Views: the address, dtype, shape and strides of an operand of NumPy or another framework.
 #pragma once
 
 #include <array>
@@ -12,23 +12,23 @@ namespace gatherum {
 inline constexpr int kOperands = 4;  // data, indices, updates, out
 inline constexpr int kNoDType = -1;
 
-// An operand; one that is not given has rank -1.
+// An operand. A missing one has rank -1.
 struct View {
   char* address = nullptr;
   int rank = -1;
   const npy_intp* shape = nullptr;
   const npy_intp* strides = nullptr;  // in bytes
-  int dtype = kNoDType;               // a DType; kNoDType: what `numpy` says
+  int dtype = kNoDType;               // a DType; kNoDType: see `numpy`
   int64_t item = 0;                   // bytes of an element
   bool writable = false;
-  PyArray_Descr* numpy = nullptr;  // of an array of NumPy
+  PyArray_Descr* numpy = nullptr;  // the dtype of a NumPy array
 
   bool given() const { return rank >= 0; }
 };
 using Views = std::array<View, kOperands>;
-using OperandHandles = std::array<nb::handle, kOperands>;  // None where there is none
+using OperandHandles = std::array<nb::handle, kOperands>;  // None for a missing operand
 
-// NumPy's own object of each of its dtypes, and our number of it.
+// NumPy's object for each of its dtypes, and our number of it.
 struct Builtin {
   PyArray_Descr* numpy = nullptr;
   int dtype = kNoDType;
@@ -36,7 +36,7 @@ struct Builtin {
 inline std::array<Builtin, NPY_HALF + 1> builtins;
 void find_builtins();  // at import
 
-// The dtype of NumPy's arrays, where it is one of ours in native byte order; kNoDType for any other.
+// Returns the DType of NumPy's dtype if it is one of ours in native byte order, otherwise kNoDType.
 int find_dtype(PyArray_Descr* dtype);
 inline int dtype_of(PyArray_Descr* dtype) {
   const auto number = static_cast<size_t>(dtype->type_num);
@@ -56,21 +56,21 @@ inline View view_of(PyArrayObject* a) {
           dtype};
 }
 
-// Arrays as views: only as long as no Python code runs, which can give an array another shape.
+// Arrays as views, valid only until Python code runs, which can change an array's shape.
 inline Views views_of(const OperandHandles& operands) {
   const auto view = [&](size_t i) { return operands[i].is_none() ? View{} : view_of(as_array(operands[i])); };
   return {view(0), view(1), view(2), view(3)};
 }
 
-// Whether two operands are the same elements.
+// Returns true if two operands are the same elements.
 bool is_same_place(const View& a, const View& b);
-// Whether the bytes of two operands may be the same ones: whether the stretches that they lie in meet.
+// Returns true if two operands may share bytes: the ranges of their addresses intersect.
 bool may_overlap(const View& a, const View& b);
 // All the bytes of an operand.
 gatherum_buffer memory_of(const View& view);
-// An array of NumPy on the memory of a view, which it does not own; None for what is not given.
+// Returns a NumPy array on the memory of a view, which it does not own; None for a missing operand.
 nb::object array_on(const View& view);
-// (shape, dtype of ours, strides) for Python, None for what is not given.
+// Returns (shape, DType, strides) for Python, None for a missing operand.
 nb::object described(const View& view);
 
 }  // namespace gatherum

@@ -6,16 +6,16 @@
 
 namespace gatherum {
 
-// How many bytes the operands of a gather of quantized rows have.
+// The sizes in bytes of the operands of a gather of quantized rows.
 struct QuantizedBytes {
   int64_t data, scales, zeros, out;
 };
 
-// Whether the types go together and no size is negative.
+// Returns true if the combination of types is supported and no size is negative.
 bool has_meaning(const QuantizedGather& call);
 QuantizedBytes bytes_of(const QuantizedGather& call);
 
-// False: cut short by poll.
+// Returns false if poll interrupted it.
 bool run_quantized(const QuantizedGather& call, const Poll& poll);
 
 }  // namespace gatherum

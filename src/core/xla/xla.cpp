@@ -1,5 +1,6 @@
-// Programs as custom calls of XLA: a handler of its typed foreign function interface, over the C interface.
-// The call carries the bytes of its program, so that what XLA has compiled also runs in another process.
+// Runs programs as custom calls of XLA: a handler of its typed foreign function interface, on top of the C
+// interface. The call contains the bytes of its program, so an executable compiled by XLA also runs in
+// another process.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -18,7 +19,7 @@
 namespace gatherum {
 namespace {
 
-// A program as a call carries it.
+// A program in its serialized form, as a call contains it.
 struct Words {
   const int64_t* start = nullptr;
   size_t size = 0;
@@ -27,7 +28,7 @@ struct Words {
   size_t count() const { return size * sizeof(int64_t); }
 };
 
-// A program that was read, and what buffers must be to fit it.
+// A deserialized program, and the properties that its buffers must have.
 struct Known {
   std::vector<int64_t> words;
   gatherum_program* program = nullptr;
@@ -48,8 +49,8 @@ struct Known {
 
 using Shared = std::shared_ptr<const Known>;
 
-// The programs that were read last: the last word of a program, a checksum, says which place it has. Reading
-// a program takes longer than a small call.
+// A slot of the cache of recently read programs. The last word of a program, a checksum, selects the slot.
+// Reading a program takes longer than a small call.
 struct Place {
   std::mutex mutex;
   Shared known;
@@ -61,44 +62,44 @@ Place& place_of(const Words& words) {
   return (*places)[static_cast<uint64_t>(words.start[words.size - 1]) % kPlaces];
 }
 
-const char* read(const Words& words, Shared& found) {
-  auto made = std::make_shared<Known>();
+const char* read(const Words& words, Shared& known) {
+  auto created = std::make_shared<Known>();
   gatherum_error error;
-  if (gatherum_program_read(words.bytes(), words.count(), &made->program, &error) != GATHERUM_OK)
+  if (gatherum_program_read(words.bytes(), words.count(), &created->program, &error) != GATHERUM_OK)
     return error.message;
   Program fields;
   if (const char* wrong = from_bytes(words.bytes(), words.count(), fields)) return wrong;
-  made->words.assign(words.start, words.start + words.size);
-  made->item = fields.item;
-  made->value = fields.combine.value;
-  made->index = fields.index;
-  made->scatter = fields.scatter;
-  found = std::move(made);
+  created->words.assign(words.start, words.start + words.size);
+  created->item = fields.item;
+  created->value = fields.combine.value;
+  created->index = fields.index;
+  created->scatter = fields.scatter;
+  known = std::move(created);
   return nullptr;
 }
 
-// Finds a program, or reads it. Returns what is wrong with it, or null.
-const char* find(const Words& words, Shared& found) {
+// Finds a program in the cache, or reads it. Returns an error message, or null.
+const char* find(const Words& words, Shared& known) {
   if (words.size == 0) return "the call carries no program";
   Place& place = place_of(words);
   {
     const std::lock_guard lock(place.mutex);
     if (place.known && place.known->matches(words)) {
-      found = place.known;
+      known = place.known;
       return nullptr;
     }
   }
-  if (const char* wrong = read(words, found)) return wrong;
-  Shared last = found;
+  if (const char* wrong = read(words, known)) return wrong;
+  Shared last = known;
   const std::lock_guard lock(place.mutex);
   place.known.swap(last);
   return nullptr;
 }
 
-// The value type of a buffer's items; none for those that only move, with their width.
+// The value type of a buffer's items, `none` for items that only move, and their width.
 struct ItemType {
   Value value = Value::none;
-  int64_t width = 0;  // 0: not of whole bytes, or unknown
+  int64_t width = 0;  // 0: a fraction of a byte, or unknown
 };
 
 constexpr auto kItemTypes = [] {
@@ -127,7 +128,7 @@ gatherum_buffer memory_of(const XLA_FFI_Buffer& buffer) {
 }
 
 struct XlaCall {
-  // The last two of a call for gradients: `out` holds that of the data.
+  // A call for gradients has the last two; its `out` is the gradient of the data.
   const XLA_FFI_Buffer *data, *indices, *updates, *out, *gradient, *of_updates;
   Words program;
   const void* fill;  // one item
@@ -158,7 +159,7 @@ const XLA_FFI_Array* array_of_words(const XLA_FFI_Attrs& attrs, std::string_view
 
 constexpr size_t kFillWords = 2;  // the widest item has 16 bytes
 
-// Reads a call. Returns what is wrong with its form, or null.
+// Reads a call. Returns an error message if its form is invalid, or null.
 const char* read(const XLA_FFI_CallFrame& frame, XlaCall& call) {
   const int64_t n = frame.args.size;
   if (n < 2 || n > 4 || (n == 4 && frame.rets.size != 2))
@@ -186,7 +187,8 @@ const char* read(const XLA_FFI_CallFrame& frame, XlaCall& call) {
   return nullptr;
 }
 
-// Whether buffers have the types and sizes that the program was made for. Returns what is wrong, or null.
+// Checks that buffers have the types and sizes that the program was made for. Returns an error message, or
+// null.
 const char* find_unfit(const XlaCall& call, const Known& known, const gatherum_operands& at) {
   const ItemType item = item_type(call.data->dtype);
   if (known.scatter != (call.updates != nullptr)) return "the operands are not those of the program";
@@ -223,18 +225,18 @@ std::string number(const gatherum_error& error, const IndexType& index) {
   return std::to_string(index.width == 8 ? bits : bits & ((uint64_t{1} << 8 * index.width) - 1));
 }
 
-// The message about an invalid index. The first line is for indices that have changed. The others, one for
-// each component of a tuple, have a % for the value and one for each coordinate of the position.
+// The message about an invalid index. The first line is for indices that have changed. The following lines,
+// one for each component of a tuple, have a % for the value and one for each coordinate of the position.
 std::string message(const XlaCall& call, const Known& known, const gatherum_error& error) {
   if (error.position < 0) return std::string(line(call.messages, 0));
   const std::string_view form = line(call.messages, 1 + error.component);
   const auto places = static_cast<int64_t>(std::count(form.begin(), form.end(), '%')) - 1;
   std::vector<std::string> words(1, number(error, known.index));
-  int64_t rest = error.position;
+  int64_t remaining = error.position;
   for (int64_t i = std::min(places, call.indices->rank) - 1; i >= 0; --i) {
     const int64_t extent = std::max<int64_t>(call.indices->dims[i], 1);
-    words.insert(words.begin() + 1, std::to_string(rest % extent));
-    rest /= extent;
+    words.insert(words.begin() + 1, std::to_string(remaining % extent));
+    remaining /= extent;
   }
   std::string filled;
   size_t next = 0;
@@ -253,7 +255,7 @@ gatherum_operands operands_of(const XlaCall& call) {
   if (call.updates != nullptr) at.updates = memory_of(*call.updates);
   at.out = memory_of(*call.out);
   at.fill = call.fill;
-  at.fresh = 1;  // XLA gives the result to nobody where the call fails
+  at.fresh = 1;  // XLA discards the result if the call fails
   return at;
 }
 
@@ -295,7 +297,7 @@ XLA_FFI_Error* run(const XLA_FFI_CallFrame& frame) {
   }
 }
 
-// exp or log of each item of a buffer.
+// Computes exp or log of each item of a buffer.
 XLA_FFI_Error* map(const XLA_FFI_CallFrame& frame, const XLA_FFI_ByteSpan& function) {
   const XLA_FFI_Buffer *from = argument(frame.args, 0), *to = result(frame.rets, 0);
   if (from == nullptr || to == nullptr || frame.args.size != 1 || frame.rets.size != 1)
@@ -315,7 +317,8 @@ XLA_FFI_Error* map(const XLA_FFI_CallFrame& frame, const XLA_FFI_ByteSpan& funct
   return fail(frame, XLA_FFI_INVALID_ARGUMENT, wrong);
 }
 
-// What the runtime asks before it runs anything: which version of the interface this was written for.
+// Answers the runtime's query before the first run: the version of the interface that this handler
+// implements.
 bool answers_metadata(XLA_FFI_CallFrame& frame) {
   for (auto* e = frame.extension_start; e != nullptr; e = e->next)
     if (e->type == kMetadataExtension) {

@@ -1,6 +1,6 @@
 // The part of XLA's typed foreign function interface that the handler needs: the C declarations of version
-// 0.1, written anew, so that nothing of XLA is needed to build the core. Every runtime since jaxlib 0.5 calls
-// handlers of that version; later ones only add fields behind these.
+// 0.1, rewritten here, so that building the core needs nothing from XLA. Every runtime since jaxlib 0.5 calls
+// handlers of that version; later versions only add fields after these.
 // https://github.com/openxla/xla/blob/main/xla/ffi/api/c_api.h
 #pragma once
 
@@ -41,7 +41,7 @@ struct XLA_FFI_Error_Create_Args {
   XLA_FFI_Error_Code code;
 };
 
-// The head of the runtime's table of functions, whose first makes an error.
+// The head of the runtime's table of functions. The first function creates an error.
 struct XLA_FFI_Api {
   size_t struct_size;
   XLA_FFI_Extension_Base* extension_start;
@@ -50,8 +50,8 @@ struct XLA_FFI_Api {
   XLA_FFI_Error* (*create_error)(XLA_FFI_Error_Create_Args*);
 };
 
-// Integers, which the handler asks for by name; dtypes.hpp has the numbers of all whose items have whole
-// bytes.
+// The integers that the handler refers to by name. dtypes.hpp has the numbers of all types whose items have
+// whole bytes.
 enum XLA_FFI_DataType : int32_t {
   XLA_FFI_S8 = 2,
   XLA_FFI_S64 = 5,

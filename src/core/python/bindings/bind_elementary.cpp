@@ -1,14 +1,14 @@
-// exp and log of arrays.
+// Binds exp and log of arrays.
 #include "python/bindings/bindings.hpp"
 #include "python/runs.hpp"
 
 namespace gatherum {
 namespace {
 
-// Below this the interpreter's lock is kept: to give it up takes longer.
+// Below this number of items the interpreter's lock is kept, because releasing it takes longer.
 constexpr int64_t kShort = 1 << 12;
 
-// Writes a function of each item of an array into another of the same size; both are contiguous.
+// Applies a function to each item of an array and writes another of the same size. Both are contiguous.
 void map(const char* function, const char* value, nb::handle from, nb::handle to) {
   PyArrayObject *const in = contiguous_array(from), *const out = contiguous_array(to);
   const int64_t n = PyArray_SIZE(in);

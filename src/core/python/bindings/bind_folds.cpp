@@ -1,4 +1,4 @@
-// Folds in batches: the class `Fold`.
+// Binds folds in batches: the class `Fold`.
 #include <algorithm>
 #include <cstring>
 
@@ -9,7 +9,7 @@
 namespace gatherum {
 namespace {
 
-// How a fold combines, with what the core says of it.
+// The type of a fold, with the properties that the core reports for it.
 struct BoundFold {
   gatherum_fold type;
   bool any_order;
@@ -45,7 +45,7 @@ struct State {
   int64_t n;
 };
 
-// Whether a program folds as this fold does, into accumulators of the same form.
+// Returns true if a program folds like this fold, into accumulators of the same form.
 bool is_fold_of(const BoundFold& fold, const Program& p) {
   const auto [reduction, value, include_self] = p.combine;
   const bool alike = reduction == Reduction::none || std::strcmp(name_of(value), fold.type.value) == 0;
@@ -59,7 +59,7 @@ State state_of(const BoundFold& fold, nb::handle sums, nb::handle counts) {
           reinterpret_cast<int64_t*>(memory_of(counts, n, sizeof(int64_t))), n};
 }
 
-// Runs what gives a status without the interpreter's lock, where it takes long.
+// Runs a body that returns a status. Releases the interpreter's lock if it takes long.
 template <class Body>
 void run_fold(int64_t bytes, const Body& body) {
   run_released(bytes >= kLongBytes, error_of("gatherum: not a fold"),
@@ -73,7 +73,7 @@ void begin(const BoundFold& fold, nb::handle data, nb::handle sums) {
   run_fold(n * fold.sum_bytes, [&] { return gatherum_fold_begin(&fold.type, from, to, n); });
 }
 
-// `out` None: into a new array of the dtype.
+// With `out` None the result is a new array of the dtype.
 nb::object finish(const BoundFold& fold, nb::handle data, nb::handle sums, nb::handle counts,
                   nb::handle dtype, nb::handle out) {
   const State from = state_of(fold, sums, counts);

@@ -1,11 +1,11 @@
-// From arrays of indices to what they address.
+// Binds functions from arrays of indices to the addressed elements.
 #include "python/bindings/bindings.hpp"
 #include "python/runs.hpp"
 
 namespace gatherum {
 namespace {
 
-// Runs body(indices, poll) on the memory of an array, which the caller keeps where it is.
+// Runs body(indices, poll) on the memory of an array, which the caller keeps alive and in place.
 template <class Body>
 gatherum_status on_indices(const BoundProgram& program, nb::handle indices, const gatherum_error& error,
                            const Body& body) {
@@ -14,8 +14,8 @@ gatherum_status on_indices(const BoundProgram& program, nb::handle indices, cons
                       [&](const gatherum_poll* poll) { return body(start, poll); });
 }
 
-// (numbers, invalid): what every tuple addresses, in row-major order, -1 where it is invalid; and how many
-// are.
+// Returns (numbers, invalid): the number of the element that every tuple addresses, in row-major order, -1
+// for invalid tuples; and the number of invalid tuples.
 nb::object number(const BoundProgram& program, nb::handle indices, int64_t tuples) {
   const auto shape = static_cast<npy_intp>(tuples);
   const nb::object numbers = new_array(PyArray_DescrFromType(NPY_INT64), 1, &shape);
@@ -29,7 +29,8 @@ nb::object number(const BoundProgram& program, nb::handle indices, int64_t tuple
   return nb::make_tuple(numbers, invalid);
 }
 
-// (position, component, value) of the first invalid index, or None. Position -1: it has changed meanwhile.
+// Returns (position, component, value) of the first invalid index, or None. Position -1: it has changed
+// meanwhile.
 nb::object first_invalid(const BoundProgram& program, nb::handle indices) {
   gatherum_error error{};
   const auto find = [&](const char* start, const gatherum_poll* poll) {

@@ -1,4 +1,4 @@
-// Lists of rows.
+// Binds lists of rows.
 #include <cstring>
 #include <memory>
 #include <utility>
@@ -13,14 +13,14 @@ namespace {
 
 using OwnedLists = std::unique_ptr<gatherum_lists, decltype(&gatherum_lists_free)>;
 struct BoundLists {
-  explicit BoundLists(OwnedLists made) : lists(std::move(made)) {}
+  explicit BoundLists(OwnedLists owned) : lists(std::move(owned)) {}
   const gatherum_lists* get() const { return lists.get(); }
   OwnedLists lists;
 };
 
 char* memory_of(nb::handle array) { return PyArray_BYTES(checked_array(array)); }
 
-// Lists, or (operand, position, value) of an invalid index.
+// Returns the lists, or (operand, position, value) of an invalid index.
 nb::object make(int64_t destinations, int64_t block, const BoundProgram& targets, nb::handle target_indices,
                 nb::handle sources, nb::handle source_indices, bool numbered) {
   const gatherum_edge_ends to{targets.core(), memory_of(target_indices)};
@@ -67,7 +67,7 @@ void fold(const BoundLists& lists, const BoundProgram& rows, nb::handle table, n
   });
 }
 
-// None, or (operand, position, value) of an invalid index.
+// Returns None, or (operand, position, value) of an invalid index.
 nb::object fold_pointed(const BoundProgram& pointer, nb::handle indptr, const BoundProgram& sources,
                         nb::handle indices, const BoundProgram& rows, nb::handle table, nb::handle weights,
                         nb::handle fill, nb::handle out, bool fresh) {
@@ -96,7 +96,7 @@ void bind_lists(nb::module_& m) {
   m.def("fold_pointed", fold_pointed, nb::arg("pointer"), nb::arg("indptr"), nb::arg("sources"),
         nb::arg("indices"), nb::arg("rows"), nb::arg("table"), nb::arg("weights").none(), nb::arg("fill"),
         nb::arg("out"), nb::arg("fresh"));
-  // A new array as the operators make it: a large one on huge pages.
+  // Allocates an array like the results of operators: a large one uses huge pages.
   m.def(
       "new_result",
       [](nb::handle dtype, const nb::tuple& shape) {

@@ -1,4 +1,4 @@
-// Calls of operators: their checks, the roles of dimensions, and the loops.
+// Binds the checks of operator calls, the roles of dimensions, and the loops.
 #include <utility>
 
 #include "engine/overlaps.hpp"
@@ -21,7 +21,7 @@ nb::object as_tuple(const std::vector<int64_t>& numbers) {
   return tuple_of(numbers.data(), static_cast<int64_t>(numbers.size()));
 }
 
-// (shape, strides), as Python's `shape_limits.OperandLayout`.
+// Reads (shape, strides), Python's `shape_limits.OperandLayout`.
 OperandLayout read_layout(nb::handle pair) {
   const auto parts = nb::cast<nb::tuple>(pair);
   if (parts.size() != 2) throw nb::type_error("gatherum: not a layout");
@@ -30,7 +30,7 @@ OperandLayout read_layout(nb::handle pair) {
   return layout;
 }
 
-// (tuples, shares_front, shares_back), as Python's `operators.Addressing`.
+// Reads (tuples, shares_front, shares_back), Python's `operators.Addressing`.
 Addressing read_addressing(const nb::tuple& facts) {
   if (facts.size() != 3) throw nb::type_error("gatherum: not the facts of an addressing");
   return {nb::cast<bool>(facts[0]), nb::cast<bool>(facts[1]), nb::cast<bool>(facts[2])};
@@ -51,7 +51,7 @@ nb::object fault_tuple(const Finding& f) {
                         as_tuple(f.wanted));
 }
 
-// (program, the shape that moves), or what is wrong.
+// Returns (program, the moved shape), or a description of the error.
 nb::object lower(const nb::tuple& facts, int64_t axis, nb::handle data, nb::handle indices,
                  nb::handle updates, nb::handle out, const nb::dict& fields) {
   Program program = fields_of(fields.ptr());
@@ -78,8 +78,8 @@ nb::object find_roles(const nb::tuple& facts, int64_t rank, int64_t indices_rank
   return nb::make_tuple(nb::tuple(moved), pair(roles.entries), pair(roles.indexed), pair(roles.addressed));
 }
 
-// What the sizes of data and indices break, or None. `holds` decides comparisons of sizes, which may be
-// symbols.
+// Returns a description of the size conflict between data and indices, or None. `holds` decides comparisons
+// of sizes, which may be symbols.
 nb::object find_wrong_sizes(const nb::tuple& facts, const nb::tuple& data, const nb::tuple& indices,
                             int64_t axis, nb::handle holds) {
   const Addressing addressing = read_addressing(facts);
@@ -99,7 +99,7 @@ nb::object find_wrong_sizes(const nb::tuple& facts, const nb::tuple& data, const
   return f ? fault_tuple(f) : nb::none();
 }
 
-// Loops that number what index tuples address in a space, in row-major order.
+// Returns loops that number the elements of a space that index tuples address, in row-major order.
 nb::object lower_numbering(const nb::tuple& facts, int64_t axis, nb::handle space, nb::handle indices) {
   const Addressing addressing = read_addressing(facts);
   const OperandLayout numbers = lay_contiguous(read_numbers("space", space), 1), of = read_layout(indices);
@@ -114,18 +114,18 @@ nb::object lower_numbering(const nb::tuple& facts, int64_t axis, nb::handle spac
 }
 
 nb::object collapse_loops(nb::handle loops) {
-  Loops given;
-  each_row<4>("loops", loops, [&](const auto& n) { given.push_back({n[0], n[1], n[2], n[3]}); });
+  Loops parsed;
+  each_row<4>("loops", loops, [&](const auto& n) { parsed.push_back({n[0], n[1], n[2], n[3]}); });
   nb::list merged;
-  for (const Loop& l : collapse(given)) merged.append(nb::make_tuple(l.extent, l.data, l.index, l.other));
+  for (const Loop& l : collapse(parsed)) merged.append(nb::make_tuple(l.extent, l.data, l.index, l.other));
   return merged;
 }
 
 nb::object checks_nest(nb::handle entries, nb::handle components) {
-  Components given;
-  each_row<3>("components", components, [&](const auto& n) { given.push_back({n[0], n[1], n[2]}); });
-  if (given.size() > kMaxComponents) throw nb::value_error("gatherum: too many components");
-  return nest_tuple(lower_checks(read_layout(entries), given));
+  Components parsed;
+  each_row<3>("components", components, [&](const auto& n) { parsed.push_back({n[0], n[1], n[2]}); });
+  if (parsed.size() > kMaxComponents) throw nb::value_error("gatherum: too many components");
+  return nest_tuple(lower_checks(read_layout(entries), parsed));
 }
 
 nb::object copy_nest(nb::handle source, nb::handle target, int64_t item) {

@@ -1,4 +1,4 @@
-// Gathers of quantized rows.
+// Binds gathers of quantized rows.
 #include <nanobind/stl/array.h>
 
 #include "python/bindings/bindings.hpp"
@@ -7,13 +7,13 @@
 namespace gatherum {
 namespace {
 
-// Below so many bytes of result the interpreter's lock is kept: to give it up takes longer.
+// Below this number of result bytes the interpreter's lock is kept, because releasing it takes longer.
 constexpr int64_t kShortResult = 1 << 14;
 
 using Three = std::array<int64_t, 3>;
 
-// Writes the rows that `rows` numbers to `out`. All arrays are contiguous; those of types that NumPy lacks
-// may be of any type of that size.
+// Writes the rows numbered by `rows` to `out`. All arrays are contiguous. For a type that NumPy lacks, an
+// array of any type of the same size is accepted.
 void dequantize(nb::handle data, nb::handle scales, nb::handle zero_points, nb::handle rows, nb::handle out,
                 const char* value, const char* scale, const char* result, int bits, bool packed, float zero,
                 const Three& before, int64_t gathered, const Three& behind, const Three& blocks,

@@ -1,4 +1,4 @@
-// A cache of rows.
+// Binds a cache of rows.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -14,13 +14,13 @@
 namespace gatherum {
 namespace {
 
-constexpr int64_t kLong = int64_t{1} << 20;  // bytes, for which the interpreter's lock is released
+constexpr int64_t kLong = int64_t{1} << 20;  // bytes, from which on the interpreter's lock is released
 
 gatherum_rows asked(const RowCache& cache, nb::handle numbers, nb::handle places, nb::handle rows) {
-  gatherum_rows found = {};
-  found.item = cache.item();
-  set_requests(found, "RowCache", numbers, places, rows);
-  return found;
+  gatherum_rows request = {};
+  request.item = cache.item();
+  set_requests(request, "RowCache", numbers, places, rows);
+  return request;
 }
 
 template <class Work>
@@ -30,30 +30,31 @@ void run(const gatherum_rows& a, const Work& work) {
   work();
 }
 
-// As RowCache::lookup, with space for the numbers of the requests that are not here.
+// Like RowCache::lookup, with space for the numbers of the missing requests.
 int64_t find_missing(RowCache& cache, const gatherum_rows& a, std::vector<int64_t>& missing) {
   missing.resize(static_cast<size_t>(a.count));
-  int64_t found = 0;
+  int64_t missed = 0;
   run(a, [&] {
-    found = cache.lookup(a.numbers, a.places, a.count, static_cast<char*>(a.out), a.capacity, missing.data());
+    missed =
+        cache.lookup(a.numbers, a.places, a.count, static_cast<char*>(a.out), a.capacity, missing.data());
   });
-  return found;
+  return missed;
 }
 
-// None where all rows were here, False where a number is no row's, otherwise which were not here.
+// Returns None if all rows were cached, False if a row number is invalid, otherwise the missing requests.
 nb::object lookup(RowCache& cache, nb::handle numbers, nb::handle places, nb::handle out) {
   std::vector<int64_t> missing;
-  const int64_t found = find_missing(cache, asked(cache, numbers, places, out), missing);
-  if (found == 0) return nb::none();
-  if (found == RowCache::kOutside) return nb::bool_(false);
-  npy_intp extent = found;
-  nb::object made = checked(PyArray_SimpleNew(1, &extent, NPY_INT64));
-  std::memcpy(PyArray_BYTES(as_array(made)), missing.data(), static_cast<size_t>(found) * sizeof(int64_t));
-  return made;
+  const int64_t missed = find_missing(cache, asked(cache, numbers, places, out), missing);
+  if (missed == 0) return nb::none();
+  if (missed == RowCache::kOutside) return nb::bool_(false);
+  npy_intp extent = missed;
+  nb::object result = checked(PyArray_SimpleNew(1, &extent, NPY_INT64));
+  std::memcpy(PyArray_BYTES(as_array(result)), missing.data(), static_cast<size_t>(missed) * sizeof(int64_t));
+  return result;
 }
 
-// Copies rows that are here to their places, and reads the others, which are kept. None where all were here,
-// otherwise what read_file_rows returns.
+// Copies cached rows to their places, then reads and caches the missing rows. Returns None if all rows were
+// cached, otherwise the result of read_file_rows.
 nb::object read(RowCache& cache, int file, const nb::tuple& where, nb::handle numbers, nb::handle places,
                 nb::handle out, double waste, int64_t scratch) {
   const gatherum_rows a = asked(cache, numbers, places, out);
@@ -61,33 +62,33 @@ nb::object read(RowCache& cache, int file, const nb::tuple& where, nb::handle nu
   if (!set_where(reads, where) || reads.item != cache.item() || scratch < 0)
     throw nb::value_error("RowCache: `where` describes no such rows of a file");
   std::vector<int64_t> missing;
-  const int64_t found = find_missing(cache, a, missing);
-  if (found == 0) return nb::none();
-  if (found == RowCache::kOutside) return nb::make_tuple("outside", 0, 0, 0, 0, 0);
+  const int64_t missed = find_missing(cache, a, missing);
+  if (missed == 0) return nb::none();
+  if (missed == RowCache::kOutside) return nb::make_tuple("outside", 0, 0, 0, 0, 0);
   std::vector<std::pair<int64_t, int64_t>> wanted;  // numbers and places, in the order of the file
-  wanted.reserve(static_cast<size_t>(found));
-  for (int64_t i = 0; i < found; ++i) {
+  wanted.reserve(static_cast<size_t>(missed));
+  for (int64_t i = 0; i < missed; ++i) {
     const int64_t request = missing[static_cast<size_t>(i)];
     wanted.emplace_back(a.numbers[request], a.places == nullptr ? request : a.places[request]);
   }
   std::sort(wanted.begin(), wanted.end());
   for (size_t i = 0; i < wanted.size(); ++i) missing[i] = wanted[i].first;
-  // Memory of our own: what another thread writes to `out` must not be kept.
+  // A private buffer: bytes that another thread writes to `out` must not be cached.
   const std::unique_ptr<char[]> fresh(
-      new char[static_cast<size_t>(found) * static_cast<size_t>(cache.item())]);
+      new char[static_cast<size_t>(missed) * static_cast<size_t>(cache.item())]);
   reads.file = file;
   reads.numbers = missing.data();
-  reads.count = reads.capacity = found;
+  reads.count = reads.capacity = missed;
   reads.out = fresh.get();
   reads.waste = waste;
   reads.scratch = scratch;
   nb::tuple result = run_reads(reads);
   if (PyUnicode_CompareWithASCIIString(nb::handle(result[0]).ptr(), "done") != 0) return result;
   run(a, [&] {
-    cache.insert(missing.data(), nullptr, found, fresh.get(), found);
-    for (int64_t i = 0; i < found; ++i) {
+    cache.insert(missing.data(), nullptr, missed, fresh.get(), missed);
+    for (int64_t i = 0; i < missed; ++i) {
       const int64_t place = wanted[static_cast<size_t>(i)].second;
-      if (place < 0 || place >= a.capacity) continue;  // it has changed since it was checked
+      if (place < 0 || place >= a.capacity) continue;  // changed since the check
       std::memcpy(static_cast<char*>(a.out) + place * cache.item(), fresh.get() + i * cache.item(),
                   static_cast<size_t>(cache.item()));
     }

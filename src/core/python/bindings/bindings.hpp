@@ -1,23 +1,23 @@
-// Each of these defines what one file gives to the module.
+// Each function defines the part of the module that one file implements.
 #pragma once
 
 #include "python/numpy/arrays.hpp"
 
 namespace gatherum {
 
-void bind_programs(nb::module_& m);      // programs as values, and what the core says of a reduction
+void bind_programs(nb::module_& m);      // programs as values, and the properties of reductions
 void bind_lowering(nb::module_& m);      // the checks of a call, the roles of dimensions, and the loops
 void bind_accelerate(nb::module_& m);    // functions whose calls the core runs without their bodies
-void bind_indices(nb::module_& m);       // from arrays of indices to what they address
+void bind_indices(nb::module_& m);       // from arrays of indices to the addressed elements
 void bind_folds(nb::module_& m);         // folds in batches
 void bind_lists(nb::module_& m);         // lists of rows
 void bind_files(nb::module_& m);         // reads and writes of files
 void bind_row_caches(nb::module_& m);    // a cache of rows
 void bind_elementary(nb::module_& m);    // exp and log of arrays
 void bind_quantized(nb::module_& m);     // gathers of quantized rows
-void bind_memory_calls(nb::module_& m);  // calls on memory that is not NumPy's
+void bind_memory_calls(nb::module_& m);  // calls on memory outside NumPy
 void bind_tensors(nb::module_& m);       // calls on tensors
 void bind_tensor_totals(nb::module_& m);
-void bind_known_calls(nb::module_& m);  // the last calls on the arrays of another framework
+void bind_known_calls(nb::module_& m);  // the cache of calls on another framework's arrays
 
 }  // namespace gatherum

@@ -1,4 +1,4 @@
-// Defines the Python module `_core` and calls the other files' bindings.
+// Defines the Python module `_core` and calls the bindings of the other files.
 #define GATHERUM_OWNS_NUMPY_API
 #include "engine/platform.hpp"
 #include "python/bindings/bindings.hpp"
@@ -16,8 +16,8 @@ void* import_numpy() {
   return &PyArray_API;
 }
 
-// What the module contains, from its first execution on. An import after `del sys.modules[...]` executes it
-// again, and nanobind makes its types only once.
+// The contents of the module, from its first execution on. An import after `del sys.modules[...]` executes it
+// again, but nanobind creates its types only once.
 nb::object& contents() {
   static auto* dict = new nb::object;
   return *dict;
@@ -35,9 +35,9 @@ NB_MODULE(_core, m) {
   }
   if (import_numpy() == nullptr) nb::raise_python_error();
   find_builtins();
-  // A plan may outlive the interpreter though no reference was lost: in the frame of a daemon thread, or in a
-  // module that another package's statics keep alive. Torch's keep every function that was registered with
-  // it, and Python's `typing`, which keeps all overloads. A warning would then blame this package.
+  // A plan may outlive the interpreter without a leaked reference: in the frame of a daemon thread, or in a
+  // module that another package's statics keep alive. Torch's statics keep every function that was registered
+  // with it, and Python's `typing` keeps all overloads. A warning would then blame this package.
   nb::set_leak_warnings(false);
   m.def("set_leak_warnings", &nb::set_leak_warnings, nb::arg("value"));  // for tests
 

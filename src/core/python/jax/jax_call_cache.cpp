@@ -10,14 +10,15 @@
 namespace gatherum {
 namespace {
 
-// What runs a call.
+// The functions that run a call.
 struct Runs {
-  nb::object type;    // of its arrays
-  nb::object direct;  // what runs it without the message of an invalid index, or None
+  nb::object type;    // the type of its arrays
+  nb::object direct;  // runs it without a message for an invalid index, or None
   nb::object run;
 };
 
-// The last call of an operator. Its attributes are kept alive, so that no other object has their address.
+// The last call of an operator. Its attributes are kept alive, so that no other object can have their
+// address.
 struct KnownCall {
   nb::object op;
   Runs runs;
@@ -28,11 +29,11 @@ struct KnownCall {
 nb::ft_mutex calls_mutex;
 
 std::vector<KnownCall>& known_calls() {
-  static auto* calls = new std::vector<KnownCall>;  // never destroyed: its objects are Python's
+  static auto* calls = new std::vector<KnownCall>;  // never destroyed: it holds Python objects
   return *calls;
 }
 
-// What runs a call, or nothing.
+// Returns the functions that run a call, or an empty value if it is not cached.
 Runs find_runs(const GivenCall& call) {
   const nb::ft_lock_guard lock(calls_mutex);
   for (const KnownCall& k : known_calls())
@@ -49,8 +50,8 @@ Runs find_runs(const GivenCall& call) {
   return {};
 }
 
-// Waits for a result that has the arrays' type; a tracer is returned as it is. Nothing: the call has failed,
-// and `run` will fail too and raise the error.
+// Waits for a result that has the arrays' type. A tracer is returned unchanged. Returns an empty object if
+// the call has failed; `run` then fails too and raises the error.
 nb::object run_directly(const Runs& known, PyObject* const* operands, size_t n) {
   static PyObject* const wait = kept_text("block_until_ready");
   nb::object result = nb::steal(PyObject_Vectorcall(known.direct.ptr(), operands, n, nullptr));
@@ -66,19 +67,20 @@ nb::object run_directly(const Runs& known, PyObject* const* operands, size_t n) 
 
 void remember_call(nb::object op, nb::object type, nb::object direct, nb::object run, bool scatters,
                    const nb::tuple& attributes) {
-  KnownCall made{std::move(op), {std::move(type), std::move(direct), std::move(run)}, scatters, {}};
-  if (attributes.size() != made.attributes.size()) throw nb::value_error("gatherum: six attributes are kept");
-  for (size_t i = 0; i < made.attributes.size(); ++i) made.attributes[i] = attributes[i];
+  KnownCall entry{std::move(op), {std::move(type), std::move(direct), std::move(run)}, scatters, {}};
+  if (attributes.size() != entry.attributes.size())
+    throw nb::value_error("gatherum: six attributes are kept");
+  for (size_t i = 0; i < entry.attributes.size(); ++i) entry.attributes[i] = attributes[i];
   const nb::ft_lock_guard lock(calls_mutex);
   for (KnownCall& k : known_calls())
-    if (k.op.is(made.op)) {
-      std::swap(k, made);  // what is replaced ends behind the lock
+    if (k.op.is(entry.op)) {
+      std::swap(k, entry);  // the old entry is destroyed after the lock is released
       return;
     }
-  known_calls().push_back(std::move(made));
+  known_calls().push_back(std::move(entry));
 }
 
-// A call that is not known goes to `otherwise`, with the same arguments.
+// Runs a cached call. For any other call, calls `otherwise` with the same arguments.
 PyObject* run_known(PyObject* otherwise, PyObject* const* a, Py_ssize_t n) {
   if (n != 10) {
     PyErr_Format(PyExc_TypeError, "gatherum: a call has 10 arguments here, got %zd", n);

@@ -13,11 +13,11 @@ struct GivenCall {
   std::array<nb::handle, 6> attributes;  // axis, reduction, include_self, mode, negative, fill_value
 };
 
-// Runs a call by the function that ran the operator's last call, if all arrays have the same types as then
-// and every attribute is the same object; otherwise returns nothing.
+// Runs a call by the function that ran the operator's last call, if all arrays have the same types as in that
+// call and every attribute is the same object. Otherwise returns an empty object.
 nb::object run_as_before(const GivenCall& call);
 
-// Forgets them all, with the programs that they keep alive.
+// Clears the cache, with the programs that it keeps alive.
 void forget_calls();
 
 }  // namespace gatherum

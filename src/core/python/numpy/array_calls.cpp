@@ -13,8 +13,8 @@
 namespace gatherum {
 namespace {
 
-// Whether operands are arrays, or None where they are optional. `out` may be of a subclass once Python has
-// checked it.
+// Returns true if operands are arrays, or None if they are optional. `out` may be of a subclass once Python
+// has checked it.
 bool are_arrays(const OperandHandles& operands, bool normalised) {
   for (size_t i = 0; i < operands.size(); ++i) {
     PyObject* o = operands[i].ptr();
@@ -24,8 +24,8 @@ bool are_arrays(const OperandHandles& operands, bool normalised) {
   return true;
 }
 
-// A list of Python integers, or of such lists of one length, as an array of int64. Nothing for any other
-// list, which Python then converts.
+// Converts a list of Python integers, or of such lists of equal length, to an int64 array. Returns an empty
+// object for any other list, which Python then converts.
 nb::object array_of_integers(nb::handle list) {
   if (PyList_GET_SIZE(list.ptr()) == 0) return {};
   const bool nested = PyList_CheckExact(PyList_GET_ITEM(list.ptr(), 0));
@@ -57,24 +57,24 @@ Callbacks& callbacks() {
 
 namespace {
 
-// Runs a call by its plan, which Python makes where none was found.
-nb::object run_found(CachedPlan found, const Attributes& attributes, const OperandHandles& operands,
+// Runs a call by its plan. Python makes the plan if none is cached.
+nb::object run_found(CachedPlan cached, const Attributes& attributes, const OperandHandles& operands,
                      nb::handle fill_value) {
   const OperandSnapshot before(operands);
-  if (found.program == nullptr) {
+  if (cached.program == nullptr) {
     const Key key({attributes, views_of(operands)});
-    found = make_plan(attributes, operands);
-    raise_changed(found.plan, before.first_change(operands));
-    keep_plan(key, {attributes, views_of(operands)}, found);
+    cached = make_plan(attributes, operands);
+    raise_changed(cached.plan, before.first_change(operands));
+    keep_plan(key, {attributes, views_of(operands)}, cached);
   }
-  return run_on_arrays(found, operands, fill_value, before);
+  return run_on_arrays(cached, operands, fill_value, before);
 }
 
-// Raises ValueError where a plan has the program of another call, which `dataclasses.replace` can give it.
+// Raises ValueError if a plan has the program of another call, which is possible with `dataclasses.replace`.
 void refuse_other_program(const BoundProgram& program, const Views& operands) {
   const auto& [data, indices, updates, out] = operands;
   const int64_t bytes = times(data.item, program.fields().result.items());
-  gatherum_operands at = {};  // whose own address stands for that of a result to come
+  gatherum_operands at = {};  // its own address represents a result that is not allocated yet
   at.data = memory_of(data);
   at.indices = memory_of(indices);
   if (updates.given()) at.updates = memory_of(updates);
@@ -85,7 +85,7 @@ void refuse_other_program(const BoundProgram& program, const Views& operands) {
 }
 
 // Runs a plan on operands that the callback checks first.
-nb::object run_checked(const CachedPlan& found, const OperandHandles& operands, nb::handle fill_value) {
+nb::object run_checked(const CachedPlan& cached, const OperandHandles& operands, nb::handle fill_value) {
   const auto [data, indices, updates, out] = operands;
   std::optional<OperandSnapshot> before;
   if (std::all_of(operands.begin(), operands.end(),
@@ -94,42 +94,42 @@ nb::object run_checked(const CachedPlan& found, const OperandHandles& operands, 
   const bool arrays = are_arrays(operands, true);
   Key key;
   if (arrays) key.add(views_of(operands));
-  callbacks().check_operands(found.plan, data, indices, updates, out);
+  callbacks().check_operands(cached.plan, data, indices, updates, out);
   if (!before) throw nb::type_error("gatherum: the callback for operands must refuse what is no array");
-  refuse_other_program(*found.program, views_of(operands));
-  if (arrays && key.lasting()) found.program->note_run_on(key.words(), key.size());
-  return run_on_arrays(found, operands, fill_value, *before);
+  refuse_other_program(*cached.program, views_of(operands));
+  if (arrays && key.lasting()) cached.program->note_run_on(key.words(), key.size());
+  return run_on_arrays(cached, operands, fill_value, *before);
 }
 
 }  // namespace
 
 nb::object run_plan(nb::handle plan, const OperandHandles& operands, nb::handle fill_value) {
-  const CachedPlan found{nb::borrow(plan), &program_of(plan)};
-  if (!are_arrays(operands, true)) return run_checked(found, operands, fill_value);
+  const CachedPlan cached{nb::borrow(plan), &program_of(plan)};
+  if (!are_arrays(operands, true)) return run_checked(cached, operands, fill_value);
   const Views views = views_of(operands);
-  const bool known = found.program->was_run_on([&](const std::vector<int64_t>& words) {
+  const bool known = cached.program->was_run_on([&](const std::vector<int64_t>& words) {
     if (words.size() != static_cast<size_t>(words_of(views))) return false;
     Comparison comparison(words.data());
     comparison.add(views);
     return comparison.same();
   });
-  if (!known) return run_checked(found, operands, fill_value);
-  if (operands[3].is_none() && found.program->is_quiet())
-    return run_without_python(*found.program, plan, views);
-  return run_on_arrays(found, operands, fill_value, OperandSnapshot(operands));
+  if (!known) return run_checked(cached, operands, fill_value);
+  if (operands[3].is_none() && cached.program->is_quiet())
+    return run_without_python(*cached.program, plan, views);
+  return run_on_arrays(cached, operands, fill_value, OperandSnapshot(operands));
 }
 
 namespace {
 
 nb::object run_call(const Attributes& attributes, const OperandHandles& operands, nb::handle fill_value) {
   const Call call{attributes, views_of(operands)};
-  CachedPlan found = find_plan(call);
-  if (found.program != nullptr && operands[3].is_none() && found.program->is_quiet())
-    return run_without_python(*found.program, found.plan, call.operands);
-  return run_found(std::move(found), attributes, operands, fill_value);
+  CachedPlan cached = find_plan(call);
+  if (cached.program != nullptr && operands[3].is_none() && cached.program->is_quiet())
+    return run_without_python(*cached.program, cached.plan, call.operands);
+  return run_found(std::move(cached), attributes, operands, fill_value);
 }
 
-// A call whose arguments Python has to convert and check first.
+// Runs a call whose arguments Python has to convert and check first.
 GATHERUM_NOINLINE nb::object call_normalised(const nb::handle* a) {
   const nb::object normalised =
       callbacks().normalise(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10]);
@@ -155,7 +155,7 @@ nb::object call_as_before(const nb::handle* a) {
                         {a[kAxis], a[kReduction], a[kIncludeSelf], a[kMode], a[kNegative], a[kFill]}});
 }
 
-// A call on arrays of NumPy, or on what Python makes of other values.
+// Runs a call on NumPy arrays, or on arrays that Python makes of other values.
 nb::object call_on_arrays(const nb::handle* a) {
   const OperandHandles operands = operands_of(a);
   Attributes attributes;

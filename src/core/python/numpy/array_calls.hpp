@@ -5,13 +5,13 @@
 
 namespace gatherum {
 
-// One call of an operator; kOp is its name, interned.
+// Runs one call of an operator. kOp is its name, interned.
 nb::object call(const nb::handle* arguments);
 
-// A run of a plan on arrays; a callback checks that they match the plan's specs.
+// Runs a plan on arrays. A callback checks that they match the plan's specs.
 nb::object run_plan(nb::handle plan, const OperandHandles& operands, nb::handle fill_value);
 
-// Forgets every plan, as the last call before the interpreter ends.
+// Clears the table of plans, as the last call before the interpreter ends.
 void leave();
 
 }  // namespace gatherum

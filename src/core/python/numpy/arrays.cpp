@@ -1,5 +1,5 @@
-// Results: ordinary arrays that own their memory. Large ones get theirs from memory.cpp through
-// NumPy's own allocator hook (NEP 49), which each array remembers for when it is freed.
+// Allocates results: ordinary arrays that own their memory. Large ones are allocated by memory.cpp through
+// NumPy's allocator hook (NEP 49), which each array keeps for when it is freed.
 #include "python/numpy/arrays.hpp"
 
 #include <cstdlib>
@@ -26,7 +26,7 @@ void release(void*, void* p, size_t) {
   if (p != nullptr && gatherum_free(p) == 0) std::free(p);
 }
 
-// ndarray.resize: only ever from one size to another of the same array.
+// For ndarray.resize, which only changes the size of one array.
 void* reallocate(void*, void* p, size_t bytes) {
   const size_t had = p == nullptr ? 0 : gatherum_resize(p, bytes);
   if (had == 0) return std::realloc(p, bytes != 0 ? bytes : 1);
@@ -53,7 +53,7 @@ bool is_large(const PyArray_Descr* dtype, int rank, const npy_intp* shape) {
 
 }  // namespace
 
-// NumPy makes one-character strings of empty ones wherever it allocates; as a field they stay empty.
+// NumPy allocates one-character strings for empty ones. As a field of a structure they stay empty.
 nb::object new_empty_strings(PyArray_Descr* dtype, int rank, const npy_intp* shape) {
   nb::list fields;
   fields.append(nb::make_tuple("text", nb::borrow(reinterpret_cast<PyObject*>(dtype))));
@@ -65,14 +65,14 @@ nb::object new_array(PyArray_Descr* dtype, int rank, const npy_intp* shape) {
   if (PyDataType_ELSIZE(dtype) == 0 && PyDataType_ISSTRING(dtype))
     return new_empty_strings(dtype, rank, shape);
   const bool large = is_large(dtype, rank, shape);
-  // Held from here on: where the collector runs, it may run code that gives `data` another dtype.
-  nb::object held = nb::borrow(reinterpret_cast<PyObject*>(dtype)), previous;
+  // Owned from here on: a garbage collection may run code that gives `data` another dtype.
+  nb::object owned = nb::borrow(reinterpret_cast<PyObject*>(dtype)), previous;
   if (large) previous = checked(PyDataMem_SetHandler(handler_capsule()));
-  held.release();  // to the array
+  owned.release();  // PyArray_NewFromDescr takes it over
   nb::object array =
       nb::steal(PyArray_NewFromDescr(&PyArray_Type, dtype, rank, shape, nullptr, nullptr, 0, nullptr));
   if (large) {
-    const nb::error_scope reason;  // why there is no array, if there is none
+    const nb::error_scope reason;  // the error of the failed allocation, if any
     previous = nb::steal(PyDataMem_SetHandler(previous.ptr()));
   }
   if (array.is_valid() && large && !previous.is_valid()) PyErr_NoMemory();

@@ -1,4 +1,4 @@
-// NumPy's C API for the files that touch Python objects. Exactly one of them (module.cpp) defines
+// NumPy's C API for the files that use Python objects. Exactly one of them (module.cpp) defines
 // GATHERUM_OWNS_NUMPY_API and imports it.
 #pragma once
 
@@ -14,13 +14,13 @@
 
 namespace gatherum {
 
-// Results of at least this many bytes come from the core; smaller ones from NumPy's own allocator.
+// Results of at least this many bytes are allocated by the core; smaller ones by NumPy's allocator.
 inline constexpr int64_t kLargeResult = int64_t{2} << 20;
 
 namespace nb = nanobind;
 
 inline PyArrayObject* as_array(nb::handle h) { return reinterpret_cast<PyArrayObject*>(h.ptr()); }
-// The same of what may be any object; TypeError where it is no array.
+// The same for any object. Raises TypeError if it is not an array.
 inline PyArrayObject* checked_array(nb::handle h) {
   if (!PyArray_Check(h.ptr())) throw nb::type_error("gatherum: not an array");
   return as_array(h);
@@ -31,10 +31,10 @@ inline PyArrayObject* contiguous_array(nb::handle h) {
   return as_array(h);
 }
 
-// A new object of Python's, or its exception where there is none.
-inline nb::object checked(PyObject* made) {
-  if (made == nullptr) nb::raise_python_error();
-  return nb::steal(made);
+// Takes ownership of a new Python object. Throws Python's exception if it is null.
+inline nb::object checked(PyObject* object) {
+  if (object == nullptr) nb::raise_python_error();
+  return nb::steal(object);
 }
 inline nb::object text(const char* characters) { return checked(PyUnicode_FromString(characters)); }
 // Integers as a tuple.
@@ -45,19 +45,19 @@ nb::object tuple_of(const T* numbers, int64_t n) {
     PyTuple_SET_ITEM(tuple.ptr(), i, checked(PyLong_FromLongLong(numbers[i])).release().ptr());
   return tuple;
 }
-// The same string as the one object that Python keeps of it, which an operator's name must be.
+// Returns the interned string equal to `name`. An operator's name must be interned.
 inline nb::object interned(nb::handle name) {
   if (!PyUnicode_CheckExact(name.ptr())) throw nb::type_error("gatherum: a name must be a string");
   PyObject* one = nb::borrow(name).release().ptr();
   PyUnicode_InternInPlace(&one);
   return nb::steal(one);
 }
-// A text of which there is one, for the life of the process.
+// Returns an interned string that is never freed.
 inline PyObject* kept_text(const char* characters) {
   return checked(PyUnicode_InternFromString(characters)).release().ptr();
 }
 
-// A new C-contiguous array of that shape; large ones on huge pages, from the cache where it can.
+// Allocates a C-contiguous array of the given shape. Large ones use huge pages, from the cache if possible.
 nb::object new_array(PyArray_Descr* dtype, int rank, const npy_intp* shape);
 
 }  // namespace gatherum

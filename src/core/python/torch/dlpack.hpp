@@ -1,6 +1,5 @@
-// The part of DLPack's exchange of tensors between packages that is used here (dlpack.h, version 1.3). The
-// layout of its structures is fixed for all versions 1.x, so that no header of a framework is needed to
-// build.
+// The part of DLPack's tensor exchange between packages that is used here (dlpack.h, version 1.3). The layout
+// of its structures is fixed for all versions 1.x, so building needs no framework headers.
 #pragma once
 
 #include <cstdint>
@@ -49,7 +48,7 @@ struct ExchangeApi {
   void* previous;
   int (*allocate)(Tensor* like, ManagedTensor** out, void* context, ErrorSetter set_error);
   int (*manage)(void* object, ManagedTensor** out);
-  int (*to_object)(ManagedTensor* tensor, void** object);  // takes the tensor over
+  int (*to_object)(ManagedTensor* tensor, void** object);  // takes ownership of the tensor
   int (*view)(void* object, Tensor* out);                  // borrowed from the object
   int (*stream)(int32_t type, int32_t id, void** stream);
 };

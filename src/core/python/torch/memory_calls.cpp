@@ -16,9 +16,9 @@ CachedPlan new_plan(const Call& call) {
   std::array<nb::object, kOperands> specs;
   OperandHandles handles;
   for (size_t i = 0; i < kOperands; ++i) handles[i] = specs[i] = described(call.operands[i]);
-  CachedPlan found = make_plan(call.attributes, handles);
-  keep_plan(key, call, found);
-  return found;
+  CachedPlan cached = make_plan(call.attributes, handles);
+  keep_plan(key, call, cached);
+  return cached;
 }
 
 void check_memory(nb::handle plan, const Views& operands) {
@@ -26,7 +26,7 @@ void check_memory(nb::handle plan, const Views& operands) {
                            array_on(operands[3]));
 }
 
-// A view as Python gives it, for tests and for adapters that are written in Python.
+// A view that Python creates, for tests and for adapters that are written in Python.
 struct BoundView {
   std::vector<npy_intp> shape, strides;
   View view;
@@ -55,10 +55,10 @@ bool is_view(nb::handle h) {
 
 View view_given(nb::handle h) { return h.is_none() ? View{} : nb::cast<const BoundView&>(h).view; }
 
-// Of an array, or of a view.
+// Returns the view of an array, or the view itself.
 View view_of_operand(nb::handle h) { return PyArray_Check(h.ptr()) ? view_of(as_array(h)) : view_given(h); }
 
-// A call on views; `allocate` returns the address of memory for a result of a shape.
+// Runs a call on views. `allocate` returns the address of memory for a result of a shape.
 nb::object call_on_views(const nb::handle* a, nb::handle allocate) {
   const Views operands = {view_given(a[kData]), view_given(a[kIndices]), view_given(a[kUpdates]),
                           view_given(a[kOut])};
@@ -68,11 +68,11 @@ nb::object call_on_views(const nb::handle* a, nb::handle allocate) {
   return nb::none();
 }
 
-// See native.py. `allocate` and `only_plain` come behind the arguments of every call.
-nb::object call_memory(const nb::handle* given) {
-  const nb::handle allocate = given[kArguments], only_plain = given[kArguments + 1];
+// See native.py. `allocate` and `only_plain` follow the arguments of every call.
+nb::object call_memory(const nb::handle* arguments) {
+  const nb::handle allocate = arguments[kArguments], only_plain = arguments[kArguments + 1];
   Arguments a;
-  std::copy_n(given, kArguments, a.begin());
+  std::copy_n(arguments, kArguments, a.begin());
   const nb::object op = interned(a[kOp]);
   a[kOp] = op;
   if (is_view(a[kData])) return call_on_views(a.data(), allocate);
@@ -81,8 +81,8 @@ nb::object call_memory(const nb::handle* given) {
   return result.is_valid() ? result : nb::none();
 }
 
-// Runs the plan of a scatter of extremes on arrays or views, and writes the positions beside the result,
-// which None stands for where it is not wanted; both are contiguous.
+// Runs the plan of a scatter of maxima or minima on arrays or views, and writes the positions in addition to
+// the result. If `out` is None, only the positions are written. Both are contiguous.
 void extremes(nb::handle plan, nb::handle data, nb::handle indices, nb::handle updates, nb::handle out,
               nb::handle positions, int64_t none) {
   const BoundProgram& program = program_of(plan);
@@ -107,31 +107,31 @@ const void* item_of(nb::handle fill, int64_t item) {
 }
 
 nb::object dtype_of_dlpack(int kind, int bits) {
-  DType found;
-  return find_dtype(kind, bits, found) ? nb::cast(found) : nb::none();
+  DType dtype;
+  return find_dtype(kind, bits, dtype) ? nb::cast(dtype) : nb::none();
 }
 
 }  // namespace
 
 CachedPlan plan_of(const Call& call, bool& is_new) {
-  CachedPlan found = find_plan(call);
-  is_new = found.program == nullptr;
-  return is_new ? new_plan(call) : found;
+  CachedPlan cached = find_plan(call);
+  is_new = cached.program == nullptr;
+  return is_new ? new_plan(call) : cached;
 }
 
 void run_in_memory(const Call& call, nb::handle fill, const Allocate& allocate, const Changed& changed) {
   const Views& operands = call.operands;
   const void* const item = item_of(fill, operands[0].item);
   bool is_new = false;
-  const CachedPlan found = plan_of(call, is_new);
-  const BoundProgram& program = *found.program;
+  const CachedPlan cached = plan_of(call, is_new);
+  const BoundProgram& program = *cached.program;
   const bool check = must_check_memory(program, operands);
-  if (check) check_memory(found.plan, operands);
-  if ((is_new || check) && changed) raise_changed(found.plan, changed());
+  if (check) check_memory(cached.plan, operands);
+  if ((is_new || check) && changed) raise_changed(cached.plan, changed());
   void* result = operands[3].given() ? operands[3].address : allocate(program.fields().result);
   gatherum_operands at = operands_of(program, operands, result);
   at.fill = item;
-  run_released(found.plan, program, [&](const gatherum_poll* poll, gatherum_error* error) {
+  run_released(cached.plan, program, [&](const gatherum_poll* poll, gatherum_error* error) {
     return gatherum_run(program.core(), &at, poll, error);
   });
 }

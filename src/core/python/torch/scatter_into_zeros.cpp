@@ -1,5 +1,5 @@
-// Scatters of plain tensors into zeros by plans that are known: what torch_scatter's functions and the
-// gradient of a gather are.
+// Scatters of plain tensors into zeros by plans that are cached: torch_scatter's functions and the gradient
+// of a gather.
 #include <limits>
 #include <optional>
 
@@ -20,7 +20,7 @@ struct OfTotal {
 
 constexpr dlpack::DataType kInt64 = {0, 64, 1};
 
-// One item of zeros, which is read from everywhere.
+// Returns a view of zeros with the given shape. It is one item with strides of 0.
 View zeros_like(const View& updates, int rank, const npy_intp* shape) {
   static char zeros[kWidestBlock] = {};
   static const npy_intp steps[NPY_MAXDIMS] = {};
@@ -32,8 +32,8 @@ View zeros_like(const View& updates, int rank, const npy_intp* shape) {
   return view;
 }
 
-// Calls take(i, value) for the indices of a vector, until one returns false; false for that, or a dtype of
-// other integers.
+// Calls take(i, value) for the indices of a vector until one returns false. Returns false then, and for a
+// dtype other than int32 and int64.
 template <class Take>
 bool each_index(const View& vector, const Take& take) {
   const auto read = [&](auto example) {
@@ -47,7 +47,7 @@ bool each_index(const View& vector, const Take& take) {
   return vector.dtype == static_cast<int>(DType::int32) && read(int32_t{});
 }
 
-// The size that all indices are below; nothing where they are not read here.
+// Returns the smallest size that all indices are below, or nothing for a negative index or another dtype.
 std::optional<npy_intp> least_size(const View& indices) {
   int64_t last = -1;
   const bool read = each_index(indices, [&last](npy_intp, int64_t value) {
@@ -57,8 +57,8 @@ std::optional<npy_intp> least_size(const View& indices) {
   return read ? std::optional<npy_intp>(last + 1) : std::nullopt;
 }
 
-// Writes the segment of each of `size` positions: -1 in front of the first one, their number behind the last
-// one. False: the pointer decreases, or goes too far.
+// Writes the segment of each of `size` positions: -1 before the first segment, and the number of segments
+// after the last one. Returns false if the pointer decreases or exceeds `size`.
 bool write_segments(const View& pointer, int64_t size, int64_t* numbers) {
   int64_t at = 0;
   const bool ordered = each_index(pointer, [&](npy_intp i, int64_t value) {
@@ -71,12 +71,12 @@ bool write_segments(const View& pointer, int64_t size, int64_t* numbers) {
   return ordered;
 }
 
-// Reads a tuple of sizes; -1 for what is none.
-int read_shape(nb::handle given, npy_intp* shape) {
-  const Py_ssize_t n = PyTuple_GET_SIZE(given.ptr());
+// Reads a tuple of sizes. Returns -1 if it is not one.
+int read_shape(nb::handle sizes, npy_intp* shape) {
+  const Py_ssize_t n = PyTuple_GET_SIZE(sizes.ptr());
   if (n > NPY_MAXDIMS) return -1;
   for (Py_ssize_t i = 0; i < n; ++i) {
-    PyObject* const size = PyTuple_GET_ITEM(given.ptr(), i);
+    PyObject* const size = PyTuple_GET_ITEM(sizes.ptr(), i);
     if (!PyLong_CheckExact(size)) return -1;
     shape[i] = PyLong_AsSsize_t(size);
     if (shape[i] == -1 && PyErr_Occurred() != nullptr) nb::raise_python_error();
@@ -84,10 +84,10 @@ int read_shape(nb::handle given, npy_intp* shape) {
   return static_cast<int>(n);
 }
 
-// A call of `scatter_into_zeros`: the views live as long as it.
+// A call of `scatter_into_zeros`, which owns the storage of its views.
 class Total {
  public:
-  // False: not a call on plain tensors whose plan can be known.
+  // Returns false if it is not a call on plain tensors whose plan may be cached.
   bool read(const nb::handle* a) {
     if (!is_tensor(a[OfTotal::updates]) || !is_tensor(a[OfTotal::indices]) || is_watched()) return false;
     const Torch& t = torch();
@@ -107,29 +107,28 @@ class Total {
     return rank >= 0;
   }
 
-  // None: the plan is not known, or an index is invalid.
+  // Returns None if the plan is not cached, or if an index is invalid.
   nb::object run(const nb::handle* a) {
-    const CachedPlan found = find_plan(call_);
-    if (found.program == nullptr) return nb::none();
+    const CachedPlan cached = find_plan(call_);
+    if (cached.program == nullptr) return nb::none();
     if (tracked_ && call_.attributes.reduction != Reduction::add) return nb::none();
     auto& [data, indices, updates, out] = call_.operands;
     if (numbers_ != nullptr && !write_segments(pointer_, updates.shape[call_.attributes.axis], numbers_))
       return nb::none();
     TensorResult result;
-    void* const memory = result.allocate(found.program->fields().result, updates_.type, updates.item);
-    const gatherum_operands at = operands_of(*found.program, call_.operands, memory);
+    void* const memory = result.allocate(cached.program->fields().result, updates_.type, updates.item);
+    const gatherum_operands at = operands_of(*cached.program, call_.operands, memory);
     gatherum_error error;
     const gatherum_status status = run_released(
-        gatherum_program_is_long(found.program->core()) != 0, error,
-        [&](const gatherum_poll* poll) { return gatherum_run(found.program->core(), &at, poll, &error); });
+        gatherum_program_is_long(cached.program->core()) != 0, error,
+        [&](const gatherum_poll* poll) { return gatherum_run(cached.program->core(), &at, poll, &error); });
     if (status != GATHERUM_OK) return nb::none();
-    nb::object made = result.take(*torch().api);
-    return tracked_ ? recorded(a, made) : made;
+    nb::object output = result.take(*torch().api);
+    return tracked_ ? recorded(a, output) : output;
   }
 
  private:
-  // The operands of a scatter of slices to indices, or segments of a pointer, of which there is one
-  // dimension.
+  // Reads the operands of a scatter of slices along one axis, by indices or by the segments of a pointer.
   bool read_along_axis(nb::handle size, bool is_pointer) {
     auto& [data, indices, updates, out] = call_.operands;
     int64_t& axis = call_.attributes.axis;
@@ -160,26 +159,22 @@ class Total {
     } else {
       if (!PyLong_CheckExact(size.ptr())) return false;
       places = PyLong_AsSsize_t(size.ptr());
-      if (places == -1 && PyErr_Occurred() != nullptr) PyErr_Clear();  // negative, as one that is given
+      if (places == -1 && PyErr_Occurred() != nullptr) PyErr_Clear();  // overflow, rejected below
       if (places < 0) return false;
     }
     data = zeros_like(updates, updates.rank, shape_);
     return true;
   }
 
-  // The result with its gradient, for which Python keeps the indices.
-  nb::object recorded(const nb::handle* a, const nb::object& made) {
+  // Returns the result with its gradient, for which Python keeps the indices.
+  nb::object recorded(const nb::handle* a, const nb::object& output) {
     const nb::object indices =
         numbers_ != nullptr ? segments_.take(*torch().api) : nb::borrow(a[OfTotal::indices]);
     const nb::object axis = checked(PyLong_FromLongLong(call_.attributes.axis));
-    PyObject* given[] = {made.ptr(),
-                         a[OfTotal::updates].ptr(),
-                         indices.ptr(),
-                         op_.ptr(),
-                         axis.ptr(),
-                         a[OfTotal::mode].ptr(),
-                         a[OfTotal::negative].ptr()};
-    return checked(PyObject_Vectorcall(torch().record_total.ptr(), given, std::size(given), nullptr));
+    PyObject* arguments[] = {
+        output.ptr(),           a[OfTotal::updates].ptr(), indices.ptr(), op_.ptr(), axis.ptr(),
+        a[OfTotal::mode].ptr(), a[OfTotal::negative].ptr()};
+    return checked(PyObject_Vectorcall(torch().record_total.ptr(), arguments, std::size(arguments), nullptr));
   }
 
   Call call_;

@@ -1,4 +1,4 @@
-// Results of calls on tensors, in memory of the core's own.
+// Results of calls on tensors, in memory that the core allocates.
 #pragma once
 
 #include <cstdlib>
@@ -11,9 +11,9 @@
 
 namespace gatherum {
 
-// A tensor of the core's own memory, freed by whoever drops the last tensor of it, on any thread. Behind it
-// lie the sizes and steps of its dimensions, and then the elements, unless there are so many that they have
-// huge pages of their own. (Memory of torch's, which it would make a tensor of twice: 0.4 us a call more.)
+// A tensor in memory of the core, freed when the last tensor of it is dropped, on any thread. The sizes and
+// strides of its dimensions follow it, then the elements, except that large results have separate huge pages.
+// (Allocation by torch, which would create two tensors: 0.4 us a call more.)
 struct OwnResult {
   dlpack::ManagedTensor managed;
   bool large;
@@ -65,9 +65,9 @@ class TensorResult {
 
   nb::object take(const dlpack::ExchangeApi& api) {
     void* object = nullptr;
-    dlpack::ManagedTensor* given = managed_;
+    dlpack::ManagedTensor* managed = managed_;
     managed_ = nullptr;
-    if (api.to_object(given, &object) != 0) nb::raise_python_error();
+    if (api.to_object(managed, &object) != 0) nb::raise_python_error();
     return nb::steal(static_cast<PyObject*>(object));
   }
 

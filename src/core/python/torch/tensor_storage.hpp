@@ -1,5 +1,5 @@
-// Checks that tensors lie within their storage. A storage can be made smaller under its tensors, and torch
-// does not check them again: `tensor.untyped_storage().resize_(0)` is how the memory of parameters is freed.
+// Checks that tensors are inside their storage. A storage can shrink under its tensors, and torch does not
+// check them again: `tensor.untyped_storage().resize_(0)` is the usual way to free the memory of parameters.
 #pragma once
 
 #include <cstring>
@@ -11,10 +11,10 @@ namespace gatherum {
 
 class TensorStorage {
  public:
-  // `size` and `offset`: addresses of C functions of torch's stable interface, which answer in a few
-  // nanoseconds; 0 for none. They take the address of a tensor's handle, which lies in its Python object,
-  // where `handle`, that of `example`, is found. Where anything of that is missing, `measure` answers, in
-  // Python.
+  // `size` and `offset`: addresses of C functions of torch's stable interface, which return in a few
+  // nanoseconds; 0 for none. Their argument is the address of a tensor's handle inside its Python object. Its
+  // position is the one where `handle` is found in `example`. If any of this is missing, the Python function
+  // `measure` is used.
   void find(intptr_t size, intptr_t offset, nb::handle example, intptr_t handle, nb::handle measure) {
     measure_ = nb::borrow(measure);
     const auto* const object = reinterpret_cast<const char*>(example.ptr());
@@ -22,12 +22,12 @@ class TensorStorage {
     at_ = sizeof(PyObject);
     while (at_ + sizeof handle <= end && std::memcmp(object + at_, &handle, sizeof handle) != 0)
       at_ += sizeof handle;
-    const bool found = size != 0 && offset != 0 && at_ + sizeof handle <= end;
-    size_ = found ? reinterpret_cast<Getter>(size) : nullptr;
-    offset_ = found ? reinterpret_cast<Getter>(offset) : nullptr;
+    const bool usable = size != 0 && offset != 0 && at_ + sizeof handle <= end;
+    size_ = usable ? reinterpret_cast<Getter>(size) : nullptr;
+    offset_ = usable ? reinterpret_cast<Getter>(offset) : nullptr;
   }
 
-  // Whether all elements of a tensor lie in its storage. No stride of torch's is negative.
+  // Returns true if all elements of a tensor are inside its storage. Torch's strides are never negative.
   bool holds(nb::handle tensor, const dlpack::Tensor& t) const {
     int64_t last = 0;  // in items
     for (int i = 0; i < t.ndim; ++i) {
@@ -41,7 +41,8 @@ class TensorStorage {
  private:
   using Getter = int32_t (*)(void* handle, int64_t* value);
 
-  // The bytes from a tensor's first element to the end of its storage; below 0 for a tensor without one.
+  // Returns the bytes from a tensor's first element to the end of its storage, or a negative number for a
+  // tensor without one.
   int64_t bytes_behind(nb::handle tensor, int64_t item) const {
     if (size_ == nullptr) return nb::cast<int64_t>(measure_(tensor));
     void* const handle = reinterpret_cast<char*>(tensor.ptr()) + at_;

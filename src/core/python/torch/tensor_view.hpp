@@ -1,4 +1,4 @@
-// Tensors of torch as views of their memory, and what is asked before one is taken for no more than that.
+// PyTorch tensors as views of their memory, and the checks that a tensor is nothing but its memory.
 #pragma once
 
 #include <algorithm>
@@ -11,17 +11,18 @@
 
 namespace gatherum {
 
-// What the adapter of torch has passed, once.
+// The objects that torch's adapter has passed, once.
 struct Torch {
   const dlpack::ExchangeApi* api = nullptr;
   nb::object tensor, parameter;      // the types
-  nb::object int8, uint8;            // torch's dtypes of all bytes; it has others of fewer bits, as wide
+  nb::object int8, uint8;            // torch's dtypes that use the whole byte; others of the same width use
+                                     // fewer bits
   std::vector<TorchQuery> watchers;  // whether something watches calls, such as a dispatch mode
   TorchQuery grad_enabled, requires_grad, is_neg;
-  nb::object record;        // makes a call of which a gradient is wanted
-  nb::object record_total;  // gives the result of a scatter into zeros its gradient
+  nb::object record;        // makes a call that records a gradient
+  nb::object record_total;  // attaches the gradient to the result of a scatter into zeros
   nb::object forward_mode;  // a module with the level of forward mode, -1 for none
-  nb::object refuse;        // raises for an operand that has no memory to be read
+  nb::object refuse;        // raises for an operand without readable memory
 };
 
 inline Torch& torch() {
@@ -34,7 +35,7 @@ inline TensorStorage& torch_storage() {
   return *s;
 }
 
-// Whether a level of forward mode is entered, so that a tensor may carry a tangent.
+// Returns true if a level of forward mode is active, so that a tensor may carry a tangent.
 inline bool in_forward_mode() {
   static PyObject* const name = kept_text("_current_level");
   PyObject* level = PyDict_GetItemWithError(PyModule_GetDict(torch().forward_mode.ptr()), name);
@@ -42,21 +43,21 @@ inline bool in_forward_mode() {
   return PyLong_AsLong(level) >= 0;
 }
 
-// DLPack calls torch.int4 and the like integers of 8 bits, of which all are used.
+// DLPack reports torch.int4 and similar dtypes as integers of 8 bits that are all used.
 inline bool is_whole(nb::handle tensor, DType dtype) {
   if (dtype != DType::int8 && dtype != DType::uint8) return true;
   static PyObject* const name = kept_text("dtype");
-  const nb::object found = checked(PyObject_GetAttr(tensor.ptr(), name));
-  return found.is(dtype == DType::int8 ? torch().int8 : torch().uint8);
+  const nb::object torch_dtype = checked(PyObject_GetAttr(tensor.ptr(), name));
+  return torch_dtype.is(dtype == DType::int8 ? torch().int8 : torch().uint8);
 }
 
-// A tensor's memory as the core sees it. Copies of its sizes: they are the tensor's own, which may change.
+// A tensor's memory in the core's form. It copies the sizes, which belong to the tensor and may change.
 struct TensorView {
   npy_intp shape[NPY_MAXDIMS], strides[NPY_MAXDIMS];
   dlpack::DataType type = {};
   bool complex = false;
 
-  // False: it has no plain memory here, or of a dtype that the core does not have.
+  // Returns false if the tensor has no plain memory on this device, or has a dtype that the core lacks.
   bool read(nb::handle object, View& view) {
     dlpack::Tensor t;
     if (torch().api->view(object.ptr(), &t) != 0) {
@@ -83,12 +84,12 @@ struct TensorView {
     view.strides = strides;
     view.address = static_cast<char*>(t.data) + t.byte_offset;
     view.writable = true;
-    return t.data != nullptr || items == 0;  // zeros that are nowhere have no address
+    return t.data != nullptr || items == 0;  // zero tensors without memory have no address
   }
 };
 
-// Whether something watches the calls of torch, or may have given a tensor a tangent: then it is more than
-// its memory.
+// Returns true if something watches torch's calls, or if a tensor may have a tangent: a tensor is then more
+// than its memory.
 inline bool is_watched() {
   const auto says_yes = [](const TorchQuery& question) { return question(); };
   const std::vector<TorchQuery>& watchers = torch().watchers;

@@ -12,7 +12,8 @@
 namespace gatherum {
 namespace {
 
-// The number of the first of n operands that has changed, -1 for none: Python code can resize a tensor.
+// Returns the number of the first of n operands that has changed, -1 for none: Python code can resize a
+// tensor.
 int first_change(const nb::handle* operands, const View* before, int n) {
   for (int i = 0; i < n; ++i) {
     if (!before[i].given()) continue;
@@ -32,14 +33,14 @@ nb::object run(const nb::handle* a, const Call& call, dlpack::DataType type) {
   return a[kOut].is_none() ? result.take(*torch().api) : nb::borrow(a[kOut]);
 }
 
-// The same through autograd, without torch's dispatcher, which would have nothing to dispatch to.
+// Runs the same call through autograd, without torch's dispatcher, which has nothing to dispatch to.
 nb::object recorded(const nb::handle* a) {
-  PyObject* given[kFill];
-  std::transform(a, a + kFill, given, [](nb::handle h) { return h.ptr(); });
-  return checked(PyObject_Vectorcall(torch().record.ptr(), given, kFill, nullptr));
+  PyObject* arguments[kFill];
+  std::transform(a, a + kFill, arguments, [](nb::handle h) { return h.ptr(); });
+  return checked(PyObject_Vectorcall(torch().record.ptr(), arguments, kFill, nullptr));
 }
 
-// A tensor that cannot be read: Python says why.
+// Lets Python raise the error for a tensor that cannot be read.
 [[noreturn]] void refuse(nb::handle op, const char* operand, nb::handle tensor) {
   torch().refuse(op, operand, tensor);
   throw nb::type_error("gatherum: a tensor without memory of its own, or of another dtype");
@@ -60,7 +61,7 @@ nb::object call_on_plain_tensors(const nb::handle* a) {
   if (!a[kOut].is_none() || !std::all_of(operands, operands + n, is_tensor)) return {};
   const Torch& t = torch();
   if (is_watched()) return {};
-  bool tracked = t.requires_grad(a[kData]) || (n > 2 && t.requires_grad(a[kUpdates]));  // integers have none
+  bool tracked = t.requires_grad(a[kData]) || (n > 2 && t.requires_grad(a[kUpdates]));  // never integers
   tracked = tracked && t.grad_enabled();
   Call call{attributes_of(a), {}};  // may run Python code: before the views
   TensorView tensors[3];
@@ -120,8 +121,8 @@ bool is_contiguous(const View& view) {
   return true;
 }
 
-// The number of the first operand that is a tensor and reaches past the end of its storage, -1 for none.
-// Tensors without a plain storage are refused elsewhere.
+// Returns the number of the first operand that is a tensor and reaches past the end of its storage, -1 for
+// none. Other checks reject tensors without a plain storage.
 int first_outside_storage(const nb::tuple& operands) {
   int number = 0;
   for (nb::handle operand : operands) {
@@ -137,7 +138,7 @@ int first_outside_storage(const nb::tuple& operands) {
   return -1;
 }
 
-// A gradient that is wanted: contiguous, of an operand's shape.
+// Allocates a requested gradient: contiguous, of an operand's shape.
 gatherum_buffer allocate(TensorResult& result, const TensorView& like, const View& view) {
   Shape shape;
   shape.rank = view.rank;
@@ -147,13 +148,13 @@ gatherum_buffer allocate(TensorResult& result, const TensorView& like, const Vie
   return buffer;
 }
 
-// What gradients are made from, in the order of `differentiate`.
+// The inputs of the gradients, in the order of `differentiate`.
 struct Of {
   enum { gradient, data, indices, updates, result, count };
 };
 
-// Reads the tensors that gradients are made from: all of one dtype and in C order; those like the output have
-// one shape.
+// Reads the tensors that gradients are computed from. All have one dtype and are in C order; `gradient`,
+// `data` and `result` have one shape.
 void read_all(nb::handle op, const nb::handle* operands, TensorView* tensors, View* views) {
   const char* const names[] = {"gradient", "data", "indices", "updates", "result"};
   for (int i = 0; i < Of::count; ++i) {
@@ -172,16 +173,16 @@ nb::object differentiate(nb::str op, nb::handle gradient, nb::handle data, nb::h
                          nb::handle updates, nb::handle result, nb::handle axis, nb::handle reduction,
                          nb::handle include_self, nb::handle mode, nb::handle negative, bool of_data,
                          bool of_updates) {
-  const nb::object held = interned(op);
-  const Arguments a = {held, data, indices, updates, axis, reduction, include_self, mode, negative};
+  const nb::object interned_op = interned(op);
+  const Arguments a = {interned_op, data, indices, updates, axis, reduction, include_self, mode, negative};
   const Attributes attributes = attributes_of(a.data());
   const nb::handle operands[] = {gradient, data, indices, updates, result};
   TensorView tensors[Of::count];
   View views[Of::count];
-  read_all(held, operands, tensors, views);
-  // The scatter of such updates into data that lie like the gradient.
+  read_all(interned_op, operands, tensors, views);
+  // The scatter of these updates into data laid out like the gradient.
   bool is_new = false;
-  const CachedPlan found =
+  const CachedPlan cached =
       plan_of({attributes, {views[Of::gradient], views[Of::indices], views[Of::updates], View{}}}, is_new);
   if (is_new && first_change(operands, views, Of::count) >= 0)
     throw nb::value_error("gatherum: a tensor has changed during the call");
@@ -194,8 +195,8 @@ nb::object differentiate(nb::str op, nb::handle gradient, nb::handle data, nb::h
   if (views[Of::result].given()) at.result = memory_of(views[Of::result]);
   if (of_data) at.of_data = allocate(results[0], tensors[Of::gradient], views[Of::gradient]);
   if (of_updates) at.of_updates = allocate(results[1], tensors[Of::updates], views[Of::updates]);
-  run_released(found.plan, *found.program, [&](const gatherum_poll* poll, gatherum_error* error) {
-    return gatherum_differentiate(found.program->core(), &at, poll, error);
+  run_released(cached.plan, *cached.program, [&](const gatherum_poll* poll, gatherum_error* error) {
+    return gatherum_differentiate(cached.program->core(), &at, poll, error);
   });
   return nb::make_tuple(of_data ? results[0].take(*torch().api) : nb::none(),
                         of_updates ? results[1].take(*torch().api) : nb::none());
