@@ -193,7 +193,7 @@ class GatherNd1OperatorDesc(OperatorDesc):
     batch_dimension_count: int
 
     def inspect_sizes(self, inspection: Inspection) -> tuple[int, ...] | None:
-        """Concatenate the indices' batch sizes and the input's sizes that tuples do not address."""
+        """Join the sizes of the array of tuples and the input's sizes that they do not address."""
         return _nd_sizes(self, inspection)
 
 
@@ -217,7 +217,10 @@ class ScatterOperatorDesc(OperatorDesc):
     axis: int
 
     def inspect_sizes(self, inspection: Inspection) -> tuple[int, ...] | None:
-        """Require indices as GATHER_ELEMENTS does, and updates of their sizes; output as input."""
+        """Require indices as GATHER_ELEMENTS does, and updates of their sizes.
+
+        The output has the input's sizes.
+        """
         sizes, indices = self.input_tensor.sizes, self.indices_tensor.sizes
         expected = shape_rules.elements_sizes(sizes, indices, self.axis, inspection)
         _require_updates(self.updates_tensor, expected, "IndicesTensor.Sizes", inspection)
@@ -289,7 +292,7 @@ def nd_counts(desc: NdOperatorDesc) -> shape_rules.NdCounts:
 
 
 def nd_result(desc: NdOperatorDesc) -> str:
-    """Return the name of the tensor whose sizes follow from the tuples: output or updates."""
+    """Return the name of the tensor with the sizes of GATHER_ND's output."""
     return "UpdatesTensor" if isinstance(desc, ScatterNdOperatorDesc) else "OutputTensor"
 
 

@@ -46,7 +46,7 @@ class Resource:
 
 
 def read_resource(source: object, where: str, folder: str) -> Resource:
-    """Return a resource of a model in JSON. Paths of files with its values start at ``folder``."""
+    """Return a resource of a model in JSON. Search files with its values in ``folder`` first."""
     members = as_object(source, f"`{where}`")
     reject_unknown(members, _MEMBERS, f"`{where}`")
     kind = members.get("type", "buffer")

@@ -53,7 +53,7 @@ _run = native.entry_of_known_calls(_run_unknown)
 
 
 def _are_plain(positional: _Positional) -> bool:
-    """Return True if attributes can be a key. With other types, True equals 1, -0.0 equals 0."""
+    """Return True if attributes can be a key: other types compare True == 1 and -0.0 == 0."""
     return tuple(map(type, positional)) == (int, str, bool, str, bool, int)
 
 

@@ -55,7 +55,10 @@ def _check_fill(op: str, dtype: Any, fill_value: Any) -> None:
 
 
 def as_jax_dtype(op: str, operand: str, array: Any) -> Array:
-    """Convert an array to a dtype that JAX has. Without x64, 64-bit values must fit in 32 bits."""
+    """Convert an array to a dtype that JAX has.
+
+    Without x64, 64-bit integers must fit in 32 bits, and other 64-bit arrays must be empty.
+    """
     if is_jax(array):
         return array
     native: NDArray[Any] = array.astype(array.dtype.newbyteorder("="), copy=False)

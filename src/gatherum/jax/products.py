@@ -1,4 +1,4 @@
-"""The primitive for the product of all other updates: one pass of the core.
+"""The primitive for the product of the others, which the core computes in one pass.
 
 Derivatives, batches of index lists and calls on several devices use
 `derivatives.product_of_others` instead, which consists of multiplications.
@@ -29,7 +29,10 @@ OTHERS.multiple_results = True
 
 
 def product_of_others(places: Places, data: Array, updates: Array) -> Array:
-    """Return the product of all other updates for each one: see `derivatives.product_of_others`."""
+    """Return, for each update, the product of the other values at its destination.
+
+    See `derivatives.product_of_others`.
+    """
     unindexed = places._replace(indices=None)
     return _by_core(unindexed, places.indices, data, updates)
 

@@ -274,5 +274,5 @@ def finished_of(folds: Sequence[BlockFold], number: int, shape: Shape) -> Array:
 
 
 def kept(_: None, block: Array) -> Array:
-    """Return a block of data without updates. The first argument waits for the check of entries."""
+    """Return a block of data without updates, after the check of all entries."""
     return block

@@ -1,4 +1,4 @@
-"""A layout aligns the chunks of the operands.
+"""Align the chunks of the operands.
 
 `_model.dimensions` defines the roles of dimensions. A column is the set of blocks with the same
 place along shared and free dimensions; columns are independent. The blocks of data in a column are

@@ -74,7 +74,7 @@ class Strategy:
 
     name: str
     reason: str  # the rule that chose it, with the numbers that it compared
-    chunk: int  # most bytes of a task: adjacent blocks that fit share one
+    chunk: int  # maximum bytes of adjacent blocks that share a task
 
     def __str__(self) -> str:
         return f"{self.name}: {self.reason}"
