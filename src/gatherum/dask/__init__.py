@@ -1,6 +1,6 @@
-"""The Dask adapter runs the six operators lazily on chunked arrays, with NumPy's bits.
+"""The six operators on Dask arrays: lazy, and bit-for-bit equal to calls on NumPy arrays.
 
-It alone imports Dask. `gatherum.gather(array, ...)` and the other five call it for Dask's arrays.
+Only this package imports Dask. `gatherum.gather` and the other operators call it for Dask arrays.
 """
 
 from gatherum._exports.help_signatures import plain_help

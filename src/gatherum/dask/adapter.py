@@ -1,4 +1,4 @@
-"""Runs calls on Dask's arrays: they return lazy arrays."""
+"""Run calls on Dask arrays. They return lazy arrays."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from .operands import normalise, spec
 Array: TypeAlias = Any
 
 
-def _run(op: str, data: Any, indices: Any, updates: Any, *given: Any) -> Array:
-    *how, fill_value = given
-    return lazy_call(plain_values.as_attributes(op, *how), data, indices, updates, fill_value)
+def _run(op: str, data: Any, indices: Any, updates: Any, *positional: Any) -> Array:
+    *values, fill_value = positional
+    return lazy_call(plain_values.as_attributes(op, *values), data, indices, updates, fill_value)
 
 
 FUNCTIONS: Functions[Array] = Functions(__name__, _run)
@@ -39,7 +39,7 @@ class DaskAdapter(Framework):
     groups = namespace
 
     def owns(self, kind: type) -> bool:
-        """Return whether a type is that of arrays; Dask's other collections are refused."""
+        """Return True for array types. Dask's other collections are not supported."""
         return issubclass(kind, da.Array)
 
     def call(
@@ -51,17 +51,17 @@ class DaskAdapter(Framework):
         fill_value: object,
         out: object,
     ) -> Array:
-        """Return a lazy array; `out` is refused."""
+        """Return a lazy array. Raise TypeError for an `out`."""
         if out is not None:
             raise dask_errors.no_dask_out(attributes.op)
         return lazy_call(attributes, data, indices, updates, fill_value)
 
     def spec(self, op: str, operand: str, value: Any) -> ArraySpec:
-        """Return the spec of an array in C order: its chunks are not known to lie otherwise."""
+        """Return the spec of an array, in C order because the order of its chunks is unknown."""
         return spec(op, operand, value)
 
     def describe(self, attributes: Attributes, data: Any, indices: Any, updates: Any) -> str:
-        """Return how the rows of a call would move, and what that costs."""
+        """Return the strategy of a call and its predicted cost."""
         if any(is_spec(value) for value in (indices, updates)):
             return ""
         call, _, layout = normalise(attributes, data, indices, updates, 0)

@@ -1,4 +1,4 @@
-"""A DaskCall describes one call without its arrays, as tasks carry it to the workers."""
+"""A DaskCall describes one call without its arrays; tasks send it to the workers."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from .errors import other_block
 
 @dataclass(frozen=True)
 class DaskCall:
-    """A call, and what tasks ask of it."""
+    """A call, and the properties of it that tasks use."""
 
     call: Call
 
     @property
     def operator(self) -> Operator:
-        """The operator's row: never a copy from another process, rows are compared by identity."""
+        """The operator's row in this process, because rows are compared by identity."""
         return self.call.operator
 
     @cached_property
     def axis(self) -> int:
-        """The dimension attribute, counted from the front."""
+        """The dimension attribute, nonnegative."""
         return self.call.resolved_axis
 
     @cached_property
@@ -49,7 +49,7 @@ class DaskCall:
 
     @property
     def fill_item(self) -> Array:
-        """What a gather stores for an invalid index, as an array of one item."""
+        """The value that a gather stores for an invalid index, as an array of one item."""
         fill = self.call.attributes.fill
         if not fill:
             return np.zeros(1, self.dtype)
@@ -64,28 +64,27 @@ class DaskCall:
         return s.mode == "raise"
 
     def attributes(self) -> dict[str, Any]:
-        """Return the call's attributes as its operator takes them, the axis from the front."""
+        """Return the keyword arguments of the call's operator, with a nonnegative axis."""
         return self.call.attributes.keywords | {self.operator.attribute: self.axis}
 
     def data_block(self, block: Array) -> Array:
-        """Return a block of data in the declared dtype and byte order; TypeError if its values have
-        another dtype.
+        """Return a block of data in the declared byte order.
+
+        Raise TypeError if the block does not have the declared dtype.
         """
         if np.can_cast(block.dtype, self.dtype, "equiv"):
             return block.astype(self.dtype, copy=False)
         raise other_block(self.call.op, "data", self.dtype, block.dtype)
 
     def table(self, block: Array) -> Array:
-        """Return a block of data as (before, rows, after): entries address rows, the rest moves
-        whole.
-        """
+        """Reshape a block of data to (before, rows, after), where entries address rows."""
         addressed = self.dimensions.addressed
         three = _three(block.shape, addressed.start, addressed.stop)
         return self.data_block(block).reshape(three)
 
     @property
     def moved_rows(self) -> tuple[int, int]:
-        """Which dimensions of what moves are those of the indices: the first, and the end."""
+        """The range of index dimensions in the gather's result or the scatter's updates."""
         first = self.dimensions.addressed.start
         return first, first + len(self.call.indices.shape) - self.operator.tuples
 
@@ -100,7 +99,7 @@ class DaskCall:
         return all(padded[d] == 1 for d in range(*self.moved_rows))
 
     def moved(self, shape: Shape) -> Shape:
-        """Return the shape of a block of what moves as (before, entries, after)."""
+        """Return the shape of a block of moved elements as (before, entries, after)."""
         return _three(shape, *self.moved_rows)
 
 

@@ -1,4 +1,4 @@
-"""Errors of Dask arrays and clusters; `_model.errors` has the others."""
+"""Errors that only Dask arrays and clusters raise; `_model.errors` has the shared ones."""
 
 
 def unknown_sizes(op: str, operand: str, shape: object) -> ValueError:

@@ -1,4 +1,4 @@
-"""Arrays in files become arrays of Dask, whose tasks read the parts that they need."""
+"""Convert arrays in files to Dask arrays, whose tasks read only the parts that they need."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from gatherum.files.row_access.boxes import FlatBoxes
 
 from . import errors as dask_errors
 
-# One chunk of a Zarr array may take half of this.
+# One chunk of a Zarr array may use half of these bytes.
 BUDGET = Budget(64 << 30)
 
 
 class FileArray:
-    """An array in a file, opened for each part that is read; it travels to workers as its path.
+    """An array in a file. Every read opens the file, and only the path is sent to workers.
 
-    `version` distinguishes a Zarr array from its earlier contents, in the names of tasks. `packing`
-    is how its numbers are decoded, if they are.
+    `version` identifies the contents of a Zarr array in the names of tasks. `packing` describes how
+    packed numbers are decoded, or is None.
     """
 
     def __init__(
@@ -58,37 +58,37 @@ class FileArray:
             self.chunks = storage.array.chunks if isinstance(storage, BoxStorage) else None
 
     def _decoded(self, stored: Source) -> Source:
-        """Return the opened array, its numbers decoded if they shall be."""
+        """Return the opened array, decoded if `decode` is set."""
         return decoded(stored, BUDGET, self.role) if self.decode else stored
 
     def any_version(self) -> FileArray:
-        """Return the same array by a name that does not depend on its contents."""
+        """Return the same array with a task name that does not depend on its contents."""
         other = copy.copy(self)
         other.version = []
         return other
 
     @property
     def ndim(self) -> int:
-        """How many dimensions it has."""
+        """The number of dimensions."""
         return len(self.shape)
 
     def __getitem__(self, index: Any) -> Array:
-        given = index if isinstance(index, tuple) else (index,)
-        given = (*given, *[slice(None)] * (self.ndim - len(given)))
-        parts = [_part(one, n) for one, n in zip(given, self.shape, strict=True)]
-        box, rest = tuple(part[0] for part in parts), tuple(part[1] for part in parts)
-        found: Array = self.read(box)[rest]
-        return found
+        indices = index if isinstance(index, tuple) else (index,)
+        indices = (*indices, *[slice(None)] * (self.ndim - len(indices)))
+        parts = [_part(one, n) for one, n in zip(indices, self.shape, strict=True)]
+        box, within = tuple(part[0] for part in parts), tuple(part[1] for part in parts)
+        selected: Array = self.read(box)[within]
+        return selected
 
     def read(self, box: tuple[slice, ...]) -> Array:
-        """Return a box of the array; OSError if the file has been replaced."""
+        """Return a box of the array. Raise OSError if the file has been replaced."""
         shape: Shape = tuple(part.stop - part.start for part in box)
         if 0 in shape:
             return np.empty(shape, self.dtype)
         with ExitStack() as stack:
             try:
                 stored = stack.enter_context(_opened(self.path))
-            except ValueError as error:  # it could be opened before
+            except ValueError as error:  # the constructor could open it
                 raise OSError(f"{self.path}: changed since it was opened") from error
             source = self._decoded(stored)
             if (source.shape, source.dtype, _state(stored)) != (self.shape, self.dtype, self.state):
@@ -100,12 +100,12 @@ class FileArray:
             return FlatBoxes(storage.array, storage.fortran, ()).read_box(box)
 
     def __dask_tokenize__(self) -> object:
-        how = "decoded" if self.packing else "stored"
-        return self.path, self.shape, str(self.dtype), self.version, how
+        packing = "decoded" if self.packing else "stored"
+        return self.path, self.shape, str(self.dtype), self.version, packing
 
 
 def _part(index: Any, size: int) -> tuple[slice, Any]:
-    """Return the run of positions to read in a dimension, and what to take of it."""
+    """Return the range of positions to read in a dimension, and the index into that range."""
     if not isinstance(index, slice):
         return slice(int(index), int(index) + 1), 0
     wanted = range(*index.indices(size))
@@ -126,12 +126,12 @@ def _opened(path: str, *, watched: bool = False) -> Iterator[Source]:
 
 
 def _state(source: Source) -> list[Any]:
-    """Return a flat file's size and time, by which any machine detects a change."""
+    """Return a flat file's size and time, which show a change on any machine."""
     return source.opened.state()[-2:] if isinstance(source.storage, FlatStorage) else []
 
 
 def _refuse_compressed(location: Location) -> None:
-    """Raise ValueError for a deflated member: every part of it would read all that is before."""
+    """Raise ValueError for a deflated member, because a read of a part would decode it from 0."""
     if not zipfile.is_zipfile(location.file):
         return  # the reader raises
     with zipfile.ZipFile(location.file) as archive:
@@ -142,7 +142,7 @@ def _refuse_compressed(location: Location) -> None:
 
 
 def from_file(path: str | os.PathLike[str], chunks: Any = "auto", *, decode: bool = True) -> Any:
-    """Return an array in a file as an array of Dask; nothing but the header is read.
+    """Return an array in a file as a Dask array. Only the header is read.
 
     Parameters
     ----------
@@ -150,23 +150,23 @@ def from_file(path: str | os.PathLike[str], chunks: Any = "auto", *, decode: boo
         ``x.npy``, ``x.npz:name`` (not compressed), ``model.safetensors:tensor``, or a Zarr
         directory. Workers must see it under the same name.
     chunks : int, tuple or str, default "auto"
-        As of `dask.array.from_array`; ``"auto"`` keeps to multiples of the chunks, or shards, of a
+        As for `dask.array.from_array`; ``"auto"`` uses multiples of the chunks, or shards, of a
         Zarr array.
     decode : bool, default True
-        As of `gatherum.files.gather_file`: whether packed numbers of netCDF and Zarr are decoded.
+        As for `gatherum.files.gather_file`: whether to decode packed numbers of netCDF and Zarr.
 
     Returns
     -------
     dask.array.Array
-        The array. A task raises OSError when the file has changed meanwhile; of a Zarr array its
-        shape and dtype alone are checked.
+        The array. A task raises OSError if the file has changed; for a Zarr array, only the shape
+        and dtype are checked.
 
     Raises
     ------
     ValueError
-        The file is not what it claims to be, or a compressed member of an ``.npz``.
+        The file is malformed, or is a compressed member of an ``.npz``.
     OSError
-        The file cannot be read, or a run that changed it in place has not come to its end.
+        The file cannot be read, or a run that changes it in place has not finished.
     """
     return lazy_file(finished_file(path, decode=as_boolean("from_file", "decode", decode)), chunks)
 
@@ -174,7 +174,7 @@ def from_file(path: str | os.PathLike[str], chunks: Any = "auto", *, decode: boo
 def finished_file(
     path: str | os.PathLike[str], role: str = "table", *, decode: bool = True
 ) -> FileArray:
-    """Return an array in a file that no run is changing in place."""
+    """Return an array in a file. Raise OSError if an unfinished run is changing it in place."""
     check_readable(locate(path).resolved)
     return FileArray(path, role, decode=decode)
 
@@ -186,7 +186,7 @@ def check_unpacked(op: str, array: FileArray) -> None:
 
 
 def lazy_file(array: FileArray, chunks: Any) -> Any:
-    """Return an array in a file as an array of Dask."""
+    """Return an array in a file as a Dask array."""
     sizes = da.core.normalize_chunks(
         chunks, array.shape, dtype=array.dtype, previous_chunks=array.chunks
     )

@@ -1,8 +1,8 @@
-"""A gather becomes tasks that order entries, take rows, and put them in place.
+"""Add the tasks of a gather: they order entries, read rows, and write them to the result.
 
-A route orders the entries of a block of indices by the owners of their rows. Each owner takes the
-rows that it is asked for, and each block of the result puts them in place. Neighbouring blocks
-share a task as long as they are small together.
+An owner is a block of the data. A route orders the entries of a block of indices by the owners of
+their rows. Each owner reads the rows that are requested, and each block of the result arranges
+them in the order of its entries. Adjacent blocks share a task if they are small in total.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ def _by_routes(tasks: Tasks) -> None:
                     for n, rows in enumerate(taken)
                 ]
                 route, shapes = column_routes[number], tasks.shapes(shared, free, run)
-                given = tasks.call, checked, route, shapes, owners, private.List(*replies)
-                merged = tasks.add("merge", (*at, number), block_kernels.merge, *given)
+                arguments = tasks.call, checked, route, shapes, owners, private.List(*replies)
+                merged = tasks.add("merge", (*at, number), block_kernels.merge, *arguments)
                 for n, place in enumerate(tasks.entered(shared, free, run)):
                     tasks.result(place, list.__getitem__, merged, n)
 
@@ -69,13 +69,13 @@ def _taken(
     routes: list[Ref],
     checked: Ref,
 ) -> Ref:
-    """Return the rows of a run of owners, a list with the rows for each route."""
+    """Return the rows of a run of owners: a list with the rows for each route."""
     shared, free = column
     at = (*shared, *free, number)
     blocks = tasks.blocks(tasks.owned(shared, free, run))
-    if is_small(tasks.index_bytes):  # they go whole to every owner
-        given = tasks.call, checked, blocks, run.start, private.List(*routes)
-        return tasks.add("take", at, block_kernels.take_whole, *given)
+    if is_small(tasks.index_bytes):  # every owner receives all routes
+        arguments = tasks.call, checked, blocks, run.start, private.List(*routes)
+        return tasks.add("take", at, block_kernels.take_whole, *arguments)
     parts = [
         tasks.add("part", (*shared, number, n), ChunkRoute.part, route, run.start, run.stop)
         for n, route in enumerate(routes)

@@ -1,4 +1,4 @@
-"""A call on arrays of Dask becomes a lazy array, whose layer of a graph makes tasks on demand."""
+"""Convert a call on Dask arrays to a lazy array. Its graph layer creates the tasks on demand."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Array: TypeAlias = Any
 
 
 class CallLayer(Layer):  # type: ignore[misc]  # dask is not imported by type checkers
-    """A call, its layout and its strategy, from which the tasks are made."""
+    """A call, its layout and its strategy, which determine the tasks."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class CallLayer(Layer):  # type: ignore[misc]  # dask is not imported by type ch
         return set(product((self.name,), *(range(len(sizes)) for sizes in self.chunks)))
 
     def is_materialized(self) -> bool:
-        """Whether the tasks have been made."""
+        """Return True if the tasks have been created."""
         return self._tasks is not None
 
     @property
@@ -79,7 +79,7 @@ class CallLayer(Layer):  # type: ignore[misc]  # dask is not imported by type ch
 def lazy_call(
     attributes: Attributes, data: Any, indices: Any, updates: Any, fill_value: object
 ) -> Array:
-    """Return the lazy array of a call, checked and lowered."""
+    """Check and lower a call, and return its lazy array."""
     call, arrays, layout = normalise(attributes, data, indices, updates, fill_value)
     strategy = choose(call, layout)
     sources = [RechunkedOperand(*each) for each in zip(arrays, layout.operands, strict=True)]

@@ -1,7 +1,7 @@
-"""The functions of Dask that `gatherum.groups.protocol.Arrays` names and describes.
+"""Implement `gatherum.groups.protocol.Arrays` with Dask.
 
-The operators are those of `gatherum.dask`. Functions of items run chunk by chunk as those of NumPy,
-so the bits are the same.
+The operators are the functions of `gatherum.dask`. Elementwise functions run the NumPy functions
+on each chunk, so results are bit-for-bit equal.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .operands import is_dask, spec
 if TYPE_CHECKING:
     from gatherum.groups.grouping import Grouping
 
-Array = Any  # a dask.array.Array, or one of NumPy with a single item
+Array = Any  # a dask.array.Array, or a NumPy array with a single item
 
 where = da.where
 reshape = da.reshape
@@ -44,7 +44,7 @@ def _quiet(function: Callable[..., Any], *chunks: Any) -> Any:
 
 
 def _each(function: Callable[..., Any], *arrays: Array, dtype: Any = None) -> Array:
-    """Run a function of items on the chunks of arrays."""
+    """Run an elementwise function on the chunks of arrays."""
     kind = arrays[0].dtype if dtype is None else dtype
     return da.core.elemwise(partial(_quiet, function), *arrays, dtype=kind)
 
@@ -60,7 +60,7 @@ log = partial(_each, of_chunks.log)
 
 
 def _without_empty_chunks(x: Array) -> Array:
-    """Return the same array: Dask reverses and broadcasts others wrongly."""
+    """Remove empty chunks, because Dask reverses and broadcasts arrays with them wrongly."""
     chunks = tuple(tuple(n for n in along if n) or (0,) for along in x.chunks)
     return x if chunks == x.chunks else x.rechunk(chunks)
 
@@ -84,8 +84,8 @@ def as_groups(op: str, operand: str, value: object, values: Array) -> Array:
 
 
 def kind(x: Array) -> AnyDType:
-    found: AnyDType = x.dtype
-    return found
+    result: AnyDType = x.dtype
+    return result
 
 
 def item(op: str, of: AnyDType, value: object, like: Array) -> Array:
@@ -129,7 +129,7 @@ def divide(x: Array, y: Array, spare: Array) -> Array:
 
 
 def _replaced(x: Any, mask: Any, value: Any) -> Any:
-    return of_chunks.replaced(np.array(x), mask, value)  # a chunk may belong to someone else
+    return of_chunks.replaced(np.array(x), mask, value)  # other tasks may use the chunk
 
 
 def replaced(x: Array, mask: Array, value: Any) -> Array:

@@ -1,4 +1,4 @@
-"""A caller's arguments become a call and Dask arrays with aligned chunks."""
+"""Convert a caller's arguments to a call and to Dask arrays with aligned chunks."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from .dask_call import DaskCall
 
 
 class DaskOperands(NamedTuple):
-    """A call, its operands as arrays of Dask, and their aligned chunks."""
+    """A call, its operands as Dask arrays, and their aligned chunks."""
 
     call: DaskCall
     arrays: tuple[Any, ...]
@@ -41,19 +41,19 @@ class DaskOperands(NamedTuple):
 
 
 def is_dask(value: object) -> bool:
-    """Whether a value is an array of Dask."""
+    """Return True for a Dask array."""
     return isinstance(value, da.Array)
 
 
 def spec(op: str, operand: str, value: Any) -> ArraySpec:
-    """Return the spec of an array of Dask, or of NumPy, in C order."""
+    """Return the spec, in C order, of a Dask or NumPy array."""
     if is_dask(value):
         _check_chunks(op, operand, value)
     return ArraySpec.contiguous(tuple(int(n) for n in value.shape), value.dtype)
 
 
 def _check_chunks(op: str, operand: str, array: Any) -> None:
-    """Raise for an array whose sizes are not known, or whose chunks are not NumPy's."""
+    """Raise for an array with unknown sizes, or with chunks that are not NumPy arrays."""
     if any(isnan(n) for n in array.shape):
         raise dask_errors.unknown_sizes(op, operand, array.shape)
     if conversion.is_masked(private.meta(array)):
@@ -65,66 +65,66 @@ def _check_chunks(op: str, operand: str, array: Any) -> None:
 def normalise(
     attributes: Attributes, data: object, indices: object, updates: object, fill_value: object
 ) -> DaskOperands:
-    """Return a call and its operands, checked in the order of NumPy's calls."""
+    """Return a call and its operands, checked in the same order as for NumPy arrays."""
     op = attributes.op
-    given = {"data": data, "indices": indices, "updates": updates}
-    registry.check_one_framework(op, given | {"fill_value": fill_value})
-    found, specs = conversion.as_operands(attributes, (data, indices, updates), is_dask, spec)
+    named = {"data": data, "indices": indices, "updates": updates}
+    registry.check_one_framework(op, named | {"fill_value": fill_value})
+    arrays, specs = conversion.as_operands(attributes, (data, indices, updates), is_dask, spec)
     call = build(Call(attributes, *specs)).call
     if attributes.fills:
         item = conversion.fill_item(op, call.data.dtype, fill_value).tobytes()
         filled = attributes._replace(fill=item if any(item) else b"")
         call = replace(call, attributes=filled)
-    return _aligned(DaskCall(call), found)
+    return _aligned(DaskCall(call), arrays)
 
 
-def _aligned(call: DaskCall, given: list[Any]) -> DaskOperands:
-    """Return the operands as arrays of Dask, with the chunks in which they meet."""
+def _aligned(call: DaskCall, operands: list[Any]) -> DaskOperands:
+    """Return the operands as Dask arrays with aligned chunks."""
     s = call.call
     roles = call.dimensions
-    data = given[0].chunks if is_dask(given[0]) else _auto(given[0])
+    data = operands[0].chunks if is_dask(operands[0]) else _auto(operands[0])
     row = prod(max(data[d], default=1) for d in roles.free) * max(call.dtype.itemsize, 1)
     row += s.indices.dtype.itemsize
-    indices = _index_chunks(call, roles, data, row, given)
+    indices = _index_chunks(call, roles, data, row, operands)
     layout = ChunkLayout(roles, data, indices, None)
     if call.operator.scatters:
-        updates = given[2]
+        updates = operands[2]
         missing = len(layout.moved) - len(updates.shape)
         chunks = tuple(
             (1,) if n == 1 else sizes
             for n, sizes in zip(updates.shape, layout.moved[missing:], strict=True)
         )
         layout = ChunkLayout(roles, data, indices, chunks)
-    if not is_dask(given[1]) and layout.owners > 1 and given[1].size <= KNOWN_MOST:
-        layout = replace(layout, addressed=_addressed(call, layout, given[1]))
-    made = tuple(
+    if not is_dask(operands[1]) and layout.owners > 1 and operands[1].size <= KNOWN_MOST:
+        layout = replace(layout, addressed=_addressed(call, layout, operands[1]))
+    arrays = tuple(
         array if is_dask(array) else da.from_array(array, chunks=chunks)
-        for array, chunks in zip(given, layout.operands, strict=True)
+        for array, chunks in zip(operands, layout.operands, strict=True)
     )
-    return DaskOperands(call, made, layout)
+    return DaskOperands(call, arrays, layout)
 
 
 # Results by indices in memory may have larger chunks than the data, up to this many bytes.
 TINY_BYTES = 1 << 20
-# Indices of at most this size are read while a call is made, to skip chunks that none addresses.
+# Indices of at most this size are read while the graph is built, to skip chunks without entries.
 KNOWN_MOST = 1 << 20
 
 
 def _addressed(call: DaskCall, layout: ChunkLayout, indices: Any) -> dict[Place, tuple[int, ...]]:
-    """Return the owners in each column that indices in memory address; invalid ones are ignored."""
-    found = {}
+    """Return the owners in each column that indices in memory address. Ignore invalid indices."""
+    owners = {}
     for shared in layout.shared_places():
         block = [slice(None)] * indices.ndim
         for d, n in zip(layout.roles.shared, shared, strict=True):
             start = starts_of(layout.indices[d])[n]
             block[d] = slice(start, start + layout.indices[d][n])
-        part = indices[(*block, ...)]  # an array, also of no dimension
-        found[shared] = owners_of(call, layout.keyed, layout.column_shape(shared), part)
-    return found
+        part = indices[(*block, ...)]  # an array, even with 0 dimensions
+        owners[shared] = owners_of(call, layout.keyed, layout.column_shape(shared), part)
+    return owners
 
 
 def _auto(array: Any) -> Chunks:
-    """Return chunks for an array in memory: one if it is small, otherwise Dask's own choice."""
+    """Return chunks for an array in memory: one if it is small, otherwise Dask's default."""
     if array.nbytes <= chunk_bytes():
         return tuple((n,) for n in array.shape)
     chunks: Chunks = da.core.normalize_chunks("auto", array.shape, dtype=array.dtype)
@@ -132,50 +132,53 @@ def _auto(array: Any) -> Chunks:
 
 
 def _index_chunks(
-    call: DaskCall, roles: Dimensions, data: Chunks, row: int, given: list[Any]
+    call: DaskCall, roles: Dimensions, data: Chunks, row: int, operands: list[Any]
 ) -> Chunks:
     """Return the chunks of the indices.
 
-    Shared dimensions have the data's chunks. The others are cut in order, each only as far as one
-    place along those before it still has too many entries. So a scatter's blocks follow each other
-    in row-major order.
+    Shared dimensions have the data's chunks. Entry dimensions are divided in order, each only if a
+    slice along the preceding ones still has too many entries. So a scatter's blocks are in
+    row-major order.
     """
     shape = call.call.indices.shape
-    found: list[Sizes] = [(n,) for n in shape]
+    chunks: list[Sizes] = [(n,) for n in shape]
     for d in roles.shared:
-        found[d] = leading_chunks(data[d], shape[d])
-        row *= max(1, *found[d])
+        chunks[d] = leading_chunks(data[d], shape[d])
+        row *= max(1, *chunks[d])
     most = chunk_bytes() // row
-    if not (call.operator.scatters or is_dask(given[1])):
+    if not (call.operator.scatters or is_dask(operands[1])):
         # As `dask.array.Array.vindex`: results are no larger than blocks of the data.
         places = prod(max(data[d], default=1) for d in roles.indexed)
         most = min(most, max(places, TINY_BYTES // row))
-    entry = _entry_chunks(roles, shape, given)
+    entry = _entry_chunks(roles, shape, operands)
     for n, d in enumerate(roles.entries):
         slices = prod(max(1, *sizes) for sizes in entry[n + 1 :])
-        found[d] = refined(entry[n], most // slices)
-        most //= max(1, *found[d])
-    return tuple(found)
+        chunks[d] = refined(entry[n], most // slices)
+        most //= max(1, *chunks[d])
+    return tuple(chunks)
 
 
-def _entry_chunks(roles: Dimensions, shape: tuple[int, ...], given: list[Any]) -> list[Sizes]:
-    """Return the chunks of the entry dimensions: the updates' if they have them, as they are
-    larger, otherwise the indices'. A scatter's are whole after the first of a size other than 1.
+def _entry_chunks(roles: Dimensions, shape: tuple[int, ...], operands: list[Any]) -> list[Sizes]:
+    """Return the chunks of the entry dimensions.
+
+    A dimension has the chunks of the updates if they have the dimension, because updates are
+    larger, and otherwise the chunks of the indices. A scatter divides only the first entry
+    dimension whose size is not 1.
     """
-    indices, updates = given[1], given[-1]
-    scatters = len(given) > 2
-    found: list[Sizes] = []
+    indices, updates = operands[1], operands[-1]
+    scatters = len(operands) > 2
+    chunks: list[Sizes] = []
     for d, number in zip(roles.entries, roles.moved_entries, strict=True):
         place = number - len(roles.moved)
-        if scatters and any(sum(sizes) != 1 for sizes in found):
-            found.append((shape[d],))
+        if scatters and any(sum(sizes) != 1 for sizes in chunks):
+            chunks.append((shape[d],))
         elif (
             scatters
             and is_dask(updates)
             and -place <= updates.ndim
             and updates.shape[place] == shape[d]
         ):
-            found.append(updates.chunks[place])
+            chunks.append(updates.chunks[place])
         else:
-            found.append(indices.chunks[d] if is_dask(indices) else (shape[d],))
-    return found
+            chunks.append(indices.chunks[d] if is_dask(indices) else (shape[d],))
+    return chunks

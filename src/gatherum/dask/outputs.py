@@ -1,4 +1,4 @@
-"""The file commands run on a cluster as tasks that write Zarr arrays."""
+"""Run file commands on a cluster, as tasks that write Zarr arrays."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ from .stores import change, changes
 
 @dataclass(frozen=True)
 class ClusterCall:
-    """A call whose operands and output are named by their paths."""
+    """A call whose operands and output are given by paths."""
 
     op: str
     table: str
-    # Indices, a path or an array, and for a scatter the path of the updates.
+    # The indices, a path or an array, and for a scatter the path of the updates.
     operands: tuple[Any, ...]
-    out: str  # a Zarr directory: the table, where that is changed in place
-    attributes: dict[str, Any]  # as the operator takes them
+    out: str  # a Zarr directory: the table itself if it is changed in place
+    attributes: dict[str, Any]  # keyword arguments of the operator
     in_place: bool = False
-    resume: bool = False  # whether to complete a run in place that was killed
+    resume: bool = False  # whether to complete a killed run in place
     decode: bool = True
 
     def __post_init__(self) -> None:
@@ -50,16 +50,16 @@ class ClusterCall:
         out.format.require()
 
     def run(self, compute: Compute) -> int:
-        """Run the call; return how many entries its indices have."""
+        """Run the call, and return the number of entries of its indices."""
         out = locate_output(self.out)
         roles = ("indices", "updates")
         operands = [
-            _operand(given, role, self.decode)
-            for given, role in zip(self.operands, roles, strict=False)
+            _operand(value, role, self.decode)
+            for value, role in zip(self.operands, roles, strict=False)
         ]
         if self.in_place:
-            given = self.op, out.resolved, *operands, self.attributes
-            change(*given, resume=self.resume, decode=self.decode, compute=compute)
+            arguments = self.op, out.resolved, *operands, self.attributes
+            change(*arguments, resume=self.resume, decode=self.decode, compute=compute)
         else:
             self._write(out, operands, compute)
         shape = operands[0].shape
@@ -100,24 +100,24 @@ class ClusterCall:
             build.replace()
 
 
-def _operand(given: Any, role: str, decode: bool) -> Any:
-    """Return an operand as an array; few indices are read into memory, where their values help."""
-    if not isinstance(given, str):
-        return given
-    stored = finished_file(given, role, decode=decode)
+def _operand(value: Any, role: str, decode: bool) -> Any:
+    """Return an operand as an array. Read few indices into memory, to find unaddressed chunks."""
+    if not isinstance(value, str):
+        return value
+    stored = finished_file(value, role, decode=decode)
     if prod(stored.shape) <= KNOWN_MOST and stored.dtype.kind in "iu":
         return stored.read(tuple(slice(0, n) for n in stored.shape))
     return lazy_file(stored, "auto")
 
 
 def _trust() -> None:
-    """Check nothing: the tasks check whether a file has changed."""
+    """Check nothing, because the tasks check if a file has changed."""
 
 
 def _writes(folder: str, chunks: Shape, result: Any) -> list[Any]:
-    """Return the tasks that write a result, each to chunks that no other one writes to."""
+    """Return the tasks that write a result. No two tasks write to the same chunk."""
     if result.size == 0:
-        return [result]  # its indices are checked, too
+        return [result]  # computing it checks its indices
     sizes = filled_first(result.shape, max(result.dtype.itemsize, 1), chunk_bytes(), unit=chunks)
     whole = result.rechunk(sizes, method="tasks")
     blocks, boxes = whole.to_delayed(), chunk_boxes(result.shape, sizes)

@@ -1,9 +1,9 @@
-"""Finds the private names of Dask and distributed that this package uses.
+"""Find the private names of Dask and distributed that this package uses.
 
-Of Dask they are its tasks, from 2025.5 on, and the empty array that says what chunks are made of.
-Of distributed they are the P2P machinery of shuffles, which changes: rows move as tasks, with a
-warning, in versions that are not listed, and where a name is missing. Nothing of distributed is
-imported before a shuffle asks for it.
+From Dask, these are its tasks, since 2025.5, and an array's `_meta`, which has the type of its
+chunks. From distributed, they are the P2P machinery of shuffles, which changes between versions.
+If the version is not listed, or a name is missing, rows move as tasks, with a warning. distributed
+is imported only when a shuffle needs it.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from gatherum._system import private_names
 
 # The versions of distributed whose shuffles were tested.
 TESTED = ("2025.5.0", "2025.7.0", "2025.12.0", "2026.3.0", "2026.8.0")
-# A shuffle's name; distributed gives it a type of its own.
+# A shuffle's name; distributed has a separate type for it.
 ShuffleId: TypeAlias = str
 
-# Attributes of this module, by where distributed has them.
+# Attributes of this module, by their paths in distributed.
 NAMES = {
     "distributed.shuffle._core.P2PBarrierTask": "P2PBarrierTask",
     "distributed.shuffle._core.ShuffleSpec": "ShuffleSpec",
@@ -32,14 +32,14 @@ NAMES = {
     "distributed.shuffle._exceptions.P2POutOfDiskError": "P2POutOfDiskError",
     "distributed.shuffle._pickle.unpickle_bytestream": "unpickle_bytestream",
     "distributed.shuffle._rechunk.ArrayRechunkRun": "ArrayRechunkRun",
-    # Methods that runs of ours call or replace.
+    # Methods that `RowsRun` calls or overrides.
     "distributed.shuffle._rechunk.ArrayRechunkRun._shard_partition": "",
     "distributed.shuffle._rechunk.ArrayRechunkRun._receive": "",
     "distributed.shuffle._rechunk.ArrayRechunkRun._get_output_partition": "",
     "distributed.shuffle._rechunk.ArrayRechunkRun._write_to_disk": "",
     "distributed.shuffle._rechunk.ArrayRechunkRun._read_from_disk": "",
 }
-# Dask's tasks; `dask.task_spec`, which is public, has not had all of them from the first.
+# Dask's tasks; the first versions of the public `dask.task_spec` did not have all of them.
 _TASKS = ("Alias", "DataNode", "List", "Task", "TaskRef")
 _PATHS = {name: (path,) for path, name in NAMES.items() if name} | {
     name: (f"dask.task_spec.{name}", f"dask._task_spec.{name}") for name in _TASKS
@@ -47,15 +47,15 @@ _PATHS = {name: (path,) for path, name in NAMES.items() if name} | {
 
 
 def __getattr__(name: str) -> Any:
-    found = next(filter(None, map(private_names.find_name, _PATHS.get(name, ()))), None)
-    if found is None:
+    value = next(filter(None, map(private_names.find_name, _PATHS.get(name, ()))), None)
+    if value is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = found
-    return found
+    globals()[name] = value
+    return value
 
 
 def why_no_shuffle(version: str) -> str:
-    """Return why shuffles cannot run on a version of distributed, "" where they can."""
+    """Return the reason why shuffles cannot run on a version of distributed, or "" if they can."""
     tested = ", ".join(TESTED)
     if version not in TESTED:
         return f"its shuffles are tested with distributed {tested}, got {version}"
@@ -65,20 +65,20 @@ def why_no_shuffle(version: str) -> str:
 
 
 async def write_to_disk(run: Any, data: Any) -> None:
-    """Write what a run has received, by the files that it goes to."""
+    """Write the shards that a run has received, by file."""
     await run._write_to_disk(data)
 
 
 def read_from_disk(run: Any, number: tuple[int]) -> Any:
-    """Return what a run has in a file, or raise DataUnavailable."""
+    """Return the shards that a run has in a file, or raise DataUnavailable."""
     return run._read_from_disk(number)
 
 
 def executor_of(plugin: Any) -> Any:
-    """Return the threads of a worker's plugin for shuffles."""
+    """Return the thread pool of a worker's plugin for shuffles."""
     return plugin._executor
 
 
 def meta(array: Any) -> Any:
-    """Return the empty array that says what an array's chunks are; NumPy's where it has none."""
+    """Return the empty array with the type of an array's chunks; a NumPy array by default."""
     return getattr(array, "_meta", np.empty(0))

@@ -1,8 +1,7 @@
-"""A scatter becomes tasks that order updates by owner and fold them.
+"""Add the tasks of a scatter: they order updates by owner and fold them.
 
-A route puts the updates of neighbouring blocks in the order of their owners. Each owner folds its
-updates in the order of the entries, in steps that each take as many as the memory planned for them
-holds.
+An owner is a block of the data. A route orders the updates of adjacent blocks by owner. Each owner
+folds its updates in the order of the entries, in steps that fit in the memory planned for them.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ def scatter_tasks(tasks: Tasks) -> None:
     for at in product(*(range(len(sizes)) for sizes in tasks.layout.data)):
         if (key := (tasks.name, *at)) in tasks.made:
             continue
-        block = tasks.data(at)  # no entry reaches it
+        block = tasks.data(at)  # no entry addresses it
         if checked is None:
             tasks.made[key] = private.Alias(key, block.key)
         else:
@@ -43,24 +42,24 @@ def scatter_tasks(tasks: Tasks) -> None:
 
 
 def _fold_blocks(tasks: Tasks) -> Ref:
-    """Fold into blocks that hold all rows of their columns; return what waits for the check."""
+    """Fold into blocks that hold all rows of their columns; return the task of the check."""
     layout, checked = tasks.layout, tasks.check()
     steps = runs_within(tasks.entry_bytes, FOLD_STEP * tasks.strategy.chunk)
     for shared in layout.shared_places():
         where = [tasks.indices(layout.indices_at(shared, entry)) for entry in tasks.entries]
         for free in layout.free_places():
             target = layout.data_at(shared, free, tasks.owners[0])
-            held = tasks.data(target)
+            state = tasks.data(target)
             for number, step in enumerate(steps):
                 indices = private.List(*where[step.start : step.stop])
-                given = tasks.call, checked, held, indices, tasks.updates(shared, free, step)
-                held = tasks.add("fold", (*target, number), block_kernels.fold_block, *given)
-            tasks.result(target, block_kernels.BlockFold.finish, held)
+                arguments = tasks.call, checked, state, indices, tasks.updates(shared, free, step)
+                state = tasks.add("fold", (*target, number), block_kernels.fold_block, *arguments)
+            tasks.result(target, block_kernels.BlockFold.finish, state)
     return checked
 
 
 def _fold_apart(tasks: Tasks) -> Ref:
-    """Fold groups of updates into tables of their own, and merge these, a few at a time."""
+    """Fold each group of updates into a separate table, and merge a few tables at a time."""
     layout, checked = tasks.layout, tasks.check()
     for shared in layout.shared_places():
         where = [tasks.indices(layout.indices_at(shared, entry)) for entry in tasks.entries]
@@ -69,15 +68,15 @@ def _fold_apart(tasks: Tasks) -> Ref:
             parts = []
             for number, run in enumerate(tasks.entry_groups()):
                 indices = private.List(*where[run.start : run.stop])
-                given = tasks.call, shape, indices, tasks.updates(shared, free, run)
-                parts.append(tasks.add("apart", (*at, number), fold_apart, *given))
+                arguments = tasks.call, shape, indices, tasks.updates(shared, free, run)
+                parts.append(tasks.add("apart", (*at, number), fold_apart, *arguments))
             total = _merged(tasks, at, parts)
-            given = tasks.call, checked, tasks.table(shared, free), total
+            arguments = tasks.call, checked, tasks.table(shared, free), total
             places = tasks.owned(shared, free, range(len(tasks.owners)))
             if len(places) == 1:
-                tasks.result(places[0], finish_whole, *given)
+                tasks.result(places[0], finish_whole, *arguments)
                 continue
-            whole = tasks.add("whole", at, finish_whole, *given)
+            whole = tasks.add("whole", at, finish_whole, *arguments)
             for place in places:
                 starts, size = layout.within_column(place), layout.data_shape(place)
                 tasks.result(place, cut_out, whole, starts, size)
@@ -85,7 +84,7 @@ def _fold_apart(tasks: Tasks) -> Ref:
 
 
 def _merged(tasks: Tasks, at: Place, parts: Sequence[Ref]) -> Ref:
-    """Merge tables of updates, neighbours first, until there is one."""
+    """Merge adjacent tables of updates until one is left."""
     level = 0
     while len(parts) > 1:
         steps = range(0, len(parts), MERGED)
@@ -112,41 +111,41 @@ def _fold_by_routes(tasks: Tasks) -> Ref:
             ]
             for number, run in enumerate(tasks.owner_groups(shared)):
                 places = tasks.owned(shared, free, run)
-                held: Any = tasks.blocks(places)
+                state: Any = tasks.blocks(places)
                 at = (*shared, *free, number)
                 if whole:
-                    given = tasks.call, checked, held, run.start, column_routes[0], values[0]
-                    held = tasks.add("fold", (*at, 0), block_kernels.fold_whole, *given)
+                    arguments = tasks.call, checked, state, run.start, column_routes[0], values[0]
+                    state = tasks.add("fold", (*at, 0), block_kernels.fold_whole, *arguments)
                 else:
-                    held = _fold_steps(
-                        tasks, at, held, run, entries, column_routes, values, checked
+                    state = _fold_steps(
+                        tasks, at, state, run, entries, column_routes, values, checked
                     )
                 for n, place in enumerate(places):
                     shape = tasks.layout.data_shape(place)
-                    tasks.result(place, block_kernels.finished_of, held, n, shape)
+                    tasks.result(place, block_kernels.finished_of, state, n, shape)
     return checked
 
 
 def _fold_steps(
     tasks: Tasks,
     at: Place,
-    held: Any,
+    state: Any,
     run: range,
     entries: Sequence[range],
     routes: Sequence[Ref],
     values: Sequence[Ref],
     checked: Ref,
 ) -> Ref:
-    """Fold what all routes bring to a run of owners, a few routes at a time."""
+    """Fold the updates of all routes into a run of owners, a few routes at a time."""
     sizes = [sum(tasks.entry_bytes[n] for n in group) for group in entries]
     for step, members in enumerate(runs_within(sizes, FOLD_STEP * tasks.strategy.chunk)):
         parts = []
         for n in members:
             cut = routes[n], values[n], run.start, run.stop
             parts.append(tasks.add("part", (*at, n), block_kernels.values_of, tasks.call, *cut))
-        given = tasks.call, checked, held, private.List(*parts)
-        held = tasks.add("fold", (*at, step), block_kernels.fold_parts, *given)
-    return held
+        arguments = tasks.call, checked, state, private.List(*parts)
+        state = tasks.add("fold", (*at, step), block_kernels.fold_parts, *arguments)
+    return state
 
 
 def _cut(
@@ -154,5 +153,5 @@ def _cut(
 ) -> Ref:
     """Return the updates of a run of blocks in the order of their route."""
     at = (*column[0], *column[1], number)
-    given = tasks.call, checked, route, tasks.shapes(*column, run), tasks.updates(*column, run)
-    return tasks.add("cut", at, block_kernels.routed_updates, *given)
+    arguments = tasks.call, checked, route, tasks.shapes(*column, run), tasks.updates(*column, run)
+    return tasks.add("cut", at, block_kernels.routed_updates, *arguments)

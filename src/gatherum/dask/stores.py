@@ -1,7 +1,7 @@
-"""Scatters change a Zarr array in place: they stage every changed chunk, then move it.
+"""Scatter into a Zarr array in place: stage all changed chunks, then move them into the array.
 
-Until all chunks are staged, the array is as it was. From then on the next run completes one that
-was killed; it only moves files.
+Until all chunks are staged, the array does not change. If a run is killed after that, the next run
+completes it by moving the remaining files.
 """
 
 from __future__ import annotations
@@ -56,32 +56,32 @@ def scatter_nd_into(
     store : path or zarr.Array
         A Zarr array in a directory that all workers see under the same name.
     indices, updates : dask.array.Array or array_like
-        As of `gatherum.scatter_nd`.
+        As for `gatherum.scatter_nd`.
     batch_dims, reduction, include_self, mode, negative
-        As of `gatherum.scatter_nd`.
+        As for `gatherum.scatter_nd`.
     resume : bool, default False
-        Whether to complete a run of the same call that was killed; one that had come to its end is
-        not applied again.
+        Whether to complete a killed run of the same call. A run that had finished is not applied
+        again.
     decode : bool, default True
-        True raises ValueError for a packed array, as decoded numbers are not packed again. False
-        reads and writes its stored numbers.
+        If True, a packed array raises ValueError, because decoded numbers are not packed again. If
+        False, the stored numbers are read and written.
 
     Raises
     ------
     TypeError, ValueError, IndexError
-        As `gatherum.scatter_nd`; the array is then as it was. TypeError also for a `store` that is
-        no directory; ValueError also for the unfinished run of another call.
+        As for `gatherum.scatter_nd`; the array is then unchanged. Also TypeError if `store` is not
+        a directory, and ValueError if the unfinished run of another call exists.
     OSError
-        The array cannot be read or written, the scheduler went away, or workers died repeatedly.
-        While chunks are still staged, the array is as it was.
+        The array cannot be read or written, the scheduler is lost, or workers died repeatedly. If
+        this happens while chunks are staged, the array is unchanged.
 
     Notes
     -----
-    It runs at once. Every chunk, or shard, that changes is written once, beside the array, and
-    moved into it when all are there: the array needs disk space for its changed chunks twice.
+    The call is not lazy. It writes every changed chunk, or shard, once, to a directory next to the
+    array, and then moves all of them into the array: changed chunks need twice their disk space.
     """
-    how = {"reduction": reduction, "include_self": include_self}
-    _into("scatter_nd", store, indices, updates, batch_dims, mode, negative, resume, decode, how)
+    fold = {"reduction": reduction, "include_self": include_self}
+    _into("scatter_nd", store, indices, updates, batch_dims, mode, negative, resume, decode, fold)
 
 
 def scatter_elements_into(
@@ -101,8 +101,8 @@ def scatter_elements_into(
 
     ``store[i, indices[i, j, k], k] op= updates[i, j, k]`` for axis 1.
     """
-    how = {"reduction": reduction, "include_self": include_self}
-    _into("scatter_elements", store, indices, updates, axis, mode, negative, resume, decode, how)
+    fold = {"reduction": reduction, "include_self": include_self}
+    _into("scatter_elements", store, indices, updates, axis, mode, negative, resume, decode, fold)
 
 
 def scatter_slices_into(
@@ -122,8 +122,8 @@ def scatter_slices_into(
 
     ``store[a.., indices[i..], s..] op= updates[a.., i.., s..]``
     """
-    how = {"reduction": reduction, "include_self": include_self}
-    _into("scatter_slices", store, indices, updates, axis, mode, negative, resume, decode, how)
+    fold = {"reduction": reduction, "include_self": include_self}
+    _into("scatter_slices", store, indices, updates, axis, mode, negative, resume, decode, fold)
 
 
 def _into(
@@ -136,9 +136,9 @@ def _into(
     negative: bool,
     resume: bool,
     decode: bool,
-    how: dict[str, Any],
+    fold: dict[str, Any],
 ) -> None:
-    attributes = {OPERATORS[op].attribute: axis, "mode": mode, "negative": negative} | how
+    attributes = {OPERATORS[op].attribute: axis, "mode": mode, "negative": negative} | fold
     decode, path = as_boolean(op, "decode", decode), _directory(op, store)
     change(op, path, indices, updates, attributes, resume=resume, decode=decode)
 
@@ -163,7 +163,7 @@ def change(
     def called(data: Any) -> Any:
         return FUNCTIONS.named(op)(lazy_file(data, table.chunks), indices, updates, **attributes)
 
-    # The call has a name of its own: a run that is completed finds the table partly changed.
+    # The call's name does not depend on the contents, which a killed run has partly changed.
     fingerprint = {"operator": op, "call": called(stored.any_version()).name, "in_place": True}
     fingerprint["table_state"] = table.state()
     if is_completed(op, path, fingerprint, resume=resume):
@@ -190,7 +190,7 @@ def change(
 
 
 def _directory(op: str, store: Any) -> str:
-    """Return the directory of a Zarr array that is named by its path, or open."""
+    """Return the directory of a Zarr array, given its path or an open array."""
     if isinstance(store, (str, os.PathLike)):
         return os.path.realpath(os.fspath(store))
     root = getattr(getattr(store, "store", None), "root", None)
@@ -209,11 +209,11 @@ def changes(folder: str, table: ZarrArray, old: FileArray, new: Any) -> list[Any
         delayed(_stage)(folder, box, before[place], after[place])
         for place, box in zip(places, boxes, strict=False)
     ]
-    return tasks or [new]  # its indices are checked, too
+    return tasks or [new]  # computing it checks its indices
 
 
 def _stage(folder: str, box: Box, old: Array, new: Array) -> None:
-    """Write a chunk beside the array, unless every bit of it is as before."""
+    """Write a chunk to the staging directory, unless every bit is unchanged."""
     if new.size and not _same_bits(old, new):
         write(folder, box, new)
 

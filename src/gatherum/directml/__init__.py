@@ -1,8 +1,8 @@
-"""DirectML's gather and scatter operators run on any machine, as DirectML describes them.
+"""DirectML's gather and scatter operators on any machine, as DirectML documents them.
 
-Descs are made of `BufferTensorDesc` and one of the six operator descs; `check` says which
-feature level accepts one and why not; `Device` compiles it to the plan that the functions of
-`gatherum` run, and dispatches it on flat byte buffers.
+An operator desc has one `BufferTensorDesc` for each tensor. `check` lists the reasons why a feature
+level does not accept it. `Device` compiles it to the plan that the functions of `gatherum` run, and
+dispatches it on flat byte buffers.
 """
 
 from gatherum._exports.help_signatures import plain_help

@@ -1,4 +1,4 @@
-"""Flat byte buffers and arrays become the operands of a tensor desc."""
+"""Convert flat byte buffers and arrays to operands for a tensor desc."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from .sizes import packed_strides
 from .tensors import BufferTensorDesc
 from .violations import listing
 
-# Formats of PEP 3118: names of fields, and the characters beside them. Those left out (O, &, X, P,
-# z, a Z by itself) are objects or pointers; unknown ones are refused too.
+# Formats of PEP 3118: names of fields, and the other characters. The characters that do not match
+# (O, &, X, P, z, a Z by itself) are objects, pointers or unknown, and raise.
 _NAME: Final = re.compile(r":[^:]*:")
 _NUMBERS: Final = re.compile(r"(?:T\{|Z[fdg]|[}0-9(), @=<>!^?cbBhHiIlLqQnNefdgFDGspuwx])*")
 
 
 def bytes_of(buffer: object, tensor: BufferTensorDesc, where: str) -> memoryview:
-    """Return a buffer as flat bytes, or raise with ``where`` in front of the reason."""
+    """Return a buffer as flat bytes. Messages of errors start with ``where``."""
     kind = type(buffer).__name__
     try:
         view = memoryview(buffer)  # type: ignore[arg-type]  # the point of trying
@@ -41,14 +41,14 @@ def bytes_of(buffer: object, tensor: BufferTensorDesc, where: str) -> memoryview
 
 
 def _is_of_numbers(form: str) -> bool:
-    """Return whether items of a format hold no references: their bytes may then be moved."""
+    """Return True if items of a format hold no references, so that their bytes may be moved."""
     return _NUMBERS.fullmatch(_NAME.sub(" ", form)) is not None
 
 
 def view_strides(tensor: BufferTensorDesc, rank: int) -> tuple[int, ...]:
     """Return the strides in bytes of the last ``rank`` dimensions.
 
-    A dimension of size 1 takes its packed stride: the given one moves nothing and would make
+    A dimension of size 1 gets its packed stride, because its stride has no effect and would make
     equal views differ.
     """
     sizes = tensor.sizes
@@ -66,7 +66,7 @@ def strided_view(tensor: BufferTensorDesc, rank: int, flat: memoryview) -> npt.N
 
 
 def same_elements(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> bool:
-    """Return whether two views are of the same elements at the same places."""
+    """Return True if two views have the same elements at the same addresses."""
     return a.__array_interface__["data"][0] == b.__array_interface__["data"][0] and (
         a.shape,
         a.strides,

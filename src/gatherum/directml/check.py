@@ -31,7 +31,7 @@ def check(desc: OperatorDesc, feature_level: LevelLike = LATEST) -> list[Violati
     Returns
     -------
     list of Violation
-        In the order level, tensors, constraints between them, attributes and sizes, output;
+        Ordered by level, tensors, constraints between them, attributes and sizes, output;
         empty if the desc is accepted.
 
     Raises
@@ -39,7 +39,7 @@ def check(desc: OperatorDesc, feature_level: LevelLike = LATEST) -> list[Violati
     TypeError
         If ``desc`` is not an operator desc.
     ValueError
-        If there is no such feature level.
+        If the feature level is unknown.
 
     Examples
     --------
@@ -90,11 +90,12 @@ def _require_support(
 ) -> None:
     """Compare one tensor with the support table.
 
-    Below the level at which an operator begins there are no rows; its first ones serve.
+    Below the level that introduces the operator, the table has no rows, and the rows of that
+    level are used.
     """
     operator = inspection.operator
-    asked = max(level, OPERATORS[operator].introduced)
-    row = SUPPORT[asked, operator, name]
+    table_level = max(level, OPERATORS[operator].introduced)
+    row = SUPPORT[table_level, operator, name]
 
     def require(field: str, accepts: Callable[[SupportRow], bool], must: str, got: object) -> None:
         if accepts(row):
@@ -103,7 +104,7 @@ def _require_support(
         inspection.require(
             False,
             f"{name}.{field}",
-            f"{must} at feature level {asked}",
+            f"{must} at feature level {table_level}",
             got,
             f"{inspection.page}, Tensor support",
             first_level=first,
@@ -127,7 +128,7 @@ def _require_support(
 
 
 def _require_layout(name: str, tensor: BufferTensorDesc, inspection: Inspection) -> None:
-    """Check what must hold of one tensor by itself, whatever the operator and level."""
+    """Check the rules for a single tensor that do not depend on the operator and level."""
     require, sizes = inspection.require, tensor.sizes
     require(
         all(1 <= size <= UINT32_MAX for size in sizes),

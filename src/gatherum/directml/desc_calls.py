@@ -1,4 +1,4 @@
-"""An operator desc is lowered to the call of the functional API that it stands for."""
+"""Lower an operator desc to the equivalent call of the functional API."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _ROWS = {name: row for row in OPERATORS.values() for name in row.directml}
 
 @dataclass(frozen=True)
 class Lowered:
-    """An operator of the functional API, its attributes, and the dimensions that it takes.
+    """An operator of the functional API, its attributes, and the ranks of its operands.
 
-    ``ranks`` has, by DirectML's names, the number of trailing dimensions that each tensor
-    keeps; those to the left of them are sizes of 1.
+    ``ranks`` maps DirectML's name of each tensor to the number of trailing dimensions that are
+    kept. The leading dimensions have size 1.
     """
 
     operator: Operator
@@ -36,10 +36,10 @@ class Lowered:
 
 
 def lower_desc(desc: OperatorDesc, level: FeatureLevel) -> Lowered:
-    """Return what an accepted desc stands for.
+    """Lower an accepted desc.
 
-    Reads are clamped and writes dropped where an index is invalid, and negative indices count
-    from the end with signed index types from level 3_0 on.
+    Reads at invalid indices are clamped, and writes are dropped. Negative indices count from the
+    end for signed index types at level 3_0 and above.
     """
     row, d, axis = _ROWS[desc.operator], desc.input_tensor.dimension_count, 0
     ranks = dict.fromkeys(desc.tensors, d)
@@ -47,7 +47,7 @@ def lower_desc(desc: OperatorDesc, level: FeatureLevel) -> Lowered:
         cropped = max(desc.index_dimensions - 1, 0)
         axis = desc.axis - cropped
         ranks |= {"InputTensor": d - cropped, "IndicesTensor": desc.index_dimensions}
-        # Without index dimensions the result has one dimension less: its leading 1 is not written.
+        # Without index dimensions the result has no dimension for the output's leading 1.
         ranks["OutputTensor"] = d if desc.index_dimensions else d - 1
     elif isinstance(desc, (GatherElementsOperatorDesc, ScatterOperatorDesc)):
         axis = desc.axis

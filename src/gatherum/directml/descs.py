@@ -1,4 +1,4 @@
-"""The six operator descs have DirectML's fields, in DirectML's order."""
+"""The six operator descs, with DirectML's fields in DirectML's order."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class OperatorDesc:
     @classmethod
     @cache
     def field_names(cls) -> dict[str, str]:
-        """DirectML's name of each field, in DirectML's order, with its name here."""
+        """Return a map from DirectML's name of each field, in its order, to the attribute."""
         return {
             "".join(part.capitalize() for part in field.name.split("_")): field.name
             for field in fields(cls)
@@ -45,7 +45,7 @@ class OperatorDesc:
 
     @cached_property
     def tensors(self) -> dict[str, BufferTensorDesc]:
-        """The tensors that are there, by DirectML's names in DirectML's order."""
+        """The tensors that are not None, by DirectML's names in DirectML's order."""
         return {
             name: getattr(self, attribute)
             for name, attribute in self.field_names().items()
@@ -53,15 +53,15 @@ class OperatorDesc:
         }
 
     def inspect_sizes(self, inspection: Inspection) -> tuple[int, ...] | None:
-        """Check attributes and sizes, and return the sizes that the output must have.
+        """Check attributes and sizes, and return the required sizes of the output.
 
-        None where no such sizes follow; then ``inspection`` has the reasons. All tensors must
-        have one DimensionCount of at least 1.
+        Return None if the sizes are undetermined; ``inspection`` then has the reasons. All tensors
+        must have the same DimensionCount of at least 1.
         """
         raise TypeError(f"{type(self).__name__} is not an operator: use one of the six")
 
     def infer_output_sizes(self) -> tuple[int, ...]:
-        """Return the Sizes that OutputTensor must have; ``output_tensor`` may be None.
+        """Return the required Sizes of OutputTensor; ``output_tensor`` may be None.
 
         Returns
         -------
@@ -70,7 +70,7 @@ class OperatorDesc:
         Raises
         ------
         ValueError
-            If the sizes and attributes fit no output, with every reason.
+            If the sizes and attributes are invalid; the message has every reason.
 
         Examples
         --------
@@ -92,9 +92,9 @@ class OperatorDesc:
         return sizes
 
     def with_inferred_output(self) -> Self:
-        """Return this desc with a packed output tensor of the sizes and type it must have."""
+        """Return a copy of this desc with a packed output tensor of the required sizes and type."""
         output = BufferTensorDesc(self.input_tensor.data_type, self.infer_output_sizes())
-        changes: dict[str, Any] = {"output_tensor": output}  # a field of all six, not of the base
+        changes: dict[str, Any] = {"output_tensor": output}  # the base lacks the field
         return replace(self, **changes)
 
 
@@ -109,7 +109,7 @@ class GatherOperatorDesc(OperatorDesc):
     axis : int
         Dimension of the input to gather on.
     index_dimensions : int
-        Number of trailing dimensions of the indices that mean something; 0 for one index.
+        Number of trailing dimensions of the indices that are meaningful; 0 for one index.
     """
 
     operator: ClassVar[str] = "GATHER"
@@ -119,7 +119,7 @@ class GatherOperatorDesc(OperatorDesc):
     index_dimensions: int
 
     def inspect_sizes(self, inspection: Inspection) -> tuple[int, ...] | None:
-        """Put the indices in the place of the axis, and crop leading ones so that they fit."""
+        """Replace the axis with the sizes of the indices, and crop leading 1s so that they fit."""
         sizes, indices = self.input_tensor.sizes, self.indices_tensor.sizes
         n = self.index_dimensions
         return shape_rules.gather_sizes(sizes, indices, self.axis, n, inspection)
@@ -143,7 +143,7 @@ class GatherElementsOperatorDesc(OperatorDesc):
     axis: int
 
     def inspect_sizes(self, inspection: Inspection) -> tuple[int, ...] | None:
-        """Require the input's sizes off the axis; the output has those of the indices."""
+        """Require the input's sizes except along the axis; the output has the indices' sizes."""
         sizes, indices = self.input_tensor.sizes, self.indices_tensor.sizes
         return shape_rules.elements_sizes(sizes, indices, self.axis, inspection)
 
@@ -157,7 +157,7 @@ class GatherNdOperatorDesc(OperatorDesc):
     input_tensor, indices_tensor, output_tensor : BufferTensorDesc
         ``output_tensor`` may be None until its sizes are known.
     input_dimension_count, indices_dimension_count : int
-        Number of trailing dimensions that mean something.
+        Number of trailing dimensions that are meaningful.
     """
 
     operator: ClassVar[str] = "GATHER_ND"
@@ -167,7 +167,7 @@ class GatherNdOperatorDesc(OperatorDesc):
     indices_dimension_count: int
 
     def inspect_sizes(self, inspection: Inspection) -> tuple[int, ...] | None:
-        """Do as GATHER_ND1 without batches."""
+        """Apply the rules of GATHER_ND1 without batches."""
         return _nd_sizes(self, inspection)
 
 
@@ -180,9 +180,9 @@ class GatherNd1OperatorDesc(OperatorDesc):
     input_tensor, indices_tensor, output_tensor : BufferTensorDesc
         ``output_tensor`` may be None until its sizes are known.
     input_dimension_count, indices_dimension_count : int
-        Number of trailing dimensions that mean something.
+        Number of trailing dimensions that are meaningful.
     batch_dimension_count : int
-        How many of these, from the left, are independent batches.
+        Number of leading meaningful dimensions that are independent batches.
     """
 
     operator: ClassVar[str] = "GATHER_ND1"
@@ -193,7 +193,7 @@ class GatherNd1OperatorDesc(OperatorDesc):
     batch_dimension_count: int
 
     def inspect_sizes(self, inspection: Inspection) -> tuple[int, ...] | None:
-        """Join the array of tuples and the input's sizes that no tuple addresses."""
+        """Join the sizes of the array of tuples and the input's sizes that they do not address."""
         return _nd_sizes(self, inspection)
 
 
@@ -217,7 +217,10 @@ class ScatterOperatorDesc(OperatorDesc):
     axis: int
 
     def inspect_sizes(self, inspection: Inspection) -> tuple[int, ...] | None:
-        """Require indices and updates as GATHER_ELEMENTS would; the output is as the input."""
+        """Require indices as GATHER_ELEMENTS does, and updates of their sizes.
+
+        The output has the input's sizes.
+        """
         sizes, indices = self.input_tensor.sizes, self.indices_tensor.sizes
         expected = shape_rules.elements_sizes(sizes, indices, self.axis, inspection)
         _require_updates(self.updates_tensor, expected, "IndicesTensor.Sizes", inspection)
@@ -237,7 +240,7 @@ class ScatterNdOperatorDesc(OperatorDesc):
         The output starts as a copy of the input; ``output_tensor`` may be None until its
         sizes are known.
     input_dimension_count, indices_dimension_count : int
-        Number of trailing dimensions that mean something.
+        Number of trailing dimensions that are meaningful.
     """
 
     operator: ClassVar[str] = "SCATTER_ND"
@@ -248,7 +251,7 @@ class ScatterNdOperatorDesc(OperatorDesc):
     indices_dimension_count: int
 
     def inspect_sizes(self, inspection: Inspection) -> tuple[int, ...] | None:
-        """Require updates as GATHER_ND would return them; the output is as the input."""
+        """Require updates with the sizes of GATHER_ND's output; the output is like the input."""
         expected = _nd_sizes(self, inspection)
         formula = "the indices' array of tuples, then the input's sizes after D - R + k"
         _require_updates(self.updates_tensor, expected, formula, inspection, "; erratum 9")
@@ -271,7 +274,7 @@ DESCS: dict[str, type[OperatorDesc]] = {
 
 
 def has_one_dimension_count(desc: OperatorDesc, inspection: Inspection) -> bool:
-    """Record every tensor whose DimensionCount differs from the input's."""
+    """Return True if all DimensionCounts equal the input's, and record those that do not."""
     d = desc.input_tensor.dimension_count
     rule = f"{inspection.page}, Tensor constraints"
     expected = f"equal InputTensor.DimensionCount = {d}"
@@ -283,13 +286,13 @@ def has_one_dimension_count(desc: OperatorDesc, inspection: Inspection) -> bool:
 
 
 def nd_counts(desc: NdOperatorDesc) -> shape_rules.NdCounts:
-    """Return how many dimensions of input, indices and batches mean something."""
+    """Return the numbers of meaningful dimensions of input, indices and batches."""
     batches = desc.batch_dimension_count if isinstance(desc, GatherNd1OperatorDesc) else 0
     return shape_rules.NdCounts(desc.input_dimension_count, desc.indices_dimension_count, batches)
 
 
 def nd_result(desc: NdOperatorDesc) -> str:
-    """Return which tensor has the sizes that GATHER_ND's output has."""
+    """Return the name of the tensor with the sizes of GATHER_ND's output."""
     return "UpdatesTensor" if isinstance(desc, ScatterNdOperatorDesc) else "OutputTensor"
 
 

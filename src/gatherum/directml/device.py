@@ -1,4 +1,4 @@
-"""`Device` compiles operator descs and runs them on flat byte buffers or on arrays."""
+"""Compile operator descs, and run them on flat byte buffers or on arrays."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from .descs import OperatorDesc
 from .types import LATEST, FeatureLevel, LevelLike
 
 if TYPE_CHECKING:
-    from typing_extensions import Buffer  # collections.abc has it from Python 3.12 on
+    from typing_extensions import Buffer  # collections.abc has it since Python 3.12
 
 
 class Device:
-    """Stands in for a DirectML device of a feature level.
+    """Represent a DirectML device of a feature level.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class Device:
         Raises
         ------
         ValueError
-            If the feature level does not accept it, with every reason that `check` gives.
+            If the feature level does not accept it; the message has every reason from `check`.
         """
         violations = check(desc, self.feature_level)
         if violations:
@@ -72,11 +72,11 @@ class Device:
 
 
 class CompiledOperator:
-    """An accepted operator desc with its plan: what `Device.compile` returns.
+    """An accepted operator desc with its plan, as returned by `Device.compile`.
 
-    It runs the plan that the functions of `gatherum` run. Reads at invalid indices are
-    clamped into the dimension, writes at invalid indices are dropped, and of several writes
-    to one element the last in row-major order of the indices stays.
+    It runs the same plan as the functions of `gatherum`. Reads at invalid indices are clamped
+    into the dimension, and writes at invalid indices are dropped. If several writes address one
+    element, the last in row-major order of the indices wins.
 
     Attributes
     ----------
@@ -110,32 +110,32 @@ class CompiledOperator:
         output_tensor: Buffer,
         updates_tensor: Buffer | None = None,
     ) -> None:
-        """Run the operator on flat buffers, through the sizes and strides of its tensors.
+        """Run the operator on flat buffers with the sizes and strides of its tensors.
 
         Parameters
         ----------
         input_tensor, indices_tensor, updates_tensor : buffer
-            Anything contiguous with the buffer protocol (bytes, memoryview, ndarray, mmap),
-            read-only ones too; ``updates_tensor`` for scatters only. Element 0 is at the
+            Any contiguous object with the buffer protocol (bytes, memoryview, ndarray, mmap),
+            also if read-only; ``updates_tensor`` for scatters only. Element 0 starts at the
             buffer's first byte.
         output_tensor : buffer
-            Written through sizes and strides: a byte that no element owns is not touched.
-            For SCATTER and SCATTER_ND it may be exactly the input (the same elements).
+            Written with sizes and strides: bytes between elements do not change. For SCATTER
+            and SCATTER_ND it may be exactly the input (the same elements).
 
         Raises
         ------
         TypeError
-            If an operand is missing, superfluous, no contiguous buffer, or one whose items hold
+            If an operand is missing, superfluous, not a contiguous buffer, or has items with
             objects or pointers.
         ValueError
-            If a buffer is too small, the output's is read-only, or the output shares memory
-            with an input.
+            If a buffer is too small, the output is read-only, or the output shares memory with
+            an input.
 
         Notes
         -----
-        Whether items hold objects or pointers is read off the buffer's format, as its owner gives
-        it. ``ctypes`` gives unions, and structures with ``_pack_``, as plain bytes: objects inside
-        them go unseen, and copying their bytes would break their reference counts. Do not pass
+        The buffer's format determines whether items hold objects or pointers. ``ctypes`` exports
+        unions, and structures with ``_pack_``, in the format of plain bytes: objects inside them
+        are not detected, and copying their bytes would break their reference counts. Do not pass
         such arrays.
 
         Examples
@@ -189,13 +189,13 @@ class CompiledOperator:
         Parameters
         ----------
         input, indices, updates : array_like
-            Of the Sizes and DataType of their tensors, with any strides; ``updates`` for
-            scatters only. Lists of numbers take the tensor's type.
+            With the Sizes and DataType of their tensors, and any strides; ``updates`` for
+            scatters only. Lists of numbers are converted to the tensor's type.
 
         Returns
         -------
         ndarray
-            New, packed, of the Sizes of OutputTensor.
+            A new packed array with the Sizes of OutputTensor.
 
         Raises
         ------
@@ -226,7 +226,7 @@ class CompiledOperator:
         return result.reshape(self._tensors["OutputTensor"].sizes)
 
     def index_report(self, indices_tensor: Buffer) -> IndexReport:
-        """Report invalid and duplicate entries of given index data.
+        """Report invalid and duplicate entries of index data.
 
         Parameters
         ----------
@@ -236,8 +236,9 @@ class CompiledOperator:
         Returns
         -------
         IndexReport
-            Counts of entries (for the ND operators: tuples), invalid and duplicate ones, and
-            the first of each; positions are in the meaningful dimensions of the indices.
+            The numbers of entries (for the ND operators: tuples), of invalid and of duplicate
+            entries, and the first of each. Positions are in the meaningful dimensions of the
+            indices.
         """
         lowered, sizes = self._lowered, self._tensors["InputTensor"].sizes
         attributes = {k: v for k, v in lowered.attributes.items() if k != "mode"}
@@ -247,11 +248,11 @@ class CompiledOperator:
         return index_report(op, sizes[len(sizes) - rank :], indices, **attributes)
 
     def _takes_updates(self, updates: object) -> bool:
-        """Return whether there are updates, or raise TypeError if that is wrong."""
+        """Return True if the operator has updates. Raise TypeError if they are missing or extra."""
         wanted = "UpdatesTensor" in self._tensors
         if wanted != (updates is not None):
-            what = "is missing" if wanted else "must be absent: the operator has none"
-            raise TypeError(f"{self.desc.operator}: `UpdatesTensor` {what}")
+            reason = "is missing" if wanted else "must be absent: the operator has none"
+            raise TypeError(f"{self.desc.operator}: `UpdatesTensor` {reason}")
         return wanted
 
     def _planned(self, name: str) -> tuple[tuple[int, ...], np.dtype[Any], tuple[int, ...]]:

@@ -1,9 +1,9 @@
-"""Operator descs are read and written in the JSON form of DirectML's DxDispatch tool.
+"""Read and write operator descs in the JSON form of DirectML's DxDispatch tool.
 
-The reader takes what DxDispatch takes: short and full names of enumerations, fields inside ``Desc``
-or beside ``Type``, fields left to their defaults, comments and trailing commas. It refuses what
-DxDispatch ignores in silence: unknown and repeated members, a DimensionCount that its Sizes
-contradict. The writer spells everything out.
+Like DxDispatch, the reader accepts short and full names of enumerations, fields inside ``Desc`` or
+next to ``Type``, absent fields with defaults, comments and trailing commas. It raises ValueError
+for errors that DxDispatch ignores: unknown and repeated members, and a DimensionCount that
+contradicts Sizes. The writer uses full names and writes all fields.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _OPERATOR_PREFIX: Final = "DML_OPERATOR_"
 _FLAG_PREFIX: Final = "DML_TENSOR_FLAG_"
 _BUFFER: Final = "DML_TENSOR_TYPE_BUFFER"
 
-# Members of a dispatchable of a DxDispatch model besides its desc: they are not of the operator.
+# Members of a dispatchable in a DxDispatch model that do not belong to the operator desc.
 _DISPATCHABLE_MEMBERS: Final = ("dmlCompileType", "executionFlags", "bindings")
 _TENSOR_MEMBERS: Final = (
     "DataType",
@@ -52,9 +52,9 @@ def from_json(source: str | bytes | Mapping[str, Any], name: str | None = None) 
     Parameters
     ----------
     source : str, bytes or mapping
-        JSON text, or what `json.load` made of it: an operator desc, or a whole model.
+        JSON text, or the result of `json.load`: an operator desc, or a whole model.
     name : str, optional
-        Which of a model's dispatchables to read; not needed where there is one.
+        The model's dispatchable to read; not needed if the model has only one.
 
     Returns
     -------
@@ -99,18 +99,18 @@ def from_json(source: str | bytes | Mapping[str, Any], name: str | None = None) 
 
 
 def _read_dispatchable(source: object, name: str | None) -> OperatorDesc:
-    """Return the desc of the dispatchable of a name, or of the only one."""
+    """Return the desc of the dispatchable with a name, or of the only dispatchable."""
     dispatchables = as_object(source, "`dispatchables`")
-    found = ", ".join(shortened(one) for one in dispatchables) or "none"
+    names = ", ".join(shortened(one) for one in dispatchables) or "none"
     if name is None and len(dispatchables) != 1:
         raise ValueError(
-            f"the model must have one dispatchable where `name` does not say which, got {found}"
+            f"the model must have one dispatchable where `name` does not say which, got {names}"
         )
     if name is None:
         (name,) = dispatchables
     elif name not in dispatchables:
         raise ValueError(
-            f"`name` must be one of the model's dispatchables, {found}; got {shortened(name)}"
+            f"`name` must be one of the model's dispatchables, {names}; got {shortened(name)}"
         )
     where = f"`dispatchables.{name}`"
     one = as_object(dispatchables[name], where)
@@ -121,7 +121,7 @@ def _read_dispatchable(source: object, name: str | None) -> OperatorDesc:
 
 
 def operator_of(dispatchable: Mapping[str, Any]) -> str | None:
-    """Return which of the six operators an object in JSON is for, by its type; else None."""
+    """Return the name of the operator of a JSON object, or None if it is not one of the six."""
     name = dispatchable.get("Type", dispatchable.get("type"))
     if not isinstance(name, str):
         return None
@@ -130,7 +130,7 @@ def operator_of(dispatchable: Mapping[str, Any]) -> str | None:
 
 
 def to_json(desc: OperatorDesc) -> dict[str, Any]:
-    """Write an operator desc in DxDispatch's JSON form, everything spelled out.
+    """Write an operator desc in DxDispatch's JSON form, with full names and all fields.
 
     Parameters
     ----------
@@ -140,8 +140,8 @@ def to_json(desc: OperatorDesc) -> dict[str, Any]:
     Returns
     -------
     dict
-        For `json.dumps`, or as one dispatchable of a DxDispatch model. `from_json` gives an
-        equal desc back.
+        For `json.dumps`, or for use as a dispatchable of a DxDispatch model. `from_json` returns
+        an equal desc.
 
     Raises
     ------
@@ -177,7 +177,7 @@ def _write_tensor(name: str, tensor: BufferTensorDesc) -> dict[str, Any]:
         "DimensionCount": tensor.dimension_count,
         "Sizes": list(unsigned_list(tensor.sizes, f"{where}Sizes")),
     }
-    if tensor.strides is not None:  # DxDispatch takes no null here
+    if tensor.strides is not None:  # DxDispatch does not accept null here
         members["Strides"] = list(unsigned_list(tensor.strides, f"{where}Strides"))
     total, alignment = tensor.total_tensor_size_in_bytes, tensor.guaranteed_base_offset_alignment
     field = "TotalTensorSizeInBytes"

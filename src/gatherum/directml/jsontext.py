@@ -1,4 +1,4 @@
-"""JSON is parsed as DxDispatch does: comments and trailing commas pass, repeats do not."""
+"""Parse JSON as DxDispatch does: with comments and trailing commas, without repeated members."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import json
 import re
 from typing import Any, Final, NoReturn
 
-# Far more than any model of operators; a file that is read whole must have a bound.
+# Far larger than any model of operators; a file that is read into memory needs a limit.
 LONGEST: Final = 64 << 20
 
-# Tokens match one after the other without backtracking, so that no character is read more than a
-# few times. A token that does not end takes the rest of the text: its end is searched for once.
+# Tokens match one after the other without backtracking, so no character is read more than a few
+# times. A token without an end consumes the rest of the text: its end is searched for once.
 _TOKEN: Final = re.compile(
     r"""(?P<string>"[^"\\]*+(?:\\.[^"\\]*+)*+")"""
     r"""|(?P<blank>[ \t\r\n]++|//[^\n]*+|/\*.*?\*/)"""
@@ -48,7 +48,7 @@ def parse_json(text: str | bytes) -> Any:
 
 
 def _without_extras(text: str) -> str:
-    """Blank out comments and trailing commas; every other character keeps its place."""
+    """Replace comments and trailing commas with blanks, so other characters keep their position."""
     pieces: list[str] = []
     last = ""  # the last token that is not blank
     comma = -1  # index in pieces of a comma right before the present token
@@ -75,7 +75,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _integer(digits: str) -> int:
-    if len(digits) > 100:  # int() has a limit of its own, and its message is about Python
+    if len(digits) > 100:  # int() also has a limit, but its message is about Python
         raise ValueError(f"unsupported JSON: an integer of {len(digits)} digits")
     return int(digits)
 

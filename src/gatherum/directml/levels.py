@@ -1,6 +1,6 @@
-"""The support table says which level takes which operator, types and dimension counts.
+"""The support table: the operators, data types and dimension counts of each feature level.
 
-`SUPPORT` is its only copy; `check`, the documentation page and the reasons in violations read it.
+`SUPPORT` is the only copy; `check`, its messages and the documentation page use it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .types import FeatureLevel, TensorDataType
 _FLOATS_TO_32: Final = ("FLOAT32", "FLOAT16")
 _INTEGERS_TO_32: Final = ("INT32", "INT16", "INT8", "UINT32", "UINT16", "UINT8")
 
-# Each level keeps its rows until a later one replaces them; names are in the pages' order.
+# Rows apply until a later level replaces them; names are in the order of DirectML's pages.
 _DATA_TYPES: Final[dict[str, tuple[str, ...]]] = {
     "1_0": _FLOATS_TO_32,
     "2_1": (*_FLOATS_TO_32, *_INTEGERS_TO_32),
@@ -33,7 +33,7 @@ _DIMENSION_COUNTS: Final[dict[str, tuple[int, ...]]] = {"1_0": (4,), "3_0": tupl
 
 @dataclass(frozen=True)
 class LevelOperator:
-    """One operator: its name without ``DML_OPERATOR_``, where it begins, and its tensors."""
+    """One operator: its name without ``DML_OPERATOR_``, its first level, and its tensors."""
 
     name: str
     introduced: FeatureLevel
@@ -71,7 +71,7 @@ OPERATORS: Final[Mapping[str, LevelOperator]] = {
 
 @dataclass(frozen=True)
 class SupportRow:
-    """What one level accepts for one tensor of one operator."""
+    """The types and dimension counts that a level accepts for one tensor of an operator."""
 
     level: FeatureLevel
     operator: str
@@ -81,7 +81,7 @@ class SupportRow:
 
     @cached_property
     def type_names(self) -> str:
-        """The data types as a list to read."""
+        """The names of the data types, separated by commas."""
         return ", ".join(data_type.name for data_type in self.data_types)
 
 
@@ -101,14 +101,14 @@ def _rows() -> dict[tuple[FeatureLevel, str, str], SupportRow]:
     return rows
 
 
-#: Every (level, operator, operand) that exists; a missing key is an operator not yet there.
+#: Rows by (level, operator, operand). A key is missing if the level does not have the operator.
 SUPPORT: Final[Mapping[tuple[FeatureLevel, str, str], SupportRow]] = _rows()
 
 
 def first_level(
     operator: str, operand: str, accepts: Callable[[SupportRow], bool]
 ) -> FeatureLevel | None:
-    """Return the first level whose row for an operand is accepted, or None.
+    """Return the first level whose row for an operand satisfies ``accepts``, or None.
 
     Examples
     --------

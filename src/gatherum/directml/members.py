@@ -1,4 +1,4 @@
-"""Members of objects in JSON are read, and refused with their place and what stands there."""
+"""Read members of JSON objects. Errors have the path of the member and its value."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def read_data_type(value: object, where: str) -> TensorDataType:
 
 
 def unsigned_list(values: object, where: str) -> tuple[int, ...]:
-    """Return a list of unsigned integers of 32 bits; `where` lacks its last backtick."""
+    """Return a list of 32-bit unsigned integers; `where` lacks its last backtick."""
     if isinstance(values, (str, bytes)) or not isinstance(values, Sequence):
         raise ValueError(f"{where}` must be a list of integers, got {shortened(values)}")
     numbers = enumerate(values)
@@ -38,19 +38,19 @@ def unsigned(value: object, where: str, limit: int) -> int:
 def number_of(
     source: Mapping[str, Any], name: str, where: str, limit: int, default: int = 0
 ) -> int:
-    """Return the integer from 0 to a limit that a member has."""
+    """Return the value of a member, an integer from 0 to a limit."""
     return unsigned(source.get(name, default), f"`{where}.{name}`", limit)
 
 
 def only_one(source: Mapping[str, Any], first: str, second: str, where: str) -> str | None:
-    """Return the present one of two spellings of a member."""
+    """Return the spelling of a member that is present, or None."""
     if first in source and second in source:
         raise ValueError(f"{where} must have one of '{first}' and '{second}', got both")
     return first if first in source else second if second in source else None
 
 
 def reject_unknown(source: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
-    """Raise ValueError if there is a member that is not known."""
+    """Raise ValueError for an unknown member."""
     for name in source:
         if name not in known:
             raise ValueError(
@@ -59,23 +59,23 @@ def reject_unknown(source: Mapping[str, Any], known: tuple[str, ...], where: str
 
 
 def as_object(value: object, where: str) -> Mapping[str, Any]:
-    """Return an object."""
+    """Return a value if it is an object, or raise ValueError."""
     if not isinstance(value, Mapping):
         raise ValueError(f"{where} must be an object, got {shortened(value)}")
     return value
 
 
 def text_of(source: Mapping[str, Any], name: str, where: str) -> str:
-    """Return the text that a member has."""
+    """Return the value of a member, a string."""
     value = source.get(name)
     if not isinstance(value, str):
-        found = shortened(value) if name in source else "none"
-        raise ValueError(f"`{where}.{name}` must be a string, got {found}")
+        shown = shortened(value) if name in source else "none"
+        raise ValueError(f"`{where}.{name}` must be a string, got {shown}")
     return value
 
 
 def shortened(value: object) -> str:
-    """Return a value as its reader sees it in the text, shortened."""
+    """Return a value as JSON text for a message, shortened."""
     if isinstance(value, Mapping):
         return "an object"
     if isinstance(value, list):

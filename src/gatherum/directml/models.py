@@ -1,4 +1,4 @@
-"""Whole DxDispatch models are read and their commands executed on this processor."""
+"""Read whole DxDispatch models, and execute their commands on the CPU."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Bytes = npt.NDArray[np.uint8]
 
 @dataclass
 class ModelRun:
-    """What the commands of a model print, what they write, and whether all comparisons hold."""
+    """The printed lines and written files of a model, and whether all comparisons are equal."""
 
     lines: list[str] = field(default_factory=list)
     files: dict[str, bytes] = field(default_factory=dict)
@@ -42,8 +42,8 @@ class ModelRun:
 def run_file(path: str, feature_level: LevelLike = LATEST, output: str = "") -> ModelRun:
     """Execute the commands of a DxDispatch model in a JSON file.
 
-    The whole model is read and compiled before its first command. Nothing is written: the files
-    of its commands are in the result, by their paths below the folder ``output``.
+    The whole model is read and compiled before the first command runs. No files are written: the
+    result has their contents by path relative to the folder ``output``.
     """
     text, folder = read_regular(path, LONGEST), os.path.dirname(path)
     return _Model(parse_json(text), folder, feature_level, output, [path]).run()
@@ -52,12 +52,12 @@ def run_file(path: str, feature_level: LevelLike = LATEST, output: str = "") -> 
 def run_text(
     text: bytes, folder: str, feature_level: LevelLike = LATEST, output: str = ""
 ) -> ModelRun:
-    """Execute the commands of a DxDispatch model in JSON, whose files are in a folder."""
+    """Execute the commands of a DxDispatch model in JSON text; its files are in ``folder``."""
     return _Model(parse_json(text), folder, feature_level, output, []).run()
 
 
 class _Model:
-    """A model whose resources are made and whose commands are ready to be executed."""
+    """A model with its resources created and its commands ready to be executed."""
 
     def __init__(
         self,
@@ -118,7 +118,7 @@ class _Model:
         name = text_of(command, "dispatchable", where)
         compiled = self._compile(name, f"{where}.dispatchable")
         tensors = compiled.desc.tensors
-        # What is bound at the initialisation is read then.
+        # Buffers that are bound at initialisation are read at that time.
         place = f"dispatchables.{name}.bindings"
         bound = self._bind(self._source["dispatchables"][name].get("bindings", {}), tensors, place)
         bound = {tensor: buffer.copy() for tensor, buffer in bound.items()}
@@ -137,8 +137,8 @@ class _Model:
     def _compile(self, name: str, where: str) -> CompiledOperator:
         if name not in self._compiled:
             if name not in self._source["dispatchables"]:
-                found = ", ".join(map(shortened, self._source["dispatchables"])) or "none"
-                raise ValueError(f"`{where}` must be one of {found}, got {shortened(name)}")
+                names = ", ".join(map(shortened, self._source["dispatchables"])) or "none"
+                raise ValueError(f"`{where}` must be one of {names}, got {shortened(name)}")
             desc = from_json(self._source, name)
             self._compiled[name] = _at(f"dispatchables.{name}", lambda: self._device.compile(desc))
         return self._compiled[name]
@@ -156,7 +156,7 @@ class _Model:
         return bound
 
     def _range(self, source: object, where: str, alignment: int) -> Bytes:
-        """Return the bytes of a resource that a binding names."""
+        """Return the bytes of a resource that a binding selects."""
         if isinstance(source, list) and len(source) == 1:
             (source,) = source
         if isinstance(source, str):
@@ -181,9 +181,9 @@ class _Model:
     def _resource(self, members: Mapping[str, Any], member: str, where: str) -> Resource:
         name = text_of(members, member, where)
         if name not in self._resources:
-            found = ", ".join(map(shortened, self._resources)) or "none"
+            names = ", ".join(map(shortened, self._resources)) or "none"
             raise ValueError(
-                f"`{where}.{member}` must be one of the resources {found}, got {shortened(name)}"
+                f"`{where}.{member}` must be one of the resources {names}, got {shortened(name)}"
             )
         return self._resources[name]
 
@@ -249,17 +249,17 @@ class _Model:
 
         def execute() -> None:
             title = f"Resource '{command['resource']}'"
-            found, wanted = resource.values(), expected.values()
-            bits = f"u{found.itemsize}"
-            places = np.flatnonzero(found.view(bits) != wanted.view(bits))
+            actual, wanted = resource.values(), expected.values()
+            bits = f"u{actual.itemsize}"
+            places = np.flatnonzero(actual.view(bits) != wanted.view(bits))
             if not places.size:
                 self._result.lines.append(f"{title} equals '{command['expected']}'")
                 return
             self._result.equal = False
             first = places[0]
             self._result.lines.append(
-                f"{title} differs from '{command['expected']}' in {places.size} of {found.size} "
-                f"elements: at [{first}] it has {_element(found[first])}, "
+                f"{title} differs from '{command['expected']}' in {places.size} of {actual.size} "
+                f"elements: at [{first}] it has {_element(actual[first])}, "
                 f"expected {_element(wanted[first])}"
             )
 
@@ -267,7 +267,7 @@ class _Model:
 
 
 def _at(where: str, call: Callable[[], Any]) -> Any:
-    """Call, and name the place in the model in a ValueError."""
+    """Call a function, and prepend the path in the model to the message of a ValueError."""
     try:
         return call()
     except ValueError as error:
@@ -275,7 +275,7 @@ def _at(where: str, call: Callable[[], Any]) -> Any:
 
 
 def _element(value: Any) -> str:
-    """Return an element as a stream of C++ prints it: floats with six digits."""
+    """Return an element as a C++ stream prints it: floats with six digits."""
     return f"{float(value):g}" if value.dtype.kind == "f" else str(int(value))
 
 

@@ -1,4 +1,4 @@
-"""``gatherum check FILE.json`` checks a file's operators against a feature level."""
+"""Check the operators in a JSON file: the command ``gatherum check FILE.json``."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from .jsontext import LONGEST, parse_json
 from .members import as_object
 from .types import LATEST, FeatureLevel, LevelLike
 
-_MOST: Final = 8  # names in a message
+_MOST: Final = 8  # most names in a message
 
 
 class NothingToCheckError(ValueError):
-    """A model has no gather or scatter operator; `operators` names those that it has."""
+    """A model has no gather or scatter operator; `operators` has the names of its operators."""
 
     def __init__(self, what: str, operators: Sequence[str]) -> None:
         self.operators = tuple(operators)
@@ -30,7 +30,7 @@ class NothingToCheckError(ValueError):
 
 @dataclass(frozen=True)
 class CheckReport:
-    """Whether everything is accepted, and the lines that say so or why not."""
+    """Whether all operators are accepted, and the report's lines with the reasons."""
 
     accepted: bool
     lines: tuple[str, ...]
@@ -57,7 +57,7 @@ def check_file(path: str | PathLike[str], feature_level: LevelLike = LATEST) -> 
     OSError
         If the file cannot be read, is not a regular file, or has more than 64 MiB.
     ValueError
-        If it is not an operator desc in JSON, or there is no such feature level.
+        If it is not an operator desc in JSON, or the feature level is unknown.
     """
     return check_text(read_regular(path, LONGEST), feature_level)
 
@@ -68,8 +68,8 @@ def check_text(text: str | bytes, feature_level: LevelLike = LATEST) -> CheckRep
     Parameters
     ----------
     text : str or bytes
-        One operator desc, or a model with ``dispatchables``; of a model, the dispatchables
-        that are none of the six operators are named and passed over.
+        One operator desc, or a model with ``dispatchables``. A model's dispatchables other
+        than the six operators are listed but not checked.
     feature_level : FeatureLevel, str or int, optional
         The latest by default.
 
@@ -80,7 +80,7 @@ def check_text(text: str | bytes, feature_level: LevelLike = LATEST) -> CheckRep
     Raises
     ------
     ValueError
-        If it is neither, has nothing to check, or there is no such feature level.
+        If it is neither, has nothing to check, or the feature level is unknown.
 
     Examples
     --------

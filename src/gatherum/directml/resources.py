@@ -1,4 +1,4 @@
-"""Resources of a DxDispatch model: buffers with their initial values."""
+"""Read the resources of a DxDispatch model: buffers with their initial values."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _MEMBERS: Final = (
     "initialValuesOffsetInBytes",
     "sizeInBytes",
 )
-_LARGEST: Final = 1 << 32  # bytes of a buffer: tensors of DirectML have no more
-_HALF_MAX: Final = 65504  # of the narrowest float
+_LARGEST: Final = 1 << 32  # bytes of a buffer: the limit of DirectML's tensors
+_HALF_MAX: Final = 65504  # the largest float16
 _SPECIAL: Final = ("nan", "inf", "-inf")  # numbers that JSON lacks
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -40,13 +40,13 @@ class Resource:
     count: int
 
     def values(self) -> Array:
-        """Return as many elements as there were initial values, from the start of the buffer."""
+        """Return the first `count` elements of the buffer."""
         dtype = self.data_type.dtype
         return self.buffer[: self.count * dtype.itemsize].view(dtype)
 
 
 def read_resource(source: object, where: str, folder: str) -> Resource:
-    """Return a resource of a model in JSON; files with its values are sought from ``folder`` on."""
+    """Return a resource of a model in JSON. Search files with its values in ``folder`` first."""
     members = as_object(source, f"`{where}`")
     reject_unknown(members, _MEMBERS, f"`{where}`")
     kind = members.get("type", "buffer")
@@ -60,7 +60,7 @@ def read_resource(source: object, where: str, folder: str) -> Resource:
     values = _initial_values(members["initialValues"], data_type, where, folder)
     if not values.size:
         raise ValueError(f"`{where}.initialValues` must have values, got none")
-    if isinstance(members["initialValues"], Mapping):  # a file may say what its elements are
+    if isinstance(members["initialValues"], Mapping):  # an .npy file has a dtype
         data_type = TensorDataType.from_dtype(values.dtype)
     raw = np.frombuffer(values.tobytes(), np.uint8)
     offset = number_of(members, "initialValuesOffsetInBytes", where, _LARGEST)
@@ -76,7 +76,7 @@ def read_resource(source: object, where: str, folder: str) -> Resource:
 
 
 def _whole_type(value: object, where: str) -> TensorDataType:
-    """Return a data type whose elements are whole bytes, or UNKNOWN."""
+    """Return a data type, which must have elements of whole bytes or be UNKNOWN."""
     data_type = read_data_type(value, where)
     if data_type.name in ("UINT4", "INT4"):
         raise ValueError(f"`{where}` must have elements of whole bytes, got {data_type.name}")
@@ -97,7 +97,7 @@ def _initial_values(source: object, data_type: TensorDataType, where: str, folde
 
 
 def _generated(source: object, data_type: TensorDataType, place: str) -> Array:
-    """Return one value many times, or values at equal distances."""
+    """Return a repeated value, or evenly spaced values."""
     if not isinstance(source, Mapping):
         raise ValueError(f"`{place}` must be a list or an object, got {shortened(source)}")
     names = ("value",) if "value" in source else ("valueStart", "valueDelta")
@@ -117,7 +117,7 @@ def _generated(source: object, data_type: TensorDataType, place: str) -> Array:
         end = float(start) + float(delta) * max(count - 1, 0)
         if math.isfinite(start) and math.isfinite(delta):
             typed_number(end, data_type, f"{place}: the last value")
-        with np.errstate(invalid="ignore"):  # infinite starts and distances
+        with np.errstate(invalid="ignore"):  # infinite start or delta
             return (np.arange(count) * float(delta) + float(start)).astype(dtype)
     if isinstance(delta, bool) or not isinstance(delta, int):
         raise ValueError(f"`{place}.valueDelta` must be an integer, got {shortened(delta)}")
@@ -127,7 +127,7 @@ def _generated(source: object, data_type: TensorDataType, place: str) -> Array:
 
 
 def _of_several_types(source: object, place: str) -> Array:
-    """Return the bytes of values that have each their own type."""
+    """Return the bytes of values that each have a type."""
     if not isinstance(source, Sequence) or isinstance(source, str):
         kind = f"{place.rpartition('.')[0]}.initialValuesDataType"
         raise ValueError(f"`{kind}` must be a type: `{place}` is no list of typed values")
@@ -143,19 +143,19 @@ def _of_several_types(source: object, place: str) -> Array:
 
 
 def source_files(resources: Mapping[str, Any], folder: str) -> list[str]:
-    """Return the files that resources which were read have their values from."""
+    """Return the files from which the values of resources were read."""
     values = (members["initialValues"] for members in resources.values())
     paths = (one.get("sourcePath") for one in values if isinstance(one, Mapping))
     return [_source_file(path, folder) for path in paths if path is not None]
 
 
 def _source_file(path: str, folder: str) -> str:
-    beside = os.path.join(folder, path)
-    return beside if os.path.exists(beside) else path
+    joined = os.path.join(folder, path)
+    return joined if os.path.exists(joined) else path
 
 
 def _of_file(path: str, data_type: TensorDataType, place: str, folder: str) -> Array:
-    """Return the array of an .npy file, or the elements whose bytes another file has."""
+    """Return the array of an .npy file, or the elements of a file of raw bytes."""
     content = read_regular(_source_file(path, folder), _LARGEST)
     if not path.lower().endswith(".npy"):
         if path.lower().endswith((".png", ".jpg")):
@@ -173,21 +173,21 @@ def _of_file(path: str, data_type: TensorDataType, place: str, folder: str) -> A
         return np.frombuffer(content, data_type.dtype)
     try:
         array = np.lib.format.read_array(io.BytesIO(content), allow_pickle=False)
-        found = TensorDataType.from_dtype(array.dtype.newbyteorder("="))
+        file_type = TensorDataType.from_dtype(array.dtype.newbyteorder("="))
     except (ValueError, EOFError) as error:
         raise ValueError(
             f"`{place}.sourcePath`: {shortened(path)} is not readable: {error}"
         ) from None
-    if data_type not in (TensorDataType.UNKNOWN, found):
+    if data_type not in (TensorDataType.UNKNOWN, file_type):
         raise ValueError(
             f"`{place}.sourcePath` must have elements of {data_type.name}, "
-            f"{shortened(path)} has {found.name}"
+            f"{shortened(path)} has {file_type.name}"
         )
-    return np.ascontiguousarray(array, found.dtype).ravel()
+    return np.ascontiguousarray(array, file_type.dtype).ravel()
 
 
 def typed_number(value: object, data_type: TensorDataType, place: str) -> int | float:
-    """Return a number that a type can hold, or raise ValueError."""
+    """Return a number if a type can represent it, or raise ValueError."""
     if data_type is TensorDataType.UNKNOWN:
         raise ValueError(f"`{place}` must have a type, got UNKNOWN")
     dtype = data_type.dtype

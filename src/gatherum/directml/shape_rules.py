@@ -1,8 +1,8 @@
-"""The shape rules are one function per operator, on plain sizes.
+"""The shape rules, on plain sizes: one function per group of operators.
 
-Each function records what is violated in an `Inspection` and returns the sizes that the
-output (for SCATTER_ND: the updates) must have, or None where no such sizes follow. ``D`` in
-the messages is the DimensionCount that all tensors of an operator share.
+Each function records violations in an `Inspection` and returns the required sizes of the output
+(for scatters: of the updates), or None if the violations leave them undetermined. ``D`` in the
+messages is the DimensionCount that all tensors of an operator share.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Sizes: TypeAlias = tuple[int, ...]
 
 
 class NdCounts(NamedTuple):
-    """How many dimensions of the input, the indices and the batch mean something."""
+    """The numbers of meaningful dimensions of the input, the indices and the batch."""
 
     input: int
     indices: int
@@ -25,9 +25,9 @@ class NdCounts(NamedTuple):
 def gather_sizes(
     sizes: Sizes, indices: Sizes, axis: int, index_dimensions: int, inspection: Inspection
 ) -> Sizes | None:
-    """Return the sizes that GATHER's output must have."""
+    """Return the required sizes of GATHER's output."""
     n, d = index_dimensions, len(sizes)
-    cropped = max(n - 1, 0)  # leading ones of the input that the indices replace
+    cropped = max(n - 1, 0)  # leading 1s of the input that the indices replace
     if not _axis_fits(axis, d, inspection) or not inspection.require(
         0 <= n <= axis + 1,
         "IndexDimensions",
@@ -47,7 +47,7 @@ def gather_sizes(
 
 
 def elements_sizes(sizes: Sizes, indices: Sizes, axis: int, inspection: Inspection) -> Sizes | None:
-    """Return the sizes that GATHER_ELEMENTS' output and SCATTER's updates must have."""
+    """Return the required sizes of GATHER_ELEMENTS' output and SCATTER's updates."""
     if not _axis_fits(axis, len(sizes), inspection):
         return None
     expected = (*sizes[:axis], indices[axis], *sizes[axis + 1 :])
@@ -64,7 +64,7 @@ def elements_sizes(sizes: Sizes, indices: Sizes, axis: int, inspection: Inspecti
 def nd_sizes(
     sizes: Sizes, indices: Sizes, counts: NdCounts, result: str, inspection: Inspection
 ) -> Sizes | None:
-    """Return the sizes of ``result``: GATHER_ND's output or SCATTER_ND's updates."""
+    """Return the required sizes of ``result``: GATHER_ND's output or SCATTER_ND's updates."""
     r, q, b = counts
     d = len(sizes)
     if not _counts_fit(counts, d, inspection):
@@ -88,12 +88,12 @@ def _nd_indices_fit(sizes: Sizes, indices: Sizes, counts: NdCounts, inspection: 
     r, q, b = counts
     d, k = len(sizes), indices[-1]
     fits = True
-    for tensor, found, name, count in (
+    for tensor, tensor_sizes, name, count in (
         ("InputTensor", sizes, "InputDimensionCount", r),
         ("IndicesTensor", indices, "IndicesDimensionCount", q),
     ):
         cause = (f"{name} is {count}", name)
-        fits &= _starts_with_ones(tensor, found, d - count, cause, inspection)
+        fits &= _starts_with_ones(tensor, tensor_sizes, d - count, cause, inspection)
     batch, batch_of_indices = sizes[d - r : d - r + b], indices[d - q : d - q + b]
     fits &= inspection.require(
         batch == batch_of_indices,
@@ -123,7 +123,7 @@ def _counts_fit(counts: NdCounts, d: int, inspection: Inspection) -> bool:
     for field, count in (("InputDimensionCount", r), ("IndicesDimensionCount", q)):
         rule = f"{page}, {field}{erratum}"
         fits &= inspection.require(1 <= count <= d, field, f"be 1 to {d} (D)", count, rule)
-    # r and q of at least 1 admit b = 0, so this only speaks up for GATHER_ND1.
+    # r and q are at least 1 and so allow b = 0: this fails only for GATHER_ND1.
     return fits and inspection.require(
         0 <= b < min(r, q),
         "BatchDimensionCount",
@@ -142,7 +142,7 @@ def _axis_fits(axis: int, d: int, inspection: Inspection) -> bool:
 def _starts_with_ones(
     tensor: str, sizes: Sizes, count: int, cause: tuple[str, str], inspection: Inspection
 ) -> bool:
-    """Require leading ones; ``cause`` is the reason and the section that publishes it."""
+    """Require leading sizes of 1; ``cause`` is the reason and the section of the page."""
     reason, section = cause
     return inspection.require(
         all(size == 1 for size in sizes[:count]),

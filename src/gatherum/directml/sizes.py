@@ -1,4 +1,4 @@
-"""A tensor's elements and bytes are counted in exact integers."""
+"""Compute the elements and bytes of tensors in exact integers."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Final, SupportsIndex
 
 from .types import UINT32_MAX, UINT64_MAX, DataTypeLike, TensorDataType
 
-# Far more than any feature level takes. Beyond it, products of sizes are not computed: they, and
-# the time that they take, grow with every dimension.
+# Far more than any feature level accepts. With more dimensions, products of sizes are not computed,
+# because the integers and the time for them grow with every dimension.
 MOST_DIMENSIONS: Final = 64
 
 
@@ -58,15 +58,15 @@ def calc_buffer_tensor_size(
     TypeError
         If a size or stride is not an integer.
     ValueError
-        If there is no dimension, a size is below 1, a stride is negative, the lengths differ,
+        If ``sizes`` is empty, a size is below 1, a stride is negative, the lengths differ,
         or the type is ``UNKNOWN``.
 
     Notes
     -----
-    The C helper adds up ``(sizes[i] - 1) * strides[i]`` in 32 bits, so a strided tensor
-    whose last element lies 2**32 elements or more after its first gets too small a size from
-    it; its packed branch multiplies in 64 bits and wraps only there.
-    `helper_buffer_tensor_size` gives the C helper's answer for comparison.
+    DirectML's C helper sums ``(sizes[i] - 1) * strides[i]`` in 32 bits. It returns too small a
+    size for a strided tensor whose last element is 2**32 elements or more after its first. For
+    packed tensors it multiplies in 64 bits and wraps only there. `helper_buffer_tensor_size`
+    returns the C helper's result for comparison.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def calc_buffer_tensor_size(
 def helper_buffer_tensor_size(
     data_type: DataTypeLike, sizes: Sequence[int], strides: Sequence[int] | None = None
 ) -> int:
-    """Return what DirectML's own C helper answers, wrapped sums and all.
+    """Return the result of DirectML's C helper, including its wraparound.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The documentation page of feature levels is rendered from the support table.
+"""Render the documentation page of feature levels from the support table.
 
 ``python -m gatherum.directml.tables > docs/directml-levels.md`` updates it; a test compares the
 page with this rendering.
@@ -58,13 +58,13 @@ def _operator_section(name: str) -> str:
             counts, types = row.dimension_counts, row.type_names
             d = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
             alike.setdefault((d, types), []).append(row.operand)
-        rows += [[span, ", ".join(tensors), *what] for what, tensors in alike.items()]
+        rows += [[span, ", ".join(tensors), *columns] for columns, tensors in alike.items()]
     head = ("feature levels", "tensors", "DimensionCount", "DataType")
     return f"## {name}\n\n{source}\n\n{_table(head, rows)}"
 
 
 def _eras(operator: str) -> Iterator[tuple[list[FeatureLevel], list[SupportRow]]]:
-    """Yield the runs of levels at which an operator's rows do not change."""
+    """Yield runs of levels with the same rows for an operator."""
     operands = OPERATORS[operator].operands
     levels = [level for level in FeatureLevel if level >= OPERATORS[operator].introduced]
 

@@ -11,11 +11,10 @@ from .members import shortened
 
 
 def check_target(path: str, folder: str, inputs: Iterable[str], where: str) -> None:
-    """Check that the file at a path may be written; ``where`` is the place in the model.
+    """Check that the file at a path may be written; ``where`` is the path in the model.
 
-    Raise ValueError if the path is absolute or leads out of ``folder`` or to one of the files
-    ``inputs``. Raise OSError if it leads to something other than a regular file. Links are
-    followed.
+    Raise ValueError if the path is absolute, is outside of ``folder``, or is one of the files
+    ``inputs``. Raise OSError if it exists and is not a regular file. Links are followed.
     """
     root = os.path.realpath(folder)
     target = "" if _is_absolute(path) else os.path.realpath(os.path.join(root, path))
@@ -36,5 +35,5 @@ def check_target(path: str, folder: str, inputs: Iterable[str], where: str) -> N
 
 
 def _is_absolute(path: str) -> bool:
-    """Whether a path is not relative to a folder, or has a null character."""
+    """Return True if a path is not relative to a folder, or has a null character."""
     return os.path.isabs(path) or bool(os.path.splitdrive(path)[0]) or "\0" in path

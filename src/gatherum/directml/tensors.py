@@ -1,4 +1,4 @@
-"""A tensor desc says where the elements of a tensor lie in a flat byte buffer."""
+"""A tensor desc describes the layout of a tensor in a flat byte buffer."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class BufferTensorDesc:
         Distance in elements between neighbours of each dimension: 0 repeats elements, more
         than packed leaves padding. Packed if absent.
     total_tensor_size_in_bytes : int, optional
-        Least size of the buffer; by default what `calc_buffer_tensor_size` gives.
+        Minimum size of the buffer; by default the result of `calc_buffer_tensor_size`.
     guaranteed_base_offset_alignment : int, optional
         0, or a power of two of at least the element size.
     flags : TensorFlags, optional
@@ -36,9 +36,9 @@ class BufferTensorDesc:
     Raises
     ------
     TypeError
-        If a number is not an integer. What is merely not allowed is for `check` to say.
+        If a number is not an integer. `check` reports integers that are not allowed.
     ValueError
-        If ``data_type`` or ``flags`` is not a value of DirectML's.
+        If ``data_type`` or ``flags`` is not a DirectML value.
 
     Examples
     --------
@@ -54,7 +54,7 @@ class BufferTensorDesc:
     guaranteed_base_offset_alignment: int = 0
     flags: TensorFlags = TensorFlags.NONE
 
-    if TYPE_CHECKING:  # what is taken is wider than what is kept
+    if TYPE_CHECKING:  # parameters have wider types than fields
 
         def __init__(
             self,
@@ -90,12 +90,12 @@ class BufferTensorDesc:
 
     @cached_property
     def element_strides(self) -> tuple[int, ...]:
-        """The strides in elements, packed ones where none were given."""
+        """The strides in elements; packed strides if `strides` is None."""
         return packed_strides(self.sizes) if self.strides is None else self.strides
 
     @cached_property
     def measurable(self) -> bool:
-        """Whether sizes and strides are such that a size in bytes follows from them."""
+        """Whether sizes, strides and data type determine a size in bytes."""
         strides = self.sizes if self.strides is None else self.strides
         return (
             MOST_DIMENSIONS >= len(self.sizes) == len(strides) > 0
@@ -111,21 +111,21 @@ class BufferTensorDesc:
 
     @property
     def addressable(self) -> bool:
-        """Whether the distance from the first to the end of the last element is an address."""
+        """Whether the spanned bytes can be addressed."""
         return self.measurable and self.spanned_bytes <= MAX_BYTES
 
     @property
     def spanned_bytes(self) -> int:
-        """Bytes from the first element to the end of the last one."""
+        """The bytes from the first element to the end of the last one."""
         return spanned_bytes(self.data_type, self.sizes, self.strides)
 
     @property
     def required_bytes(self) -> int:
-        """Bytes that a buffer must have to be dispatched.
+        """The minimum number of bytes of a buffer for dispatch.
 
-        The total size, if it asks for more than the tensor's own implied size; else up to the
-        end of the last element. So the rounding up to 4 bytes, a rule of Direct3D 12
-        resources, is not demanded of buffers on the host.
+        This is the total size if it exceeds the implied size, else the bytes up to the end of
+        the last element. So buffers on the host need not be rounded up to 4 bytes, which is a
+        rule of Direct3D 12 resources.
         """
         total = self.total_tensor_size_in_bytes or 0
         return total if total > self.implied_size else self.spanned_bytes
@@ -137,7 +137,7 @@ def set_field(desc: object, name: str, value: object) -> None:
 
 
 def as_integer(where: str, name: str, value: object) -> int:
-    """Return an integer of any kind but bool as an int, or raise TypeError."""
+    """Return an integer of any type except bool as an int, or raise TypeError."""
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise TypeError(f"{where}: `{name}` must be an integer, got {type(value).__name__}")
     return operator.index(value)

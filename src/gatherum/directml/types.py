@@ -1,4 +1,4 @@
-"""DirectML's enumerations have DirectML's own names and numbers."""
+"""DirectML's enumerations, with DirectML's names and numbers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ UINT64_MAX: Final = 2**64 - 1
 class TensorDataType(enum.IntEnum):
     """The data type of a tensor: ``DML_TENSOR_DATA_TYPE``.
 
-    A name works in place of a number, short or in full, in any case; and so does a NumPy dtype.
+    The constructor also accepts a short or full name, in any case, or a NumPy dtype.
 
     Examples
     --------
@@ -53,7 +53,7 @@ class TensorDataType(enum.IntEnum):
 
     @classmethod
     def of(cls, data_type: DataTypeLike) -> TensorDataType:
-        """Return a type given as such, by name, as DirectML's number or as a NumPy dtype."""
+        """Convert a name, DirectML's number, a NumPy dtype or a `TensorDataType`."""
         return cls(data_type)  # type: ignore[arg-type]  # strings reach _missing_
 
     @classmethod
@@ -87,12 +87,12 @@ class TensorDataType(enum.IntEnum):
 
     @property
     def bits(self) -> int:
-        """Width of one element in bits; 0 for ``UNKNOWN``."""
+        """The width of one element in bits; 0 for ``UNKNOWN``."""
         return _BITS[self.name]
 
     @property
     def dtype(self) -> np.dtype[np.generic]:
-        """The NumPy dtype of one element; ValueError for UNKNOWN, UINT4 and INT4."""
+        """The NumPy dtype of one element. UNKNOWN, UINT4 and INT4 raise ValueError."""
         if self.name in _WITHOUT_DTYPE:
             raise ValueError(f"NumPy has no dtype for {self.name}")
         return np.dtype(self.name.lower())
@@ -110,8 +110,8 @@ _WITHOUT_DTYPE: Final = frozenset({"UNKNOWN", "UINT4", "INT4"})
 class TensorFlags(enum.IntFlag):
     """Options of a tensor: ``DML_TENSOR_FLAGS``.
 
-    ``OWNED_BY_DML``, for inputs only, moves a binding to DirectML's initialisation step. There
-    is no such step here: the flag is kept in descs and JSON, and the buffer goes to dispatch.
+    ``OWNED_BY_DML``, for inputs only, moves a binding to DirectML's initialisation step. This
+    package has no such step: it keeps the flag in descs and JSON, and dispatch uses the buffer.
     """
 
     NONE = 0
@@ -119,7 +119,7 @@ class TensorFlags(enum.IntFlag):
 
 
 class FeatureLevel(enum.IntEnum):
-    """A feature level: ``DML_FEATURE_LEVEL``; levels are ordered, each includes those before.
+    """A feature level: ``DML_FEATURE_LEVEL``. Levels are ordered and include all earlier levels.
 
     Examples
     --------
@@ -158,7 +158,7 @@ class FeatureLevel(enum.IntEnum):
 
     @classmethod
     def of(cls, level: LevelLike) -> FeatureLevel:
-        """Return a level given as such, as its string or as DirectML's number."""
+        """Convert a string, DirectML's number or a `FeatureLevel`."""
         return cls(level)  # type: ignore[arg-type]  # strings reach _missing_
 
     def __str__(self) -> str:

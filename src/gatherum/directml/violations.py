@@ -1,4 +1,4 @@
-"""An `Inspection` collects and words the violations that `check` reports."""
+"""Collect the violations that `check` reports, and format their messages."""
 
 from __future__ import annotations
 
@@ -23,13 +23,14 @@ class Violation:
         DirectML's name of the field at fault, such as ``"IndicesTensor.DataType"``.
     rule : str
         Where the rule is published: a page or header, and its section; with the number of
-        the erratum if what is printed there is wrong.
+        the erratum if the page is wrong.
     message : str
-        A message with the expectation and the value.
+        A message with the expected and the actual value.
     expected, found : str
-        The expectation and the value by themselves.
+        The expected and the actual value.
     first_level : FeatureLevel or None
-        For what depends on the level: the first one that accepts it, None if none does.
+        For a violation that depends on the level: the first level that accepts the value. None
+        for other violations, or if no level accepts it.
     """
 
     field: str
@@ -49,7 +50,7 @@ class Inspection:
     Parameters
     ----------
     operator : str
-        Name without prefix, such as ``"GATHER"``; it opens every message.
+        Name without prefix, such as ``"GATHER"``; every message starts with it.
     """
 
     def __init__(self, operator: str) -> None:
@@ -58,7 +59,7 @@ class Inspection:
 
     @property
     def page(self) -> str:
-        """Name of the operator's own page."""
+        """The name of the operator's page."""
         return f"DML_{self.operator}_OPERATOR_DESC"
 
     def require(
@@ -72,7 +73,7 @@ class Inspection:
         first_level: FeatureLevel | None = None,
         remark: str = "",
     ) -> bool:
-        """Record a violation unless ``holds``, which is returned."""
+        """Record a violation unless ``holds``, and return ``holds``."""
         if not holds:
             got = written_integer(found) if isinstance(found, int) else str(found)
             message = f"{self.operator}: `{field}` must {expected}, got {got}{remark}"
@@ -81,12 +82,12 @@ class Inspection:
 
 
 def listing(numbers: tuple[int, ...]) -> str:
-    """Return sizes as DirectML's pages write them, such as ``{1,4,6}``; long lists are cut."""
+    """Format sizes as DirectML's pages do, such as ``{1,4,6}``; shorten long lists."""
     shown = [written_integer(n) for n in numbers[:_MOST_LISTED]]
     more = [f"... {len(numbers)} in all"] if len(numbers) > _MOST_LISTED else []
     return "{" + ",".join(shown + more) + "}"
 
 
 def written_integer(n: int) -> str:
-    """Return an integer in digits, as long as a reader can do something with them."""
+    """Format an integer in digits, or describe one that is too long to read."""
     return str(n) if n.bit_length() <= _MOST_BITS else f"an integer of {n.bit_length()} bits"

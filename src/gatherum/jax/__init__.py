@@ -1,13 +1,13 @@
-"""The six operators on JAX's arrays: eager, inside ``jax.jit``, with derivatives and batches.
+"""The six operators on JAX arrays: eager, inside ``jax.jit``, with derivatives and ``jax.vmap``.
 
-This package alone imports JAX. `gatherum.gather(array, ...)` and the other five come here, too.
+Only this package imports JAX. `gatherum.gather` and the other operators call it for JAX arrays.
 """
 
 from gatherum._exports.help_signatures import plain_help
 from gatherum._frameworks import registry
 from gatherum._frameworks.operator_functions import publish
 
-from . import batching, gradients, sharding  # noqa: F401  # they register rules
+from . import batching, gradients, sharding  # noqa: F401  # importing them registers rules
 from .adapter import FUNCTIONS, JaxAdapter
 from .primitives import TARGET
 

@@ -1,4 +1,4 @@
-"""Runs calls on JAX's arrays: those of the six functions, and those of NumPy's on its arrays."""
+"""Run calls of `gatherum.jax`, and calls of `gatherum` on JAX arrays."""
 
 from __future__ import annotations
 
@@ -27,48 +27,50 @@ from .namespace import places
 from .operands import is_jax, normalise
 from .primitives import Tracer, bind, direct, eager, spec_of
 
-_Given: TypeAlias = tuple[object, ...]
-# What runs eager calls, by operator, type of the arrays and attributes. The core keeps the last one
-# of each operator, and knows it again by its attributes being the same objects.
+_Positional: TypeAlias = tuple[object, ...]
+# Functions that run eager calls, by operator, array type and attributes. For each operator the core
+# caches the last one, and compares the attributes by identity.
 _Run: TypeAlias = Callable[..., Array]
 _known: dict[tuple[object, ...], tuple[_Run | None, _Run]] = {}
 _KNOWN_MOST = 1024
 
 
 def _run_unknown(
-    op: OperatorName, data: Any, indices: Any, updates: Any, *given: Any
+    op: OperatorName, data: Any, indices: Any, updates: Any, *positional: Any
 ) -> Array:  # fmt: skip
     operands = (data, indices) if op in GATHERS else (data, indices, updates)
     kinds = {type(operand) for operand in operands}
-    if len(kinds) == 1 and _are_plain(given):
+    if len(kinds) == 1 and _are_plain(positional):
         kind = kinds.pop()
-        if (known := _known.get((op, kind, *given))) is not None:
-            native.remember_call(op, kind, *known, op not in GATHERS, given)
+        if (known := _known.get((op, kind, *positional))) is not None:
+            native.remember_call(op, kind, *known, op not in GATHERS, positional)
             return known[1](*operands)
-    return _run_any(op, data, indices, updates, given)
+    return _run_any(op, data, indices, updates, positional)
 
 
-# Takes a call's arguments by position, up to `fill_value`.
+# Accepts a call's arguments by position, up to `fill_value`.
 _run = native.entry_of_known_calls(_run_unknown)
 
 
-def _are_plain(given: _Given) -> bool:
-    """Whether attributes can be a key: of other types, True equals 1 and -0.0 equals 0."""
-    return tuple(map(type, given)) == (int, str, bool, str, bool, int)
+def _are_plain(positional: _Positional) -> bool:
+    """Return True if attributes can be a key: other types compare True == 1 and -0.0 == 0."""
+    return tuple(map(type, positional)) == (int, str, bool, str, bool, int)
 
 
-def _run_any(op: OperatorName, data: Any, indices: Any, updates: Any, given: _Given) -> Array:
-    fill_value: Any = given[-1]
-    plain = plain_values.as_attributes(op, *given[:-1])
+def _run_any(
+    op: OperatorName, data: Any, indices: Any, updates: Any, positional: _Positional
+) -> Array:
+    fill_value: Any = positional[-1]
+    plain = plain_values.as_attributes(op, *positional[:-1])
     attributes, arrays = normalise(plain, data, indices, updates, fill_value)
-    if _are_plain(given) and not attributes.fill and len(_known) < _KNOWN_MOST:
+    if _are_plain(positional) and not attributes.fill and len(_known) < _KNOWN_MOST:
         for kind in {type(array) for array in arrays if isinstance(array, jax.Array)}:
             if not issubclass(kind, Tracer):
-                _known[(op, kind, *given)] = direct(attributes), eager(attributes)
+                _known[(op, kind, *positional)] = direct(attributes), eager(attributes)
     result: Array = bind(attributes, *arrays)
     if not (attributes.fills and is_jax(fill_value)):
         return result
-    # An item that is computed: it has derivatives, and a batch has one for each member.
+    # A fill value that is a JAX array has derivatives, and may differ within a batch of `vmap`.
     valid = places(attributes, arrays[0].shape, arrays[1]).arriving()
     return jnp.where(valid, result, fill_value.astype(result.dtype))
 
@@ -87,7 +89,7 @@ class JaxAdapter(Framework):
     def prepared(
         self, attributes: Attributes, like: ArraySpec, indices: NDArray[Any], _: object
     ) -> Callable[..., Array]:
-        """Return what runs a call of `gatherum.prepare` on arrays of JAX."""
+        """Return the function that runs a call of `gatherum.prepare` on JAX arrays."""
 
         def run(data: Any, updates: object, out: object, fill_value: object) -> Array:
             if tuple(data.shape) != like.shape:
@@ -107,14 +109,14 @@ class JaxAdapter(Framework):
         weights: Any,
         out: object,
     ) -> Array:
-        """Run `gatherum.aggregate` on an array of JAX."""
+        """Run `gatherum.aggregate` on a JAX array."""
         if out is not None:
             raise jax_errors.no_jax_out(NAME)
         fold = fold._replace(size=namespace.as_size(NAME, "size", fold.size))
         return aggregation.run(data, sources, targets, fold, weights)
 
     def owns(self, kind: type) -> bool:
-        """Return whether a type is that of arrays, tracers, or what stands for their shapes."""
+        """Return True for the types of arrays and tracers, and for `jax.ShapeDtypeStruct`."""
         return issubclass(kind, (Array, Tracer, jax.ShapeDtypeStruct))
 
     def call(
@@ -126,21 +128,19 @@ class JaxAdapter(Framework):
         fill_value: object,
         out: object,
     ) -> Array:
-        """Run a call; `out` is refused, since arrays of JAX do not change."""
+        """Run a call. Raise TypeError for an `out`, because JAX arrays are immutable."""
         if out is not None:
             raise jax_errors.no_jax_out(attributes.op)
-        how = *attributes.positional, fill_value
-        return _run(attributes.op, data, indices, updates, *how)
+        positional = *attributes.positional, fill_value
+        return _run(attributes.op, data, indices, updates, *positional)
 
     def spec(self, op: str, operand: str, value: Any) -> NDArray[Any] | ArraySpec:
-        """Return an array of NumPy on the same memory where it is whole in this processor's, and
-        otherwise its spec.
-        """
+        """Return a NumPy view of an array on one CPU device, or the spec of any other array."""
         if operand == "out":
             raise jax_errors.no_jax_out(op)
-        found = spec_of(op, operand, value)
+        array_spec = spec_of(op, operand, value)
         if not is_jax(value) or isinstance(value, Tracer):
-            return found
+            return array_spec
         devices = value.devices()
-        near = len(devices) == 1 and next(iter(devices)).platform == "cpu"
-        return np.asarray(value) if near else found
+        on_cpu = len(devices) == 1 and next(iter(devices)).platform == "cpu"
+        return np.asarray(value) if on_cpu else array_spec

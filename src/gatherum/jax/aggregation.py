@@ -1,7 +1,7 @@
-"""`gatherum.aggregate` on arrays of JAX.
+"""`gatherum.aggregate` on JAX arrays.
 
-Outside of JAX's transforms the core folds the rows where they are. Inside, XLA stores what edges
-carry: a gather, a product and a scatter, of which JAX makes derivatives.
+Outside of JAX's transforms the core reads and folds the rows in one pass. Under a transform the
+call is a gather, a product and a scatter, which JAX differentiates; XLA stores a row per edge.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _on_arrays: Any = aggregation.aggregate
 
 
 def run(data: Any, sources: Any, targets: Any, fold: AggregateOptions, weights: Any) -> Array:
-    """Run `aggregate` where the data are an array of JAX."""
+    """Run `aggregate` on data that are a JAX array."""
     data = namespace.as_values(NAME, "data", data)
     sources = namespace.as_groups(NAME, "gather_indices", sources, data)
     pointed = isinstance(targets, Pointer)
@@ -43,10 +43,10 @@ def run(data: Any, sources: Any, targets: Any, fold: AggregateOptions, weights: 
             targets = jnp.asarray(numbers)
         edge_reductions.check_edges(namespace.kind, data, sources, targets, weights, fold.reduction)
         return edge_reductions.composed(namespace, data, sources, targets, weights, fold)
-    given = data, sources, weights
-    table, of, scale = (None if each is None else np.asarray(each) for each in given)
+    operands = data, sources, weights
+    table, of, scale = (None if each is None else np.asarray(each) for each in operands)
     to: Any = targets
     to = to._replace(indptr=np.asarray(to.indptr)) if pointed else np.asarray(to)
-    how: Any = {"mode": fold.mode, "negative": fold.negative}
-    found = _on_arrays(table, of, to, fold.size, fold.reduction, scale, **how)
-    return jnp.asarray(found)
+    modes: Any = {"mode": fold.mode, "negative": fold.negative}
+    result = _on_arrays(table, of, to, fold.size, fold.reduction, scale, **modes)
+    return jnp.asarray(result)

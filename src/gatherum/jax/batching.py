@@ -1,4 +1,4 @@
-"""Rules of ``jax.vmap``: each primitive on a batch is one call along one more dimension."""
+"""Rules of ``jax.vmap``: a batch of calls becomes one call with one more dimension."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Batched: TypeAlias = tuple[Array, int]
 
 
 def front(array: Array, dim: int | None, n: int) -> Array:
-    """Return an array with the batch in front, repeated where it has none."""
+    """Return an array with the batch dimension first, broadcast if the array is not batched."""
     if dim is None:
         return jnp.broadcast_to(array, (n, *array.shape))
     return jnp.moveaxis(array, dim, 0)
@@ -27,15 +27,15 @@ def _shape_of_one(array: Array, dim: int | None) -> tuple[int, ...]:
 
 
 def batch_size(operands: tuple[Any, ...], dims: tuple[int | None, ...]) -> int:
-    """Return how many members a batch has."""
-    found = zip(operands, dims, strict=True)
-    return next(int(array.shape[dim]) for array, dim in found if dim is not None)
+    """Return the size of the batch."""
+    pairs = zip(operands, dims, strict=True)
+    return next(int(array.shape[dim]) for array, dim in pairs if dim is not None)
 
 
 def _resolved(
     attributes: Attributes, operands: tuple[Any, ...], dims: tuple[int | None, ...]
 ) -> Attributes:
-    """Return the call with its axis counted from the front, of one member of the batch."""
+    """Return the attributes of one member of the batch, with a nonnegative axis."""
     shapes = [_shape_of_one(*each) for each in zip(operands[:2], dims[:2], strict=True)]
     axis = attributes.operator.resolve(shapes[0], shapes[1], attributes.axis)
     return attributes._replace(axis=axis)
@@ -52,25 +52,25 @@ def _gather(operands: Any, dims: Any, *, attributes: Attributes) -> Batched:
         return bind(attributes._replace(axis=axis + 1), *both), 0
     if of_indices is None:
         return bind(attributes._replace(axis=axis + 1), front(data, of_data, n), indices), 0
-    # Every index becomes a tuple of one, with a batch dimension.
+    # Every index becomes a tuple of one index for gather_nd, with one batch dimension.
     rows = jnp.moveaxis(front(data, of_data, n), axis + 1, 1)
     tuples = front(indices, of_indices, n)[..., None]
-    found = bind(attributes._replace(op="gather_nd", axis=1), rows, tuples)
-    return _moved(found, 1, indices.ndim - 1, 1 + axis), 0
+    result = bind(attributes._replace(op="gather_nd", axis=1), rows, tuples)
+    return _moved(result, 1, indices.ndim - 1, 1 + axis), 0
 
 
 def _gather_of_one(attributes: Attributes, data: Array, indices: Array, dim: int) -> Batched:
-    """Gather with many indices from one array, of which no copies are made."""
+    """Gather with batched indices from data that are not batched, without copies of the data."""
     addressing, axis = attributes.operator.addressing, attributes.axis
-    # In front of the entries, behind the dimensions that data and indices have in common.
-    beside = jnp.moveaxis(indices, dim, axis if addressing.shares_front else 0)
+    # The batch dimension precedes the entries and follows the shared dimensions.
+    batched = jnp.moveaxis(indices, dim, axis if addressing.shares_front else 0)
     if not addressing.shares_back:
-        return bind(attributes, data, beside), axis
-    # Along the axis there may be any number of indices: those of the whole batch, one by one.
-    shape = beside.shape
+        return bind(attributes, data, batched), axis
+    # The axis may have any number of indices: concatenate the whole batch's indices.
+    shape = batched.shape
     joined = shape[axis] * shape[axis + 1]
-    found = bind(attributes, data, beside.reshape(*shape[:axis], joined, *shape[axis + 2 :]))
-    return found.reshape(shape), axis
+    result = bind(attributes, data, batched.reshape(*shape[:axis], joined, *shape[axis + 2 :]))
+    return result.reshape(shape), axis
 
 
 def _scatter(operands: Any, dims: Any, *, attributes: Attributes) -> Batched:
@@ -81,7 +81,7 @@ def _scatter(operands: Any, dims: Any, *, attributes: Attributes) -> Batched:
         _shape_of_one(data, of_data), _shape_of_one(indices, of_indices), axis
     )
     table = front(data, of_data, n)
-    # Updates that all have in common are repeated by the scatter itself.
+    # The scatter itself broadcasts updates that are not batched.
     lead = front(updates, of_updates, n) if of_updates is not None else updates[None]
     lead = lead.reshape(lead.shape[0], *(1,) * (len(moved) - lead.ndim + 1), *lead.shape[1:])
     if attributes.operator.addressing.shares_front:
@@ -92,12 +92,12 @@ def _scatter(operands: Any, dims: Any, *, attributes: Attributes) -> Batched:
     count = indices.ndim - 1
     rows, tuples = jnp.moveaxis(table, axis + 1, 1), front(indices, of_indices, n)[..., None]
     lead = _moved(lead, 1 + axis, count, 1)
-    found = bind(attributes._replace(op="scatter_nd", axis=1), rows, tuples, lead)
-    return jnp.moveaxis(found, 1, axis + 1) if rank else found, 0
+    result = bind(attributes._replace(op="scatter_nd", axis=1), rows, tuples, lead)
+    return jnp.moveaxis(result, 1, axis + 1) if rank else result, 0
 
 
 def _moved(array: Array, first: int, count: int, to: int) -> Array:
-    """Move some neighbouring dimensions to where they belong."""
+    """Move `count` adjacent dimensions from `first` to `to`."""
     return jnp.moveaxis(array, range(first, first + count), range(to, to + count))
 
 

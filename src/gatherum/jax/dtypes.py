@@ -1,4 +1,4 @@
-"""Which dtypes of JAX the operators take."""
+"""The JAX dtypes that the operators support."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import numpy as np
 from gatherum._model import framework_errors
 from gatherum._model.dtypes import DType, is_reducible
 
-# Those that XLA keeps in whole bytes: int4 and its like are packed, keys and float0 are no numbers.
+# Dtypes that XLA stores in whole bytes. Narrower types such as int4 are packed; keys and float0 are
+# not numbers.
 _WHOLE = frozenset((
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
     "float16", "bfloat16", "float32", "float64", "complex64", "complex128",
@@ -20,21 +21,19 @@ _WHOLE = frozenset((
 
 
 def plan_dtype(op: str, operand: str, dtype: Any) -> DType:
-    """Return the dtype of an array as plans take it, or raise TypeError for one that has no items
-    of whole bytes with one meaning.
-    """
+    """Return the dtype for plans. Raise TypeError for packed items, keys and float0."""
     if not isinstance(dtype, np.dtype) or dtype.name not in _WHOLE:
         raise framework_errors.no_whole_items(op, operand, "JAX", dtype)
     return dtype
 
 
 def canonical(dtype: Any) -> Any:
-    """Return the dtype that JAX has in its place: without jax_enable_x64 none has 64 bits."""
+    """Return the dtype that JAX converts to: without jax_enable_x64 it narrows 64-bit types."""
     return np.dtype(jax.dtypes.canonicalize_dtype(dtype))
 
 
 def folds(dtype: DType) -> bool:
-    """Whether sums are defined for the dtype: not for those of 8 bits that only move."""
+    """Return True if sums are defined for the dtype; 8-bit floats can only be moved."""
     return is_reducible(dtype, "add")
 
 

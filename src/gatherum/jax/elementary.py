@@ -1,4 +1,4 @@
-"""exp and log of the core on arrays of JAX, with derivatives.
+"""The core's exp and log on JAX arrays, with derivatives.
 
 They are bit-for-bit equal to `_derivatives.elementary` on NumPy arrays; XLA's own functions differ
 from processor to processor. A compiled function calls the core's handler, and can be exported.
@@ -21,8 +21,8 @@ from .primitives import TARGET, Array, Tracer
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _computed(name: str, x: Array) -> Array:
     if not isinstance(x, Tracer):
-        found = elementary.exp if name == "exp" else elementary.log
-        return jnp.asarray(found(np.asarray(x)))
+        function = elementary.exp if name == "exp" else elementary.log
+        return jnp.asarray(function(np.asarray(x)))
     shape = jax.ShapeDtypeStruct(x.shape, x.dtype)
     call = jax.ffi.ffi_call(TARGET, shape, vmap_method="broadcast_all")
     return call(x, function=name)
@@ -31,15 +31,15 @@ def _computed(name: str, x: Array) -> Array:
 @_computed.defjvp  # type: ignore[untyped-decorator]
 def _computed_jvp(name: str, primals: Any, tangents: Any) -> tuple[Array, Array]:
     (x,), (change,) = primals, tangents
-    found = _computed(name, x)
-    return found, change * found if name == "exp" else change / x
+    result = _computed(name, x)
+    return result, change * result if name == "exp" else change / x
 
 
 def exp(x: Array) -> Array:
-    """Return e to the power of each item, of the bits that NumPy's calls have."""
+    """Return e to the power of each item, bit-for-bit equal to the call on a NumPy array."""
     return _computed("exp", x)
 
 
 def log(x: Array) -> Array:
-    """Return the natural logarithm of each item, of the bits that NumPy's calls have."""
+    """Return the logarithm of each item, bit-for-bit equal to the call on a NumPy array."""
     return _computed("log", x)

@@ -1,4 +1,4 @@
-"""What calls on JAX's arrays alone answer with; what others do, too, is in `errors`."""
+"""Errors that only calls on JAX arrays raise; `_model.errors` has the shared ones."""
 
 from typing import Any
 

@@ -1,6 +1,6 @@
-"""Derivatives of the two primitives: tangents, and for what is linear in its operands transposes.
+"""Derivatives of the two primitives: tangents, and transposes for linear operands.
 
-The rules are those of `gatherum._derivatives.derivatives`, made of calls of the same primitives.
+They evaluate the rules of `gatherum._derivatives.derivatives` with the same primitives.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from .primitives import GATHER, SCATTER, Array, bind
 
 
 def _gather_tangent(tangent: Array, _: Array, indices: Array, *, attributes: Attributes) -> Array:
-    """Gather the tangents; what is filled has none."""
+    """Gather the tangents; filled entries have the tangent 0."""
     return bind(attributes._replace(fill=b""), tangent, indices)
 
 
 def _gather_transpose(
     cotangent: Any, data: Any, indices: Array, *, attributes: Attributes
 ) -> list[Any]:
-    """Add up what has been taken from each place."""
+    """Add each cotangent to the element that it was gathered from."""
     if type(cotangent) is ad.Zero:
         return [ad.Zero(data.aval), None]
     return [places(attributes, data.aval.shape, indices).total(cotangent), None]
@@ -43,7 +43,7 @@ def _scatter_jvp(primals: Any, tangents: Any, *, attributes: Attributes) -> tupl
 def _scatter_transpose(
     cotangent: Any, data: Any, indices: Array, updates: Any, *, attributes: Attributes
 ) -> list[Any]:
-    """Send what comes back to the operands that are linear here."""
+    """Propagate the cotangent to the linear operands."""
     to_data, to_updates = ad.is_undefined_primal(data), ad.is_undefined_primal(updates)
     if type(cotangent) is ad.Zero:
         return [

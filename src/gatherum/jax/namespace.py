@@ -20,10 +20,10 @@ from gatherum.groups.protocol import Computed
 
 from . import dtypes, private
 from . import errors as jax_errors
-from .elementary import exp, log  # noqa: F401  # two of these functions
+from .elementary import exp, log  # noqa: F401  # part of this namespace
 from .operands import as_jax_dtype
 from .primitives import Array, Tracer, bind
-from .products import product_of_others  # noqa: F401  # one of these functions
+from .products import product_of_others  # noqa: F401  # part of this namespace
 
 if TYPE_CHECKING:
     from gatherum.groups.grouping import Grouping
@@ -91,7 +91,7 @@ def scatter(attributes: Attributes, data: Array, indices: Array, updates: Array)
 
 
 def places(attributes: Attributes, shape: Shape, indices: Array) -> Places:
-    """Return the places of a call on data of a shape."""
+    """Return the `Places` of a call on data of this shape."""
     axis = attributes.operator.resolve(tuple(shape), tuple(indices.shape), attributes.axis)
     resolved = attributes._replace(axis=axis, fill=b"")
     return Places(sys.modules[__name__], resolved, indices, tuple(shape))
@@ -107,7 +107,7 @@ dtype = dtypes.canonical
 
 def as_values(op: str, operand: str, value: Array) -> Array:
     dtypes.plan_dtype(op, operand, value.dtype)
-    # A product before it is rounded here: XLA would compute on in more bits.
+    # The barrier rounds a preceding product, which XLA would otherwise keep in higher precision.
     return jax.lax.optimization_barrier(value) if isinstance(value, Tracer) else value
 
 
@@ -118,8 +118,8 @@ def as_groups(op: str, operand: str, value: object, values: Array) -> Array:
 
 
 def kind(x: Array) -> AnyDType:
-    found: AnyDType = np.dtype(x.dtype)
-    return found
+    result: AnyDType = np.dtype(x.dtype)
+    return result
 
 
 def item(op: str, of: AnyDType, value: object, like: Array) -> Array:
@@ -131,9 +131,9 @@ def to_numpy(x: Array) -> np.ndarray[Any, Any] | None:
 
 
 def size_of(op: str, operand: str, groups: Array) -> int:
-    if (found := to_numpy(groups)) is None:
+    if (numbers := to_numpy(groups)) is None:
         raise jax_errors.unknown_size(op, operand)
-    return max(int(found.max()) + 1, 0) if found.size else 0
+    return max(int(numbers.max()) + 1, 0) if numbers.size else 0
 
 
 def holds_any(mask: Array) -> bool:
@@ -151,21 +151,21 @@ def equal(x: Array, y: Array) -> Array:
 
 
 def _comparable(x: Array) -> Array:
-    """Return floats as integers, equal where they were: XLA takes subnormal numbers for 0."""
+    """Return floats as integers with the same equality: XLA treats subnormal numbers as 0."""
     if not jnp.issubdtype(x.dtype, jnp.floating):
         return x
     bits = jax.lax.bitcast_convert_type(x, np.dtype(f"i{x.dtype.itemsize}"))
     return jnp.where(bits == np.iinfo(bits.dtype).min, 0, bits)  # -0 is 0
 
 
-# XLA makes x * y + z one operation, and x / y a product where y is repeated: other bits.
+# XLA fuses x * y + z, and divides by a broadcast y with a product. Both change the rounding.
 
 
 def add(x: Array, y: Array) -> Array:
     if not (isinstance(x, Tracer) or isinstance(y, Tracer)):
         return x + y
-    how = Attributes("scatter_slices", reduction="add")
-    return bind(how, x[None], np.zeros(1, np.int32), y[None])[0]
+    attributes = Attributes("scatter_slices", reduction="add")
+    return bind(attributes, x[None], np.zeros(1, np.int32), y[None])[0]
 
 
 def subtract(x: Array, y: Array, spare: Array) -> Array:
@@ -202,7 +202,7 @@ def rounded(x: Array, to: Any) -> Array:
 
 
 def single(x: Array) -> Array:
-    return jax.lax.optimization_barrier(x.astype(np.float32))  # XLA would remove it
+    return jax.lax.optimization_barrier(x.astype(np.float32))  # XLA would remove the conversion
 
 
 def bits(x: Array) -> Array:
@@ -212,7 +212,7 @@ def bits(x: Array) -> Array:
 def in_float64(
     wide: Computed, narrow: Computed, values: Array, by: Grouping, counts: Array
 ) -> Array:
-    """Compute in float64 without jax_enable_x64, too. Outside of `wide` its arrays are none."""
+    """Compute in float64 even without jax_enable_x64. Float64 intermediates stay within `wide`."""
 
     def grouped(indices: Array) -> Grouping:
         return replace(by, places=by.places._replace(indices=indices))
@@ -233,8 +233,8 @@ def in_float64(
             return narrow(values, grouped(indices), counts)
 
         _, change = jax.jvp(function, primals[:1], tangents[:1])
-        found = result(*primals)
-        return found, change.astype(found.dtype)
+        value = result(*primals)
+        return value, change.astype(value.dtype)
 
     result.defjvp(changed)
     return result(*operands)
@@ -246,15 +246,17 @@ def sqrt(x: Array) -> Array:
 
 
 def resolve(attributes: Attributes, entries: Array, size: int) -> Array:
-    how = Attributes("gather", 0, attributes.mode, attributes.negative, caller=attributes.caller)
-    return gather(how, arange(0, size, entries), entries, -1)
+    gather_attributes = Attributes(
+        "gather", 0, attributes.mode, attributes.negative, caller=attributes.caller
+    )
+    return gather(gather_attributes, arange(0, size, entries), entries, -1)
 
 
 # --- for pointers to edges
 
 
 def traced_segments(op: str, operand: str, indptr: Array, edges: Array) -> Array | None:
-    """Return the segment of each edge in a graph, which knows no values; None outside of one."""
+    """Return the segment of each edge if `indptr` is traced, else None."""
     if not isinstance(indptr, Tracer):
         return None
     if indptr.shape == (0,):
@@ -262,9 +264,9 @@ def traced_segments(op: str, operand: str, indptr: Array, edges: Array) -> Array
     count = edges.shape[0]
     ordered = (indptr[0] == 0) & (indptr[-1] == count) & (indptr[1:] >= indptr[:-1]).all()
     edge = arange(0, count, edges)
-    ends = indptr.astype(edge.dtype)  # which holds them where they are in order
+    ends = indptr.astype(edge.dtype)  # exact if `ordered`
     numbers = jnp.searchsorted(ends, edge, side="right") - 1
-    # An index that is refused where the pointer is none: a graph raises nothing else.
-    refused = jnp.where(ordered, 0, -1)[None]
+    # A wrong pointer becomes an invalid index: a traced call can raise nothing else.
+    index = jnp.where(ordered, 0, -1)[None]
     zero = jnp.zeros(1, numbers.dtype)
-    return numbers + gather(Attributes("gather", negative=False), zero, refused)
+    return numbers + gather(Attributes("gather", negative=False), zero, index)

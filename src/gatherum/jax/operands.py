@@ -1,4 +1,4 @@
-"""Converts the operands of a call to arrays that JAX takes; `data` decides the dtype."""
+"""Convert the operands of a call to arrays that JAX accepts; `data` determines the dtype."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from .primitives import Array, plan_of, spec_of
 def normalise(
     attributes: Attributes, data: object, indices: object, updates: object, fill_value: object
 ) -> tuple[Attributes, tuple[Array, ...]]:
-    """Return the attributes with the fill value, and the operands, checked as NumPy's calls are."""
+    """Return the attributes with the fill value, and the operands, checked as for NumPy arrays."""
     op = attributes.op
-    given = {"data": data, "indices": indices, "updates": updates}
-    registry.check_one_framework(op, given | {"fill_value": fill_value})
+    named = {"data": data, "indices": indices, "updates": updates}
+    registry.check_one_framework(op, named | {"fill_value": fill_value})
     operands, specs = conversion.as_operands(attributes, (data, indices, updates), is_jax, spec_of)
     plan_of(attributes, *specs)
     item = b""
@@ -41,12 +41,12 @@ def normalise(
 
 
 def is_jax(value: object) -> bool:
-    """Whether a value is an array of JAX, or a tracer of one."""
+    """Return True for a JAX array or a tracer."""
     return isinstance(value, jax.Array)
 
 
 def _check_fill(op: str, dtype: Any, fill_value: Any) -> None:
-    """Refuse an array that is no item of the data's dtype; Python's numbers, traced, take it."""
+    """Raise unless an array is one item of the data's dtype, or a traced Python number."""
     if fill_value.shape != ():
         raise jax_errors.not_one_item(op, "fill_value", fill_value.shape)
     taken = jnp.result_type(dtype, fill_value) if fill_value.weak_type else fill_value.dtype
@@ -55,7 +55,10 @@ def _check_fill(op: str, dtype: Any, fill_value: Any) -> None:
 
 
 def as_jax_dtype(op: str, operand: str, array: Any) -> Array:
-    """Return an array in a dtype that JAX has; without x64 none has 64 bits."""
+    """Convert an array to a dtype that JAX has.
+
+    Without x64, 64-bit integers must fit in 32 bits, and other 64-bit arrays must be empty.
+    """
     if is_jax(array):
         return array
     native: NDArray[Any] = array.astype(array.dtype.newbyteorder("="), copy=False)

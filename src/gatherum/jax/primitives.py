@@ -1,7 +1,7 @@
-"""The two primitives behind the six operators, and what they become for XLA.
+"""The two primitives behind the six operators, and their lowering to XLA.
 
-A primitive's parameter is the call's `Attributes`. Its result's shape, its checks and the program
-that runs come from the plan of the call, as for NumPy.
+A primitive's parameter is the call's `Attributes`. As for NumPy arrays, the plan of the call
+determines the shape of the result, the checks and the program that runs.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from . import errors as jax_errors
 Array: TypeAlias = Any  # a jax.Array or a tracer
 Tracer = jax.core.Tracer
 
-# The name under which XLA finds the handler; it stands in exported programs.
+# The name under which XLA finds the handler; exported programs contain it.
 TARGET = "gatherum_call"
 _FILL_BYTES = 16
 
@@ -37,18 +37,18 @@ _FILL_BYTES = 16
 @native.emptied_at_exit
 @lru_cache(maxsize=4096)
 def plan_of(attributes: Attributes, *specs: ArraySpec) -> Plan:
-    """Return the plan of a call on operands of these specs; it checks them."""
+    """Check operands of these specs, and return the plan of a call on them."""
     return build(Call(attributes._replace(fill=b""), *specs))
 
 
 def planned_for(attributes: Attributes, operands: Sequence[Any]) -> Plan:
-    """Return the plan of a call on arrays or what stands for them."""
+    """Return the plan of a call on arrays or abstract values."""
     named = zip(("data", "indices", "updates"), operands, strict=False)
     return plan_of(attributes, *(spec_of(attributes.op, *each) for each in named))
 
 
 def spec_of(op: str, operand: str, value: Any) -> ArraySpec:
-    """Return the spec of an operand, or raise TypeError where no plan can have it."""
+    """Return the spec of an operand. Raise TypeError if plans do not support it."""
     if not all(isinstance(n, int) for n in value.shape):
         raise jax_errors.symbolic_shape(op, operand, value.shape)
     dtype = value.dtype
@@ -62,7 +62,7 @@ def _abstract(*avals: Any, attributes: Attributes) -> Any:
     sharding: Any = getattr(avals[0], "sharding", None)
     for name, aval in zip(("data", "indices", "updates"), avals, strict=False):
         spec = getattr(getattr(aval, "sharding", None), "spec", ())
-        if any(part is not None for part in spec):  # said of explicit axes of a mesh alone
+        if any(part is not None for part in spec):  # only explicit axes of a mesh
             raise jax_errors.explicit_shards(attributes.op, name, spec)
     if not hasattr(sharding, "update"):
         return avals[0].update(shape=shape, weak_type=False)
@@ -70,36 +70,36 @@ def _abstract(*avals: Any, attributes: Attributes) -> Any:
     return avals[0].update(shape=shape, weak_type=False, sharding=whole)
 
 
-def _messages(made: Plan) -> str:
-    """Return what the handler says of an invalid index: see gatherum_xla_call in gatherum.h."""
-    s = made.call
+def _messages(plan: Plan) -> str:
+    """Return the handler's messages for invalid indices: see gatherum_xla_call in gatherum.h."""
+    s = plan.call
     entries = s.operator.entries(s.indices.layout).shape
-    components = range(len(made.program.checks[2]))
-    said = [invalid_index(s, c, "%", ("%",) * len(entries)) for c in components]
-    changed = invalid_index(s, 0, "%", None) if said else ""
-    return "\n".join(map(str, [changed, *said]))
+    components = range(len(plan.program.checks[2]))
+    messages = [invalid_index(s, c, "%", ("%",) * len(entries)) for c in components]
+    changed = invalid_index(s, 0, "%", None) if messages else ""
+    return "\n".join(map(str, [changed, *messages]))
 
 
 def lower_to_custom_call(ctx: Any, *operands: Any, attributes: Attributes) -> Any:
-    """Lower to a custom call. A scatter's data become its result where nobody else needs them."""
-    made = planned_for(attributes, ctx.avals_in)
+    """Lower to a custom call. A scatter overwrites its data if no other operation uses them."""
+    plan = planned_for(attributes, ctx.avals_in)
     several = private.device_count(ctx) > 1
     rule = jax.ffi.ffi_lowering(
         TARGET,
         operand_output_aliases={0: 0} if attributes.operator.scatters else None,
-        # XLA removes a call without a result, and its IndexError with it; but among several devices
-        # it does not compile an effect without a place, and gives this one none.
-        has_side_effect=0 in made.shape and not several,
+        # Without a side effect, XLA removes a call with an empty result, and so its IndexError. On
+        # several devices, XLA does not compile side effects without a sharding, such as this one.
+        has_side_effect=0 in plan.shape and not several,
     )
-    return rule(ctx, *operands, **call_attributes(attributes, made))
+    return rule(ctx, *operands, **call_attributes(attributes, plan))
 
 
-def call_attributes(attributes: Attributes, made: Plan) -> dict[str, Any]:
+def call_attributes(attributes: Attributes, plan: Plan) -> dict[str, Any]:
     """Return the attributes of a custom call: see gatherum_xla_call in gatherum.h."""
     return {
-        "program": np.frombuffer(bytes(made.program), "<i8"),
+        "program": np.frombuffer(bytes(plan.program), "<i8"),
         "fill": np.frombuffer(attributes.fill.ljust(_FILL_BYTES, b"\0"), "<i8"),
-        "sentences": _messages(made),
+        "sentences": _messages(plan),
     }
 
 
@@ -114,7 +114,7 @@ def compiled_call(attributes: Attributes) -> Any:
 
 
 def evaluate(*operands: Array, attributes: Attributes) -> Array:
-    """Run a call outside of any transform. An invalid index is an IndexError here and now."""
+    """Run a call outside of any transform. Raise IndexError immediately for an invalid index."""
     if jax.config.jax_disable_jit:
         with jax.disable_jit(False):
             return eager(attributes)(*operands)
@@ -123,21 +123,21 @@ def evaluate(*operands: Array, attributes: Attributes) -> Array:
 
 @lru_cache(maxsize=1024)
 def eager(attributes: Attributes) -> Callable[..., Array]:
-    """Return what runs a call outside of any transform, and waits where it may still raise."""
+    """Return a function that runs a call outside of any transform, and waits if it may raise."""
     run = compiled_call(attributes)
     always, never = attributes.mode == "raise", attributes.mode in FILLING
 
     def evaluated(*operands: Array) -> Array:
         try:
             result = run(*operands)
-            # An axis of size 0 is the one into which nothing can be clipped or wrapped.
+            # Clipping and wrapping fail only along an axis of size 0.
             if always or not (never or operands[0].size):
                 return result if isinstance(result, Tracer) else result.block_until_ready()
             return result
         except (RuntimeError, ValueError) as error:
             if (message := _invalid_index(attributes, error)) is None:
                 raise
-        if _are_divided(operands):  # a shard has counted its own entries
+        if _are_divided(operands):  # the message counts entries within a shard
             evaluated(*map(np.asarray, operands))
         raise IndexError(message)
 
@@ -145,14 +145,16 @@ def eager(attributes: Attributes) -> Callable[..., Array]:
 
 
 def direct(attributes: Attributes) -> Callable[..., Array] | None:
-    """Return what the core runs, and waits for, in the place of `eager`: in the mode that waits
-    always. A call that fails is made again by `eager`, which finds the message.
+    """Return a function that the core runs and waits for instead of `eager`, or None.
+
+    Only the mode "raise" has one, because it always waits. If a call fails, `eager` repeats it to
+    find the message.
     """
     return compiled_call(attributes) if attributes.mode == "raise" else None
 
 
 def _are_divided(operands: tuple[Array, ...]) -> bool:
-    """Whether devices of this process hold different parts of an operand."""
+    """Return True if devices of this process hold different parts of an operand."""
     arrays = [operand for operand in operands if isinstance(operand, jax.Array)]
     return any(not array.is_fully_replicated for array in arrays) and all(
         array.is_fully_addressable for array in arrays
@@ -160,19 +162,19 @@ def _are_divided(operands: tuple[Array, ...]) -> bool:
 
 
 def _invalid_index(attributes: Attributes, error: Exception) -> str | None:
-    """Return the message about an invalid index that a runtime's error carries."""
+    """Return the message about an invalid index in a runtime's error, or None."""
     caller = caller_of(attributes.caller)
     op = re.escape(caller.op if caller else attributes.op)
-    found = re.search(rf"(?<![\w.]){op}: (an )?(index|group|entry) .*", str(error))
-    return found[0] if found else None
+    match = re.search(rf"(?<![\w.]){op}: (an )?(index|group|entry) .*", str(error))
+    return match[0] if match else None
 
 
 def _make(name: str) -> Primitive:
-    made = Primitive(name)
-    made.def_impl(evaluate)
-    made.def_abstract_eval(_abstract)
-    mlir.register_lowering(made, _refuse)
-    return made
+    new = Primitive(name)
+    new.def_impl(evaluate)
+    new.def_abstract_eval(_abstract)
+    mlir.register_lowering(new, _refuse)
+    return new
 
 
 GATHER = _make("gatherum_gather")
@@ -186,12 +188,12 @@ def primitive(attributes: Attributes) -> Primitive:
 
 
 def bind(attributes: Attributes, *operands: Array) -> Array:
-    """Make a call, in whatever transform it is met."""
+    """Make a call, inside or outside of transforms."""
     return primitive(attributes).bind(*aligned(operands), attributes=attributes)
 
 
 def aligned(operands: tuple[Array, ...]) -> tuple[Array, ...]:
-    """Let operands vary along the same axes of a ``shard_map``, as those of JAX's own calls do."""
+    """Make operands vary along the same axes of a ``shard_map``, as JAX's own functions do."""
     if not any(isinstance(operand, Tracer) for operand in operands):
         return operands
     axes = [_varying(operand) for operand in operands]
@@ -201,11 +203,11 @@ def aligned(operands: tuple[Array, ...]) -> tuple[Array, ...]:
 
 
 def _varying(operand: Array) -> frozenset[Any]:
-    """Return the axes of a ``shard_map`` along which an array may differ; older JAX has none."""
+    """Return the axes of a ``shard_map`` along which an array may vary; older JAX has none."""
     aval = getattr(operand, "aval", None)
     kind = getattr(aval, "mat", None)
-    found: frozenset[Any] = getattr(aval, "vma", frozenset()) if kind is None else kind.varying
-    return found
+    axes: frozenset[Any] = getattr(aval, "vma", frozenset()) if kind is None else kind.varying
+    return axes
 
 
 def _vary(operand: Array, axes: frozenset[Any]) -> Array:

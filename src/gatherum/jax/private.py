@@ -1,8 +1,9 @@
-"""Finds what is used of JAX beyond what it documents: how XLA divides calls among devices.
+"""Find undocumented parts of JAX that this package uses: how XLA divides calls among devices.
 
-Tested with JAX 0.5 and 0.10. Where a name or a field is missing, calls on sharded arrays are not
-divided: every device makes the whole call. Before 0.7 such calls are refused: JAX reports errors on
-several devices late there, and 0.6 ends the process. No name with an underscore is used.
+Tested with JAX 0.5 and 0.10. If a name or a field is missing, calls on sharded arrays are not
+divided: every device makes the whole call. Before 0.7 such calls raise NotImplementedError, because
+JAX reports errors on several devices late, and 0.6 ends the process. Names with an underscore are
+not used.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ divides = None not in (AxisType, ArrayMapping, SdyShardingRule, custom_partition
 
 
 def wide_types() -> Any:
-    """Return a context in which arrays of 64 bits exist, with jax_enable_x64 or without."""
+    """Return a context in which JAX has 64-bit arrays, even without jax_enable_x64."""
     if hasattr(jax, "enable_x64"):
         return jax.enable_x64(True)
     from jax.experimental import enable_x64
@@ -40,19 +41,19 @@ def wide_types() -> Any:
 
 
 def device_count(ctx: Any) -> int:
-    """Return how many devices a lowering is for."""
+    """Return the number of devices that a lowering is for."""
     return int(getattr(getattr(ctx.module_context, "axis_context", None), "num_devices", 1))
 
 
 def is_for_export(ctx: Any) -> bool:
-    """Whether a lowering is for other processes, or may be."""
+    """Return True if a lowering is, or may be, for other processes."""
     return bool(getattr(ctx.module_context.lowering_parameters, "for_export", True))
 
 
 def with_devices(ctx: Any, mesh: Any) -> Any:
-    """Return a context that names the mesh and its devices; None where it has no such fields.
+    """Return a context with the mesh and its devices, or None if `ctx` has no such fields.
 
-    Which devices they are is said elsewhere; here it is their number that counts.
+    Only the number of devices matters here; they are assigned elsewhere.
     """
     context = ctx.module_context
     devices = tuple(jax.devices("cpu"))[: mesh.size]

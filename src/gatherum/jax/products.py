@@ -1,7 +1,7 @@
-"""The product of the others as a primitive: one pass of the core, where no derivative is asked for.
+"""The primitive for the product of the others, which the core computes in one pass.
 
-Its derivatives, batches of index lists and shares of several devices are those of
-`derivatives.product_of_others`, which is made of multiplications.
+Derivatives, batches of index lists and calls on several devices use
+`derivatives.product_of_others` instead, which consists of multiplications.
 """
 
 from __future__ import annotations
@@ -22,14 +22,17 @@ from gatherum._model.operators import inverse
 from .batching import batch_size, front
 from .primitives import TARGET, Array, aligned, call_attributes, planned_for
 
-# From data, indices, updates and a gradient, which is 1 everywhere, to the gradients of data and
-# updates. `unindexed` are the places, without their indices.
+# Maps data, indices, updates and a gradient of ones to the gradients of data and updates.
+# `unindexed` is the `Places` of the call without its indices.
 OTHERS = Primitive("gatherum_others")
 OTHERS.multiple_results = True
 
 
 def product_of_others(places: Places, data: Array, updates: Array) -> Array:
-    """Return for each update the product of the others: see `derivatives.product_of_others`."""
+    """Return, for each update, the product of the other values at its destination.
+
+    See `derivatives.product_of_others`.
+    """
     unindexed = places._replace(indices=None)
     return _by_core(unindexed, places.indices, data, updates)
 
@@ -37,8 +40,8 @@ def product_of_others(places: Places, data: Array, updates: Array) -> Array:
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _by_core(unindexed: Places, indices: Array, data: Array, updates: Array) -> Array:
     operands = aligned((data, indices, updates, jnp.ones_like(data)))
-    found = OTHERS.bind(*operands, unindexed=unindexed)
-    return jnp.conj(found[1])
+    gradients = OTHERS.bind(*operands, unindexed=unindexed)
+    return jnp.conj(gradients[1])
 
 
 @_by_core.defjvp  # type: ignore[untyped-decorator]
@@ -58,8 +61,8 @@ def _composed(unindexed: Places, indices: Array, data: Array, updates: Array) ->
 def _in_jax(
     data: Array, indices: Array, updates: Array, ones: Array, *, unindexed: Places
 ) -> list[Array]:
-    found = _composed(unindexed, indices, data, updates)
-    return [ones, jnp.conj(found)]  # nobody asks for the first
+    products = _composed(unindexed, indices, data, updates)
+    return [ones, jnp.conj(products)]  # the first is not used
 
 
 def _call_of(unindexed: Places) -> Attributes:
@@ -76,8 +79,8 @@ def _lower(ctx: Any, *operands: Any, unindexed: Places) -> Any:
         run = partial(_in_jax, unindexed=unindexed)
         return mlir.lower_fun(run, multiple_results=True)(ctx, *operands)
     attributes = _call_of(unindexed)
-    made = planned_for(attributes, ctx.avals_in[:3])
-    return jax.ffi.ffi_lowering(TARGET)(ctx, *operands, **call_attributes(attributes, made))
+    plan = planned_for(attributes, ctx.avals_in[:3])
+    return jax.ffi.ffi_lowering(TARGET)(ctx, *operands, **call_attributes(attributes, plan))
 
 
 @lru_cache(maxsize=256)
@@ -100,8 +103,8 @@ def _batched(operands: Any, dims: Any, *, unindexed: Places) -> Any:
     indices = operands[1] if one_list else indices
     attributes = unindexed.attributes._replace(axis=unindexed.axis + 1)
     whole = unindexed._replace(shape=(n, *unindexed.shape), attributes=attributes)
-    found = OTHERS.bind(data, indices, updates, ones, unindexed=whole)
-    return found, (0, 0)
+    gradients = OTHERS.bind(data, indices, updates, ones, unindexed=whole)
+    return gradients, (0, 0)
 
 
 OTHERS.def_impl(_evaluate)

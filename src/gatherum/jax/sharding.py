@@ -1,8 +1,8 @@
-"""Calls on sharded arrays: every device does its share where dimensions are independent.
+"""Calls on sharded arrays: devices divide the work along independent dimensions.
 
-Each dimension of the operands and of the result has a number; those of one number step together,
-so that a device needs the same shard of each. Others are whole on every device: the dimensions
-that indices count along, and a scatter's entries, whose order decides the result.
+Each dimension of the operands and of the result has a number. Dimensions with the same number are
+divided alike: a device needs the same shard of each. Two kinds of dimensions are whole on every
+device: those that indices address, and a scatter's entries, whose order decides the result.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ Numbers: TypeAlias = tuple[int, ...]
 class Numbered:
     """The numbers of all dimensions of a call."""
 
-    operands: tuple[Numbers, ...]  # those of data, indices and updates
+    operands: tuple[Numbers, ...]  # of data, indices and updates
     result: Numbers
-    shared: frozenset[int]  # along which devices may share the work
+    shared: frozenset[int]  # numbers of dimensions that devices may divide
 
     @classmethod
     def of(cls, attributes: Attributes, data: Shape, indices: Shape, *updates: Shape) -> Numbered:
-        """Return the numbers of a call whose axis is counted from the front."""
+        """Return the numbers of a call with a nonnegative axis."""
         fresh, operator, axis = count(), attributes.operator, attributes.axis
         dimensions = operator.dimensions(len(data), indices, axis)
         to = [next(fresh) for _ in data]
@@ -46,7 +46,7 @@ class Numbered:
         for d in dimensions.shared:
             if data[d] == indices[d]:
                 own[d] = to[d]
-            else:  # each index stands where its element does
+            else:  # index i addresses element i, and their shards would differ
                 whole |= {to[d], own[d]}
         moved = dimensions.choose(to, own)
         result = to if updates else moved
@@ -55,13 +55,13 @@ class Numbered:
             sizes = operator.moved(data, indices, axis)
             missing = len(sizes) - len(shape)
             both = zip(moved[missing:], sizes[missing:], shape, strict=True)
-            # Dimensions that are repeated stand for themselves.
+            # Broadcast dimensions get new numbers.
             operands.append([number if n == size else next(fresh) for number, size, n in both])
         shared = frozenset(result) - whole
         return cls(tuple(map(tuple, operands)), tuple(result), shared)
 
     def rule(self) -> Any:
-        """Return the numbers as JAX's partitioner reads them."""
+        """Return the numbers as a rule for JAX's partitioner."""
         operands = tuple(private.ArrayMapping(*map(_letters, numbers)) for numbers in self.operands)
         return private.SdyShardingRule(
             operands, (private.ArrayMapping(*map(_letters, self.result)),)
@@ -73,9 +73,9 @@ def _letters(number: int) -> str:
 
 
 def _shares(numbered: Numbered, mesh: Any, wanted: Any) -> dict[int, Any]:
-    """Return the axes of the mesh that divide each number, as a sharding of the result wants it.
+    """Return the axes of the mesh that divide each number, from the wanted sharding of the result.
 
-    A size that the axes do not divide is left whole: padding holds no indices.
+    A size that the axes do not divide stays whole, because padding does not hold valid indices.
     """
     shares = {}
     for number, size, axes in zip(numbered.result, wanted.shape, wanted.sharding.spec, strict=True):
@@ -91,7 +91,7 @@ def _sharding(mesh: Any, numbers: Numbers, shares: dict[int, Any]) -> NamedShard
 
 
 def _lower(ctx: Any, *operands: Any, attributes: Attributes) -> Any:
-    """Lower a call; among several devices to one that XLA divides."""
+    """Lower a call. On several devices, lower to a call that XLA divides."""
     if private.is_old and private.device_count(ctx) > 1:
         raise jax_errors.several_devices(attributes.op, jax.__version__)
     divided = _of_devices(ctx)
@@ -113,9 +113,10 @@ def _lower(ctx: Any, *operands: Any, attributes: Attributes) -> Any:
 
 
 def _of_devices(ctx: Any) -> Any:
-    """Return a context that names the mesh and its devices, or None where a call is not to be
-    divided: on one device, in ``shard_map``, without a mesh whose axes XLA may choose, or for an
-    export, which no other process could run.
+    """Return a context with the mesh and its devices, or None if a call is not to be divided.
+
+    A call is not divided on one device, in ``shard_map``, without a mesh whose axes XLA may choose,
+    or for an export, because no other process could run it.
     """
     n = private.device_count(ctx)
     if n == 1 or not private.divides:

@@ -1,6 +1,6 @@
-"""Tasks run these functions on their blocks.
+"""Functions that tasks run on their blocks.
 
-Each returns the same for the same blocks, and changes none of them.
+They are deterministic and do not change their inputs.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ from gatherum.dask.planning.routing import ChunkRoute, OwnerRows
 
 
 def as_declared(dtype: DType, block: Array) -> Array:
-    """Return a block in its array's dtype: where Dask joins blocks, their bytes become native.
+    """Return a block in its array's byte order, which Dask makes native when it joins blocks.
 
-    A block of another dtype is left as it is; the function that takes it checks its dtype.
+    A block with another dtype is returned unchanged; the function that uses it checks its dtype.
     """
     return block.astype(dtype, copy=False) if np.can_cast(block.dtype, dtype, "equiv") else block
 
 
 def gather_block(call: DaskCall, _: None, table: Array, indices: Array) -> Array:
-    """Gather from a block that holds all rows that the indices of a block can address."""
+    """Gather from a block that has all rows that a block of indices can address."""
     fill = call.fill_item[0]
     table = call.data_block(table)
     return apply(call.call.op, table, indices, fill_value=fill, **call.attributes())
 
 
 def assemble(grid: Sequence[int], dims: Sequence[int], blocks: Sequence[Array]) -> Array:
-    """Join a grid of blocks, in row-major order, along the dimensions that it runs over."""
-    found = list(blocks)
+    """Join a grid of blocks, given in row-major order, along the dimensions `dims`."""
+    joined = list(blocks)
     for count, d in zip(reversed(grid), reversed(dims), strict=True):
         if count > 1:
-            found = [_joined(found[n : n + count], d) for n in range(0, len(found), count)]
-    return found[0]
+            joined = [_joined(joined[n : n + count], d) for n in range(0, len(joined), count)]
+    return joined[0]
 
 
 def _joined(blocks: Sequence[Array], axis: int) -> Array:
@@ -62,23 +62,23 @@ def _joined(blocks: Sequence[Array], axis: int) -> Array:
 def take(
     call: DaskCall, _: None, blocks: Sequence[Array], parts: Sequence[OwnerRows]
 ) -> list[Array]:
-    """Return the rows of neighbouring owners that each part asks for: (before, rows, after)."""
+    """Return the rows of adjacent owners that each part requests: (before, rows, after)."""
     tables = [call.table(block) for block in blocks]
-    found = []
+    results = []
     for starts, rows in parts:
         before, _rows, after = tables[0].shape
         out = np.empty((before, len(rows), after), call.dtype)
         for table, first, last in zip(tables, starts[:-1], starts[1:], strict=True):
             if last > first:
                 apply("gather", table, rows[first:last], axis=1, out=out[:, first:last])
-        found.append(out)
-    return found
+        results.append(out)
+    return results
 
 
 def take_whole(
     call: DaskCall, checked: None, blocks: Sequence[Array], first: int, routes: Sequence[ChunkRoute]
 ) -> list[Array]:
-    """Do as `take`, with routes from which the owners take their parts."""
+    """Call `take` with the owners' parts of the routes."""
     return take(call, checked, blocks, [r.part(first, first + len(blocks)) for r in routes])
 
 
@@ -90,19 +90,19 @@ def merge(
     owners: Sequence[range],
     replies: Iterable[Array],
 ) -> list[Array]:
-    """Return the blocks of a gather's result whose entries a route has ordered.
+    """Return the blocks of a gather's result that have the entries of a route.
 
-    `replies` hold the rows of runs of owners, in the order of the route, and are taken once.
+    `replies` hold the rows of runs of owners, in the order of the route. They are iterated once.
     """
     three = [call.moved(shape) for shape in shapes]
-    found = [_filled(call, one, route.order.size < route.size) for one in three]
+    results = [_filled(call, one, route.order.size < route.size) for one in three]
     for run, rows in zip(owners, replies, strict=True):
         places = route.order[route.starts[run.start] : route.starts[run.stop]].astype(np.int64)
-        for out in found:
-            # Entries of the other blocks are outside of this one, and dropped.
+        for out in results:
+            # Entries of other blocks are out of range here, and dropped.
             apply("scatter_slices", out, places, rows, axis=1, mode="drop", negative=False, out=out)
             places -= out.shape[1]
-    return [out.reshape(shape) for out, shape in zip(found, shapes, strict=True)]
+    return [out.reshape(shape) for out, shape in zip(results, shapes, strict=True)]
 
 
 def _filled(call: DaskCall, shape: Shape, has_invalid: bool) -> Array:
@@ -115,8 +115,9 @@ def _filled(call: DaskCall, shape: Shape, has_invalid: bool) -> Array:
 def routed_updates(
     call: DaskCall, _: None, route: ChunkRoute, shapes: Sequence[Shape], blocks: Sequence[Array]
 ) -> Array:
-    """Return the updates of neighbouring blocks in the order of their route: (before, entries,
-    after), with 1 where they broadcast.
+    """Return the updates of adjacent blocks in the order of their route.
+
+    The shape is (before, entries, after), with size 1 where updates broadcast.
     """
     three = [_three(call, block, shape) for block, shape in zip(blocks, shapes, strict=True)]
     if call.one_update:
@@ -129,7 +130,7 @@ def routed_updates(
     out, offset = np.empty((before, route.order.size, after), call.dtype), 0
     for block in three:
         here = places[offset : offset + block.shape[1]]
-        # Dropped entries have no place.
+        # Dropped entries have the place -1.
         put = {"axis": 1, "mode": "drop", "negative": False, "out": out}
         apply("scatter_slices", out, here, block, **put)  # type: ignore[arg-type]
         offset += block.shape[1]
@@ -139,10 +140,9 @@ def routed_updates(
 def cut_each(
     call: DaskCall, route: ChunkRoute, shapes: Sequence[Shape], blocks: Sequence[Array]
 ) -> Iterator[tuple[int, OwnerRows, Array]]:
-    """Yield what `routed_updates` returns, owner by owner: (owner, part, updates), each in memory
-    of its own.
+    """Yield the result of `routed_updates` owner by owner: (owner, part, updates).
 
-    Owners without entries are left out.
+    Each `updates` is a separate array. Owners without entries are skipped.
     """
     three = [_three(call, block, shape) for block, shape in zip(blocks, shapes, strict=True)]
     offsets = np.cumsum([0, *(block.shape[1] for block in three)])
@@ -163,22 +163,22 @@ def cut_each(
 
 
 def _three(call: DaskCall, block: Array, shape: Shape) -> Array:
-    """Return a block of updates as (before, entries, after), with size 1 where it broadcasts."""
+    """Reshape a block of updates to (before, entries, after), with size 1 where it broadcasts."""
     first, last = call.moved_rows
     block = block.reshape((1,) * (len(shape) - block.ndim) + block.shape)
-    found: list[int] = []
+    shape3: list[int] = []
     full: list[int] = []
     for number, part in enumerate((slice(first), slice(first, last), slice(last, None))):
-        alone = call.one_update if number == 1 else all(n == 1 for n in block.shape[part])
-        full += block.shape[part] if alone else shape[part]
-        found.append(1 if alone else prod(shape[part]))
-    return np.broadcast_to(block, full).reshape(found)
+        broadcasts = call.one_update if number == 1 else all(n == 1 for n in block.shape[part])
+        full += block.shape[part] if broadcasts else shape[part]
+        shape3.append(1 if broadcasts else prod(shape[part]))
+    return np.broadcast_to(block, full).reshape(shape3)
 
 
 def values_of(
     call: DaskCall, route: ChunkRoute, values: Array, first: int, last: int
 ) -> tuple[OwnerRows, Array]:
-    """Return what some owners are given by a route, with the updates in its order."""
+    """Return the part of a route for a run of owners, and the updates in its order."""
     part = route.part(first, last)
     if call.one_update:
         return part, values
@@ -186,7 +186,7 @@ def values_of(
 
 
 class BlockFold:
-    """A block of data that takes updates a batch at a time."""
+    """A block of data that folds updates batch by batch."""
 
     def __init__(self, call: DaskCall, data: Array) -> None:
         attributes = call.call.attributes
@@ -198,7 +198,7 @@ class BlockFold:
             self.held = apply("gather_nd", data, np.empty(0, np.int64))
 
     def take(self, op: str, indices: Array, updates: Array, **attributes: Any) -> None:
-        """Take a batch, as the operator of this name would."""
+        """Fold a batch with the operator of this name."""
         if isinstance(self.held, Accumulator):
             place = attributes.get("axis", attributes.get("batch_dims", 0))
             getattr(self.held, op)(indices, updates, place)
@@ -206,7 +206,7 @@ class BlockFold:
             apply(op, self.held, indices, updates, out=self.held, **attributes, **self.how)
 
     def copy(self) -> BlockFold:
-        """Return a fold that goes on from here: a task leaves its inputs as they are."""
+        """Return a copy that continues the fold, because tasks must not change their inputs."""
         other = copy.copy(self)
         if isinstance(self.held, Accumulator):
             other.held = copy.copy(self.held)
@@ -215,7 +215,7 @@ class BlockFold:
         return other
 
     def finish(self) -> Array:
-        """Return the block with all updates."""
+        """Return the block after all updates."""
         return self.held.finish() if isinstance(self.held, Accumulator) else self.held
 
 
@@ -226,7 +226,7 @@ def fold_block(
     indices: Sequence[Array],
     updates: Sequence[Array],
 ) -> BlockFold:
-    """Fold blocks of updates, in order, into a block that holds all rows of its column."""
+    """Fold blocks of updates, in order, into a block that has all rows of its column."""
     fold = start.copy() if isinstance(start, BlockFold) else BlockFold(call, call.data_block(start))
     attributes = call.attributes()
     attributes = {name: attributes[name] for name in (call.operator.attribute, "mode", "negative")}
@@ -241,15 +241,15 @@ def fold_parts(
     start: Sequence[Array | BlockFold],
     parts: Sequence[tuple[OwnerRows, Array]],
 ) -> list[BlockFold]:
-    """Fold what routes bring to neighbouring owners, in the order of the routes."""
+    """Fold the updates of routes into adjacent owners, in the order of the routes."""
     folds = []
-    for owner, held in enumerate(start):
-        fold = held.copy() if isinstance(held, BlockFold) else BlockFold(call, call.table(held))
+    for owner, block in enumerate(start):
+        fold = block.copy() if isinstance(block, BlockFold) else BlockFold(call, call.table(block))
         for (starts, rows), values in parts:
             first, last = starts[owner], starts[owner + 1]
             if last > first:
-                given = values if call.one_update else values[:, first:last]
-                fold.take("scatter_slices", rows[first:last], given, axis=1)
+                batch = values if call.one_update else values[:, first:last]
+                fold.take("scatter_slices", rows[first:last], batch, axis=1)
         folds.append(fold)
     return folds
 
@@ -262,17 +262,17 @@ def fold_whole(
     route: ChunkRoute,
     values: Array,
 ) -> list[BlockFold]:
-    """Do as `fold_parts`, with a route from which the owners take their part."""
+    """Call `fold_parts` with the owners' part of one route."""
     return fold_parts(
         call, checked, start, [values_of(call, route, values, first, first + len(start))]
     )
 
 
 def finished_of(folds: Sequence[BlockFold], number: int, shape: Shape) -> Array:
-    """Return one of the blocks that were folded."""
+    """Return one of the folded blocks."""
     return folds[number].finish().reshape(shape)
 
 
 def kept(_: None, block: Array) -> Array:
-    """Return a block of data that no update reaches, once all entries are known to be valid."""
+    """Return a block of data without updates, after the check of all entries."""
     return block

@@ -1,4 +1,4 @@
-"""Tasks run at once, and each failure of a cluster becomes one message."""
+"""Compute tasks, and turn each failure of a cluster into one message."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from gatherum.dask import errors as dask_errors
 
 
 def at_once(tasks: Sequence[Any]) -> None:
-    """Compute tasks by the scheduler that Dask is set to."""
+    """Compute tasks immediately, with Dask's current scheduler."""
     with plain_failures():
         dask.compute(*tasks)
 
 
 @contextmanager
 def plain_failures() -> Iterator[None]:
-    """Turn a failure of the cluster itself, not of a task, into one message."""
+    """Turn a failure of the cluster itself, not of a task, into an error with one message."""
     try:
         yield
     except CancelledError as error:

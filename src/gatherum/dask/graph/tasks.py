@@ -1,4 +1,4 @@
-"""A call's tasks are built here: their keys, their blocks, and the steps that calls share."""
+"""Build a call's tasks: keys, blocks, and the steps that all operators share."""
 
 from __future__ import annotations
 
@@ -25,25 +25,23 @@ Ref: TypeAlias = Any  # a TaskRef, or None
 
 
 class RechunkedOperand:
-    """An operand by its name and chunks, rechunked where the tasks are made."""
+    """An operand, by name and chunks. It is rechunked when the tasks are created."""
 
     def __init__(self, array: Any, chunks: Chunks) -> None:
         self.name, self.given, self.dtype = array.name, array.chunks, array.dtype
         self.chunks = chunks
 
     def blocks(self, tasks: dict[Any, Any]) -> Callable[[Place], Ref]:
-        """Return a function from a place to its block in the wanted chunks; add the tasks that
-        rechunk the array.
-        """
+        """Add the tasks that rechunk the array; return a function from a place to its block."""
         name = self.name
         if self.given != self.chunks:
             shape = tuple(map(sum, self.chunks))
-            if 0 in shape:  # which Dask does not always rechunk
+            if 0 in shape:  # Dask cannot rechunk some of these
                 wanted = da.empty(shape, chunks=self.chunks, dtype=self.dtype)
             else:
-                none = HighLevelGraph({self.name: {}}, {self.name: set()})
-                given = da.Array(none, self.name, self.given, dtype=self.dtype)
-                wanted = given.rechunk(self.chunks, method="tasks")
+                empty_graph = HighLevelGraph({self.name: {}}, {self.name: set()})
+                array = da.Array(empty_graph, self.name, self.given, dtype=self.dtype)
+                wanted = array.rechunk(self.chunks, method="tasks")
             tasks.update(dict(wanted.dask))
             name = wanted.name
         if self.dtype.isnative and self.dtype.names is None:
@@ -60,7 +58,7 @@ class RechunkedOperand:
 
 
 class Tasks:
-    """The tasks of one call, as they are made."""
+    """The tasks of one call, while they are created."""
 
     def __init__(self, layer: CallLayer) -> None:
         call, layout, strategy = layer.call, layer.layout, layer.strategy
@@ -77,7 +75,7 @@ class Tasks:
         self.index_bytes = index_bytes(call)
 
     def add(self, step: str, at: Place, function: Callable[..., Any], *arguments: Any) -> Ref:
-        """Add a task, unless it is there, and return what refers to it."""
+        """Add a task unless it exists, and return a reference to it."""
         key = (f"{self.operator.name}-{step}-{self.token}", *at)
         if key not in self.made:
             self.made[key] = private.Task(key, function, *arguments)
@@ -89,13 +87,13 @@ class Tasks:
         self.made[key] = private.Task(key, function, *arguments)
 
     def entry_groups(self) -> list[range]:
-        """Return runs of neighbouring blocks of entries that one task takes together."""
+        """Return runs of adjacent blocks of entries that one task processes together."""
         return runs_within(self.entry_bytes, self.strategy.chunk)
 
     def owner_groups(self, shared: Place) -> list[range]:
-        """Return runs of neighbouring blocks of a column's data that one task takes together.
+        """Return runs of adjacent blocks of a column's data that one task processes together.
 
-        Blocks that no index addresses, where that is known, are left out.
+        Blocks that are known to have no entries are skipped.
         """
         addressed = self.layout.addressed
         members = None if addressed is None else addressed[shared]
@@ -106,74 +104,75 @@ class Tasks:
         return [self.layout.data_at(shared, free, self.owners[n]) for n in run]
 
     def entered(self, shared: Place, free: Place, run: range) -> list[Place]:
-        """Return the places of a run of blocks of what moves."""
+        """Return the places of a run of blocks of moved elements."""
         return [self.layout.moved_at(shared, free, self.entries[n]) for n in run]
 
     def updates(self, shared: Place, free: Place, run: range) -> Any:
-        """Return what refers to the updates for a run of blocks of what moves."""
+        """Return references to the updates for a run of blocks of moved elements."""
         assert self._updates is not None
         at = map(self.layout.updates_at, self.entered(shared, free, run))
         return private.List(*map(self._updates, at))
 
     def shapes(self, shared: Place, free: Place, run: range) -> list[Shape]:
-        """Return the shapes of a run of blocks of what moves."""
+        """Return the shapes of a run of blocks of moved elements."""
         return [self.layout.moved_shape(place) for place in self.entered(shared, free, run)]
 
     def blocks(self, places: Sequence[Place]) -> Any:
-        """Return what refers to blocks of the data."""
+        """Return references to blocks of the data."""
         return private.List(*(self.data(place) for place in places))
 
     def table(self, shared: Place, free: Place) -> Ref:
-        """Return all blocks of a column as one."""
+        """Return a reference to all blocks of a column, joined."""
         places = self.owned(shared, free, range(len(self.owners)))
         if len(places) == 1:
             return self.data(places[0])
         grid = tuple(len(sizes) for sizes in self.layout.keyed)
-        given = grid, self.layout.roles.indexed, self.blocks(places)
-        return self.add("table", (*shared, *free), block_kernels.assemble, *given)
+        arguments = grid, self.layout.roles.indexed, self.blocks(places)
+        return self.add("table", (*shared, *free), block_kernels.assemble, *arguments)
 
     def routes(self, entries: Sequence[range]) -> dict[Place, list[Ref]]:
-        """Add the tasks that order entries by the owners of their rows; return those of each place
-        along the shared dimensions.
+        """Add the tasks that order entries by the owners of their rows.
+
+        Return references to them for each place along the shared dimensions.
         """
-        found: dict[Place, list[Ref]] = {}
+        columns: dict[Place, list[Ref]] = {}
         keyed = self.node("chunks", self.layout.keyed)
         for shared in self.layout.shared_places():
-            shape, found[shared] = self.layout.column_shape(shared), []
+            shape, columns[shared] = self.layout.column_shape(shared), []
             for number, run in enumerate(entries):
                 places = [self.layout.indices_at(shared, self.entries[n]) for n in run]
                 origins = [self.layout.origin(place) for place in places]
                 blocks = private.List(*(self.indices(place) for place in places))
-                given = self.call, keyed, shape, origins, blocks
-                found[shared].append(self.add("route", (*shared, number), make_route, *given))
-        return found
+                arguments = self.call, keyed, shape, origins, blocks
+                columns[shared].append(self.add("route", (*shared, number), make_route, *arguments))
+        return columns
 
     def check_routes(self, routes: dict[Place, list[Ref]]) -> Ref:
-        """Return what waits until all entries are known to be valid."""
+        """Return the task that checks that all entries are valid, or None if none is needed."""
         if not self.refuses:
             return None
-        found = [
+        invalid = [
             self.add("refused", (*shared, n), attrgetter("invalid"), route)
             for shared, column in routes.items()
             for n, route in enumerate(column)
         ]
-        return self.add("check", (), refuse_invalid, self.call, private.List(*found))
+        return self.add("check", (), refuse_invalid, self.call, private.List(*invalid))
 
     def check(self) -> Ref:
-        """Return what waits until all entries are known to be valid, where there are no routes."""
+        """Return the task that checks that all entries are valid, for a call without routes."""
         if not self.refuses:
             return None
-        found = []
+        invalid = []
         for shared in self.layout.shared_places():
             shape = self.layout.column_shape(shared)
             for entry in self.entries:
                 at = self.layout.indices_at(shared, entry)
-                given = self.call, shape, self.layout.origin(at), self.indices(at)
-                found.append(self.add("examine", at, find_invalid, *given))
-        return self.add("check", (), refuse_invalid, self.call, private.List(*found))
+                arguments = self.call, shape, self.layout.origin(at), self.indices(at)
+                invalid.append(self.add("examine", at, find_invalid, *arguments))
+        return self.add("check", (), refuse_invalid, self.call, private.List(*invalid))
 
     def node(self, step: str, value: object) -> Ref:
-        """Add a value that many tasks share, and return what refers to it."""
+        """Add a value that many tasks share, and return a reference to it."""
         key = f"{self.operator.name}-{step}-{self.token}"
         self.made[key] = private.DataNode(key, value)
         return private.TaskRef(key)

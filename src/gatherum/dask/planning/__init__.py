@@ -1,1 +1,1 @@
-"""The choice of a strategy for a call on Dask arrays, by its cost."""
+"""Layouts, strategies and predicted costs of calls on Dask arrays."""

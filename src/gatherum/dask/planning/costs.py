@@ -1,7 +1,7 @@
-"""A call's cost is predicted from sizes alone: tasks, pieces, and bytes.
+"""Predict a call's cost from sizes only: tasks, pieces, and bytes.
 
-The numbers of tasks are exact. Those of pieces and bytes are for evenly spread indices, or higher.
-docs/dask-planning.md derives seconds from them.
+Numbers of tasks are exact. Numbers of pieces and bytes are exact for evenly spread indices, and
+upper bounds for others. docs/dask-planning.md derives seconds from them.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from .strategy import (
 class Cost:
     """The predicted cost of a call."""
 
-    tasks: int  # those that rechunk or make the operands left out
-    task: int  # bytes that a task holds at most: its inputs, its result, and its scratch memory
-    # Parts in which rows move, each from one task to another: at most one for every pair.
+    tasks: int  # without tasks that rechunk or create the operands
+    task: int  # most bytes that a task holds: inputs, result, and scratch memory
+    # Messages of rows from one task to another: at most one for every pair.
     pieces: int = 0
-    # Bytes of rows that tasks hand to each other, and of the numbers that ask for them.
+    # Bytes of rows sent between tasks, and of the row numbers that request them.
     moved: int = 0
-    routes: int = 0  # bytes of routes, which stay until the rows have moved
+    routes: int = 0  # bytes of routes, which are kept until the rows have moved
 
     def __str__(self) -> str:
         return (
@@ -49,7 +49,7 @@ class Cost:
 
 
 def cost(call: DaskCall, layout: ChunkLayout, strategy: Strategy) -> Cost:
-    """Return what a call costs with a strategy."""
+    """Return the cost of a call with a strategy."""
     sizes = _Sizes(call, layout, strategy)
     if strategy.name in ("tasks", "shuffle"):
         return _routed_scatter(sizes) if call.operator.scatters else _routed_gather(sizes)
@@ -62,7 +62,7 @@ def cost(call: DaskCall, layout: ChunkLayout, strategy: Strategy) -> Cost:
 
 @dataclass(frozen=True)
 class _Sizes:
-    """The numbers that the formulas are made of."""
+    """The quantities that the formulas use."""
 
     call: DaskCall
     layout: ChunkLayout
@@ -70,101 +70,101 @@ class _Sizes:
 
     @cached_property
     def shared(self) -> int:
-        """Columns along the shared dimensions."""
+        """The number of columns along the shared dimensions."""
         return prod(len(self.layout.indices[d]) for d in self.layout.roles.shared)
 
     @cached_property
     def free(self) -> int:
-        """Columns along the free dimensions, for each of these."""
+        """The number of columns along the free dimensions, for each place in `shared`."""
         return prod(len(self.layout.data[d]) for d in self.layout.roles.free)
 
     @cached_property
     def runs(self) -> list[range]:
-        """The groups of blocks of entries that one task takes."""
+        """The groups of blocks of entries that one task processes."""
         return runs_within(entry_bytes(self.call, self.layout), self.strategy.chunk)
 
     @cached_property
     def entries(self) -> int:
-        """How many entries the largest of these groups has."""
+        """The number of entries in the largest group of `runs`."""
         counts = self.layout.entry_counts()
         return max(sum(counts[n] for n in run) for run in self.runs)
 
     @cached_property
     def row(self) -> int:
-        """Bytes that move for one entry."""
-        beside = prod(max(self.layout.data[d]) for d in self.layout.roles.free)
-        return beside * self.call.dtype.itemsize
+        """The bytes that move for one entry."""
+        elements = prod(max(self.layout.data[d]) for d in self.layout.roles.free)
+        return elements * self.call.dtype.itemsize
 
     @cached_property
     def index(self) -> int:
-        """Bytes of the index of one entry."""
+        """The bytes of the indices of one entry."""
         return len(self.call.dimensions.indexed) * self.call.call.indices.dtype.itemsize
 
     @cached_property
     def owners(self) -> list[int]:
-        """Bytes of each group of owners that one task takes, of all columns along `shared`."""
+        """The bytes of each group of owners that one task processes, for all `shared` columns."""
         weights, addressed = owner_bytes(self.call, self.layout), self.layout.addressed
         if addressed is None:
             return _sums(weights, self.strategy.chunk) * self.shared
-        found = []
+        groups = []
         for members in addressed.values():
-            found += _sums(weights, self.strategy.chunk, members)
-        return found
+            groups += _sums(weights, self.strategy.chunk, members)
+        return groups
 
     @cached_property
     def checks(self) -> int:
-        """Whether there is a task that waits until all entries are known to be valid."""
+        """1 if a task checks that all entries are valid, else 0."""
         return int(self.call.refuses)
 
     @cached_property
     def indexed(self) -> int:
-        """How many entries there are."""
+        """The number of entries."""
         s = self.call.call
         return prod(s.indices.shape[: len(s.indices.shape) - self.call.operator.tuples])
 
     @cached_property
     def rows(self) -> int:
-        """Bytes of what moves."""
+        """The bytes of a gather's result or a scatter's updates."""
         return prod(map(sum, self.layout.moved)) * self.call.dtype.itemsize
 
     @cached_property
     def data(self) -> int:
-        """Bytes of the largest block of data."""
+        """The bytes of the largest block of data."""
         return prod(max(sizes) for sizes in self.layout.data) * self.call.dtype.itemsize
 
     @cached_property
     def blocks(self) -> int:
-        """How many blocks of data there are."""
+        """The number of blocks of data."""
         return prod(map(len, self.layout.data))
 
     @cached_property
     def numbers(self) -> int:
-        """Bytes of the numbers of rows, as narrow as they can be."""
+        """The bytes of the row numbers of all entries, in the narrowest dtype."""
         keyed = prod(max(sizes) for sizes in self.layout.keyed)
         return self.indexed * _narrow(keyed)
 
     @cached_property
     def routes(self) -> int:
-        """Bytes of the routes: numbers of rows, places, and where each owner's start."""
+        """The bytes of the routes: row numbers, places, and the start of each owner's entries."""
         count = self.shared * len(self.runs)
         places = _narrow(-(-self.indexed // max(1, count)))
         return self.numbers + self.indexed * places + 8 * (self.layout.owners + 1) * count
 
     @property
     def routing(self) -> int:
-        """Bytes that the making of the largest route takes."""
+        """The bytes needed to create the largest route."""
         return self.entries * (ROUTING + self.index)
 
     @cached_property
     def state(self) -> int:
-        """Bytes that a fold takes for each byte of data, the data and a copy counted."""
+        """The bytes that a fold needs for each byte of data, including the data and a copy."""
         attributes, dtype = self.call.call.attributes, self.call.dtype
         if dtype.itemsize and attributes.fold.needs_accumulator(dtype):
             return 1 + -(-element_bytes(dtype, attributes.reduction) // dtype.itemsize)
         return 2
 
     def pairs(self) -> int:
-        """Parts in which the rows of all columns move."""
+        """Return the number of pieces in which the rows of all columns move."""
         pairs = len(self.owners) * len(self.runs)
         return self.free * min(pairs, self.indexed)
 
@@ -178,12 +178,12 @@ def _narrow(count: int) -> int:
 
 
 def _routed_gather(z: _Sizes) -> Cost:
-    """Routes ask owners for rows, owners take them, and blocks of the result put them in place.
+    """Return the cost of routes that request rows, owners that read them, and blocks that merge.
 
-    With S and F columns, E groups of entries and T of owners in each: S E routes (and as many that
-    say what is invalid), F S T takers, and F S E mergers. As tasks there are also S T E requests,
-    unless all indices are small, and F S T E replies; by shuffles, S E that ask, and mergers only
-    where a group has several blocks.
+    S and F are the numbers of columns; each column has E groups of entries and T groups of owners.
+    The tasks are S E routes (and S E that find invalid entries), F S T takes, and F S E merges. The
+    strategy "tasks" adds S T E requests, unless all indices are small, and F S T E replies. The
+    strategy "shuffle" adds S E requests, and merges only groups of several blocks.
     """
     runs, owners, blocks = len(z.runs), len(z.owners), len(z.layout.entry_counts())
     columns = z.shared * z.free
@@ -194,7 +194,7 @@ def _routed_gather(z: _Sizes) -> Cost:
         barriers = z.shared if z.layout.addressed is None else _addressed(z.layout)
         tasks += z.shared + z.free * barriers + (z.shared if small else routes + z.shared)
         tasks += columns * sum(len(run) > 1 for run in z.runs)
-        taken += z.strategy.chunk + replied  # a batch ends with the piece that fills it
+        taken += z.strategy.chunk + replied  # the last piece may exceed the batch size
     else:
         tasks += columns * runs + z.free * owners * runs
         tasks += 0 if small else owners * runs
@@ -209,16 +209,16 @@ def _routed_gather(z: _Sizes) -> Cost:
 
 
 def _addressed(layout: ChunkLayout) -> int:
-    """How many columns along the shared dimensions have an entry."""
+    """Return the number of columns along the shared dimensions that have an entry."""
     return sum(map(bool, (layout.addressed or {}).values()))
 
 
 def _routed_scatter(z: _Sizes) -> Cost:
-    """Routes put updates in the order of their owners, and owners fold what they are given.
+    """Return the cost of routes that order updates by owner, and of owners that fold them.
 
-    With S and F columns, E groups of entries and T of owners in each, and D blocks of data: S E
-    routes, F S E that cut or send, and D results. As tasks there are also F S T E pieces, and as
-    many folds as there are steps for each group of owners.
+    S and F are the numbers of columns; each column has E groups of entries and T groups of owners.
+    The data have D blocks. The tasks are S E routes, F S E that cut or send, and D results. The
+    strategy "tasks" adds F S T E pieces, and a fold for each step of each group of owners.
     """
     runs, owners, routes = len(z.runs), len(z.owners), z.shared * len(z.runs)
     tasks = 2 + routes + z.checks * (routes + 1) + z.blocks
@@ -226,25 +226,25 @@ def _routed_scatter(z: _Sizes) -> Cost:
     if z.strategy.name == "shuffle":
         with_entries = z.shared if z.layout.addressed is None else _addressed(z.layout)
         tasks += z.free * with_entries * (runs + 1)
-        held = max(cut + z.strategy.chunk, z.state * z.data)
+        peak = max(cut + z.strategy.chunk, z.state * z.data)
     else:
         weights = entry_bytes(z.call, z.layout)
         sums = [sum(weights[n] for n in run) for run in z.runs]
         steps = len(runs_within(sums, FOLD_STEP * z.strategy.chunk))
         tasks += z.free * (routes + owners * (runs + steps))
         step = max(z.entries * z.row, FOLD_STEP * z.strategy.chunk)
-        held = max(cut, z.state * max(z.owners, default=0) + step)
+        peak = max(cut, z.state * max(z.owners, default=0) + step)
     return Cost(
         tasks=tasks,
         pieces=z.pairs(),
         moved=(0 if z.call.one_update else z.rows) + z.numbers * z.free,
         routes=z.routes,
-        task=max(z.routing, held),
+        task=max(z.routing, peak),
     )
 
 
 def _broadcast_scatter(z: _Sizes) -> Cost:
-    """One route of all entries, with their updates, goes whole to everything that folds them."""
+    """Return the cost of one route of all entries, sent whole with the updates to all folds."""
     columns = z.shared * z.free
     tasks = 2 + z.shared + z.checks * (z.shared + 1) + columns + z.free * len(z.owners) + z.blocks
     updates = sum(z.layout.entry_counts()) * z.row
@@ -258,10 +258,11 @@ def _broadcast_scatter(z: _Sizes) -> Cost:
 
 
 def _whole_columns(z: _Sizes) -> Cost:
-    """Every block of indices meets all rows of its column, whole or gathered from their blocks.
+    """Return the cost if every block of indices uses all rows of its column, joined if needed.
 
-    With S and F columns, B blocks of indices in each and D of data: S B checks, and F S B results,
-    or as many folds as there are steps in each column, and D results.
+    S and F are the numbers of columns; each column has B blocks of indices. The data have D blocks.
+    The tasks of a gather are S B checks and F S B results. The tasks of a scatter are S B checks, a
+    fold for each step in each column, and D results.
     """
     columns, blocks = z.shared * z.free, len(z.layout.entry_counts())
     table = z.layout.column_elements * z.call.dtype.itemsize
@@ -271,18 +272,19 @@ def _whole_columns(z: _Sizes) -> Cost:
     if z.call.operator.scatters:
         steps = len(runs_within(entry_bytes(z.call, z.layout), FOLD_STEP * z.strategy.chunk))
         tasks += columns * steps + z.blocks
-        held = z.state * table + max(FOLD_STEP * z.strategy.chunk, most)
+        peak = z.state * table + max(FOLD_STEP * z.strategy.chunk, most)
     else:
         tasks += columns * blocks
-        held = table + most
-    return Cost(tasks, max(held, 2 * table if gathered else 0))
+        peak = table + most
+    return Cost(tasks, max(peak, 2 * table if gathered else 0))
 
 
 def _partial_scatter(z: _Sizes) -> Cost:
-    """Each group of updates becomes a table, and tables are merged, a few at a time.
+    """Return the cost of folding each group of updates into a table, and of merging the tables.
 
-    With S and F columns, E groups in each, B blocks of indices and D of data: S B checks, F S E
-    tables, those that they are merged into, F S that end, and D results.
+    S and F are the numbers of columns; each column has E groups and B blocks of indices. The data
+    have D blocks. The tasks are S B checks, F S E tables, the merged tables, F S finished columns,
+    and D results.
     """
     columns, several = z.shared * z.free, z.layout.owners > 1
     table = z.layout.column_elements * element_bytes(z.call.dtype, z.call.call.reduction)

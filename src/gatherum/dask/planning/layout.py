@@ -1,7 +1,8 @@
-"""A layout aligns the chunks of the operands: blocks, columns and groups.
+"""Align the chunks of the operands.
 
-Dimensions have the roles of `dimensions`. Blocks that agree in shared and free dimensions are a
-column, a problem of its own.
+`_model.dimensions` defines the roles of dimensions. A column is the set of blocks with the same
+place along shared and free dimensions; columns are independent. The blocks of data in a column are
+its owners. Moved elements are a gather's result or a scatter's updates.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ Place = tuple[int, ...]
 
 @dataclass(frozen=True)
 class ChunkLayout:
-    """The chunks of the operands, aligned; `updates` are those of a scatter's, dimensions of size
-    1 that broadcast among them.
+    """The aligned chunks of the operands.
 
-    Where values of indices are known while the call is made, `addressed` are the owners in each
-    column that some entry addresses, by the column's place along the shared dimensions.
+    `updates` are the chunks of a scatter's updates, which may have broadcast dimensions of size 1.
+    `addressed` is None if the values of the indices are unknown. Otherwise it maps a column's place
+    along the shared dimensions to the owners that some entry addresses.
     """
 
     roles: Dimensions
@@ -37,14 +38,14 @@ class ChunkLayout:
 
     @cached_property
     def moved(self) -> Chunks:
-        """The chunks of what moves: a gather's result."""
+        """The chunks of the moved elements: a gather's result."""
         return self.roles.choose(self.data, self.indices)
 
     @property
     def operands(self) -> list[Chunks]:
         """The chunks of data, indices and, for a scatter, updates."""
-        found = [self.data, self.indices]
-        return found if self.updates is None else [*found, self.updates]
+        chunks = [self.data, self.indices]
+        return chunks if self.updates is None else [*chunks, self.updates]
 
     @property
     def keyed(self) -> Chunks:
@@ -53,11 +54,11 @@ class ChunkLayout:
 
     @property
     def owners(self) -> int:
-        """How many blocks of the data a column has."""
+        """The number of blocks of the data in a column."""
         return prod(len(sizes) for sizes in self.keyed)
 
     def shared_places(self) -> Iterator[Place]:
-        """Yield the places of blocks along the shared dimensions, of the indices."""
+        """Yield the places of blocks of the indices along the shared dimensions."""
         return places(self.indices[d] for d in self.roles.shared)
 
     def free_places(self) -> Iterator[Place]:
@@ -73,24 +74,24 @@ class ChunkLayout:
         return list(places(self.keyed))
 
     def data_at(self, shared: Place, free: Place, keyed: Place) -> Place:
-        """Return where a block of the data is."""
+        """Return the place of a block of the data."""
         r = self.roles
         return _placed(len(self.data), (r.shared, shared), (r.free, free), (r.indexed, keyed))
 
     def indices_at(self, shared: Place, entry: Place) -> Place:
-        """Return where a block of the indices is."""
+        """Return the place of a block of the indices."""
         r = self.roles
         return _placed(len(self.indices), (r.shared, shared), (r.entries, entry))
 
     def moved_at(self, shared: Place, free: Place, entry: Place) -> Place:
-        """Return where a block of what moves is."""
+        """Return the place of a block of moved elements."""
         r = self.roles
         of_data = dict(zip(r.free, free, strict=True))
         of_indices = dict(zip((*r.shared, *r.entries), (*shared, *entry), strict=True))
         return r.choose(of_data, of_indices)
 
     def updates_at(self, moved: Place) -> Place:
-        """Return where the block of the updates is that broadcasts to a block of what moves."""
+        """Return the place of the block of updates that broadcasts to a block of moved elements."""
         assert self.updates is not None
         missing = len(moved) - len(self.updates)
         whole = self.moved[missing:]
@@ -107,14 +108,14 @@ class ChunkLayout:
         return tuple(shape)
 
     def table_shape(self, shared: Place, free: Place) -> Shape:
-        """Return the shape of a column's data, all its blocks as one."""
+        """Return the shape of a column's data, with all its blocks joined."""
         shape = list(self.column_shape(shared))
         for d, n in zip(self.roles.free, free, strict=True):
             shape[d] = self.data[d][n]
         return tuple(shape)
 
     def within_column(self, at: Place) -> Shape:
-        """Return where a block of the data starts in its column."""
+        """Return the position of a block's first element within its column of the data."""
         keyed = self.roles.indexed
         return tuple(
             starts_of(sizes)[n] if d in keyed else 0
@@ -123,12 +124,12 @@ class ChunkLayout:
 
     @property
     def column_elements(self) -> int:
-        """How many elements of the data the largest column has."""
-        beside = (max(self.data[d]) for d in (*self.roles.shared, *self.roles.free))
-        return prod(beside) * prod(sum(sizes) for sizes in self.keyed)
+        """The number of elements of data in the largest column."""
+        extents = (max(self.data[d]) for d in (*self.roles.shared, *self.roles.free))
+        return prod(extents) * prod(sum(sizes) for sizes in self.keyed)
 
     def moved_shape(self, at: Place) -> Shape:
-        """Return the shape of a block of what moves."""
+        """Return the shape of a block of moved elements."""
         return tuple(sizes[n] for sizes, n in zip(self.moved, at, strict=True))
 
     def data_shape(self, at: Place) -> Shape:
@@ -144,19 +145,19 @@ class ChunkLayout:
         return tuple(starts_of(sizes) for sizes in self.indices)
 
     def owner_weights(self) -> list[int]:
-        """Return the elements of each owner of a column, at most, in row-major order."""
-        beside = prod(max(self.data[d]) for d in (*self.roles.shared, *self.roles.free))
-        return [beside * prod(sizes) for sizes in product(*self.keyed)]
+        """Return the maximum number of elements of each owner of a column, in row-major order."""
+        elements = prod(max(self.data[d]) for d in (*self.roles.shared, *self.roles.free))
+        return [elements * prod(sizes) for sizes in product(*self.keyed)]
 
     def entry_weights(self) -> list[int]:
-        """Return the elements that move with each block of entries, at most."""
-        beside = prod(max(self.data[d]) for d in self.roles.free)
-        return [beside * count for count in self.entry_counts()]
+        """Return the maximum number of elements that move with each block of entries."""
+        elements = prod(max(self.data[d]) for d in self.roles.free)
+        return [elements * count for count in self.entry_counts()]
 
     def entry_counts(self) -> list[int]:
-        """Return how many entries each block of them has, at most."""
-        beside = prod(max(self.indices[d]) for d in self.roles.shared)
-        return [beside * prod(s) for s in product(*(self.indices[d] for d in self.roles.entries))]
+        """Return the maximum number of entries in each block."""
+        shared = prod(max(self.indices[d]) for d in self.roles.shared)
+        return [shared * prod(s) for s in product(*(self.indices[d] for d in self.roles.entries))]
 
 
 def _placed(rank: int, *parts: tuple[Sequence[int], Place]) -> Place:
@@ -173,44 +174,44 @@ def places(chunks: Iterator[Sizes] | Sequence[Sizes]) -> Iterator[Place]:
 
 
 def starts_of(sizes: Sizes) -> Sizes:
-    """Return where each chunk starts."""
+    """Return the start of each chunk."""
     return tuple(accumulate(sizes, initial=0))[:-1]
 
 
 def leading_chunks(sizes: Sizes, extent: int) -> Sizes:
-    """Return the leading chunks of a dimension that cover an extent, at least one."""
-    found: list[int] = []
+    """Return the leading chunks, at least one, that cover an extent of a dimension."""
+    chunks: list[int] = []
     for size in sizes:
-        if found and extent == 0:
+        if chunks and extent == 0:
             break
-        found.append(min(size, extent))
-        extent -= found[-1]
-    return tuple(found)
+        chunks.append(min(size, extent))
+        extent -= chunks[-1]
+    return tuple(chunks)
 
 
 def refined(sizes: Sizes, most: int) -> Sizes:
-    """Return chunks of at most `most`, each an equal part of one of the given ones."""
-    found: list[int] = []
+    """Divide chunks into equal parts of at most `most` elements."""
+    chunks: list[int] = []
     for size in sizes:
         parts = max(1, -(-size // max(1, most)))
-        found += [size * (n + 1) // parts - size * n // parts for n in range(parts)]
-    return tuple(found)
+        chunks += [size * (n + 1) // parts - size * n // parts for n in range(parts)]
+    return tuple(chunks)
 
 
 def runs_within(
     weights: Sequence[int], limit: int, members: Sequence[int] | None = None
 ) -> list[range]:
-    """Return runs of neighbours whose weights add up to at most `limit`, at least one in each.
+    """Return runs of adjacent numbers whose weights sum to at most `limit`, or of one number.
 
-    With `members`, in ascending order, there are no others in the runs.
+    With `members`, which must ascend, the runs have only these numbers.
     """
-    found: list[range] = []
-    held = 0
+    runs: list[range] = []
+    total = 0
     for number in range(len(weights)) if members is None else members:
-        if found and number == found[-1].stop and held + weights[number] <= limit:
-            found[-1] = range(found[-1].start, number + 1)
+        if runs and number == runs[-1].stop and total + weights[number] <= limit:
+            runs[-1] = range(runs[-1].start, number + 1)
         else:
-            found.append(range(number, number + 1))
-            held = 0
-        held += weights[number]
-    return found
+            runs.append(range(number, number + 1))
+            total = 0
+        total += weights[number]
+    return runs

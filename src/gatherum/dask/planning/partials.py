@@ -1,7 +1,7 @@
-"""Updates are folded where they are, into one table per task, and the tables are merged.
+"""Fold updates where they are stored, into one table per task, and merge the tables.
 
-Sums of integers and the like have the same bits in any order. Of updates that replace, the last
-wins: tables are merged in the order of their updates.
+Some reductions, such as sums of integers, have the same bits in any order. If updates replace
+elements, the last one wins, so tables are merged in the order of their updates.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from gatherum.dask.dask_call import DaskCall
 
 
 def can_be_partial(call: DaskCall) -> bool:
-    """Whether updates can be folded apart: their order does not matter, or the last one wins."""
+    """Return True if the order of updates does not matter, or if the last update wins."""
     reduction = call.call.reduction
     return reduction == "none" or can_merge(call.dtype, reduction)
 
@@ -29,43 +29,43 @@ def can_be_partial(call: DaskCall) -> bool:
 def fold_apart(
     call: DaskCall, shape: Shape, indices: Sequence[Array], updates: Sequence[Array]
 ) -> Accumulator:
-    """Fold blocks of updates, in order, into a table of this shape of their own.
+    """Fold blocks of updates, in order, into a new table of this shape.
 
     Invalid entries are dropped; the table is used only after all entries have been checked.
     """
     s = call.call
     mode = s.mode if s.mode in MOVING and not call.refuses else "drop"
     start = np.broadcast_to(np.zeros((), call.dtype), shape)
-    found = begin(start, s.attributes._replace(mode=mode))
+    table = begin(start, s.attributes._replace(mode=mode))
     for where, values in zip(indices, updates, strict=True):
-        getattr(found, s.op)(where, values, call.axis)
-    return found
+        getattr(table, s.op)(where, values, call.axis)
+    return table
 
 
 def merged(call: DaskCall, parts: Sequence[Accumulator]) -> Accumulator:
-    """Merge tables in the order of their updates; none of them is changed."""
-    found = copy.copy(parts[0])
+    """Merge tables in the order of their updates, without changing them."""
+    total = copy.copy(parts[0])
     for part in parts[1:]:
-        _take(call, found, part)
-    return found
+        _take(call, total, part)
+    return total
 
 
 def finish_whole(call: DaskCall, _: None, table: Array, part: Accumulator) -> Array:
     """Return a column of the data with the updates of a table."""
-    found = begin(call.data_block(table), call.call.attributes)
-    _take(call, found, part)
-    return found.finish()
+    total = begin(call.data_block(table), call.call.attributes)
+    _take(call, total, part)
+    return total.finish()
 
 
-def _take(call: DaskCall, held: Accumulator, part: Accumulator) -> None:
+def _take(call: DaskCall, total: Accumulator, part: Accumulator) -> None:
     if call.call.reduction != "none":
-        held.merge(part)
+        total.merge(part)
         return
     where = np.argwhere(part.counts())
-    held.scatter_nd(where, apply("gather_nd", part.finish(), where))
+    total.scatter_nd(where, apply("gather_nd", part.finish(), where))
 
 
 def cut_out(whole: Array, starts: Shape, shape: Shape) -> Array:
-    """Return a block of a column, and nothing that keeps the rest of it alive."""
+    """Return a copy of a block of a column, so that the column's memory can be freed."""
     box = tuple(slice(at, at + size) for at, size in zip(starts, shape, strict=True))
     return apply("gather_nd", whole[box], ALL)

@@ -1,4 +1,4 @@
-"""Routes find the chunk of the table that each entry addresses, and the first invalid entry."""
+"""Find the chunk of the table that each entry addresses, and the first invalid entry."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Ints = NDArray[Any]
 
 
 class OwnerRows(NamedTuple):
-    """The rows that a run of owners is asked for, by owner, and where each owner's rows start."""
+    """The rows that are requested from a run of owners, by owner; `starts` delimits the owners."""
 
     starts: Ints
     rows: Ints
@@ -32,66 +32,66 @@ class OwnerRows(NamedTuple):
 
 @dataclass(frozen=True)
 class ChunkRoute:
-    """The entries of neighbouring blocks, ordered by the owners of the rows that they address."""
+    """The entries of adjacent blocks, ordered by the owners of the rows that they address."""
 
-    size: int  # how many entries the blocks have, invalid ones among them
-    order: Ints  # the places among them of those that are valid, by owner; ascending for each
-    starts: Ints  # where the entries of each owner start in `order`, and the end
-    rows: Ints  # within their owners
-    invalid: Invalid | None  # the first entry that the call refuses
+    size: int  # the number of entries of the blocks, including invalid ones
+    order: Ints  # the positions of the valid entries, by owner; ascending for each owner
+    starts: Ints  # the start of each owner's entries in `order`, and the end
+    rows: Ints  # row numbers within the owners
+    invalid: Invalid | None  # the first entry that makes the call raise
 
     def part(self, first: int, last: int) -> OwnerRows:
-        """Return what the owners from `first` up to `last` are asked for."""
+        """Return the rows that are requested from the owners from `first` up to `last`."""
         starts = self.starts[first : last + 1]
         return OwnerRows(starts - starts[0], self.rows[starts[0] : starts[-1]])
 
 
 def find_invalid(call: DaskCall, shape: Shape, origin: Shape, block: Array) -> Invalid | None:
-    """Return the first entry of a block of indices that the call refuses."""
+    """Return the first entry of a block of indices that makes the call raise, or None."""
     _check_dtype(call, block)
     s, operator = call.call, call.operator
     sizes = [shape[d] for d in operator.indexed(block.shape, call.axis)]
-    found = first_invalid(block, sizes, s.mode, s.negative, operator.tuples)
-    if found is None:
+    invalid = first_invalid(block, sizes, s.mode, s.negative, operator.tuples)
+    if invalid is None:
         return None
-    where = tuple(a + b for a, b in zip(origin, found.where, strict=False))
-    return found._replace(where=where)
+    where = tuple(a + b for a, b in zip(origin, invalid.where, strict=False))
+    return invalid._replace(where=where)
 
 
-def refuse_invalid(call: DaskCall, found: Sequence[Invalid | None]) -> None:
+def refuse_invalid(call: DaskCall, invalid: Sequence[Invalid | None]) -> None:
     """Raise IndexError for the first invalid entry of all blocks, in row-major order."""
-    if first := _first(found):
+    if first := _first(invalid):
         raise invalid_index(call.call, first.component, first.value, first.where)
 
 
-def _first(found: Sequence[Invalid | None]) -> Invalid | None:
-    """Return the first in row-major order: blocks beside each other take turns in it."""
-    return min(filter(None, found), default=None)
+def _first(invalid: Sequence[Invalid | None]) -> Invalid | None:
+    """Return the first invalid entry in row-major order, in which adjacent blocks interleave."""
+    return min(filter(None, invalid), default=None)
 
 
 def make_route(
     call: DaskCall, keyed: Chunks, shape: Shape, origins: Sequence[Shape], blocks: Sequence[Array]
 ) -> ChunkRoute:
-    """Return the entries of neighbouring blocks in the order of the owners of their rows.
+    """Return the entries of adjacent blocks in the order of the owners of their rows.
 
-    `shape` is that of the data of the column, `keyed` the chunks of the dimensions that values
-    count along.
+    `shape` is the shape of the column's data; `keyed` are the chunks of the dimensions that indices
+    address.
     """
-    refused: list[Invalid | None] = []
-    numbers = []
+    invalid: list[Invalid | None] = []
+    parts = []
     for origin, block in zip(origins, blocks, strict=True):
-        numbers.append(_numbers(call, shape, block))
+        parts.append(_numbers(call, shape, block))
         if call.refuses:
-            refused.append(find_invalid(call, shape, origin, block))
-    found = numbers[0] if len(numbers) == 1 else np.concatenate(numbers)
-    valid = np.flatnonzero(found >= 0) if (found < 0).any() else None
-    owner, row = _located(call, keyed, shape, found if valid is None else found[valid])
+            invalid.append(find_invalid(call, shape, origin, block))
+    numbers = parts[0] if len(parts) == 1 else np.concatenate(parts)
+    valid = np.flatnonzero(numbers >= 0) if (numbers < 0).any() else None
+    owner, row = _located(call, keyed, shape, numbers if valid is None else numbers[valid])
     owners = prod(len(sizes) for sizes in keyed)
     order = np.argsort(owner.astype(np.min_scalar_type(max(owners - 1, 0))), kind="stable")
     starts = np.zeros(owners + 1, np.int64)
     np.cumsum(np.bincount(owner, minlength=owners), out=starts[1:])
     places = order if valid is None else valid[order]
-    return ChunkRoute(found.size, _small(places), starts, _small(row[order]), _first(refused))
+    return ChunkRoute(numbers.size, _small(places), starts, _small(row[order]), _first(invalid))
 
 
 def owners_of(call: DaskCall, keyed: Chunks, shape: Shape, block: Array) -> tuple[int, ...]:
@@ -110,7 +110,7 @@ def _numbers(call: DaskCall, shape: Shape, block: Array) -> NDArray[np.int64]:
 
 
 def _check_dtype(call: DaskCall, block: Array) -> None:
-    """Raise TypeError for a block that holds no integers, whatever its array has declared."""
+    """Raise TypeError for a block without an integer dtype, even if its array declares one."""
     if not is_index(block.dtype):
         raise errors.not_an_index_dtype(call.operator.name, block.dtype, call.operator.tuples)
 
@@ -127,7 +127,7 @@ def _located(
         owner = np.searchsorted(starts, numbers, side="right") - 1
         return owner, numbers - starts[owner]
     owner, row = np.zeros(numbers.size, np.int64), np.zeros(numbers.size, np.int64)
-    # Products over the dimensions that the loop has passed.
+    # Products over the dimensions that the loop has processed.
     owners = 1
     rows: Any = 1
     for d in reversed(range(len(space))):

@@ -1,4 +1,4 @@
-"""A call's strategy, how its rows move, is chosen by sizes alone and reported by `explain`."""
+"""Choose how a call's rows move, from sizes only. `explain` reports the strategy."""
 
 from __future__ import annotations
 
@@ -16,43 +16,44 @@ from gatherum.dask.dask_call import DaskCall
 from .layout import ChunkLayout, runs_within
 from .partials import can_be_partial
 
-# A table is small if every task may hold it whole; updates are if they may go to every chunk.
+# A table is small if every task may hold all of it; updates are small if every chunk may receive
+# all of them.
 SMALL_BYTES = 64 << 20
-# Pairs of tasks that exchange rows: with more of them, and a cluster, rows move by shuffles.
+# With more pairs of tasks that exchange rows, and a cluster, rows move by shuffles.
 MOST_PAIRS = 256
-# How many chunks of updates one step of a fold takes.
+# The number of chunks of updates in one step of a fold.
 FOLD_STEP = 2
 # Bytes for each entry while a route is made: five int64 and two narrow integers.
 ROUTING = 48
-# How many tables of updates one task merges.
+# The number of tables of updates that one task merges.
 MERGED = 8
 
 
 def is_small(size: int) -> bool:
-    """Whether so many bytes may go whole to every task that needs some of them."""
+    """Return True if every task that needs some of these bytes may receive all of them."""
     return size <= SMALL_BYTES
 
 
 def owner_bytes(call: DaskCall, layout: ChunkLayout) -> list[int]:
-    """Return the bytes of each owner of a column, at most, in row-major order."""
+    """Return the maximum number of bytes of each owner of a column, in row-major order."""
     item = max(call.dtype.itemsize, 1)
     return [count * item for count in layout.owner_weights()]
 
 
 def entry_bytes(call: DaskCall, layout: ChunkLayout) -> list[int]:
-    """Return the bytes that move with each block of entries, and those that its route takes."""
+    """Return the bytes of each block of entries: rows that move with it, and its route."""
     item = max(call.dtype.itemsize, 1)
     pairs = zip(layout.entry_weights(), layout.entry_counts(), strict=True)
     return [moved * item + count * ROUTING for moved, count in pairs]
 
 
 def index_bytes(call: DaskCall) -> int:
-    """Return the bytes of all indices, once they are int64."""
+    """Return the bytes of all indices as int64."""
     return prod(call.call.indices.shape) * 8
 
 
 def chunk_bytes() -> int:
-    """Return what Dask wants a chunk to have at most: its setting ``array.chunk-size``."""
+    """Return the maximum bytes of a chunk: Dask's setting ``array.chunk-size``."""
     size: int = parse_bytes(config.get("array.chunk-size"))
     return max(1, size)
 
@@ -61,19 +62,19 @@ def chunk_bytes() -> int:
 class Strategy:
     """How rows move.
 
-    By the name:
+    The name is one of:
 
-    - ``"blockwise"``: aligned chunks: no rows move;
-    - ``"partial"``: updates are folded where they are, each task into a table of its own, and the
-      tables are merged: where the order of updates does not matter, or the last one wins;
-    - ``"broadcast"``: what is small goes whole to everything that needs it;
+    - ``"blockwise"``: chunks are aligned, and no rows move;
+    - ``"partial"``: each task folds updates into a separate table, and the tables are merged. The
+      order of updates must not matter, or the last one must win;
+    - ``"broadcast"``: a small operand is sent whole to all tasks that need it;
     - ``"tasks"``: entries are split by the owners of their rows, and rows are sent back;
     - ``"shuffle"``: the same, from worker to worker, over distributed's P2P machinery.
     """
 
     name: str
     reason: str  # the rule that chose it, with the numbers that it compared
-    chunk: int  # bytes that a task may take together: neighbours that are smaller share one
+    chunk: int  # maximum bytes of adjacent blocks that share a task
 
     def __str__(self) -> str:
         return f"{self.name}: {self.reason}"
@@ -106,13 +107,13 @@ def choose(call: DaskCall, layout: ChunkLayout) -> Strategy:
         reason = f"at most {len(members)} of {reason} addressed"
     wanted = config.get("gatherum.way", "shuffle" if pairs > MOST_PAIRS else "tasks")
     if wanted == "shuffle" and 0 not in map(sum, layout.moved) and _can_shuffle():
-        # A sender's rows wait in buffers beside it: smaller pieces need less memory.
+        # A sender's rows also wait in buffers, so smaller pieces need less memory.
         return Strategy("shuffle", f"{reason}, {pairs} pairs of tasks", max(1, chunk // 4))
     return Strategy("tasks", f"{reason}, {pairs} pairs of tasks", chunk)
 
 
 def _why_partial(call: DaskCall, layout: ChunkLayout) -> str:
-    """Return why updates are folded apart, or "" if the tables would take too many bytes."""
+    """Return the reason for separate tables of updates, or "" if they need too many bytes."""
     updates = entry_bytes(call, layout)
     count = len(runs_within(updates, chunk_bytes()))
     table = layout.column_elements * element_bytes(call.dtype, call.call.reduction)
@@ -122,18 +123,18 @@ def _why_partial(call: DaskCall, layout: ChunkLayout) -> str:
 
 
 def partial_pays(count: int, table: int, updates: int) -> bool:
-    """Whether so many tables of so many bytes are little beside the updates of a column."""
+    """Return True if tables of updates need little memory compared with a column's updates."""
     return count > 1 and 2 * count * table <= updates
 
 
 def _can_shuffle() -> bool:
-    """Whether calls run on a cluster whose machinery is known."""
+    """Return True if calls run on a cluster with a tested version of distributed."""
     try:
         from distributed import __version__ as VERSION
         from distributed import default_client
 
         default_client()
-    except (ImportError, ValueError):  # there is no cluster: rows move as tasks
+    except (ImportError, ValueError):  # without a cluster, rows move as tasks
         return False
     if not (why := private.why_no_shuffle(VERSION)):
         return True

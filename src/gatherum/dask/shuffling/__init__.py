@@ -1,1 +1,1 @@
-"""Rows that are exchanged between chunks and workers."""
+"""Shuffles of rows between workers, connections to clusters, and staged chunks of Zarr arrays."""

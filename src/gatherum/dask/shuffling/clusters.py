@@ -1,4 +1,4 @@
-"""A command connects to a running cluster, or starts processes for one."""
+"""Connect a command to a running cluster, or start a local cluster."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ CONNECT_SECONDS = 10
 
 @dataclass(frozen=True)
 class Cluster:
-    """A cluster, by the client that is connected to it."""
+    """A cluster, with a client that is connected to it."""
 
     client: Any
 
     @property
     def workers(self) -> int:
-        """How many workers it has."""
+        """The number of workers."""
         number: int = len(self.client.ncores())
         return number
 
     @property
     def dashboard(self) -> str | None:
-        """Where its dashboard is, if it has one."""
+        """The URL of the dashboard, or None."""
         try:
             link: str | None = self.client.dashboard_link
-        except KeyError:  # the scheduler was started without
+        except KeyError:  # the scheduler has no dashboard
             return None
         return link
 
     def compute(self, tasks: Sequence[Any], *, shown: bool) -> None:
-        """Compute tasks; while they run, Dask shows on standard error how far it is."""
+        """Compute tasks. If `shown`, Dask shows their progress on standard error."""
         with plain_failures():
             futures = self.client.compute(list(tasks))
             if shown:
@@ -54,11 +54,11 @@ class Cluster:
 @contextmanager
 def local(workers: int) -> Iterator[Cluster]:
     """Start a cluster of processes on this machine, with one thread each."""
-    made = LocalCluster(
+    cluster = LocalCluster(
         n_workers=workers, threads_per_worker=1, dashboard_address="127.0.0.1:0",
         silence_logs=logging.CRITICAL,
     )  # fmt: skip
-    with made, Client(made) as client:
+    with cluster, Client(cluster) as client:
         yield Cluster(client)
 
 
@@ -87,6 +87,6 @@ def connected(address: str) -> Iterator[Cluster]:
 
 
 async def _answer(address: str) -> None:
-    """Wait for an answer: a client would wait forever for one that connects but is silent."""
+    """Wait for an answer. A client would wait forever if a server connects but does not answer."""
     comm = await connect(address, timeout=CONNECT_SECONDS)
     await comm.close()

@@ -1,4 +1,4 @@
-"""A full disk in a shuffle becomes one message in each task that it stops."""
+"""Report a full disk during a shuffle with one message in each task that it stops."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from gatherum.dask import private
 
 __all__ = ["DiskError", "plain_disk_errors"]
 
-# Errors of a disk that is full: at all, for this user, for one file.
+# Errors of a full disk: no space, the user's quota, the file size limit.
 _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class DiskError(RuntimeError):
-    """A disk does not take what a worker receives. The scheduler asks again after an OSError."""
+    """A disk has no space for rows that a worker receives. The scheduler would retry an OSError."""
 
 
 _NO_DISK = re.escape(str(dask_errors.full_disk(OSError("?")))).replace(r"\?", ".*?")
@@ -31,8 +31,8 @@ def plain_disk_errors() -> Iterator[None]:
         yield
     except (OSError, RuntimeError) as error:
         for why in (error, error.__cause__):
-            if found := re.search(_NO_DISK, str(why)):
-                raise OSError(found[0]) from error
+            if match := re.search(_NO_DISK, str(why)):
+                raise OSError(match[0]) from error
             if isinstance(why, private.P2POutOfDiskError) or getattr(why, "errno", None) in _DISK:
                 raise dask_errors.full_disk(cast(OSError, why)) from error
         raise

@@ -1,8 +1,8 @@
-"""A shuffle moves rows from worker to worker by distributed's P2P machinery, through disks.
+"""Move rows from worker to worker with distributed's P2P machinery, through disks.
 
-Every task that sends hands its rows over and is done. After a barrier, every task that receives
-reads its rows from its own disk. A task holds its own chunk only, however large the arrays are.
-It runs on the versions of distributed that `private` lists.
+Sending tasks pass their rows to the machinery and finish. After a barrier, receiving tasks read
+their rows from the local disk. A task holds only its chunk, however large the arrays are. `private`
+lists the supported versions of distributed.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ class Shuffle:
         self.sent: list[Ref] = []
 
     def send(self, number: int, function: Callable[..., Any], *arguments: Any) -> None:
-        """Add a task that sends: `function` takes the shuffle, its number, and the arguments."""
+        """Add a sending task, which calls `function` with the shuffle, `number` and `arguments`."""
         at = (*self.at, number)
         self.sent.append(self.tasks.add(self.step, at, function, self.id, number, *arguments))
 
     def barrier(self) -> Ref:
-        """Add the barrier, and return what waits for it; nothing can be sent after this."""
+        """Add the barrier, and return a reference to it. No sender can be added after this."""
         key = private.barrier_key(self.id)
         task = private.P2PBarrierTask(key, wait_for_all, self.id, *self.sent, spec=self.spec)
         self.tasks.made[key] = task
@@ -51,30 +51,30 @@ class Shuffle:
 
 
 def wait_for_all(id: ShuffleId, *runs: int) -> int:
-    """Return the number of the run once everything that was sent has arrived."""
+    """Wait until all shards have arrived, and return the number of the run."""
     with plain_disk_errors():
         run: int = private.p2p_barrier(id, *runs)
         return run
 
 
 def send(id: ShuffleId, number: int, shards: Iterable[tuple[int, Shard]], most: int) -> int:
-    """Hand the shards of a sender over, each to its receiver; return the number of the run.
+    """Send each shard to its receiver, and return the number of the run.
 
-    They are taken from `shards` in batches of `most` bytes; the next batch waits until it fits in
-    the worker's buffers.
+    `shards` are sent in batches of `most` bytes. Each batch waits until it fits in the worker's
+    buffers.
     """
     runs: list[int] = []
     batch: list[tuple[int, Shard]] = []
-    held = 0
+    size = 0
     for receiver, shard in shards:
         batch.append((receiver, shard))
-        held += shard.values.nbytes + shard.rows.nbytes
-        if held >= most:
+        size += shard.values.nbytes + shard.rows.nbytes
+        if size >= most:
             runs.append(_add(id, (number, len(runs)), batch))
-            batch, held = [], 0
-    if batch or not runs:  # without a shard, too: the number of the run is asked for
+            batch, size = [], 0
+    if batch or not runs:  # without shards, an empty batch returns the number of the run
         runs.append(_add(id, (number, len(runs)), batch))
-    if len(set(runs)) > 1:  # a worker was lost meanwhile, and with it the first batches
+    if len(set(runs)) > 1:  # a worker was lost, and with it the first batches
         raise Reschedule()
     return runs[0]
 
@@ -88,8 +88,8 @@ def _add(id: ShuffleId, number: tuple[int, int], batch: list[tuple[int, Shard]])
 def receive(id: ShuffleId, number: int, run: int) -> Received:
     """Return the shards for a receiver."""
     with plain_disk_errors(), private.handle_unpack_errors(id):
-        found: Received = private.get_worker_plugin().get_output_partition(id, run, (number,))
-        return found
+        shards: Received = private.get_worker_plugin().get_output_partition(id, run, (number,))
+        return shards
 
 
 _NONE = np.empty(0, np.uint8)
@@ -98,7 +98,7 @@ _NONE = np.empty(0, np.uint8)
 def send_parts(
     id: ShuffleId, number: int, route: ChunkRoute, owners: Sequence[range], most: int
 ) -> int:
-    """Send runs of owners what a block of entries asks them for."""
+    """Send the row numbers that a block of entries requests to the runs of owners."""
     parts = ((n, route.part(run.start, run.stop)) for n, run in enumerate(owners))
     shards = (
         (n, pack_shard(number, part.rows, part.starts)) for n, part in parts if part.rows.size
@@ -116,7 +116,7 @@ def send_taken(
     routes: Sequence[ChunkRoute],
     most: int,
 ) -> int:
-    """Send every block of entries the rows that it asks a run of owners for."""
+    """Send every block of entries the rows that it requests from a run of owners."""
     parts = ((n, route.part(first, first + len(blocks))) for n, route in enumerate(routes))
     return send(id, number, _taken(number, call, checked, blocks, parts), most)
 
@@ -131,7 +131,7 @@ def send_asked(
     run: int,
     most: int,
 ) -> int:
-    """Do as `send_taken`, where another shuffle has brought what the owners are asked for."""
+    """Send rows as `send_taken` does, with requests that another shuffle has delivered."""
     shards = receive(asked, number, run).one_by_one()
     pairs = ((each.sender, unpacked(each, np.dtype(np.int64))) for each in shards)
     parts = ((sender, OwnerRows(starts, rows)) for sender, (rows, starts) in pairs)
@@ -145,7 +145,7 @@ def _taken(
     blocks: Sequence[Array],
     parts: Iterable[tuple[int, OwnerRows]],
 ) -> Iterator[tuple[int, Shard]]:
-    """Yield the rows that each block of entries asks for: all of them may be more than fits."""
+    """Yield the rows for one block of entries after the other, to limit the memory."""
     for receiver, part in parts:
         if part.rows.size:
             (rows,) = block_kernels.take(call, checked, blocks, [part])
@@ -162,7 +162,7 @@ def receive_merge(
     shapes: Sequence[Shape],
     owners: Sequence[range],
 ) -> list[Array]:
-    """Return blocks of a gather's result; `owners` are the runs that send, if there are any."""
+    """Return blocks of a gather's result; `owners` are the runs that send rows, maybe none."""
     if not owners:
         return block_kernels.merge(call, checked, route, shapes, [], [])
     shards = receive(id, number, run)
@@ -171,10 +171,10 @@ def receive_merge(
     return block_kernels.merge(call, checked, route, shapes, sent, rows)
 
 
-def receive_block(id: ShuffleId, number: int, run: int, call: DaskCall, *given: Any) -> Array:
-    """Return the one block of `receive_merge`."""
-    (found,) = receive_merge(id, number, run, call, *given)
-    return found
+def receive_block(id: ShuffleId, number: int, run: int, call: DaskCall, *arguments: Any) -> Array:
+    """Return the only block of `receive_merge`."""
+    (block,) = receive_merge(id, number, run, call, *arguments)
+    return block
 
 
 def send_cut(
@@ -187,14 +187,14 @@ def send_cut(
     blocks: Sequence[Array],
     most: int,
 ) -> int:
-    """Send every owner the updates that a run of blocks has for it, in their order."""
-    given = block_kernels.cut_each(call, route, shapes, blocks)
-    shards = ((n, pack_shard(number, part.rows, values)) for n, part, values in given)
+    """Send each owner its updates from a run of blocks, in order."""
+    cuts = block_kernels.cut_each(call, route, shapes, blocks)
+    shards = ((n, pack_shard(number, part.rows, values)) for n, part, values in cuts)
     return send(id, number, shards, most)
 
 
 def receive_fold(id: ShuffleId, number: int, run: int, call: DaskCall, block: Array) -> Array:
-    """Return a block of data with the updates that were sent to it, taken one after the other."""
+    """Return a block of data with the updates that were sent to it, folded one shard at a time."""
     fold = block_kernels.BlockFold(call, call.table(block))
     for shard in receive(id, number, run).one_by_one():
         rows, values = unpacked(shard, call.dtype)
@@ -205,8 +205,8 @@ def receive_fold(id: ShuffleId, number: int, run: int, call: DaskCall, block: Ar
 def gather_by_shuffle(tasks: Tasks, whole: bool) -> None:
     """Add the tasks of a gather.
 
-    Small indices go `whole` to every owner. Otherwise a first shuffle sends each owner the rows
-    that it is asked for.
+    If `whole`, every owner receives all indices, which are small. Otherwise a first shuffle sends
+    each owner the numbers of the rows that are requested from it.
     """
     entries = tasks.entry_groups()
     routes, most = tasks.routes(entries), tasks.strategy.chunk
@@ -215,37 +215,37 @@ def gather_by_shuffle(tasks: Tasks, whole: bool) -> None:
         runs = tasks.owner_groups(shared)
         owners = tasks.node("-".join(map(str, ("owners", *shared))), runs)
         column_routes = routes[shared]
-        asked = None
+        requests = None
         if whole:
-            answer = tasks.add("routes", shared, list, private.List(*column_routes))
+            requested = tasks.add("routes", shared, list, private.List(*column_routes))
         else:
-            asked = Shuffle(tasks, "ask", shared, len(runs))
+            requests = Shuffle(tasks, "ask", shared, len(runs))
             for n, route in enumerate(column_routes):
-                asked.send(n, send_parts, route, owners, most)
-            answer = asked.barrier()
+                requests.send(n, send_parts, route, owners, most)
+            requested = requests.barrier()
         for free in tasks.layout.free_places():
             moved = Shuffle(tasks, "send", (*shared, *free), len(entries))
             for n, run in enumerate(runs):
-                given = tasks.call, checked, tasks.blocks(tasks.owned(shared, free, run))
-                if asked is None:
-                    moved.send(n, send_taken, *given, run.start, answer, most)
+                arguments = tasks.call, checked, tasks.blocks(tasks.owned(shared, free, run))
+                if requests is None:
+                    moved.send(n, send_taken, *arguments, run.start, requested, most)
                 else:
-                    moved.send(n, send_asked, *given, asked.id, answer, most)
+                    moved.send(n, send_asked, *arguments, requests.id, requested, most)
             sent = moved.barrier() if runs else 0
             for n, group in enumerate(entries):
                 places = tasks.entered(shared, free, group)
                 route, shapes = column_routes[n], tasks.shapes(shared, free, group)
-                want = moved.id, n, sent, tasks.call, checked, route, shapes, owners
+                received = moved.id, n, sent, tasks.call, checked, route, shapes, owners
                 if len(places) == 1:
-                    tasks.result(places[0], receive_block, *want)
+                    tasks.result(places[0], receive_block, *received)
                     continue
-                merged = tasks.add("merge", (*shared, *free, n), receive_merge, *want)
+                merged = tasks.add("merge", (*shared, *free, n), receive_merge, *received)
                 for k, place in enumerate(places):
                     tasks.result(place, list.__getitem__, merged, k)
 
 
 def scatter_by_shuffle(tasks: Tasks) -> Ref:
-    """Add the tasks of a scatter; return what waits until all entries are known to be valid."""
+    """Add the tasks of a scatter; return the task that checks that all entries are valid."""
     entries = tasks.entry_groups()
     routes = tasks.routes(entries)
     checked = tasks.check_routes(routes)
@@ -255,8 +255,8 @@ def scatter_by_shuffle(tasks: Tasks) -> Ref:
             moved = Shuffle(tasks, "send", (*shared, *free), len(tasks.owners))
             for n, run in enumerate(entries):
                 at = shared, free, run
-                given = checked, routes[shared][n], tasks.shapes(*at), tasks.updates(*at)
-                moved.send(n, send_cut, tasks.call, *given, tasks.strategy.chunk)
+                arguments = checked, routes[shared][n], tasks.shapes(*at), tasks.updates(*at)
+                moved.send(n, send_cut, tasks.call, *arguments, tasks.strategy.chunk)
             sent = moved.barrier()
             for n in members:
                 place = tasks.layout.data_at(shared, free, tasks.owners[n])

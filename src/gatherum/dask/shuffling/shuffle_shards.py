@@ -1,4 +1,4 @@
-"""Shards of a shuffle are packed, kept on a worker's disk, and read."""
+"""Pack shards of a shuffle, store them on a worker's disk, and read them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["Received", "RowsSpec", "Shard", "pack_shard", "unpacked"]
 
 
 class Shard(NamedTuple):
-    """Arrays being sent, as bytes: distributed takes buffers and integers."""
+    """Arrays to be sent, as bytes, because distributed sends buffers and integers."""
 
     sender: int
     item: int
@@ -36,19 +36,19 @@ class Shard(NamedTuple):
 
 
 def pack_shard(sender: int, rows: Array, values: Array) -> Shard:
-    """Return a shard of rows' numbers and of their values."""
+    """Return a shard of row numbers and their values."""
     return Shard(sender, rows.dtype.itemsize, _bytes(rows), values.shape, _bytes(values))
 
 
 def _bytes(array: Array) -> Array:
-    """Return the bytes of an array, in memory that keeps nothing else alive."""
+    """Return the bytes of an array, without a reference to a larger array."""
     if array.base is None and array.flags.c_contiguous and array.nbytes:
         return array.reshape(-1).view(np.uint8)
     return np.frombuffer(array.tobytes(), np.uint8)
 
 
 def unpacked(shard: Shard, dtype: DType) -> tuple[Array, Array]:
-    """Return the rows' numbers and the values of a shard, in the memory that holds it."""
+    """Return the row numbers and the values of a shard, as views of its memory."""
     values = np.asarray(shard.values).view(np.uint8)
     return (
         np.asarray(shard.rows).view(f"u{shard.item}"),
@@ -57,7 +57,7 @@ def unpacked(shard: Shard, dtype: DType) -> tuple[Array, Array]:
 
 
 class ReceivedBatches(list[Any]):
-    """Shards as they came, and the file that holds them."""
+    """Shards in order of arrival, and the file that holds them."""
 
     def __init__(self, file: mmap.mmap) -> None:
         super().__init__(private.unpickle_bytestream(memoryview(file)))
@@ -71,7 +71,7 @@ class Received(NamedTuple):
     file: mmap.mmap | None
 
     def one_by_one(self) -> Iterator[Shard]:
-        """Yield each shard; pages of the file that have been read leave this process's memory."""
+        """Yield each shard, and release pages of the file that have been read from memory."""
         done = 0
         for shard in self.shards:
             yield shard
@@ -82,47 +82,47 @@ class Received(NamedTuple):
         _let_go(self.file)
 
 
-# Bytes that are read of a file before its pages are let go.
+# Bytes read from a file before its pages are released.
 _LET_GO = 16 << 20
 
 
 def _let_go(file: mmap.mmap | None) -> None:
-    """Give back the memory of a file's pages: it stays open for its other receivers."""
+    """Release the memory of a file's pages. The file stays open for its other receivers."""
     if file is not None and hasattr(file, "madvise"):
         file.madvise(mmap.MADV_DONTNEED)
 
 
-# Neighbouring receivers that share a file, and the files that a worker keeps open: to append to a
-# file costs far more than to pack a shard.
+# Adjacent receivers that share a file, and the files that a worker keeps open. Appending to a file
+# costs far more than packing a shard.
 _TOGETHER, _OPEN = 64, 4
 
 
 class RowsRun(private.ArrayRechunkRun):  # type: ignore[misc]  # distributed is not typed
-    """One run on one worker; it differs from rechunking in the contents of its files."""
+    """One run on one worker. Unlike a rechunk, its files contain shards."""
 
-    def __init__(self, **given: Any) -> None:
-        super().__init__(**given)
+    def __init__(self, **keywords: Any) -> None:
+        super().__init__(**keywords)
         self._files: dict[int, tuple[dict[int, list[Shard]], mmap.mmap | None]] = {}
         self._opening = Lock()
 
     def read(self, path: Path) -> tuple[ReceivedBatches, int]:
-        """Return the shards in a file, of which only their places are read."""
+        """Return the shards in a file. Their bytes are mapped, not read."""
         with path.open("r+b") as file:
-            found = mmap.mmap(file.fileno(), 0)
-        return ReceivedBatches(found), len(found)
+            mapped = mmap.mmap(file.fileno(), 0)
+        return ReceivedBatches(mapped), len(mapped)
 
     async def send(self, address: str, shards: list[Any]) -> Any:
-        """Hand shards to a worker; those for this one need no connection."""
+        """Send shards to a worker. Shards for this worker need no connection."""
         if address == self.local_address:
             self.raise_if_closed()
             return await self.receive(shards)
         return await super().send(address, shards)
 
     def _shard_partition(self, data: Any, partition_id: Any) -> dict[str, Any]:
-        found: dict[str, list[Any]] = {}
+        by_worker: dict[str, list[Any]] = {}
         for receiver, shard in data:
-            found.setdefault(self.worker_for[(receiver,)], []).append((receiver, shard))
-        return {worker: (partition_id, shards) for worker, shards in found.items()}
+            by_worker.setdefault(self.worker_for[(receiver,)], []).append((receiver, shard))
+        return {worker: (partition_id, shards) for worker, shards in by_worker.items()}
 
     async def _receive(self, data: list[Any]) -> None:
         self.raise_if_closed()
@@ -150,27 +150,27 @@ class RowsRun(private.ArrayRechunkRun):  # type: ignore[misc]  # distributed is 
         return Received(sorted(shards.get(receiver, ()), key=attrgetter("sender")), file)
 
     def _opened(self, number: int) -> tuple[dict[int, list[Shard]], mmap.mmap | None]:
-        """Return the shards in a file by their receivers."""
+        """Return the shards in a file by receiver, and the file."""
         with self._opening:
             if number not in self._files:
                 try:
                     batches = private.read_from_disk(self, (number,))
-                except private.DataUnavailable:  # nobody sent anything
+                except private.DataUnavailable:  # no shards were sent
                     batches = []
-                found: dict[int, list[Shard]] = {}
+                by_receiver: dict[int, list[Shard]] = {}
                 for receiver, shard in chain.from_iterable(batches):
-                    found.setdefault(receiver, []).append(Shard(*shard))
+                    by_receiver.setdefault(receiver, []).append(Shard(*shard))
                 file = getattr(batches, "file", None)
                 _let_go(file)
                 while file is not None and len(self._files) >= _OPEN:
                     del self._files[next(iter(self._files))]
-                self._files[number] = found, file
+                self._files[number] = by_receiver, file
             return self._files[number]
 
 
 @dataclass(frozen=True)
 class RowsSpec(private.ShuffleSpec):  # type: ignore[misc]
-    """A shuffle with so many receivers."""
+    """A shuffle to a number of receivers."""
 
     receivers: int
 
@@ -180,7 +180,7 @@ class RowsSpec(private.ShuffleSpec):  # type: ignore[misc]
         yield from ((n,) for n in range(self.receivers))
 
     def pick_worker(self, partition: tuple[int], workers: Sequence[str]) -> str:
-        """Return the worker of a receiver: neighbours have the same."""
+        """Return the worker of a receiver. Adjacent receivers share a worker."""
         return workers[len(workers) * partition[0] // self.receivers]
 
     def create_run_on_worker(

@@ -1,7 +1,7 @@
-"""Tasks stage chunks beside a Zarr array, in a directory of their run alone.
+"""Stage chunks next to a Zarr array, in a separate directory for each run.
 
-A task of an earlier run may still be working on a worker that could not be stopped. What it writes
-goes to the directory of that run, which nobody reads.
+A task of an earlier run may still be running on a worker that could not be stopped. It writes to
+the directory of that run, which is not read again.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from gatherum.files.resources.stats import Meter
 Box: TypeAlias = tuple[slice, ...]
 # Computes tasks, and returns when all are done.
 Compute: TypeAlias = Callable[[Sequence[Any]], object]
-# A writer that is working when a run ends needs a moment to notice.
+# Retries and their interval in seconds: a task may still be writing when a run ends.
 _ATTEMPTS, _PAUSE = 50, 0.1
 
 
 class Staging:
-    """The directory of a run, from its beginning until it is whole."""
+    """The directory of a run until it is complete."""
 
     def __init__(self, build: Build) -> None:
         self.build = build
@@ -41,15 +41,15 @@ class Staging:
         self.folder = os.path.join(build.working, uuid4().hex)
 
     def like(self, path: str, shape: Shape, dtype: DType) -> Shape:
-        """Begin with an empty array, such as the file commands make; return its chunks."""
+        """Create an empty array, as the file commands do, and return its chunks."""
         return create_like(self.folder, path, shape, dtype)
 
     def copy(self, table: ZarrArray, *, whole: bool) -> None:
-        """Begin with the metadata of a table, and its chunks if the result is to be whole."""
+        """Copy the metadata of a table, and also its chunks if `whole`."""
         copy_array(table.path, self.folder, self.build.meter, whole=whole)
 
     def fill(self, tasks: Sequence[Any], compute: Compute) -> None:
-        """Let tasks write their chunks, then make the directory the build's complete output."""
+        """Compute tasks that write the chunks, then rename the directory to the build's output."""
         compute(tasks)
         remove_cut_off(self.folder)
         remove_path(self.build.partial)
@@ -58,7 +58,7 @@ class Staging:
 
 @contextmanager
 def discarded_when_failed(build: Build, *, resumable: bool) -> Iterator[None]:
-    """Remove all that was staged when a run fails; a whole patch is kept for a resume."""
+    """Remove all staged chunks if a run fails; keep a complete set if `resumable`."""
     try:
         yield
     except (Exception, KeyboardInterrupt):
@@ -74,25 +74,25 @@ def _discard(build: Build) -> None:
         try:
             build.clear()
             return
-        except OSError as error:  # a task has just written into it, or removed what it wrote
+        except OSError as error:  # a task has just written or removed a file
             if error.errno not in (errno.ENOTEMPTY, errno.ENOENT) or attempt == _ATTEMPTS - 1:
                 raise
         time.sleep(_PAUSE)
 
 
 def write(folder: str, box: Box, values: Array) -> None:
-    """Write a box of whole chunks; where the run has ended meanwhile, leave nothing behind."""
+    """Write a box of whole chunks. If the run has ended, remove them again."""
     try:
         ZarrArray(folder, Meter(), writable=True, watched=False).write_box(box, values)
     finally:
-        if metadata_name(folder) is None:  # zarr has made the directories anew
+        if metadata_name(folder) is None:  # zarr has created the directories again
             shutil.rmtree(folder, ignore_errors=True)
             with suppress(OSError):  # other tasks may still write there
                 os.rmdir(os.path.dirname(folder))
 
 
 def remove_cut_off(folder: str) -> None:
-    """Remove what zarr's writers leave that are killed: each writes a file of its own first."""
+    """Remove partial files of killed zarr writers, which write to a temporary file first."""
     for within, _, names in os.walk(folder):
         for name in names:
             if ".partial" in name:
