@@ -193,7 +193,7 @@ def session(movement: str, *, workers: int = 2, **options: Any) -> Iterator[Sess
 
 @contextmanager
 def outside(folder: Path) -> Iterator[tuple[str, int]]:
-    """Start a scheduler and two workers as processes. Return the scheduler's address and number."""
+    """Start a scheduler and two workers as processes. Return the scheduler's address and PID."""
     log = (folder / "log").open("w")
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     file = str(folder / "scheduler.json")

@@ -1,4 +1,4 @@
-"""Errors of the command name its own commands and the kinds of files, and advise on keys."""
+"""Errors of the command name its subcommands and the kinds of files, and advise on keys."""
 
 from decimal import Decimal
 from pathlib import Path

@@ -37,7 +37,7 @@ def impose() -> None:
     for name in EARLIER:
         importlib.import_module(name)
     for name in MODULES:
-        sys.modules[name] = None  # type: ignore[assignment]  # whoever imports it meets an ImportError
+        sys.modules[name] = None  # type: ignore[assignment]  # importing it raises ImportError
     for name in (*FUNCTIONS, *FLAGS):
         if hasattr(os, name):
             delattr(os, name)

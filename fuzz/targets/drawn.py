@@ -326,7 +326,7 @@ def _updates(
     return _operand(source, rng, call, shape, dtype)
 
 
-# --- Where the result goes
+# --- The result
 
 
 def _draw_out(

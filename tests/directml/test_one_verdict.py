@@ -70,7 +70,7 @@ def tensors(draw, sizes, data_type=None):
 
 @st.composite
 def descs(draw):
-    """Descs of the right sizes, with strides of any reach."""
+    """Draw descs of valid sizes, with strides of any reach."""
     d = draw(st.integers(1, 8))
     extent = st.sampled_from(EDGES[1:])
     sizes = [draw(extent) if draw(st.booleans()) else 1 for _ in range(d)]

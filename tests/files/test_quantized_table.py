@@ -183,7 +183,7 @@ def test_prefetched_rows_have_their_scales_in_the_cache(saved):
             assert all(part.cache.hits for part in parts)
 
 
-# ------------------------------------------------------------- what becomes of the files
+# ----------------------------------------------------------------- changes of the files
 
 
 @pytest.fixture

@@ -131,7 +131,7 @@ def test_no_more_is_read_than_the_pages_of_the_rows_allow(
 def test_pages_between_rows_and_pages_that_rows_share_are_counted(file: DiskFile) -> None:
     stored = StoredRows(0, 512, 512, EXTENT)
     assert ask(file, stored, [7, 8])[1] == 1
-    assert ask(file, stored, [7, 16])[1] == 2  # row 7 ends with its page, and one lies between
+    assert ask(file, stored, [7, 16])[1] == 2  # row 7 ends with its page, one in between
     # two pages hold nine rows, and four pages are in between
     assert ask(file, stored, [*range(8), 40], waste=2.0)[1] == 2
     assert ask(file, stored, [*range(8), 40], waste=3.0)[1] == 1

@@ -1,4 +1,4 @@
-"""The rows of an open table are read from its cache, a disk or a server."""
+"""Reads of an open table's rows: from its cache, a disk or a server."""
 
 import os
 import pickle

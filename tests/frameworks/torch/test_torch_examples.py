@@ -1,4 +1,4 @@
-"""Run the examples in `examples/torch`, and those of the page about PyTorch."""
+"""Run the examples in `examples/torch` and of the page about PyTorch."""
 
 import importlib.util
 import re
