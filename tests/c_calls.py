@@ -144,7 +144,7 @@ def core():
 
 @pytest.fixture
 def read(core):
-    """Return a function that makes a program of the C interface from a plan.
+    """Yield a function that makes a program of the C interface from a plan.
 
     Programs are freed when the test ends.
     """

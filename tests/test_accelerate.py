@@ -48,7 +48,7 @@ def copied(function):
 
 
 def body(op):
-    """Run a function's Python code, without the core's fast path."""
+    """Return a function that runs only the Python code, without the core's fast path."""
     return copied(getattr(gatherum, op))
 
 

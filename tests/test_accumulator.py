@@ -43,7 +43,7 @@ def items(array):
 
 
 def taken(drawn, call):
-    """Yield the element that each update of a batch addresses, and the update."""
+    """Return the element that each update of a batch addresses, and the updates."""
     data, (indices, updates) = drawn.data, call.args
     numbers = np.arange(data.size).reshape(data.shape)
     modes = {name: drawn.kwargs[name] for name in ("mode", "negative")}

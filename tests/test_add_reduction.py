@@ -27,7 +27,7 @@ pytestmark = [
 
 
 def needs_cmake(test):
-    """Build the core, before a release; every change tests that each part is required."""
+    """Mark a test that builds the core as a release test. The tests of omitted parts always run."""
     missing = not (shutil.which("cmake") and shutil.which("ninja") and find_spec("nanobind"))
     reason = "builds the core: install cmake, ninja and nanobind"
     return pytest.mark.release(pytest.mark.skipif(missing, reason=reason)(test))

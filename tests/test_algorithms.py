@@ -172,7 +172,7 @@ def test_scatter_of_rows(algorithm, dtype, reduction, include_self, pattern):
 
 
 def forms(*shapes):
-    """Yield each axis of each shape."""
+    """Return each axis of each shape."""
     return [(shape, axis) for shape in shapes for axis in (0, 1, -1)[: len(shape)]]
 
 

@@ -91,7 +91,7 @@ def make(core, op, *specs, out=None, **attributes):
 
 
 def same(core, op, *operands, **attributes):
-    """Check that C and Python make the same program of arrays, or raise the same error."""
+    """Compare the program of arrays, or the error, in C and Python. Return True for a program."""
     specs = [spec(a.shape, a.dtype, a.strides) for a in operands]
     found = make(core, op, *specs, **attributes)
     given = [(a.shape, a.dtype, a.strides) for a in operands]
@@ -106,7 +106,7 @@ def same(core, op, *operands, **attributes):
 
 
 def is_whole(message, expected):
-    """Return True if a message is Python's, which may be followed by advice."""
+    """Check that a message is Python's, which may be followed by advice."""
     assert expected.startswith(message)
     assert expected[len(message) :][:1] in ("", ";"), expected
 

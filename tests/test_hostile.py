@@ -37,7 +37,7 @@ class Meddler:
 
 
 def _moved(operand):
-    """Ways to change an array after the call has inspected it."""
+    """Return ways to change an array after the call has inspected it."""
 
     def reshape():
         with warnings.catch_warnings():

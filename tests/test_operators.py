@@ -114,7 +114,7 @@ def test_every_spelling_of_an_operator(operator):
 
 
 def foreign():
-    """A function of another package with an operator's name."""
+    """Return a function of another package with an operator's name."""
 
     def gather(data, indices):
         return data[indices]

@@ -57,7 +57,7 @@ def own_names(trees: list[ast.Module]) -> set[str]:
 
 
 def foreign(tree: ast.Module, own: set[str]) -> list[str]:
-    """Yield the private names of other libraries that a module uses."""
+    """Return the private names of other libraries that a module uses."""
     found = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and node.attr not in own | DOCUMENTED:

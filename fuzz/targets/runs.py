@@ -88,7 +88,7 @@ def _seen(path: Path) -> bytes:
 
 @contextlib.contextmanager
 def own_folder() -> Iterator[Path]:
-    """Return a folder that exists for one call."""
+    """Make a folder that exists for one call."""
     fast = "/dev/shm" if os.path.isdir("/dev/shm") else None
     with tempfile.TemporaryDirectory(prefix="gatherum-fuzz-", dir=fast) as folder:
         yield Path(folder)

@@ -135,7 +135,7 @@ def main(name: str, folder: Path, stride: int, again: int) -> None:
 
 
 def replacing(out: str, old: Any, expected: Any) -> bool:
-    """Check that the output is the old one, the new one, or being exchanged."""
+    """Return True if the output is the old one, the new one, or being exchanged."""
     file = Path(out.split(":", maxsplit=1)[0])
     if not file.exists():
         # a directory is moved aside for the new one

@@ -152,7 +152,7 @@ PATHS: list[Any] = [
 
 
 def calls_with(tmp_path: Path, paths: Any) -> dict[tuple[str, str], Callable[[], object]]:
-    """Yield each operand of each function, passed as a list of paths."""
+    """Return calls with each operand of each function passed as a list of paths."""
     table, rows = put(tmp_path, "t", np.ones((4, 3), np.uint8)), [[0, 0, 0]]
     opened = files.open(table)
     return {

@@ -25,7 +25,7 @@ FORMS: dict[str, tuple[str, ...]] = {
 
 @pytest.fixture
 def terminal() -> Iterator[Path]:
-    """Return the path of a character device that exists for this test."""
+    """Yield the path of a character device that exists for this test."""
     ends = os.openpty()
     try:
         yield Path(os.ttyname(ends[1]))

@@ -57,7 +57,7 @@ def read(path: str, dtype: np.dtype[Any]) -> NDArray[Any]:
 
 
 def stored(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the dtype that NumPy alone reads back for a dtype."""
+    """Return the dtype that NumPy without ml_dtypes reads for a dtype."""
     if dtype.names is None:
         return np.dtype(f"V{dtype.itemsize}") if dtype.isbuiltin == 2 else dtype
     if any(dtype[name].isbuiltin == 2 for name in dtype.names):

@@ -25,7 +25,7 @@ from gatherum.cuda.nvidia import Nvidia
 
 @pytest.fixture
 def machine(monkeypatch):
-    """Replace the driver by a test double."""
+    """Replace the driver by a test double, and return the double."""
     double = DriverDouble()
     opened = driver.Driver(double)
     for module in ("driver", "device_calls", "nvidia", "array_protocols", "cub", "explain"):

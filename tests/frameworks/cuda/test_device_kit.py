@@ -31,7 +31,7 @@ def python(code):
 
 @pytest.fixture
 def kit(tmp_path):
-    """An empty kit."""
+    """Make an empty kit."""
     folder = tmp_path / "kit"
     folder.mkdir()
     (tmp_path / "cache").mkdir()

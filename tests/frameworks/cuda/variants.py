@@ -85,7 +85,7 @@ AXES: dict[str, Axes] = {
 
 
 def variants(name: str) -> Iterator[Kernel]:
-    """Return the variants of a kernel."""
+    """Yield the variants of a kernel."""
     axes = AXES[name]
     common = {macro: values[0] for macro, values in axes.items()}
     if name.startswith("fold_atomic"):

@@ -24,8 +24,7 @@ class Jitted:
             arrays = {n: one for n, one in enumerate(operands) if hasattr(one, "dtype")}
 
             def run(tracers):
-                # Lists and numbers are passed unchanged: they are converted to the dtype of the
-                # data.
+                # Lists and numbers are passed unchanged, and converted to the dtype of the data.
                 each = [tracers.get(n, one) for n, one in enumerate(operands)]
                 return getattr(gatherum.jax, op)(*each, **attributes)
 
@@ -51,7 +50,7 @@ def _told(operators, call):
 
 
 def _from_value_error(found):
-    """XLA's errors are RuntimeErrors or ValueErrors."""
+    """Convert XLA's error to an IndexError. XLA raises RuntimeErrors or ValueErrors."""
     if isinstance(found, ValueError) and "OUT_OF_RANGE: " in str(found):
         return IndexError(str(found).partition("OUT_OF_RANGE: ")[2].splitlines()[0])
     return found

@@ -96,12 +96,12 @@ OPS = [op for op in op_db if op.name in COUNTERPARTS]
 
 
 def ranks_differ(op, sample):
-    """Torch accepts an empty index of two dimensions for data of one; here that is a ValueError."""
+    """Return True for an empty 2-d index of 1-d data, which torch accepts; here, a ValueError."""
     return op.name == "gather" and sample.args[1].numel() == 0 and sample.args[1].dim() == 2
 
 
 def of_weight(op, sample):
-    """Torch's embedding has the weights second, but its samples pass them as the input."""
+    """Return the operands of a sample. Those of embedding pass the weights as the input."""
     if op.name == "nn.functional.embedding":
         return [sample.args[0], sample.input]
     return [sample.input, *sample.args]

@@ -48,7 +48,7 @@ def raw(tensor):
 
 
 def refuses(call, data, words, graphs=GRAPHS):
-    """Return True if a call raises the same message; Dynamo adds text around it."""
+    """Check that a call raises the same message; Dynamo adds text around it."""
     with pytest.raises((TypeError, ValueError, RuntimeError)) as caught:
         call(data)
     assert words in str(caught.value)
