@@ -1,4 +1,4 @@
-"""The inputs that fuzzing begins with: one archive for each target, fuzz/corpus/TARGET.zip.
+"""The initial inputs of the fuzz targets: one archive per target, fuzz/corpus/TARGET.zip.
 
 python fuzz/corpus.py add calls FILE...    # keep inputs that found something, under their names
 """
@@ -15,13 +15,13 @@ FOLDER = Path(__file__).resolve().parent / "corpus"
 
 
 def read(target: str) -> dict[str, bytes]:
-    """Return the inputs of a target by name."""
+    """Return the inputs of a target, keyed by name."""
     with zipfile.ZipFile(FOLDER / f"{target}.zip") as archive:
         return {name: archive.read(name) for name in archive.namelist()}
 
 
 def write(target: str, inputs: dict[str, bytes]) -> None:
-    """Write the inputs of a target; equal inputs make an equal archive."""
+    """Write the inputs of a target. Equal inputs produce equal archives."""
     with zipfile.ZipFile(FOLDER / f"{target}.zip", "w") as archive:
         for name, data in sorted(inputs.items()):
             entry = zipfile.ZipInfo(name, date_time=(2026, 1, 1, 0, 0, 0))

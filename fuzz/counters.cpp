@@ -1,10 +1,10 @@
-// Lends libFuzzer the branches of a core that g++ has built with -fsanitize-coverage=trace-pc: each
-// address counts in one of the counters that libFuzzer looks at after every input.
+// Reports the branches of a core built by g++ with -fsanitize-coverage=trace-pc to libFuzzer: each
+// address increments one of the counters that libFuzzer reads after every input.
 #include <cstdint>
 
 namespace {
 
-// The core of all levels has some 200,000 branches, of which inputs reach a tenth.
+// The core of all levels has about 200,000 branches, of which inputs reach a tenth.
 constexpr int kBits = 18;
 constexpr uintptr_t kCounters = uintptr_t{1} << kBits;
 uint8_t counters[kCounters];

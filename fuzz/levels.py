@@ -1,7 +1,7 @@
-"""Instruction-set levels: each input runs on one of them, which its own bytes choose.
+"""Instruction-set levels: the bytes of each input choose the level that it runs on.
 
-So one run is a run on all of them, and an input that fails does so again, on the same machine.
-The package is imported late: what fuzzes must see its import.
+One run thus covers all levels, and an input that fails on a machine fails there again. The package
+is imported late because the fuzzer must instrument its import.
 """
 
 import os
@@ -11,7 +11,7 @@ __all__ = ["available", "choose"]
 
 
 def available() -> tuple[str, ...]:
-    """Return the levels that this processor and this build have, or the one that is forced."""
+    """Return the levels that this processor and this build support, or the one that is forced."""
     from gatherum._system import native
 
     forced = os.environ.get("GATHERUM_ISA")
@@ -19,7 +19,7 @@ def available() -> tuple[str, ...]:
 
 
 def choose(data: bytes, levels: tuple[str, ...]) -> str:
-    """Let the core run on the level of an input, and return its name."""
+    """Run the core on the level that an input chooses, and return its name."""
     from gatherum import _core
 
     level = levels[zlib.crc32(data) % len(levels)]

@@ -1,11 +1,11 @@
-"""Fuzz the targets one after the other, guided by coverage, and say what came of it.
+"""Fuzz the targets one after the other, guided by coverage, and print a summary.
 
     python fuzz/run.py --seconds 60 calls readers
 
-A target fails when anything but its `run` returning comes of an input: the input is kept in
-build/fuzz, and the command that repeats it is printed. What is new is kept there too, and the next
-run begins with it. Atheris does the mutating: libFuzzer for Python. The inputs are shared out among
-the instruction-set levels of this machine.
+A target fails when its `run` does not return. The failing input is then kept in build/fuzz, and the
+command that repeats it is printed. New inputs are kept in the same folder, and the next run starts
+with them. Atheris (libFuzzer for Python) mutates the inputs, which are distributed among the
+instruction-set levels of this machine.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ import corpus  # noqa: E402
 import levels  # noqa: E402
 from targets import TARGETS, target  # noqa: E402
 
-# An input may not take longer than this, nor the process more memory than that.
+# Limits on the time of one input and on the memory of the process.
 SECONDS_AN_INPUT = 60
 MEBIBYTES = 4096
 LONGEST = {
@@ -43,7 +43,7 @@ LONGEST = {
 
 
 def arguments() -> argparse.Namespace:
-    """Return what the command line asks for."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("targets", nargs="*", help=f"default: all, {', '.join(TARGETS)}")
     parser.add_argument("--seconds", type=int, default=60, help="for each target (default 60)")
@@ -59,7 +59,7 @@ def arguments() -> argparse.Namespace:
     for name in given.targets:
         if name not in TARGETS:
             parser.error(f"no such target: {name}; there are {', '.join(TARGETS)}")
-    if given.child:  # what fuzzes must see the import of the package
+    if given.child:  # the fuzzer must instrument the import
         given.levels = tuple(given.levels.split(","))
         return given
     load_core_counters()
@@ -72,7 +72,7 @@ def arguments() -> argparse.Namespace:
 
 
 def main() -> int:
-    """Fuzz each target in a process of its own; 1 when one of them failed."""
+    """Fuzz each target in a separate process. Return 1 if one of them failed."""
     given = arguments()
     names = given.targets or TARGETS
     if given.input:
@@ -91,7 +91,7 @@ def main() -> int:
 
 
 def succeeds(name: str, given: argparse.Namespace) -> bool:
-    """Fuzz a target in a child, print what came of it, and return whether no input failed."""
+    """Fuzz a target in a child, print the outcome, and return True if no input failed."""
     line, errors = run_child(name, given)
     print(line, flush=True)
     print(errors, end="", file=sys.stderr)
@@ -99,7 +99,7 @@ def succeeds(name: str, given: argparse.Namespace) -> bool:
 
 
 def replay(names: tuple[str, ...], on: tuple[str, ...]) -> int:
-    """Run the inputs in the repository and those of earlier runs, without any engine."""
+    """Run the inputs in the repository and those of earlier runs, without a fuzzing engine."""
     for name in names:
         new = {str(path): path.read_bytes() for path in work_folder(name).iterdir()}
         inputs = corpus.read(name) | new
@@ -115,14 +115,14 @@ def replay(names: tuple[str, ...], on: tuple[str, ...]) -> int:
 
 
 def work_folder(name: str) -> Path:
-    """Return the folder of the inputs that earlier runs found to be new."""
+    """Return the folder of the new inputs that earlier runs found."""
     folder = WORK / name
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
 def unpacked(name: str) -> Path:
-    """Write the inputs of the repository to a folder for the engine, and return it."""
+    """Unpack the inputs of the repository into a folder for the engine, and return the folder."""
     folder = WORK / "corpus" / name
     folder.mkdir(parents=True, exist_ok=True)
     for kept, data in corpus.read(name).items():
@@ -131,7 +131,7 @@ def unpacked(name: str) -> Path:
 
 
 def run_child(name: str, given: argparse.Namespace) -> tuple[str, str]:
-    """Fuzz a target in a child; return one line of figures, and what is to be said of a failure."""
+    """Fuzz a target in a child. Return one line of figures, and a description of a failure."""
     options = [f"--{option}={getattr(given, option)}" for option in ("seconds", "runs", "seed")]
     on = f"--levels={','.join(given.levels)}"
     command = [sys.executable, __file__, "--child", *options, on, name]
@@ -149,11 +149,11 @@ def run_child(name: str, given: argparse.Namespace) -> tuple[str, str]:
 
 
 def fuzz(name: str, given: argparse.Namespace) -> None:
-    """Fuzz a target until its time is over; the engine ends the process."""
+    """Fuzz a target until its time is over. The engine ends the process."""
     import atheris
 
     counters = load_core_counters()
-    # The oracle is slow enough as it is, and what it does is not in question.
+    # The oracle is slow enough without instrumentation, and is not under test.
     with atheris.instrument_imports(["gatherum", "targets"], exclude=["gatherum.reference"]):
         module = target(name)
     own = [work_folder(name), unpacked(name)]
@@ -184,7 +184,7 @@ def fuzz(name: str, given: argparse.Namespace) -> None:
 
 
 def load_core_counters() -> ctypes.CDLL | None:
-    """Load what counts the branches of a core built for it; its name must be there for the core."""
+    """Load the branch counters of an instrumented core, whose symbols the core resolves."""
     path = os.environ.get("GATHERUM_FUZZ_COUNTERS")
     return ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL) if path else None
 
@@ -197,7 +197,7 @@ def lend(counters: ctypes.CDLL) -> None:
 
 
 def escaped(word: bytes) -> str:
-    """Return a word as libFuzzer's dictionaries write it."""
+    """Return a word in the syntax of libFuzzer's dictionaries."""
     return "".join(chr(c) if 32 <= c < 127 and c not in b'"\\' else f"\\x{c:02x}" for c in word)
 
 

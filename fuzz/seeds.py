@@ -1,11 +1,11 @@
-"""Write the inputs that fuzzing begins with, the same every time:
+"""Write the initial inputs of the fuzz targets, the same every time:
 
     python fuzz/seeds.py              # of every target
     python fuzz/seeds.py dispatch     # of these
 
-A target's own seeds are run one after the other. Those that show something new are kept in
-fuzz/corpus/TARGET.zip, named after what they show. Inputs with other names have once failed, and
-stay.
+The script runs the seeds of each target one after the other, and keeps those that reach something
+new in fuzz/corpus/TARGET.zip, named after what they reach. Inputs with other names failed once, and
+are kept.
 """
 
 import sys
@@ -18,13 +18,13 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "tests")]
 import corpus  # noqa: E402
 from targets import TARGETS, target  # noqa: E402
 
-# Seeds that are tried, and inputs that are kept of those with equal labels.
+# Number of seeds to try, and number of inputs to keep for each label.
 TRIED = 12_000
 ALIKE = {"calls": 1, "readers": 12, "stores": 1, "descs": 4, "dispatch": 1, "models": 2}
 
 
 def main() -> None:
-    """Write the seeds of the targets that are named, or of all."""
+    """Write the seeds of the named targets, or of all targets."""
     for name in sys.argv[1:] or TARGETS:
         inputs = {
             kept: data for kept, data in corpus.read(name).items() if not kept.startswith("seed-")

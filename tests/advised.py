@@ -4,7 +4,7 @@ import gatherum
 
 
 def follow(call, advice, advised, names):
-    """Check that a call raises an error with an advice, and make the call that it advises."""
+    """Check that a call raises an error with advice, and make the advised call."""
     names = {"gatherum": gatherum, **names}
     try:
         eval(call, names)

@@ -1,4 +1,4 @@
-"""Calls that each algorithm of the core runs, large enough for several threads."""
+"""Calls for each algorithm of the core, large enough for several threads."""
 
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ class Work(NamedTuple):
     op: str
     data: tuple[int, ...]
     indices: tuple[int, ...]
-    size: int  # of the dimension that an index selects from
+    size: int  # of the indexed dimension
     dtype: str
     attributes: dict[str, object]
 

@@ -1,4 +1,4 @@
-"""The C interface through ctypes: its structures, a program from a plan, operands from arrays."""
+"""The C interface through ctypes: structures, programs from plans, operands from arrays."""
 
 import ctypes
 import os
@@ -144,7 +144,10 @@ def core():
 
 @pytest.fixture
 def read(core):
-    """A function that makes a program of the C interface from a plan; freed when the test ends."""
+    """Yield a function that makes a program of the C interface from a plan.
+
+    Programs are freed when the test ends.
+    """
     programs = []
 
     def made(plan):
@@ -160,7 +163,7 @@ def read(core):
 
 
 def memory_of(array):
-    """The start of an array, and the bytes that it spans before and behind that."""
+    """Return the start of an array, and the numbers of bytes that it spans before and after it."""
     start = array.__array_interface__["data"][0]
     if array.size == 0:
         return [start, 0, 0]
@@ -170,7 +173,7 @@ def memory_of(array):
 
 
 def refused(core, program, memory):
-    """The operand that gatherum_check finds too small, or None."""
+    """Return the operand that gatherum_check reports as too small, or None."""
     operands, error = Operands(), Error()
     for name, sizes in memory.items():
         setattr(operands, name, Buffer(*sizes))

@@ -1,7 +1,7 @@
-"""Memory with canaries: arrays inside larger buffers of which no other byte may ever change.
+"""Memory with canaries: arrays inside larger buffers whose other bytes must never change.
 
-The bytes around an array follow a pattern of their own, different at every offset, so that stray
-writes are seen, and stray reads can be told from data.
+The bytes around an array follow a pattern that differs at every offset, so stray writes are
+detected, and stray reads differ from data.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ __all__ = ["MARGIN", "byte_rows", "guarded", "guarded_copy", "strays"]
 
 Array = NDArray[Any]
 
-# Bytes on either side: more than a vector store that goes on past the end of a row.
+# Bytes on either side: more than a vector store past the end of a row writes.
 MARGIN = 136
 
 
@@ -33,7 +33,7 @@ def _canaries(count: int) -> NDArray[np.uint8]:
 def guarded(
     shape: Sequence[int], dtype: Any, strides: Sequence[int] | None = None, shift: int = 0
 ) -> Array:
-    """Make an array whose bytes, like those around it and in its gaps, are canaries.
+    """Make an array whose bytes, including those around it and in its gaps, are canaries.
 
     Parameters
     ----------
@@ -42,12 +42,12 @@ def guarded(
     strides
         In bytes; C order when None.
     shift
-        Bytes by which its address is off a cache line.
+        Offset of the array's address from a cache line, in bytes.
 
     Returns
     -------
     numpy.ndarray
-        Its ``base`` is the buffer, which `strays` looks at.
+        Its ``base`` is the buffer, which `strays` inspects.
     """
     dtype = np.dtype(dtype)
     if strides is None:
@@ -70,7 +70,7 @@ def guarded_copy(array: Array, strides: Sequence[int] | None = None, shift: int 
 
 
 def strays(array: Array) -> list[int]:
-    """Give the offsets, from the array's first item, of canaries that have changed."""
+    """Return the offsets of changed canaries from the array's first item."""
     buffer: Any = array
     while not isinstance(buffer, _Buffer):
         if buffer is None:
@@ -85,8 +85,9 @@ def strays(array: Array) -> list[int]:
 
 
 def _by_bytes(array: Array) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Give the shape and strides of an array with one more dimension, of bytes. Where NumPy has no
-    more, a dimension of size 1 (or 0) makes room.
+    """Return the shape and strides of an array with an additional dimension of bytes.
+
+    At NumPy's limit of dimensions, a dimension of size 1 (or 0) is removed first.
     """
     dims = list(zip(array.shape, array.strides, strict=True))
     if len(dims) == 64:
@@ -109,5 +110,5 @@ class _Bytes:
 
 
 def byte_rows(array: Array, writable: bool = False) -> NDArray[np.uint8]:
-    """View the memory of an array, padding included, as one more dimension of bytes."""
+    """View the memory of an array, padding included, with an additional dimension of bytes."""
     return np.asarray(_Bytes(array, writable))

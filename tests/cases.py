@@ -40,13 +40,13 @@ class Case:
 
 
 def cases_of(op: str) -> list[Case]:
-    """Give the cases of one operator, in the order of this file."""
+    """Return the cases of one operator, in the order of this file."""
     return [case for case in CASES if case.op == op]
 
 
 def _fixed(values: Any, dtype: Any) -> Array:
     array = np.array(values, dtype=dtype)
-    array.flags.writeable = False  # one list serves every test
+    array.flags.writeable = False  # all tests share one list
     return array
 
 

@@ -1,6 +1,7 @@
-"""Clusters of processes, calls that take some seconds there, and what strikes them meanwhile.
+"""Clusters of processes, slow calls on them, and faults that are injected meanwhile.
 
-A fault strikes when so many tasks are done: in the middle of a call on any machine, slow or busy.
+A fault is injected after a given number of tasks: in the middle of a call on any machine, slow or
+busy.
 """
 
 import hashlib
@@ -26,16 +27,16 @@ import gatherum.dask
 from gatherum.dask.planning import strategy
 
 STRATEGIES = ("tasks", "shuffle")
-# What is called: two functions, and the change of a Zarr array.
+# The calls: two functions, and the change of a Zarr array.
 CALLS = ("gather", "add", "into")
 CHUNKS, ROWS, WIDTH = 16, 400, 32
-# What Dask says of its own parts, and of a machine that is busy.
+# Warnings of Dask about its own parts, and about a busy machine.
 WARNINGS = (
     "ignore::DeprecationWarning",
     "ignore::ResourceWarning",
     "ignore:Creating scratch directories:UserWarning",
 )
-LONGEST = 200  # seconds that a call is waited for
+LONGEST = 200  # seconds to wait for a call
 
 
 def block(seed: int, shape: tuple[int, ...]) -> Any:
@@ -44,12 +45,12 @@ def block(seed: int, shape: tuple[int, ...]) -> Any:
 
 
 def index_block(seed: int, shape: tuple[int, ...]) -> Any:
-    """Return indices: a few are very frequent."""
+    """Return indices, of which a few are very frequent."""
     return np.random.default_rng(seed).zipf(1.3, shape) % (CHUNKS * ROWS)
 
 
 def slowly(make: Callable[..., Any], seed: int, block_info: Any) -> Any:
-    """Make a block after a pause, in which a fault can strike."""
+    """Make a block after a pause, in which a fault can occur."""
     time.sleep(0.05)
     place = block_info[None]
     sizes = [stop - start for start, stop in place["array-location"]]
@@ -57,7 +58,7 @@ def slowly(make: Callable[..., Any], seed: int, block_info: Any) -> Any:
 
 
 def lazy(make: Callable[..., Any], seed: int, *sizes: int) -> Any:
-    """Return blocks of Dask that are made slowly."""
+    """Return a Dask array whose blocks are made slowly."""
     chunks = ((ROWS,) * CHUNKS, *((n,) for n in sizes))
     dtype = make(0, (0,) * len(chunks)).dtype
     meta = np.empty((0,) * len(chunks), dtype)
@@ -65,17 +66,17 @@ def lazy(make: Callable[..., Any], seed: int, *sizes: int) -> Any:
 
 
 def whole(make: Callable[..., Any], seed: int, *sizes: int) -> Any:
-    """Return the same as one array of NumPy."""
+    """Return the same values as one NumPy array."""
     return np.concatenate([make(seed + n, (ROWS, *sizes)) for n in range(CHUNKS)])
 
 
 def digest(array: Any) -> str:
-    """Return what tells the bits of an array from all others."""
+    """Return a digest of an array's bits."""
     return hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()
 
 
 def expected(call: str) -> str:
-    """Return the digest of a call of NumPy's arrays."""
+    """Return the digest of a call on NumPy arrays."""
     table, indices = whole(block, 0, WIDTH), whole(index_block, 100)
     if call == "gather":
         return digest(gatherum.gather(table, indices))
@@ -84,7 +85,7 @@ def expected(call: str) -> str:
 
 
 def store(folder: Path) -> str:
-    """Write the table to a Zarr array, whose chunks are those of the arrays; return its path."""
+    """Write the table to a Zarr array with the chunks of the arrays, and return its path."""
     import zarr
 
     path = folder / "table.zarr"
@@ -96,12 +97,12 @@ def store(folder: Path) -> str:
 
 
 def stored(path: str) -> str:
-    """Return the digest of a Zarr array; there is nothing beside it, and nothing else in it."""
+    """Return the digest of a Zarr array. Check that no other files are next to it or in it."""
     import zarr
 
     deadline = time.monotonic() + LONGEST
     while time.monotonic() < deadline and os.listdir(Path(path).parent) != ["table.zarr"]:
-        time.sleep(0.1)  # a task that is at work when its run fails tidies up when it ends
+        time.sleep(0.1)  # a task that is running when its run fails cleans up when it ends
     files = [name for _, _, names in os.walk(path) for name in names]
     assert sorted(os.listdir(Path(path).parent)) == ["table.zarr"]
     assert len(files) == CHUNKS + 1 and not any(".partial" in name for name in files)
@@ -109,7 +110,7 @@ def stored(path: str) -> str:
 
 
 class Watch(SchedulerPlugin):
-    """Counts the tasks that are done, and acts once when there are `at` of them."""
+    """Counts the finished tasks, and acts once when `at` of them are done."""
 
     name = "watch"
 
@@ -118,7 +119,7 @@ class Watch(SchedulerPlugin):
         self.struck = False
 
     def transition(self, key: Any, start: str, finish: str, *_: Any, **__: Any) -> None:
-        """See a task change its state."""
+        """Handle a state change of a task."""
         if start == "processing" and finish == "memory":
             self.done += 1
             if self.done == self.at:
@@ -135,21 +136,21 @@ class Session:
         cluster.scheduler.add_plugin(self.watch)
 
     def strike(self, at: int, act: Callable[[], Any]) -> None:
-        """Let a fault strike when `at` tasks are done, from now on."""
+        """Inject a fault when `at` tasks, counted from now, are done."""
         self.watch.done, self.watch.at, self.watch.act = 0, at, act
 
     def kill(self, number: int = 0) -> Callable[[], None]:
-        """Return what kills a worker."""
+        """Return a function that kills a worker."""
         pids = sorted(self.client.run(os.getpid).items())
         return lambda: os.kill(pids[number][1], signal.SIGKILL)
 
     def start(self, call: str, path: str = "") -> "Future[str]":
-        """Begin a call; its result is the digest of what came of it."""
+        """Start a call whose result is the digest of its outcome."""
         return self.pool.submit(run, call, path)
 
 
 def run(call: str, path: str = "") -> str:
-    """Run a call on the cluster that is Dask's scheduler; return the digest of what came of it."""
+    """Run a call on the cluster that is Dask's scheduler, and return the digest of the outcome."""
     indices = lazy(index_block, 100)
     if call == "gather":
         return digest(gatherum.gather(lazy(block, 0, WIDTH), indices).compute())
@@ -164,7 +165,7 @@ def run(call: str, path: str = "") -> str:
 
 @contextmanager
 def session(movement: str, *, workers: int = 2, **options: Any) -> Iterator[Session]:
-    """Start a cluster on which rows move by one of the two strategies, however few they are."""
+    """Start a cluster that moves rows by one of the two strategies, however few they are."""
     settings = {
         "gatherum.way": movement,
         "array.chunk-size": "128KiB",
@@ -192,7 +193,7 @@ def session(movement: str, *, workers: int = 2, **options: Any) -> Iterator[Sess
 
 @contextmanager
 def outside(folder: Path) -> Iterator[tuple[str, int]]:
-    """Give the address of a scheduler that is a process, as its two workers are, and its number."""
+    """Start a scheduler and two workers as processes. Return the scheduler's address and PID."""
     log = (folder / "log").open("w")
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     file = str(folder / "scheduler.json")
@@ -227,6 +228,6 @@ def outside(folder: Path) -> Iterator[tuple[str, int]]:
 
 
 def is_at_work(dask_scheduler: Any) -> bool:
-    """Whether some tasks are done, and others are not."""
+    """Return True if some tasks are done and others are not."""
     done = [task for task in dask_scheduler.tasks.values() if task.state == "memory"]
     return len(done) > 5

@@ -1,4 +1,4 @@
-"""What all tests share: settings that a test changes are put back behind it."""
+"""Fixtures of all tests. Settings that a test changes are restored after it."""
 
 import os
 import signal
@@ -14,12 +14,11 @@ import gatherum
 from source import SOURCE
 from sparse_files import Space
 
-# What a shell starts in the background ignores Ctrl-C, and so would the processes that tests start.
+# Processes that a shell starts in the background ignore Ctrl-C, and so would their children.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# A slow machine is no failure. In CI a change is judged by the same examples every time; elsewhere
-# they are new ones.
+# A slow machine is not a failure. CI uses the same examples every time; other runs draw new ones.
 settings.register_profile(
     "gatherum",
     deadline=None,
@@ -31,7 +30,7 @@ settings.load_profile("gatherum")
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What runs before a release only is slow, too."""
+    """Mark tests that run only before a release as slow, too."""
     for item in items:
         if item.get_closest_marker("release"):
             item.add_marker("slow")
@@ -39,7 +38,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture
 def settings_restored() -> Iterator[None]:
-    """Put the number of threads and the cap of the output cache back."""
+    """Restore the number of threads and the cap of the output cache."""
     threads, limit = gatherum.get_num_threads(), gatherum.get_output_cache_limit()
     yield
     gatherum.set_num_threads(threads)
@@ -48,7 +47,7 @@ def settings_restored() -> Iterator[None]:
 
 @pytest.fixture
 def python() -> Callable[..., "subprocess.CompletedProcess[str]"]:
-    """Run code in a fresh Python with environment variables of its own."""
+    """Run code in a fresh Python with the given environment variables."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("GATHERUM_")}
 
     def run(code: str, **environment: str) -> "subprocess.CompletedProcess[str]":

@@ -1,5 +1,5 @@
-// A library to preload: the n-th allocation that the core or its binding makes, itself or in a function that
-// it calls, fails once. Built and used by test_failing_allocations.py. For glibc.
+// A library to preload: the n-th allocation by the core or its binding, directly or in a called function,
+// fails once. Built and used by test_failing_allocations.py. For glibc.
 #include <dlfcn.h>
 #include <execinfo.h>
 #include <link.h>
@@ -14,7 +14,7 @@
 
 namespace {
 
-// How far from an allocation a function of ours is looked for.
+// Number of frames in which an allocation's caller is searched for in our code.
 constexpr int kDepth = 12;
 
 struct Range {
@@ -25,8 +25,8 @@ struct Range {
 };
 Range code[8];
 int parts = 0;
-Range loop;                  // Python's own: what is allocated behind it is not ours
-std::atomic<long> left{-1};  // until one fails; -1: nobody counts
+Range loop;                  // Python's interpreter loop: its allocations are not ours
+std::atomic<long> left{-1};  // until one fails; -1: not counting
 std::atomic<long> met{0};
 thread_local bool inside = false;
 
@@ -37,7 +37,7 @@ bool is_ours(const void* caller) {
 }
 
 bool any_is_ours() {
-  void* frames[kDepth + 2];  // among them those of this library
+  void* frames[kDepth + 2];  // including those of this library
   inside = true;
   const int n = backtrace(frames, kDepth + 2);
   inside = false;
@@ -48,7 +48,7 @@ bool any_is_ours() {
 
 bool is_counted() { return left.load() >= 0 && !inside; }
 
-// Whether an allocation that counts is the one that fails.
+// Returns true if this counted allocation is the one that fails.
 bool is_next() {
   met.fetch_add(1);
   if (left.load() == 0 || left.fetch_sub(1) != 1) return false;
@@ -80,10 +80,10 @@ int add_code(dl_phdr_info* library, size_t, void*) {
 
 extern "C" {
 
-// Finds the libraries, once they are loaded: how many pieces of code they have.
+// Finds the code of the loaded libraries. Returns the number of code segments.
 int find_code() {
   void* frames[1];
-  backtrace(frames, 1);  // what that loads is there from now on
+  backtrace(frames, 1);  // loads its library now
   dl_iterate_phdr(add_code, nullptr);
   Dl_info info;
   ElfW(Sym)* symbol = nullptr;
@@ -92,7 +92,8 @@ int find_code() {
     loop = {reinterpret_cast<uintptr_t>(start), reinterpret_cast<uintptr_t>(start) + symbol->st_size};
   return parts;
 }
-// From now on the n-th allocation fails; 0: none, -1: nobody counts. How many there have been since the last.
+// Lets the n-th allocation from now on fail; 0: none, -1: no counting. Returns the number of allocations
+// since the previous call.
 long fail_at(long n) {
   const long before = met.exchange(0);
   left.store(n);
@@ -108,7 +109,7 @@ void* realloc(void* p, size_t n) { return fails() ? nullptr : __libc_realloc(p, 
 
 void* mmap(void* at, size_t n, int protection, int flags, int file, off_t offset) {
   static auto* const real = behind<decltype(mmap)>("mmap");
-  // Python maps memory, too, and does not look at every failure.
+  // Python also maps memory, and does not check for every failure.
   const bool none = is_counted() && is_ours(__builtin_return_address(0)) && is_next();
   return none ? MAP_FAILED : real(at, n, protection, flags, file, offset);
 }

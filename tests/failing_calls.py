@@ -1,8 +1,9 @@
-"""Calls whose allocations fail one by one: what test_failing_allocations.py runs, in a process that
-failing_allocations.cpp is preloaded into.
+"""Calls whose allocations fail one by one.
 
-Of each call and each of its allocations a forked child makes the call: it gives the right bits, or
-raises MemoryError, and so does the same call behind it, whose allocations do not fail.
+test_failing_allocations.py runs this in a process with failing_allocations.cpp preloaded. For each
+call and each of its allocations, a forked child makes the call with that allocation failing. The
+call must return the right bits or raise MemoryError, and the same call without failures must then
+return the right bits.
 """
 
 import ctypes
@@ -19,15 +20,15 @@ import numpy as np
 import gatherum
 import gatherum.files
 
-MOST = 1000  # no call has as many allocations
+MOST = 1000  # more allocations than any call has
 STEP = int(os.environ.get("FAILING_STEP", "1"))
 
 for name in gatherum.__all__:
-    getattr(gatherum, name)  # what imports its module here allocates nothing in the calls
+    getattr(gatherum, name)  # import lazy modules now, so that calls do not allocate for imports
 gatherum.set_num_threads(3)
 rng = np.random.default_rng(1)
 folder = Path(tempfile.mkdtemp())
-MANY, ROWS = 140_000, 6_000  # as many as several threads share
+MANY, ROWS = 140_000, 6_000  # enough to be shared by several threads
 items, places = rng.standard_normal(MANY), rng.integers(0, MANY, MANY)
 table = rng.standard_normal((2_000, 64)).astype("f4")
 updates = rng.standard_normal((ROWS, 64)).astype("f4")
@@ -93,7 +94,7 @@ CALLS = {
 
 
 def in_child(call):
-    """Return what a call gives in a forked child, by which this process is left as it was."""
+    """Return the result of a call in a forked child, so that this process does not change."""
     reader, writer = os.pipe()
     if (child := os.fork()) == 0:
         with os.fdopen(writer, "wb") as pipe:
@@ -107,7 +108,7 @@ def in_child(call):
 
 
 def try_one(call, n, expected):
-    """Return what went wrong, "" for nothing, None where there is no n-th allocation."""
+    """Return a failure's description, "" for success, or None if there is no n-th allocation."""
     failing.fail_at(n)
     found, error = None, None
     try:
@@ -115,7 +116,7 @@ def try_one(call, n, expected):
     except Exception as raised:
         error = raised
     made = failing.fail_at(-1)
-    # CPython 3.11 loses the exception of a function where it has no memory for a traceback.
+    # CPython 3.11 loses the exception of a function if it has no memory for a traceback.
     lost = re.fullmatch("<function .*> returned NULL without setting an exception", str(error))
     if error and not isinstance(error, MemoryError) and not lost:
         return f"{type(error).__name__}: {error}"
@@ -127,7 +128,7 @@ def try_one(call, n, expected):
 
 
 def try_all(name, call):
-    """Fail each `STEP`-th allocation of a call; print what went wrong, and how many there are."""
+    """Fail each `STEP`-th allocation of a call. Print failures and the number of allocations."""
     expected = in_child(call)
     for n in range(1, MOST, STEP):
         said = in_child(partial(try_one, call, n, expected))

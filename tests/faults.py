@@ -1,10 +1,10 @@
-"""Run the long tests of Dask's arrays: faults in the middle of calls, and digests of many chunks.
+"""Run the long tests of Dask arrays: faults in the middle of calls, and digests of many chunks.
 
     python tests/faults.py                 # all of them, half an hour
-    python tests/faults.py -k killed -x    # what pytest is told
+    python tests/faults.py -k killed -x    # with arguments of pytest
 
-`nox -s faults` installs what they need and runs this. The last line says what came of it. Exit
-status 1: a test has failed.
+`nox -s faults` installs the requirements and runs this. The last line is a summary. Exit status 1:
+a test failed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FOLDER = Path(__file__).with_name("frameworks") / "dask_faults"
 
 
 def main() -> int:
-    """Run the tests, and sum up."""
+    """Run the tests, and print a summary."""
     level = native.level()
     files = sorted(str(path) for path in FOLDER.glob("*.py"))
     status, end = tried(level, [*files, *sys.argv[1:]])

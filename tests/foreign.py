@@ -1,6 +1,6 @@
-"""C and C++ programs for the system under test, which need not be this one.
+"""C and C++ programs for the system under test, which may differ from this one.
 
-`CC` and `CXX` name the compilers. `GATHERUM_TEST_EMULATOR` (such as ``wine``) runs what they make,
+`CC` and `CXX` name the compilers. `GATHERUM_TEST_EMULATOR` (such as ``wine``) runs their programs,
 and `GATHERUM_TEST_LIBRARY` is the core that they built:
 
     CC=x86_64-w64-mingw32-gcc-posix CXX=x86_64-w64-mingw32-g++-posix GATHERUM_TEST_EMULATOR=wine
@@ -23,7 +23,7 @@ EMULATOR = shlex.split(os.environ.get("GATHERUM_TEST_EMULATOR", ""))
 
 
 def needs(compiler: str) -> list[pytest.MarkDecorator]:
-    """Return what a test module is marked with that compiles programs."""
+    """Return the marks of a test module that compiles programs."""
     return [
         pytest.mark.skipif(
             not compiler or shutil.which(compiler) is None,
@@ -34,7 +34,7 @@ def needs(compiler: str) -> list[pytest.MarkDecorator]:
 
 
 def library(folder: Path) -> list[str]:
-    """Return what a compiler is told of the core; on Windows it lies beside the program."""
+    """Return the compiler options for the core. On Windows, copy the core next to the program."""
     path = Path(os.environ.get("GATHERUM_TEST_LIBRARY", gatherum.get_library())).resolve()
     if path.suffix != ".dll":
         return [str(path), f"-Wl,-rpath,{path.parent}"]
@@ -43,7 +43,7 @@ def library(folder: Path) -> list[str]:
 
 
 def run(program: Path, *arguments: object) -> "subprocess.CompletedProcess[str]":
-    """Run a program on files and words."""
+    """Run a program with files and words as arguments."""
     command = [*EMULATOR, program, *arguments]
     quiet = os.environ | {"WINEDEBUG": "-all"}
     return subprocess.run(

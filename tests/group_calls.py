@@ -1,4 +1,4 @@
-"""Draws calls of functions over groups: values in ties or of any bits, groups, arguments."""
+"""Draws calls of functions over groups: values with ties or arbitrary bits, groups, arguments."""
 
 import numpy as np
 
@@ -13,7 +13,7 @@ def hostile(rng, dtype, shape):
 
 
 def values_of(rng, dtype, shape):
-    """Values that meet in ties, or of any bits."""
+    """Return values with ties, or of arbitrary bits."""
     if rng.random() < 0.5 and functions.FUNCTIONS["sum"].accepts(dtype):
         return rng.integers(0, 4, shape).astype(dtype)
     if dtype.kind in "mM" and rng.random() < 0.5:
@@ -22,13 +22,13 @@ def values_of(rng, dtype, shape):
 
 
 def date_values(rng, dtype, shape):
-    """Dates that meet in ties, at both ends and as NaT."""
+    """Return dates with ties, including both extremes and NaT."""
     numbers = rng.choice([-(2**63), -(2**63) + 1, -1, 0, 1, 2**63 - 1], shape)
     return np.asarray(numbers).view(np.dtype(dtype).newbyteorder("=")).astype(dtype)
 
 
 def near_ties(rng, dtype):
-    """Return float64 at ties of a 16-bit type and next to them, tiny and large ones too."""
+    """Return float64 at ties of a 16-bit type and next to them, including tiny and large ones."""
     codes = rng.integers(1, np.array(np.inf, dtype).view("u2"), 200, dtype="u2")
     codes[:3] = 1, 2, np.array(np.inf, dtype).view("u2") - 1
     lower, upper = codes.view(dtype).astype(float), (codes + np.uint16(1)).view(dtype).astype(float)
@@ -38,7 +38,7 @@ def near_ties(rng, dtype):
 
 
 def laid_out(rng, array):
-    """Copy an array into other strides."""
+    """Copy an array to other strides."""
     if rng.random() < 0.4 and array.ndim > 1:
         return np.asfortranarray(array)
     if rng.random() < 0.4:
@@ -47,7 +47,7 @@ def laid_out(rng, array):
 
 
 def outcome(function, *args, **more):
-    """Return the result, or the type of exception."""
+    """Return the result, or the type of the exception."""
     try:
         return function(*args, **more)
     except (TypeError, ValueError, IndexError) as error:
@@ -81,7 +81,7 @@ def call(rng):
 
 
 def run(values, groups, func, *, module=gatherum.groups, **more):
-    """Call the function of a name, whichever of the two it is of."""
+    """Call the function of a name, from either of the two modules."""
     if func in functions.TRANSFORMS:
         for name in ("ddof", "fill_value"):
             more.pop(name, None)

@@ -1,5 +1,5 @@
-// memory.cpp where the system has no memory for its notes: nothing is thrown, lost or kept twice. Built and
-// run by test_memory_results.py.
+// Tests memory.cpp when the allocation of its records fails: nothing is thrown, leaked or kept twice. Built
+// and run by test_memory_results.py.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -22,7 +22,7 @@ void expect(bool holds, const char* what) {
   std::exit(1);
 }
 
-// How much of this process's memory is mapped, in pages.
+// Returns this process's mapped memory, in pages.
 long mapped_pages() {
   long pages = -1;
   if (std::FILE* file = std::fopen("/proc/self/statm", "r")) {
@@ -41,7 +41,7 @@ int main() {
   using namespace gatherum;
   constexpr size_t kBytes = size_t{256} << 20;
   set_cache_limit(size_t{1} << 30);
-  mapped_pages();  // whatever that allocates is there from now on
+  mapped_pages();  // makes its own allocations now
   const long before = mapped_pages();
 
   refuses = true;

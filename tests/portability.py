@@ -1,13 +1,14 @@
-"""The package on another interpreter, compiler or machine: built, tested, its digests compared.
+"""Build, test and compare the package on another interpreter, compiler or machine.
 
     nox -s portability -- python3.13 --python python3.13
     nox -s portability -- clang --cxx clang++ --flags=-stdlib=libc++
     nox -s portability -- aarch64 --root FOLDER --cxx aarch64-linux-gnu-g++
-    ... tests/test_cases.py -x      # what pytest is told, instead of the quick tests
+    ... tests/test_cases.py -x      # arguments of pytest, instead of the quick tests
 
 The first word names the folder in build/portability. FOLDER is a Debian system that is unpacked,
-not installed: its Python is run by qemu if it is of another processor, else by its own loader.
-CONTRIBUTING.md, "Other machines", says how to make one. The last line says what came of it.
+not installed. Its Python is run by qemu if the system is for another processor, and by the system's
+own loader otherwise. CONTRIBUTING.md, "Other machines", describes how to make one. The last line is
+a summary.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from pathlib import Path
 TREE = Path(__file__).resolve().parents[1]
 SUMMARY = re.compile(r"=* ?((?:\d+ \w+,? ?)+ in [\d.]+s.*?) ?=*$")
 NEEDED = {"numpy", "pytest", "hypothesis", "ml_dtypes", "click", "rich"}  # by `pytest tests` itself
-GLIBC = ("2_28", "2_27", "2_26", "2_17")  # of the wheels that are taken
+GLIBC = ("2_28", "2_27", "2_26", "2_17")  # of the accepted wheels
 ASKED = """
 import json, platform, sys, sysconfig
 print(json.dumps([sys.version_info[:2], sysconfig.get_config_var("SOABI"), platform.machine(),
@@ -35,7 +36,7 @@ print(json.dumps([sys.version_info[:2], sysconfig.get_config_var("SOABI"), platf
 
 
 class Platform:
-    """One interpreter, what is installed for it, and the core built for it."""
+    """An interpreter, the packages installed for it, and the core built for it."""
 
     def __init__(self, given: argparse.Namespace) -> None:
         self.given = given
@@ -74,7 +75,7 @@ class Platform:
         return subprocess.run(command, check=True, text=True, stdout=subprocess.PIPE).stdout
 
     def install(self) -> list[str]:
-        """Install what tests need, as wheels; return what there is no wheel of."""
+        """Install the requirements of the tests as wheels. Return those without a wheel."""
         project = tomllib.loads((TREE / "pyproject.toml").read_text())
         wanted = [*project["project"]["dependencies"], *project["dependency-groups"]["test"]]
         if (done := self.folder / "missing.json").exists():
@@ -88,7 +89,7 @@ class Platform:
         where += ["--abi=abi3", "--abi=none", "--implementation=cp", "--only-binary=:all:"]
         command = [sys.executable, "-m", "pip", "install", "-q", "--target", str(self.site), *where]
         missing: list[str] = []
-        if subprocess.run([*command, *wanted], check=False).returncode:  # then all but those
+        if subprocess.run([*command, *wanted], check=False).returncode:  # then all except those
             for requirement in wanted:
                 name = re.split(r"[><=\[]", requirement)[0]
                 if subprocess.run([*command, requirement], check=False).returncode == 0:
@@ -100,7 +101,7 @@ class Platform:
         return missing
 
     def build(self) -> None:
-        """Build the core, and put the package beside what it needs."""
+        """Build the core, and install the package next to its requirements."""
         built, given = self.folder / "core", self.given
         flags, settings = given.flags, []
         if given.root:
@@ -128,12 +129,12 @@ class Platform:
         subprocess.run(["cmake", "--install", str(built), "--prefix", str(self.site)], check=True)
 
     def run(self, *arguments: str, **environment: str) -> tuple[int, str]:
-        """Run a module; return its exit status and its last line."""
+        """Run a module. Return its exit status and its last line."""
         last = ""
         command = [str(self.python), "-m", *arguments]
         path = {"PYTHONPATH": str(self.site)}
         if self.given.root:
-            environment |= {"CC": "", "CXX": ""}  # the compilers here are of another machine
+            environment |= {"CC": "", "CXX": ""}  # the compilers here are for another machine
         with subprocess.Popen(
             command,
             cwd=TREE,
@@ -149,7 +150,7 @@ class Platform:
 
 
 def main() -> int:
-    """Build, test, and sum up."""
+    """Build, test, and print a summary."""
     given, told = arguments()
     there = Platform(given)
     missing = there.install()
@@ -164,7 +165,7 @@ def main() -> int:
 
 
 def arguments() -> tuple[argparse.Namespace, list[str]]:
-    """Return what the command line says, and what of it is for pytest."""
+    """Return the parsed command line, and the arguments for pytest."""
     assert __doc__ is not None
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
     parser.add_argument("name", help="of this platform, such as python3.13 or aarch64")

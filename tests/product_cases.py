@@ -29,7 +29,7 @@ class Product:
         return np.array(self.values, self.dtype)
 
     def groups(self) -> list[list[int]]:
-        """Give the entries whose product each place holds, in their order."""
+        """Return the entries whose product each destination holds, in order."""
         found = []
         for place in range(self.places):
             arrived = [self.places + j for j, i in enumerate(self.indices) if i == place]
@@ -38,10 +38,10 @@ class Product:
         return found
 
     def derivative(self, weights: Array, order: int) -> Array:
-        """Give all derivatives of one order of the weighted sum of the products.
+        """Return all derivatives of one order of the weighted sum of the products.
 
-        One after different entries of a group is the product of its other entries; after the same
-        entry twice, or after entries of two groups, it is 0.
+        A derivative with respect to different entries of a group is the product of its other
+        entries. With respect to the same entry twice, or to entries of two groups, it is 0.
         """
         x = self.vector
         found = np.zeros((x.size,) * order)
@@ -51,15 +51,17 @@ class Product:
         return found
 
     def along(self, weights: Array, order: int, direction: Array) -> Array:
-        """Give the gradient of the derivative of one order less along a direction."""
+        """Return the gradient of the derivative of one order less along a direction."""
         found = self.derivative(weights, order)
         for _ in range(order - 1):
             found = found @ direction
         return found
 
     def gradient(self) -> Array:
-        """Give the gradient of the sum of the products in the vector's own type: the product of
-        those in front, from the left, by the product of those behind, from the right.
+        """Return the gradient of the sum of the products in the vector's own type.
+
+        It is the product of the preceding factors, from the left, by the product of the following
+        ones, from the right.
         """
         x, wide = self.vector, np.float32 if self.dtype == "float16" else self.dtype
         found = np.zeros(x.size, wide)
@@ -75,13 +77,13 @@ class Product:
             return found.astype(self.dtype)
 
     def tangent(self) -> Array:
-        """Give the tangent of the products where every entry has the tangent 1."""
+        """Return the tangent of the products if every entry has the tangent 1."""
         gradient = self.gradient().astype(self.dtype)
         with np.errstate(all="ignore"):
             return np.array([gradient[group].sum() for group in self.groups()])
 
 
-# Two places, one with up to six factors of which some are 0; small integers, so that all is exact.
+# Two destinations, one with up to six factors of which some are 0; small integers, so all is exact.
 ZEROS = {
     f"{zeros} zeros of {len(order)}{'' if include_self else ', updates alone'}": Product(
         tuple(
@@ -96,14 +98,14 @@ ZEROS = {
 
 
 def _alone(*updates: float, dtype: str = "float32") -> Product:
-    """Give the product of 1 and updates."""
+    """Return the product of 1 and updates."""
     return Product((1.0, *updates), 1, (0,) * len(updates), True, dtype)
 
 
 WEIGHTS = np.array([3.0, -2.0])
 DIRECTION = np.array([1.0, 2, -1, 3, 1, -2, 2])
 
-# Whose product under- or overflows, or has factors that are 0 or infinite.
+# Products that under- or overflow, or have factors that are 0 or infinite.
 EDGES = {
     "underflow": _alone(1e-30, 1e-30),
     "overflow": _alone(1e30, 1e30),
@@ -124,5 +126,5 @@ EDGES = {
     "skipped": Product((1.0, 2.0, 1e30, INF, 1e30, 0.0), 2, (0, -1, 0, 1), True, "float32"),
     "updates alone": Product((0.0, INF, 1e30, 3.0, 1e30), 2, (0, 1, 0), False, "float32"),
 }
-# XLA takes these for 0 wherever it multiplies.
+# XLA flushes these to 0 in every multiplication.
 SUBNORMAL = {"subnormal": _alone(1e-40, 2.0)}

@@ -1,4 +1,4 @@
-"""Recipes of CONTRIBUTING.md as patches: a copy of the tree, the patch in it, Python there."""
+"""Applies the recipes of CONTRIBUTING.md, which are patches, to a copy of the tree."""
 
 import os
 import re
@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def copied(folder: Path, *parts: str) -> Path:
-    """Copy parts of the tree, without what was built in it."""
+    """Copy parts of the tree, without build outputs."""
     built = shutil.ignore_patterns("*.so", "*.dylib", "__pycache__")
     for part in parts:
         if (ROOT / part).is_dir():
@@ -22,14 +22,14 @@ def copied(folder: Path, *parts: str) -> Path:
 
 
 def patched(folder: Path, patch: Path) -> list[str]:
-    """Apply a patch; return the files that it changes."""
+    """Apply a patch, and return the files that it changes."""
     command = ["patch", "-p1", "-s", "-i", str(patch)]
     subprocess.run(command, cwd=folder, check=True)
     return re.findall(r"^\+\+\+ b/(\S+)", patch.read_text(), re.MULTILINE)
 
 
 def run(tree: Path, *arguments: str) -> str:
-    """Run Python in the copy; return what it printed."""
+    """Run Python in the copy, and return its output."""
     paths = os.pathsep.join(str(tree / part) for part in ("src", "tests"))
     environment = os.environ | {"PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(

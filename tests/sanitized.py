@@ -2,10 +2,10 @@
 
     python tests/sanitized.py asan                            # on all levels that this machine has
     python tests/sanitized.py tsan --levels v3,portable       # on these
-    python tests/sanitized.py asan tests/test_cases.py -x     # what pytest is told, on each level
+    python tests/sanitized.py asan tests/test_cases.py -x     # arguments of pytest on each level
 
-`nox -s asan` and `nox -s tsan` make the build, set the environment that it needs, and run this. The
-last line says what came of each level. Exit status 1: a test has failed, on whichever level.
+`nox -s asan` and `nox -s tsan` make the build, set its environment, and run this. The last line
+summarizes each level. Exit status 1: a test failed on some level.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 
 from gatherum._system import native
 
-# What is compiled anew for each level: the kernels. For tsan, those that several threads run.
+# The kernels, which are compiled for each level. For tsan, those that several threads run.
 KERNELS = {
     "asan": (
         "cases", "bounds", "untouched", "corner_cases", "far_offsets", "properties", "algorithms",
@@ -33,7 +33,7 @@ KERNELS = {
         "pointed_rows", "uncounted",
     ),
 }  # fmt: skip
-# What is compiled once runs on the best level and on portable, and not on those between.
+# Code that is compiled once runs on the best level and on portable, and not on those between.
 OTHERS = {
     "asan": (
         "sanitizers", "hostile", "errors", "plan", "report", "memory_results", "races", "processes",
@@ -46,18 +46,18 @@ OTHERS = {
         "table", "table_reads", "table_shared",
     ),
 }  # fmt: skip
-# Tests that lie in folders.
+# Tests in folders.
 FOLDERS = {"dispatch": "directml"} | dict.fromkeys(
     ("table", "table_reads", "table_shared", "row_reads"), "files"
 )
-# What sanitizers make hopeless: a limit of the address space, of which AddressSanitizer takes
-# terabytes, and looks at very many indices.
+# Tests that sanitizers make infeasible: a limit on the address space, of which AddressSanitizer
+# needs terabytes, and checks of very many indices.
 LEFT_OUT = "not (memory_for_grouping or past_2_to_the_32 or 30000000)"
 SUMMARY = re.compile(r"=* ?((?:\d+ \w+,? ?)+ in [\d.]+s.*?) ?=*$")
 
 
 def chosen_tests(task: str, level: str, there: tuple[str, ...]) -> list[str]:
-    """Return what pytest is told for a level."""
+    """Return the arguments of pytest for a level."""
     names = KERNELS[task]
     if level in (there[0], "portable"):
         names = OTHERS[task] + names
@@ -66,7 +66,7 @@ def chosen_tests(task: str, level: str, there: tuple[str, ...]) -> list[str]:
 
 
 def main() -> int:
-    """Run the tests level by level, and sum up."""
+    """Run the tests level by level, and print a summary."""
     given, told = arguments()
     there = native.available_levels()
     levels = tuple(given.levels.split(",")) if given.levels else there
@@ -82,7 +82,7 @@ def main() -> int:
 
 
 def arguments() -> tuple[argparse.Namespace, list[str]]:
-    """Return what the command line says, and what of it is for pytest."""
+    """Return the parsed command line, and the arguments for pytest."""
     assert __doc__ is not None
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
     parser.add_argument("task", choices=tuple(KERNELS))
@@ -91,9 +91,9 @@ def arguments() -> tuple[argparse.Namespace, list[str]]:
 
 
 def tried(level: str, told: list[str]) -> tuple[int, str]:
-    """Run pytest on a level; return its exit status and its last line."""
+    """Run pytest on a level. Return its exit status and its last line."""
     print(f"--- {level}", flush=True)
-    # With its standard error captured, a sanitizer's report would be lost with the process.
+    # If standard error were captured, a sanitizer's report would be lost with the process.
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--capture=sys", *told]
     environment = os.environ | {"GATHERUM_ISA": level}
     line = last = ""
@@ -102,7 +102,7 @@ def tried(level: str, told: list[str]) -> tuple[int, str]:
         for line in pytest.stdout:
             print(line, end="", flush=True)
             last = line.strip() or last
-    if line and not line.endswith("\n"):  # pytest was ended in the middle of a line
+    if line and not line.endswith("\n"):  # pytest ended in the middle of a line
         print()
     summary = SUMMARY.match(last)
     return pytest.returncode, summary[1] if summary else f"ended with status {pytest.returncode}"

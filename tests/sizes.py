@@ -1,4 +1,4 @@
-"""Sizes from which on each algorithm is chosen, changed so that small calls reach them all."""
+"""Thresholds of the choice of algorithms, lowered so that small calls reach every algorithm."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,7 +7,7 @@ from gatherum._system import native
 
 __all__ = ["BY_EIGHTS", "SIZES", "chosen_from", "family"]
 
-# Whether this level looks at eight indices at a time.
+# True if this level processes eight indices at a time.
 BY_EIGHTS = native.level() in ("v3", "v4")
 
 SIZES: tuple[dict[str, int], ...] = (
@@ -21,7 +21,7 @@ SIZES: tuple[dict[str, int], ...] = (
 
 @contextmanager
 def chosen_from(sizes: dict[str, int]) -> Iterator[None]:
-    """Let algorithms be chosen at other sizes; plans made so are forgotten."""
+    """Change the thresholds of algorithms, and drop plans that were made with others."""
     kept = native.thresholds()
     native.clear_plans()
     try:
@@ -44,5 +44,5 @@ FAMILIES |= {"counted_groups": "grouped", "sorted_groups": "grouped"}
 
 
 def family(algorithm: str) -> str:
-    """Name an algorithm without what depends on the number of threads or destinations."""
+    """Return an algorithm's name without its numbers of threads and destinations."""
     return FAMILIES.get(algorithm, algorithm)

@@ -1,4 +1,4 @@
-"""Where the package under test lies, for Pythons that tests start in other folders."""
+"""Location of the package under test, for Pythons that tests start in other folders."""
 
 from pathlib import Path
 

@@ -1,7 +1,7 @@
 """Sparse files of many GiB, mapped as arrays: a few of their pages exist.
 
-What a call has written is read back from those pages: every byte of the file is accounted for,
-wherever an offset may have gone.
+The tests read those pages back after a call, so every written byte of the file is checked, at any
+offset.
 """
 
 import os
@@ -15,12 +15,12 @@ NEEDS_HOLES = pytest.mark.skipif(
     not hasattr(os, "SEEK_DATA"),
     reason="asks files for their holes: run on a system with SEEK_DATA",
 )
-# What a cut or a sign lost in 31 or 32 bits would confuse with one another.
+# Offsets that coincide if a cut to 31 or 32 bits or a lost sign changes them.
 PLACES = np.array([0, 7, 2**31 - 1, 2**31, 2**31 + 7, 2**32 - 1, 2**32, 2**32 + 7])
 
 
 class Space:
-    """A sparse file, mapped."""
+    """A mapped sparse file."""
 
     def __init__(self, path, nbytes):
         self.path = path
@@ -37,14 +37,14 @@ class Space:
         return np.ndarray(shape, dtype, buffer=self.bytes, strides=strides)
 
     def written(self):
-        """Give the offset and value of every byte that is not zero."""
+        """Return the offset and value of every byte that is not zero."""
         found, at, size = [], 0, self.bytes.size
         with open(self.path, "rb") as file:
             while at < size:
                 try:
                     at = os.lseek(file.fileno(), at, os.SEEK_DATA)
                 except OSError:
-                    break  # holes only, up to the end
+                    break  # only holes up to the end
                 end = min(os.lseek(file.fileno(), at, os.SEEK_HOLE), size)
                 piece = np.frombuffer(os.pread(file.fileno(), end - at, at), np.uint8)
                 places = np.flatnonzero(piece)
@@ -53,7 +53,7 @@ class Space:
         return found
 
     def holds(self, *arrays):
-        """Tell whether those arrays, views of the file, hold all that is in it."""
+        """Return True if these arrays, views of the file, contain all of its nonzero bytes."""
         expected = []
         for array in arrays:
             places = array.__array_interface__["data"][0] - self.bytes.ctypes.data

@@ -1,8 +1,7 @@
-"""Hypothesis strategies for calls of the six operators, and the comparisons that go with them.
+"""Hypothesis strategies for calls of the six operators, and comparisons of their results.
 
-Shapes, dtypes, layouts and attributes are drawn one by one, so they shrink.
-Values come in bulk from one drawn seed, which keeps an example at about a
-millisecond.
+Shapes, dtypes, layouts and attributes are drawn one by one, so they shrink. Values are generated in
+bulk from one drawn seed, which keeps an example at about a millisecond.
 """
 
 import os
@@ -26,7 +25,7 @@ from gatherum.reference.reductions import check_reducible
 
 try:
     import ml_dtypes
-except ImportError:  # optional: its types are drawn where it is installed
+except ImportError:  # optional: its types are drawn if it is installed
     ml_dtypes = None
 
 __all__ = [
@@ -96,7 +95,7 @@ _CANDIDATES = [*FLOATS, *INTEGERS, *COMPLEXES, BOOL]
 
 
 def _reduces(dtype: np.dtype[Any], reduction: str) -> bool:
-    """Whether a reduction is defined for a dtype, as the oracle says."""
+    """Return True if the oracle defines a reduction for a dtype."""
     try:
         check_reducible("", dtype, reduction)
     except TypeError:
@@ -111,7 +110,7 @@ REDUCTIONS_OF = {
 }
 REDUCTIONS_OF["none"] = DATA_DTYPES
 
-# Reductions in which the order of the updates does not matter, and those in which it does.
+# Reductions that do not depend on the order of the updates, and reductions that do.
 ANY_ORDER = [
     (reduction, dtype)
     for reduction, dtypes in REDUCTIONS_OF.items()
@@ -147,7 +146,7 @@ class Call:
         return f"{self.op}({operands}, {self.kwargs})"
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        printer.text(repr(self))  # what Hypothesis prints of a failing example
+        printer.text(repr(self))  # the representation of a failing example
 
 
 def _described(operand: Any) -> str:
@@ -166,7 +165,7 @@ def calls(
     data_dtypes: Sequence[Any] = DATA_DTYPES,
     most_dimensions: int = MOST_DIMENSIONS,
 ) -> Call:
-    """Draw a call that is right in everything but, at times, its index values.
+    """Draw a valid call, except that some index values may be invalid.
 
     Parameters
     ----------
@@ -179,7 +178,7 @@ def calls(
     data_dtypes
         The dtypes of `data` to choose from.
     most_dimensions
-        How many dimensions operands may have: a few, and where there may be 64, at times many.
+        The maximum number of dimensions: operands have a few, or at times many if it is 64.
 
     Returns
     -------
@@ -213,7 +212,7 @@ def calls(
 
 @dataclass(frozen=True, eq=False)
 class Batches:
-    """What an accumulator starts from and is told, and calls on its data one behind the other."""
+    """The initial data and the batches of an accumulator, and successive calls on the data."""
 
     data: Array
     kwargs: dict[str, Any]
@@ -222,7 +221,7 @@ class Batches:
 
 @st.composite
 def batches(draw: st.DrawFn, ops: Sequence[str] = SCATTERS, most: int = 4) -> Batches:
-    """Draw a few scatters into the same data, which share all attributes but the dimension one."""
+    """Draw a few scatters into the same data with the same attributes, except the dimension one."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     mode = draw(st.sampled_from(MODES))
     kwargs: dict[str, Any] = {"mode": mode, "negative": draw(st.integers(0, 3)) != 3}
@@ -266,14 +265,14 @@ def _draw_fill(draw: st.DrawFn, dtype: Any, kwargs: dict[str, Any]) -> None:
 
 
 def _converts(dtype: Any) -> bool:
-    """Tell whether a Python number converts to certain bits: longdouble has padding to spare."""
+    """Return True if a Python number converts to certain bits: longdouble has spare padding."""
     return dtype.kind in "iufc" and dtype.char not in "gG"
 
 
 # --- Shapes
 
 LENGTHS = [1, 2, 3, 4, 2, 3, 5, 0, 1, 8, 17]
-LONG = [300, 257, 64]  # more than the core stages or copies at once
+LONG = [300, 257, 64]  # more than the core stages or copies together
 
 
 @st.composite
@@ -363,7 +362,7 @@ def _nd_shapes(
 
 
 def value_bytes(rng: np.random.Generator, dtype: Any, count: int) -> bytes:
-    """Make items of any bits, with as many of the telling ones among them."""
+    """Return items of arbitrary bits, at least about half of them special values."""
     rows = rng.integers(0, 256, (count, dtype.itemsize), dtype=np.uint8)
     special = _special_rows(dtype)
     if special is not None and count:
@@ -374,7 +373,7 @@ def value_bytes(rng: np.random.Generator, dtype: Any, count: int) -> bytes:
 
 @cache
 def _special_rows(dtype: Any) -> Array | None:
-    """Give the bytes of the values where arithmetic or text may go wrong, if any."""
+    """Return the bytes of special values, for which arithmetic or text may fail, if any."""
     if dtype.kind in "iu":
         info = np.iinfo(dtype)
         return byte_rows(np.array([0, 1, 2, 3, info.max, info.min, info.max - 1], dtype))
@@ -395,7 +394,7 @@ def _special_rows(dtype: Any) -> Array | None:
 
 
 def _special_floats(dtype: Any) -> NDArray[np.uint8]:
-    """Give zeros, subnormals, bounds, infinities and NaNs of several payloads, in both signs."""
+    """Return zeros, subnormals, bounds, infinities and NaNs of several payloads, in both signs."""
     name = dtype.name
     exponent = {"float16": 0x7C00, "bfloat16": 0x7F80, "float32": 0x7F800000}.get(name, 0x7FF << 52)
     quiet = exponent | (exponent >> 1)
@@ -465,7 +464,7 @@ def _inputs(draw: st.DrawFn, rng: np.random.Generator, shape: Shape, dtype: Any)
 
 @st.composite
 def _updates(draw: st.DrawFn, rng: np.random.Generator, shape: Shape, dtype: Any) -> Any:
-    """Draw what broadcasts to `shape`: mostly all of it."""
+    """Draw an array that broadcasts to `shape`: usually one of that shape."""
     how = draw(st.integers(0, 7))
     if how == 7 and _converts(dtype):
         return draw(st.sampled_from([0, 1, True]))
@@ -477,8 +476,9 @@ def _updates(draw: st.DrawFn, rng: np.random.Generator, shape: Shape, dtype: Any
 
 @st.composite
 def _laid_out(draw: st.DrawFn, values: Array, stretch: Sequence[int]) -> Array:
-    """Put values into memory somehow, with canaries around them; dimensions in `stretch` may be
-    given stride 0.
+    """Store values in some memory layout with canaries around them.
+
+    Dimensions in `stretch` may be given stride 0.
     """
     if draw(st.integers(0, 2)) == 0:
         array = guarded_copy(values)
@@ -505,14 +505,14 @@ def _strided(draw: st.DrawFn, shape: Shape, dtype: Any, zero: set[int]) -> Array
         strides[d] = extent + gap
         if draw(st.integers(0, 3)) == 3:
             strides[d] = -strides[d]
-        if shape[d] > 1:  # else no other element lies so far away
+        if shape[d] > 1:  # otherwise no other element is that far away
             extent = abs(strides[d]) * shape[d]
     return guarded(shape, dtype, strides, shift)
 
 
 @st.composite
 def destinations(draw: st.DrawFn, shape: Shape, dtype: Any, contents: Array | None = None) -> Array:
-    """Draw a place for `out` of any layout; `contents` gives it the bytes of another array."""
+    """Draw memory for `out` of any layout. `contents` fills it with another array's bytes."""
     array = draw(_strided(shape, np.dtype(dtype), set()))
     if contents is not None:
         byte_rows(array, writable=True)[...] = byte_rows(contents)
@@ -534,7 +534,7 @@ def same_bits(one: Array, other: Array) -> bool:
 
 
 def outcome(operators: Any, call: Call, **more: Any) -> Array | Exception:
-    """Give the result of a call, or the exception of the documented types that it raises."""
+    """Return the result of a call, or the exception of a documented type that it raises."""
     try:
         return call.run(operators, **more)
     except (TypeError, ValueError, IndexError) as error:

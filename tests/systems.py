@@ -1,10 +1,10 @@
-"""The core compiled for systems that are not at hand, by the Clang that PyPI has; nothing is run.
+"""Compile the core for other systems with the Clang of PyPI. Nothing is run.
 
     nox -s systems                          # macOS, and the bindings to Python with it
     nox -s systems -- x86_64-linux-musl     # the core alone, which needs no Python
 
-What is built stays in build/systems, a folder a system: its library runs where such a system, or an
-emulator, is ("Other machines" in CONTRIBUTING.md).
+The results are kept in build/systems, a folder for each system. The library runs on such a system
+or on an emulator of one ("Other machines" in CONTRIBUTING.md).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 
 TREE = Path(__file__).resolve().parents[1]
 CMAKE_NAMES = {"macos": "Darwin", "linux": "Linux", "windows": "Windows"}
-# NumPy's headers are those of this system, and ask for a header that macOS has under another name.
+# NumPy's headers are those of this system, and include a header that macOS has under another name.
 ENDIAN = """\
 #include <machine/endian.h>
 #define __BYTE_ORDER BYTE_ORDER
@@ -30,13 +30,13 @@ ENDIAN = """\
 
 
 def settings(target: str, folder: Path) -> list[str]:
-    """Return what CMake is told of a system: `target` is Clang's name of it."""
+    """Return CMake's settings for a system; `target` is Clang's name for it."""
     machine, system, *_ = target.split("-")
     flags = f"-target {target} -Werror"
     found = [
         "-DCMAKE_BUILD_TYPE=None", "-DGATHERUM_OPTIMISATION=-O0", "-DGATHERUM_LEVELS=",
         f"-DCMAKE_SYSTEM_NAME={CMAKE_NAMES[system]}", f"-DCMAKE_SYSTEM_PROCESSOR={machine}",
-        # Nothing is linked to see what the compiler can do.
+        # CMake's checks of the compiler do not link.
         "-DCMAKE_TRY_COMPILE_TARGET_TYPE=STATIC_LIBRARY", "-DCMAKE_HAVE_LIBC_PTHREAD=1",
     ]  # fmt: skip
     if system != "macos":
@@ -53,7 +53,7 @@ def settings(target: str, folder: Path) -> list[str]:
 
 
 def build(target: str) -> None:
-    """Build the core's library for a system, and compile the bindings where they are asked for."""
+    """Build the core's library for a system, and compile the bindings if they are requested."""
     folder = TREE / "build" / "systems" / target
     compiler = {"CXX": f"{sys.executable} -m ziglang c++"}
     subprocess.run(
@@ -61,7 +61,7 @@ def build(target: str) -> None:
          *settings(target, folder)],
         check=True, env=os.environ | compiler, stdout=subprocess.DEVNULL,
     )  # fmt: skip
-    # The bindings are not linked: that takes a linker of the system's own.
+    # The bindings are not linked: that requires the system's linker.
     units = json.loads((folder / "compile_commands.json").read_text())
     own = [unit["output"] for unit in units if Path(unit["file"]).is_relative_to(TREE / "src")]
     objects = [os.path.relpath(folder / output, folder) for output in own]

@@ -1,4 +1,4 @@
-"""How the six functions bind their arguments: as Python does, whoever does it."""
+"""The six functions bind their arguments as Python does, in Python and in the core."""
 
 import inspect
 import pickle
@@ -22,7 +22,7 @@ CALLS = {
     "scatter_elements": (DATA, np.array([[1, 0, 3], [-1, 2, 2]]), DATA[:2]),
     "scatter_nd": (DATA, ROWS[:, None], DATA[:3]),
 }
-# Each attribute, and what else it needs to make a difference.
+# Each attribute, with the other arguments that make it effective.
 SETTINGS = {
     "mode": {"mode": "clip"},
     "negative": {"negative": False, "mode": "fill"},
@@ -40,7 +40,7 @@ def parameters(op):
 
 
 def copied(function):
-    """A function of the same code, which nothing accelerates."""
+    """Return a function of the same code without acceleration."""
     code, names, name = function.__code__, function.__globals__, function.__name__
     plain = type(function)(code, names, name, function.__defaults__, function.__closure__)
     plain.__kwdefaults__ = function.__kwdefaults__
@@ -48,7 +48,7 @@ def copied(function):
 
 
 def body(op):
-    """What Python makes of a function's code, without the core's answer."""
+    """Return a function that runs only the Python code, without the core's fast path."""
     return copied(getattr(gatherum, op))
 
 
@@ -207,7 +207,7 @@ def test_any_number_of_functions_in_any_order_of_parameters():
     made = [copied(gather) for _ in range(200)]
     for function in made:
         native.accelerate(function)
-        native.accelerate(function)  # again: the body is still there
+        native.accelerate(function)  # a second time: the body must remain
     for function in made:
         assert function(indices=[9], data=DATA).tolist() == [[9.0, 10.0, 11.0]]
         assert said(function, (DATA, ROWS), {}) == said(copied(gather), (DATA, ROWS), {})

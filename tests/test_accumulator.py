@@ -1,4 +1,4 @@
-"""Folds in batches: the bits of one scatter of all batches, one behind the other."""
+"""Folds in batches: the bits of one scatter of the concatenated batches."""
 
 import pickle
 import threading
@@ -37,13 +37,13 @@ FLOATS = ("float16", "bfloat16", "float32", "float64")
 
 
 def items(array):
-    """The items of an array in row-major order, padding included."""
+    """Return the items of an array in row-major order, padding included."""
     rows = np.ascontiguousarray(byte_rows(array)).reshape(array.size, array.dtype.itemsize)
     return np.ndarray((array.size,), array.dtype, buffer=rows.tobytes() or b"\0")
 
 
 def taken(drawn, call):
-    """Where each update of a batch goes, as an element's number, and the update."""
+    """Return the element that each update of a batch addresses, and the updates."""
     data, (indices, updates) = drawn.data, call.args
     numbers = np.arange(data.size).reshape(data.shape)
     modes = {name: drawn.kwargs[name] for name in ("mode", "negative")}
@@ -83,7 +83,7 @@ class Oracle:
 
 
 def feed(fold, oracle, calls):
-    """Give batches to both; one that the oracle refuses leaves the accumulator as it was."""
+    """Feed batches to both. A batch that the oracle rejects must not change the accumulator."""
     for call in calls:
         try:
             oracle.take(call)
@@ -202,7 +202,7 @@ def test_a_nan_that_only_one_update_brings_keeps_its_bits(reduction, name):
         data, [[0], [1]], np.concatenate([payload, zero]), reduction=reduction, include_self=False
     )
     assert same_bits(fold.finish(), kept)
-    if reduction not in ("mean", "fsum", "fmean"):  # which make a NaN of their own
+    if reduction not in ("mean", "fsum", "fmean"):  # which produce a canonical NaN
         assert fold.finish().view(bits)[0] == nan
     assert fold.finish().view(bits)[2] == nan
 
@@ -310,7 +310,7 @@ def test_any_number_of_threads_gives_the_same_bits(
 ):
     op, shape, indices, updates, *more = THREADED[name]
     data = RNG.standard_normal(shape).astype(np.float16)
-    along = len(more)  # behind the batch dimension
+    along = len(more)  # after the batch dimension
     second = np.flip(indices, along), np.flip(updates, along)
     both = [np.concatenate(pair, along) for pair in zip((indices, updates), second, strict=True)]
     how = {"reduction": reduction, "include_self": include_self}
@@ -351,6 +351,6 @@ def test_threads_share_an_accumulator():
         thread.start()
     for thread in threads:
         thread.join()
-    # All that was folded is in the counts, whatever was merged first.
+    # The counts include every fold, for any order of merges.
     assert all(same_bits(fold.finish(), fold.counts()) for fold in folds)
     assert folds[0].counts().min() >= 4 * 20 * 200

@@ -1,4 +1,4 @@
-"""What an accumulator refuses, and how it is pickled and copied."""
+"""Errors of accumulators, and their pickles and copies."""
 
 import copy
 import os
@@ -11,7 +11,7 @@ import gatherum
 from gatherum import Accumulator, _core
 from strategies import ORDERED
 
-# --- What is refused
+# --- Errors
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ def test_an_accumulator_may_be_merged_with_itself():
 # --- Pickles
 
 
-# The C type of 64 bits that NumPy does not call int64 here.
+# The 64-bit C type that is not NumPy's int64 here.
 OTHER_INT64 = "q" if np.dtype(np.int64).char == "l" else "l"
 SHARED = np.zeros(3, np.int64)
 
@@ -289,12 +289,12 @@ def test_the_arrays_of_a_state_are_copied(writeable):
     assert kept["counts"].tolist() == [1, 0, 0]
     if writeable:
         for name in ("data", "sums", "counts"):
-            kept[name][:] = -1  # counts that a mean would divide by
+            kept[name][:] = -1  # counts by which a mean would divide
     assert fold.counts().tolist() == [1, 1, 0]
     assert fold.finish().tolist() == [2, 2, 2]
 
 
-# The most updates that are counted, and how many more a count could hold before it wraps.
+# The limit on counted updates, and the distance of a count from wrapping.
 MOST = 2**52 - 2
 WRAPS = 2**63 - 1
 
@@ -318,7 +318,7 @@ def test_no_merge_and_no_batch_counts_beyond_the_most(include_self):
     many.merge(one)
     before = many.finish().tolist()
     expected = ((-8 if include_self else 0) - 2**63) // (MOST - 1 + include_self)
-    if not include_self:  # else the sum has wrapped
+    if not include_self:  # otherwise the sum has wrapped
         assert before[1] == expected
     for more in (one, many):
         with pytest.raises(ValueError, match=f"^Accumulator: an element can have at most {MOST} "):
@@ -337,7 +337,7 @@ def test_a_mean_of_the_most_updates_is_exact():
 
 def test_a_bound_on_counts_is_no_count():
     fold = Accumulator(np.zeros(3), "add")
-    fold._most = MOST  # as after many batches that never met
+    fold._most = MOST  # as after many batches with different destinations
     assert fold.scatter_nd([[0], [1]], 1.0).counts().tolist() == [1, 1, 0]
 
 
@@ -384,7 +384,7 @@ def test_it_says_what_it_is():
 
 
 class _Resizing:
-    """A fold that first tries to take the memory of arrays away, as a finalizer could."""
+    """A fold that first tries to free the memory of arrays, as a finalizer could."""
 
     def __init__(self, fold, *arrays):
         self.fold, self.arrays, self.refused = fold, arrays, 0
@@ -517,7 +517,7 @@ def test_a_fold_takes_only_arrays_of_its_size_and_order():
 
 @pytest.mark.parametrize("reduction", ["add", "max", "mean"])
 def test_rows_over_elements_that_have_been_met_and_others_that_have_not(reduction):
-    for met in range(17):  # a row is several vectors, whatever their width
+    for met in range(17):  # a row is several vectors of any width
         data = np.full((2, 67), 9, np.float32)
         updates = -np.arange(1, 68, dtype=np.float32)
         places = [[1, i] for i in range(67) if i % 17 != met]

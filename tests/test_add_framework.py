@@ -1,4 +1,4 @@
-"""A framework that gatherum does not know gets its functions by one adapter: this file's."""
+"""A framework that gatherum does not know is supported by one adapter: this file's."""
 
 import importlib.metadata
 import pickle
@@ -16,7 +16,7 @@ from strategies import OPERATORS, SCATTERS
 
 
 class Toy:
-    """An array of a framework that keeps its values for itself."""
+    """An array of a framework that hides its values."""
 
     __module__ = "toy.arrays"
 
@@ -60,7 +60,7 @@ FUNCTIONS = Functions(__name__, _run)
 
 @pytest.fixture
 def toy(monkeypatch):
-    """Forget the adapter, and what was found by it, when the test ends."""
+    """Remove the adapter and its cached types when the test ends."""
     for name in ("_adapters", "_by_module", "_met"):
         monkeypatch.setattr(frameworks, name, dict(getattr(frameworks, name)))
     frameworks.register(ToyAdapter())
@@ -126,7 +126,7 @@ def test_an_installed_package_is_found_by_its_entry_point(monkeypatch):
         importlib.metadata, "entry_points", lambda group: asked.append(group) or [Entry()]
     )
     gatherum.gather(DATA, [0])
-    assert asked == []  # read at the first unknown type
+    assert asked == []  # entry points are read at the first unknown type
     assert np.array_equal(gatherum.gather(Toy(DATA), [2]).held, DATA[[2]])
     assert np.array_equal(gatherum.gather(Toy(DATA), [1]).held, DATA[[1]])
     assert asked == ["gatherum.frameworks"]

@@ -1,4 +1,4 @@
-"""The recipe "Add an implementation", followed: a file, its declarations, and a row."""
+"""Follows the recipe "Add an implementation": a file, its declarations, and a row."""
 
 import ctypes
 import os
@@ -16,7 +16,7 @@ COMPILER = os.environ.get("CXX", "g++")
 KERNELS = "CMakeFiles/kernels_*.dir/src/core/kernels/level/*.o"
 BUILDS = sorted({path.parents[6] for path in ROOT.glob(f"build/*/{KERNELS}")})
 pytestmark = [
-    pytest.mark.release,  # it compiles most of the core
+    pytest.mark.release,  # compiles most of the core
     pytest.mark.skipif(
         not COMPILER or shutil.which(COMPILER) is None,
         reason="compiles the core: install a C++ compiler, or name it in CXX",
@@ -61,7 +61,7 @@ def _insert(path, before, text):
 
 @pytest.fixture(scope="module")
 def core(tmp_path_factory):
-    """A library of the core with one implementation more."""
+    """Build a library of the core with one additional implementation."""
     folder = tmp_path_factory.mktemp("core")
     shutil.copytree(ROOT / "src" / "core", folder / "core")
     inside = folder / "core" / "algorithms"

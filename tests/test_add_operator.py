@@ -1,6 +1,6 @@
-"""The recipe "Add an operator" as rows.patch follows it: a pair that addresses something new.
+"""Follows the recipe "Add an operator" by rows.patch: a pair with a new addressing.
 
-``gather_rows`` takes slices of each batch by indices of its own, ``scatter_rows`` is its inverse.
+``gather_rows`` takes slices of each batch by separate indices, ``scatter_rows`` is its inverse.
 """
 
 import os
@@ -25,7 +25,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the tree with the operators. The core is the one that is installed."""
+    """Return a copy of the tree with the operators. The core is the installed one."""
     folder = copied(
         tmp_path_factory.mktemp("rows"), "src/gatherum", "tests", "README.md", "pyproject.toml"
     )
@@ -40,7 +40,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-# Tests whose lists of operators read the table: they try the new rows without a change.
+# Tests whose lists of operators come from the table: they cover the new rows without a change.
 @pytest.mark.parametrize(
     ("paths", "least"),
     [
@@ -53,7 +53,7 @@ def test_tests_try_them(
     tree: Path, paths: str, least: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GATHERUM_EXAMPLES", "20")
-    # This test writes down the names that there are.
+    # The excluded test lists the existing names.
     chosen = "(rows or properties or fancy or ufunc) and not unknown_operator"
     files = [f"tests/{path}" for path in paths.split()]
     said = run(tree, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", chosen, *files)
@@ -202,7 +202,7 @@ def test_they_are_what_was_meant(tree: Path, name: str) -> None:
     run(tree, "-c", GIVEN + CALLS[name])
 
 
-# A file of the recipe, what is left out of it, and what Python or a test says.
+# A file of the recipe, the omitted part, and the message of Python or a test.
 FORGOTTEN = {
     "its function": ("gathers.py", r"def gather_rows\(.*?(?=\nfor )", "KeyError: 'gather_rows'"),
     "its inverse": (

@@ -1,4 +1,4 @@
-"""The recipe "Add a reduction" as absmax.patch follows it, and what a forgotten part leads to."""
+"""Follows the recipe "Add a reduction" by absmax.patch, and tests the effects of omitted parts."""
 
 import os
 import re
@@ -27,7 +27,7 @@ pytestmark = [
 
 
 def needs_cmake(test):
-    """Build the core, before a release; that each part is asked for is tested on each change."""
+    """Mark a test that builds the core as a release test. The tests of omitted parts always run."""
     missing = not (shutil.which("cmake") and shutil.which("ninja") and find_spec("nanobind"))
     reason = "builds the core: install cmake, ninja and nanobind"
     return pytest.mark.release(pytest.mark.skipif(missing, reason=reason)(test))
@@ -40,7 +40,7 @@ KERNELS += [f"-DGATHERUM_{macro}" for macro in (*MACROS, 'LEVEL_NAME="portable"'
 
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the tree with the reduction, built without optimisation."""
+    """Return a copy of the tree with the reduction, built without optimisation."""
     folder = copied(tmp_path_factory.mktemp("absmax"), "src", "tests", "CMakeLists.txt")
     changed = patched(folder, PATCH)
     assert len(set(changed)) <= MOST_FILES, changed
@@ -59,7 +59,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-# Tests whose lists of reductions read the table: they try the new row without a change.
+# Tests whose lists of reductions come from the table: they cover the new row without a change.
 @needs_cmake
 @pytest.mark.parametrize(
     ("paths", "least"),
@@ -76,7 +76,7 @@ def test_tests_try_it(tree: Path, paths: str, least: int, request: pytest.Fixtur
     for package in ("torch", "jax"):
         if package in request.node.callspec.id.split("-") and not find_spec(package):
             pytest.skip(f"install {package} to test its derivatives")
-    # JAX's Hessians are compared with formulas, which the patch has not.
+    # JAX's Hessians are compared with formulas, which the patch does not add.
     chosen = "absmax and not hessians or test_reductions or test_derivatives"
     files = [f"tests/{path}" for path in paths.split()]
     said = run(tree, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", chosen, *files)
@@ -167,7 +167,7 @@ def test_what_python_forgets_is_named(tree: Path) -> None:
         table.write_text(whole)
 
 
-# The file, what of it is replaced by what, and what the compiler says.
+# The file, its replaced text, the replacement, and the compiler's message.
 FORGOTTEN = {
     "the row": (
         "model/types.hpp", r"    case Reduction::absmax:.*?Gradient::none\};\n", "",

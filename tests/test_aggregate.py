@@ -60,7 +60,7 @@ def test_cases(name, operators):
 
 
 def _values(rng, shape, dtype, special):
-    """Values with NaNs of any payload, infinities and zeros of both signs among them."""
+    """Return values that include NaNs of any payload, infinities and zeros of both signs."""
     if special:
         items = value_bytes(rng, dtype, math.prod(shape))
         return np.frombuffer(items, dtype).reshape(shape)
@@ -69,7 +69,7 @@ def _values(rng, shape, dtype, special):
 
 @st.composite
 def graphs(draw):
-    """Draw operands of a call, laid out in every way, and its attributes."""
+    """Draw the operands of a call in any layout, and its attributes."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     reduction = draw(st.sampled_from(FOLDS))
     dtype = draw(st.sampled_from(REDUCTIONS_OF[reduction]))

@@ -1,4 +1,4 @@
-"""The name of each algorithm is the name of its file, whose first line names the kernel."""
+"""Each algorithm has the name of its file, whose first line names the kernel."""
 
 import re
 from pathlib import Path

@@ -1,7 +1,7 @@
-"""Every algorithm, at sizes where it is chosen and shared among threads, against plain NumPy.
+"""Every algorithm, at sizes that select it and share it among threads, compared with NumPy.
 
 `np.ufunc.at` and assignment in a loop apply updates in row-major order of the indices, which is the
-fold that the contract asks for; half types are folded in float32 and rounded once.
+fold that the contract specifies. Half precision is folded in float32 and rounded once.
 """
 
 import numpy as np
@@ -37,7 +37,7 @@ def _values(shape, dtype, seed=1):
 
 
 def _index_pattern(pattern, n, m):
-    """`m` indices below `n`, in one of the patterns that break a careless parallel fold."""
+    """Return `m` indices below `n`, in one of the patterns that break a careless parallel fold."""
     if pattern == "one hot":
         return np.full(m, n // 2)
     if pattern == "Zipf":
@@ -54,7 +54,7 @@ PATTERNS = ("uniform", "one hot", "Zipf", "sorted", "reversed")
 
 
 def patterns_by_turns(names, rows):
-    """Two patterns with each row on every change, so that an algorithm of three rows has all."""
+    """Use two patterns with each row on every change: an algorithm of three rows gets all."""
     few = {algorithm for algorithm, *_ in rows if sum(row[0] == algorithm for row in rows) < 3}
     return pytest.mark.parametrize(
         (*names, "pattern"),
@@ -172,7 +172,7 @@ def test_scatter_of_rows(algorithm, dtype, reduction, include_self, pattern):
 
 
 def forms(*shapes):
-    """Yield each axis of each shape."""
+    """Return each axis of each shape."""
     return [(shape, axis) for shape in shapes for axis in (0, 1, -1)[: len(shape)]]
 
 

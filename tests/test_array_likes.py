@@ -1,4 +1,4 @@
-"""Objects that NumPy converts: their masks, values that are not in memory, dtypes it divides by."""
+"""Objects that NumPy converts: masks, values that are not in memory, dtypes that divide by zero."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ SCATTER = directml.Device().compile(directml.ScatterOperatorDesc(F4, U4, F4, F4,
 
 
 class Converts:
-    """An object that gives an array when it is asked for one."""
+    """An object that converts to an array on request."""
 
     def __init__(self, array):
         self.array = array
@@ -29,7 +29,7 @@ class Converts:
 
 
 class Interface:
-    """An object with an array interface, and perhaps a mask in it."""
+    """An object with an array interface, which may include a mask."""
 
     def __init__(self, array, mask):
         self.array = array
@@ -37,13 +37,13 @@ class Interface:
 
 
 class WithMask(np.ndarray):
-    """An array with a mask that is not one of numpy.ma, as astropy's are."""
+    """An array with a mask that is not from numpy.ma, like those of astropy."""
 
     mask = property(lambda self: self == 1)
 
 
 def kind(module, name, **more):
-    """A type of another package, whose values NumPy would read."""
+    """Make a type of another package whose values NumPy would read."""
 
     def read(self, dtype=None, copy=None):
         raise AssertionError("was read")
@@ -51,7 +51,7 @@ def kind(module, name, **more):
     return type(name, (), {"__module__": module, "__array__": read, "shape": (4,), **more})
 
 
-# Entry points, one operand of each left open, and what it is called there.
+# Entry points with one operand each left open, and the operand's name.
 DATA_CALLS = {
     "gather": lambda x: gatherum.gather(x, ROWS),
     "gather_elements": lambda x: gatherum.gather_elements(x, ROWS),
@@ -184,7 +184,7 @@ def test_chunks_are_not_read(call, plain, masked):
 
 def test_chunks_in_memory_are_read():
     class Table(Converts):
-        chunks = property(lambda self: [self.array[:2], self.array[2:]])  # as pyarrow's
+        chunks = property(lambda self: [self.array[:2], self.array[2:]])  # as in pyarrow
 
     class Frame(Converts):
         def __init__(self, array):
@@ -192,7 +192,7 @@ def test_chunks_in_memory_are_read():
             self.chunks = (2, 2)  # a column
 
         def __dask_graph__(self):
-            return None  # as of xarray's objects without Dask
+            return None  # as xarray's objects without Dask
 
     assert gatherum.gather(Table(DATA), [2]) == [2]
     assert gatherum.gather(Frame(DATA), [2]) == [2]
@@ -211,7 +211,7 @@ def test_arrays_of_xarray(tmp_path):
             ("indices", lambda x: gatherum.gather(da.arange(4), x)),
         ):
             if operand == "data" and isinstance(lazy, xr.DataArray):
-                continue  # which has names to keep: see test_labels.py
+                continue  # its names are tested in test_labels.py
             with pytest.raises(TypeError, match=f"write {operand}.data, the array that it holds"):
                 call(lazy)
         taken = gatherum.gather(lazy.data, ROWS)
@@ -228,7 +228,7 @@ def test_files_of_xarray_and_netcdf(tmp_path):
             with pytest.raises(TypeError, match=r"got a xarray.*; write data\.values to read"):
                 gatherum.gather(value, [0])
         assert gatherum.gather(lazy.values, [2]).tolist() == [2]
-        assert gatherum.gather(lazy, [2]).values.tolist() == [2]  # xarray keeps what it has read
+        assert gatherum.gather(lazy, [2]).values.tolist() == [2]  # xarray caches its values
     with netcdf.Dataset(tmp_path / "v.nc") as opened:
         with pytest.raises(TypeError, match=r"got a netCDF4\.Variable; .* mask would be lost"):
             gatherum.gather(opened["v"], [0])
@@ -240,7 +240,7 @@ SECONDS = np.zeros(2, "M8[s]")
 RECORDS = [("when", "M8[0s]", (2,))]
 
 
-# NumPy divides by the number of units in a step: these ended the process.
+# NumPy divides by the number of units in a step, which ended the process.
 @pytest.mark.parametrize(
     "call",
     [

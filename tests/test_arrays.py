@@ -1,4 +1,4 @@
-"""Arrays of other frameworks, not installed here: small classes say that they are theirs."""
+"""Arrays of frameworks that are not installed: small classes claim to be theirs."""
 
 import array
 import gc
@@ -132,7 +132,7 @@ def test_two_frameworks_in_one_call():
 
 
 class Recorder(frameworks.Framework):
-    """An adapter that notes the calls that it is given."""
+    """An adapter that records its calls."""
 
     name, modules, to_numpy = "torch", ("torch",), ""
 
@@ -164,7 +164,7 @@ def test_an_adapter_takes_the_calls_on_its_arrays(monkeypatch):
     with pytest.raises(TypeError, match=r"^gather: the arrays must be of one framework, got a t"):
         gatherum.gather(tensor, other)
     with pytest.raises(TypeError, match=r"^gather: `indices` must be a NumPy array, got a torch."):
-        gatherum.gather(DATA, tensor)  # data decides
+        gatherum.gather(DATA, tensor)  # the type of data decides
     with pytest.raises(TypeError, match=r"^gather: `data` must be a NumPy array, got a jax.Array"):
         gatherum.gather(other, [0])
     with pytest.raises(TypeError, match=r"must have `name`, which builtin_function\w* lacks; see "):
@@ -173,7 +173,7 @@ def test_an_adapter_takes_the_calls_on_its_arrays(monkeypatch):
 
 
 def test_values_that_frameworks_only_name():
-    """torch.Size is a tuple, jax has its own numbers: they are what they are of NumPy or Python."""
+    """torch.Size is a tuple, and jax has its own scalars: they count as NumPy or Python values."""
     size = type("Size", (tuple,), {"__module__": "torch"})((2, 0))
     assert gatherum.gather(DATA, size).tolist() == [[4, 5], [0, 1]]
     number = type("float0", (float,), {"__module__": "jax"})(1.5)
@@ -202,7 +202,7 @@ def test_what_is_no_array_says_so(value, name):
 
 
 class Column:
-    """As a column of pandas or polars shows its values to NumPy."""
+    """Exports its values to NumPy as a column of pandas or polars does."""
 
     def __init__(self, values):
         self.values = values
@@ -222,7 +222,7 @@ def column(module, values, **more):
         Column([0, 2]),
         column("pandas.core.series", [0, 2], dtype=np.dtype(int)),
         column("pandas.core.series", [0, 2], dtype="Int64", isna=lambda _: np.zeros(2, bool)),
-        column("pandas.core.frame", [0, 2]),  # which has no dtype of its own
+        column("pandas.core.frame", [0, 2]),  # which has no dtype
         column("polars.series.series", [0, 2], null_count=lambda _: 0),
         column("pyarrow.lib", [0, 2], null_count=0),
     ],

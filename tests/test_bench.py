@@ -1,4 +1,4 @@
-"""The benchmark: its cases are what they say, answers are checked, reports are complete.
+"""The benchmark: its cases match their names, answers are checked, reports are complete.
 
 No test asserts a time: they are for people to judge.
 """
@@ -26,7 +26,7 @@ TINY_SCALE = 1e-4
 each_workload = pytest.mark.parametrize("workload", WORKLOADS, ids=lambda workload: workload.name)
 each_job = pytest.mark.parametrize("workload", JOBS, ids=lambda workload: workload.name)
 
-# Milliseconds at 42 GB/s of the full sizes, as they were first worked out by hand.
+# Milliseconds at 42 GB/s for the full sizes, computed by hand.
 FLOORS = {
     "rows-f32": 12.4, "rows-f16": 14.7, "rows-zipf": 12.4, "line-f32": 36.2, "line-u8": 34.8,
     "line-f64": 38.1, "last-axis": 8.0, "middle-axis-wide": 12.8, "middle-axis-narrow": 3.2,
@@ -300,7 +300,7 @@ def test_a_child_that_dies_is_reported_and_started_afresh(child: children.Child)
 
 
 class BrokenChild(children.Child):
-    """A peer whose process dies at the second thing that it is asked while it is timed."""
+    """A peer whose process dies at the second timed request."""
 
     def ask(self, name: str, *arguments: object) -> object:
         self.asked = getattr(self, "asked", 0) + name.startswith("time")

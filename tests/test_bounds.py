@@ -1,7 +1,7 @@
-"""The values at which an index is right or wrong by one, in every dtype, against the oracle.
+"""Indices that are valid or invalid by one, in every dtype, compared with the oracle.
 
-Every operand lies among canaries, and the answer is the oracle's to the bit, whether it is a result
-or the position, value, axis and size of the first invalid index.
+Every operand is surrounded by canaries. The answer equals the oracle's to the bit: a result, or the
+position, value, axis and size of the first invalid index.
 """
 
 from itertools import product
@@ -15,10 +15,10 @@ from gatherum import reference
 from strategies import INDEX_DTYPES, MODES, OPERATORS, Call, outcome, same_outcome
 
 SHAPE = (4, 3, 5)
-# Valid, or nearly so, once they are cut down to fewer bits.
+# Values that are valid, or nearly so, once they are cut to fewer bits.
 TRUNCATED = [2**8, 2**8 + 1, 2**16 + 1, 2**31, 2**32, 2**32 + 1, 2**63, -(2**8), -(2**32) + 1]
-# (axis or batch_dims, shape of indices, size of the dimension that an index selects from); for the
-# ``*_nd`` operators the sizes of all components.
+# (axis or batch_dims, shape of indices, size of the indexed dimension); for the ``*_nd`` operators
+# the sizes of all components.
 FORMS = {
     "gather": [(0, (6,), 4), (1, (2, 3), 3), (-1, (), 5)],
     "gather_elements": [(0, (6, 3, 5), 4), (1, (4, 2, 3), 3), (-1, (4, 3, 1), 5)],
@@ -36,13 +36,13 @@ def _special_values(size, dtype, mode):
 
 
 def _modes(op, dtype):
-    """Give mode and `negative`, without what is the same by definition."""
+    """Return mode and `negative`, without combinations that are equal by definition."""
     modes = [mode for mode in MODES if mode != ("drop" if op.startswith("gather") else "fill")]
     return list(product(modes, (True, False) if dtype.kind == "i" else (True,)))
 
 
 def _indices(shape, sizes, dtype, value, turn):
-    """Valid indices with one special value among them, at a position that changes with `turn`."""
+    """Return valid indices with one special value, at a position that depends on `turn`."""
     array = np.zeros(shape, dtype)
     array[...] = np.arange(array.size).reshape(shape) % min(np.ravel(sizes))
     array.flat[turn % array.size] = value

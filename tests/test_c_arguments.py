@@ -1,4 +1,4 @@
-"""Null pointers and sizes that cannot be are refused by every function of the C interface."""
+"""Every function of the C interface rejects null pointers and impossible sizes."""
 
 import ctypes
 from ctypes import byref, c_char_p, c_int, c_int32, c_int64, c_size_t, c_void_p

@@ -1,4 +1,4 @@
-"""Gradients of scatters through the C interface, without PyTorch, against plain loops."""
+"""Gradients of scatters through the C interface, without PyTorch, compared with plain loops."""
 
 from ctypes import byref, c_void_p
 
@@ -25,7 +25,7 @@ NAMES = ("indices", "data", "updates", "result", "gradient", "of_data", "of_upda
 
 
 def _status(core, program, arrays, cut=None, null=None):
-    """Differentiate; `cut` is an operand that lacks a byte, `null` one that has no address."""
+    """Differentiate. The operand `cut` lacks a byte, and `null` has no address."""
     operands, error = Gradients(), Error()
     for name, array in arrays.items():
         if array is not None:
@@ -37,7 +37,7 @@ def _status(core, program, arrays, cut=None, null=None):
 
 
 def _arrays(reduction, include_self, dtype="float32", shape=(6, 5), count=40, mode="raise"):
-    """Make the operands of a scatter of rows, with its result and room for its gradients."""
+    """Make the operands of a scatter of rows, with its result and memory for its gradients."""
     generator = np.random.default_rng(7)
     data, gradient, updates = (
         (generator.integers(-2, 3, (n, shape[1])) / 2).astype(dtype)

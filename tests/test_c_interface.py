@@ -37,7 +37,7 @@ def program(tmp_path_factory):
 
 
 def test_accumulators_without_updates_are_not_read(tmp_path):
-    """Valgrind reports what depends on memory that was never written."""
+    """Valgrind reports results that depend on uninitialized memory."""
     finish = _compiled("finish", tmp_path)
     run = foreign.run(finish)
     assert run.stdout == "128 folds, 0 wrong\n"

@@ -1,4 +1,4 @@
-"""What the C interface refuses, and what it takes at its word: called through ctypes."""
+"""Errors of the C interface, and arguments that it does not check: called through ctypes."""
 
 import ctypes
 from ctypes import POINTER, byref, c_char_p, c_int32, c_int64, c_void_p
@@ -100,7 +100,7 @@ def test_in_place_the_size_of_out_is_enough(core, read):
 
 @pytest.mark.parametrize("far", [2**32, 2**35, 2**39])
 def test_2_to_the_64_bytes_fit_no_memory(core, read, far):
-    """The product wraps to 0 in 64 bits; that of factors below 2^30 alone is not looked at."""
+    """The product wraps to 0 in 64 bits. Only products of factors below 2^30 skip the check."""
     operands = {"data": np.arange(6.0), "indices": np.array([1, 0, 5]), "out": np.zeros(3)}
     program = gatherum.plan("gather", operands["data"], operands["indices"]).program
     fields = {name: getattr(program, name) for name in ("item", "nest", "checks", "shape")}
@@ -165,7 +165,7 @@ def test_a_call_goes_on_until_the_poll_says_otherwise(core, read, answer):
     asked: list[int] = []
     ask = Poll._fields_[0][1](lambda context: asked.append(context) or answer)
     n, status = 1 << 22, OK
-    while not asked and status == OK:  # it is asked a few times a second
+    while not asked and status == OK:  # the callback is called a few times a second
         n *= 2
         indices, updates = np.broadcast_to(np.int8(0), (n, 1)), np.broadcast_to(np.int64(1), n)
         plan, operands = _call("scatter_nd", np.zeros(1, np.int64), indices, updates, "clip", "add")

@@ -1,4 +1,4 @@
-"""What C writes must not share memory with what it reads; the rule is that of Python."""
+"""Memory that C writes must not overlap memory that it reads, by the rule of Python."""
 
 from ctypes import byref, c_int32, c_int64, c_void_p
 from types import SimpleNamespace
@@ -48,7 +48,7 @@ def _operands(arrays):
 
 
 def _checked(core, program, arrays):
-    """The error of both functions of a call, or None."""
+    """Return the error of both functions of a call, or None."""
     found = []
     for function in (core.gatherum_check, core.gatherum_run):
         error = Error()
@@ -119,7 +119,7 @@ def test_a_scatter_in_place_is_laid_out_as_its_data(core, read, data, out, name)
 
 @st.composite
 def views(draw, memory, dtype, shape):
-    """Arrays of a shape at any place of a memory, the steps any numbers of bytes."""
+    """Draw arrays of a shape at any position of a memory, with strides of any numbers of bytes."""
     item = np.dtype(dtype).itemsize
     strides = [item * draw(NUMBERS(-4, 6)) for _ in shape]
     low = -sum(min(0, (n - 1) * s) for n, s in zip(shape, strides, strict=True))
@@ -128,7 +128,7 @@ def views(draw, memory, dtype, shape):
 
 
 def _lie_alike(one, other):
-    """Whether two arrays are the same elements at the same places."""
+    """Return True if two arrays have the same elements at the same addresses."""
     steps = [
         (n, s, t) for n, s, t in zip(one.shape, one.strides, other.strides, strict=True) if n > 1
     ]
@@ -157,7 +157,7 @@ def test_c_refuses_what_python_refuses(core, read, data, op):
         return
     *operands, out = arrays.values()
     if op == "scatter_slices" and _lie_alike(table, out):
-        out = table  # Python compares also the strides of dimensions of size 1
+        out = table  # Python also compares the strides of dimensions of size 1
     try:
         getattr(gatherum, op)(*operands, out=out)
     except ValueError as error:
@@ -304,7 +304,7 @@ def _ends(read, size):
 
 
 class _Edges:
-    """Three edges from four rows to two destinations, and what is told to fold their rows."""
+    """Three edges from four rows to two destinations, and the arguments that fold their rows."""
 
     def __init__(self, read):
         row = OperandLayout((2,), (8,))

@@ -39,7 +39,7 @@ needs_cmake = pytest.mark.skipif(
 
 
 def cmake_version():
-    """Return the version of the CMake on the path, () for none."""
+    """Return the version of the CMake on the path, or () without one."""
     if shutil.which("cmake") is None:
         return ()
     said = subprocess.run(["cmake", "--version"], capture_output=True, text=True, check=True).stdout
@@ -52,7 +52,7 @@ needs_package = pytest.mark.skipif(
 
 
 def run(command, folder, **settings):
-    """Run a command in a folder; return what it printed."""
+    """Run a command in a folder, and return its output."""
     environment = {"CMAKE_GENERATOR": "Ninja"} | os.environ | settings
     done = subprocess.run(
         list(map(str, command)), cwd=folder, env=environment, capture_output=True, text=True,
@@ -63,7 +63,7 @@ def run(command, folder, **settings):
 
 
 def built(where, folder):
-    """What each example prints that CMake has built, which is told where the package is."""
+    """Build the examples with CMake and the package's location. Return the output of each."""
     run(["cmake", "-S", EXAMPLES / "c", "-B", folder, where], folder)
     run(["cmake", "--build", folder], folder)
     return {name: run([folder / name], folder) for name in PRINTED}
@@ -118,7 +118,7 @@ def test_the_commands_of_the_page_run_as_printed(tmp_path, block):
 
 
 def test_the_page_prints_whole_programs():
-    """So that what it prints compiles: every program of the page is a file of the examples."""
+    """Every program of the page is a file of the examples, so it compiles."""
     printed = set(re.findall(r"^```\{literalinclude\} \.\./examples/(\S+)$", PAGE, re.MULTILINE))
     there = {str(p.relative_to(EXAMPLES)) for d in ("c", "rust") for p in (EXAMPLES / d).iterdir()}
     assert printed == there == {*OTHERS, *(f"c/{name}.c" for name in PRINTED)}
@@ -130,7 +130,7 @@ def test_the_page_prints_whole_programs():
 @pytest.mark.parametrize("language", ["c", "c++"])
 def test_an_example_compiles_without_a_warning(tmp_path, name, language):
     include, source = f"-I{gatherum.get_include()}", EXAMPLES / "c" / f"{name}.c"
-    if language == "c++":  # the header alone: names of initializers are C's
+    if language == "c++":  # only the header: names of initializers are C's
         source = tmp_path / "header.cpp"
         source.write_text("#include <gatherum.h>\nint main() { gatherum_defaults(); }\n")
     compiler = shlex.split(foreign.CXX if language == "c++" else foreign.C)
@@ -148,7 +148,7 @@ def test_the_example_in_rust(tmp_path):
     )
 
 
-@pytest.mark.release  # builds a core; test_add_implementation.py does without Python, too
+@pytest.mark.release  # builds a core; test_add_implementation.py also tests without Python
 @needs_cmake
 @pytest.mark.skipif(cmake_version() < (3, 26), reason="building the core needs cmake 3.26")
 def test_the_core_is_installed_without_python(tmp_path):

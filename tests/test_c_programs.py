@@ -1,4 +1,4 @@
-"""Programs that C makes of shapes, dtypes and attributes are those of Python; so are the errors."""
+"""C makes the same programs of shapes, dtypes and attributes as Python, and the same errors."""
 
 import ctypes
 import itertools
@@ -52,7 +52,7 @@ def _numbers(values):
 
 
 def spec(shape, dtype, strides=None):
-    """An operand without its data, in C order where it has no strides."""
+    """Return an operand without its data, in C order if it has no strides."""
     dtype = dtype if isinstance(dtype, str) else np.dtype(dtype)
     name, item, swapped = dtype, 0, False
     if isinstance(dtype, np.dtype):
@@ -64,14 +64,14 @@ def spec(shape, dtype, strides=None):
 
 
 def _named(dtype):
-    """A dtype as C's messages have it."""
+    """Return a dtype as C's messages write it."""
     if dtype.kind in "SMV":
         return "bytes"
     return dtype.name if dtype.isnative else f"swapped {dtype.name}"
 
 
 def make(core, op, *specs, out=None, **attributes):
-    """The bytes of a program, or the fault, the operand and the message."""
+    """Return the bytes of a program, or the fault, the operand and the message."""
     names = {"axis": "axis", "batch_dims": "axis"}
     how = Attributes(0, None, 1, None, 1)
     for name, value in attributes.items():
@@ -91,7 +91,7 @@ def make(core, op, *specs, out=None, **attributes):
 
 
 def same(core, op, *operands, **attributes):
-    """Whether C and Python make the same program of arrays, or give the same error."""
+    """Compare the program of arrays, or the error, in C and Python. Return True for a program."""
     specs = [spec(a.shape, a.dtype, a.strides) for a in operands]
     found = make(core, op, *specs, **attributes)
     given = [(a.shape, a.dtype, a.strides) for a in operands]
@@ -106,7 +106,7 @@ def same(core, op, *operands, **attributes):
 
 
 def is_whole(message, expected):
-    """Whether a message is that of Python, which may have advice behind it."""
+    """Check that a message is Python's, which may be followed by advice."""
     assert expected.startswith(message)
     assert expected[len(message) :][:1] in ("", ";"), expected
 
@@ -240,7 +240,7 @@ def test_what_python_cannot_be_given(core):
     out = spec((3,), "int32")
     message = "`out` must have the dtype of `data`, float32, got int32"
     assert make(core, "gather", data, indices, out=out) == (DTYPE, "out", f"gather: {message}")
-    # What is wrong with the inputs is said first.
+    # Errors of the inputs have priority.
     assert make(core, "gather", data, data, out=out)[1] == "indices"
 
 

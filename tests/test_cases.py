@@ -1,4 +1,4 @@
-"""The named cases, through every door that takes arrays."""
+"""The named cases, through every entry point that takes arrays."""
 
 import numpy as np
 import pytest

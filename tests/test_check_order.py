@@ -1,4 +1,4 @@
-"""The dimension attribute is held against its range before dtypes are, where it has one."""
+"""The dimension attribute is checked against its range before dtypes are, if it has one."""
 
 import numpy as np
 import pytest
@@ -11,9 +11,9 @@ HALVES, WHOLES = np.full((2, 1), 0.5), np.zeros((2, 1), int)
 @pytest.mark.parametrize(
     ("data", "indices", "error"),
     [
-        (np.zeros(()), HALVES, ValueError),  # indices say what `batch_dims` may be
+        (np.zeros(()), HALVES, ValueError),  # indices bound `batch_dims`
         (np.zeros(3), HALVES, ValueError),
-        (np.zeros(3), HALVES[0, 0], TypeError),  # without dimensions it may be nothing
+        (np.zeros(3), HALVES[0, 0], TypeError),  # without dimensions no value is valid
         (np.zeros(3, object), WHOLES, ValueError),
         (np.zeros(3, object), WHOLES[0, 0], TypeError),
     ],

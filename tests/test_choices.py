@@ -1,4 +1,4 @@
-"""Which implementation a call gets: on both sides of each condition, without running it."""
+"""The choice of the implementation: on both sides of each condition, without running calls."""
 
 import numpy as np
 import pytest
@@ -8,23 +8,23 @@ from sizes import chosen_from
 
 
 def _gather(shape, count, axis, dtype="f4"):
-    """gather_elements with `count` indices along the axis."""
+    """Return a gather_elements with `count` indices along the axis."""
     return "gather_elements", (shape, dtype), (_along(shape, count, axis), "i4"), axis
 
 
 def _rows(width, count):
-    """Gather of `count` rows of float32."""
+    """Return a gather of `count` rows of float32."""
     return "gather_nd", ((900, width), "f4"), ((count, 1), "i4"), 0
 
 
 def _scatter(n, m, reduction, dtype="f4", width=()):
-    """scatter_nd of `m` items, or rows, into `n`."""
+    """Return a scatter_nd of `m` items or rows into `n`."""
     operands = ((n, *width), dtype), ((m, 1), "i8"), ((m, *width), dtype)
     return "scatter_nd", *operands, reduction
 
 
 def _elements(shape, count, axis, reduction, dtype="f4"):
-    """scatter_elements with `count` indices along the axis."""
+    """Return a scatter_elements with `count` indices along the axis."""
     some = _along(shape, count, axis)
     return "scatter_elements", (shape, dtype), (some, "i4"), (some, dtype), axis, reduction
 
@@ -77,21 +77,21 @@ def _chosen(op, *arguments):
         (("gather_nd", ((900, 30, 30), "f4"), ((900, 900, 2), "i4"), 1), "units"),  # pairs
         (_rows(64, 16_384), "streamed"),
         (_rows(64, 16_383), "units"),  # still in cache
-        (_rows(60, 99_999), "streamed"),  # no whole cache lines, but one row behind the other
+        (_rows(60, 99_999), "streamed"),  # no whole cache lines, but contiguous rows
         (_rows(65, 99_999), "units"),  # no multiple of 16 bytes
         (_scatter(9_000, 262_144, "add"), "one_slab"),
         (_scatter(9_000, 262_143, "add"), "units"),  # too few
         (_scatter(9_000, 262_144, "none", "V4"), "one_slab"),
-        (_scatter(9_000, 262_144, "none", "V3"), "units"),  # no width of a value
+        (_scatter(9_000, 262_144, "none", "V3"), "units"),  # not the width of a value
         (_scatter(9, 5, "add"), "units"),
-        (_scatter(9, 5, "mean"), "one_slab"),  # nowhere else to count
-        (_scatter(9, 5, "add", "f2"), "one_slab"),  # nowhere else to round once
+        (_scatter(9, 5, "mean"), "one_slab"),  # no other memory for the counts
+        (_scatter(9, 5, "add", "f2"), "one_slab"),  # no other memory for values before rounding
         (_scatter(9, 5, "max", "f2"), "units"),
         (_scatter(64, 5, "mean"), "one_slab"),
         (_scatter(65, 5, "mean"), "sorted_groups"),  # too many accumulators, of 16 bytes
         (_scatter(2_100_000, 400_000, "add"), "partition"),
         (_scatter(2_000_000, 400_000, "add"), "units"),
-        (_scatter(2_000_000, 600_000, "add"), "one_slab"),  # still near
+        (_scatter(2_000_000, 600_000, "add"), "one_slab"),  # still in cache
         (_scatter(3_000_000, 375_000, "add"), "partition"),
         (_scatter(3_000_000, 374_999, "add"), "units"),  # too few for so many destinations
         (_scatter(2_100_000, 262_143, "add"), "units"),
@@ -113,7 +113,7 @@ def _chosen(op, *arguments):
         (_elements((900, 100), 64, 1, "add"), "slabs"),
         (_elements((900, 100), 63, 1, "add"), "units"),  # too few updates
         (_elements((90, 90), 90, 1, "add"), "units"),  # too small
-        (_elements((90, 90), 90, 1, "mean"), "slabs"),  # nowhere else to count
+        (_elements((90, 90), 90, 1, "mean"), "slabs"),  # no other memory for the counts
         (_elements((2, 9_000), 300_000, 1, "add"), "slabs"),  # two units
         (_elements((2, 3_000_000), 400_000, 1, "add"), "units"),
         (_elements((2, 1_048_576), 400_000, 1, "add"), "slabs"),
@@ -127,7 +127,7 @@ def test_on_one_thread(call, name):
 @pytest.mark.parametrize(
     ("call", "names"),
     [
-        # The order of folding integers cannot matter; nine threads have too few updates each.
+        # The order of folding integers does not matter; nine threads have too few updates each.
         (
             _scatter(31_250, 1_000_000, "add", "i8"),
             {1: "one_slab", 8: "private_slabs", 9: "one_slab"},
@@ -138,7 +138,7 @@ def test_on_one_thread(call, name):
         (_scatter(1_000, 100_000, "add", width=(63,)), {2: "owned"}),  # too few columns each
         (
             ("scatter_nd", ((63,), "f4"), ((100_000, 0), "i8"), ((100_000, 63), "f4"), "add"),
-            {2: "units"},  # one destination, that no index names
+            {2: "units"},  # one destination, which no index names
         ),
         (
             ("scatter_slices", ((9, 99, 64), "f4"), ((900,), "i4"), ((9, 900, 64), "f4"), 1, "add"),
@@ -217,10 +217,10 @@ def test_destinations_at_uneven_steps_get_no_accumulators():
     ("size", "dtype", "name"),
     [
         (8 << 20, "f4", "streamed"),
-        ((8 << 20) + 1, "f4", "units"),  # waited for, in the buffers of what is written
+        ((8 << 20) + 1, "f4", "units"),  # loads wait in the buffers of stores
         (4 << 20, "f8", "streamed"),
         ((4 << 20) + 1, "f8", "units"),
-        (4 << 20, "c16", "streamed"),  # whatever the size
+        (4 << 20, "c16", "streamed"),  # for every size
         (8 << 20, "f2", "units"),  # too small an item
     ],
 )

@@ -1,4 +1,4 @@
-"""The script that decides whether a change lands: its exit status says what its lanes did."""
+"""The script that decides whether a change lands: its exit status depends on its lanes."""
 
 import re
 import shutil
@@ -39,5 +39,5 @@ def test_a_failure_in_either_lane_fails(tmp_path, first, second, status, last):
 
 
 def test_the_folders_of_frameworks_shadow_no_framework():
-    """pytest puts the folder of a test on the path; ``frameworks`` holds one named ``torch``."""
+    """pytest puts a test's folder on the path; ``frameworks`` holds one named ``torch``."""
     assert list((SCRIPT.parent.parent / "tests" / "frameworks").glob("*.py")) == []

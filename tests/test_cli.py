@@ -1,4 +1,4 @@
-"""The command: its results, its lines and its exit statuses."""
+"""The command: its results, its output and its exit statuses."""
 
 import io
 import json
@@ -43,7 +43,7 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def run(folder, capfd):
-    """Run a command line; give status, standard output and standard error."""
+    """Run a command line. Return status, standard output and standard error."""
 
     def call(*arguments):
         status = cli.run(arguments)
@@ -488,7 +488,7 @@ def test_each_extra_brings_what_its_message_asks_for():
         "zarr": {"zarr"},
         "hdf5": {"h5py"},
         "arrow": {"pyarrow"},
-        "safetensors": {"ml_dtypes"},  # for reductions of bfloat16 alone
+        "safetensors": {"ml_dtypes"},  # only for reductions of bfloat16
         "peers": {
             *("onnx", "onnxruntime", "numba", "jax"),
             *("scipy", "numpy_groupies", "polars", "pandas", "pyarrow"),
@@ -700,7 +700,7 @@ def test_help_has_an_example(run, command):
     assert (status, err) == (0, "")
     assert re.search(rf"Example: .*gatherum {command}", out)
     whole = re.findall(r"^ *(Example: .*)$", cli.commands.commands[command].help, re.MULTILINE)
-    assert re.findall(r"^ *(Example: .*)$", out, re.MULTILINE) == whole  # to be pasted
+    assert re.findall(r"^ *(Example: .*)$", out, re.MULTILINE) == whole  # complete lines
     assert set(COMMANDS) == set(cli.commands.commands)
 
 

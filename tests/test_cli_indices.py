@@ -1,4 +1,4 @@
-"""Row numbers on the command line and in text files; what is refused before any work."""
+"""Row numbers on the command line and in text files, and errors before any work."""
 
 import codecs
 import io
@@ -20,7 +20,7 @@ TABLE = np.arange(12.0).reshape(4, 3)
 
 @pytest.fixture
 def run(tmp_path, monkeypatch, capfd):
-    """Run a command line in a folder of small files; give status, output and error."""
+    """Run a command line in a folder of small files. Return status, output and error."""
     monkeypatch.chdir(tmp_path)
     np.save("table.npy", TABLE)
     np.save("rows.npy", np.array([2, 0]))
@@ -233,7 +233,7 @@ def test_a_folder_is_refused_before_any_input_is_opened(run, tmp_path):
 
 def test_no_array_is_made_inside_another_one(run):
     zarr = pytest.importorskip("zarr", reason="install zarr: pip install zarr")
-    zarr.create_array("x.zarr", data=np.ones((2, 2)))  # its chunks lie in x.zarr/c/0
+    zarr.create_array("x.zarr", data=np.ones((2, 2)))  # its chunks are in x.zarr/c/0
     for inside in ("x.zarr/y", "x.zarr/c/y.zarr", "x.zarr/c/0/y.zarr"):
         status, _, err = run("gather", "no.npy", "rows.npy", "-o", inside)
         assert status == 1
@@ -303,7 +303,7 @@ def test_indices_that_are_no_file_name_the_other_forms(run):
 
 @pytest.fixture
 def stdin(monkeypatch):
-    """Give bytes to standard input."""
+    """Replace standard input by bytes."""
 
     def give(content):
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))

@@ -1,4 +1,4 @@
-"""What the command refuses at once: files that never end, numbers without bounds."""
+"""Inputs that the command rejects immediately: files that never end, unbounded numbers."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ import gatherum
 
 cli = pytest.importorskip("gatherum._command.cli", reason="install click: pip install click rich")
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(gatherum.__file__).parents[1])}
-# Whatever goes wrong stays small: a read without end is an error after 4 GiB of addresses.
+# Limits the memory: a read without end raises an error after 4 GiB of addresses.
 BOUNDED = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
@@ -22,7 +22,7 @@ sys.exit(run(sys.argv[1:]))
 
 
 def bounded(*arguments):
-    """Run a command line in a process of bounded memory and time."""
+    """Run a command line in a process with bounded memory and time."""
     command = [sys.executable, "-c", BOUNDED, *arguments]
     done = subprocess.run(
         command, capture_output=True, text=True, check=False, timeout=120, env=ENVIRONMENT
@@ -96,7 +96,7 @@ FEW, MANY, MOST = "9" * 20, "9" * 400, "9" * 5000
 
 @pytest.fixture
 def run(folder, capfd):
-    """Run a command line; give status, standard output and standard error."""
+    """Run a command line. Return status, standard output and standard error."""
     np.save("table.npy", np.arange(12.0).reshape(4, 3))
     np.save("rows.npy", np.array([2, 0, 9]))
 
@@ -172,7 +172,7 @@ def test_a_fill_value_may_be_infinite(run, text, value):
 
 
 def test_the_largest_numbers_are_numbers(run):
-    assert run(*GATHER, "--memory", "1023PiB")[0] == 2  # no unit of this name
+    assert run(*GATHER, "--memory", "1023PiB")[0] == 2  # not a known unit
     assert run(*GATHER, "--memory", "1000000TiB")[0] == 0
     largest = str(2**64 - 1)
     status, out, _ = run(*EXPLAIN, "--values", largest, "--index-dtype", "uint64")

@@ -1,4 +1,4 @@
-"""Errors of the command name its own commands and the kinds of files, and advise on keys."""
+"""Errors of the command name its subcommands and the kinds of files, and advise on keys."""
 
 from decimal import Decimal
 from pathlib import Path
@@ -18,7 +18,7 @@ CENTS = "write decimals as integers, such as cents"
 
 @pytest.fixture
 def run(tmp_path, monkeypatch, capfd):
-    """Run a command line in a folder of small files; give the status and the error."""
+    """Run a command line in a folder of small files. Return the status and the error."""
     monkeypatch.chdir(tmp_path)
     np.save("table.npy", np.arange(12.0).reshape(4, 3))
     np.save("values.npy", np.arange(4.0))

@@ -1,4 +1,4 @@
-"""The command where its streams are closed or full, its environment odd, its start interrupted."""
+"""The command with closed or full streams, an odd environment, or an interrupted start."""
 
 import os
 import re
@@ -117,7 +117,7 @@ def test_closed_streams(command, expected):
 
 
 def test_a_progress_of_python_where_standard_error_is_closed(monkeypatch, capfd):
-    """Python's own None for a closed stream: `print` would write to standard output."""
+    """Python represents a closed stream by None: `print` would write to standard output."""
     from gatherum import files
 
     for rich in ("there", None):
@@ -161,7 +161,7 @@ sys.meta_path.insert(0, Interrupts)
 
 
 def interrupted(folder, name, *arguments):
-    """Run Python, and send a Ctrl-C to itself when it begins to import a module."""
+    """Run Python, and send Ctrl-C to the process when it starts to import a module."""
     (folder / "sitecustomize.py").write_text(INTERRUPTS.format(name=name))
     path = os.pathsep.join([str(folder), ENVIRONMENT["PYTHONPATH"]])
     done = subprocess.run(

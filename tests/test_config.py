@@ -1,4 +1,4 @@
-"""What an installation says of itself, and the environment variables that choose."""
+"""The report of an installation, and the environment variables that configure it."""
 
 import importlib
 

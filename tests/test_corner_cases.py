@@ -288,7 +288,7 @@ def test_rows_of_any_number_of_bytes(threads, settings_restored):
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "c8", "g"])
 @pytest.mark.parametrize("bits", [np.uint16(0x7C01), np.uint32(0x7F800001)])
 def test_a_signalling_nan_fills_without_a_warning(dtype, bits):
-    """NumPy warns where it converts one to another width; a warning is an error here."""
+    """NumPy warns when it converts one to another width, and warnings are errors here."""
     value = np.array([bits]).view(f"f{bits.itemsize}")[0]
     found = gatherum.gather(np.zeros(3, dtype), [5], mode="fill", fill_value=value)
     assert np.isnan(found).all()
@@ -300,7 +300,7 @@ NARROW = ["bfloat16", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8
 @pytest.mark.parametrize("name", NARROW)
 @pytest.mark.parametrize("operators", [gatherum, reference], ids=["functions", "oracle"])
 def test_numbers_round_once_to_types_of_few_bits(operators, name):
-    """By way of float32, as ml_dtypes converts, these would be ties."""
+    """Converted through float32, as ml_dtypes does, these would be ties."""
     dtype = np.dtype(getattr(ml_dtypes, name))
     last = 2.0 ** (-7 if name == "bfloat16" else -2 if "e5m2" in name else -3)
     for value, expected in ((1 + last / 2 + 2**-40, 1 + last), (1 + last * 1.5 - 2**-40, 1 + last),
@@ -315,7 +315,7 @@ def test_numbers_round_once_to_types_of_few_bits(operators, name):
 
 @pytest.mark.parametrize("operators", [gatherum, reference], ids=["functions", "oracle"])
 def test_an_infinity_is_no_other_number(operators):
-    """Types without infinity are given none: it would become NaN, or the largest number."""
+    """Types without infinity reject it: it would become NaN, or the largest number."""
     for name in ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2fnuz", "float4_e2m1fn"):
         zeros = np.zeros(1, getattr(ml_dtypes, name))
         for value in (np.inf, -np.inf):

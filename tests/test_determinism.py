@@ -1,5 +1,4 @@
-"""The same bits for any number of threads, from a thousand updates to thirty million, however
-the indices repeat."""
+"""The same bits for any number of threads and any duplicates, from 1,000 to 30 million updates."""
 
 import hashlib
 

@@ -1,4 +1,4 @@
-"""The documentation, as far as it can be checked without building it."""
+"""Checks of the documentation that need no build."""
 
 import importlib
 import re
@@ -25,7 +25,7 @@ MODULES = (
 
 
 def entries(page: Path) -> set[Path]:
-    """The pages that a page's tables of contents list."""
+    """Return the pages that a page's tables of contents list."""
     found = set()
     for toctree in re.findall(r"^```\{toctree\}\n(.*?)^```", page.read_text(), re.M | re.S):
         for line in toctree.splitlines():

@@ -20,7 +20,7 @@ SPECIAL = [
 
 
 def samples(dtype, count, seed=0):
-    """Return values of any bits, and values near 0 and 1."""
+    """Return values of arbitrary bits, and values near 0 and 1."""
     rng = np.random.default_rng(seed)
     anything = rng.integers(0, 256, count * np.dtype(dtype).itemsize, np.uint8).view(dtype)
     near = rng.normal(0, 30, count), rng.normal(0, 1, count), 1 + rng.normal(0, 0.1, count)
@@ -40,7 +40,7 @@ def test_the_published_bits(function, dtype):
 
 @pytest.fixture
 def level():
-    """Put the level back."""
+    """Restore the level."""
     before = native.level()
     yield
     _core.choose_level(before)

@@ -1,4 +1,4 @@
-"""Every sentence that a call can answer with, word for word, and the order of the checks."""
+"""Every error message of a call, word for word, and the order of the checks."""
 
 import re
 from decimal import Decimal
@@ -23,7 +23,7 @@ PAIRS = np.zeros((2,), [("a", "f4"), ("b", "f4")])
 READ_ONLY = np.zeros((1, 3), np.float32)
 READ_ONLY.flags.writeable = False
 OVERLAPPING = np.lib.stride_tricks.as_strided(TWO.copy(), (2, 3), (4, 4))
-# Each element begins somewhere else, and ends in the next one.
+# Each element starts at a distinct address and overlaps the next one.
 HALF_OVERLAPPING = np.lib.stride_tricks.as_strided(np.zeros(6, np.complex64), (2, 3), (12, 8))
 
 ZERO_SECONDS = np.zeros(2, "M8[0s]")
@@ -39,7 +39,7 @@ def words_of_numpy(value):
     return str(caught.value)
 
 
-# What is called, with what, and what comes of it; the functions of `errors` in their order.
+# The function, its arguments, and the outcome, in the order of the functions of `errors`.
 SENTENCES = [
     (
         "unknown_operator", "plan", ("take", TWO, [0]), {}, ValueError,
@@ -684,7 +684,7 @@ def test_every_sentence_is_tested():
         for name in re.findall(r"^def ([a-z]\w*)", path.read_text(), re.MULTILINE)
     }
     elsewhere = {
-        "find_refusal",  # index_errors.py: they word no error themselves
+        "find_refusal",  # index_errors.py: they do not write messages
         "invalid_index",
         "raise_invalid",
         "other_layout",
@@ -880,7 +880,7 @@ def test_a_reduction_is_named(module, op):
 
 
 def faulty(op):
-    """The faults of a call in the order in which they are due: each an update of its arguments."""
+    """Return the faults of a call in the order of the checks, each as an update of arguments."""
     row = operators.OPERATORS[op]
     each, nd = row.addressing.shares_back, row.tuples
     right = {"data": np.zeros((2, 3), np.float32), "indices": np.zeros((2, 1), np.int64)}
@@ -995,7 +995,7 @@ def test_lists_that_hold_lists_that_hold_themselves():
     with pytest.raises(TypeError, match="a list that holds arrays"):
         gatherum.gather(TWO, endless)
     doubled = [np.ma.array([1])]
-    for _ in range(60):  # 2^60 of them, if each were looked at as often as it stands there
+    for _ in range(60):  # 2^60 of them if each occurrence were visited
         doubled = [doubled, doubled]
     with pytest.raises(TypeError, match="`data` must not be a masked array"):
         gatherum.gather(doubled, [0])

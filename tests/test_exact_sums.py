@@ -1,4 +1,4 @@
-"""Sums that are rounded once: the values of real arithmetic, whatever the order of the updates."""
+"""Sums that are rounded once: the values of real arithmetic for any order of the updates."""
 
 import math
 import pickle
@@ -25,7 +25,7 @@ def bits_of(dtype):
 
 
 def anything(dtype, size, seed=0):
-    """Give finite values of every exponent, subnormal ones and zeros of both signs among them."""
+    """Return finite values of every exponent, including subnormal ones and zeros of both signs."""
     rng = np.random.default_rng(seed)
     bits = rng.integers(0, 1 << 8 * dtype.itemsize, size, bits_of(dtype))
     significand, largest = WIDTHS[dtype.name]
@@ -37,7 +37,7 @@ def anything(dtype, size, seed=0):
 
 
 def parts(values):
-    """Give the items as Fractions."""
+    """Return the items as Fractions."""
     return [Fraction(float(value)) for value in values]
 
 
@@ -73,7 +73,7 @@ def scattered(values, indices=None, size=1, **how):
 def test_sums_are_those_of_fractions(dtype, reduction):
     for seed, size in enumerate((1, 2, 3, 7, 100, 1000)):
         values = anything(dtype, size, seed)
-        if seed % 2:  # what is left of a cancellation is small
+        if seed % 2:  # the result of the cancellation is small
             values = np.concatenate([values, -values[::-1], anything(dtype, 1, 9 + seed)])
         total = sum(parts(values), Fraction(0))
         expected = nearest(total / len(values) if reduction == "fmean" else total, dtype)
@@ -152,7 +152,7 @@ def test_what_is_not_a_number_and_zeros(dtype, values, expected, reduction):
         assert same_bits(found, expected)
 
 
-# By a table of the terms' exponents for each destination, which otherwise thousands of updates get.
+# Force a table of exponents for each destination, which is otherwise used for thousands of updates.
 TABLES = {"small": 0, "many": 1, "tables": 0}
 
 
@@ -181,7 +181,7 @@ def test_tables_have_the_sums_of_limbs(dtype, settings_restored):
 
 @pytest.mark.parametrize("dtype", FLOATS[-2:], ids=str)
 def test_tables_are_settled_in_time(dtype, settings_restored):
-    """The largest fractions, as often as a row counts and more; one of halves counts far more."""
+    """Sum more of the largest fractions than a row can count, except in half precision."""
     gatherum.set_num_threads(1)
     significand, _ = WIDTHS[dtype.name]
     free = 64 - (significand - 1) % 32
@@ -204,7 +204,8 @@ def test_a_payload_does_not_survive_and_what_is_not_touched_does():
         assert found.view(np.uint32).tolist() == [0x7FC00000, 0xFFC00001]
 
 
-# After so many terms carries move on; and the exponent whose significands fill a limb most.
+# The number of terms after which carries move on, and the exponent whose significands fill a limb
+# most.
 TERMS = {
     "float16": (2**20, 30),
     "bfloat16": (2**23, 32),
@@ -357,7 +358,7 @@ def test_messages_of_weights_are_rounded_before_they_are_added():
 
 
 def by_exponents(values):
-    """Add up integers of each exponent: the significands, by halves that cannot overflow."""
+    """Sum the integers of each exponent: the significands, split so that sums cannot overflow."""
     significands, exponents = np.frexp(values.astype(np.float64))
     order = np.argsort(exponents)
     significands = np.ldexp(significands, 53).astype(np.int64)[order]

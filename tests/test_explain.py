@@ -1,4 +1,4 @@
-"""Explanations: what they say is what runs, and their pictures are right, whole and well-formed."""
+"""Explanations match the calls, and their pictures are correct, complete and well-formed."""
 
 import re
 import xml.etree.ElementTree as ET
@@ -30,7 +30,7 @@ def explanation_of(call):
     return gatherum.explain(call.op, *call.args, **call.kwargs)
 
 
-# --- What is said
+# --- Text
 
 
 def test_an_explanation_says_what_the_plan_says():
@@ -152,9 +152,9 @@ def test_the_loops_move_what_the_operator_moves(op, data):
     kwargs = {**call.kwargs, "reduction": "none"} if "scatter" in op else dict(call.kwargs)
     kwargs.pop("fill_value", None)
     args = [np.array(operand, order="C") for operand in call.args]
-    if len(args) > 2:  # a Python number takes the dtype of the data
+    if len(args) > 2:  # a Python number has the dtype of the data
         args[2] = args[2].astype(args[0].dtype)
-    if 0 in args[0].shape:  # no index is valid
+    if 0 in args[0].shape:  # no valid index exists
         return
     found = gatherum.explain(op, *args, **kwargs)
     expected = getattr(gatherum, op)(*args, **kwargs)
@@ -314,7 +314,7 @@ def test_a_notebook_shows_the_picture_of_a_plan():
     assert page.startswith("<div><svg ")
     assert page.endswith("</pre></details></div>")
     assert "for i in range(2):" in page
-    ET.fromstring(page)  # HTML that is XML too
+    ET.fromstring(page)  # HTML that is also XML
 
 
 # --- Pictures
@@ -329,12 +329,12 @@ def texts_of(text):
 
 
 def marked(text, name):
-    """How many elements carry a class."""
+    """Return the number of elements with a class."""
     return sum(element.get("class") == name for element in parse(text).iter())
 
 
 def placed(element, x=0.0, y=0.0):
-    """Every element, with the shift of the groups around it."""
+    """Yield every element with the shift of its groups."""
     shift = re.match(rf"translate\(({NUMBER}) ({NUMBER})\)", element.get("transform", ""))
     if shift:
         x, y = x + float(shift[1]), y + float(shift[2])
@@ -344,7 +344,7 @@ def placed(element, x=0.0, y=0.0):
 
 
 def check_picture(text):
-    """Whole: nothing outside of the page, every class in both schemes, no ids, no empty text."""
+    """Check for elements outside the page, classes missing in a scheme, ids, and empty text."""
     root = parse(text)
     _, _, width, height = map(float, root.get("viewBox").split())
     assert root.get("role") == "img"
@@ -464,7 +464,7 @@ def test_pictures_of_shapes_are_whole_and_small(call):
 def test_cells_and_indices_have_places_of_their_own(call):
     boxes = []
     for element, x, y in placed(parse(explained(*call).svg())):
-        if element.find(f"{NAMESPACE}title") is not None and element.get("x"):  # what has a tip
+        if element.find(f"{NAMESPACE}title") is not None and element.get("x"):  # has a tooltip
             left, top, width, height = (
                 float(element.get(n)) for n in ("x", "y", "width", "height")
             )
@@ -477,7 +477,7 @@ def test_cells_and_indices_have_places_of_their_own(call):
 
 
 def test_a_dimension_without_places_that_is_indexed_all_the_same():
-    """Drawn as a small call, where only places that are addressed are shown: here none."""
+    """Drawn as a small call, which shows only addressed positions: here none."""
     data, indices = np.zeros((1, 1, 4, 0, 1), "f4"), np.zeros((1, 1, 4, 4, 1), "i4")
     picture = gatherum.explain("gather_elements", data, indices, axis=3).svg()
     check_picture(picture)
@@ -487,7 +487,7 @@ def test_a_dimension_without_places_that_is_indexed_all_the_same():
 @given(data=st.data())
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_what_is_drawn_is_what_the_operator_does(data):
-    """The operator moves the names that are in the cells to where the picture has them."""
+    """The operator moves the labels of the cells to their positions in the picture."""
     call = data.draw(calls(data_dtypes=[np.dtype("f4")]))
     found = explanation_of(call)
     s = found.plan.call
@@ -506,7 +506,7 @@ def test_what_is_drawn_is_what_the_operator_does(data):
         shown = written(cells.data, s.data.shape)
         new = named(scene.form.moved, "A")
         run = lambda: run_on(s.op, names, found.indices, new, **keywords)  # noqa: E731
-    else:  # how many updates, and whether the old value takes part
+    else:  # the number of updates, and whether the old value is included
         shown = counted(written(cells.data, s.data.shape))
         zeros = np.zeros(s.data.shape, int)
         run = lambda: np.minimum(  # noqa: E731
@@ -534,7 +534,7 @@ def written(cells, shape):
 
 
 def counted(texts):
-    """How many updates stand in each text; 5 terms at most are written, with the old one."""
+    """Return the number of updates in each text, which has at most 5 terms with the old value."""
     found = [
         0
         if re.fullmatch("[a-z]+", text)
@@ -544,7 +544,7 @@ def counted(texts):
     return np.array(found, int).reshape(texts.shape)
 
 
-# Indices into data too large to be drawn whole, and what is drawn of it.
+# Indices into data that is too large to be drawn whole, and the drawn part.
 PARTS = [
     ("gather", (10_000, 50), np.arange(0, 9000, 37), {}),
     ("gather", (7, 10_000), np.arange(0, 8880, 37).reshape(12, -1)[:, :6], {"axis": 1}),
@@ -572,7 +572,7 @@ def test_a_part_of_a_large_call_is_drawn_with_its_own_positions(op, shape, indic
     assert "Only some places of the data are drawn, with their positions." in words
 
 
-# Many short dimensions: 2^60 places, and indices that are twice the same, or many.
+# Many short dimensions: 2^60 positions, and indices with one duplicate, or many indices.
 DEEP = [
     ("gather_nd", ((2,) * 60, F4), np.zeros((3, 60), int)),
     ("gather_nd", ((2,) * 60, F4), np.resize([[0] * 60, [1] * 60], (3, 60))),
@@ -624,7 +624,7 @@ def test_text_that_xml_lacks_is_replaced():
 
 
 def test_marks_are_not_colour_alone():
-    """Each mark has a shape of its own, a dash or a line, and an explanation beside it."""
+    """Each mark has a distinct shape, a dash or a line, and an explanation next to it."""
     picture = gatherum.explain("gather", np.arange(4), [2, 9, 2], mode="fill", fill_value=-1).svg()
     words = texts_of(picture)
     assert "a duplicate: an index before it names the same place" in words
@@ -633,7 +633,7 @@ def test_marks_are_not_colour_alone():
     dashed = [
         e for e in parse(picture).iter() if e.get("stroke-dasharray") and e.get("class") == "bad"
     ]
-    assert len(dashed) == 2  # the index, and the sample that explains it
+    assert len(dashed) == 2  # the index, and the sample in the legend
     assert sum(e.get("stroke-opacity") == "0.55" for e in parse(picture).iter()) == 4  # hatching
 
     picture = gatherum.explain("scatter_nd", np.arange(4), [[1], [1], [9]], [5, 6, 7], mode="drop")
@@ -669,7 +669,7 @@ def test_many_indices_that_move_nothing_fit_in_the_picture(shape, mode):
 
 
 def test_the_data_of_a_scatter_make_its_picture_no_wider():
-    """They stand over the result: a picture on a phone is 370 pixels wide."""
+    """They are drawn above the result: a picture on a phone is 370 pixels wide."""
     large = np.arange(12).reshape(3, 4) * 100
     for indices, updates in (([[2], [0]], [[1, 2, 3, 4], [5, 6, 7, 8]]), ([[2, 0]], [7])):
         root = parse(gatherum.explain("scatter_nd", large, indices, updates).svg())
@@ -689,7 +689,7 @@ def test_a_call_that_raises_moves_nothing_in_its_picture():
     many = np.zeros((500, 1), int)
     many[-1] = 4
     late = gatherum.explain("scatter_nd", np.arange(4), many, 0)
-    assert "IndexError" in texts_of(late.svg())  # though the wrong one is not drawn
+    assert "IndexError" in texts_of(late.svg())  # although the wrong one is not drawn
 
 
 @pytest.mark.parametrize(
@@ -720,7 +720,7 @@ def test_a_fold_of_values_shows_its_value():
 
 
 def test_hues_stay_apart_from_the_text_in_both_schemes():
-    """At least 4.5 to 1 between what is written and what it is written on (WCAG's AA)."""
+    """Text and its background have a contrast of at least 4.5 to 1 (WCAG's AA)."""
     for light, dark in svg.COLOURS.values():
         for scheme, ink in ((light, "#1b1f24"), (dark, "#f0f3f6")):
             if "fill" in scheme and "stroke" in scheme:
@@ -753,4 +753,4 @@ def test_a_small_call_is_of_the_form_of_the_large_one():
         shapes = [(small.data, F4), (small.indices, I8)]
         updates = [(small.moved, F4)] if call[0].startswith("scatter") else []
         axis = {key: value for key, value in call[3].items() if key in ("axis", "batch_dims")}
-        gatherum.plan(call[0], *shapes, *updates, **axis)  # it is a call
+        gatherum.plan(call[0], *shapes, *updates, **axis)  # the example is a valid call

@@ -41,7 +41,7 @@ def _hostile(rng, dtype, shape):
 
 
 def _finite(rng, dtype, shape):
-    """Ties of both zeros and few numbers, without NaN."""
+    """Return values with ties, of both zeros and a few numbers, without NaN."""
     numbers = np.array([0, 1, 1, 3] if dtype.kind in "bu" else [-0.0, 0.0, 1, -3])
     return rng.choice(numbers, shape).astype(dtype)
 
@@ -51,12 +51,12 @@ def _zeros(rng, dtype, shape):
 
 
 def _is_equal(one, other):
-    """Whether two values are equal; a NaN is another's equal."""
+    """Return True if two values are equal or both NaN."""
     return one == other or (one != one and other != other)  # noqa: PLR0124
 
 
 def _located(values, groups, data, extreme, include_self):
-    """The extremes with their positions, by the oracle's fold and comparisons one by one."""
+    """Return the extremes and their positions, by the oracle's fold and single comparisons."""
     how = {"reduction": extreme, "include_self": include_self}
     folded = reference.scatter_slices(data, groups, values, **how)
     positions = np.full(data.shape, -9)
@@ -112,13 +112,13 @@ def test_positions_beside_extremes(dtype, columns, settings_restored):
 @pytest.mark.parametrize("make", [_hostile, _finite])
 @pytest.mark.parametrize("dtype", REALS, ids=str)
 def test_few_groups_of_many_values(dtype, make, settings_restored):
-    """Threads fold apart, by keys where the order counts otherwise."""
+    """Threads fold separately, by keys if the order would matter otherwise."""
     rng = np.random.default_rng([*str(dtype).encode(), make is _hostile])
     n, size = 2003, 30
     values = make(rng, dtype, n)
-    values[:1000] = _finite(rng, dtype, 1000)  # so that one thread meets a NaN, and others do not
+    values[:1000] = _finite(rng, dtype, 1000)  # so that one thread sees a NaN, and others do not
     groups = rng.integers(0, size - 2, n)
-    groups[n // 2] = size - 2  # one value alone
+    groups[n // 2] = size - 2  # a single value
     data = make(rng, dtype, size)
     for extreme in ("max", "min"):
         args = reference.groups.reduce(values, groups, size, f"arg{extreme}", fill_value=-1)
@@ -142,7 +142,7 @@ def test_few_groups_of_many_values(dtype, make, settings_restored):
 
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
 def test_a_value_alone_keeps_its_bits(dtype, settings_restored):
-    """A NaN is made canonical by a fold, and by nothing else, whichever thread meets it."""
+    """Only a fold makes a NaN canonical, on any thread."""
     gatherum.set_num_threads(2)
     payload = np.frombuffer(b"\xfe\xff" * (np.dtype(dtype).itemsize // 2), dtype)[0]
     assert np.isnan(payload)
@@ -164,9 +164,9 @@ QUIET = {"f2": (0x7E00, 0xFE00, 0x7C01), "f4": (0x7FC00000, 0xFFC00000, 0xFFFFFF
 
 
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
-@pytest.mark.parametrize("each", [3, 200])  # so few are folded without a branch until a NaN comes
+@pytest.mark.parametrize("each", [3, 200])  # few: no branch until a NaN
 def test_nans_among_few_and_many_updates(dtype, each, settings_restored):
-    """Alone, first, last and in between, in one piece or several: quiet ones, and another."""
+    """NaNs, quiet and signalling: single, first, last and in between, in one piece or several."""
     rng = np.random.default_rng([each, *dtype.encode()])
     bits = np.array(QUIET[dtype], f"u{np.dtype(dtype).itemsize}").view(dtype)
     size = 3000 // each
@@ -192,7 +192,7 @@ def test_nans_among_few_and_many_updates(dtype, each, settings_restored):
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("index", ["i4", "i8", "u4", "u8"])
 def test_sums_of_few_bins(dtype, index, settings_restored):
-    """NaN of the data, of updates and of infinities; indices that are negative or invalid."""
+    """NaNs of the data, of updates and of infinities; negative or invalid indices."""
     rng = np.random.default_rng([*dtype.encode(), *index.encode()])
     bits = np.array(QUIET[dtype], f"u{np.dtype(dtype).itemsize}").view(dtype)
     rare = np.concatenate([bits, np.array([np.inf, -np.inf, -0.0], dtype)])
@@ -250,7 +250,7 @@ def test_an_invalid_group_is_named(func, threads, settings_restored):
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "c8", "i2", "i8", "u4", "?"])
 @pytest.mark.parametrize("reduction", ["add", "mean"])
 def test_sums_that_begin_with_nothing(reduction, dtype, threads, settings_restored):
-    """-0 begins a sum without an old value, and a NaN alone keeps its bits."""
+    """A sum without an old value starts at -0, and a single NaN keeps its bits."""
     if not is_reducible(np.dtype(dtype), reduction):
         pytest.skip("there are no such means")
     gatherum.set_num_threads(threads)
@@ -278,7 +278,7 @@ def test_sums_that_begin_with_nothing(reduction, dtype, threads, settings_restor
 
 
 def _status(core, read, plan, arrays, cut=None, result=True):  # noqa: F811
-    """Call the C function; `cut` is an operand that is given a byte too little."""
+    """Call the C function. The operand `cut` is one byte too small."""
     operands, error = Operands(), Error()
     memory = {}
     for name, array in arrays.items():
@@ -313,7 +313,7 @@ def test_the_c_function_checks_what_it_is_given(core, read):  # noqa: F811
     assert arrays["out"].tolist() == [[2, 3], [4, 5], [6, 7]]
     assert _status(core, read, plan, arrays, result=False)[0] == OK
     for name in arrays:
-        if name != "data":  # which is not read where a fold leaves it out
+        if name != "data":  # which a fold without it does not read
             assert _status(core, read, plan, arrays, name) == (TOO_SMALL, name.encode())
     groups[1] = 7
     assert _status(core, read, plan, arrays)[0] == INVALID_INDEX
@@ -326,7 +326,7 @@ def test_the_c_function_checks_what_it_is_given(core, read):  # noqa: F811
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", "c8", "i4", "u8", "?"])
 def test_long_rows_whose_destinations_are_folded_at_once(dtype, settings_restored):
-    """Rows that could be folded into their places are put side by side first."""
+    """Rows that could be folded in place are first made contiguous."""
     rng = np.random.default_rng([*dtype.encode()])
     columns = 131 if dtype == "?" else 35
     for reduction in ("add", "mul", "max", "min"):

@@ -1,4 +1,4 @@
-"""Every allocation of a call fails once: MemoryError or the right bits, never the process's end."""
+"""Every allocation of a call fails once: MemoryError or the right bits, and no crash."""
 
 import os
 import platform
@@ -39,7 +39,7 @@ def library(tmp_path_factory):
 
 def assert_nothing_fails(library, names, allocator, step=1):
     path = os.pathsep.join([SOURCE, str(HERE)])
-    # Python's own allocator asks the system only for a page at a time.
+    # Python's own allocator would request memory only for a page at a time.
     settings = {"PYTHONPATH": path, "LD_PRELOAD": str(library), "PYTHONMALLOC": allocator}
     settings["FAILING_STEP"] = str(step)
     done = subprocess.run(

@@ -1,7 +1,7 @@
 """Offsets past 2^31 and 2^32, in elements and in bytes, for every kernel, reading and writing.
 
-The arrays are sparse files of many GiB of which a few pages exist. What a call has written is read
-back from those pages: every byte of the file is accounted for, wherever an offset may have gone.
+The arrays are sparse files of many GiB of which a few pages exist. The tests read those pages back
+after a call, so every written byte of the file is checked, at any offset.
 """
 
 import ctypes
@@ -23,17 +23,17 @@ GIB = 1 << 30
 
 @pytest.fixture(params=[1, 3], ids=["one thread", "three threads"])
 def threads(request, settings_restored):
-    """Run with so many threads."""
+    """Use this number of threads."""
     gatherum.set_num_threads(request.param)
 
 
 def _places(array):
-    """Places along an array, its end among them."""
+    """Return positions along an array, including its end."""
     return np.append(PLACES[array.size > PLACES], array.size - 1)
 
 
 def _rows_at(space, rows, columns, step, dtype="u1"):
-    """Rows that lie `step` bytes apart."""
+    """Return rows that are `step` bytes apart."""
     item = np.dtype(dtype).itemsize
     sparse = space((rows - 1) * step + columns * item)
     return sparse, sparse.array(dtype, (rows, columns), (step, item))
@@ -136,7 +136,7 @@ def test_results_and_indices_far_apart(space, threads):
 def test_the_position_of_an_index_past_2_to_the_32(settings_restored):
     space = mmap.mmap(-1, 2**32 + 4096, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     if hasattr(mmap, "MADV_HUGEPAGE"):
-        space.madvise(mmap.MADV_HUGEPAGE)  # zeros that are read, by larger pages
+        space.madvise(mmap.MADV_HUGEPAGE)  # reads zeros in larger pages
     indices = np.frombuffer(space, np.int8)
     indices[2**32 + 9] = 4
     with pytest.raises(IndexError) as caught:
@@ -245,7 +245,7 @@ def test_slabs_of_columns_and_lines(space, threads, axis):
 
 
 def _repeated(fd, size, times):
-    """Map a file of `size` bytes so many times in a row: one large array of little memory."""
+    """Map a file of `size` bytes several times in a row: one large array of little memory."""
     space = mmap.mmap(-1, size * times)
     start = np.frombuffer(space, np.uint8).ctypes.data
     libc = ctypes.CDLL(None, use_errno=True)
@@ -264,7 +264,7 @@ def _repeated(fd, size, times):
 )
 @pytest.mark.parametrize("reduction", ["add", "mean"])
 def test_a_partition(threads, reduction):
-    # 1031 and the size have no divisor in common: each destination is a byte of its own.
+    # 1031 and the size have no common divisor, so each destination is a different byte.
     count, step, size = 2**23 + 1, 1031, 2**23 + 2**16
     with open(os.memfd_create("bytes"), "r+b") as file:
         file.truncate(size)

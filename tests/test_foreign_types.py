@@ -1,4 +1,4 @@
-"""What a type checker infers of calls on arrays of other libraries."""
+"""Types that a type checker infers for calls on arrays of other libraries."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""The inputs that fuzzing begins with, and those that have once failed, without any engine."""
+"""The initial inputs of fuzzing, and inputs that failed once, without a fuzzing engine."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""`groups.aggregate` gives what numpy_groupies does: by cases, and beside it if installed."""
+"""`groups.aggregate` equals numpy_groupies: by cases, and by comparison if it is installed."""
 
 import inspect
 import itertools
@@ -16,7 +16,7 @@ FIVES = np.arange(0, 100, 2).repeat(5)
 COLUMNS = [[0, 0, 1, 1], [0, 1, 1, 1]]
 TABLE = np.array([[1, 2], [4, 4], [5, 2], [NAN, 3], [8, 7]])
 
-# The meaning of numpy_groupies' own tests: groups, values, arguments, the answer and its kind.
+# Cases of numpy_groupies' own tests: groups, values, arguments, the answer and its kind.
 CASES = {
     "a group that is missing is 0": (
         [0, 1, 3, 1, 3],
@@ -406,7 +406,7 @@ def test_numpy_groupies_agrees():
             if nan and dtype[0] == "f":
                 values[rng.random(shape) < nan] = NAN
             if len(shape) > 1 and callable(func) and "arg" in func.__name__:
-                continue  # there the position counts in the whole array
+                continue  # there the position is that in the whole array
             _agrees(theirs.aggregate_np, groups, values, func, fill)
 
 

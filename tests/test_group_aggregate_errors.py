@@ -1,4 +1,4 @@
-"""What `groups.aggregate` refuses, and the messages."""
+"""Errors of `groups.aggregate`, and their messages."""
 
 import numpy as np
 import pytest

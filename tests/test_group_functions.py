@@ -237,7 +237,7 @@ def test_centred_values_that_are_far_from_0(module, values, answer):
 
 @pytest.mark.parametrize("name", ["float16", "bfloat16", "float32"])
 def test_a_deviation_is_rounded_once(name):
-    """In float64, the roots of the numbers next to the square of a tie are the tie."""
+    """In float64, the square roots of the neighbours of a tie's square equal the tie."""
     dtype = np.dtype(name)
     codes = np.dtype(f"u{dtype.itemsize}")
     lower = np.ones((), dtype).view(codes)

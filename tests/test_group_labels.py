@@ -1,4 +1,4 @@
-"""Groups, aggregate and others keep the names of a DataArray of xarray, or raise TypeError."""
+"""Functions over groups keep the dimension names of an xarray DataArray, or raise TypeError."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ def cube(request):
 
 
 def check(found, held, plain, dims, coords):
-    """Compare with the call on the array itself; lazy stays lazy."""
+    """Compare with the call on the array itself. Lazy arrays stay lazy."""
     assert isinstance(found, xr.DataArray) and type(found.data) is type(held)
     computed = found.compute()
     assert computed.dtype == plain.dtype and computed.values.tobytes() == plain.tobytes()

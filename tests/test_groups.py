@@ -1,4 +1,4 @@
-"""Updates put in order of their destination: rows with accumulators, shared among threads."""
+"""Updates sorted by destination: rows with accumulators, shared among threads."""
 
 import numpy as np
 import pytest
@@ -9,13 +9,13 @@ from sizes import family
 pytestmark = pytest.mark.slow
 
 THREADS = [1, 2, 3, 7]
-ROWS, UPDATES, COLUMNS = 60, 3600, 300  # two parts of a row, and enough work for threads to pay
+ROWS, UPDATES, COLUMNS = 60, 3600, 300  # two parts of a row, and enough work for several threads
 DTYPES = ["f2", "bfloat16", "f4", "f8", "i2"]
 HALVES = ["f2", "bfloat16"]
 
 
 def _maximum(a, b):
-    """Of floats as the contract says: a NaN wins, and -0 is less than +0."""
+    """Return the maximum of floats by the contract: a NaN wins, and -0 is less than +0."""
     if a.dtype.kind != "f":
         return np.maximum(a, b)
     a_is_larger = (a > b) | ((a == b) & (np.signbit(a) < np.signbit(b)))
@@ -30,7 +30,8 @@ def _minimum(a, b):
 
 
 STEPS = {"add": np.add, "mul": np.multiply, "max": _maximum, "min": _minimum, "mean": np.add}
-# Those that need accumulators: all that start afresh, all means, and sums and products of halves.
+# Folds that need accumulators: all without old values, all means, and half-precision sums and
+# products.
 FOLDS = [
     *((dtype, name, False) for dtype in DTYPES for name in STEPS),
     *((dtype, "mean", True) for dtype in DTYPES),
@@ -56,7 +57,7 @@ def _dtype(name):
 
 
 def _folded(data, indices, updates, reduction, include_self):
-    """Fold row after row, in order, as the contract says."""
+    """Fold row after row, in order, by the contract."""
     wide = np.float32 if data.dtype.itemsize == 2 and data.dtype.kind != "i" else data.dtype
     wide = np.int64 if data.dtype.kind == "i" and reduction == "mean" else wide
     rows = data.astype(wide)
@@ -74,11 +75,11 @@ def _folded(data, indices, updates, reduction, include_self):
 
 def _numbers(rng, shape, name, reduction="add"):
     if name == "i2":
-        odd = reduction == "mul"  # or products soon are 0
+        odd = reduction == "mul"  # otherwise products soon become 0
         return rng.integers(-30_000, 30_000, shape).astype("i2") | np.int16(odd)
     numbers = rng.standard_normal(shape) * 3
     if reduction == "mul":
-        numbers = 1 + numbers / 60  # the order shows, and nothing overflows
+        numbers = 1 + numbers / 60  # the order matters, and nothing overflows
     if reduction in {"max", "min"}:
         chances = [0.49, 0.49, 0.005, 0.005, 0.01]
         special = rng.choice([0.0, -0.0, np.inf, -np.inf, np.nan], shape, p=chances)
@@ -87,7 +88,7 @@ def _numbers(rng, shape, name, reduction="add"):
 
 
 def _check(data, indices, updates, *, mode="raise", threads=1, **more):
-    """Compare with rows folded one after the other; they are so many that threads take part."""
+    """Compare with rows folded one after the other; their number is enough for several threads."""
     indices = np.asarray(indices)
     fold = {"reduction": "add", "include_self": True, **more}
     plan = gatherum.plan("scatter_nd", data, indices[:, None], updates, mode=mode, **fold)
@@ -106,7 +107,7 @@ class TestSharedGroups:
     @pytest.mark.parametrize("skew", SKEWS)
     @pytest.mark.parametrize("destinations", [ROWS, UPDATES, 50_000])
     def test_skew(self, threads, skew, destinations):
-        """Destinations are counted out to, or updates sorted where those are fewer."""
+        """Updates are distributed by counting, or sorted if they are fewer than destinations."""
         rng = np.random.default_rng(3)
         data = np.zeros((destinations, COLUMNS), np.float16)
         data[:] = _numbers(rng, COLUMNS, "f2")
@@ -167,7 +168,7 @@ def test_units_have_memory_of_their_own(settings_restored, n, count, algorithm, 
     gatherum.set_num_threads(1)
     alone = gatherum.plan("scatter_elements", *call, **how).scratch
     gatherum.set_num_threads(threads)
-    # Two units are too little work for several threads.
+    # Two units are not enough work for several threads.
     assert plan.scratch == alone * (min(threads, units) if units > 2 else 1)
     expected = [
         _folded(row[:, None], at, new[:, None], "mean", True)[:, 0]
@@ -179,7 +180,7 @@ def test_units_have_memory_of_their_own(settings_restored, n, count, algorithm, 
 
 
 def _with_nans(rng, shape, name):
-    """Numbers, and NaNs of many payloads: one alone keeps its bits, a sum with one is canonical."""
+    """Return numbers and NaNs of many payloads: a single one keeps its bits, sums are canonical."""
     numbers = _numbers(rng, shape, name)
     bits = numbers.view(f"u{numbers.itemsize}")
     nan = np.array(np.nan, numbers.dtype).view(bits.dtype)
@@ -196,7 +197,7 @@ def _with_nans(rng, shape, name):
 def test_sums_in_registers_and_on_the_stack(columns, name, reduction, include_self):
     rng = np.random.default_rng(columns)
     data, updates = (_with_nans(rng, (n, columns), name) for n in (40, 150))
-    # Of one destination more than a long group, of others one, and of some none.
+    # One destination has more than a long group, others have one update, and some have none.
     indices = np.concatenate([np.full(60, 7), rng.integers(0, 30, 60), np.arange(10, 40)])
     rng.shuffle(indices)
     how = {"reduction": reduction, "include_self": include_self}
@@ -227,7 +228,7 @@ def test_updates_of_one_unit_are_counted_out_in_pieces(
     settings_restored, threads, destinations, mode
 ):
     rng = np.random.default_rng(11)
-    updates = _numbers(rng, (70_001, 17), "f2")  # pieces are whole chunks of 16,384, and a rest
+    updates = _numbers(rng, (70_001, 17), "f2")  # whole chunks of 16,384, and a rest
     data = _numbers(rng, (destinations, 17), "f2")
     indices = rng.integers(0, destinations + (mode == "drop"), len(updates))
     _check(data, indices, updates, mode=mode, threads=threads)

@@ -1,4 +1,4 @@
-"""float16 and bfloat16: every value, one by one and side by side in rows."""
+"""float16 and bfloat16: every value, one by one and in contiguous rows."""
 
 import numpy as np
 import pytest
@@ -8,12 +8,12 @@ from gatherum._model.reductions import FOLDS
 
 QUIET = {"float16": 0x7E00, "bfloat16": 0x7FC0}
 ALL = 1 << 16
-# One element an index, in a slab; rows of 64, folded side by side; rows of 7, no whole vector.
+# One element per index, in a slab; rows of 64, folded in vectors; rows of 7, less than a vector.
 COLUMNS = [1, 64, 7]
 
 
 def _type(name):
-    """The NumPy type of that name, and its canonical NaN's bits."""
+    """Return the NumPy type of that name, and the bits of its canonical NaN."""
     if name == "float16":
         return np.float16, QUIET[name]
     ml_dtypes = pytest.importorskip("ml_dtypes", reason="install ml_dtypes for its bfloat16")
@@ -21,7 +21,7 @@ def _type(name):
 
 
 def _every_half(dtype):
-    """All values of a type of 16 bits, and partners whose sums lie where rounding turns."""
+    """Return all values of a 16-bit type, and partners whose sums are near rounding ties."""
     rng = np.random.default_rng(9)
     values = np.arange(ALL, dtype="u2").view(dtype)
     with np.errstate(all="ignore"):
@@ -31,7 +31,7 @@ def _every_half(dtype):
 
 
 def _scatter(values, partners, columns, count, **how):
-    """Fold each partner into its value `count` times, a row of so many columns an index."""
+    """Fold each partner into its value `count` times, with rows of `columns` values."""
     rows = ALL // columns
     used = rows * columns
     data, updates = (a[:used].reshape(rows, columns) for a in (values, partners))
@@ -43,8 +43,8 @@ def _scatter(values, partners, columns, count, **how):
 
 
 def _same(found, expected, quiet):
-    """Bits, but NaNs, which are all the canonical one."""
-    with np.errstate(invalid="ignore"):  # of NaN, where a processor says so
+    """Compare bits, except for NaNs, which must be the canonical one."""
+    with np.errstate(invalid="ignore"):  # for NaN, on processors that report it
         is_nan = np.isnan(expected.astype("f4"))
     assert np.array_equal(found[~is_nan], expected.view("u2")[~is_nan])
     assert (found[is_nan] == quiet).all()
@@ -101,7 +101,7 @@ def test_the_greatest_and_the_least(name, reduction, columns):
 @pytest.mark.parametrize("reduction", FOLDS)
 @pytest.mark.parametrize("include_self", [True, False])
 def test_what_no_update_addresses_keeps_its_bits(name, reduction, columns, include_self):
-    """Payloads and signs of NaNs, too; and so does a first update that nothing is folded into."""
+    """So do payloads and signs of NaNs, and a first update without further updates."""
     values = np.arange(ALL, dtype="u2").view(_type(name)[0])
     rows = ALL // columns
     data = values[: rows * columns].reshape(rows, columns)

@@ -1,4 +1,4 @@
-"""Arguments that run code of their own, or are not what they say: memory stays safe."""
+"""Arguments that run Python code or misreport themselves: memory stays safe."""
 
 import os
 import sys
@@ -14,11 +14,11 @@ from gatherum._model import nests
 from gatherum._system import native
 from sizes import family
 
-FAR = 1 << 22  # items: their memory goes back to the system when they are freed
+FAR = 1 << 22  # items: large enough that freed memory is returned to the system
 
 
 class Meddler:
-    """Does something to the operands whenever it is asked what it is."""
+    """Modifies the operands whenever it is queried."""
 
     def __init__(self, deed, value=1):
         self.deed, self.value = deed, value
@@ -37,7 +37,7 @@ class Meddler:
 
 
 def _moved(operand):
-    """Ways to change an array that the call has already looked at."""
+    """Return ways to change an array after the call has inspected it."""
 
     def reshape():
         with warnings.catch_warnings():
@@ -89,7 +89,7 @@ def test_a_fill_value_that_gives_an_operand_other_memory_of_the_same_shape(name)
 
 
 def test_data_that_changes_while_the_plan_is_made(monkeypatch):
-    """That is told before anything is done with the plan, a wrong fill value included."""
+    """The error precedes any use of the plan, even with a wrong fill value."""
     data, build = np.ones(FAR), core_hooks.build
 
     def shrinking(signature):
@@ -121,8 +121,9 @@ def test_an_argument_that_changes_the_data_before_the_call_looks_at_it(name):
         gatherum.gather(data, [4])
 
 
-# What the collector runs while a call is under way, each in a fresh Python: a mistake ends it. The
-# collector comes after so many allocations that one of the attempts meets the moment.
+# Code that the collector runs during a call, each in a fresh Python: a mistake ends it. The
+# collector runs after a varying number of allocations, so that one of the attempts hits the right
+# moment.
 GARBAGE = """
 import gc
 import numpy as np
@@ -168,7 +169,7 @@ def _meets(python, code, op, name):
     assert done.returncode == 0, done.stderr
     if sys.version_info >= (3, 12):
         return  # the collector waits until the call is over
-    # The call says so, or NumPy did not let the finalizer do it.
+    # The call raises, or NumPy prevents the finalizer from resizing.
     assert sentence in done.stdout.splitlines() or "cannot resize an array" in done.stderr
 
 
@@ -259,7 +260,7 @@ base.resize(11, refcheck=False)
 
 
 class Liar(np.ndarray):
-    """An array that says of itself what the test wants."""
+    """An array that reports the attributes that the test sets."""
 
     said: dict[str, object]
 
@@ -306,7 +307,7 @@ def test_operands_of_a_plan_that_say_they_fit():
 
 
 class Impostor:
-    """No array, whatever it says."""
+    """Claims to be an array, but is not one."""
 
     __class__ = np.ndarray
     shape, strides, dtype = (2,), (8,), np.dtype("f8")
@@ -365,7 +366,7 @@ def test_an_index_is_found_among_more_than_a_sum_of_their_bytes_holds(settings_r
 @pytest.mark.parametrize(
     ("algorithm", "data", "count", "reduction"),
     [
-        # 16 bytes an update are 0 and 16 modulo 2^64; 5 bytes an update are 4.
+        # 16 bytes per update are 0 and 16 modulo 2^64; 5 bytes per update are 4.
         ("grouped", np.ones((3, 2), np.int8), 2**60, "mean"),
         ("grouped", np.ones((3, 2), np.int8), 2**60 + 1, "mean"),
         ("partition", np.ones(9 << 20, np.int8), 3_689_348_814_741_910_324, "add"),
@@ -414,7 +415,7 @@ def test_items_of_no_bytes(size):
 
 @pytest.mark.parametrize("size", [1, 0])
 def test_what_has_no_bytes_is_not_walked(size):
-    """As an empty result is not: the loops of a call of 2^40 items would take minutes."""
+    """Nor are empty results: the loops of a call of 2^40 items would take minutes."""
     data, indices = np.zeros((2**40, 2), "V0"), ((size * 2**40,), "i8")
     for plan in (
         gatherum.plan("gather", data, indices),

@@ -1,11 +1,11 @@
-"""A process ends without a word on standard error, whatever was imported, in any order."""
+"""A process ends without output on standard error, for any imports in any order."""
 
 import importlib.util
 from itertools import permutations
 
 import pytest
 
-# What keeps plans and other objects of the core: caches, accumulators, the user's own names.
+# Keeps plans and other objects of the core: in caches, accumulators and global names.
 USE = """
 import numpy as np
 import gatherum
@@ -64,7 +64,7 @@ FIRST_CALLS = {
 
 @pytest.mark.parametrize("call", FIRST_CALLS)
 def test_the_first_use_may_be_anything(python, call):
-    """Each is refused by a message that Python writes for the core."""
+    """Each raises a message that Python code writes for the core."""
     code = f"""
 import numpy as np
 import gatherum

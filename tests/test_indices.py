@@ -16,7 +16,7 @@ SIZES = (0, 1, 2, 5, 100, LARGE, 2**63 - 1)
 
 
 def edge_values(dtype, size):
-    """The values of a dtype at which some rule changes, each as a Python integer."""
+    """Return the values of a dtype at which some rule changes, as Python integers."""
     bounds = np.iinfo(dtype)
     near = {bounds.min, bounds.max, 0, -1, size, -size, 2 * size, 2**31, 2**32, 2**63}
     values = {n + step for n in near for step in (-2, -1, 0, 1, 2)}
@@ -24,7 +24,7 @@ def edge_values(dtype, size):
 
 
 def layouts(values):
-    """Some ways in which the same values lie in memory."""
+    """Yield arrays of the same values in several memory layouts."""
     spread = np.zeros(2 * len(values), values.dtype)
     spread[::2] = values
     yield "contiguous", values
@@ -95,7 +95,7 @@ def test_the_first_invalid_component_of_a_tuple_is_found(dtype):
     assert indices.first_invalid(valid, sizes, "raise", True, True) is None
     for row, component in itertools.product((0, 17, 299), range(3)):
         tuples = valid.copy()
-        tuples[row, component:] = 101  # the components behind it are invalid, too
+        tuples[row, component:] = 101  # the following components are invalid, too
         found = indices.first_invalid(tuples.reshape(3, 100, 3), sizes, "drop", True, True)
         assert found == (divmod(row, 100), component, 101)
         assert indices.first_invalid(tuples, sizes, "clip", True, True) is None
@@ -112,7 +112,7 @@ def test_no_index_is_invalid_where_there_is_none():
         assert positions.shape == shape and invalid is None
 
 
-# An operator's name, the shapes of its space and of its indices, and its dimension attribute there.
+# An operator's name, the shapes of its space and of its indices, and its dimension attribute.
 SPACES = [
     ("gather", (7,), (3, 4), 0),
     ("gather", (0,), (3,), 0),

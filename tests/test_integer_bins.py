@@ -1,4 +1,4 @@
-"""Integers folded into few destinations: every thread folds a piece of the updates on its own."""
+"""Integers folded into few destinations: every thread folds a separate piece of the updates."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from gatherum import reference
 
 INTEGERS = ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"]
 FOLDS = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
-N = 400_001  # from 2^18 updates on; no number of threads divides it
+N = 400_001  # above 2^18 updates; no number of threads divides it
 
 
 def _case(dtype, bins, n=N, seed=3):
@@ -18,7 +18,7 @@ def _case(dtype, bins, n=N, seed=3):
     data, updates = (
         rng.integers(info.min, info.max, size, dtype=dtype, endpoint=True) for size in (bins, n)
     )
-    # The last destination is not met, the one before it by the last update only.
+    # The last destination has no update, and only the last update addresses the one before.
     indices = rng.integers(0, max(1, bins - 2), n)
     indices[-1] = bins - 2
     return data, indices, updates
@@ -48,7 +48,7 @@ def test_integers_in_bins(dtype, reduction, settings_restored):
 
 @pytest.mark.parametrize("dtype", ["?", "f2", "f4", "i4", "u8"])
 def test_what_the_order_matters_for_is_folded_in_order(dtype, settings_restored):
-    """Floats; and integers where the first update replaces the element, or a count divides."""
+    """Floats; and integers if the first update replaces the element, or a count divides."""
     rng = np.random.default_rng(9)
     data, updates = (rng.integers(0, 100, size).astype(dtype) for size in (103, N))
     indices = rng.integers(0, 100, (N, 1))
@@ -78,7 +78,7 @@ def test_other_true_bytes_survive_where_nothing_is_folded(settings_restored):
 @pytest.mark.parametrize("step", [1, -1, 3])
 @pytest.mark.parametrize("bins", [2, 3, 66_000])
 def test_bins_at_any_step(bins, step, settings_restored):
-    """The most bins that every one of two threads keeps are N / 8: 66,000 are too many."""
+    """With two threads, each keeps at most N / 8 bins: 66,000 are too many."""
     gatherum.set_num_threads(2)
     data, indices, updates = _case("i4", bins)
     out = guarded_copy(np.repeat(data, abs(step)))
@@ -93,7 +93,7 @@ def test_bins_at_any_step(bins, step, settings_restored):
 
 @pytest.mark.parametrize("threads", [2, 5])
 def test_updates_of_several_axes(threads, settings_restored):
-    """Pieces begin inside of the rows of the indices, which do not follow each other in memory."""
+    """Pieces begin inside of rows of the indices, which are not contiguous."""
     gatherum.set_num_threads(threads)
     data = np.zeros((31, 7), "i8")
     rng = np.random.default_rng(5)
@@ -111,7 +111,7 @@ def test_updates_of_several_axes(threads, settings_restored):
 @pytest.mark.parametrize("columns", [1, 2, 3, 100, 256, 257, 300])
 @pytest.mark.parametrize("bins", [1, 2, 50])
 def test_bins_of_every_column(bins, columns, settings_restored):
-    """Columns of scatter_elements have bins each, even where one thread takes them all."""
+    """Each column of scatter_elements has separate bins, even on one thread."""
     rng = np.random.default_rng(11)
     rows = N // columns
     data = np.zeros((bins, columns), "i4")

@@ -1,6 +1,6 @@
-"""Edges of the kernels: first and last destinations, ragged ends, and what one step rounds.
+"""Edges of the kernels: first and last destinations, partial blocks, and rounding per step.
 
-Most need a certain size, from which on a kernel is chosen or its work shared.
+Most tests need the size from which a kernel is chosen or its work is shared.
 """
 
 import numpy as np
@@ -18,7 +18,7 @@ def _rng():
 @pytest.mark.parametrize("shift", [0, 4, 20, 60])
 @pytest.mark.parametrize("size", [1 << 20, (1 << 20) + 7])
 def test_a_large_copy_into_memory_at_any_address(shift, size):
-    """Whole cache lines go past the caches, what lies before and behind them does not."""
+    """Whole cache lines are written past the caches; the bytes before and after them are not."""
     data = _rng().integers(1, 1 << 30, size).astype("i4")
     out = guarded(data.shape, data.dtype, shift=shift)
     gatherum.scatter_nd(data, [[3]], np.array([-1], "i4"), out=out)
@@ -58,7 +58,7 @@ def test_items_copied_in_a_line_each_into_any_layout():
     ("columns", "gap"), [(16, 0), (48, 0), (20, 0), (100, 0), (16, 64), (16, 16), (20, 48)]
 )
 def test_rows_that_go_past_the_caches_at_any_address(columns, gap, shift):
-    """Whole cache lines do, and multiples of 16 bytes that follow one another."""
+    """Whole cache lines are, and contiguous multiples of 16 bytes."""
     data = _rng().integers(1, 1 << 30, (50, columns)).astype("i4")
     indices = _rng().integers(-60, 60, 700)
     out = guarded((700, columns), "i4", strides=(4 * columns + gap, 4), shift=shift)
@@ -75,7 +75,7 @@ def test_rows_that_go_past_the_caches_at_any_address(columns, gap, shift):
 @pytest.mark.parametrize("dtype", ["u1", "u2", "f4", "f8", "c16"])
 @pytest.mark.parametrize("form", ["items", "stretches", "pieces", "a copy of pieces"])
 def test_items_that_go_past_the_caches_at_any_address(form, dtype, shift):
-    """Those of 4, 8 and 16 bytes do, one behind the other."""
+    """Contiguous items of 4, 8 and 16 bytes are."""
     data = _rng().integers(1, 99, (64, 150)).astype(dtype)
     indices, axis = _rng().integers(-80, 80, 3000), 0
     if form == "items":
@@ -109,7 +109,7 @@ def test_items_that_go_past_the_caches_at_any_address(form, dtype, shift):
 @pytest.mark.parametrize("width", [512, 500])
 @pytest.mark.parametrize("negative", [False, True])
 def test_columns_that_go_past_the_caches_at_any_address(width, dtype, shift, negative):
-    """Those of whole cache lines do; a negative index sends the walk another way."""
+    """Columns of whole cache lines are; a negative index selects another loop."""
     data = _rng().integers(1, 99, (300, width)).astype(dtype)
     indices = _rng().integers(-310 if negative else 0, 310, data.shape)
     out = guarded(data.shape, dtype, shift=shift)
@@ -137,7 +137,7 @@ def test_large_columns_at_any_address(shift):
 
 @pytest.mark.parametrize("dtype", ["u1", "f4", "c16"])
 def test_bad_indices_among_good_ones_far_apart(dtype):
-    """In a table of 512 KiB or more the places of the next block are fetched while one moves."""
+    """In a table of 512 KiB or more, the next block is prefetched while one moves."""
     data = np.arange(1 << 20).astype(dtype)
     indices = _rng().integers(0, data.size, 5000)
     bad = _rng().random(5000) < np.linspace(0, 1, 5000) ** 4
@@ -147,11 +147,11 @@ def test_bad_indices_among_good_ones_far_apart(dtype):
 
 
 def _lying(values, dtype, stride):
-    """Return the values as an array whose neighbours are `stride` bytes apart, or overlap."""
+    """Return the values as an array with a stride of `stride` bytes, which may overlap."""
     item = np.dtype(dtype).itemsize
     memory = np.zeros(stride * values.size + item, "u1")
     array = np.lib.stride_tricks.as_strided(memory[:item].view(dtype), values.shape, (stride,))
-    for at, value in enumerate(values):  # a later one overwrites what it overlaps
+    for at, value in enumerate(values):  # a later value overwrites the overlap
         array[at] = value
     return array
 
@@ -160,13 +160,13 @@ def _lying(values, dtype, stride):
 @pytest.mark.parametrize("stride", [2, 4, 8, 12, 24, -8, -4])
 @pytest.mark.parametrize("negative", [False, True])
 def test_indices_of_every_type_at_every_stride(dtype, stride, negative):
-    """However an index array lies, every element counts, and the last few as the others do."""
+    """For any layout of an index array, every element counts, including the last few."""
     reach = 100 if dtype in ("u1", "u4", "u8") or not negative else 50
     data = np.arange(100, dtype="f4")
     for n in (1, 2, 3, 4, 5, 7, 255, 258):
         values = _rng().integers(-50 if reach == 50 else 0, reach, n)
         if abs(stride) < np.dtype(dtype).itemsize:
-            values = np.zeros(n, "i8")  # they overlap: only what repeats itself is in range
+            values = np.zeros(n, "i8")  # they overlap: only a repeated value is in range
             values[-1] = 77 if np.dtype(dtype).isnative else 0
         indices = _lying(values, dtype, abs(stride))[:: -1 if stride < 0 else 1]
         if indices.max() >= 100:
@@ -179,7 +179,7 @@ def test_indices_of_every_type_at_every_stride(dtype, stride, negative):
 def test_indices_of_another_byte_order_that_are_valid_either_way():
     data = np.zeros((1 << 24) + 1, "u1")
     data[1] = 7
-    assert (gatherum.gather(data, np.ones(300, ">i4")) == 7).all()  # the other way it is 2**24
+    assert (gatherum.gather(data, np.ones(300, ">i4")) == 7).all()  # byte-swapped it is 2**24
 
 
 def test_unsigned_indices_from_the_upper_half_on():
@@ -234,7 +234,7 @@ SHAPES = [(3, 80, 300), (3, 2, 70, 290)]
 
 
 def _in_another_order(array):
-    """Lay the first two axes out the other way round, so that no two loops become one."""
+    """Swap the memory order of the first two axes, so that loops do not merge."""
     return np.ascontiguousarray(array.swapaxes(0, 1)).swapaxes(0, 1) if array.ndim > 3 else array
 
 
@@ -261,7 +261,7 @@ def test_slabs_of_several_chunks_in_several_batches(shape):
 
 @pytest.mark.parametrize("step", [1, -1])
 def test_dropped_updates_in_either_direction(step):
-    """Where data runs backwards (step -1) offsets are negative, and no less valid."""
+    """If data runs backwards (step -1), offsets are negative and still valid."""
     place = guarded_copy(np.zeros(40, "i4"))
     data = place[::step]
     gatherum.scatter_nd(data, [[3], [40], [0], [-41], [39]], [1, 2, 3, 4, 5], mode="drop", out=data)
@@ -274,7 +274,7 @@ def test_dropped_updates_in_either_direction(step):
 @pytest.mark.parametrize("count", [150_000, 149_999])
 @pytest.mark.parametrize("step", [1, -1])
 def test_every_destination_belongs_to_one_thread(threads, count, step, settings_restored):
-    """Items at every byte, so that some lie where the share of a thread ends."""
+    """Items at every byte, so that some are at the end of a thread's share."""
     gatherum.set_num_threads(threads)
     place = guarded_copy(np.zeros(count, "u1"))
     data = place[::step]
@@ -287,7 +287,7 @@ def test_every_destination_belongs_to_one_thread(threads, count, step, settings_
 @pytest.mark.parametrize("threads", [1, 2, 3, 7])
 @pytest.mark.parametrize(("dtype", "size"), [("i4", 5 << 19), ("f8", 5 << 19), ("c16", 9 << 19)])
 def test_ranges_of_destinations_that_do_not_divide_evenly(threads, dtype, size, settings_restored):
-    """The larger one goes past the caches; what is copied from behind the data shows as ones."""
+    """The larger one is written past the caches; bytes copied from after the data would be ones."""
     gatherum.set_num_threads(threads)
     count = size // np.dtype(dtype).itemsize + 1
     data = np.ones(count + 100, dtype)[:count]
@@ -304,7 +304,7 @@ def test_ranges_of_destinations_that_do_not_divide_evenly(threads, dtype, size, 
     ("reduction", "first", "last"), [("add", 50, 90), ("max", 30, 70), ("mean", 25, 30)]
 )
 def test_destinations_without_updates_are_left_alone(reduction, first, last):
-    """Rows are folded in groups, one a destination; some groups are empty."""
+    """Rows are folded in groups, one per destination; some groups are empty."""
     data = np.arange(12, dtype="i4").reshape(4, 3)
     updates = np.array([[10], [20], [30], [70], [10]], "i4") * np.ones((1, 3), "i4")
     found = gatherum.scatter_nd(
@@ -317,7 +317,7 @@ def test_destinations_without_updates_are_left_alone(reduction, first, last):
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_groups_of_many_units(threads, settings_restored):
-    """Each task begins with a unit of its own; a line has too many places for accumulators."""
+    """Each task begins with a different unit; a line has too many destinations for accumulators."""
     gatherum.set_num_threads(threads)
     data = _rng().integers(0, 99, (4000, 1000)).astype("f2")
     indices = _rng().integers(0, 1000, (4000, 10))

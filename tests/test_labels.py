@@ -1,4 +1,4 @@
-"""Arrays of xarray go in, and come out with the names of their dimensions."""
+"""xarray arrays as operands: results keep the names of their dimensions."""
 
 import numpy as np
 import pytest
@@ -34,7 +34,7 @@ def cube(request):
 
 
 def check(found, cube, expected):
-    """Compare with what xarray's own indexing gives, labels too; lazy stays lazy."""
+    """Compare with xarray's own indexing, labels included. Lazy arrays stay lazy."""
     assert type(found.data) is type(cube.data)
     xr.testing.assert_identical(found.compute(), expected)
 

@@ -1,4 +1,4 @@
-"""Check rules of imports that import-linter cannot; pyproject.toml orders the packages."""
+"""Rules for imports that import-linter cannot check; pyproject.toml orders the packages."""
 
 import ast
 import re
@@ -14,7 +14,7 @@ MODULES = sorted(path for path in PACKAGE.rglob("*.py") if ORACLE not in path.pa
 
 
 def imported_names(path: Path) -> set[str]:
-    """The absolute names that a file imports, at its top or inside functions."""
+    """Return the absolute names that a file imports, at its top or inside functions."""
     folder = ("gatherum", *path.relative_to(PACKAGE).parent.parts)
     names: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text())):
@@ -44,7 +44,7 @@ def test_only_conformance_imports_the_oracle() -> None:
 
 
 def test_modules_that_import_this_package_by_name() -> None:
-    """import-linter does not see these; each says why it imports late."""
+    """import-linter does not detect these; each comment explains the late import."""
     by_name = {
         str(path.relative_to(PACKAGE))
         for path in MODULES

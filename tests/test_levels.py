@@ -30,7 +30,7 @@ def _run(level, *arguments):
     )
 
 
-# The one that is most unlike; those between before a release.
+# The most different level; those in between run before a release.
 @pytest.mark.parametrize(
     "level", [*(pytest.param(one, marks=pytest.mark.release) for one in OTHERS[:-1]), *OTHERS[-1:]]
 )
@@ -92,7 +92,7 @@ BUILT = any(Path(__file__).parents[1].glob("build/*/CMakeFiles/kernels_*.dir"))
     reason="reads the objects of a build in this tree with nm: build the wheel here first",
 )
 def test_no_level_offers_code_that_another_could_take():
-    """Of functions that several objects have, a linker keeps one: perhaps for another processor."""
+    """The linker keeps one copy of a shared inline function, perhaps for another processor."""
     assert OBJECTS, "the objects of the kernels are in another folder"
     for path in OBJECTS:
         level = "level_" + path.parts[-6].removesuffix(".dir").removeprefix("kernels_")

@@ -56,7 +56,7 @@ def test_memory_that_has_gone_back_is_forgotten():
     results = [result_of(LARGE[: 2 * MIB]) for _ in range(16)]
     del results[4:12]
     gatherum.clear_output_cache()
-    larger = [result_of(LARGE) for _ in range(3)]  # some begin where a smaller one has been
+    larger = [result_of(LARGE) for _ in range(3)]  # some reuse a smaller one's address
     del larger
     assert native.cached_output_bytes() == 12 * MIB
 
@@ -149,7 +149,7 @@ def test_memory_may_be_freed_on_another_thread():
 
 
 def _of_this_process(what):
-    """What Linux says of all memory of this process, in bytes."""
+    """Return Linux's figure for all memory of this process, in bytes."""
     with open("/proc/self/smaps_rollup", encoding="ascii") as file:
         return sum(int(line.split()[1]) << 10 for line in file if line.startswith(f"{what}:"))
 
@@ -272,7 +272,7 @@ def test_notes_that_there_is_no_memory_for(tmp_path):
 
 
 def test_a_failed_allocation_is_a_memory_error():
-    data = np.broadcast_to(np.uint8(0), (1 << 48,))  # beyond what a process can address
+    data = np.broadcast_to(np.uint8(0), (1 << 48,))  # more than a process can address
     with pytest.raises(MemoryError):
         gatherum.gather(data[None], 0)
     assert gatherum.gather([1, 2], [1]).tolist() == [2]

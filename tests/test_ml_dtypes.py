@@ -1,4 +1,4 @@
-"""Calls on numbers of ml_dtypes where it is not installed: one message, and moves that work."""
+"""Calls on ml_dtypes numbers without ml_dtypes: one message, and working moves."""
 
 import textwrap
 
@@ -34,7 +34,7 @@ rows = [1, 0, 2, 3]
 def held(path):
     return files.gather_file(path, [0, 1, 2, 3])
 """
-# Calls, and for each the operator and the numbers that the message names.
+# Calls, each with the operator and the numbers that the message names.
 CALLS = {
     "files.scatter_slices_file(t['bfloat16'], rows, t['bfloat16'], reduction='add')":
         "scatter_slices: bfloat16",

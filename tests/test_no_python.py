@@ -1,4 +1,4 @@
-"""No Python function runs in a call whose plan is known."""
+"""No Python function runs in a call with a cached plan."""
 
 import sys
 from importlib.util import find_spec
@@ -21,7 +21,7 @@ OPERANDS = {
 
 
 def python_calls(function, *operands, **attributes):
-    """The names of the Python functions that run in a call, the function itself left out."""
+    """Return the names of the Python functions that run in a call, except the function itself."""
     names = []
 
     def note(frame, event, _):

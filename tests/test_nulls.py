@@ -1,4 +1,4 @@
-"""Nulls of pyarrow, polars and pandas: each operand's error shows how to go on."""
+"""Nulls of pyarrow, polars and pandas: each operand's error advises how to continue."""
 
 from collections.abc import Callable
 from typing import Any

@@ -24,7 +24,7 @@ X = np.arange(6, dtype=np.float32).reshape(3, 2)
 
 @pytest.fixture(scope="module")
 def node_tests() -> Any:
-    """ONNX's runner over the backend; its import of all operators' cases warns."""
+    """Return ONNX's runner over the backend. Its import of all operators' cases warns."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from onnx.backend.test import BackendTest
@@ -140,7 +140,7 @@ def test_without_onnx(python: Any) -> None:
 
 
 def test_onnx_and_numpy_are_all_that_it_needs(python: Any) -> None:
-    """Nothing optional is imported: not rich, not a runtime, not ONNX's test machinery."""
+    """No optional package is imported: not rich, a runtime, or ONNX's test machinery."""
     done = python(
         "import sys, onnx, onnx.reference, onnx.backend.base; before = set(sys.modules)\n"
         "import gatherum.onnx\n"

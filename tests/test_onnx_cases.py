@@ -1,4 +1,4 @@
-"""docs/onnx_cases.py runs ONNX vectors on packages, also on one that hangs or dies."""
+"""docs/onnx_cases.py runs ONNX vectors on packages, including one that hangs or dies."""
 
 import importlib
 import json
@@ -21,7 +21,7 @@ def script(monkeypatch):
 
 
 def test_cases_run_on_the_reference_and_are_counted_by_rule(tmp_path, script, monkeypatch, capsys):
-    # one of the expected results is made wrong
+    # one expected result is made wrong
     write(tmp_path, "onnx", op="scatter_elements", rule="outside")
     rows = json.loads((tmp_path / "cases.json").read_text())
     assert [row["error"] for row in rows] == ["IndexError"] * 5
@@ -51,7 +51,7 @@ def test_an_answer_is_judged(tmp_path, script, monkeypatch):
 
     monkeypatch.setitem(script.LOADS, "onnx", lambda model: lambda feeds: feeds["data"])
     assert script.outcome("onnx", *refused).endswith(", not an error")
-    monkeypatch.setitem(script.LOADS, "onnx", unable)  # it refuses the model, not the index
+    monkeypatch.setitem(script.LOADS, "onnx", unable)  # it rejects the model, not the index
     assert script.outcome("onnx", *refused) == "NotImplementedError: complex64"
 
 
@@ -74,7 +74,7 @@ def test_a_process_that_hangs_or_dies_is_replaced(tmp_path, script, monkeypatch)
 
 
 def test_what_was_kept_is_compared(script, monkeypatch, capsys, tmp_path):
-    """Of the same version it must be the same; another one may differ."""
+    """Results of the same version must be equal; those of another one may differ."""
     kept = json.loads(script.KEPT.read_text())
     now = {"cases": kept["cases"], "packages": {"onnx": dict(kept["packages"]["onnx"])}}
     monkeypatch.setattr(script, "observe", lambda: now)

@@ -1,4 +1,4 @@
-"""Which ONNX nodes a DirectML feature level takes, and what `check_model` says about the rest."""
+"""ONNX nodes that a DirectML feature level supports, and `check_model`'s report on the others."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def one(text: str, level: str = "6_4", opset: int = 18, **options: Any) -> Any:
 
 
 def answers(text: str) -> dict[str, list[str]]:
-    """Return the levels by answer."""
+    """Return the levels, grouped by answer."""
     found: dict[str, list[str]] = {}
     for level in LEVELS:
         found.setdefault(one(text, level).answer, []).append(level)
@@ -168,7 +168,7 @@ def test_dimension_counts() -> None:
 
 
 def test_the_result_counts_among_the_ranks() -> None:
-    """Data of rank 3 and indices of rank 3 give a result of rank 5: too much below 3_0."""
+    """Data of rank 3 and indices of rank 3 produce a result of rank 5: too much below 3_0."""
     text = "g (float[4,3,2] x, int64[1,1,2] i) => (y) { y = Gather(x, i) }"
     reasons = one(text, "2_1").reasons
     assert any("`InputTensor.DimensionCount` must be 4" in reason for reason in reasons)
@@ -195,7 +195,7 @@ def test_a_result_too_large() -> None:
     assert any("have at most 4294967295 elements" in reason for reason in report.reasons)
 
 
-# What is not known
+# Unknown sizes and types
 
 
 def test_unknown_sizes() -> None:
@@ -221,7 +221,7 @@ def test_sizes_can_be_given() -> None:
 
 
 def test_only_names_that_can_be_given_are_shown() -> None:
-    """ONNX's inference makes up names for sizes: they are numbers that change with the model."""
+    """ONNX's inference makes up names for sizes, whose numbers change with the model."""
     model = graph(
         "g (float[5,unk__0] x, int64[u] i, int64[v] j, bool b) => (y, z) {"
         " k = Concat <axis = 0> (i, j)  y = Gather(x, k)"
@@ -325,7 +325,7 @@ def test_unknown_shapes(op_type: str) -> None:
 
 
 def test_unknown_types() -> None:
-    """A foreign operator's result has no type that inference could find."""
+    """Inference cannot find the type of a foreign operator's result."""
     model = parser.parse_model(
         '<ir_version: 8, opset_import: ["": 18, "elsewhere": 1]>'
         "g (float[5,3] x, int64[2,1] i, float[2,3] u) => (float[5,3] y) "
@@ -364,7 +364,7 @@ def test_a_batch_dims_without_end_is_refused_at_once(batch_dims: int) -> None:
     assert report.reasons == (f"no valid ONNX: `batch_dims` must be in [0, 2), got {batch_dims}",)
 
 
-# Where nodes stand
+# Positions of nodes
 
 NESTED = """
 <ir_version: 8, opset_import: ["" : 16, "local" : 1]>
@@ -417,7 +417,7 @@ def test_a_function_that_calls_itself(callee: str) -> None:
         check_model(model)
 
 
-# What comes in and what goes out
+# Inputs and outputs
 
 
 def test_paths_bytes_and_protos(tmp_path: Path) -> None:

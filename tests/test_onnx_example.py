@@ -110,7 +110,7 @@ def test_the_code_of_the_page_runs() -> None:
 
 
 def test_each_difference_of_the_page_is_a_test() -> None:
-    """Read, not imported: ONNX Runtime need not be installed for this one."""
+    """Read, not imported, so ONNX Runtime need not be installed for this test."""
     tests, quantized = (
         re.findall(r"^def (test_\w+)", (ROOT / f"tests/{name}.py").read_text(), re.MULTILINE)
         for name in ("test_onnx_runtime", "test_onnx_quantized")

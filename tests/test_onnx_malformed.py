@@ -1,4 +1,4 @@
-"""Models that are wrong, or so large that ONNX's own inference does not survive."""
+"""Models that are wrong, or so large that ONNX's own inference would crash."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `check_model` calls accepted runs on the DirectML layer, and answers as the ONNX node."""
+"""Models that `check_model` accepts run on the DirectML layer, and equal the ONNX node."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def nodes(draw: Any) -> Any:
         lead = tuple(draw(st.lists(st.integers(1, 3), max_size=2)))
         sizes = shape[b : b + k]
         indices = rng.integers(0, sizes, (*shape[:b], *lead, k))
-        if op_type == "ScatterND":  # one write of each place, in some order
+        if op_type == "ScatterND":  # one write to each element, in any order
             places = rng.permutation(np.prod(sizes))[: draw(st.integers(1, 4))]
             indices = np.stack(np.unravel_index(places, sizes), axis=-1)
         moved = indices.shape[:-1] + shape[b + k :]
@@ -59,7 +59,7 @@ def nodes(draw: Any) -> Any:
 
 
 def model_of(node: Any, hidden: Any = frozenset()) -> Any:
-    """Make a model; `hidden` names the sizes, as (operand, dimension), that are left out."""
+    """Make a model. `hidden` lists the omitted sizes as (operand, dimension)."""
     op_type, axis, *operands = node
     operands = operands if op_type.startswith("Scatter") else operands[:2]
     inputs = []

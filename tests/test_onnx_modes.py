@@ -1,4 +1,4 @@
-"""`Evaluator` with a mode for indices out of bounds; "clip" is what WebNN says."""
+"""`Evaluator` with a mode for indices out of bounds; "clip" is the behaviour of WebNN."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ def test_clip_is_webnn():
         attributes = {k: v for k, v in case.attributes.items() if k != "mode"}
         operands = dict(case.operands)
         if operands["indices"].dtype == np.uint32 or case.operator.endswith("_nd"):
-            operands["indices"] = operands["indices"].astype(np.int64)  # what ONNX takes
+            operands["indices"] = operands["indices"].astype(np.int64)  # required by ONNX
         name = OPERATORS[case.operator].onnx
         node = helper.make_node(name, list(operands), ["y"], **attributes)
         imports = [helper.make_opsetid("", 18)]

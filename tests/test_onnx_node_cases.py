@@ -51,7 +51,7 @@ NAMES_OF_ONNX_1_23 = [
 
 
 def collected(operators: Collection[str]) -> dict[str, Any]:
-    """Collect by name; the modules of other operators take seconds to import and warn."""
+    """Collect by name: importing the modules of other operators takes seconds and warns."""
     node = importlib.import_module("onnx.backend.test.case.node")
     for module in pkgutil.iter_modules(node.__path__):
         if module.name.startswith(("gather", "scatter", "tensorscatter")):

@@ -1,4 +1,4 @@
-"""The table in docs/onnx.md of ONNX's operators that take indices has all of them, and is right."""
+"""The table of ONNX operators with indices in docs/onnx.md is complete and correct."""
 
 import re
 from pathlib import Path
@@ -24,14 +24,14 @@ INDEX = re.compile(r"\b(ind(ex|exes|ices)|positions?)\b|_(ids|index|indices|posi
 
 
 def takes_indices(schema):
-    """Whether its text speaks of gathering or scattering, or that of an input of indices."""
+    """Return True if its text mentions gathering, scattering, or an input of indices."""
     return FAMILY.search(schema.name + (schema.doc or "")) or any(
         INDEX.search(f"{formal.name} {formal.description}") for formal in schema.inputs
     )
 
 
 def known():
-    """Return the operators of the installed onnx by name, of all its domains."""
+    """Return the operators of the installed onnx in all its domains, keyed by name."""
     schemas = onnx.defs.get_all_schemas()
     return {
         schema.name: schema
@@ -46,7 +46,7 @@ def test_every_operator_that_takes_indices_is_in_the_table():
 
 
 def test_the_table_is_of_the_newest_opset():
-    """A newer onnx has operators that nobody read yet: read them, and write its opset there."""
+    """A newer onnx has operators that are not in the table: review them, and update its opset."""
     assert onnx.defs.onnx_opset_version() <= NEWEST
 
 

@@ -1,4 +1,4 @@
-"""GatherBlockQuantized in ONNX's evaluator, and what ONNX Runtime answers.
+"""GatherBlockQuantized in ONNX's evaluator, and the answers of ONNX Runtime.
 
 The cases are values that ONNX Runtime's own tests publish, and the rules of its text.
 """
@@ -17,7 +17,7 @@ from gatherum.onnx import Evaluator, backend  # noqa: E402
 
 
 def model_of(data, indices, scales, zeros=None, **attributes):
-    """A model of one node, with everything but the indices stored in it."""
+    """Make a model of one node, with everything except the indices stored in it."""
     stored = {"data": data, "scales": scales} | ({} if zeros is None else {"zeros": zeros})
     initializers = [numpy_helper.from_array(np.asarray(a), name) for name, a in stored.items()]
     names = ["data", "indices", "scales", *(["zeros"] if zeros is not None else [])]
@@ -47,7 +47,7 @@ def int4(values):
 
 
 def uint4(values):
-    """The same values, 8 higher."""
+    """Return the same values, 8 higher."""
     return (np.array(values) + 8).astype(np.uint8).astype(ml_dtypes.uint4)
 
 
@@ -173,7 +173,7 @@ def test_inputs_that_are_missing():
         Evaluator(model)
 
 
-# What ONNX Runtime answers, where it is installed.
+# Answers of ONNX Runtime, if it is installed.
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The family inside ONNX's reference evaluator: versions, limits, messages, string tensors."""
+"""The six operators in ONNX's reference evaluator: versions, limits, messages, string tensors."""
 
 from __future__ import annotations
 
@@ -491,7 +491,7 @@ def test_half_floats_round_once() -> None:
 
 
 def test_signed_zeros_and_nan_are_ordered() -> None:
-    """ONNX's ScatterElements reference keeps whichever Python's max meets first."""
+    """ONNX's ScatterElements reference keeps the value that Python's max sees first."""
     data, indices = np.array([-0.0, np.nan], np.float32), np.array([0, 1])
     updates = np.array([0.0, 1.0], np.float32)
     node = helper.make_node("ScatterElements", ["d", "i", "u"], ["y"], reduction="max")

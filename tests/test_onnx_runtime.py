@@ -1,4 +1,4 @@
-"""ONNX Runtime on the processor: equal answers where they are defined, and the known differences.
+"""ONNX Runtime on the CPU: equal answers if they are defined, and the known differences.
 
 Every difference that docs/onnx.md lists is a test here.
 """
@@ -27,7 +27,7 @@ from gatherum.onnx import Evaluator
 
 NAMES = ("data", "indices", "updates")
 INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
-# What ONNX Runtime has kernels for.
+# Types for which ONNX Runtime has kernels.
 MOVED = [*INTEGERS, "bool", "float16", "float32", "float64", "O"]
 REDUCED = {
     "add": [*INTEGERS, "bool", "float32", "float64"],
@@ -95,7 +95,7 @@ def run_ours(op_type: str, opset: int, *operands: Any, **attributes: Any) -> Any
 
 
 def values(draw: Any, dtype: str, shape: tuple[int, ...]) -> Any:
-    """Small values without NaN or zeros of two signs, whose order of addition matters little."""
+    """Return small values without NaN or signed zeros, whose order of addition matters little."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     numbers = rng.integers(1, 6, shape)
     if dtype == "O":
@@ -106,14 +106,14 @@ def values(draw: Any, dtype: str, shape: tuple[int, ...]) -> Any:
 
 
 def index_values(draw: Any, dtype: str, shape: tuple[int, ...], sizes: Any, opset: int) -> Any:
-    """Valid indices; negative ones where the version knows them."""
+    """Return valid indices, including negative ones if the version defines them."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     low = -np.asarray(sizes) if opset >= 11 else 0
     return rng.integers(low, sizes, shape).astype(dtype)
 
 
 def shapes() -> Any:
-    """Shapes of data; what is indexed is made 1 at least later, so that indices can be valid."""
+    """Return shapes of data. Indexed dimensions later become at least 1, for valid indices."""
     return st.lists(st.integers(0, 4), min_size=1, max_size=4).map(tuple)
 
 
@@ -180,7 +180,7 @@ def reductions(op_type: str, opset: int) -> Any:
 @settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.one_of(axis_cases(), tuple_cases()))
 def test_random_models(case: Any) -> None:
-    """On one thread, where duplicates have an order too: ONNX Runtime's is row-major."""
+    """On one thread, duplicates are also ordered: ONNX Runtime's order is row-major."""
     op_type, opset, operands, attributes = case
     theirs, ours = run_both(op_type, opset, *operands, **attributes)
     assert ours.dtype == theirs.dtype

@@ -36,7 +36,7 @@ def run(*operands, **attributes):
 
 
 def pseudocode(past_cache, update, write_indices, mode="linear", axis=-2):
-    """Return the answer of the text's own loop."""
+    """Return the result of the text's own loop."""
     axis %= past_cache.ndim
     present = past_cache.copy()
     for prefix in np.ndindex(past_cache.shape[:axis]):

@@ -1,4 +1,4 @@
-"""Test vectors for ONNX: its loader and its checker accept them, and they cover each operator."""
+"""Test vectors for ONNX: its loader and checker accept them, and they cover each operator."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""The table of operators: what it says, and that whoever asks for an operator asks there."""
+"""The table of operators: its content, and that all code uses it for an operator's properties."""
 
 import ast
 import functools
@@ -69,7 +69,7 @@ def test_a_row_says_how_large_things_are(operator):
 @pytest.mark.parametrize("operator", OPERATORS.values(), ids=OPERATORS)
 @pytest.mark.parametrize("axis", [0, 1, 2])
 def test_a_row_says_what_steps_along_a_dimension(operator, axis):
-    """The roles of the dimensions alone say what a gather takes."""
+    """The roles of the dimensions determine the result of a gather."""
     data = np.arange(2 * 3 * 4).reshape(2, 3, 4)
     lead = data.shape[:axis] if operator.addressing.shares_front else ()
     back = data.shape[axis + 1 :] if operator.addressing.shares_back else ()
@@ -94,7 +94,7 @@ def test_a_row_says_what_steps_along_a_dimension(operator, axis):
 
 
 def test_who_asks_for_an_addressing_asks_for_what_differs():
-    """No `if` about one `Addressing` by name: a new one would fall through it."""
+    """No `if` names one `Addressing`: a new one would fall through it."""
     named = r"\b(SLICES|ELEMENTS|TUPLES)\b|\.addressing (is|==|!=|in)\b"
     askers = [path for path in ASKERS if (ROOT / "src") in path.parents]
     found = [path.name for path in askers if re.search(named, path.read_text())]
@@ -114,7 +114,7 @@ def test_every_spelling_of_an_operator(operator):
 
 
 def foreign():
-    """A function of somebody else's that has an operator's name."""
+    """Return a function of another package with an operator's name."""
 
     def gather(data, indices):
         return data[indices]
@@ -145,7 +145,7 @@ def test_what_is_no_operator(op):
 
 
 def affixes(tree):
-    """Where a file asks how a name begins or ends, and the text that it looks for."""
+    """Yield the places where a file tests the start or end of a name, and the tested text."""
     asking = ("startswith", "endswith", "removeprefix", "removesuffix")
     for node in ast.walk(tree):
         called = node.func if isinstance(node, ast.Call) else None
@@ -174,7 +174,7 @@ def test_the_counterparts_are_those_of_the_rooms():
 
 
 def test_type_checkers_know_the_words():
-    """The names of `call_types.py` are those that calls take, in every spelling."""
+    """The names of `call_types.py` are those that calls accept, in every spelling."""
     rows = operators.OPERATORS.values()
     assert set(get_args(call_types.OperatorName)) == {
         n for row in rows for n in (row.name, row.command)

@@ -1,4 +1,4 @@
-"""What a call needs besides its result: no copy of an operand, no more scratch than promised."""
+"""Peak memory of a call: no copy of an operand, and no more scratch than documented."""
 
 import os
 import subprocess
@@ -10,8 +10,8 @@ from source import SOURCE
 
 pytestmark = pytest.mark.slow
 
-# Runs one call in a fresh process and prints by how many bytes the peak of the resident set grew
-# beyond what was resident before the call, and what the plan said.
+# Runs one call in a fresh process. Prints the growth of the peak resident set beyond the memory
+# that was resident before the call, and the plan's figures.
 SCRIPT = """
 import numpy as np
 import gatherum
@@ -31,7 +31,7 @@ base = status("VmRSS")
 result = getattr(gatherum, OP)(*operands, **attributes)
 print(max(0, status("VmHWM") - base), result.nbytes, plan.scratch, plan.algorithm)
 """
-# What threads, page tables, and slabs of 2 MiB a thread may add.
+# Additional memory of threads, page tables, and slabs of 2 MiB per thread.
 SLACK = 24 << 20
 
 CASES = {

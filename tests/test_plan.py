@@ -1,4 +1,4 @@
-"""Plans: what they say, and that they run."""
+"""Plans: their content, and their execution."""
 
 import dataclasses
 import itertools
@@ -165,8 +165,8 @@ def test_renamed_fields_are_another_dtype(planned, inner):
 
 
 def test_fields_renamed_while_a_plan_is_made(monkeypatch):
-    """No later call finds that plan: by the names of before it would be looked up, but it keeps
-    those of after, and other names may come to lie where the first ones did.
+    """No later call finds that plan. It would be looked up by the old names but holds the new ones,
+    and other names may reuse the address of the old ones.
     """
     data, updates, indices = _pairs(3), _pairs(1), np.array([[1]])
     before, build, made = updates.dtype.__reduce__()[2], core_hooks.build, []
@@ -181,7 +181,7 @@ def test_fields_renamed_while_a_plan_is_made(monkeypatch):
     for count in (1, 2):
         gatherum.scatter_nd(data, indices, updates)
         assert len(made) == count
-        updates.dtype.__setstate__(before)  # the tuple of names that the first call began with
+        updates.dtype.__setstate__(before)  # the names at the start of the first call
     monkeypatch.setattr(
         core_hooks, "build", lambda signature: made.append(build(signature)) or made[-1]
     )
@@ -249,7 +249,7 @@ def test_overlap_is_exact_on_small_layouts(dimensions, itemsize):
     )
     expected = any(b - a < itemsize for a, b in itertools.pairwise(places))
     assert overlaps_itself(sizes, strides, itemsize) == expected
-    assert _core.overlaps_itself(sizes, strides, itemsize, True) == expected  # as of large layouts
+    assert _core.overlaps_itself(sizes, strides, itemsize, True) == expected  # as for large layouts
 
 
 def test_overlap_of_large_layouts_takes_bounded_work():
@@ -284,7 +284,7 @@ def test_an_added_dtype_that_changes_its_size_is_another():
     ml_dtypes = pytest.importorskip("ml_dtypes", reason="install ml_dtypes to have bfloat16")
     values, indices = np.arange(16).astype(ml_dtypes.bfloat16)[::4], np.array([[3], [1]])
     assert gatherum.gather_nd(values, indices).tolist() == [12, 4]
-    dtype = values.dtype.newbyteorder().newbyteorder()  # the same, and not shared
+    dtype = values.dtype.newbyteorder().newbyteorder()  # equal, and not shared
     state = list(dtype.__reduce__()[2])
     state[5] = 8
     dtype.__setstate__(tuple(state))

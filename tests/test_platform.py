@@ -1,4 +1,4 @@
-"""Files, memory and processor as the system has them, through the core's headers of #ifdefs."""
+"""Files, memory and processor of the system, through the core's headers of #ifdefs."""
 
 import platform
 import subprocess

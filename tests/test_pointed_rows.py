@@ -1,4 +1,4 @@
-"""`aggregate` by a pointer in the core: the bits of the call with two indices, nothing trusted."""
+"""`aggregate` by a pointer in the core: the bits of the call with two indices; all is checked."""
 
 import threading
 
@@ -16,7 +16,7 @@ FOLDS = [
 
 
 def drawn(dtype, row, counts, nodes=50):
-    """Rows, the sources of edges, a pointer with so many edges to each destination, weights."""
+    """Return rows, edge sources, a pointer with the given numbers of edges, and weights."""
     rng = np.random.default_rng(len(counts))
     indptr = np.concatenate([[0], np.cumsum(counts, dtype=int)])
     edges = int(indptr[-1])

@@ -1,4 +1,4 @@
-"""What the project says of systems and interpreters: one thing in every place."""
+"""The project's statements about systems and interpreters agree everywhere."""
 
 import re
 import tomllib

@@ -1,4 +1,4 @@
-"""Calls whose indices are prepared once: the bits of the plain calls."""
+"""Calls with prepared indices equal the plain calls bit for bit."""
 
 import importlib
 import pickle
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 
 INT32 = np.dtype(np.int32)
 module = importlib.import_module("gatherum._functions.prepared")
-# With these, a few items have lists of a few blocks.
+# With these thresholds, a few items have lists of a few blocks.
 SMALL = {"FEWEST_ITEMS": 1, "FEWEST_BYTES": 1, "BLOCK_BYTES": 16}
 
 
@@ -51,7 +51,7 @@ def assert_bits(op, call):
     operands = (call.args[0], *call.args[2:])
     assert prepared.shape == expected.shape
     assert same_outcome(expected, prepared(*operands, **fill))
-    assert same_outcome(expected, prepared(*operands, **fill))  # nothing is used up
+    assert same_outcome(expected, prepared(*operands, **fill))  # a prepared call can be repeated
     again = pickle.loads(pickle.dumps(prepared))
     assert same_bits(again.indices, prepared.indices)
     assert same_outcome(expected, again(*operands, **fill))
@@ -78,11 +78,11 @@ def test_rows_on_any_threads(reduction, include_self, dtype, threads):
     expected = gatherum.scatter_slices(data, indices, updates, **how)
     gatherum.set_num_threads(threads)
     prepared = gatherum.prepare(gatherum.scatter_slices, (data.shape, dtype), indices, **how)
-    assert prepared.nbytes > 2 * indices.size * INT32.itemsize  # their order is kept
+    assert prepared.nbytes > 2 * indices.size * INT32.itemsize  # the order is kept
     assert same_bits(expected, prepared(data, updates))
     out = np.empty_like(data)
     assert same_bits(expected, prepared(data, updates, out=out))
-    across = np.asfortranarray(data)  # no rows that step as one
+    across = np.asfortranarray(data)  # rows do not merge into one step
     assert same_bits(expected, prepared(across, updates))
     assert same_bits(
         gatherum.scatter_slices(data, indices, updates[0, 0], **how), prepared(data, updates[0, 0])
@@ -108,7 +108,7 @@ def test_items_on_any_threads(op, reduction, include_self, dtype, monkeypatch):
     for threads in (2, 3, 7):
         gatherum.set_num_threads(threads)
         prepared = gatherum.prepare(op, (data.shape, dtype), indices, **how)
-        assert prepared.nbytes >= 2 * places.size * INT32.itemsize  # their order is kept
+        assert prepared.nbytes >= 2 * places.size * INT32.itemsize  # the order is kept
         for now in (threads, 1, 5):
             gatherum.set_num_threads(now)
             assert same_bits(expected, prepared(data, updates))
@@ -130,14 +130,14 @@ def test_items_without_lists():
 
     many = 1 << 16
     assert kept(1 << 13, many) == 4 * many + 4 * 3 + 8 * 4  # two blocks, one stretch
-    more = 1 << 18  # four stretches; places of more than 16 bits
+    more = 1 << 18  # four stretches; offsets of more than 16 bits
     assert kept(more, more) == 6 * more + 4 * 3 + 8 * 10
     assert kept((1 << 13) - 1, many) == 0  # one thread is as fast
     assert kept(1 << 13, many - 1) == 0  # too few
-    assert kept(many + 1, many) == 0  # some destinations would stay as they are
+    assert kept(many + 1, many) == 0  # some destinations would not change
     assert kept(1 << 13, many, reduction="none") == 0
     gatherum.set_num_threads(1)
-    assert kept(1 << 13, many) == 0  # the indices tell as much
+    assert kept(1 << 13, many) == 0  # the indices contain as much
 
 
 def test_lists_that_there_cannot_be():

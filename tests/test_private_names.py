@@ -1,4 +1,4 @@
-"""Private names of other libraries stand in one module a library, and calls do without them."""
+"""Private names of other libraries are used in one module per library, and are optional."""
 
 import ast
 import os
@@ -14,7 +14,7 @@ from gatherum._system import private_names
 from source import SOURCE
 
 PACKAGE = Path(gatherum.__file__).parent
-# The modules that have them. `torch_compile` marks functions of ours, before torch is imported.
+# The modules that use them. `torch_compile` marks functions of ours, before torch is imported.
 ALLOWED = {
     *("torch/private.py", "jax/private.py", "dask/private.py"),
     *("files/formats/zarr/private.py", "files/remote/private.py", "torch_compile.py"),
@@ -44,7 +44,7 @@ def is_private(name: str) -> bool:
 
 
 def own_names(trees: list[ast.Module]) -> set[str]:
-    """Private names that the package defines itself."""
+    """Return the private names that the package itself defines."""
     found = set()
     for node in (node for tree in trees for node in ast.walk(tree)):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
@@ -57,7 +57,7 @@ def own_names(trees: list[ast.Module]) -> set[str]:
 
 
 def foreign(tree: ast.Module, own: set[str]) -> list[str]:
-    """Private names of other libraries that a module uses."""
+    """Return the private names of other libraries that a module uses."""
     found = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and node.attr not in own | DOCUMENTED:

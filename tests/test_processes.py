@@ -6,7 +6,7 @@ import os
 import pytest
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="fork and signals of POSIX systems")
-QUIET = {"PYTHONWARNINGS": "ignore::DeprecationWarning"}  # of a fork beside threads
+QUIET = {"PYTHONWARNINGS": "ignore::DeprecationWarning"}  # about a fork with threads
 
 START = """
 import os, signal, sys, threading, time
@@ -82,7 +82,7 @@ plan = gatherum.plan("gather", data, indices)
 threading.Thread(target=lambda kept: time.sleep(100), args=(plan,), daemon=True).start()
 print(works())
 """,
-    # Of a call that takes minutes.
+    # A call that takes minutes.
     "with a call in a daemon thread": """
 def work():
     gatherum.gather(np.zeros((4, 0), np.int8), np.broadcast_to(np.int8(0), 1 << 40))
@@ -107,7 +107,7 @@ for _ in range(3):
 time.sleep(0.3)
 print(works())
 """,
-    # The thread is about to come back from a call, or to ask for signals, at any moment.
+    # At any moment, the thread may be returning from a call, or checking for signals.
     "with calls in daemon threads": """
 def work():
     while True:
@@ -136,14 +136,15 @@ def test_a_fork_beside_the_threads_of_pytorch(python):
 
 @pytest.mark.parametrize("name", EXITS)
 def test_exits(python, name):
-    # A daemon thread may have helpers when its process ends: ThreadSanitizer calls that a leak.
+    # A daemon thread may have helpers when its process ends, which ThreadSanitizer reports as a
+    # leak.
     options = os.environ.get("TSAN_OPTIONS", "") + ":report_thread_leaks=0"
     done = python(START + EXITS[name], TSAN_OPTIONS=options)
     assert (done.returncode, done.stdout, done.stderr) == (0, "True\n", "")
 
 
-# The alarm comes while the call runs; should the machine be that slow, before it or behind it.
-# Behind it Python 3.14 looks for signals where a loop goes round: pause() would wait for a second.
+# The alarm comes while the call runs or, on a very slow machine, before or after it. After it,
+# Python 3.14 checks for signals when a loop repeats: pause() would wait for a second.
 ALARM = """
 import signal, time
 import numpy as np
@@ -188,7 +189,7 @@ def test_an_interrupted_scatter_in_place_has_written_all_or_nothing(python, name
     assert (done.stdout, done.stderr) == ("True\n", "")
 
 
-# A handler forks while helpers are at work, which the child does not have.
+# A handler forks while helper threads are working, which the child does not have.
 FORKING = """
 import os, signal
 import numpy as np

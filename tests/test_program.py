@@ -1,4 +1,4 @@
-"""Programs as values: equal, hashable, sent as bytes, and refused when damaged."""
+"""Programs as values: equal, hashable, serialized as bytes, and rejected when damaged."""
 
 import copy
 import dataclasses
@@ -118,7 +118,7 @@ def _checksum(words):
 
 
 def _forged(change):
-    """The bytes of a program of which some words are others, with the right checksum."""
+    """Return the bytes of a program with some words replaced, and a valid checksum."""
     words = np.frombuffer(bytes(_plan().program), "<i8")[:-1].copy()
     change(words)
     plain = [int(word) for word in words]
@@ -233,7 +233,7 @@ def test_strides_longer_than_any_memory_do_no_harm(stride):
     fields = {name: getattr(made.program, name) for name in ("item", "units", "checks", "shape")}
     line, loops, components, block = made.program.nest
     far = tuple((size, stride, offset) for size, _, offset in components)
-    for kept in (far, far[:1]):  # nox -s asan sees numbers that overflow
+    for kept in (far, far[:1]):  # nox -s asan detects overflowing numbers
         checks = (*fields["checks"][:2], fields["checks"][2][: len(kept)], fields["checks"][3])
         nest = (line, loops, kept, block)
         program = Program(**fields | {"nest": nest, "checks": checks})
@@ -279,7 +279,7 @@ def _with(program, **other):
 
 
 def test_nests_that_do_not_belong_together_are_refused():
-    """Scratch memory is measured by one nest, and written by what another addresses."""
+    """One nest determines the size of scratch memory, and another one addresses it."""
     program = gatherum.plan(
         "scatter_nd", ((500,), "f4"), ((4000, 1), "i8"), ((4000,), "f4"), reduction="mean"
     ).program

@@ -1,4 +1,4 @@
-"""The operators against the oracle, bit for bit, over calls of every shape, dtype and layout."""
+"""The operators equal the oracle bit for bit, over calls of every shape, dtype and layout."""
 
 import hypothesis.strategies as st
 import numpy as np

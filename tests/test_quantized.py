@@ -46,7 +46,7 @@ def scales_of(rng, shape, dtype="float32"):
 
 
 def codes(dtype):
-    """Every byte once, also where fewer bits of it count."""
+    """Return every byte once, even if fewer of its bits count."""
     return np.arange(256, dtype=np.uint8).view(dtype)[None]
 
 
@@ -232,7 +232,7 @@ def test_the_same_bits_on_any_number_of_threads(axis):
             found.append(gatherum.gather_quantized(data, indices, scales, **attributes))
     finally:
         gatherum.set_num_threads(before)
-    assert found[0].nbytes > 2 << 20  # threads take part
+    assert found[0].nbytes > 2 << 20  # large enough for several threads
     for other in found[1:]:
         same(other, found[0])
     few = gatherum.gather_quantized(
@@ -247,7 +247,7 @@ def test_the_same_bits_on_any_number_of_threads(axis):
 
 def test_arrays_that_another_thread_sees_keep_their_memory():
     data, scales = np.ones((2, 3), np.int8), np.ones((2, 1), np.float32)
-    rows = np.array([-5, 0, 7, 1])  # numbers that are no rows give zeros, whoever passes them
+    rows = np.array([-5, 0, 7, 1])  # numbers out of bounds produce zeros, for every caller
     out = np.full((4, 3), 9, np.float32)
     sizes = {"before": (1, 1, 1), "gathered": 2, "behind": (1, 3, 1), "blocks": (1, 1, 3)}
     names = {"value": "int8", "scale": "float32", "result": "float32"}
@@ -285,7 +285,7 @@ def test_the_core_checks_what_it_is_given(change):
 
 
 def test_levels_and_pieces_agree():
-    """Every position of a vector and of what is left over has the same bits."""
+    """Every position in a vector and in the remainder has the same bits."""
     rng = np.random.default_rng(3)
     for dtype, result in itertools.product(["int8", *FLOATS], RESULTS):
         data = rng.integers(0, 256, (1, 600), np.uint8).view(dtype)

@@ -1,4 +1,4 @@
-"""What `gather_quantized` refuses, and the messages."""
+"""Errors of `gather_quantized`, and their messages."""
 
 import sys
 

@@ -1,6 +1,6 @@
-"""Operands that other threads change during a call, and calls from many threads at once.
+"""Operands that other threads change during a call, and concurrent calls from many threads.
 
-memory outside of the operands is read or written.
+No memory outside of the operands is read or written.
 """
 
 import re
@@ -13,12 +13,12 @@ import gatherum
 from algorithm_calls import GATHERS, SCATTERS
 from canaries import byte_rows, guarded, guarded_copy, strays
 
-# What all bytes of the data are, those around it, and those of fill values and updates.
+# The values of all bytes of the data, of the bytes around it, and of fill values and updates.
 INSIDE, OUTSIDE, FILL = 200, 77, 50
 
 
 class Changes:
-    """Another thread that writes valid and invalid values into the indices in turn."""
+    """A thread that alternately writes valid and invalid values into the indices."""
 
     def __init__(self, indices, size):
         rng = np.random.default_rng(2)
@@ -34,8 +34,8 @@ class Changes:
 
     def _run(self):
         while not self.stopped.is_set():
-            # A copy without the interpreter's lock, and by plain stores: this race is meant, and no
-            # concern of ThreadSanitizer's.
+            # A copy without the interpreter's lock, and by plain stores: this race is intended, and
+            # ThreadSanitizer must not report it.
             state = self.states[self.turns % 2]
             np.bitwise_or(state, state, out=self.indices)
             self.turns += 1
@@ -50,7 +50,7 @@ class Changes:
 
 
 def _marked(work):
-    """Operands whose data has one value, in memory where everything around it has another."""
+    """Return operands whose data has one value, in memory filled with another value."""
     operands = work.operands()
     data = operands[0]
     data.base[:] = OUTSIDE
@@ -66,7 +66,7 @@ def _surroundings_kept(data):
 
 
 def _attempts(changes):
-    """Go on until the indices have changed often enough, with one thread, two and three."""
+    """Repeat until the indices have changed often enough, with one thread, two and three."""
     for attempt in range(1_000):
         gatherum.set_num_threads(1 + attempt % 3)
         yield
@@ -96,7 +96,7 @@ def test_a_gather_of_indices_that_change_reads_the_data_alone(settings_restored,
 
 
 def _names_an_index(error, work, indices):
-    """Whether the sentence is one of the two that there are, with numbers that can be."""
+    """Return True if the sentence is one of the two possible ones, with possible numbers."""
     if str(error).endswith("an index was invalid, but `indices` changed during the call"):
         return True
     found = re.search(

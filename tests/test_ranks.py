@@ -1,4 +1,4 @@
-"""Every rank that NumPy has, up to 64: the operators, and all that is said of a call."""
+"""Every rank that NumPy supports, up to 64: the operators, and all reports about a call."""
 
 import pickle
 from math import prod
@@ -17,7 +17,7 @@ F4, I8 = np.dtype("f4"), np.dtype("i8")
 
 
 def spread(rank, *places, size=2):
-    """Return a shape of ones, of another size at the given places."""
+    """Return a shape of ones, with another size at the given dimensions."""
     return tuple(size if d in [p % rank for p in places] else 1 for d in range(rank))
 
 
@@ -25,9 +25,9 @@ def numbered(shape, dtype=F4):
     return np.arange(prod(shape)).astype(dtype).reshape(shape)
 
 
-# Dimensions apart from each other, none of which merge where the axes are in another order.
+# Dimensions apart from each other, none of which merge if the axes are in another order.
 WIDE = spread(MOST, 0, 5, 21, 31, 32, 33, 62, 63)
-# All places of WIDE, as index tuples of 64 components.
+# All elements of WIDE, as index tuples of 64 components.
 PLACES = np.stack(np.unravel_index(np.arange(2**8) * 77 % 2**8, WIDE), -1)
 BATCHES = spread(MOST, 3, 40, 62)
 
@@ -159,7 +159,7 @@ def test_reports(name):
 
 
 def distinct(op, shape, indices, attributes):
-    """Count the destinations that some entry addresses."""
+    """Return the number of destinations that some entry addresses."""
     if op == "gather":
         return np.unique(indices % shape[attributes.get("axis", 0)]).size
     if op == "gather_nd":
@@ -198,7 +198,7 @@ def test_the_limit_is_numpys():
 
 ONES = np.ones((1,) * MOST, F4)
 ZEROS = np.zeros((1,) * MOST, np.int64)
-# One dimension more than NumPy has: of the result, of the updates, and of operands in words.
+# One dimension more than NumPy supports: of the result, of the updates, and of operands.
 REFUSED = [
     ("gather", (ONES, [[0]]), {}, "the result"),
     ("gather", (np.ones((1, 1), F4), ZEROS), {}, "the result"),
@@ -274,7 +274,7 @@ def test_files(tmp_path, name, suffix):
 
 
 def test_updates_in_a_file_that_broadcast_to_rank_64(tmp_path):
-    # NumPy 2.4 crashes where it writes a strided array of more than 32 dimensions to a file.
+    # NumPy 2.4 crashes when it writes a strided array of more than 32 dimensions to a file.
     updates = np.ascontiguousarray(numbered(WIDE)[0, ..., :1])
     for name, array in (("table", numbered(WIDE)), ("rows", np.empty(0, int)), ("new", updates)):
         np.save(tmp_path / f"{name}.npy", array)
@@ -283,7 +283,7 @@ def test_updates_in_a_file_that_broadcast_to_rank_64(tmp_path):
 
 
 def stored(folder, suffix, data):
-    """Write a table and return its address."""
+    """Write a table, and return its path."""
     path = folder / f"table.{suffix}"
     if suffix == "npy":
         np.save(path, data)
@@ -293,7 +293,7 @@ def stored(folder, suffix, data):
     else:
         zarr = pytest.importorskip("zarr", reason="install zarr")
         chunks = (1, *data.shape[1:-1], 1)[: data.ndim]
-        # What zarr does to leave empty chunks out has a limit of 32 dimensions.
+        # zarr's check for empty chunks has a limit of 32 dimensions.
         with zarr.config.set({"array.write_empty_chunks": True}):
             whole = zarr.create_array(path, shape=data.shape, dtype=F4, chunks=chunks)
             for place in np.ndindex(*data.shape[:1], *data.shape[-1:]):

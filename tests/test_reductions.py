@@ -1,4 +1,4 @@
-"""The table of reductions: complete, and the only place in Python that lists them."""
+"""The table of reductions: complete, and the only list of them in Python."""
 
 import ast
 from pathlib import Path
@@ -79,10 +79,10 @@ def test_a_neutral_number_changes_nothing() -> None:
 
 
 def test_nothing_else_in_the_package_lists_reductions() -> None:
-    """A list, a dictionary or a comparison with two of them would forget the next one."""
+    """A list, a dictionary or a comparison with two of them would omit the next one."""
     found = []
     for path in sorted(PACKAGE.rglob("*.py")):
-        # The functions over groups are others, some of the same names.
+        # The functions over groups are different, although some have the same names.
         if path.name in TABLES or path.parent.name in ("reference", "groups"):
             continue
         for node in ast.walk(ast.parse(path.read_text())):

@@ -1,4 +1,4 @@
-"""The oracle against answers worked out by hand and against NumPy's own indexing."""
+"""The oracle, compared with answers worked out by hand and with NumPy's own indexing."""
 
 from collections import Counter
 from typing import Any
@@ -28,7 +28,7 @@ from strategies import (
 
 Array = NDArray[Any]
 UNPADDED = [dtype for dtype in REDUCTIONS_OF["none"] if dtype != PADDED]
-FEW = 32  # dimensions: NumPy crashes in `ufunc.at`, and refuses fancy indices, where there are more
+FEW = 32  # dimensions: with more, NumPy crashes in `ufunc.at` and rejects fancy indices
 
 
 # --- The shared cases
@@ -63,7 +63,7 @@ def test_gather_is_take(call: Call) -> None:
 
 
 def taken(data: Array, indices: Any, axis: int) -> Array:
-    """Take with one index dimension at least: NumPy's scalars lose the padding of longdouble."""
+    """Take with at least one index dimension: NumPy's scalars lose the padding of longdouble."""
     axis %= data.ndim
     rows = np.take(data, np.asarray(indices).ravel().astype(np.int64), axis)
     return rows.reshape(data.shape[:axis] + np.shape(indices) + data.shape[axis + 1 :])
@@ -95,15 +95,15 @@ def test_gather_elements_is_take_along_axis(call: Call) -> None:
 
 
 def plain(call: Call, **attributes: Any) -> Call:
-    """Keep of the attributes those that say where; NumPy checks every index."""
+    """Return the attributes that select positions; NumPy checks every index."""
     where = {key: call.kwargs[key] for key in ("axis", "batch_dims") if key in call.kwargs}
     return Call(call.op, call.args, where | attributes)
 
 
 def addresses(call: Call) -> tuple[Any, ...]:
-    """Give NumPy's fancy index for the elements or slices that a call addresses.
+    """Return NumPy's fancy index for the elements or slices that a call addresses.
 
-    In the order of C, as NumPy assigns in the order in which the indices lie in memory.
+    It is in C order, because NumPy assigns in the memory order of the indices.
     """
     data, indices = call.args[0], np.array(call.args[1], np.int64, order="C")
     row = operators.OPERATORS[call.op]
@@ -137,7 +137,7 @@ def test_scatter_is_fancy_assignment(call: Call) -> None:
     result, where = outcome(reference, call), addresses(call)
     assume(not isinstance(result, Exception) and where != ())
     expected = call.args[0].copy()
-    expected[where] = call.args[2]  # NumPy, too, lets the last duplicate win
+    expected[where] = call.args[2]  # the last duplicate also wins in NumPy
     assert same_bits(result, expected)
 
 
@@ -151,7 +151,7 @@ def test_integer_reductions_are_ufunc_at(call: Call, reduction: str, ufunc: np.u
     result, where = outcome(reference, call), addresses(call)
     assume(not isinstance(result, Exception) and where != ())
     expected = call.args[0].copy()
-    updates = np.empty_like(expected[where])  # in full: `at` misreads some that broadcast
+    updates = np.empty_like(expected[where])  # broadcast in full: `at` misreads some views
     updates[...] = call.args[2]
     ufunc.at(expected, where, updates)
     assert same_bits(result, expected)
@@ -169,7 +169,7 @@ def _dtype(name: str) -> Any:
 def fold(
     dtype: str, reduction: str, old: Any, updates: list[Any], include_self: bool = True
 ) -> str:
-    """Reduce items onto one element and give its bytes, most significant first.
+    """Reduce items onto one element and return its bytes, most significant first.
 
     Strings are bits in hexadecimal; numbers are values of the dtype.
     """
@@ -258,8 +258,8 @@ def test_without_the_old_value_minus_zero_stays(reduction: str) -> None:
     ("dtype", "reduction", "old", "updates", "result"),
     [
         ("f2", "add", 2048, [1, 1], "6801"),  # 2050, lost when each step rounds
-        ("f2", "add", 65504, [65504, -65504], "7bff"),  # no overflow on the way
-        ("f2", "add", 65504, [65504], "7c00"),  # but at the end
+        ("f2", "add", 65504, [65504, -65504], "7bff"),  # no intermediate overflow
+        ("f2", "add", 65504, [65504], "7c00"),  # but a final one
         ("f2", "mul", "0001", [0.5, 2], "0001"),  # the least subnormal survives
         ("f2", "mean", 1, [2, 2], "3eab"),  # 5/3 = 1.6666: 1.aab8 rounds up to 1.aac
         ("f2", "add", 2048, [1], "6800"),  # one rounding, ties to even

@@ -56,7 +56,7 @@ def test_what_was_opened_is_looked_at_again(files, monkeypatch, name):
     plain, before = os.stat("plain"), open_descriptors()
     monkeypatch.setattr(
         regular_files.os, "stat", lambda path: plain
-    )  # the path changes after the look
+    )  # the path changes after the check
     with pytest.raises(OSError, match="not a regular file"):
         regular_files.open_regular(name)
     assert open_descriptors() == before
@@ -82,7 +82,7 @@ def test_reading_ends_at_the_limit(files, monkeypatch):
     with pytest.raises(OSError) as raised:
         regular_files.read_regular("plain", 4)
     assert str(raised.value) == sentence
-    # A file that says 0 bytes and has more, as those of /proc, or one that grows.
+    # A file that reports 0 bytes and has more, as in /proc, or one that grows.
     honest = os.fstat
     monkeypatch.setattr(
         regular_files.os, "fstat", lambda fd: os.stat_result((*honest(fd)[:6], 0, *honest(fd)[7:]))

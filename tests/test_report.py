@@ -1,4 +1,4 @@
-"""`index_report` against a walk over every entry in plain Python."""
+"""`index_report`, compared with a walk over every entry in plain Python."""
 
 import hypothesis.strategies as st
 import numpy as np
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.slow
 
 
 def brute(op, shape, indices, *, axis=0, batch_dims=0, mode="raise", negative=True):
-    """Follow the definition: where each entry goes, and what was there before."""
+    """Apply the definition: the destination of each entry, and the entries before it."""
     if not isinstance(indices, np.ndarray):
         indices = np.array(indices, np.int64 if np.size(indices) == 0 else None)
     nd = op.endswith("_nd")
@@ -78,7 +78,7 @@ def test_a_report_is_that_of_the_definition(op, data):
         (
             "gather_nd",
             (1, 1),
-            [[2**63 - 1, 2**63 - 1]],  # their sum has no int64
+            [[2**63 - 1, 2**63 - 1]],  # their sum is not an int64
             {},
             "1 entries, 1 invalid (first at [0]), 0 duplicate",
         ),

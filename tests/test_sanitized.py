@@ -1,4 +1,4 @@
-"""What `nox -s asan` and `tsan` run: tests that exist, on every level, and it says which."""
+"""`nox -s asan` and `tsan` run existing tests on every level, and name the level."""
 
 import os
 import re

@@ -1,6 +1,6 @@
-"""That the builds with sanitizers see what they are there for: mistakes made on purpose.
+"""Builds with sanitizers detect deliberate mistakes.
 
-Each runs in a process of its own, which must end with a report that names the core.
+Each mistake runs in a separate process, which must end with a report that names the core.
 """
 
 import os
@@ -11,7 +11,7 @@ import pytest
 
 from source import SOURCE
 
-# What `nox -s asan` and `nox -s tsan` say of the build that they test.
+# The name that `nox -s asan` and `nox -s tsan` give to the build under test.
 SANITIZER = os.environ.get("SANITIZER")
 NEEDS = "needs a build with a sanitizer: run nox -s asan and nox -s tsan"
 
@@ -96,7 +96,7 @@ def _check(code, report):
 
 def test_without_a_mistake_nothing_ends_the_process():
     run = _run("print(gatherum.gather(claimed(data, (4,)), np.arange(4)))")
-    # What it prints of objects that live until the end does not matter.
+    # Its reports about objects that live until the end do not matter.
     assert (run.returncode, run.stdout) == (0, "[0. 0. 0. 0.]\n")
 
 

@@ -1,4 +1,4 @@
-"""Updates of which each thread finds its own share: every index is looked at by every thread."""
+"""Updates shared by destination: every thread reads every index and folds its share."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ import pytest
 import gatherum
 from sizes import BY_EIGHTS, chosen_from
 
-BINS, UPDATES = 10_007, 300_003  # no multiple of eight, nor of a block
+BINS, UPDATES = 10_007, 300_003  # not a multiple of eight, nor of a block
 THREADS = (2, 3, 7)
 
 pytestmark = pytest.mark.usefixtures("settings_restored", "_few_are_many")
@@ -23,7 +23,7 @@ def _rng():
 
 
 def _folded(data, indices, updates, reduction="add"):
-    """One update after the other, as NumPy's `at` takes them."""
+    """Apply one update after the other, as NumPy's `at` does."""
     out = data.copy()
     getattr(np, {"add": "add", "max": "maximum", "mul": "multiply"}[reduction]).at(
         out, indices, updates
@@ -87,7 +87,7 @@ def test_invalid_indices_are_nobodys(kind, bad):
 
 @pytest.mark.parametrize("bins", [7, 8, 4_097, UPDATES])
 def test_shares_that_do_not_divide_evenly(bins):
-    """Every destination is somebody's, the first and the last of a share above all."""
+    """Every destination belongs to a thread, including the first and the last of each share."""
     rng = _rng()
     data, updates = np.zeros(bins), rng.standard_normal(UPDATES)
     indices = np.concatenate([np.arange(bins), rng.integers(0, bins, UPDATES - bins)])
@@ -107,9 +107,9 @@ def test_means_count_each_update_once():
     ("bins", "indices", "names"),
     [
         (8_192, "i4", {2: "one_slab", 3: "shared_slabs" if BY_EIGHTS else "one_slab"}),
-        (8_191, "i4", {3: "one_slab"}),  # in the first cache
+        (8_191, "i4", {3: "one_slab"}),  # in the first-level cache
         (262_144, "i4", {2: "shared_slabs" if BY_EIGHTS else "one_slab"}),
-        (262_143, "i4", {2: "one_slab"}),  # in a core's own caches
+        (262_143, "i4", {2: "one_slab"}),  # in the caches of one processor core
         (262_144, "i2", {2: "one_slab"}),
         (524_288, "u2", {2: "one_slab", 3: "shared_slabs"}),
         (524_287, "u2", {3: "one_slab"}),

@@ -1,4 +1,4 @@
-"""One slab, block after block: 256 indices are staged while those before them are folded."""
+"""One slab, block after block: 256 indices are staged while the preceding ones are folded."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from sizes import chosen_from, family
 
 SIZE = 50
 UPDATES = 3 * 256 + 62
-# The first and the last of a block, and of a vector of them; the last block is a part of one.
+# The first and last elements of a block, and of a vector in it; the last block is partial.
 PLACES = [0, 1, 3, 4, 254, 255, 256, 257, 300, 511, 512, 767, 768, 770, 828, 829]
 DTYPES = ["i8", "i4", "u8", "u4", "i2", ">i8", ">i4"]
 
@@ -113,7 +113,7 @@ def test_strided_operands(stride, strided):
 
 @pytest.mark.parametrize("length", [255, 256, 257, 300, 600])
 def test_lines_that_do_not_go_on_in_one_another(length):
-    """A whole block may come behind a part of one."""
+    """A whole block may follow a partial one."""
     data, indices, updates = _operands("i8")
     indices = np.resize(indices, (3, 1000, 1))[:, :length]
     updates = np.resize(updates, (3, 1001))[:, :length]
@@ -138,7 +138,7 @@ def test_the_second_index_of_a_tuple_is_looked_at_though_it_moves_nothing(place,
 @pytest.mark.parametrize("bad", [600_000, 2**62, -(2**63), -600_001])
 @pytest.mark.parametrize("index_dtype", ["i8", "i4"])
 def test_slabs_that_are_fetched_ahead(bad, index_dtype):
-    """Of 4 MiB or more; the slot of a bad index leads anywhere before it is found bad."""
+    """Slabs of 4 MiB or more; the slot of a bad index may be anywhere before it is detected."""
     rng = np.random.default_rng(5)
     data, updates = np.zeros(600_000), rng.standard_normal(310_000)
     indices = rng.integers(0, data.size, updates.size).astype(index_dtype)

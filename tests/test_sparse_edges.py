@@ -23,7 +23,7 @@ OPERATORS = pytest.mark.parametrize("operators", [gatherum, reference], ids=["co
 
 
 def drawn(dtype="f8", nodes=6, edges=40, size=9):
-    """Rows, the sources of edges in order of their destinations, a pointer, and weights."""
+    """Return rows, edge sources sorted by destination, a pointer, and weights."""
     rng = np.random.default_rng(edges)
     data = (9 * rng.standard_normal((nodes, 3))).astype(dtype)
     counts = rng.multinomial(edges, np.full(size, 1 / size))
@@ -302,7 +302,7 @@ def test_matrices_that_were_changed(sparse, form, attribute, value, kind, messag
 
 
 class Matrix:
-    """What is asked of a matrix of SciPy."""
+    """The attributes of a SciPy matrix that gatherum uses."""
 
     format, shape = "csr", (2, 3)
     indptr, indices, data = np.array([0, 1, 3]), np.array([2, 0, 1]), np.array([1.0, 1, 2])

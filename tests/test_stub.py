@@ -1,4 +1,4 @@
-"""The stub of the compiled core says what the core says of itself."""
+"""The stub of the compiled core agrees with the core's own signatures."""
 
 import ast
 import inspect
@@ -15,14 +15,14 @@ DECLARED = {node.name: node for node in STUB.body if isinstance(node, ast.Functi
 CLASSES = {node.name for node in STUB.body if isinstance(node, ast.ClassDef)}
 BUILT = {name: getattr(_core, name) for name in dir(_core) if not name.startswith("__")}
 FUNCTIONS = {name: value for name, value in BUILT.items() if hasattr(value, "__nb_signature__")}
-# Functions that take their arguments by position alone, without nanobind.
+# Functions with positional-only arguments, without nanobind.
 PLAIN = {name: value for name, value in BUILT.items() if isinstance(value, BuiltinFunctionType)}
-# What nanobind can tell apart; arrays, callables and arrays' owners are objects to it.
+# Types that nanobind distinguishes; arrays, callables and arrays' owners are objects to it.
 EXACT = {"bool", "int", "str", "float", "bytes", "None", "list[str]"}
 
 
 def of_core(name: str) -> ast.FunctionDef:
-    """The function as the core itself describes it."""
+    """Return the signature of a function in the core itself."""
     ((text, _, _),) = FUNCTIONS[name].__nb_signature__
     (node,) = ast.parse(text + ": ...").body
     assert isinstance(node, ast.FunctionDef)

@@ -1,4 +1,4 @@
-"""The names that users may rely on: what there is, how it is called, what importing it costs."""
+"""The public API: its names, their signatures, and the cost of importing it."""
 
 import doctest
 import functools
@@ -108,7 +108,7 @@ def test_functions_over_groups(name: str) -> None:
     text = inspect.getdoc(getattr(module, name)) or ""
     assert bare(inspect.signature(getattr(module, name))) == GROUPS[name]
     assert all(f"\n{one} :" in text for one in inspect.signature(getattr(module, name)).parameters)
-    if name != "aggregate":  # it has numpy_groupies' rules
+    if name != "aggregate":  # it follows numpy_groupies' rules
         oracle = importlib.import_module("gatherum.reference.groups")
         assert bare(inspect.signature(getattr(oracle, name))) == GROUPS[name]
 
@@ -200,7 +200,7 @@ def test_a_function_imports_what_it_needs() -> None:
 
 
 def test_calls_on_arrays_read_no_entry_points() -> None:
-    """The list of installed packages takes longer to read than the calls take."""
+    """Reading the list of installed packages takes longer than the calls."""
     calls = (
         "import numpy as np, gatherum as g; x, i = np.ones((4, 2)), np.array([2, 0])",
         'g.prepare("scatter_slices", x, i, reduction="add")(x, x[:2])',
@@ -212,7 +212,7 @@ def test_calls_on_arrays_read_no_entry_points() -> None:
 
 
 def test_the_operators_are_imported_together() -> None:
-    """So that another thread imports none in the middle of a fork."""
+    """So no other thread imports one in the middle of a fork."""
     code = "import gatherum as g; g.gather\nprint([name for name in g.__all__ if name in vars(g)])"
     operators = ["gather", "gather_elements", "gather_nd"]
     operators += ["scatter_elements", "scatter_nd", "scatter_slices"]
@@ -225,7 +225,7 @@ def test_every_public_name_has_its_module() -> None:
     for name, module in gatherum._MODULES.items():
         found = getattr(gatherum, name)
         assert found is getattr(sys.modules[f"gatherum.{module}"], name)
-        assert found is vars(gatherum)[name]  # found without a call from then on
+        assert found is vars(gatherum)[name]  # afterwards found without a call
 
 
 @pytest.mark.parametrize("name", COUNTERPARTS)

@@ -1,4 +1,4 @@
-"""One answer for any number of threads, forks and interrupts."""
+"""One result for any number of threads, forks and interrupts."""
 
 import os
 import signal
@@ -17,7 +17,7 @@ from sizes import chosen_from
 from source import SOURCE
 
 RNG = np.random.default_rng(5)
-MANY = 400_000  # entries: well above the size from which calls are cut into tasks
+MANY = 400_000  # entries: well above the size from which calls are split into tasks
 ROWS = RNG.random((20_000, 64), np.float32)
 POSIX = pytest.mark.skipif(os.name == "nt", reason="fork and signals of POSIX systems")
 
@@ -48,7 +48,7 @@ GATHERS = {
 
 
 def same_for_any_number(call):
-    """Run a call with 1, 2, 3 and 7 threads; return its one answer."""
+    """Run a call with 1, 2, 3 and 7 threads, and return the common result."""
     answers = []
     for threads in (1, 2, 3, 7):
         gatherum.set_num_threads(threads)
@@ -68,7 +68,7 @@ def test_other_threads_run_during_a_long_call_whose_result_is_small(settings_res
     def run():
         while not done.is_set():
             turns[0] += 1
-            time.sleep(0)  # gives way, which this thread does in long calls alone
+            time.sleep(0)  # yields, which this thread otherwise does only in long calls
 
     interval = sys.getswitchinterval()
     other = threading.Thread(target=run)
@@ -243,7 +243,7 @@ def test_a_forked_child_has_threads_of_its_own(python):
     assert (done.stdout, done.stderr) == ("0 True\n", "")
 
 
-# Every index of an empty result is checked, so this call is long and needs no memory: minutes.
+# Every index of an empty result is checked, so this call takes minutes and needs no memory.
 LONG = """
 import gatherum, numpy as np
 gatherum.set_num_threads({threads})
@@ -277,7 +277,7 @@ def test_ctrl_c_is_answered(threads):
     assert (process.returncode, out) == (0, "interrupted [2]\n")
 
 
-# Interrupted at twenty moments: at some it looks at the indices, at others it writes.
+# Interrupts at twenty moments, some while indices are checked, some while it writes.
 WRITES = """
 import os, signal, threading, time
 import gatherum, numpy as np

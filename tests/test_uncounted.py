@@ -1,4 +1,4 @@
-"""Sums and extremes without the old values, by accumulators that count nothing."""
+"""Sums and extremes without the old values, by accumulators without counters."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ import gatherum
 from sizes import chosen_from
 
 BINS, UPDATES = 1_003, 120_003  # enough for several threads
-NEVER = {"many": 1 << 40}  # then accumulators have counters
+NEVER = {"many": 1 << 40}  # makes accumulators have counters
 THREADS = (1, 2, 3)
 
 pytestmark = pytest.mark.usefixtures("settings_restored")
@@ -19,7 +19,7 @@ def _operands(dtype, kind="i8", seed=7):
     updates = values.astype(dtype)
     if np.dtype(dtype).kind in "fc":
         updates *= np.asarray(1.37, dtype)
-    indices = rng.integers(0, BINS - 3, UPDATES)  # the last three are not touched
+    indices = rng.integers(0, BINS - 3, UPDATES)  # the last three have no updates
     data = np.full(BINS, 5, dtype)
     return data, indices.astype(kind), updates
 
@@ -60,7 +60,7 @@ def test_sums(dtype, kind):
 def test_sums_of_integers_over_zeros(dtype):
     data, *others = _operands(dtype)
     _check((np.zeros_like(data), *others), reduction="add")
-    _check((data, *others), reduction="add")  # what is not touched is not 0
+    _check((data, *others), reduction="add")  # elements without updates are not 0
 
 
 def test_integers_that_add_up_to_zero():
@@ -126,7 +126,7 @@ def test_what_becomes_nan_is_canonical():
     updates[indices == 3] = np.resize([np.inf, -np.inf], (indices == 3).sum())
     updates[indices == 4] = _nan(0xFFF8_0000_0000_0000)
     _check((data, indices, updates), reduction="add")
-    updates[indices == 4] = np.nan  # no NaN but the canonical one
+    updates[indices == 4] = np.nan  # only canonical NaNs
     _check((data, indices, updates), reduction="add")
 
 
@@ -177,7 +177,7 @@ def test_nothing_is_written_before_every_index_was_checked(dtype, place):
 @pytest.mark.parametrize("far", [False, True])
 def test_ranges_of_destinations(far, reduction):
     rng = np.random.default_rng(3)
-    bins = 290_001 if far else 150_001  # of which slots are fetched ahead, or not
+    bins = 290_001 if far else 150_001  # whose slots are prefetched, or not
     indices, updates = rng.integers(0, bins - 9, 1_200_000), rng.standard_normal(1_200_000)
     indices[5::1_001] -= bins
     updates[-9_000::70] = np.nan
@@ -195,7 +195,7 @@ def test_ranges_of_destinations(far, reduction):
 
 @pytest.mark.parametrize("dtype", ["f8", "i8", "c16"])
 def test_the_memory_of_counters_is_stated(dtype):
-    """They may be needed after all, for values that only the call knows."""
+    """They may be needed for values that are unknown until the call."""
     gatherum.set_num_threads(1)
     operands = np.zeros(1_000, dtype), np.zeros(262_144, "i8"), np.zeros(262_144, dtype)
     call = {"reduction": "add", "include_self": False}
@@ -212,7 +212,7 @@ def test_the_memory_of_counters_is_stated(dtype):
         (1_000, 262_143, "add", "f8", {1: "one_slab"}),  # too few
         (65_537, 262_144, "add", "f8", {1: "one_slab"}),  # for each destination
         (1_048_577, 5_000_000, "add", "f8", {1: "partition"}),  # more than a cache holds
-        (1_000, 262_144, "mul", "f8", {1: "one_slab"}),  # 1 comes from other values, too
+        (1_000, 262_144, "mul", "f8", {1: "one_slab"}),  # 1 also results from other values
         (1_000, 262_144, "mean", "f8", {1: "one_slab"}),
         (1_000, 262_144, "max", "f8", {1: "uncounted_slabs", 2: "uncounted_slabs"}),
         (1_000, 262_144, "max", "i4", {1: "uncounted_slabs"}),

@@ -1,4 +1,4 @@
-"""What a call may not change stays as it was, in every algorithm, when it succeeds or fails."""
+"""Operands that a call may not change stay the same in every algorithm, on success and failure."""
 
 import numpy as np
 import pytest

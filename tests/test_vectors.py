@@ -1,4 +1,4 @@
-"""Test vectors: the core passes them, each target's files hold them, and mistakes are caught."""
+"""Test vectors: the core passes them, each target's files contain them, and mistakes fail."""
 
 import json
 import re
@@ -100,7 +100,7 @@ def test_archives(tmp_path):
 
 
 def webnn(graph):
-    """Run a graph of one operator as the standard says, which clamps indices."""
+    """Run a graph of one operator by the standard, which clamps indices."""
     given = graph["inputs"]
     data, indices, *updates = (
         np.array(one["data"], one["descriptor"]["dataType"]).reshape(one["descriptor"]["shape"])
@@ -170,13 +170,13 @@ def test_dxdispatch(tmp_path, level):
 
 
 def laid_out(case):
-    """The operands of a case as arrays, its table in memory."""
+    """Return the operands of a case as arrays, with its table in memory."""
     return [a.array() if isinstance(a, VirtualArray) else a for a in case.operands.values()]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int8", "bool", "complex64", "M8[s]"])
 def test_far_cases_are_right_where_they_are_not_far(monkeypatch, dtype):
-    """What the oracle says of a small table, renumbered, is what it says of the larger one."""
+    """The oracle's answer for a small table, renumbered, equals that for the larger one."""
     monkeypatch.setattr(virtual, "_TABLES", ((9, (0, 1, 4, 6, 8)), (5, (0, 1, 2, 3, 4))))
     cases = list(vectors(dtype=dtype, rule="far_sizes"))
     assert len({case.name for case in cases}) == len(cases) >= 36

@@ -1,4 +1,4 @@
-"""`verify`: the same digests everywhere, and the oracle's answers behind them."""
+"""`verify`: the same digests everywhere, which match the oracle's answers."""
 
 import hashlib
 import json

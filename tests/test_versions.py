@@ -1,4 +1,4 @@
-"""The page on versions says what pyproject.toml asks for, and what was tested."""
+"""The page on versions matches the requirements of pyproject.toml and the tested versions."""
 
 import importlib.metadata
 import re
@@ -48,7 +48,7 @@ def test_the_page_lists_the_versions_with_shuffles() -> None:
 
 @pytest.mark.parametrize("library", ["torch", "jax", "dask"])
 def test_the_modules_of_private_names_say_what_was_tested(library: str) -> None:
-    """The oldest and the newest of the page, or one in place of both."""
+    """The oldest and the newest version of the page, or one for both."""
     (row,) = (row for row in ROWS if row[0].partition("[")[0] == library)
     text = (ROOT / "src" / "gatherum" / library / "private.py").read_text()
     oldest = row[3] if "not tested" in row[2] else row[1]

@@ -1,4 +1,4 @@
-"""Calls on memory that is not NumPy's, and the plans that they share with NumPy's arrays."""
+"""Calls on memory that is not NumPy's, and the plans that they share with NumPy arrays."""
 
 import sys
 
@@ -27,13 +27,13 @@ def dtype_of(array, dtype=None):
 
 
 def view(array, dtype=None):
-    """An array as another framework would hand it over; `dtype` says what its bytes are."""
+    """Return an array as another framework exports it; `dtype` describes its bytes."""
     address, code = array.ctypes.data, dtype_of(array, dtype)
     return native.View(address, array.shape, array.strides, code, array.flags.writeable)
 
 
 def call(op, data, indices, updates=None, *, out=None, dtype=None, **attributes):
-    """Call an operator on views of arrays; `dtype` is that of all but the indices."""
+    """Call an operator on views of arrays. `dtype` applies to all operands except the indices."""
     results = []
 
     def allocate(shape):
@@ -57,7 +57,7 @@ def call(op, data, indices, updates=None, *, out=None, dtype=None, **attributes)
 
 @pytest.fixture
 def made(monkeypatch):
-    """The signatures of all plans that are made."""
+    """Record the signatures of all plans that are made."""
     planner = sys.modules["gatherum._functions.core_hooks"]
     signatures, build = [], planner.build
     monkeypatch.setattr(planner, "build", lambda s: signatures.append(s) or build(s))

@@ -1,4 +1,4 @@
-"""Blocks of indices that are staged while those before them move: lines, columns and partitions."""
+"""Blocks of indices, staged while the preceding ones move: lines, columns and partitions."""
 
 import numpy as np
 import pytest
@@ -37,7 +37,7 @@ def _chosen(operator, *operands, **more):
 @pytest.mark.parametrize("index_dtype", DTYPES)
 @pytest.mark.parametrize("width", WIDTHS)
 def test_columns_of_every_width(width, index_dtype):
-    """A chunk of columns may end anywhere, the last one before its cache line does."""
+    """A chunk of columns may end anywhere; the last one may end inside a cache line."""
     operands = _columns(width, index_dtype)
     data, indices, _ = operands
     folds = [{"axis": 0, "reduction": reduction} for reduction in ("none", "add", "mean")]
@@ -45,7 +45,7 @@ def test_columns_of_every_width(width, index_dtype):
     scattered = [_bits(reference.scatter_elements(*operands, **more)) for more in folds]
     for sizes in ({"small": 0}, {"small": 0, "own": 0}):
         with chosen_from(sizes):
-            # A single column is a line as any other.
+            # A single column is handled as a line.
             assert (_chosen("gather_elements", data, indices, axis=0) == "packed") == (width > 1)
             assert _bits(gatherum.gather_elements(data, indices, axis=0)) == gathered
             for more, expected in zip(folds, scattered, strict=True):
@@ -78,7 +78,7 @@ def test_one_index_of_a_column(place, index, mode):
 
 
 def _every(array, step):
-    """Return the same columns, `step` apart or, where it is 0, the first one again and again."""
+    """Return the columns `step` apart, or repeat the first one if it is 0."""
     if step == 0:
         return np.broadcast_to(array[:, :1], array.shape)
     return np.repeat(array, abs(step), axis=1)[:, ::step]
@@ -87,7 +87,7 @@ def _every(array, step):
 @pytest.mark.parametrize("of_updates", [1, 2, -1, 0])
 @pytest.mark.parametrize("of_indices", [1, 2, -1, 0])
 def test_columns_of_strided_operands(of_indices, of_updates):
-    """What does not lie side by side is not fetched with the indices, but taken all the same."""
+    """Columns that are not adjacent are not prefetched with the indices, but are read correctly."""
     data, indices, updates = _columns(64, "i8")
     operands = data, _every(indices, of_indices), _every(updates, of_updates), 0
     with chosen_from({"small": 0}):
@@ -111,7 +111,7 @@ def test_columns_into_strided_output(of_indices, of_out):
 @pytest.mark.parametrize("index_dtype", DTYPES)
 @pytest.mark.parametrize("lengths", [(1, 1), (5, 255), (3, 256), (4, 300), (2, 1000)])
 def test_lines_that_do_not_go_on_in_one_another(far, index_dtype, lengths):
-    """A block may be longer or shorter than the one it is staged with, and so are lines."""
+    """A block may be longer or shorter than the one it is staged with, and so may lines."""
     rng = np.random.default_rng(4)
     lines, length = lengths
     data = rng.integers(0, 255, (1 << 20) + 3 if far else 30_000).astype("u1")
@@ -131,7 +131,7 @@ def test_lines_that_do_not_go_on_in_one_another(far, index_dtype, lengths):
 @pytest.mark.parametrize("bad", [None, 0, 254, 255, -1])
 def test_partitions_of_every_length(index_dtype, count, bad):
     rng = np.random.default_rng(6)
-    size = 2 * count  # of more than 8 a partition would be too sparse
+    size = 2 * count  # more than 8 would make a partition too sparse
     data, updates = (rng.standard_normal(n).astype("f4") for n in (size, count))
     indices = rng.integers(0, size, (count, 1)).astype(index_dtype)
     if bad is not None:
@@ -149,7 +149,7 @@ def test_partitions_of_every_length(index_dtype, count, bad):
 @pytest.mark.parametrize("reduction", ["none", "add", "mean"])
 @pytest.mark.parametrize("width", [2, 8])
 def test_threads_that_share_a_few_columns(width, reduction):
-    """From three threads on each has a slab of its own for a part of the rows."""
+    """With three or more threads, each has a separate slab for a part of the rows."""
     rows = 600_000 // width
     rng = np.random.default_rng(3)
     indices = rng.permuted(np.tile(np.arange(rows)[:, None], (1, width)), axis=0)

@@ -1,7 +1,6 @@
-"""The handler of XLA's custom calls, under forged frames: called as by the runtime, without JAX.
+"""The handler of XLA's custom calls under forged frames, called as by the runtime, without JAX.
 
-Each check of the handler is broken by one frame. Results lie between guards, which stay as they
-are.
+Each frame fails one check of the handler. Results are between guards, which must not change.
 """
 
 import ctypes
@@ -84,7 +83,7 @@ GUARD = 64
 
 
 class Call:
-    """A frame and all that it points to, to be changed before it is run."""
+    """A frame and all that it points to, which can be changed before the call."""
 
     def __init__(self, program, operands, shape, dtype, fill=b""):
         self.operands = [(array, KINDS[array.dtype.name], array.shape) for array in operands]
@@ -160,7 +159,7 @@ class Call:
         )  # fmt: skip
 
     def run(self):
-        """Return what the handler says, or None."""
+        """Run the handler. Return its error, or None."""
         frame = self.frame()
         found = handler(ctypes.byref(frame))
         assert bool(found) is bool(self.told)
@@ -292,7 +291,7 @@ def test_a_scatter_in_place_runs():
 
 
 def sets(name, value):
-    """Return a change that gives a call another shape, type, or kinds of operands."""
+    """Return a change of a call's shape, type, or kinds of operands."""
     return lambda call: setattr(call, name, value)
 
 
@@ -301,7 +300,7 @@ def resizes(operand, shape):
 
 
 def gives(name, kind, value):
-    """Return a change of an attribute; `value` makes it of the words that it has."""
+    """Return a change of an attribute; `value` computes it from its present words."""
     return lambda call: call.attributes.update({name: (kind, value(call.attributes[name][1]))})
 
 
@@ -353,7 +352,7 @@ def test_forged_calls_are_refused(name):
     call = gather_call()
     forge(call)
     said = call.run()
-    if words is None:  # more than the program needs, as far as the handler can see
+    if words is None:  # more than the program needs, as far as the handler can tell
         assert said is None
         return
     assert said is not None
@@ -472,7 +471,7 @@ def test_the_place_that_is_said():
 
 
 def test_the_question_of_the_runtime():
-    """The answer is version 0.1, wherever the question stands in the chain; nothing else runs."""
+    """The answer is version 0.1, for any position of the query in the chain; nothing else runs."""
     metadata = Metadata(ctypes.sizeof(Metadata), Version(0, None, 9, 9), 7)
     asked = MetadataExtension(
         Extension(ctypes.sizeof(MetadataExtension), 1, None), ctypes.pointer(metadata)
@@ -498,7 +497,7 @@ def test_other_stages_do_nothing(stage):
 
 
 def test_programs_that_share_a_place():
-    """More programs than are kept, twice: each call runs its own."""
+    """More programs than the cache holds, twice: each call runs the right one."""
     table = np.arange(700.0)
     for _ in range(2):
         for n in range(1, 700):

@@ -1,13 +1,14 @@
-"""Wheels for manylinux and musllinux, made by the Clang of PyPI's ziglang, and tried.
+"""Build wheels for manylinux and musllinux with the Clang of PyPI's ziglang, and try them.
 
     nox -s wheels                           # both; manylinux is tried in an environment
     nox -s wheels -- --root FOLDER          # the wheel for an unpacked system, which is tried in it
     nox -s wheels -- --levels v3            # fewer instruction-set levels
 
-The wheels are for the running Python and processor, and stay in build/wheelhouse. FOLDER is the
-root of a Linux system with the same version of Python ("Other machines" in CONTRIBUTING.md); its
-loader says whether it has glibc or musl. Programs run in it by chroot. README's commands run where
-no compiler can be found. The last lines are the names of the wheels, with tags, and their sizes.
+The wheels are for the running Python and processor, and are kept in build/wheelhouse. FOLDER is the
+root of a Linux system with the same version of Python ("Other machines" in CONTRIBUTING.md). Its
+loader determines whether it has glibc or musl. Programs run in it by chroot. README's commands run
+without a compiler on the path. The last lines list the names of the wheels, with tags, and their
+sizes.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ from pathlib import Path
 TREE = Path(__file__).resolve().parents[1]
 BUILD = TREE / "build" / "wheelhouse"
 MACHINE = platform.machine()
-# The oldest system of each C library: Zig's name of it, and the wheel's.
+# The oldest system of each C library: Zig's name for it, and the wheel's.
 SYSTEMS = {
     "gnu": (f"{MACHINE}-linux-gnu.2.28", f"manylinux_2_28_{MACHINE}"),
     "musl": (f"{MACHINE}-linux-musl", f"musllinux_1_2_{MACHINE}"),
 }
-# CMake names levels as GCC does; Zig takes what follows a hyphen for a feature to leave out.
+# CMake names levels as GCC does. Zig interprets the part after a hyphen as a feature to disable.
 COMPILER = """\
 #!/bin/sh
 for argument; do
@@ -51,7 +52,7 @@ PYTHON = f"python{sys.version_info[0]}.{sys.version_info[1]}"
 
 
 def build(libc: str, levels: str) -> Path:
-    """Build the wheel for a C library, and give it the tag of the oldest system that it runs on."""
+    """Build the wheel for a C library, and tag it with the oldest system that it runs on."""
     target, tag = SYSTEMS[libc]
     folder = TREE / "build" / "wheels" / f"{libc}-{PYTHON}"
     shutil.rmtree(folder / "raw", ignore_errors=True)
@@ -79,7 +80,7 @@ def build(libc: str, levels: str) -> Path:
             raw.parent,
             raw,
         ]
-    else:  # auditwheel knows musllinux on a system with musl only; the trial is its check
+    else:  # auditwheel supports musllinux on musl systems only; the trial checks it
         tagged = ["wheel", "tags", "--platform-tag", tag, raw]
     subprocess.run([sys.executable, "-m", *tagged], check=True)
     (made,) = raw.parent.glob(f"*{tag}.whl")
@@ -88,7 +89,7 @@ def build(libc: str, levels: str) -> Path:
 
 
 def try_in_environment(wheel: Path) -> None:
-    """Run README's commands in a fresh environment whose PATH has nothing but its own programs."""
+    """Run README's commands in a fresh environment whose PATH has only its own programs."""
     folder = BUILD / "environment"
     shutil.rmtree(folder, ignore_errors=True)
     venv.create(folder, with_pip=True)
@@ -99,7 +100,7 @@ def try_in_environment(wheel: Path) -> None:
 
 
 def try_in_root(wheel: Path, libc: str, root: Path) -> None:
-    """Run README's commands in an unpacked system, which has no compiler."""
+    """Run README's commands in an unpacked system without a compiler."""
     programs = root / "usr" / "bin"
     if found := [name for name in ("cc", "gcc", "g++", "clang") if (programs / name).exists()]:
         raise SystemExit(f"{root}: it has a compiler, {found[0]}")

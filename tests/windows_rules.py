@@ -1,10 +1,10 @@
-"""What Windows does differently with files, imposed on a process of another system.
+"""Imposes Windows' rules for files on a process of another system.
 
     PYTHONPATH=tests python -m pytest -p windows_rules tests/files
 
-Modules and functions that Windows has not are gone; what is open is neither replaced nor removed;
-a folder cannot be opened, and a file that is open for reading alone not be forced to the disk. The
-branches of `gatherum.files.resources.os_calls` for Windows run, on a double of `msvcrt`.
+Modules and functions that Windows lacks are removed. An open file can be neither replaced nor
+removed, a folder cannot be opened, and a file that is open only for reading cannot be forced to the
+disk. The branches of `gatherum.files.resources.os_calls` for Windows run, on a double of `msvcrt`.
 """
 
 import errno
@@ -17,7 +17,7 @@ from collections.abc import Callable
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-# What needs such modules or flags itself is imported before they are gone.
+# Modules that need such modules or flags are imported before their removal.
 EARLIER = (
     "asyncio", "concurrent.futures", "multiprocessing.pool", "subprocess", "tempfile", "uuid",
     "numpy.testing", "_pytest.capture", "hypothesis", "zarr", "h5py", "rich.console", "onnx",
@@ -29,15 +29,15 @@ FUNCTIONS = (
     "sched_getaffinity", "mkfifo", "register_at_fork", "sysconf",
 )  # fmt: skip
 FLAGS = ("O_NOFOLLOW", "O_DIRECTORY", "O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC", "RWF_NOWAIT")
-LOCKED: list[tuple[int, int]] = []  # descriptors that asked for a lock, and at which position
+LOCKED: list[tuple[int, int]] = []  # descriptors that requested a lock, and at which position
 
 
 def impose() -> None:
-    """Make this process follow those rules, from now on and for good."""
+    """Apply those rules to this process permanently."""
     for name in EARLIER:
         importlib.import_module(name)
     for name in MODULES:
-        sys.modules[name] = None  # type: ignore[assignment]  # whoever imports it meets an ImportError
+        sys.modules[name] = None  # type: ignore[assignment]  # importing it raises ImportError
     for name in (*FUNCTIONS, *FLAGS):
         if hasattr(os, name):
             delattr(os, name)
@@ -71,12 +71,12 @@ def _refuse_open(*paths: Any) -> None:
 
 
 def _open_within(path: str) -> list[str]:
-    """Return which open files of this process are the one at `path`, or lie in that folder."""
+    """Return the open files of this process that are at `path` or in that folder."""
     found = []
     for descriptor in os.listdir("/proc/self/fd"):
         try:
             name = os.readlink(f"/proc/self/fd/{descriptor}")
-        except OSError:  # that of the list itself
+        except OSError:  # the listing's own descriptor
             continue
         if name == path or name.startswith(path + os.sep):
             found.append(name)
@@ -94,7 +94,7 @@ def _refuse_folder(path: Any, *rest: Any) -> None:
 
 
 def _locking(descriptor: int, mode: int, nbytes: int) -> None:
-    """Lock bytes at the position of a file: another descriptor can neither lock nor read them."""
+    """Lock bytes at a file's position: another descriptor can neither lock nor read them."""
     LOCKED.append((descriptor, os.lseek(descriptor, 0, os.SEEK_CUR)))
     assert mode == 2 and nbytes == 1
     try:
@@ -104,7 +104,7 @@ def _locking(descriptor: int, mode: int, nbytes: int) -> None:
 
 
 def _import_system() -> None:
-    """Import the one module that asks which system this is, and give it the answer."""
+    """Import the one module that checks the system, with the system's name replaced."""
     sys.modules["msvcrt"] = ModuleType("msvcrt")
     vars(sys.modules["msvcrt"]).update(locking=_locking, LK_NBLCK=2)
     before, sys.platform = sys.platform, "win32"

@@ -1,7 +1,7 @@
-"""What is fuzzed: a target is a module with `run`, which takes bytes and fails by AssertionError.
+"""Fuzz targets: a target is a module with `run`, which takes bytes and fails by AssertionError.
 
-`seeds` gives a target's first inputs, `DICTIONARY` the words that help a mutator. Targets know
-nothing of the engine that makes the bytes.
+`seeds` yields a target's first inputs, and `DICTIONARY` lists words for the mutator. Targets do not
+depend on the engine that makes the bytes.
 """
 
 from importlib import import_module

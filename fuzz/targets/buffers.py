@@ -1,6 +1,6 @@
-"""From bytes to a buffer of any format, or to what is none, in memory that is watched.
+"""Turn bytes into a buffer of any format, or into an object without a buffer, in guarded memory.
 
-What is known of a buffer comes from how it was made; it is never asked.
+The expected result of a buffer follows from its construction; the buffer itself is never queried.
 """
 
 import array
@@ -22,8 +22,8 @@ from .source import Source
 Bytes = NDArray[np.uint8]
 GUARD = 64
 
-# Dtypes whose items are one native number each, those whose items are bytes of another kind, those
-# of which NumPy makes no buffer, and those that hold objects, directly or nested.
+# Dtypes whose items are one native number each, dtypes whose items are other bytes, dtypes that
+# NumPy cannot export as a buffer, and dtypes that hold objects, directly or nested.
 PLAIN = "BbfidqQHhIeLl?"
 BYTES: tuple[Any, ...] = (
     ">i4", "F", "D", "g", "S3", "U2", "V5", [("a", "u1"), ("b", "<f4")],
@@ -39,16 +39,16 @@ TYPECODES = "bBhHiIlLqQfd"
 
 @dataclass
 class Given:
-    """A buffer that a call is given, and what must come of it.
+    """A buffer that a call receives, and the expected outcome.
 
     Attributes
     ----------
     value
-        What the call is given.
+        The argument of the call.
     fits
-        Whether it is flat bytes; None where it is empty, and refused for that or for its size.
+        True for flat bytes. None for an empty buffer, which may raise for its kind or its size.
     memory
-        All bytes around it and its own, which begin at `start` and are `size`.
+        The buffer and all bytes around it. The buffer begins at `start` and has `size` bytes.
     """
 
     value: Any
@@ -61,7 +61,7 @@ class Given:
 
 
 def drawn_buffer(source: Source, content: bytes, needed: int, within: Given | None) -> Given:
-    """Return a buffer that mostly has the content, in memory of its own or in that of another."""
+    """Return a buffer, usually with the content, in new memory or in that of another buffer."""
     more = source.choice((*(0,) * 16, 4, 33, 1, 64, -1, -needed // 2, -needed))
     size = max(0, needed + more)
     makers = (*(_array,) * 10, *(_view,) * 7, *(_owner,) * 4, *(_ctypes,) * 2, _strange)
@@ -77,8 +77,9 @@ def drawn_buffer(source: Source, content: bytes, needed: int, within: Given | No
 
 
 def _arena(source: Source, size: int, within: Given | None, item: int) -> tuple[Bytes, int, int]:
-    """Return memory, where a buffer begins in it, and its size: items as many as are asked for, or
-    as there is space for.
+    """Return memory, the start of a buffer in it, and the buffer's size.
+
+    The size is that of the requested number of items, or less if the memory is too small.
     """
     size = -(-size // item) * item
     if within is not None and len(within.memory) and within.memory.flags.writeable:
@@ -91,7 +92,7 @@ def _arena(source: Source, size: int, within: Given | None, item: int) -> tuple[
 
 
 def _owned(value: Any, kind: str, writable: bool = True) -> Given:
-    """Return what has no memory around it."""
+    """Return a buffer without memory around it."""
     memory = np.frombuffer(value, np.uint8) if memoryview(value).nbytes else np.zeros(0, np.uint8)
     return Given(value, kind, True if len(memory) else None, writable, memory, 0, len(memory))
 
@@ -118,7 +119,7 @@ def _array(source: Source, size: int, content: bytes, within: Given | None) -> G
 
 
 def _laid_out(flat: NDArray[Any], layout: int) -> tuple[NDArray[Any], str]:
-    """Return the same items, or some of them, in another layout, and its name."""
+    """Return the same items, or some of them, in another layout, and the layout's name."""
     even, layouts = flat.size % 2 == 0, {
         5: ("-rows", lambda: flat.reshape(-1, 2) if even else flat),
         6: ("-fortran", lambda: flat.reshape(2, -1, order="F") if even else flat),
@@ -133,11 +134,11 @@ def _laid_out(flat: NDArray[Any], layout: int) -> tuple[NDArray[Any], str]:
 
 
 class _Sub(np.ndarray[Any, Any]):
-    """An array of a class of its own."""
+    """A subclass of ndarray."""
 
 
 def _objects(source: Source, dtype: np.dtype[Any], size: int) -> Given:
-    """Return objects, which bytes must never be written over."""
+    """Return objects, which must never be overwritten by bytes."""
     value = np.zeros(-(-size // dtype.itemsize) + 1, dtype)
     if dtype.names is None:
         value[...] = [float(i) for i in range(value.size)]
@@ -208,7 +209,7 @@ _Function = ctypes.CFUNCTYPE(None)
 
 
 def _ctypes(source: Source, size: int, content: bytes, within: Given | None) -> Given:
-    """Return an array of C's types, pointers and objects among them."""
+    """Return an array of C types, including pointers and objects."""
     held = (ctypes.py_object, _Holder, ctypes.c_char_p, ctypes.c_void_p, _Function)
     plain = (ctypes.c_ubyte, ctypes.c_float, ctypes.c_int64, _Pair, ctypes.c_uint16 * 2)
     kind: Any = source.choice((*plain, *plain, *held))
@@ -225,14 +226,14 @@ def _ctypes(source: Source, size: int, content: bytes, within: Given | None) -> 
 
 
 class _Claims:
-    """Says where bytes lie, as arrays do, without the buffer protocol."""
+    """Describes memory by the array interface, without the buffer protocol."""
 
     def __init__(self, array: NDArray[Any]) -> None:
         self.__array_interface__ = array.__array_interface__
 
 
 def _strange(source: Source, size: int, content: bytes, within: Given | None) -> Given:
-    """Return what is no buffer, or hardly one."""
+    """Return an object that has no buffer, or an unusual one."""
     values = (
         [0] * size, "a" * size, 3, object(), (1, 2), float, range(size), {},
         _Claims(np.zeros(size, np.uint8)),

@@ -1,8 +1,8 @@
-"""Calls of the six operators against the oracle, bit for bit, in memory that is watched.
+"""Compare calls of the six operators with the oracle, bit for bit, in guarded memory.
 
-The bytes say everything about a call: operator, dtypes, shapes, strides, index values, attributes,
-`out`, and the sizes from which on each algorithm is chosen. A call gives the oracle's result or its
-exception, and touches nothing but its result.
+The bytes determine the whole call: operator, dtypes, shapes, strides, index values, attributes,
+`out`, and the sizes from which each algorithm is chosen. A call returns the oracle's result or
+raises its exception, and writes nothing but its result.
 """
 
 import re
@@ -25,13 +25,13 @@ ERRORS = (TypeError, ValueError, IndexError)
 
 
 def run(data: bytes) -> str:
-    """Run the call that the bytes say, and return what it was like, in a word or two."""
+    """Run the call that the bytes describe, and return a label for it."""
     call = drawn(Source(data))
     for memory in call.memories:
         memory.seal()
     expected = _expected(call)
     if call.spoiled and isinstance(expected, (np.ndarray, IndexError)) and call.out is not None:
-        return "spoiled"  # another axis, and so perhaps another shape than that of `out`
+        return "spoiled"  # another axis may need another shape of `out`
     with chosen_from(call.sizes):
         found = _found(call)
     _compare(call, expected, found)
@@ -81,7 +81,7 @@ def _algorithm(call: Call) -> str:
         return f"{plan.kernel} {family(plan.algorithm)}"
 
 
-# --- What must hold
+# --- Checks
 
 
 def _compare(call: Call, expected: Any, found: Any) -> None:
@@ -117,12 +117,12 @@ def _same_outcome(call: Call, expected: Any, found: Any) -> None:
 
 
 def _expect_refusal(call: Call, expected: Any, found: Any) -> None:
-    """An `out` that must be refused is, before any index is read."""
+    """Check that an invalid `out` raises before any index is read."""
     kinds: tuple[type[Exception], ...] = (_refusal(call),)
     if isinstance(expected, (TypeError, ValueError)):
         kinds = (type(expected),)
         if call.kwargs.get("mode") in ("fill", "drop"):
-            kinds += (_refusal(call),)  # `fill_value` comes after `out`
+            kinds += (_refusal(call),)  # `fill_value` is checked after `out`
     if call.kind == "overlapping" and not isinstance(expected, (TypeError, ValueError)):
         shared = any(
             np.shares_memory(call.out, np.asarray(a))
@@ -130,7 +130,7 @@ def _expect_refusal(call: Call, expected: Any, found: Any) -> None:
             if isinstance(a, np.ndarray)
         )
         if not shared:
-            if type(found) is not ValueError:  # undecided counts as overlap
+            if type(found) is not ValueError:  # an undecided overlap counts as one
                 _same_outcome(call, expected, found)
             return
     assert type(found) in kinds, f"{call.kind} `out`: found {found!r}, not {kinds}: {call}"

@@ -1,4 +1,4 @@
-"""The command `gatherum check` on bytes, whatever they are: it answers in lines."""
+"""The command `gatherum check` on arbitrary bytes prints lines and never a traceback."""
 
 import contextlib
 import io
@@ -9,7 +9,7 @@ from gatherum.directml import FeatureLevel
 
 
 def checked(content: bytes, suffix: str, level: FeatureLevel) -> str:
-    """Give a file to the command line, and return how it ended."""
+    """Pass a file to the command line. Return a label for the outcome."""
     texts = io.StringIO(), io.StringIO()
     with tempfile.NamedTemporaryFile(suffix=suffix) as file:
         file.write(content)

@@ -1,8 +1,8 @@
 """Operator descs in JSON: read, checked at a feature level, compiled and dispatched.
 
-Even first bytes are followed by a text in JSON, odd ones by choices that make a desc of the right
-form. The reader answers with a desc or one message, the check with its reasons, and a desc that it
-accepts runs on buffers of the sizes that it names, whatever the indices hold.
+Even first bytes are followed by JSON text, odd ones by choices that make a well-formed desc. The
+reader returns a desc or one message, and the check returns its reasons. An accepted desc runs on
+buffers of the sizes that it names, whatever its indices hold.
 """
 
 import json
@@ -49,7 +49,7 @@ DICTIONARY = (
 
 
 def run(data: bytes) -> str:
-    """Read a desc, check it, and run it when it is accepted."""
+    """Read a desc, check it, and run it if it is accepted."""
     source = Source(data)
     kind = source.below(4)
     level = source.choice(tuple(FeatureLevel))
@@ -93,7 +93,7 @@ def seeds() -> Iterator[bytes]:
 
 
 def _dispatch(compiled: Any, desc: Any, source: Source) -> str:
-    """Run on buffers of exactly the sizes that the desc names."""
+    """Dispatch on buffers of exactly the sizes that the desc names."""
     tensors = {
         name: getattr(desc, name) for name in desc.field_names().values() if "tensor" in name
     }
@@ -150,7 +150,7 @@ def _gaps(source: Source, sizes: list[int]) -> list[int]:
 
 
 def drawn_desc(source: Source, *, sound: bool = False) -> dict[str, Any]:
-    """Return a desc whose shapes mostly fit; a sound one is mostly accepted."""
+    """Return a desc whose shapes usually fit. A sound desc is usually accepted."""
     operator = source.choice(tuple(FIELDS))
     rank = 1 + source.below(4) if sound or source.below(8) else source.choice((4, 5, 8, 9, 0))
     data, index = (

@@ -1,9 +1,10 @@
-"""`CompiledOperator.dispatch` on buffers of every format, against the oracle, byte for byte.
+"""Compare `CompiledOperator.dispatch` with the oracle, byte for byte, on buffers of every format.
 
-The bytes say a desc and, for each of its tensors, a buffer: bytes, arrays of any dtype and layout,
-memoryviews, mapped files, what C has, what holds objects, what is none; too small, read-only, or in
-the memory of another. What is flat bytes is written exactly as the oracle says; all else is refused
-with a TypeError or a ValueError of one line, and no byte changes.
+The bytes describe a desc and a buffer for each of its tensors: bytes, arrays of any dtype and
+layout, memoryviews, mapped files, ctypes, buffers of objects, and objects without a buffer. Buffers
+may be too small, read-only, or in the memory of another buffer. Flat bytes are written exactly as
+the oracle writes them. Anything else raises a TypeError or a ValueError of one line, and no byte
+changes.
 """
 
 import json
@@ -26,7 +27,7 @@ INPUTS = ("InputTensor", "IndicesTensor", "UpdatesTensor")
 
 
 def run(data: bytes) -> str:
-    """Dispatch what the bytes say, and return what came of which buffers."""
+    """Dispatch the case that the bytes describe. Return the outcome and the kinds of buffers."""
     source = Source(data)
     compiled = _compiled(source)
     if compiled is None:
@@ -43,11 +44,11 @@ def seeds() -> Iterator[bytes]:
         yield rng.bytes(rng.randint(48, 192))
 
 
-# --- What is dispatched
+# --- The operator
 
 
 def _compiled(source: Source) -> Any:
-    """Return an operator that is accepted and small, or None."""
+    """Return a small operator that is accepted, or None."""
     for _ in range(4):
         level = source.choice(("6_4", "6_4", "4_1", "3_0"))
         try:
@@ -61,7 +62,7 @@ def _compiled(source: Source) -> Any:
 
 
 def _drawn(source: Source, compiled: Any) -> dict[str, Given]:
-    """Return a buffer for each tensor, the output's last."""
+    """Return a buffer for each tensor, with the output's last."""
     rng = np.random.default_rng(source.below(1 << 16))
     given: dict[str, Given] = {}
     for name, tensor in compiled.desc.tensors.items():
@@ -76,7 +77,7 @@ def _drawn(source: Source, compiled: Any) -> dict[str, Given]:
 
 
 def _indices(source: Source, rng: np.random.Generator, desc: Any, needed: int) -> bytes:
-    """Return bytes whose every item is an index, mostly a valid one."""
+    """Return bytes whose items are indices, most of them valid."""
     dtype, largest = desc.indices_tensor.data_type.dtype, max(desc.input_tensor.sizes)
     lowest = -largest if dtype.kind == "i" else 0
     values = rng.integers(lowest, largest, needed // dtype.itemsize + 1).astype(dtype)
@@ -87,11 +88,11 @@ def _indices(source: Source, rng: np.random.Generator, desc: Any, needed: int) -
     return values.tobytes()
 
 
-# --- What must hold
+# --- Checks
 
 
 def _check_report(compiled: Any, indices: Given) -> None:
-    """`index_report` checks the buffer of indices alone, by the same rules."""
+    """Check that `index_report` applies the same rules to the buffer of indices."""
     must, may = _faults(compiled, {"IndicesTensor": indices})
     before = indices.memory.copy()
     found = None
@@ -119,7 +120,7 @@ def _check_dispatch(source: Source, compiled: Any, given: dict[str, Given]) -> s
         compiled.dispatch(**{_argument(name): value for name, value in values.items()})
     except (TypeError, ValueError) as error:
         found = error
-    if found is None and must:  # objects must live until that is reported
+    if found is None and must:  # keeps objects alive until the error is reported
         for name, buffer in given.items():
             buffer.memory[...] = before[name]
     kinds = {name: buffer.kind for name, buffer in given.items()}
@@ -147,7 +148,7 @@ def _check_refusal(
 
 
 def _faults(compiled: Any, given: dict[str, Given]) -> tuple[set[Any], set[Any]]:
-    """Return the exceptions of which one must come, and those that may."""
+    """Return the exceptions of which one must be raised, and the exceptions that may be raised."""
     must: set[Any] = set()
     may: set[Any] = set()
     for name, buffer in given.items():
@@ -163,7 +164,7 @@ def _faults(compiled: Any, given: dict[str, Given]) -> tuple[set[Any], set[Any]]
 
 
 def _add_overlap(compiled: Any, given: dict[str, Given], must: set[Any], may: set[Any]) -> None:
-    """Add what must come where the output shares bytes with an input that is not in place."""
+    """Add the errors that are due if the output overlaps an input that is not in place."""
     out = given["OutputTensor"]
     for name, buffer in given.items():
         if name == "OutputTensor" or buffer.memory is not out.memory:
@@ -179,7 +180,7 @@ def _add_overlap(compiled: Any, given: dict[str, Given], must: set[Any], may: se
             must.add(ValueError)
         try:
             np.shares_memory(a, b, max_work=10_000)
-        except np.exceptions.TooHardError:  # undecided counts as shared
+        except np.exceptions.TooHardError:  # an undecided overlap counts as one
             may.add(ValueError)
 
 
@@ -189,7 +190,7 @@ def _layout(array: NDArray[Any]) -> tuple[Any, ...]:
 
 
 def _view(compiled: Any, name: str, given: Given, memory: NDArray[Any]) -> NDArray[Any]:
-    """Return the meaningful dimensions of a tensor as an array in memory, its own or alike."""
+    """Return the meaningful dimensions of a tensor as an array in its memory, or in a copy."""
     tensor, rank = compiled.desc.tensors[name], compiled._lowered.ranks[name]
     dtype = tensor.data_type.dtype
     strides = [step * dtype.itemsize for step in tensor.element_strides]
@@ -198,7 +199,7 @@ def _view(compiled: Any, name: str, given: Given, memory: NDArray[Any]) -> NDArr
 
 
 def _expected(compiled: Any, given: dict[str, Given]) -> NDArray[np.uint8]:
-    """Return all memory of the output as it must be, by the oracle."""
+    """Return the expected content of the output's whole memory, computed by the oracle."""
     out, lowered = given["OutputTensor"], compiled._lowered
     views = [
         _view(compiled, name, given[name], given[name].memory) for name in INPUTS if name in given
@@ -215,7 +216,7 @@ def _argument(name: str) -> str:
 
 
 def _culprit(compiled: Any, given: dict[str, Given], found: Exception) -> str:
-    """Return the kind of the buffer that an error is about, as far as its type says."""
+    """Return the kind of the buffer that an error reports, as far as the error's type tells."""
     for name, buffer in given.items():
         small = buffer.size < compiled.desc.tensors[name].required_bytes
         if (buffer.fits is not True) if isinstance(found, TypeError) else small:

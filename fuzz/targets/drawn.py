@@ -1,6 +1,6 @@
-"""From bytes to a call of an operator: operands of any layout in memory that is watched, and `out`.
+"""Turn bytes into a call of an operator: operands of any layout in guarded memory, and `out`.
 
-Every choice is read off a source, so that the same bytes are always the same call.
+Every choice is read from a source, so the same bytes always produce the same call.
 """
 
 import math
@@ -26,9 +26,9 @@ OPERATORS = (
     *("gather", "scatter_nd", "gather_elements", "scatter_elements", "gather_nd", "scatter_slices"),
 )
 LENGTHS = (2, 3, 1, 4, 0, 5, 8, 17)
-LONG = (300, 257, 256, 255, 600)  # around what the core stages at once
+LONG = (300, 257, 256, 255, 600)  # around the number of indices that the core stages together
 MOST = 96
-LARGEST = 1 << 18  # elements of an operand: the oracle moves so many in a second
+LARGEST = 1 << 18  # elements of an operand: about what the oracle moves in a second
 GUARD = 64
 FILLS: tuple[Any, ...] = (
     0, 1, -1, 1.5, float("nan"), -0.0, True, 2**63, 1 << 70, "x", None, b"", 1j, np.float32(-2.5),
@@ -47,7 +47,7 @@ ODD: dict[str, tuple[Any, ...]] = {
 
 @dataclass
 class Memory:
-    """A buffer whose bytes outside of the arrays in it must stay as they are."""
+    """A buffer whose bytes outside of its arrays must not change."""
 
     bytes: NDArray[np.uint8]
     before: NDArray[np.uint8] = field(init=False)
@@ -59,7 +59,7 @@ class Memory:
         return bool((self.bytes == self.before).all())
 
     def strays(self, array: Array) -> list[int]:
-        """Return the offsets of bytes that have changed without being part of the array."""
+        """Return the offsets of changed bytes that are not part of the array."""
         changed = self.bytes != self.before
         start = array.__array_interface__["data"][0] - self.bytes.ctypes.data
         item = f"V{array.dtype.itemsize}"
@@ -70,7 +70,7 @@ class Memory:
 
 @dataclass
 class Call:
-    """One call, where its `out` lies, and all memory that it may read."""
+    """One call, the position of its `out`, and all memory that it may read."""
 
     op: str
     args: tuple[Any, ...]
@@ -87,7 +87,7 @@ class Call:
 
 
 def drawn(source: Source) -> Call:
-    """Return the call that the bytes say."""
+    """Return the call that the bytes describe."""
     op = source.choice(OPERATORS)
     scatters = op in SCATTERS
     call = Call(op, (), {})
@@ -130,12 +130,12 @@ def _fill(source: Source, dtype: Any) -> Any:
 
 
 def _has_spare_bits(dtype: Any) -> bool:
-    """Whether items have padding that a conversion from a number does not determine."""
+    """Return True if items have padding that converting a number leaves undetermined."""
     return dtype.char in "gG" or dtype.names is not None
 
 
 def _dims(source: Source, rank: int, most: int = MOST, each: int = 1) -> Shape:
-    """Return a shape for an operand that has `each` elements for one of it, LARGEST at most."""
+    """Return a shape for an operand with at most LARGEST elements, `each` of them per entry."""
     shape: list[int] = []
     for _ in range(rank):
         room = most // max(1, int(np.prod([max(1, n) for n in shape])))
@@ -149,12 +149,12 @@ def _dims(source: Source, rank: int, most: int = MOST, each: int = 1) -> Shape:
 
 
 def _rank(source: Source, least: int) -> int:
-    # What moves may have two dimensions more.
+    # The slices that move may have two dimensions more.
     return source.choice((32, 33, 61, 62)) if source.once_in(128) else least + source.below(5)
 
 
 def _shapes(source: Source, op: str, kwargs: dict[str, Any]) -> tuple[Shape, Shape, Any, Shape]:
-    """Return the shapes of `data` and `indices`, the size that each index has, and what moves."""
+    """Return the shapes of `data` and `indices`, the size of each index, and the moved shape."""
     operator = ROWS[op]
     if operator.tuples:
         return _nd_shapes(source, kwargs)
@@ -195,7 +195,7 @@ def _nd_shapes(source: Source, kwargs: dict[str, Any]) -> tuple[Shape, Shape, An
 
 
 def _bent(source: Source, shape: Shape, sizes: Any) -> tuple[Shape, Any]:
-    """Return a shape that may fit no more."""
+    """Return a shape that may not fit any more."""
     bent = list(shape)
     how = source.below(3)
     if how == 0 or not bent:
@@ -209,7 +209,7 @@ def _bent(source: Source, shape: Shape, sizes: Any) -> tuple[Shape, Any]:
 
 
 def _spoil(source: Source, call: Call, wrong: str) -> None:
-    """Make one thing of a call wrong, or at least strange."""
+    """Make one part of a call wrong, or at least unusual."""
     args = list(call.args)
     if wrong == "attribute":
         names = [name for name in ODD if name in call.kwargs]
@@ -232,13 +232,14 @@ def _spoil(source: Source, call: Call, wrong: str) -> None:
 
 # --- Values
 
-# Arrays of more bytes get no further gaps.
+# Larger arrays get no further gaps.
 ROOM = 1 << 12
 
 
 def _strides(source: Source, shape: Shape, item: int, *, apart: bool) -> tuple[list[int], int, int]:
-    """Return strides, and the lowest and highest offsets that they reach. `apart`: no two elements
-    share a byte.
+    """Return strides, and the lowest and highest offsets that they reach.
+
+    With `apart`, no two elements share a byte.
     """
     strides = [0] * len(shape)
     extent = item
@@ -249,7 +250,7 @@ def _strides(source: Source, shape: Shape, item: int, *, apart: bool) -> tuple[l
     for d in reversed(order):
         if shape[d] == 0:
             continue
-        # Thirty gaps in each other would need more memory than there is.
+        # Thirty nested gaps would need more memory than there is.
         how = source.below(12) if styled and extent < ROOM else 0
         strides[d] = extent + {6: extent, 7: 1, 8: item}.get(how, 0)
         if how in (4, 5, 11):
@@ -265,7 +266,7 @@ def _strides(source: Source, shape: Shape, item: int, *, apart: bool) -> tuple[l
 def _place(
     source: Source, shape: Shape, item: int, *, apart: bool
 ) -> tuple[Memory, list[int], int]:
-    """Return memory with room for an array, its strides, and where it starts."""
+    """Return memory for an array, the array's strides, and its start."""
     strides, low, high = _strides(source, shape, item, apart=apart)
     start = GUARD + source.choice((0, 0, 0, 1, 3, 8)) - low
     return Memory(np.full(start + high + GUARD, 0xA5, np.uint8)), strides, start
@@ -277,7 +278,7 @@ def _operand(
     memory, strides, start = _place(source, shape, dtype.itemsize, apart=False)
     count = max(1, len(memory.bytes) // max(1, dtype.itemsize) + 1)
     values = np.frombuffer(value_bytes(rng, dtype, count), np.uint8)
-    # Items of the dtype from the array's first byte on, so that floats are the telling ones.
+    # Align items with the array's first byte, so that floats get the special values.
     first = start % max(1, dtype.itemsize)
     memory.bytes[first:] = values[: len(memory.bytes) - first]
     array = np.ndarray(shape, dtype, buffer=memory.bytes, offset=start, strides=strides)
@@ -325,7 +326,7 @@ def _updates(
     return _operand(source, rng, call, shape, dtype)
 
 
-# --- Where the result goes
+# --- The result
 
 
 def _draw_out(
@@ -352,7 +353,7 @@ def _destination(source: Source, call: Call, shape: Shape, dtype: Any) -> Array:
 
 
 def _draw_in_place(source: Source, call: Call) -> None:
-    """Put the data where a result may lie, and the result there."""
+    """Put the data into memory where the result may be, and make that `out`."""
     data = np.asarray(call.args[0])
     out = _destination(source, call, data.shape, data.dtype)
     byte_rows(out, writable=True)[...] = byte_rows(data)
@@ -362,7 +363,7 @@ def _draw_in_place(source: Source, call: Call) -> None:
 
 
 def _draw_overlapping(source: Source, call: Call, shape: Shape, dtype: Any) -> None:
-    """Put `out` into the memory of an operand, or beside it there."""
+    """Put `out` into the memory of an operand, overlapping or next to it."""
     memory = source.choice(call.memories)
     strides, low, high = _strides(source, shape, dtype.itemsize, apart=True)
     room = len(memory.bytes) - (high - low)
@@ -384,7 +385,7 @@ def _draw_overlapping(source: Source, call: Call, shape: Shape, dtype: Any) -> N
 
 
 def _draw_refused(source: Source, call: Call, shape: Shape, dtype: Any) -> None:
-    """Give an `out` that no call may take."""
+    """Make an `out` that every call rejects."""
     call.kind = source.choice(
         ("read-only", "another shape", "another dtype", "no array", "masked", "overlaps itself")
     )

@@ -1,7 +1,7 @@
-"""ONNX models: serialised ones with wrong bytes, and nodes of any form.
+"""ONNX models: serialized models with wrong bytes, and nodes of any form.
 
-Even first bytes are followed by a serialised model, odd ones by choices that make a model of a few
-nodes. The check gives a report for every gather and scatter node, or one ValueError.
+Even first bytes are followed by a serialized model, odd ones by choices that make a model of a few
+nodes. The check returns a report for every gather and scatter node, or raises one ValueError.
 """
 
 import json
@@ -75,7 +75,7 @@ def run(data: bytes) -> str:
 
 
 def seeds() -> Iterator[bytes]:
-    """Yield serialised models, and choices at random."""
+    """Yield serialized models and random choices."""
     rng = np.random.RandomState(22)
     for _ in range(400):
         yield bytes([rng.choice((1, 3)), rng.randint(15)]) + rng.bytes(rng.randint(10, 80))
@@ -157,7 +157,7 @@ def _value(source: Source, name: str) -> onnx.ValueInfoProto:
 
 
 def _wrapped(source: Source, nodes: list[onnx.NodeProto]) -> onnx.NodeProto:
-    """Return an If or a Loop around the nodes."""
+    """Wrap the nodes in an If or a Loop."""
     outputs = [onnx.ValueInfoProto(name="out0")]
     body = helper.make_graph(nodes, "body", [], outputs)
     if source.once_in(2):

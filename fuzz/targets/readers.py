@@ -1,9 +1,9 @@
-"""Files that are not what they claim to be, through the functions on files and the command line.
+"""Malformed files, read by the functions on files and by the command line.
 
 The first four bytes choose the format, the operand whose file it is, the operator and the entry
-point; the others are the file: a `.npy`, `.npz` or `.safetensors` file, or the metadata of a Zarr
-array. The call gives a result that the format's own package reads, or one of the documented
-exceptions in one line, and leaves nothing else behind. Nothing is unpickled.
+point. The other bytes are the file: a `.npy`, `.npz` or `.safetensors` file, or the metadata of a
+Zarr array. The call writes a result that the format's own package reads, or raises one of the
+documented exceptions in one line, and leaves no other files behind. Nothing is unpickled.
 """
 
 import io
@@ -29,7 +29,7 @@ OPERATORS = (
     *("gather", "scatter_nd", "gather_elements", "gather_nd", "scatter_elements", "scatter_slices"),
 )
 ENTRIES = ("function", "function", "command", "in place")
-# What a mutated shape may ask of a run that is to end soon.
+# Limit on a mutated shape, so that a run ends soon.
 MOST = 1 << 20
 
 WORDS = """
@@ -46,7 +46,7 @@ DICTIONARY = (*MAGIC, *(word.encode() for word in WORDS.split()))
 
 
 def run(data: bytes) -> str:
-    """Give the bytes to a call as one of its files, and return what came of it."""
+    """Pass the bytes to a call as one of its files, and return the outcome."""
     source = Source(data)
     form, role = source.choice(FORMATS), source.choice(ROLES)
     op, entry = source.choice(OPERATORS), source.choice(ENTRIES)
@@ -77,7 +77,7 @@ def run(data: bytes) -> str:
 
 
 def seeds() -> Iterator[bytes]:
-    """Yield valid files and files that are almost valid, of every format."""
+    """Yield valid and almost valid files of every format."""
     with own_folder() as folder:
         for form in range(len(FORMATS)):
             for content in _valid(FORMATS[form], folder):
@@ -95,11 +95,11 @@ def seeds() -> Iterator[bytes]:
                         yield bytes([form, role, op, entry]) + content
 
 
-# --- The call, and what must hold
+# --- The call, and its checks
 
 
 def _compare_with_memory(op: str, paths: dict[str, str], out: str, form: str, role: str) -> None:
-    """Compare with the same call in memory, where NumPy itself reads the file so."""
+    """Compare with the same call in memory if NumPy itself reads the file."""
     found = np.load(out, allow_pickle=False)
     if form not in ("npy", "npz"):
         return
@@ -107,7 +107,7 @@ def _compare_with_memory(op: str, paths: dict[str, str], out: str, form: str, ro
     try:
         given = np.load(paths[role].partition(":")[0], allow_pickle=False)
         arrays[role] = given if form == "npy" else given["a"]
-    except Exception:  # NumPy is stricter at times, and its messages differ
+    except Exception:  # NumPy is stricter at times, with other messages
         return
     expected = getattr(gatherum, op)(*(arrays[name] for name in paths))
     assert expected.dtype == found.dtype and expected.shape == found.shape, (expected, found)
@@ -118,7 +118,7 @@ def _compare_with_memory(op: str, paths: dict[str, str], out: str, form: str, ro
 
 
 def _written(folder: Path, op: str, role: str, form: str, content: bytes) -> dict[str, str]:
-    """Write the operands, one of them the bytes in question, and return their paths."""
+    """Write the operands, one of them from the fuzzed bytes, and return their paths."""
     paths = {}
     for name, array in OPERANDS[op].items():
         if name != role:
@@ -136,7 +136,7 @@ def _written(folder: Path, op: str, role: str, form: str, content: bytes) -> dic
 
 
 def _write_zarr(directory: Path, form: str, content: bytes) -> None:
-    """Write metadata, and chunks that an uncompressed array of TABLE's form would have."""
+    """Write metadata, and the chunks of an uncompressed array of TABLE's form."""
     directory.mkdir()
     (directory / ("zarr.json" if form == "zarr3" else ".zarray")).write_bytes(content)
     if form == "zarr3":
@@ -149,7 +149,7 @@ def _write_zarr(directory: Path, form: str, content: bytes) -> None:
 
 
 def _is_small(form: str, content: bytes) -> bool:
-    """Whether a run on the file is over soon: Zarr arrays may be large without having any chunk."""
+    """Return True if a run on the file ends soon: large Zarr arrays may have no chunks."""
     if not form.startswith("zarr"):
         return True
     try:

@@ -1,6 +1,7 @@
-"""Calls on files, as targets make them: in a folder of their own, by function or by command.
+"""Calls on files, made in a separate folder, by function or by command.
 
-A call gives a result, or one of the documented exceptions in one line. Nothing is unpickled.
+A call returns a result, or raises one of the documented exceptions in one line. Nothing is
+unpickled.
 """
 
 import contextlib
@@ -44,7 +45,7 @@ OPERANDS = {
 
 
 def by_function(op: str, paths: dict[str, str], out: str, *, in_place: bool) -> str:
-    """Call the function; return how it ended."""
+    """Call the function. Return a label for the result or the exception."""
     more = {"in_place": True} if in_place else {}
     try:
         getattr(files, f"{op}_file")(*paths.values(), out, memory="1MiB", **more)
@@ -55,7 +56,7 @@ def by_function(op: str, paths: dict[str, str], out: str, *, in_place: bool) -> 
 
 
 def by_command(op: str, paths: dict[str, str], out: str) -> str:
-    """Give the call to the command line; return how it ended."""
+    """Run the call on the command line. Return a label for the exit status."""
     texts = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(texts[0]), contextlib.redirect_stderr(texts[1]):
         status = cli.run(
@@ -71,7 +72,7 @@ def by_command(op: str, paths: dict[str, str], out: str) -> str:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """Return what every name in the folder is: a file's bytes, or what else it is."""
+    """Map each name in the folder to its bytes, or to its kind if it is not a file."""
     return {str(path.relative_to(folder)): _seen(path) for path in sorted(folder.rglob("*"))}
 
 
@@ -87,7 +88,7 @@ def _seen(path: Path) -> bytes:
 
 @contextlib.contextmanager
 def own_folder() -> Iterator[Path]:
-    """Return a folder that is there for one call."""
+    """Make a folder that exists for one call."""
     fast = "/dev/shm" if os.path.isdir("/dev/shm") else None
     with tempfile.TemporaryDirectory(prefix="gatherum-fuzz-", dir=fast) as folder:
         yield Path(folder)
@@ -95,7 +96,7 @@ def own_folder() -> Iterator[Path]:
 
 @contextlib.contextmanager
 def no_pickle() -> Iterator[None]:
-    """Fail where anything is unpickled."""
+    """Fail if anything is unpickled."""
 
     def refuse(*_: Any, **__: Any) -> None:
         raise AssertionError("something was unpickled")

@@ -7,9 +7,9 @@ T = TypeVar("T")
 
 
 class Source:
-    """Reads choices off a string of bytes, first to last; behind its end there are zeros only.
+    """Reads choices from a string of bytes, first to last, followed by zeros.
 
-    A zero chooses what is first and plainest, so that a shorter input is a simpler one.
+    A zero selects the first and plainest option, so a shorter input is a simpler one.
     """
 
     def __init__(self, data: bytes) -> None:
@@ -17,19 +17,19 @@ class Source:
         self._at = 0
 
     def take(self, count: int) -> bytes:
-        """Return the next bytes, with zeros for those that are missing."""
+        """Return the next bytes, padded with zeros."""
         taken = self._data[self._at : self._at + count]
         self._at += count
         return taken + bytes(count - len(taken))
 
     def rest(self) -> bytes:
-        """Return all bytes that are left."""
+        """Return all remaining bytes."""
         taken = self._data[self._at :]
         self._at = len(self._data)
         return taken
 
     def below(self, limit: int) -> int:
-        """Return a number from 0 up to a limit of 65536 at the most."""
+        """Return a number from 0 up to a limit of at most 65536."""
         width = 1 if limit <= 256 else 2
         return int.from_bytes(self.take(width), "little") % max(limit, 1)
 

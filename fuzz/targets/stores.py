@@ -1,9 +1,9 @@
-"""Zarr stores that are not what they should be: special files, links, folders, sizes, bombs.
+"""Damaged Zarr stores: special files, links, folders, wrong sizes, decompression bombs.
 
-The first bytes choose the store's form and codec, the operand that it is, the operator and the
-entry point; the others damage it, step by step: which name, and what it becomes. The call ends
-soon and takes little memory, with a result, or with one of the documented exceptions in one line;
-then nothing has changed. A store that was not damaged gives the answer of the call in memory.
+The first bytes choose the store's form and codec, its operand, the operator and the entry point.
+The other bytes damage the store step by step: which name, and what it becomes. The call ends soon
+and needs little memory. It returns a result, or raises one of the documented exceptions in one line
+without changing anything. For an undamaged store, the result equals that of the call in memory.
 """
 
 import contextlib
@@ -34,9 +34,9 @@ ROLES = ("table", "indices", "updates")
 ENTRIES = ("function", "command", "in place")
 OPERATORS = ("gather", "scatter_nd", "gather_elements", "gather_nd", "scatter_elements")
 PLACES = ("chunk", "metadata", "attributes", "folder", "beside", "other chunk", "journal")
-# What a mutated shape may ask of a run that is to end soon.
+# Limits on a mutated shape, so that a run ends soon.
 MOST, MOST_IN_CHUNK = 1 << 12, 1 << 24
-# What no input may take: a thread that waits for a FIFO can only be ended with its process.
+# Limits for one input. A thread that waits for a FIFO can only be ended with its process.
 SECONDS, SECONDS_TO_LIVE, MEBIBYTES = 20, 120, 256
 BOMB = gzip.compress(bytes(48 << 20), 9)
 NUMBERS = (0, 1, -1, 3, 7, 100, 1 << 20, 1 << 31, 1 << 40, (1 << 62) + 1, 1 << 64)
@@ -74,7 +74,7 @@ Damage = Callable[[Source, Path, Path], None]
 
 
 def run(data: bytes) -> str:
-    """Give a store to a call as one of its operands, and return what came of it."""
+    """Pass a store to a call as one of its operands, and return the outcome."""
     source = Source(data)
     form, codec = source.choice(FORMS), source.choice(CODECS)
     role, op, entry = source.choice(ROLES), source.choice(OPERATORS), source.choice(ENTRIES)
@@ -90,7 +90,7 @@ def run(data: bytes) -> str:
 
 
 def seeds() -> Iterator[bytes]:
-    """Yield every damage of every place, in every form, and pairs of them."""
+    """Yield every kind of damage at every part of a store, in every form, and pairs of them."""
     for form in range(len(FORMS)):
         for codec in range(len(CODECS)):
             for entry in range(len(ENTRIES)):
@@ -105,12 +105,12 @@ def seeds() -> Iterator[bytes]:
         yield rng.bytes(6) + rng.bytes(rng.randint(4, 40))
 
 
-# --- The call, and what must hold
+# --- The call, and its checks
 
 
 @contextlib.contextmanager
 def _watched() -> Iterator[None]:
-    """Fail where a call takes long, or much memory; end the process where it never ends."""
+    """Fail if a call takes long or much memory. End the process if the call never ends."""
     faulthandler.dump_traceback_later(SECONDS_TO_LIVE, exit=True)
     began, before = time.monotonic(), peak_memory()
     try:
@@ -130,7 +130,7 @@ def _called(folder: Path, op: str, paths: dict[str, str], entry: str, done: list
     else:
         label = by_function(op, paths, out, in_place=entry == "in place")
     after = contents(folder)
-    if before.get(JOURNAL) == NOTHING:  # it may be used, and removed
+    if before.get(JOURNAL) == NOTHING:  # may be used, and removed
         del before[JOURNAL]
         after.pop(JOURNAL, None)
     if label != "result":
@@ -185,7 +185,7 @@ def _write_store(path: str, array: np.ndarray[Any, Any], form: str, codec: str) 
 
 
 def _is_small(store: Path) -> bool:
-    """Whether a run on the store is over soon: arrays may be large without having any chunk."""
+    """Return True if a run on the store ends soon: arrays may be large without having chunks."""
     try:
         name = next(name for name in ("zarr.json", ".zarray") if (store / name).is_file())
         metadata = json.loads(_start_of(store / name))
@@ -201,7 +201,7 @@ def _is_small(store: Path) -> bool:
 
 
 def _damage(source: Source, folder: Path, store: Path) -> str:
-    """Damage one name of the store; return how."""
+    """Damage one name of the store, and return a description of the damage."""
     place, damage = source.choice(PLACES), source.choice(tuple(DAMAGES))
     path = _placed(store, place)
     if damage not in ("metadata", "bytes"):
@@ -209,7 +209,7 @@ def _damage(source: Source, folder: Path, store: Path) -> str:
             shutil.rmtree(path)
         elif os.path.lexists(path):
             path.unlink()
-    # what an earlier step has left may exist already, or be no metadata any more
+    # an earlier step may have created the file already, or made the metadata invalid
     with contextlib.suppress(OSError, ValueError, TypeError, IndexError):
         DAMAGES[damage](source, path, store)
     return f"{place}-{damage}"
@@ -239,7 +239,7 @@ def _start_of(path: Path) -> bytes:
 
 
 def _changed_metadata(source: Source, path: Path, store: Path) -> None:
-    """Replace some value in the metadata by another."""
+    """Replace a value in the metadata."""
     file = _placed(store, "metadata")
     metadata = json.loads(_start_of(file))
     nodes: list[tuple[Any, Any]] = []

@@ -1,6 +1,6 @@
-// What platform.hpp says of files and memory, asked of the system that it is compiled for.
+// Checks the functions of platform.hpp on files and memory, on the system that it is compiled for.
 //
-//     platform FILE      writes FILE; prints "ok", or the line of what is not so
+//     platform FILE      writes FILE; prints "ok", or the line of a failed check
 #include "engine/platform.hpp"
 
 #include <array>
@@ -36,7 +36,7 @@ int main(int count, char** words) {
   const int file = OPEN(words[1], (O_RDWR | O_CREAT | O_TRUNC));
   CHECK(file >= 0);
 
-  // At positions, in any order; a gap is zeros, and nothing is translated.
+  // Writes at positions in any order: a gap is filled with zeros, and line ends are not translated.
   const char text[] = "one\r\ntwo\n\x1A three";
   const int64_t length = sizeof text;
   const int64_t far_off = (int64_t{5} << 30) + 3;
@@ -49,7 +49,7 @@ int main(int count, char** words) {
   CHECK(read_at(file, back, 64, far_off + length, error) == 0 && error == 0);
   CHECK(read_at(-1, back, 1, 0, error) == -1 && error == EBADF);
 
-  // From several threads at once, as the core reads rows.
+  // From several threads concurrently, as the core reads rows.
   std::vector<char> bytes(1 << 20);
   for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i * 7 + i / 256);
   CHECK(write_at(file, bytes.data(), 1 << 20, 0, error) == 1 << 20);
@@ -70,7 +70,7 @@ int main(int count, char** words) {
   const int reading = OPEN(words[1], O_RDONLY);
   CHECK(write_at(reading, text, length, 0, error) == -1 && (error == EBADF || error == EACCES));
 
-  // Products modulo 2^64, of a word and of a vector's.
+  // Products modulo 2^64 of a word and of the words of a vector.
   using Words = Vector<uint64_t, GATHERUM_LANES>::Type;
   uint64_t x = 88172645463325252u;
   for (int i = 0; i < 1000; ++i) {
@@ -83,7 +83,7 @@ int main(int count, char** words) {
     CHECK(times_number(words[0], number) == words[0] * number);
   }
 
-  // Nothing to see, and no harm done.
+  // Hints: they must not change the results of reads.
   expect_scattered_reads(file, true);
   start_writing(file, 0, 1 << 20);
   CHECK(read_once_at(file, back, 4, 0) == 4 || read_once_at(file, back, 4, 0) == -1);

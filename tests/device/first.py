@@ -1,11 +1,11 @@
-"""Runs the checks that need a GPU, in the order of what they tell, within a few minutes.
+"""Run the checks that need a GPU within a few minutes, the most informative first.
 
     nox -s device                                     # here: makes build/device, and says so
     python3 tests/device/first.py build/device OUT    # there: on a machine with a GPU
 
-It needs no network: what the machine lacks comes from the kit that `pack.py` made. Each step has
-its own limit, a failed one does not end the run, and each writes one line: ok, or what failed. OUT
-gets ``report.md`` (the table), ``log.txt`` (all that the steps printed) and the times as JSON.
+The script needs no network: the kit of `pack.py` contains the packages that the machine lacks. Each
+step has a time limit and prints one line: ok, or the failure. A failed step does not end the run.
+OUT receives ``report.md`` (the table), ``log.txt`` (all output of the steps) and the times as JSON.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from typing import NamedTuple
 TREE = Path(__file__).parents[2]
 CALLS = "tests/device/five_calls.py"
 GPU_TESTS = "tests/frameworks/cuda/test_cuda_gpu.py"
-# What is warned of by the packages of that machine is none of our errors.
+# Warnings of that machine's packages are not errors of this package.
 PYTEST = ("-m", "pytest", "-q", "-W", "default", "-p", "no:cacheprovider", "--tb=short", GPU_TESTS)
-# `cuda.bindings` asks the driver for functions that it may not have, which is no error of a kernel.
+# `cuda.bindings` queries functions that the driver may lack, which is not an error of a kernel.
 SANITIZER = ("compute-sanitizer", "--report-api-errors", "no", "--error-exitcode", "9", "--tool")
-TOOLKIT = "/usr/local/cuda/bin"  # where compute-sanitizer is, if it is not on the path
-# Seconds of the whole run that the end of it keeps for itself.
+TOOLKIT = "/usr/local/cuda/bin"  # location of compute-sanitizer if it is not on the path
+# Seconds that are reserved for the end of the whole run.
 RESERVE = 5
 
 
 class Step(NamedTuple):
-    """A command, its limit in seconds, and the environment variables of its own."""
+    """A command, its time limit in seconds, and its additional environment variables."""
 
     name: str
     limit: int
@@ -46,7 +46,7 @@ class Step(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What came of a step; no `problem` means ok."""
+    """The outcome of a step; an empty `problem` means ok."""
 
     step: Step
     seconds: float
@@ -55,7 +55,7 @@ class Outcome(NamedTuple):
 
 
 def steps(python: tuple[str, ...], out: Path, scale: float) -> list[Step]:
-    """Return the steps; those that tell the most come first."""
+    """Return the steps, the most informative first."""
     waits = (("CUDA_LAUNCH_BLOCKING", "1"),)
     few = (("GATHERUM_EXAMPLES", "10"),)
     later = "far or inductor"
@@ -83,7 +83,7 @@ def steps(python: tuple[str, ...], out: Path, scale: float) -> list[Step]:
 
 
 def main() -> int:
-    """Do what the command line asks for."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("kit", type=Path, help="the folder that `nox -s device` made")
     parser.add_argument("out", type=Path, help="the folder for the report and the logs")
@@ -105,7 +105,7 @@ def main() -> int:
 
 
 def installed(kit: Path, folder: Path) -> dict[str, str]:
-    """Unpack the kit into a folder; return the variables with which Python finds it."""
+    """Unpack the kit into a folder. Return the environment variables with which Python finds it."""
     site, cache = folder / "site", folder / "kernels"
     wheels = sorted(map(str, kit.glob("*.whl")))
     pip = "-m", "pip", "install", "-q", "--no-index", "--no-deps", "--target", str(site)
@@ -120,13 +120,13 @@ def installed(kit: Path, folder: Path) -> dict[str, str]:
         "GATHERUM_CUDA_CACHE": str(cache),
         "PYTHONUNBUFFERED": "1",
         "PATH": os.pathsep.join([os.environ["PATH"], TOOLKIT]),
-        # Plugins of other packages may not like that machine; none is needed.
+        # Plugins of other packages may fail on that machine, and none is needed.
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
     }
 
 
 def run(step: Step, left: float, variables: dict[str, str], log: Path) -> Outcome:
-    """Run a step for as long as it may take, and append what it prints to the log."""
+    """Run a step within its time limit, and append its output to the log."""
     if left <= 1:
         return Outcome(step, 0.0, "not run: no time is left", "")
     with log.open("a+b") as output:
@@ -140,7 +140,7 @@ def run(step: Step, left: float, variables: dict[str, str], log: Path) -> Outcom
 
 
 def status(step: Step, limit: float, variables: dict[str, str], output: object) -> str:
-    """Run a step; return what is wrong with its end, or nothing."""
+    """Run a step. Return a description of its failure, or an empty string."""
     environment = os.environ | variables | dict(step.variables)
     try:
         process = subprocess.Popen(
@@ -155,19 +155,19 @@ def status(step: Step, limit: float, variables: dict[str, str], output: object) 
         return f"stopped after {limit:.0f} s"
     finally:
         with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)  # what the step has started, too
+            os.killpg(process.pid, signal.SIGKILL)  # the processes of the step, too
         process.wait()
     return f"ended with status {ended}" if ended else ""
 
 
 def line(outcome: Outcome) -> str:
-    """Return what is printed for a step."""
+    """Return the line that is printed for a step."""
     words = f"{outcome.problem}: {outcome.last}" if outcome.problem else "ok"
     return f"{outcome.step.name:<32} {outcome.seconds:6.1f} s  {words}"
 
 
 def report(outcomes: list[Outcome]) -> str:
-    """Return the table as docs/cuda.md takes it; the first step names the card."""
+    """Return the table in the format of docs/cuda.md. The first step names the card."""
     card, today = outcomes[0].last, datetime.datetime.now(datetime.UTC).date()
     rows = [
         f"| {card} | {step.name} | {today} | {seconds:.0f} s | {problem or 'ok'} "

@@ -1,7 +1,7 @@
-"""The first calls on a device: each path of the kernels once, with NumPy's bits.
+"""The first calls on a device: each path of the kernels once, compared with NumPy's bits.
 
-A line says what a call is, and ok or what was found instead. An error of the driver spoils what
-follows it, so the first line that is not ok is the one to read.
+Each line names a call, followed by ok or the difference. A driver error affects all later calls, so
+the first line that is not ok is the one to read.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Array = NDArray[np.generic]
 
 
 def operands() -> dict[str, tuple[str, tuple[Array, ...], dict[str, str]]]:
-    """Return the calls by name: operator, operands, attributes."""
+    """Return the calls, keyed by name: operator, operands, attributes."""
     random = np.random.default_rng(48)
     table = random.standard_normal((1000, 12)).astype("f4")
     near = random.integers(-50, 50, 3000)
@@ -47,7 +47,7 @@ def answer(functions: object, op: str, arrays: tuple[Array, ...], more: dict[str
 
 
 def main() -> int:
-    """Make the calls, and return how many went wrong."""
+    """Make the calls, and return the number of failures."""
     device = verify._on_cuda()
     print(device.name, flush=True)
     wrong = 0
@@ -56,7 +56,7 @@ def main() -> int:
         try:
             found = answer(device, op, arrays, more)
             words = "ok" if found == expected else "other bits than NumPy's"
-        except Exception as error:  # whatever a device does: the next call is made, too
+        except Exception as error:  # any error of a device: make the next call
             words = f"{type(error).__name__}: {error}"
         wrong += words != "ok"
         print(f"{name}: {words}", flush=True)

@@ -1,4 +1,4 @@
-"""The kernels that the steps of `first` launch, found by planning their calls; nothing is run."""
+"""Finds the kernels that the steps of `first` launch by planning their calls. Nothing runs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from gatherum.cuda.device import Kernel
 from strategies import DATA_DTYPES, OPERATORS, calls
 
 Planned: TypeAlias = tuple[str, tuple[Any, ...], dict[str, Any]]
-# What decides about no launch, or is said of an array alone.
+# Attributes that do not affect launches, or that plans do not accept.
 NO_PART_OF_A_PLAN = {"fill_value", "out"}
 REFUSED = IndexError, NotImplementedError, TypeError, ValueError
 DRAWN = settings(
@@ -38,15 +38,15 @@ DRAWN = settings(
 
 
 def needed() -> list[Kernel]:
-    """Return the kernels, each once."""
-    found = {Kernel.of("pattern"): None}  # which a fill value decides about
+    """Return the kernels without repetitions."""
+    found = {Kernel.of("pattern"): None}  # which depends on a fill value
     for call in planned_calls():
         found |= dict.fromkeys(launched(*call))
     return list(found)
 
 
 def launched(op: str, operands: tuple[Any, ...], attributes: dict[str, Any]) -> list[Kernel]:
-    """Return the kernels of a call on arrays of a device; of one that is refused, none."""
+    """Return the kernels of a call on device arrays, or none if the call raises."""
     how = {name: value for name, value in attributes.items() if name not in NO_PART_OF_A_PLAN}
     try:
         return explain.list_launches(cuda.plan(op, *map(on_device, operands), **how)).kernels
@@ -55,7 +55,7 @@ def launched(op: str, operands: tuple[Any, ...], attributes: dict[str, Any]) -> 
 
 
 def on_device(operand: Any) -> Any:
-    """Return an array as a device has it: in C order and in its byte order."""
+    """Return an array in C order and in the device's byte order."""
     if not isinstance(operand, np.ndarray):
         return operand
     return operand.astype(operand.dtype.newbyteorder("="), order="C", copy=False)
@@ -78,7 +78,7 @@ def planned_calls() -> Iterator[Planned]:
 
 
 def drawn_calls() -> list[Planned]:
-    """Return calls that the properties might draw."""
+    """Return calls that the property tests might draw."""
     found: list[Planned] = []
 
     @DRAWN

@@ -1,11 +1,11 @@
-"""Makes the kit for a machine with a GPU that cannot reach a package index.
+"""Make the kit for a machine with a GPU that cannot reach a package index.
 
     nox -s device                              # for Python 3.12, sm_90
     nox -s device --force-python 3.13 -- --architecture sm_80
 
-The kit is the folder build/device: the wheels of this package and of what the machine is not
-expected to have, and compiled kernels. They are compiled here, without a GPU, by the NVRTC that is
-installed here: the machine finds them if its own has the same version, and else compiles them anew.
+The kit is the folder build/device: the wheels of this package and of packages that the machine is
+expected to lack, and compiled kernels. The installed NVRTC compiles them here, without a GPU. The
+machine uses them if its NVRTC has the same version, and compiles them again otherwise.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from gatherum.cuda import cub, nvidia
 
 TREE = Path(__file__).parents[2]
 KIT = Path("build") / "device"
-# What is carried, the sources with it.
+# Limit on the size of the kit, including the sources.
 MOST = 64 << 20
 LIBRARY = TREE / "tests" / "frameworks" / "cuda" / "libcuda.c"
 
 
 def main() -> None:
-    """Do what the command line asks for."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("wheels", nargs="+", type=Path)
     parser.add_argument("--architecture", default="sm_90")
@@ -60,7 +60,7 @@ def main() -> None:
 
 
 def compile_kernels(architecture: str) -> None:
-    """Compile what the steps launch into the cache."""
+    """Compile the kernels that the steps launch into the cache."""
     found = kernels.needed()
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         sizes = pool.map(lambda kernel: len(nvidia.kernel_code(kernel, architecture)), found)
@@ -76,7 +76,7 @@ def compile_sorters(architecture: str) -> None:
 
 @contextmanager
 def a_driver() -> Iterator[None]:
-    """Load a driver's library that does nothing where there is none: `cuda.compute` links to it."""
+    """Load a stub of the driver's library if there is no driver: `cuda.compute` links to it."""
     with tempfile.TemporaryDirectory() as folder:
         try:
             ctypes.CDLL("libcuda.so.1")
@@ -90,7 +90,7 @@ def a_driver() -> Iterator[None]:
 
 
 def check_size() -> None:
-    """Say how much is to be carried; end with an error where that is too much."""
+    """Print the size of the kit. Exit with an error if it is too large."""
     listed = subprocess.run(["git", "ls-files", "-z"], capture_output=True, check=True).stdout
     tracked = [Path(os.fsdecode(name)) for name in listed.split(b"\0") if name]
     sources = sum(path.stat().st_size for path in tracked if path.is_file())

@@ -1,4 +1,4 @@
-"""What a machine with a GPU has; the last line names the card, for docs/cuda.md."""
+"""Print the versions of a machine with a GPU. The last line names the card, for docs/cuda.md."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ COMMANDS = (
 
 
 def version(package: str) -> str:
-    """Return the version of a package, or that it is not there."""
+    """Return the version of a package, or a note that it is not installed."""
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
@@ -26,7 +26,7 @@ def version(package: str) -> str:
 
 
 def main() -> int:
-    """Print it; an error says that no device answers, or that kernels cannot be compiled."""
+    """Print the versions. Report an error if no device responds or kernels cannot be compiled."""
     print(f"Python {platform.python_version()}, {platform.platform()}")
     for package in PACKAGES:
         print(package, version(package), flush=True)

@@ -1,6 +1,6 @@
-"""The examples of DirectML's operator pages, in the pages' own descriptors.
+"""The examples of DirectML's operator pages, in the descriptors of the pages.
 
-Corrected where an erratum says so; `test_errata.py` has what is printed.
+Examples with an erratum are corrected here; `test_errata.py` has the printed values.
 """
 
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ def u32(*sizes):
 
 @dataclass(frozen=True)
 class Example:
-    """A desc, what its tensors hold in row-major order, and what the page prints."""
+    """A desc, the content of its tensors in row-major order, and the printed output."""
 
     name: str
     desc: OperatorDesc
@@ -37,7 +37,7 @@ class Example:
     answer: list[int]
 
     def arrays(self):
-        """The inputs as arrays, in DirectML's order."""
+        """Return the inputs as arrays, in DirectML's order."""
         inputs = [tensor for name, tensor in self.desc.tensors.items() if name != "OutputTensor"]
         return [
             np.array(values, tensor.data_type.dtype).reshape(tensor.sizes)
@@ -45,7 +45,7 @@ class Example:
         ]
 
     def expected(self):
-        """The output as an array."""
+        """Return the output as an array."""
         output = self.desc.output_tensor
         return np.array(self.answer, output.data_type.dtype).reshape(output.sizes)
 
@@ -99,7 +99,7 @@ EXAMPLES = [
         ([1, 2, 3, 4, 5, 6, 7, 8], [4, 3, 1, 7], [9, 10, 11, 12]),
         [1, 11, 3, 10, 9, 6, 7, 12],
     ),
-    # The sister pages, which the three above refer to.
+    # The pages of related operators, which the three above refer to.
     Example(
         "gather_elements",
         GatherElementsOperatorDesc(f32(3, 3), u32(2, 3), f32(2, 3), 0),  # printed output: UINT32

@@ -1,4 +1,4 @@
-"""Which formats of items a flat buffer may have: objects and pointers are never moved as bytes."""
+"""Item formats that a flat buffer may have: objects and pointers are never moved as bytes."""
 
 import array
 import ctypes

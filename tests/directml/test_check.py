@@ -1,4 +1,4 @@
-"""Every kind of violation, by its whole message."""
+"""Every kind of violation, compared with its whole message."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ def messages(desc, level="6_4"):
 
 
 def gathered(data, output=None):
-    """A GATHER of whatever input, all else valid for sizes (4,)."""
+    """Return a GATHER of any input; everything else is valid for sizes (4,)."""
     return GatherOperatorDesc(data, u32(4), output or f32(4), 0, 1)
 
 
@@ -119,7 +119,7 @@ def test_inputs_may_broadcast_and_be_padded(strides):
         ((2, 3), (1, 2), True),  # transposed
         ((2, 3), (4, 1), True),  # padded
         ((2, 3), (3, 2), True),  # interleaved: 0 2 4, 3 5 7
-        ((1, 3), (0, 1), True),  # a size of 1 goes nowhere
+        ((1, 3), (0, 1), True),  # a dimension of size 1 has no step
         ((2, 3), (0, 1), False),
         ((2, 3), (2, 1), False),  # 0 1 2, 2 3 4
         ((2, 3), (4, 2), False),  # 0 2 4, 4 6 8

@@ -1,4 +1,4 @@
-"""`dispatch` and calls: invalid indices, unfit buffers, shared memory."""
+"""`dispatch` and calls: invalid indices, unsuitable buffers, shared memory."""
 
 import numpy as np
 import pytest
@@ -52,7 +52,7 @@ def test_index_report_counts_invalid_and_duplicate_entries():
     compiled = gather_five("INT32")
     report = compiled.index_report(np.int32([3, 4, -1, -5, 0]))
     assert (report.entries, report.invalid, report.duplicates) == (5, 2, 1)
-    # The same values through an unsigned type are invalid, not counted from the end.
+    # The same values as an unsigned type are invalid; they do not count from the end.
     unsigned = gather_five("UINT32").index_report(np.int32([3, 4, -1, -5, 0]))
     assert (unsigned.entries, unsigned.invalid, unsigned.duplicates) == (5, 3, 0)
 

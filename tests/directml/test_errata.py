@@ -1,4 +1,4 @@
-"""The errata of the published pages: what is printed is rejected, what is meant is answered.
+"""The errata of the published pages: printed values are rejected, corrected ones are accepted.
 
 The numbers are those of docs/directml-errata.md.
 """
@@ -44,7 +44,7 @@ def test_01_gather_example_3_prints_two_index_dimensions_for_one():
     ]
     with pytest.raises(ValueError, match=r"^GATHER: feature level 6_4 does not accept"):
         Device().compile(printed)
-    # With both index dimensions, what the formula reads would be of rank 3 and other sizes.
+    # With both index dimensions, the formula would read rank 3 and other sizes.
     two = GatherOperatorDesc(f32(1, 3, 2), u32(1, 1, 2), None, 2, 2)
     assert two.infer_output_sizes() == (3, 1, 2)
     meant = example("gather_3_swap_columns")
@@ -129,7 +129,7 @@ def test_08_scatter_undoes_gather_elements_not_gather():
     picked = np.take_along_axis(data, indices.astype(np.int64), 0)
     undone = Device().compile(scatter)(np.zeros_like(data), indices, picked)
     np.testing.assert_array_equal(undone, data)
-    # GATHER's operands do not even fit: its indices need not have the input's sizes off Axis.
+    # GATHER's operands do not fit: its indices need not have the input's sizes outside of Axis.
     gathered = GatherOperatorDesc(f32(3, 4), u32(1, 2), f32(2, 4), 0, 1)
     assert check(gathered) == []
     inverse = ScatterOperatorDesc(f32(3, 4), u32(1, 2), f32(2, 4), f32(3, 4), 0)
@@ -185,7 +185,7 @@ def test_11_scatter_nd_counts_include_the_dimension_count():
 
 
 def test_12_scatter_nd_tuples_are_at_most_as_long_as_the_meaningful_input():
-    # D is 3, so the page would allow tuples of 3; only two dimensions mean something.
+    # D is 3, so the page would allow tuples of 3, but only two dimensions are meaningful.
     printed = ScatterNdOperatorDesc(f32(1, 3, 4), u32(1, 2, 3), f32(1, 1, 2), f32(1, 3, 4), 2, 2)
     (violation,) = check(printed)
     assert violation.message == (
@@ -202,7 +202,7 @@ def test_13_scatter_nd_is_no_alias_of_scatter_elements_and_has_no_axis():
 
 
 def test_14_the_translations_lack_a_table_and_rename_identifiers():
-    # The Portuguese page has no table for 4_1, and the Spanish one speaks of "IndexsTensor".
+    # The Portuguese page has no table for 4_1, and the Spanish page writes "IndexsTensor".
     tensor = BufferTensorDesc("INT64", (1, 8))
     desc = ScatterNdOperatorDesc(tensor, u32(4, 1), BufferTensorDesc("INT64", (1, 4)), tensor, 1, 2)
     assert check(desc, "4_1") == []
@@ -226,7 +226,7 @@ def test_15_scatter_nd_output_sizes_and_data_type_match_each_its_own():
 
 
 def test_16_scatter_nd_counts_leave_sizes_not_indices():
-    # With the page's own numbers {1,4,6} are sizes: they bound what a tuple may hold.
+    # The page's own numbers {1,4,6} are sizes: they bound the components of a tuple.
     data, tuples, updates = f32(1, 1, 4, 6), u32(1, 1, 4, 2), f32(1, 1, 4, 6)
     desc = ScatterNdOperatorDesc(data, tuples, updates, data, 3, 3)
     assert check(desc) == []

@@ -1,4 +1,4 @@
-"""The JSON form of DxDispatch, read and written, and what `gatherum check` prints of it."""
+"""The JSON form of DxDispatch, read and written, and the output of `gatherum check` for it."""
 
 import json
 
@@ -47,13 +47,13 @@ def tensor_descs(draw):
         draw(UINT),
         draw(st.sampled_from([TensorFlags.NONE, TensorFlags.OWNED_BY_DML])),
     )
-    assume(desc.total_tensor_size_in_bytes < 2**64)  # what is larger has no field to be in
+    assume(desc.total_tensor_size_in_bytes < 2**64)  # no field holds a larger size
     return desc
 
 
 @st.composite
 def operator_descs(draw):
-    """Descs of any kind, sensible or not: JSON is not where that is decided."""
+    """Draw descs of any kind, valid or not: JSON does not check them."""
     cls = type(draw(st.sampled_from(EXAMPLES)).desc)
     values = {
         name: draw(tensor_descs() if name.endswith("_tensor") else UINT)

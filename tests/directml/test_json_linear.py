@@ -1,4 +1,4 @@
-"""JSON of any content is read in time proportional to its length, and as before."""
+"""JSON of any content is read in linear time, with the same results as before."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from gatherum.directml.jsontext import parse_json
 
 pytestmark = pytest.mark.slow
 
-# Half a million characters each: a reader that searches for an end from every beginning takes
+# Half a million characters each. A reader that searches for an end from every beginning takes
 # minutes for one of them.
 PIECES = [
     *("/* ", '"\\', '"', "/*", "/**", "*/", "//", "/", "\\", '"\\"', '/*"', '"/*', "*", "/*/"),
@@ -55,7 +55,7 @@ SLOW = re.compile(
 
 
 def slowly_without_extras(text):
-    """What the reader did when it was one regular expression: the language must stay."""
+    """Parse as the earlier reader did with one regular expression: the language must not change."""
     pieces, last, comma = [], "", -1
     for token in SLOW.finditer(text):
         piece = token.group()

@@ -1,4 +1,4 @@
-"""`gatherum run` writes below one folder, regular files only, all of them or none."""
+"""`gatherum run` writes regular files below one folder: all of them or none."""
 
 import json
 import os
@@ -40,7 +40,7 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def run(folder, capfd):
-    """Run a model in a folder; return the status and the error."""
+    """Run a model in a folder. Return the exit status and the error."""
 
     def call(source, *options):
         (folder / "model.json").write_text(source)

@@ -1,4 +1,4 @@
-"""Whole models of DxDispatch: their resources, and what their commands print and write."""
+"""Whole models of DxDispatch: their resources, and the output of their commands."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""What `check` accepts, `compile` plans: no limit is known to one of them alone."""
+"""`compile` plans every desc that `check` accepts: both know the same limits."""
 
 import numpy as np
 import pytest
@@ -48,7 +48,7 @@ def test_the_last_address_is_the_limit(steps, fits, ones):
 def test_large_outputs_that_do_not_overlap_are_planned():
     spread = BufferTensorDesc(
         "FLOAT32", (1200, 1000), (1009, 1201)
-    )  # no multiples of the two are equal so early
+    )  # multiples of the two differ until much later
     desc = GatherElementsOperatorDesc(f32(1200, 5), u32(1200, 1000), spread, 1)
     assert check(desc) == []
     Device().compile(desc)
@@ -70,7 +70,7 @@ def tensors(draw, sizes, data_type=None):
 
 @st.composite
 def descs(draw):
-    """Descs of the right sizes, with strides of any reach."""
+    """Draw descs of valid sizes, with strides of any reach."""
     d = draw(st.integers(1, 8))
     extent = st.sampled_from(EDGES[1:])
     sizes = [draw(extent) if draw(st.booleans()) else 1 for _ in range(d)]

@@ -1,4 +1,4 @@
-"""Sizes of buffers in exact integers, and layouts that overlap themselves."""
+"""Buffer sizes in exact integers, and layouts that overlap themselves."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""`dispatch` on strided buffers against the functional API, byte for byte."""
+"""`dispatch` on strided buffers, compared with the functional API byte for byte."""
 
 import itertools
 
@@ -38,7 +38,7 @@ SIZE = st.integers(1, 3)
 
 
 def offsets(tensor):
-    """The place of each element, in elements, in row-major order."""
+    """Return the offset of each element, in elements, in row-major order."""
     strides = tensor.strides or [
         int(np.prod(tensor.sizes[i + 1 :])) for i in range(len(tensor.sizes))
     ]
@@ -50,7 +50,7 @@ def offsets(tensor):
 
 @st.composite
 def strides(draw, sizes, own_places):
-    """Strides for an output (each element at a place of its own) or for any input."""
+    """Draw strides for an output, whose elements are distinct, or for any input."""
     if draw(st.booleans()):
         return None
     if not own_places and draw(st.booleans()):
@@ -80,7 +80,7 @@ def sizes_of(draw, count):
 
 @st.composite
 def cases(draw):
-    """An operator desc, and the same call on the functional API as a function of arrays."""
+    """Draw an operator desc, and the same call on the functional API as a function of arrays."""
     operator = draw(st.sampled_from(OPERATORS))
     data_type = draw(st.sampled_from(DATA_TYPES))
     index_type = draw(st.sampled_from(INDEX_TYPES))
@@ -173,7 +173,7 @@ def drop(indices):
 
 
 def filled_buffer(draw, name, tensor):
-    """Bytes at an odd place in memory, more than needed, with readable indices where it counts."""
+    """Return more bytes than needed, at an unaligned address, with readable indices."""
     itemsize = tensor.data_type.dtype.itemsize
     nbytes = tensor.total_tensor_size_in_bytes + draw(st.integers(0, 9))
     buffer = bytearray(draw(st.binary(min_size=nbytes, max_size=nbytes)))
@@ -188,7 +188,7 @@ def filled_buffer(draw, name, tensor):
 
 
 def elements_of(tensor, buffer):
-    """A tensor as a packed array, read element by element."""
+    """Read a tensor element by element into a packed array."""
     itemsize = tensor.data_type.dtype.itemsize
     items = [bytes(buffer[p * itemsize : (p + 1) * itemsize]) for p in offsets(tensor)]
     return np.frombuffer(b"".join(items), tensor.data_type.dtype).reshape(tensor.sizes)
@@ -250,7 +250,7 @@ def test_a_scatter_in_place_is_a_scatter(case, data):
     target = memoryview(bytearray(target))
     indices, _ = filled_buffer(data.draw, "IndicesTensor", same.indices_tensor)
     updates, _ = filled_buffer(data.draw, "UpdatesTensor", same.updates_tensor)
-    # bytearray in filled_buffer may start late; use the tail that the tensors own
+    # the bytearray in filled_buffer may start late; use the tail that belongs to the tensors
     indices = indices[len(indices) - same.indices_tensor.total_tensor_size_in_bytes :]
     updates = updates[len(updates) - same.updates_tensor.total_tensor_size_in_bytes :]
     for place in offsets(same.indices_tensor):

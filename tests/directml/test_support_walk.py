@@ -1,7 +1,7 @@
 """Walks operator x level x data type x index type x dimension count.
 
-The expectation is written out here a second time, in another form than the package's table,
-so that an error has to be made twice to go unnoticed.
+The expectation is written here a second time, in another form than the package's table, so an error
+would have to be made twice to go unnoticed.
 """
 
 import pytest
@@ -67,7 +67,7 @@ def accepted(operator, level, data_type, index_type, d):
 
 
 def valid_desc(operator, data_type, index_type, d):
-    """A desc whose sizes are right for any number of dimensions; without dimensions for 0."""
+    """Return a desc with valid sizes for any number of dimensions; without dimensions for 0."""
 
     def tensor(*trailing, kind=data_type):
         return BufferTensorDesc(kind, ((1,) * d + trailing)[len(trailing) :] if d else ())

@@ -1,4 +1,4 @@
-"""DirectML's enumerations and the tensor desc's own checks."""
+"""DirectML's enumerations, and the checks of the tensor desc."""
 
 import subprocess
 import sys

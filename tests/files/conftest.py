@@ -1,4 +1,4 @@
-"""What the tests on files share."""
+"""Shared fixtures of the tests on files."""
 
 import os
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from gatherum.files.open_table import state
 
 @pytest.fixture
 def quick_sync(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Leave the disk out of tests that are about values: forcing files to it takes most time."""
+    """Skip fsync in tests of values: forcing files to the disk takes most of their time."""
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)
     yield
 

@@ -1,8 +1,8 @@
-"""Kill a run at every call that changes the disk, resume it, and check what is there.
+"""Kill a run at every call that changes the disk, resume it, and check the files.
 
-Started as a program by test_kills.py with a scenario and a folder. Runs are forked from one
-process, so that a few hundred of them take seconds; each is killed by SIGKILL before the n-th
-call that writes, forces, renames or removes something. Prints how many kills there were.
+test_kills.py starts this program with a scenario and a folder. Runs are forked from one process, so
+that a few hundred of them take seconds. SIGKILL ends each run before the n-th call that writes,
+forces, renames or removes a file. The program prints the number of kills.
 """
 
 import os
@@ -27,7 +27,7 @@ stores.BUFFERED = 3000
 
 
 def kill_before(step: int) -> None:
-    """Make this process die before the `step`-th call that changes the disk."""
+    """Kill this process before the `step`-th call that changes the disk."""
     calls = 0
 
     def counted(call: Callable[..., Any]) -> Callable[..., Any]:
@@ -36,7 +36,8 @@ def kill_before(step: int) -> None:
             calls += 1
             if calls == step:
                 os.kill(os.getpid(), signal.SIGKILL)
-            # what the kernel holds survives a killed process: no need to wait for the disk
+            # the kernel keeps its buffers when a process is killed, so no wait for the disk is
+            # needed
             return None if call.__name__ == "fsync" else call(*args, **extra)
 
         return run
@@ -46,7 +47,7 @@ def kill_before(step: int) -> None:
 
 
 def forked(run: Callable[[bool], object], resume: bool, step: int) -> bool:
-    """Run in a child that is killed before `step`; return whether it came to its end."""
+    """Run in a child that is killed before `step`. Return True if the child finished first."""
     child = os.fork()
     if child == 0:
         status = 1
@@ -66,7 +67,7 @@ def forked(run: Callable[[bool], object], resume: bool, step: int) -> bool:
 
 
 def scenario(name: str, folder: Path) -> tuple[Callable[[bool], object], str, Any]:
-    """Make the inputs; return the run, the output's path and what it must hold in the end."""
+    """Make the inputs. Return the run, the output's path and the output's expected content."""
     rng = np.random.default_rng(0)
     table = rng.integers(0, 1000, (1200, 10)).astype(np.float32)
     form = "zarr3" if "zarr" in name else "hdf5" if "hdf5" in name else "npy"
@@ -99,7 +100,7 @@ def scenario(name: str, folder: Path) -> tuple[Callable[[bool], object], str, An
 
 
 def old_output(folder: Path, form: str) -> str:
-    """Make what the run replaces: a file with one array."""
+    """Make the output that the run replaces: a file with one array."""
     old = np.ones((3, 2), np.float32)
     if form != "hdf5":
         return put(folder, "out", old, form)
@@ -109,7 +110,7 @@ def old_output(folder: Path, form: str) -> str:
 
 
 def main(name: str, folder: Path, stride: int, again: int) -> None:
-    """Kill at every `stride`-th step of a scenario, and the resumed run at step `again`."""
+    """Kill at every `stride`-th step of a scenario, and kill the resumed run at step `again`."""
     step, kills = 1 - stride, -1
     alive = True
     while alive:
@@ -134,10 +135,10 @@ def main(name: str, folder: Path, stride: int, again: int) -> None:
 
 
 def replacing(out: str, old: Any, expected: Any) -> bool:
-    """Whether the output is still the old one, already the new one, or being exchanged."""
+    """Return True if the output is the old one, the new one, or being exchanged."""
     file = Path(out.split(":", maxsplit=1)[0])
     if not file.exists():
-        # a directory steps aside for the new one
+        # a directory is moved aside for the new one
         return Path(f"{file}.partial.old").exists()
     return get(out).tobytes() in (old.tobytes(), expected.tobytes())
 

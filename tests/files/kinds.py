@@ -1,4 +1,4 @@
-"""A dtype of every kind that has items of a fixed size, and arrays full of its bits."""
+"""A dtype of every kind with items of a fixed size, and arrays of arbitrary bits."""
 
 from typing import Any
 
@@ -53,7 +53,7 @@ DTYPES: dict[str, np.dtype[Any]] = {
 
 
 def filled(dtype: np.dtype[Any], shape: tuple[int, ...], seed: int) -> NDArray[Any]:
-    """Return an array of any bits, paddings too, but for bools and texts, which are valid."""
+    """Return an array of arbitrary bits, padding included. Bools and texts are valid."""
     random, count = np.random.default_rng(seed), int(np.prod(shape))
     if dtype.itemsize == 0:
         return np.zeros(shape, dtype)
@@ -73,7 +73,7 @@ def _make_valid(array: NDArray[Any], random: np.random.Generator) -> None:
 
 
 def values(array: NDArray[Any]) -> Any:
-    """Return the names and bits of an array's values, whatever their byte order and padding."""
+    """Return the field names and bits of an array's values, ignoring byte order and padding."""
     if array.dtype.names is not None:
         return [(name, values(array[name])) for name in array.dtype.names]
     native = array.astype(array.dtype.newbyteorder("="))

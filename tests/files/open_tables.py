@@ -1,4 +1,4 @@
-"""What the tests of open tables share."""
+"""Helpers of the tests of open tables."""
 
 import os
 from typing import Any

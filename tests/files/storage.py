@@ -1,4 +1,4 @@
-"""Arrays put into files of every format, and read back by the formats' own packages."""
+"""Writes arrays to files of every format, and reads them with the formats' own packages."""
 
 import errno
 import os
@@ -23,13 +23,13 @@ FORMATS = (
     "hdf5", "hdf5 chunks",
 )  # fmt: skip
 MISSING = "install {0} to test {0} files"
-# What takes a descriptor raises errors without a file name; the others name their first path.
+# Calls with a descriptor raise errors without a file name; all others name their first path.
 OF_DESCRIPTORS = ("pread", "preadv", "pwrite", "fsync", "ftruncate")
 OF_PATHS = ("rename", "replace", "mkdir", "unlink", "rmdir")
 
 
 def put(folder: Path, name: str, array: NDArray[Any], form: str = "npy") -> str:
-    """Write an array, and return the path that gatherum reads it by."""
+    """Write an array, and return the path under which gatherum reads it."""
     path = os.fspath(folder / name)
     if form == "npy":
         np.save(path + ".npy", np.array(array, order="C"))
@@ -51,7 +51,7 @@ def put(folder: Path, name: str, array: NDArray[Any], form: str = "npy") -> str:
 
 
 def put_tensor(path: str, array: NDArray[Any]) -> str:
-    """Write a safetensors file with the array between two others."""
+    """Write a safetensors file with the array between two other arrays."""
     package = pytest.importorskip("safetensors.numpy", reason=MISSING.format("safetensors"))
     around = np.arange(5, dtype=np.float32)
     package.save_file({"a": around, "wanted": np.array(array, order="C"), "z": around}, path)
@@ -59,7 +59,7 @@ def put_tensor(path: str, array: NDArray[Any]) -> str:
 
 
 def put_dataset(path: str, array: NDArray[Any], *, chunked: bool) -> str:
-    """Write an HDF5 file with the array between two others: in one piece, or in chunks."""
+    """Write an HDF5 file with the array between two other arrays, contiguous or in chunks."""
     package = pytest.importorskip("h5py", reason=MISSING.format("h5py"))
     call: dict[str, Any] = {}
     if chunked and array.size and array.ndim:
@@ -75,12 +75,12 @@ def put_dataset(path: str, array: NDArray[Any], *, chunked: bool) -> str:
 def put_zarr(
     path: str, array: NDArray[Any], form: str = "zarr3", chunks: tuple[int, ...] | None = None
 ) -> str:
-    """Write a Zarr array, in a few chunks a dimension."""
+    """Write a Zarr array with a few chunks per dimension."""
     zarr = pytest.importorskip("zarr", reason=MISSING.format("zarr"))
     parts = 6 if array.ndim < 3 else 4 if form == "shards" else 2
     chunks = chunks or tuple(max(1, n // parts) for n in array.shape)
     extra = {"shards": tuple(2 * c for c in chunks)} if form == "shards" and chunks else {}
-    # Older ones lose the sign of -0.0 otherwise.
+    # Without this, older versions lose the sign of -0.0.
     with zarr.config.set({"array.write_empty_chunks": True}):
         made = zarr.create_array(
             path,
@@ -97,7 +97,7 @@ def put_zarr(
 
 
 def get(path: str) -> NDArray[Any]:
-    """Read an array back with the package that its format belongs to."""
+    """Read an array with the package of its format."""
     if path.endswith(".npy"):
         return np.load(path)
     if ".safetensors:" in path:
@@ -116,17 +116,17 @@ def get(path: str) -> NDArray[Any]:
 
 
 def bits(array: NDArray[Any]) -> tuple[tuple[int, ...], str, bytes]:
-    """Return what two arrays must share to be the same: shape, dtype and every bit."""
+    """Return shape, dtype and all bits of an array, for comparisons."""
     return array.shape, str(array.dtype), array.tobytes()
 
 
 def leftovers(folder: Path) -> list[str]:
-    """Return the names that a finished run must not leave behind."""
+    """Return the names of files that a finished run must not leave behind."""
     return [name for name in os.listdir(folder) if "partial" in name or "gatherum" in name]
 
 
 def refused(folder: Path, table: str, kind: type[Exception] = ValueError) -> str:
-    """Gather from a table that must be refused; return the one line that says why."""
+    """Gather from a table that must raise. Return the error's line."""
     indices, out = put(folder, "i", np.array([0])), folder / "o.npy"
     before = set(os.listdir(folder))
     with pytest.raises(kind) as caught:
@@ -138,7 +138,7 @@ def refused(folder: Path, table: str, kind: type[Exception] = ValueError) -> str
 
 
 def npy_bytes(header: str, data: bytes = bytes(64), version: int = 1) -> bytes:
-    """Return a .npy file with a header of one's own."""
+    """Return a .npy file with the given header."""
     body = header.encode() + b"\n"
     size = struct.pack("<H" if version == 1 else "<I", len(body))
     return b"\x93NUMPY" + bytes([version, 0]) + size + body + data
@@ -150,7 +150,7 @@ def described(shape: str = "(2, 2)", descr: str = "'<f4'", order: str = "False")
 
 
 def keeps_notes(folder: Path) -> bool:
-    """Whether the file system has attributes, for the notes of completed runs in place."""
+    """Return True if the file system has attributes, for the notes of completed in-place runs."""
     try:
         os.setxattr(folder, "user.trial", b"")
     except (AttributeError, OSError):
@@ -160,7 +160,7 @@ def keeps_notes(folder: Path) -> bool:
 
 
 def fail_notes(monkeypatch: pytest.MonkeyPatch, count: int, number: int) -> None:
-    """Let the `count`-th note and all later ones fail with an error of this number."""
+    """Let the `count`-th note and all later ones fail with the given error number."""
     calls, setxattr = [], getattr(os, "setxattr", lambda *_: None)
 
     def failing(path: str, *rest: Any) -> None:
@@ -173,7 +173,7 @@ def fail_notes(monkeypatch: pytest.MonkeyPatch, count: int, number: int) -> None
 
 
 def fail_at(monkeypatch: pytest.MonkeyPatch, at: int) -> list[str]:
-    """Let the `at`-th call that moves data or changes the disk fail; return the calls made."""
+    """Let the `at`-th call that moves data or changes the disk fail. Return the calls made."""
     calls: list[str] = []
 
     def failing(name: str, call: Callable[..., Any]) -> Callable[..., Any]:

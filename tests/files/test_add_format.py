@@ -1,4 +1,4 @@
-"""The recipe "Add a file format" of CONTRIBUTING.md, followed: a toy format of raw numbers."""
+"""Follows the recipe "Add a file format" of CONTRIBUTING.md: a toy format of raw numbers."""
 
 import json
 import os
@@ -19,7 +19,7 @@ HEADER = 128
 
 
 class Toy(Format):
-    """A line of JSON, 128 bytes long, and the elements."""
+    """A JSON line of 128 bytes, followed by the elements."""
 
     name, form, suffixes, members = "toy", "'x.toy'", ("toy",), False
 

@@ -1,4 +1,4 @@
-"""Columns of Parquet and Arrow files: read by groups of rows, and what is refused."""
+"""Columns of Parquet and Arrow files: reads by row groups, and errors."""
 
 import os
 import subprocess
@@ -26,7 +26,7 @@ NULLS = "has nulls, which arrays lack; write it anew after pyarrow's fill_null o
 
 @pytest.fixture(params=KINDS)
 def made(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """Make a file with columns of many kinds, in four groups."""
+    """Make a file with columns of many kinds, in four row groups."""
     lists = pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(VECTORS.ravel()), 4)
     some = [None if i == 400 else [1.0, 2.0] for i in range(1000)]
     table = pyarrow.table(
@@ -43,13 +43,13 @@ def made(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     )
     try:
         return write(tmp_path, table, request.param)
-    except pyarrow.ArrowNotImplementedError:  # older ones write no missing lists of fixed size
+    except pyarrow.ArrowNotImplementedError:  # older versions write no missing lists of fixed size
         column = pyarrow.array(some, pyarrow.list_(pyarrow.float32()))
         return write(tmp_path, table.set_column(7, "some missing", column), request.param)
 
 
 def write(folder: Path, table: Any, kind: str, rows: int = 300) -> Path:
-    """Write a table to a file in groups of some rows."""
+    """Write a table to a file with row groups of the given size."""
     path = folder / f"t.{'arrow' if kind == 'stream' else kind}"
     if kind == "parquet":
         parquet.write_table(table, path, row_group_size=rows)
@@ -221,7 +221,7 @@ def test_a_stream_with_dictionaries(tmp_path: Path) -> None:
         writer.write_table(pyarrow.table({"words": more, "numbers": np.arange(300, 303)}))
     indices = np.array([302, 0, 150, 299])
     assert files.gather_file(f"{path}:numbers", indices).tolist() == indices.tolist()
-    path.write_bytes(path.read_bytes()[:-8])  # a writer that was cut off leaves no end
+    path.write_bytes(path.read_bytes()[:-8])  # a writer that was interrupted leaves no footer
     assert files.gather_file(f"{path}:numbers", indices).tolist() == indices.tolist()
 
 

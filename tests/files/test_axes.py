@@ -1,4 +1,4 @@
-"""A gather by tuples that address other dimensions of a file than its first ones."""
+"""Gathers by tuples that address other than the first dimensions of a file."""
 
 import re
 from pathlib import Path
@@ -20,7 +20,7 @@ NAMES = ("time", "lat", "lon")
 
 
 def expected(axes: tuple[int, ...], indices: Any = STATIONS, **attributes: Any) -> Any:
-    """Return what Python gives for the transposed cube."""
+    """Return the result of Python's indexing of the transposed cube."""
     rest = [axis for axis in range(CUBE.ndim) if axis not in axes]
     return gatherum.gather_nd(CUBE.transpose(*axes, *rest), indices, **attributes)
 
@@ -218,7 +218,7 @@ def test_a_resume_has_the_same_axes(
 
 
 def interrupt(*_: Any) -> None:
-    """End a run as a key does."""
+    """Interrupt a run as Ctrl-C does."""
     raise KeyboardInterrupt
 
 

@@ -1,4 +1,4 @@
-"""What a call on files accepts and refuses, what it reports, and the memory it takes."""
+"""Calls on files: accepted arguments, errors, reports and memory."""
 
 import os
 import re
@@ -252,7 +252,7 @@ def test_the_resident_set_stays_within_twice_the_budget(tmp_path: Path, op: str)
 def test_accumulators_of_a_large_chunk_stay_within_memory(
     tmp_path: Path, shape: tuple[int, int], reduction: str
 ) -> None:
-    # the chunk is half of the budget: accumulators and counts of all of it take far too much
+    # the chunk is half of the budget, and its accumulators and counts would exceed the budget
     requests = 40_000 if shape[0] > 1 else 5
     rows = np.random.default_rng(0).integers(0, shape[0], (requests, 1))
     table = put_zarr(str(tmp_path / "t.zarr"), np.ones(shape, np.int8), chunks=shape)

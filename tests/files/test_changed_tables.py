@@ -1,4 +1,4 @@
-"""An open table whose files change: every call is an OSError that names `reload`."""
+"""An open table whose files change: every call raises an OSError that names `reload`."""
 
 import asyncio
 import os
@@ -35,7 +35,7 @@ CODES = TABLE.astype(np.uint8)
 
 
 def write(folder: Path, kind: str, array: Any) -> str:
-    """Write a table of a kind, in the place of an old one; return its path."""
+    """Write a table of a kind, replacing an old one, and return its path."""
     form = kind.partition(",")[0]
     if form not in ARROW:
         shutil.rmtree(folder / "t.zarr", ignore_errors=True)
@@ -65,7 +65,7 @@ def web(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Web]:
 
 
 class Case:
-    """A table that is open, and the array whose files a test changes."""
+    """An open table, and the array whose files a test changes."""
 
     def __init__(self, folder: Path, web: Web, kind: str) -> None:
         self.folder = folder
@@ -159,7 +159,7 @@ CHANGES = (
 
 
 def calls_of(table: Any) -> dict[str, Callable[[], object]]:
-    """Each lookup of a table."""
+    """Return each lookup of a table."""
     order = np.arange(300)[::-1].reshape(-1, 1)
     calls = {
         "gather": lambda: table.gather([250]),

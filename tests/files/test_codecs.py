@@ -88,7 +88,7 @@ WIDER = {"name": "numcodecs.delta", "configuration": {"dtype": "<u4", "astype": 
 def shards(
     chunks: tuple[int, int], *codecs: Any, index: Any = (BYTES, CRC), at: str = "end"
 ) -> Any:
-    """Return the codec of shards whose chunks have codecs of their own."""
+    """Return a codec of shards whose chunks have separate codecs."""
     configuration = {"chunk_shape": chunks, "codecs": codecs, "index_codecs": index}
     return {"name": "sharding_indexed", "configuration": configuration | {"index_location": at}}
 
@@ -139,7 +139,7 @@ def test_filters_of_zarr_2_whose_output_grows(tmp_path: Path, name: str, dtype: 
 
 @pytest.mark.filterwarnings("ignore:Combining a `sharding_indexed` codec")
 def test_zstd_without_a_size_around_a_shard(tmp_path: Path) -> None:
-    # as programs write it that compress while the shard arrives: blocks, of which none says more
+    # as a program writes it that compresses a shard while receiving it: blocks without their sizes
     table, path = np.arange(128, dtype="u4").reshape(16, 8), tmp_path / "t.zarr"
     zarr.create_array(path, shape=(16, 8), chunks=(8, 8), dtype="u4")
     document = json.loads((path / "zarr.json").read_text())
@@ -148,7 +148,7 @@ def test_zstd_without_a_size_around_a_shard(tmp_path: Path) -> None:
     zarr.open_array(path)[...] = table
     for chunk in (path / "c" / "0" / "0", path / "c" / "1" / "0"):
         plain = bytes(numcodecs.Zstd().decode(chunk.read_bytes()))
-        block = (len(plain) << 3 | 1).to_bytes(3, "little") + plain  # stored, and the last one
+        block = (len(plain) << 3 | 1).to_bytes(3, "little") + plain  # a stored block, the last one
         chunk.write_bytes(b"\x28\xb5\x2f\xfd\0\x38" + block)
     assert bits(zarr.open_array(path, mode="r")[...]) == bits(table)
     assert bits(files.gather_file(path, np.arange(16))) == bits(table)
@@ -164,10 +164,10 @@ def test_a_bomb_around_a_shard(tmp_path: Path) -> None:
     chunk = path / "c" / "0" / "0"
     chunk.parent.mkdir(parents=True)
     chunk.write_bytes(gzip.compress(bytes(1 << 20)))
-    most = 64 * (4 + 512 + 16) + 4  # chunks, what gzip may add, the index and its checksum
+    most = 64 * (4 + 512 + 16) + 4  # chunks, gzip's overhead, the index and its checksum
     with pytest.raises(ValueError, match=f"a chunk inflates to more than its {most} bytes$"):
         files.gather_file(path, np.array([0]))
-    # each level may add to every chunk, and what it may add counts against the budget
+    # each level may enlarge every chunk, and this possible growth counts against the budget
     document["codecs"] = [shards((1, 1), BYTES, *[GZIP] * 40), GZIP]
     (path / "zarr.json").write_text(json.dumps(document))
     with pytest.raises(ValueError, match=r"one chunk has \d{7,} bytes, too much for a memory"):

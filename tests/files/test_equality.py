@@ -1,4 +1,4 @@
-"""The same bits as the operators in memory, whatever the format, the budget and the chunks."""
+"""Results on files equal those in memory bit for bit, for all formats, budgets and chunks."""
 
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,7 @@ DTYPES = ("bool", "uint8", "int32", "int64", "float16", "float32", "float64", "c
 
 
 def numbers(rng: np.random.Generator, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
-    """Return values that round, with some NaN and negative zeros among them."""
+    """Return values whose sums round, with some NaN and negative zeros among them."""
     values = np.asarray(rng.integers(-50, 50, shape) / 7)
     dtype = np.dtype(dtype)
     if dtype.kind in "biu":
@@ -118,12 +118,12 @@ def test_a_fold_in_slices_is_the_fold_at_once(
     dtype: Any,
     turn: int,
 ) -> None:
-    # Tiles and the old value, together or apart, by turns of dtypes and reductions.
+    # Combine tiles and the old value in one of the two turns of each dtype and reduction.
     tiled = bool(turn)
     include_self = (
         [*DTYPES, ml_dtypes.bfloat16].index(dtype) + REDUCTIONS.index(reduction)
     ) % 2 == turn
-    # four hot rows take far more updates than fit in memory; others take one or none
+    # four hot rows have far more updates than fit in memory; others have one or none
     if tiled:  # fifty rows share a bucket, and a few elements at a time have accumulators
         monkeypatch.setattr(partition, "MOST_BINS", 8)
         monkeypatch.setattr(Budget, "fold", 288 if include_self else 100)  # rows, or columns
@@ -219,7 +219,7 @@ def test_every_axis(tmp_path: Path, axis: int, form: str, op: str) -> None:
     shape = (14, 30, 22)
     lead = list(shape)
     lead[axis] = 40
-    lead[axis - 1] -= 3  # the leading part of the table is addressed
+    lead[axis - 1] -= 3  # the table is addressed through its leading part
     size = shape[axis]
     slices = op in ("gather", "scatter_slices")
     indices = rng.integers(-size, size, (33, 2) if slices else lead)

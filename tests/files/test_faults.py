@@ -1,4 +1,4 @@
-"""A full disk, a changed or vanished input and Ctrl-C leave the old output as it was."""
+"""A full disk, a changed or missing input, and Ctrl-C leave the old output unchanged."""
 
 import errno
 import os
@@ -39,16 +39,16 @@ def inputs(tmp_path: Path) -> tuple[str, str, str, str]:
 
 @pytest.fixture
 def small_disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], None]]:
-    """Let no file grow beyond a size, as on a full disk."""
+    """Limit the size of files, as a full disk does."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    # a full disk lets a file be made longer, and only refuses what is written to it
+    # a full disk allows a file to be extended, and rejects only the writes
     monkeypatch.setattr(DiskFile, "grow", lambda file, size: None)
     yield lambda size: resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
     resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def after_writes(monkeypatch: pytest.MonkeyPatch, count: int, act: Callable[[], object]) -> None:
-    """Do something when the run makes its `count`-th write."""
+    """Call a function when the run makes its `count`-th write."""
     write, calls = DiskFile.write_from, 0
 
     def counted(self: DiskFile, offset: int, buffer: Any) -> None:
@@ -367,7 +367,7 @@ def test_a_file_that_is_not_ours_is_not_removed(inputs: tuple[str, ...]) -> None
 def faulty_renames(
     monkeypatch: pytest.MonkeyPatch, folder: Path, at: int, act: Callable[[], object]
 ) -> None:
-    """Do something before the `at`-th rename within a folder."""
+    """Call a function before the `at`-th rename within a folder."""
     rename, calls = os.rename, 0
 
     def counted(source: str, target: str) -> None:
@@ -403,7 +403,7 @@ def test_a_directory_is_replaced_or_stays(
             files.gather_nd_file(table, indices, out)
     new = np.load(table)[np.load(indices)[:, 0]]
     assert np.array_equal(get(out), old if act is fail else new)
-    if act is not fail:  # an interrupt waits until the new directory is in place
+    if act is not fail:  # an interrupt is deferred until the new directory is in place
         assert leftovers(tmp_path) == []
     files.gather_nd_file(table, indices, out, resume=True)
     assert np.array_equal(get(out), new)

@@ -22,13 +22,13 @@ pytestmark = pytest.mark.usefixtures("quick_sync")
 
 HALVES = (np.float16, ml_dtypes.bfloat16)
 BUDGETS = ("64KiB", "1GiB")
-ROWS = 100_000  # so many that some rows share a bucket with others, which is then folded in slices
-# where the C library keeps the floating-point mode: word of fenv_t, flush to zero, rounding upwards
+ROWS = 100_000  # enough that rows share a bucket, which is then folded in slices
+# position of the floating-point mode in the C library: word of fenv_t, flush to zero, round up
 MODES = {"x86_64": (7, 0x8040, 0x4000), "aarch64": (0, 1 << 24, 1 << 22)}
 
 
 def scattered(folder: Path, operands: list[NDArray[Any]], memory: str, **call: Any) -> Any:
-    """Scatter with files and in memory; return both results, as bits."""
+    """Scatter with files and in memory. Return the bits of both results."""
     form, out = ("safetensors", "o.safetensors:t")
     names, forms = ("table", "indices", "updates"), (form, "npy", form)
     paths = [put(folder, *part) for part in zip(names, operands, forms, strict=True)]
@@ -50,7 +50,8 @@ def scattered(folder: Path, operands: list[NDArray[Any]], memory: str, **call: A
 def test_a_nan_that_is_copied_keeps_its_payload(
     tmp_path: Path, memory: str, dtype: Any, reduction: str, include_self: bool, payload: int
 ) -> None:
-    # row 1 takes one update and row 2 none, beside row 0: first a NaN, then more than memory holds
+    # row 1 has one update and row 2 none; row 0 has first a NaN, then more updates than fit in
+    # memory
     indices = np.r_[1, 0, np.zeros(20_000, int), 3][:, None]
     updates = np.ones((20_003, 1), dtype)
     updates.view(np.uint16)[[0, 1, -1]] = payload
@@ -88,7 +89,7 @@ def test_a_mean_does_not_depend_on_the_float_mode(
     if flush and dtype not in (np.float32, np.float64):
         pytest.skip("the quotients are normal numbers of the wider type")
     rng = np.random.default_rng(0)
-    # of 40 rows two are hot; the others take a few updates each, or one
+    # of 40 rows two are hot; the others have one or a few updates each
     hot = rng.random(20_000) < 0.9
     rows = np.where(hot, rng.integers(0, 2, 20_000), rng.integers(2, 40, 20_000))
     indices = np.r_[rows[rows != 3], 3][:, None]
@@ -108,7 +109,7 @@ def test_a_mean_does_not_depend_on_the_float_mode(
 def test_a_table_that_fits_in_memory_is_reduced_there(
     tmp_path: Path, reduction: str, dtype: type
 ) -> None:
-    """Each file is read once, nothing is spilled, and the bits are those of many buckets."""
+    """Each file is read once, nothing is spilled, and the result equals that of many buckets."""
     rng = np.random.default_rng(3)
     table = rng.random((50, 2)).astype(dtype)
     indices = rng.integers(-50, 50, (20_000, 1))
@@ -131,7 +132,7 @@ def test_a_table_that_fits_in_memory_is_reduced_there(
 def test_a_table_smaller_than_its_updates_is_changed_in_memory(
     tmp_path: Path, reduction: str, row: tuple[int, ...]
 ) -> None:
-    """Each file is read once, rows that stay are not written, and the bits are those of buckets."""
+    """Each file is read once, unchanged rows are not written, and the bits are those of buckets."""
     rng = np.random.default_rng(3)
     table = rng.random((400, *row)).astype(np.float16)
     indices = rng.choice(np.r_[3, 10:20, 399], (20_000, 1))

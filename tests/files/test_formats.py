@@ -1,4 +1,4 @@
-"""Files whose names say nothing: their first bytes decide, or ``--format`` does."""
+"""Files without a known suffix: their first bytes or ``--format`` determine the format."""
 
 import os
 import struct
@@ -18,7 +18,7 @@ FORMS = ("npy", "fortran", "npz", "deflated", "safetensors", "hdf5", "hdf5 chunk
 
 
 def renamed(path: str, name: str) -> str:
-    """Give a file another name, and return the path of its array."""
+    """Rename a file, and return the path of its array."""
     file, _, member = path.partition(":")
     other = Path(file).with_name(name)
     os.rename(file, other)

@@ -1,4 +1,4 @@
-"""Groups of a file's values are reduced to the bits of `groups.reduce` in memory."""
+"""Group reductions of a file's values equal `groups.reduce` in memory bit for bit."""
 
 import os
 import re

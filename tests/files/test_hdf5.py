@@ -1,4 +1,4 @@
-"""HDF5 files: what is refused, where datasets lie, and what a new file holds."""
+"""HDF5 files: errors, locations of datasets, and the content of new files."""
 
 import os
 import re
@@ -183,7 +183,7 @@ def test_a_chunk_that_inflates_to_more_than_its_size(tmp_path: Path) -> None:
     assert re.fullmatch(re.escape(where) + r"of 65\d{3} bytes for 480", refused_row(path, 50))
     with h5py.File(path, "a") as file:
         file["x"].id.write_direct_chunk((30, 4), zlib.compress(bytes(1 << 19), 9))
-    files.gather_file(f"{path}:x", np.array([5]))  # which does not read there
+    files.gather_file(f"{path}:x", np.array([5]))  # which does not read the damaged part
     assert refused_row(path, 50) == f"{where}inflates to more than its 480 bytes"
     with h5py.File(path, "a") as file:
         file["x"].id.write_direct_chunk((30, 4), b"damaged")
@@ -191,7 +191,7 @@ def test_a_chunk_that_inflates_to_more_than_its_size(tmp_path: Path) -> None:
 
 
 def filtered(path: Path, table: Any, filters: str) -> None:
-    """Write a dataset in chunks of a row, through filters that h5py's functions do not combine."""
+    """Write a dataset with a row per chunk, using filters that h5py's functions do not combine."""
     settings = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
     settings.set_chunk((1, table.shape[1]))
     for name in filters.split():

@@ -1,4 +1,4 @@
-"""An I/O error at every step of a run: it names a file, harms nothing, and can be resumed."""
+"""An I/O error at every step of a run names a file, damages nothing, and allows a resume."""
 
 import errno
 import os
@@ -24,7 +24,7 @@ Run = Callable[..., object]
 
 
 def scenario(name: str, folder: Path, form: str) -> tuple[str, Run, Any]:
-    """Return an output, the run that makes it, and what it holds in the end."""
+    """Return an output, the run that makes it, and its expected content."""
     table = put(folder, "table", DATA, form)
     rows, updates = put(folder, "rows", ROWS), put(folder, "updates", UPDATES)
     if name == "gather":
@@ -42,14 +42,14 @@ def scenario(name: str, folder: Path, form: str) -> tuple[str, Run, Any]:
 def test_an_error_at_any_step(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, form: str, stride: int
 ) -> None:
-    """Let every `stride`-th call fail, each in a run of its own."""
+    """Let every `stride`-th call fail, each in a separate run."""
     if form == "zarr3":
         pytest.importorskip("zarr", reason=MISSING.format("zarr"))
     monkeypatch.setattr(build, "SYNC_BYTES", 4000)
     monkeypatch.setattr(stores, "BUFFERED", 3000)
     monkeypatch.setattr(file_gather, "SPILLED", -1000 if name == "passing" else 10**6)
     at, calls = 1 - stride, [""]
-    while at <= len(calls):  # until a run comes to its end before the call that would fail
+    while at <= len(calls):  # until a run finishes before the call that would fail
         at += stride
         folder = tmp_path / str(at)
         folder.mkdir()

@@ -1,4 +1,4 @@
-"""A run that is killed at any moment can be resumed to the byte-identical result."""
+"""A run that is killed at any moment can be resumed to a byte-identical result."""
 
 import os
 import subprocess
@@ -41,7 +41,7 @@ PATHS = os.pathsep.join([str(Path(gatherum.__file__).parents[1]), str(PROGRAM.pa
 def test_killed_and_resumed(
     tmp_path: Path, scenario: str, stride: int, again: int, least: int
 ) -> None:
-    """Kill at every `stride`-th step; where `again` is set, kill the resumed run as well."""
+    """Kill at every `stride`-th step. If `again` is set, kill the resumed run as well."""
     for form, package in (("zarr", "zarr"), ("hdf5", "h5py")):
         if form in scenario:
             pytest.importorskip(package, reason=MISSING.format(package))
@@ -57,4 +57,4 @@ def test_killed_and_resumed(
     )
     assert done.stderr == ""
     assert done.returncode == 0
-    assert int(done.stdout) >= least  # the kills that were survived
+    assert int(done.stdout) >= least  # the number of kills

@@ -1,4 +1,4 @@
-"""Files that are not what they claim to be: one clear line, and nothing written."""
+"""Malformed files: one clear line, and nothing is written."""
 
 import ast
 import json
@@ -96,7 +96,7 @@ def test_npy(tmp_path: Path, content: bytes, line: str) -> None:
     assert refused(tmp_path, str(tmp_path / "t.npy")) == line
 
 
-# Python's parser warns of the first two; from 3.12 on, users see the second, too.
+# Python's parser warns about the first two; from 3.12 on, users see the second, too.
 @pytest.mark.parametrize("text", ["{'shape': (1if 1 else 2)}", r"{'shape': '\d'}", "(1j, 0x10)"])
 def test_no_warning_comes_of_a_header(tmp_path: Path, text: str) -> None:
     (tmp_path / "t.npy").write_bytes(npy_bytes(text))
@@ -106,7 +106,7 @@ def test_no_warning_comes_of_a_header(tmp_path: Path, text: str) -> None:
     assert (line, warned) == ("t.npy: the .npy header is not a Python literal", [])
 
 
-# NumPy reads the numbers of some types as Python, which raises a SyntaxError, or warns of them.
+# NumPy reads the numbers of some types as Python code, which raises a SyntaxError or a warning.
 @pytest.mark.parametrize(
     "descr",
     [
@@ -155,7 +155,7 @@ def test_whatever_names_the_fields_have(tmp_path: Path) -> None:
 def test_every_version_of_npy_is_read(tmp_path: Path, version: int) -> None:
     table = np.arange(16, dtype=np.float32).reshape(4, 4)
     content = npy_bytes(described("(4, 4)"), table.tobytes(), version)
-    (tmp_path / "t.npy").write_bytes(content + b"more")  # NumPy allows what follows
+    (tmp_path / "t.npy").write_bytes(content + b"more")  # NumPy allows trailing bytes
     np.save(tmp_path / "i.npy", np.array([2, 0]))
     files.gather_file(tmp_path / "t.npy", tmp_path / "i.npy", tmp_path / "o.npy")
     assert np.load(tmp_path / "o.npy").tobytes() == table[[2, 0]].tobytes()
@@ -214,7 +214,7 @@ def test_a_pickle_is_never_loaded(tmp_path: Path) -> None:
 
 
 def tensor_file(path: Path, header: Any, data: int = 16, length: int | None = None) -> str:
-    """Write a safetensors file with a header of one's own."""
+    """Write a safetensors file with the given header."""
     raw = header if isinstance(header, bytes) else json.dumps(header).encode()
     size = len(raw) if length is None else length
     path.write_bytes(struct.pack("<Q", size) + raw + bytes(data))
@@ -415,7 +415,7 @@ def test_zarr_damage(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["'" + "\\'" * 400_000, "9" * 800_000, "1L" * 400_000])
 def test_a_long_header_takes_no_longer(tmp_path: Path, text: str) -> None:
-    (tmp_path / "t.npy").write_bytes(npy_bytes(text, version=2))  # would take hours if it did
+    (tmp_path / "t.npy").write_bytes(npy_bytes(text, version=2))  # parsing it would take hours
     assert refused(tmp_path, str(tmp_path / "t.npy")) == (
         "t.npy: the .npy header is not a Python literal"
     )

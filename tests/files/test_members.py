@@ -1,4 +1,4 @@
-"""Errors name the members, filters and grids of files that hold no such array."""
+"""Errors name the members, filters and grids of files without a readable array."""
 
 import json
 from pathlib import Path
@@ -136,7 +136,7 @@ def test_a_filter_is_named_and_an_open_dataset_is_read(tmp_path: Path, kind: str
     ],
 )
 def test_filters_that_h5py_has_not_are_named(number: int, named: str) -> None:
-    """No file is written, as a plugin that another package brings may check a filter's settings."""
+    """The test writes no file, because another package's plugin may check a filter's settings."""
     plugin = "" if h5py.h5z.filter_avail(number) else ", with a plugin such as hdf5plugin"
     assert str(other_filter("t.h5:x", number)) == (
         f"t.h5:x: HDF5's filter {named} is not run, as what it gives cannot be bounded; expected "
@@ -209,7 +209,7 @@ def test_a_rectilinear_grid_is_named(tmp_path: Path, advised: bool) -> None:
 def test_an_open_array_of_a_rectilinear_grid_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
 ) -> None:
-    """zarr 3.2 raises for the sizes that are not all the same, which 3.1 does not have yet."""
+    """zarr 3.2 raises for sizes that are not all the same; 3.1 lacks them."""
     array = zarr.open_array(put(tmp_path, "t", TABLE, form), mode="r")
 
     def refuse(_: Any) -> None:

@@ -1,4 +1,4 @@
-"""The note of a completed in-place run: where it cannot be kept, no update is applied twice."""
+"""The note of a completed in-place run: if it cannot be kept, no update is applied twice."""
 
 import errno
 import os
@@ -18,7 +18,7 @@ Run = Callable[..., object]
 
 @pytest.fixture(params=["npy", "zarr3"])
 def call(tmp_path: Path, request: pytest.FixtureRequest) -> tuple[str, Run]:
-    """Make a table, and what adds 1 to its row 1 in place."""
+    """Make a table, and a call that adds 1 to its row 1 in place."""
     if request.param == "zarr3":
         pytest.importorskip("zarr", reason=MISSING.format("zarr"))
     path = put(tmp_path, "table", DATA, request.param)

@@ -1,4 +1,4 @@
-"""Archives that are damaged or unusual: one line with their name, whichever field is wrong."""
+"""Damaged or unusual archives: one line with their name, whichever field is wrong."""
 
 import struct
 import zipfile
@@ -86,7 +86,7 @@ def test_every_field_of_a_zip_file(tmp_path: Path, record: bytes, compressed: bo
 
 
 def zip64(offset: int) -> bytes:
-    """Return an archive whose only member begins at `offset`, a number of 64 bits."""
+    """Return an archive whose only member begins at `offset`, a 64-bit number."""
     name, extra = b"a.npy", struct.pack("<HHQ", 1, 8, offset % 2**64)
     sizes = (0, 9, 9, len(name), len(extra))
     head = struct.pack("<4s6H3L5H2L", b"PK\1\2", 45, 45, 0, 0, 0, 0, *sizes, 0, 0, 0, 0, 2**32 - 1)
@@ -107,7 +107,7 @@ def test_a_stored_member_ends_before_the_next_one(
 ) -> None:
     path, long = tmp_path / "t.npz", npy_bytes(described("(20, 2)"), bytes(160))
     with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("a.npy", long[:-96])  # whose header claims what follows, too
+        archive.writestr("a.npy", long[:-96])  # whose header claims the following bytes, too
         archive.writestr("b.npy", npy_bytes(described()))
     raw, true = path.read_bytes(), struct.pack("<L", len(long) - 96)
     at = raw.index(b"PK\1\2") + 20  # the sizes of the first member in the directory
@@ -118,7 +118,7 @@ def test_a_stored_member_ends_before_the_next_one(
 
 
 def test_an_archive_whose_members_begin_before_it(tmp_path: Path) -> None:
-    # the directory lies further in front than its entries say: all positions become negative
+    # the directory is closer to the start than its entries claim: all positions become negative
     path = tmp_path / "t.npz"
     np.savez(path, a=np.arange(4.0))
     whole = bytearray(path.read_bytes())

@@ -25,7 +25,7 @@ def installed(request, monkeypatch):
 
 
 def put_numbers(path, array):
-    """Write a tensor, whatever is installed."""
+    """Write a tensor, with or without ml_dtypes."""
     start = write_header("a", array.shape, array.dtype)
     path.write_bytes(start + array.tobytes())
     return f"{path}:a"

@@ -1,4 +1,4 @@
-"""Arrays in the place of files: as any operand, and as the result."""
+"""Arrays in place of files: as any operand, and as the result."""
 
 import io
 import os
@@ -108,7 +108,7 @@ def test_nothing(shape: tuple[int, ...]) -> None:
 
 
 def test_a_table_with_its_result(tmp_path: Path) -> None:
-    """The result is new memory, and a file in memory is no other operand."""
+    """The result is new memory, and an array in memory is not another operand's file."""
     table = np.arange(12.0).reshape(4, 3)
     found = files.scatter_slices_file(table, np.array([1]), table[:1])
     found[...] = -1
@@ -152,7 +152,7 @@ PATHS: list[Any] = [
 
 
 def calls_with(tmp_path: Path, paths: Any) -> dict[tuple[str, str], Callable[[], object]]:
-    """Each operand of each function, given a list of paths."""
+    """Return calls with each operand of each function passed as a list of paths."""
     table, rows = put(tmp_path, "t", np.ones((4, 3), np.uint8)), [[0, 0, 0]]
     opened = files.open(table)
     return {

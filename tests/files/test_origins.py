@@ -1,4 +1,4 @@
-"""An output is refused where it is the file of an input that is given as an array object."""
+"""An output raises if it is the file of an input that is passed as an array object."""
 
 import os
 from collections.abc import Callable
@@ -130,12 +130,12 @@ def test_an_output_above_or_below_the_array_given() -> None:
         with pytest.raises(ValueError, match=f"the output {out} is the same file as the table"):
             files.gather_file(held, [1], out)
     assert contents() == before
-    files.gather_file(held, [1], "g.zarr/a/y.zarr")  # beside it
+    files.gather_file(held, [1], "g.zarr/a/y.zarr")  # next to it
     assert bits(zarr.open_array("g.zarr/a/y.zarr")[...]) == bits(TABLE[1:2])
 
 
 def test_what_lies_elsewhere() -> None:
-    """Arrays in memory, of stores in memory, at URLs and of closed files are no files here."""
+    """Arrays in memory, in stores in memory, at URLs and in closed files are not local files."""
     assert files_of(TABLE) == []
     assert files_of(memory_map("x.npy").copy()) == []
     closed = dataset("x.h5")
@@ -191,7 +191,7 @@ def test_the_verb_goes_with_the_operand(call: Callable[[], Any], line: str) -> N
 
 
 def test_an_array_object_runs_the_codecs_of_its_package() -> None:
-    """As docs/files.md says: only paths are read within the bounds of this package."""
+    """As docs/files.md states, only paths are read within the bounds of this package."""
     zarr = pytest.importorskip("zarr", reason=MISSING.format("zarr"))
     numcodecs = pytest.importorskip("numcodecs", reason=MISSING.format("numcodecs"))
 

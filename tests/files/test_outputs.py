@@ -1,4 +1,4 @@
-"""Outputs that are refused: devices and other special files, and what somebody else has made."""
+"""Outputs that raise: devices and other special files, and files of other users."""
 
 import os
 import stat
@@ -25,7 +25,7 @@ FORMS: dict[str, tuple[str, ...]] = {
 
 @pytest.fixture
 def terminal() -> Iterator[Path]:
-    """Return the path of a character device that is there for this test."""
+    """Yield the path of a character device that exists for this test."""
     ends = os.openpty()
     try:
         yield Path(os.ttyname(ends[1]))
@@ -50,7 +50,7 @@ def test_an_output_that_is_no_regular_file(
     place = tmp_path / out.partition(":")[0]
     target = place if kind == "fifo" else tmp_path / "fifo"
     if kind == "link to a device":
-        # a terminal of our own, in a folder where nobody can put a file: no real device is at risk
+        # a pseudo-terminal in a folder where nobody can create a file, so no real device is at risk
         target = terminal
     else:
         os.mkfifo(target)

@@ -1,4 +1,4 @@
-"""Packed numbers of netCDF and Zarr are decoded to the bits that xarray decodes them to."""
+"""Packed numbers of netCDF and Zarr are decoded to the same bits as by xarray."""
 
 import json
 import pickle
@@ -63,7 +63,7 @@ CHUNKS = {"contiguous": {}, "chunks": {"chunksizes": (2, 3, 4), "zlib": True}}
 
 
 def stored(dtype: str) -> NDArray[Any]:
-    """Return numbers of a dtype, among them those that mark missing values."""
+    """Return numbers of a dtype, some of which mark missing values."""
     kind = np.dtype(dtype)
     if kind.kind == "f":
         values = np.random.default_rng(0).normal(0, 300, (5, 6, 7))
@@ -84,7 +84,7 @@ def is_in(mark: float, kind: np.dtype[Any]) -> bool:
 
 
 def put_netcdf(path: Path, array: NDArray[Any], attributes: dict[str, Any], **how: Any) -> str:
-    """Write a variable of netCDF with its numbers unchanged, and return its path."""
+    """Write a netCDF variable with the numbers unchanged, and return its path."""
     package = pytest.importorskip("netCDF4", reason=MISSING.format("netCDF4"))
     attributes = dict(attributes)
     fill = attributes.pop("_FillValue", None)
@@ -104,17 +104,17 @@ def put_netcdf(path: Path, array: NDArray[Any], attributes: dict[str, Any], **ho
 
 
 def of_xarray(path: Path, *, decode: bool = True, **how: Any) -> NDArray[Any]:
-    """Return the values that xarray reads, without its decoding of times."""
+    """Return the values that xarray reads, without decoding of times."""
     xarray = pytest.importorskip("xarray", reason=MISSING.format("xarray"))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("warnings.warn", lambda *_, **__: None)  # of fill values that are NaN
+        patch.setattr("warnings.warn", lambda *_, **__: None)  # about fill values that are NaN
         with xarray.open_dataset(path, mask_and_scale=decode, decode_times=False, **how) as opened:
             found: NDArray[Any] = opened["v"].values
     return found
 
 
 def same(found: NDArray[Any], expected: NDArray[Any]) -> bool:
-    """Whether arrays have the same bits; NaN may have any, and byte orders may differ."""
+    """Return True if arrays have the same bits; NaN payloads and byte orders may differ."""
     if found.dtype.newbyteorder("=") != expected.dtype.newbyteorder("="):
         return False
     pair = [one.astype(one.dtype.newbyteorder("=")) for one in (found, expected)]
@@ -202,7 +202,7 @@ def test_filters_of_zarr_are_part_of_what_is_stored(tmp_path: Path) -> None:
 
 @pytest.fixture(params=["contiguous", "chunks", "zarr"])
 def cube(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, NDArray[Any], NDArray[Any]]:
-    """Write a packed cube; return its path, its numbers as stored, and decoded."""
+    """Write a packed cube. Return its path, its numbers as stored, and decoded."""
     table = stored("i2")
     if request.param != "zarr":
         path = put_netcdf(tmp_path / "cube.nc", table, PACKED, **CHUNKS[request.param])
@@ -393,7 +393,7 @@ def test_a_chunk_must_fit_when_it_is_decoded(tmp_path: Path) -> None:
 
 
 def test_resumed_runs_keep_how_numbers_are_decoded(tmp_path: Path) -> None:
-    """Decoded or stored, float32 has the same dtype: the journal must tell them apart."""
+    """Decoded and stored float32 have the same dtype: the journal must distinguish them."""
     table = np.array([1, 2, 3], F4)
     with h5py.File(tmp_path / "t.h5", "w") as file:
         file["v"] = table

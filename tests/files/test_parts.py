@@ -1,4 +1,4 @@
-"""Gathers of most pages of a flat file, which are read part by part."""
+"""Gathers of most pages of a flat file, which are read in parts."""
 
 from pathlib import Path
 from typing import Any
@@ -50,7 +50,7 @@ def test_parts_and_places(tmp_path: Path, columns: int, places: bool) -> None:
     assert wanted.ordered and wanted.numbers is numbers
     into = np.full((count + 1000, columns), -7, np.int32)
     reads = table.fetch(wanted, into, limit=16 << 10, once=False)
-    assert 20 <= reads <= 160  # of half of 4 KiB at least, all of 16 KiB at most
+    assert 20 <= reads <= 160  # at least half of 4 KiB, at most 16 KiB each
     where = np.arange(count) if where is None else where
     assert np.array_equal(into[where], numbers[:, None] * columns + np.arange(columns))
     assert np.all(np.delete(into, where, axis=0) == -7)
@@ -65,12 +65,12 @@ def test_when_parts_are_read(tmp_path: Path) -> None:
         return table.ordered(np.asarray(numbers), None).numbers is numbers
 
     assert in_parts(everywhere)
-    assert not in_parts(np.sort(everywhere))  # in order as they are
-    assert not in_parts(everywhere[everywhere < 1 << 17])  # of half of the pages
+    assert not in_parts(np.sort(everywhere))  # already in order
+    assert not in_parts(everywhere[everywhere < 1 << 17])  # from half of the pages
     assert not in_parts(np.repeat(everywhere[:128], 99))
     assert not in_parts(everywhere[:0])
     assert in_parts(everywhere[everywhere < (1 << 18) * 10 // 11 + 1024])
-    # of few requests in so many, more are sampled
+    # a few requests among a million, so more of them are sampled
     assert in_parts(np.r_[np.repeat(0, 1 << 20), everywhere, 0])
     before = table.array.file.meter.bytes_read
     into = np.empty((1024, 1), "<i4")

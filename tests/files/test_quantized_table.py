@@ -1,4 +1,4 @@
-"""A table of quantized rows that stays open: the bits of `gather_quantized` on its arrays."""
+"""An open table of quantized rows: bit-for-bit equal to `gather_quantized` on its arrays."""
 
 import asyncio
 import os
@@ -175,7 +175,7 @@ def test_prefetched_rows_have_their_scales_in_the_cache(saved):
         how = {"quantize_axis": q, "block_size": 3, "bits": bits, "cache": "1MiB", "readers": 1}
         with files.open(codes, scales=scales, zero_points=zeros, **how) as table:
             table.prefetch([25, 3, -1])
-            table._start(int).result()  # what is before it in the queue is done
+            table._start(int).result()  # earlier work in the queue is done
             parts = table._state, *table._state.beside
             before = [part.cache.misses for part in parts]
             table.gather([25, 3, -1])
@@ -183,7 +183,7 @@ def test_prefetched_rows_have_their_scales_in_the_cache(saved):
             assert all(part.cache.hits for part in parts)
 
 
-# ------------------------------------------------------------- what becomes of the files
+# ----------------------------------------------------------------- changes of the files
 
 
 @pytest.fixture

@@ -36,7 +36,7 @@ class Case:
         self.operands = [numbers(rng, self.shape, self.dtype), *self.others(rank)]
 
     def indices(self, shape: tuple[int, ...], size: int) -> NDArray[Any]:
-        """Return indices, some out of bounds where the mode allows it, some of them hot."""
+        """Return indices, some out of bounds if the mode allows it, some very frequent."""
         beyond = 0 if self.call["mode"] == "raise" else 3
         low = (-size if self.call["negative"] else 0) - beyond
         values = self.rng.integers(low, size + beyond, shape)
@@ -81,7 +81,7 @@ class Case:
         return str(self.rng.choice(known))
 
     def forms(self) -> list[str]:
-        """Choose formats; byte-swapped data cannot be reduced, so only indices may be."""
+        """Choose formats. Only indices may be byte-swapped: such data cannot be reduced."""
         plain = [form for form in FORMATS if form != "big-endian"]
         return [str(self.rng.choice(plain)) for _ in self.operands]
 

@@ -1,6 +1,6 @@
-"""Every dtype in every format: what was written is read back by the format's own package.
+"""Every dtype in every format: the format's own package reads the written values.
 
-Bits are equal, or the call is refused by one line, before anything is in the output's place.
+Bits are equal, or the call raises a one-line error before it writes an output.
 """
 
 import os
@@ -47,7 +47,7 @@ REFUSED = {
 
 
 def read(path: str, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Read an array by its format's package; types that NumPy lacks come back as their bytes."""
+    """Read an array by its format's package. Return types that NumPy lacks as bytes."""
     if ".safetensors:" not in path or dtype.name not in CODES:
         return get(path)
     package = pytest.importorskip("safetensors", reason=MISSING.format("safetensors"))
@@ -57,7 +57,7 @@ def read(path: str, dtype: np.dtype[Any]) -> NDArray[Any]:
 
 
 def stored(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return what a dtype is where there is NumPy alone."""
+    """Return the dtype that NumPy without ml_dtypes reads for a dtype."""
     if dtype.names is None:
         return np.dtype(f"V{dtype.itemsize}") if dtype.isbuiltin == 2 else dtype
     if any(dtype[name].isbuiltin == 2 for name in dtype.names):
@@ -66,10 +66,10 @@ def stored(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def check(path: str, expected: NDArray[Any]) -> None:
-    """Compare what was written with what its own package reads, and what gatherum reads."""
+    """Compare the written array with the results of its format's package and of gatherum."""
     dtype = expected.dtype
     found, own = read(path, dtype), files.gather_file(path, np.arange(len(expected)))
-    if path.endswith(".zarr"):  # which has one byte order, and no padding
+    if path.endswith(".zarr"):  # which has one byte order and no padding
         assert values(found) == values(own) == values(expected)
         return
     assert (found.shape, found.dtype) == (expected.shape, stored(dtype))
@@ -107,12 +107,12 @@ def test_gathered_scattered_and_changed_in_place(tmp_path: Path, form: str, name
 
 
 def raw(array: NDArray[Any]) -> NDArray[Any]:
-    """Return rows as bytes: NumPy's own indexing leaves padding out."""
+    """Return rows as bytes: NumPy's own indexing omits padding."""
     return array.reshape(len(array), -1).view(f"V{array.nbytes // len(array)}")
 
 
 def bitwise(rows: NDArray[Any], picked: Any, like: NDArray[Any]) -> NDArray[Any]:
-    """Return rows as an array of items like those of another one."""
+    """Return rows as an array with the item type of another array."""
     return rows[picked].view(like.dtype).reshape(len(picked), *like.shape[1:])
 
 

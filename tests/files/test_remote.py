@@ -1,4 +1,4 @@
-"""Tables at URLs: the answers of local files, in few requests, from servers that fail."""
+"""Tables at URLs: the results of local files, in few requests, from failing servers."""
 
 import json
 import logging
@@ -35,7 +35,7 @@ FLAT = ("npy", "fortran", "big-endian", "safetensors")
 FORMS = (*FLAT, "zarr2", "zarr3", "shards")
 
 
-# Only these faults are waited for; every other answer may take its time on a busy machine.
+# Only these faults have a short timeout; other responses may be slow on a busy machine.
 SILENT = ("hanging", "trickling")
 
 
@@ -43,7 +43,7 @@ SILENT = ("hanging", "trickling")
 def web(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> Iterator[Web]:
-    """Serve the folder of a test; a server that falls silent is given up after moments."""
+    """Serve the folder of a test, with a short timeout for silent servers."""
     monkeypatch.setattr(store, "FIRST_PAUSE", 0.001)
     callspec = getattr(request.node, "callspec", None)
     if callspec is not None and callspec.params.get("fault") in SILENT:
@@ -182,7 +182,7 @@ def test_rows_that_lie_near_share_a_request(web: Web, count: int, step: int, req
     web.asked.clear()
     found = files.gather_file(url, RNG.permutation(numbers), memory="1GiB")
     assert np.array_equal(np.sort(found[:, 0]), numbers * 512)
-    # the first request is for the header, the last one asks whether it is the same file
+    # the first request is for the header, the last one checks that the file is the same
     assert len(web.ranges) - 2 == requests
 
 
@@ -678,7 +678,7 @@ def test_s3_by_obstore(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_fsspec_without_private_names(tmp_path: Path) -> None:
-    """What it documents takes their place."""
+    """Its documented functions replace them."""
     import asyncio
 
     from gatherum._system import private_names

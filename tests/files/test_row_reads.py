@@ -1,4 +1,4 @@
-"""The core's reads of file rows: the right bytes in the right places, whatever the arguments."""
+"""The core's reads of file rows: the right bytes in the right places for any arguments."""
 
 import errno
 import os
@@ -29,7 +29,7 @@ Ints = NDArray[np.int64]
 
 @pytest.fixture
 def file(tmp_path: Path) -> Iterator[DiskFile]:
-    """Make a file of random bytes: 3000 rows of 512 bytes behind 128 others."""
+    """Make a file of random bytes: 3000 rows of 512 bytes after 128 other bytes."""
     raw = np.random.default_rng(0).integers(0, 256, 128 + EXTENT * 512, np.uint8)
     (tmp_path / "rows").write_bytes(raw.tobytes())
     opened = DiskFile(str(tmp_path / "rows"), Meter())
@@ -57,7 +57,7 @@ def ask(
     once: bool = False,
     scratch: int = 1 << 20,
 ) -> tuple[NDArray[np.uint8], int]:
-    """Read rows into memory with canaries around it; return it, and how many reads it took."""
+    """Read rows into memory with canaries around it. Return it and the number of reads."""
     numbers = np.asarray(numbers, np.int64)
     places = places if places is None else np.asarray(places, np.int64)
     into = guarded((numbers.size if space is None else space, stored.item), np.uint8)
@@ -131,8 +131,8 @@ def test_no_more_is_read_than_the_pages_of_the_rows_allow(
 def test_pages_between_rows_and_pages_that_rows_share_are_counted(file: DiskFile) -> None:
     stored = StoredRows(0, 512, 512, EXTENT)
     assert ask(file, stored, [7, 8])[1] == 1
-    assert ask(file, stored, [7, 16])[1] == 2  # row 7 ends with its page, and one lies between
-    # two pages hold nine rows, and four lie between
+    assert ask(file, stored, [7, 16])[1] == 2  # row 7 ends with its page, one in between
+    # two pages hold nine rows, and four pages are in between
     assert ask(file, stored, [*range(8), 40], waste=2.0)[1] == 2
     assert ask(file, stored, [*range(8), 40], waste=3.0)[1] == 1
 
@@ -231,7 +231,7 @@ def test_reasons_of_the_system_are_passed_on(file: DiskFile, tmp_path: Path) -> 
 
 
 def takes_part_in(folder: Path) -> bool:
-    """Whether files there can be read past the system's cache."""
+    """Return True if files there can be read past the system's cache."""
     (folder / "one").write_bytes(b"1")
     with (folder / "one").open("rb") as one:
         try:
@@ -255,7 +255,7 @@ def test_rows_wanted_once_leave_the_cache_as_it_was(tmp_path: Path) -> None:
             os.posix_fadvise(file.fd, 0, 0, os.POSIX_FADV_DONTNEED)
         into, _ = ask(file, stored, numbers, waste=1.1, once=once, scratch=8 << 20)
         assert np.array_equal(into, expected)
-        # asking must not bring pages in
+        # the query must not bring pages into the cache
         os.posix_fadvise(file.fd, 0, 0, os.POSIX_FADV_RANDOM)
         return file.cached_share(samples)
 
@@ -266,7 +266,7 @@ def test_rows_wanted_once_leave_the_cache_as_it_was(tmp_path: Path) -> None:
             and cached_after(once=True, dropped=False) == 1.0
         )
 
-    # A busy system may hold on to pages for a moment, or want their memory.
+    # A busy system may keep pages for a moment, or need their memory.
     assert any(left_as_it_was() for _ in range(5))
     file.close()
 
@@ -335,10 +335,10 @@ def test_the_bridge_is_what_reads_are_planned_by(file: DiskFile) -> None:
     def bridge(numbers: list[int], waste: float) -> int:
         return native.file_rows_bridge(stored, np.array(numbers, np.int64), waste)
 
-    # two pages hold nine rows, and four lie between
+    # two pages hold nine rows, and four pages are in between
     assert bridge([*range(8), 40], 1.1) == 2
     assert bridge([*range(8), 40], 3.0) == 256
-    assert bridge([0, 8 * 258], 100.0) == 256  # of which none is read: more lie between
+    assert bridge([0, 8 * 258], 100.0) == 256  # none is read: more pages are in between
     assert bridge([*range(8), 40], 1.0) == bridge([], 2.0) == 0
     assert bridge([*lies, *range(8), *lies, 40], 2.5) == bridge([*range(8), 40], 2.5) == 2
     with pytest.raises(TypeError, match="`numbers` must be a flat array of int64"):
@@ -400,7 +400,7 @@ def test_ctrl_c_ends_a_long_read(file: DiskFile) -> None:
 
 
 def test_numbers_that_change_while_they_are_read_reach_no_foreign_memory(file: DiskFile) -> None:
-    """Another thread writes lies into the arrays while the core works with them."""
+    """Another thread writes wrong values into the arrays while the core works with them."""
     import threading
 
     stored = StoredRows(128, 512, 512, EXTENT)
@@ -435,6 +435,6 @@ def test_the_share_of_rows_that_wait_in_memory(file: DiskFile) -> None:
     there = np.arange(0, file.size, PAGE)
     Path(file.path).read_bytes()
     share = file.cached_share(there)
-    assert share in (0.0, 1.0)  # 0: this file system cannot say
+    assert share in (0.0, 1.0)  # 0: this file system does not support it
     assert file.cached_share(np.concatenate([there, there + 2**40])) == share / 2
     assert file.cached_share(there[:0]) == 0.0

@@ -1,4 +1,4 @@
-"""Special files and files larger than they claim are refused at once, in one line."""
+"""Special files, and files larger than they claim, raise immediately, in one line."""
 
 import contextlib
 import gzip
@@ -21,7 +21,7 @@ from gatherum.files.formats.zarr import arrays
 
 pytestmark = pytest.mark.usefixtures("quick_sync")
 
-# what hangs, or takes all memory, does so in a child
+# a call that hangs or takes all memory does so in a child
 CHILD = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
@@ -40,7 +40,7 @@ OUTSIDE = "a link that leads out of the store is not followed"
 
 
 def refused(table: Path | str, indices: Path | str | None = None) -> str:
-    """Gather in a child; return the line that refuses it, without the folder's name."""
+    """Gather in a child. Return the error's line without the folder's name."""
     folder = Path(table).parent
     indices = indices or put(folder, "i", np.array([0]))
     done = subprocess.run(
@@ -56,7 +56,7 @@ def refused(table: Path | str, indices: Path | str | None = None) -> str:
 
 
 def store(folder: Path, form: str = "zarr3", **more: Any) -> tuple[Path, Path]:
-    """Make an array of one chunk or shard; return its metadata file and the chunk's."""
+    """Make an array of one chunk or shard. Return its metadata file and the chunk's file."""
     zarr = pytest.importorskip("zarr", reason=MISSING.format("zarr"))
     path, version = folder / "t.zarr", 2 if form == "zarr2" else 3
     settings = {"chunks": (512, 512), "zarr_format": version} | more
@@ -123,7 +123,7 @@ def test_what_is_in_the_place_of_a_chunk(tmp_path: Path) -> None:
     _, chunk = store(tmp_path)
     chunk.unlink()
     files.gather_file(tmp_path / "t.zarr", put(tmp_path, "i", np.array([0])), tmp_path / "o.npy")
-    (tmp_path / "o.npy").unlink()  # a chunk that is missing has fill values, and only that
+    (tmp_path / "o.npy").unlink()  # a missing chunk has fill values, and no other chunk has
     chunk.mkdir()
     line = refused(tmp_path / "t.zarr")
     assert line == "ValueError t.zarr/c/0/0: is a directory, not a regular file"
@@ -162,7 +162,7 @@ def test_a_bomb_of_gzip(tmp_path: Path, form: str) -> None:
     metadata, chunk = store(tmp_path, form, compressors=codec, **more)
     bomb = gzip.compress(bytes(64 << 20)) * (8 if form == "shard" else 30)
     if form == "shard":
-        # One inner chunk alone: of two that fail at once, asyncio may report the second at exit.
+        # One inner chunk only: if two fail together, asyncio may report the second at exit.
         index = struct.pack("<4Q", 0, len(bomb), 2**64 - 1, 2**64 - 1)
         chunk.write_bytes(bomb + index + struct.pack("<I", crc32c(index)))
     else:
@@ -177,7 +177,7 @@ def test_a_bomb_of_gzip(tmp_path: Path, form: str) -> None:
 
 
 def crc32c(data: bytes) -> int:
-    """Return the checksum behind a shard's index."""
+    """Return the checksum that follows a shard's index."""
     found = 0xFFFFFFFF
     for byte in data:
         found ^= byte
@@ -241,7 +241,7 @@ def test_frames_of_zstd_are_added_up() -> None:
 
 
 def test_zstd_without_a_size_is_read(tmp_path: Path) -> None:
-    # as programs write it that compress while the chunk arrives
+    # as a program writes it that compresses a chunk while receiving it
     zarr = pytest.importorskip("zarr", reason=MISSING.format("zarr"))
     for form in ("zarr2", "zarr3"):
         codec = zarr.codecs.ZstdCodec() if form == "zarr3" else __import__("numcodecs").Zstd()

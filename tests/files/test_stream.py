@@ -1,4 +1,4 @@
-"""Rows for one batch of indices after another."""
+"""Streams of rows for batches of indices."""
 
 import gc
 import math
@@ -48,7 +48,7 @@ def test_each_batch_is_a_gather(tmp_path: Path, form: str, memory: str) -> None:
 
 @pytest.fixture
 def one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Gather each batch with a call of its own."""
+    """Gather each batch with a separate call."""
     monkeypatch.setattr(ahead, "TOGETHER", 1)
 
 
@@ -74,7 +74,7 @@ def test_the_next_batch_is_read_ahead() -> None:
 
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Note how many indices each call gathers; batches are taken once they fill the space."""
+    """Record the number of indices of each call; batches are consumed once they fill the space."""
     noted: list[int] = []
     gathered, take = lookups.gathered, ahead.Batches.take
 
@@ -124,7 +124,7 @@ def test_no_more_is_asked_for_than_there_is_room(monkeypatch: pytest.MonkeyPatch
         asked: list[int] = []
         found = files.rows(TABLE, batches(size, asked))
         next(found)
-        found.close()  # the first are here, the second read, the third wait, and one is asked for
+        found.close()  # first here, second read, third waits, next requested
         assert together <= len(asked) <= 3 * together
 
 
@@ -203,7 +203,7 @@ def test_a_batch_may_depend_on_the_rows_before_it() -> None:
     come: queue.SimpleQueue[list[int] | None] = queue.SimpleQueue()
     come.put([1])
     found = files.rows(TABLE, iter(come.get, None))
-    for number in range(1, 50):  # the first ones come fast
+    for number in range(1, 50):  # the first ones are served quickly
         assert np.array_equal(next(found), TABLE[[number]])
         come.put([number + 1])
     come.put(None)
@@ -212,7 +212,7 @@ def test_a_batch_may_depend_on_the_rows_before_it() -> None:
 
 
 def ends(threads: int) -> bool:
-    """Wait until there are so many threads, or fewer: those that ask end by themselves."""
+    """Wait until at most this number of threads is alive: the reading threads end by themselves."""
     for _ in range(200):
         gc.collect()
         if threading.active_count() <= threads:
@@ -236,7 +236,7 @@ def test_threads_end_with_the_rows(early: int) -> None:
 
 
 def fed(come: "queue.SimpleQueue[Any]") -> Iterator[Any]:
-    """Yield what comes, and wait for it."""
+    """Yield the items of a queue, and wait for each."""
     while (batch := come.get()) is not None:
         yield batch
 

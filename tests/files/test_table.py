@@ -1,4 +1,4 @@
-"""A table that stays open: the answers of the operators in memory, `out`, opening and closing."""
+"""An open table: results equal to the operators in memory, `out`, opening and closing."""
 
 import os
 import pickle

@@ -1,4 +1,4 @@
-"""Where the rows of an open table come from: its cache, a disk, a server."""
+"""Reads of an open table's rows: from its cache, a disk or a server."""
 
 import os
 import pickle

@@ -230,7 +230,7 @@ def test_prefetched_rows_are_in_the_cache(tmp_path: Path, monkeypatch: pytest.Mo
     for form in ("npy", "zarr3"):
         table = files.open(put(tmp_path, "t", TABLE, form), cache="1MiB", readers=1)
         table.prefetch([5, -1, 5])
-        table._start(int).result()  # what is before it in the queue is done
+        table._start(int).result()  # earlier work in the queue is done
         before = table.stats()
         assert before.cached_bytes == 64
         table.gather([5, 299])

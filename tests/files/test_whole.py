@@ -1,4 +1,4 @@
-"""Pictures, test vectors and files of models appear whole or not at all, as all outputs do."""
+"""Pictures, test vectors and model files appear whole or not at all, as all outputs do."""
 
 import os
 import stat
@@ -19,7 +19,7 @@ POSIX = pytest.mark.skipif(sys.platform == "win32", reason="special files of POS
 PICTURE = gatherum.explain("gather", [1, 2, 3], [2, 0])
 EXPLAIN = ["explain", "gather", "--data", "3", "--values", "2,0", "--svg"]
 
-# Runs the command with files of at most 300 bytes, which is like a full disk.
+# Runs the command with files of at most 300 bytes, which simulates a full disk.
 ON_FULL_DISK = """
 import resource, sys
 from gatherum import cli
@@ -29,7 +29,7 @@ sys.exit(cli.run(sys.argv[1:]))
 
 
 def tree(folder: Path) -> dict[str, bytes | str]:
-    """Return all that a folder has, by its path."""
+    """Return the whole content of a folder, keyed by path."""
     return {
         str(path.relative_to(folder)): path.read_bytes() if path.is_file() else "folder"
         for path in folder.rglob("*")
@@ -37,14 +37,14 @@ def tree(folder: Path) -> dict[str, bytes | str]:
 
 
 def on_full_disk(folder: Path, *arguments: str) -> tuple[int, str]:
-    """Run the command on a full disk; return its status and its standard error."""
+    """Run the command on a full disk. Return its status and its standard error."""
     command = [sys.executable, "-c", ON_FULL_DISK, *arguments]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     return done.returncode, done.stderr
 
 
 def make_special(folder: Path, kind: str) -> Path:
-    """Put something into a folder that is not a regular file; return its path."""
+    """Create something other than a regular file in a folder, and return its path."""
     path = folder / "picture.svg"
     target = folder / "target" if kind.startswith("link") else path
     if kind == "link to a device":

@@ -1,4 +1,4 @@
-"""Files on Windows: what it lacks is not imported, and its rules for open files are kept."""
+"""Files on Windows: missing modules are not imported, and its rules for open files are followed."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""A server of a folder that gives ranges, and that can be set to fail differently."""
+"""A file server that supports ranges, and that can be set to fail in different ways."""
 
 import re
 import threading
@@ -12,14 +12,14 @@ from typing import Any
 
 __all__ = ["ALWAYS", "FAULTS", "Answer", "Web", "serving"]
 
-# Times that no call comes to: each redirect, try and request at once counts as one.
+# More failures than any call causes: each redirect, retry and concurrent request counts as one.
 ALWAYS = 1 << 30
 
 
 class Web:
-    """What a server gives, and what it was asked for.
+    """A server's folder, settings and log of requests.
 
-    `fault` answers in place of the server until it is None again; `times` counts it down.
+    While `fault` is not None, it replaces the server's response. `times` counts it down.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -27,25 +27,25 @@ class Web:
         self.fault: Callable[[Answer], None] | None = None
         self.times = 0
         self.after = 0  # requests that are answered before the fault
-        self.only = ""  # what is in the paths of those that fail
+        self.only = ""  # text in the paths that fail
         self.asked: list[tuple[str, str | None]] = []
         self.headers: list[dict[str, str]] = []
         self.pending = self.most = 0
         self.pause = 0.0
-        self.marks = True  # whether answers say which version they are of
+        self.marks = True  # True if responses name the version of the file
         self.stopped = threading.Event()
         self.lock = threading.Lock()
         self.address = ""
 
     def url(self, path: Any) -> str:
-        """Return the URL of a file in the folder; the name of an array may follow."""
+        """Return the URL of a file in the folder. The name of an array may follow."""
         return f"http://{self.address}/{Path(path).relative_to(self.folder)}"
 
     def fail(
         self, fault: Callable[["Answer"], None] | str, times: int = 1, after: int = 0,
         only: str = "",
     ) -> None:  # fmt: skip
-        """Let the next requests fail, once `after` others are answered; those for `only` alone."""
+        """Fail the next requests, after `after` successful ones and only for paths with `only`."""
         self.fault = FAULTS[fault] if isinstance(fault, str) else fault
         self.times, self.after, self.only = times, after, only
         self.asked.clear()
@@ -63,13 +63,13 @@ class Web:
 
     @property
     def ranges(self) -> list[tuple[int, int]]:
-        """The ranges that were asked for, without their ends."""
+        """Return the requested ranges, with exclusive ends."""
         found = [re.fullmatch(r"bytes=(\d+)-(\d+)", part or "") for _, part in self.asked]
         return [(int(match[1]), int(match[2]) + 1) for match in found if match]
 
 
 class Answer(BaseHTTPRequestHandler):
-    """The answer to one request."""
+    """The response to one request."""
 
     protocol_version = "HTTP/1.1"
     server: Any
@@ -105,7 +105,7 @@ class Answer(BaseHTTPRequestHandler):
     do_HEAD = do_GET
 
     def plain(self) -> None:
-        """Answer as a server should."""
+        """Respond as a correct server."""
         if self.content is None:
             self.give(404, b"")
         elif "Range" not in self.headers:
@@ -123,7 +123,7 @@ class Answer(BaseHTTPRequestHandler):
         self, status: int, body: bytes, headers: dict[str, str] | None = None,
         length: int | None = None,
     ) -> None:  # fmt: skip
-        """Send an answer, which may say another length than it has."""
+        """Send a response, whose declared length may be wrong."""
         headers = dict(headers or {})
         if self.web.marks and self.content is not None:
             headers.setdefault("ETag", f'"{zlib.crc32(self.content)}"')
@@ -137,7 +137,7 @@ class Answer(BaseHTTPRequestHandler):
             self.close_connection = True
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing."""
+        """Suppress the log."""
 
 
 def _part(answer: Answer) -> bytes:

@@ -1,4 +1,4 @@
-"""What type checkers infer of calls on arrays of other libraries, whose types they do not need."""
+"""Types that checkers infer for calls on arrays of other libraries that need not be installed."""
 
 from typing import Any, assert_type
 
@@ -8,7 +8,7 @@ import gatherum
 
 
 class OnDevice:
-    """An array as PyTorch, JAX and CuPy have them."""
+    """An array with the attributes that PyTorch, JAX and CuPy share."""
 
     def __dlpack__(self, *, stream: int | None = None, max_version: Any = None) -> object:
         raise NotImplementedError
@@ -18,7 +18,7 @@ class OnDevice:
 
 
 class Lazy:
-    """An array as Dask has them."""
+    """An array with the attributes of Dask's."""
 
     def __dask_graph__(self) -> dict[str, object]:
         raise NotImplementedError

@@ -1,7 +1,7 @@
-"""What type checkers infer of calls: mypy and pyright check this file, nothing runs it.
+"""Types that checkers infer for calls: mypy and pyright check this file, nothing runs it.
 
-A line that must be refused carries an ignore of exactly the expected error; both report an ignore
-that nothing needs.
+A line that must be an error has an ignore of exactly the expected error; both checkers report
+unused ignores.
 """
 
 from typing import Any, assert_type
@@ -26,7 +26,7 @@ assert_type(
 assert_type(gatherum.scatter_slices(floats, 0, 1.0, axis=1), NDArray[np.float32])
 assert_type(gatherum.scatter_nd(dates, [[0]], dates[:1]), NDArray[np.datetime64])
 
-# What only becomes an array may have any dtype.
+# An operand that is converted to an array may have any dtype.
 assert_type(gatherum.gather([1, 2], 0), NDArray[Any])
 assert_type(gatherum.gather(unknown, 0), NDArray[Any])
 assert_type(gatherum.scatter_nd([1, 2], [[0]], [3]), NDArray[Any])
@@ -44,7 +44,7 @@ assert_type(gatherum.show_config(), None)
 assert_type(gatherum.config(), dict[str, Any])
 assert_type(gatherum.get_num_threads(), int)
 
-# Rooms are attributes of the package.
+# The modules of frameworks and files are attributes of the package.
 assert_type(gatherum.files.gather_file("a.npy", "i.npy", "o.npy").rows, int)
 assert_type(gatherum.files.gather_file("a.npy", floats), NDArray[Any])
 assert_type(gatherum.files.scatter_nd_file("a.npy", "i.npy", floats, in_place=False), NDArray[Any])
@@ -52,7 +52,7 @@ assert_type(gatherum.directml.FeatureLevel.of("4_1"), gatherum.directml.FeatureL
 
 
 class Matrix:
-    """A matrix as SciPy has them."""
+    """A matrix with the attributes of SciPy's."""
 
     format = "csr"
 
@@ -71,7 +71,7 @@ desc = gatherum.directml.BufferTensorDesc("float32", [2, 3])
 assert_type(gatherum.directml.BufferTensorDesc(floats.dtype, (2, 3)).dimension_count, int)
 assert_type(desc.data_type, gatherum.directml.TensorDataType)
 
-# Refused without running.
+# Errors without running.
 print(gatherum.nonsense)  # type: ignore[attr-defined]
 gatherum.files.gather_file("a.npy", "i.npy", "o.npy", mode="ignore")  # type: ignore[call-overload]
 gatherum.gather(floats, [0], mode="ignore")  # type: ignore[call-overload]

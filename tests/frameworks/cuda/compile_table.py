@@ -1,11 +1,11 @@
-"""What NVRTC makes of every variant of every kernel; it needs no GPU.
+"""Compile every variant of every kernel with NVRTC, and tabulate the results. No GPU is needed.
 
     python tests/frameworks/cuda/compile_table.py            # prints it: a quarter of an hour
     python tests/frameworks/cuda/compile_table.py --write    # puts it into docs/cuda.md
     python tests/frameworks/cuda/compile_table.py --only gather --architectures 75 90
 
-A variant that does not compile ends it. `test_compile_table.py` compiles by the same functions, and
-sees that the page has a table of the sources as they are.
+A variant that does not compile ends the program. `test_compile_table.py` compiles with the same
+functions, and checks that the page's table is that of the current sources.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ END = "<!-- End of what is written. -->\n"
 
 
 class Compiled(NamedTuple):
-    """Code, and what the assembler says of it."""
+    """Code, and the assembler's log."""
 
     code: bytes
     log: str
 
     def number(self, words: str) -> int:
-        """Return the number in front of words of the log, 0 without them."""
+        """Return the number in front of some words of the log, or 0 without them."""
         found = re.search(rf"(\d+) {words}", self.log)
         return int(found[1]) if found else 0
 
 
 class Usage(NamedTuple):
-    """What a kernel takes of a multiprocessor: for each thread, and in shared memory a block."""
+    """The resources of a multiprocessor that a kernel needs: per thread, and shared per block."""
 
     registers: int
     stack: int
@@ -53,7 +53,7 @@ class Usage(NamedTuple):
 
 
 def compiled(compiler: Compiler, kernel: Kernel, architecture: int, kind: str) -> Compiled:
-    """Compile a kernel into PTX, or into machine code where `kind` is CUBIN."""
+    """Compile a kernel to PTX, or to machine code if `kind` is CUBIN."""
     sources = kernels.sources()
     headers = {name: text for name, text in sources.items() if name.endswith(".cuh")}
     program = compiler.call(
@@ -89,7 +89,7 @@ def _text(compiler: Compiler, program: Any, what: str) -> str:
 
 
 def usage(compiler: Compiler, kernel: Kernel, architecture: int) -> Usage:
-    """Return what a kernel takes on an architecture, as the assembler says."""
+    """Return the resources that a kernel needs on an architecture, according to the assembler."""
     found = compiled(compiler, kernel, architecture, "CUBIN")
     if not found.code.startswith(b"\x7fELF") or "Used" not in found.log:
         sys.exit(f"{kernel} for {architecture}: no machine code, or no word of it: {found.log}")
@@ -103,7 +103,7 @@ def usage(compiler: Compiler, kernel: Kernel, architecture: int) -> Usage:
 
 
 def row(compiler: Compiler, name: str, architectures: Iterable[int]) -> str:
-    """Compile all variants of a kernel; return its row of the table."""
+    """Compile all variants of a kernel, and return its row of the table."""
     cells, all_of_it = [], list(dict.fromkeys(variants(name)))
     shared = 0
     for architecture in architectures:
@@ -118,21 +118,21 @@ def row(compiler: Compiler, name: str, architectures: Iterable[int]) -> str:
 
 
 def heading(architectures: Iterable[int]) -> str:
-    """Return the head of the table."""
+    """Return the header of the table."""
     names = [f"sm_{number}" for number in architectures]
     return (f"| kernel | variants | shared memory | {' | '.join(names)} |\n"
             f"|---|--:|--:|{'--:|' * len(names)}")  # fmt: skip
 
 
 def digest() -> str:
-    """Return what the kernels' sources are known by, without their comments."""
+    """Return a digest of the kernels' sources without their comments."""
     text = "".join(name + text for name, text in sorted(kernels.sources().items()))
     text = "\n".join(re.sub(r"//.*|\s+", " ", line).strip() for line in text.splitlines())
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def table(compiler: Compiler, names: Iterable[str], architectures: Iterable[int]) -> str:
-    """Compile everything; return the table and the line about it."""
+    """Compile everything. Return the table and the line about it."""
     rows = [row(compiler, name, architectures) for name in names]
     today = datetime.datetime.now(datetime.UTC).date()
     line = f"By NVRTC {compiler.version()} on {today}, of the sources {digest()}."
@@ -140,7 +140,7 @@ def table(compiler: Compiler, names: Iterable[str], architectures: Iterable[int]
 
 
 def written(page: str, text: str) -> str:
-    """Return a page with a text between the marks."""
+    """Return a page with the text between the marks replaced."""
     before, _, rest = page.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not end:
@@ -149,7 +149,7 @@ def written(page: str, text: str) -> str:
 
 
 def main() -> None:
-    """Do what the command line asks for."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", nargs="+", choices=sorted(AXES), default=sorted(AXES))
     parser.add_argument("--architectures", nargs="+", type=int, default=ARCHITECTURES)

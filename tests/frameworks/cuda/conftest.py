@@ -1,6 +1,6 @@
-"""A machine with CUDA devices that is none: see `doubles`, and `shim` for the kernels.
+"""A simulated machine with CUDA devices: see `doubles`, and `shim` for the kernels.
 
-The shim is a package of its own, for the tests of this folder and for `nox -s cuda`.
+The shim is a separate package, for the tests of this folder and for `nox -s cuda`.
 """
 
 import ctypes
@@ -25,7 +25,7 @@ from gatherum.cuda.nvidia import Nvidia
 
 @pytest.fixture
 def machine(monkeypatch):
-    """A driver's double, which the room takes for the driver."""
+    """Replace the driver by a test double, and return the double."""
     double = DriverDouble()
     opened = driver.Driver(double)
     for module in ("driver", "device_calls", "nvidia", "array_protocols", "cub", "explain"):
@@ -35,13 +35,13 @@ def machine(monkeypatch):
 
 @pytest.fixture
 def on_core(machine, monkeypatch):
-    """The same, and the core in the place of the kernels, which is quick and needs no compiler."""
+    """Like `machine`, with the core in place of the kernels: quick, and without a compiler."""
     monkeypatch.setattr("gatherum.cuda.plan_launches.run", run_on_core)
     return machine
 
 
 class ShimGpu(Nvidia):
-    """A GPU whose kernels g++ compiles and this processor runs; all else goes to the double."""
+    """A GPU whose kernels g++ compiles and this processor runs. The double handles other calls."""
 
     shim = ShimDevice()
 
@@ -51,7 +51,7 @@ class ShimGpu(Nvidia):
 
 @pytest.fixture
 def on_shim(machine, monkeypatch):
-    """The same, with the kernels themselves."""
+    """Like `machine`, with the real kernels on the shim."""
     if COMPILER is None:
         pytest.skip(NO_COMPILER)
 
@@ -75,7 +75,7 @@ def on_shim(machine, monkeypatch):
 
 @pytest.fixture
 def as_cuda(monkeypatch):
-    """Give tensors of the host's memory the kernels of those on a CUDA device."""
+    """Use the kernels for CUDA tensors on tensors in host memory."""
     torch = pytest.importorskip("torch", reason="install torch to test tensors: pip install torch")
     from gatherum._model.operators import OPERATORS
     from gatherum.torch import cuda, namespace
@@ -103,12 +103,12 @@ def as_cuda(monkeypatch):
     kernels |= dict.fromkeys(ops.with_below(softmax.NAME), softmax._elsewhere)
     library = torch.library.Library("gatherum", "IMPL")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that kernels are replaced
+        warnings.simplefilter("ignore")  # about replaced kernels
         for name, kernel in kernels.items():
             library.impl(name, kernel, "CPU")
     monkeypatch.setattr(cuda.FRAMEWORK.__class__, "stream", lambda *_: 40)
     monkeypatch.setattr(cuda.FRAMEWORK.__class__, "_place", lambda *_: torch.device("cpu"))
-    # The core would not see memory of a device: everything goes to the ops.
+    # The core cannot read a device's memory, so all calls use the ops.
     monkeypatch.setattr(gradients, "_plain", lambda *_: None)
     monkeypatch.setattr(namespace, "native", SimpleNamespace(call=through_ops))
     yield ran

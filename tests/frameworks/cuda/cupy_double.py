@@ -1,4 +1,4 @@
-"""A CuPy of the host's memory, as far as test_cuda_gpu.py and the benchmark ask of it."""
+"""A CuPy on host memory, with the parts that test_cuda_gpu.py and the benchmark use."""
 
 from contextlib import nullcontext
 from types import SimpleNamespace
@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 
 __version__ = "double"
-Graph = None  # which gpu_double gives
+Graph = None  # gpu_double sets it
 _OF_NUMPY = {"shape", "typestr", "data", "strides", "version"}
 
 
@@ -19,7 +19,7 @@ class _Memory:
 
 
 class ndarray:  # CuPy's name
-    """An array; what is not said here is asked of NumPy's."""
+    """An array. Attributes that are not defined here are those of NumPy's array."""
 
     device = SimpleNamespace(id=0)
 
@@ -59,7 +59,7 @@ ndarray.__module__ = "cupy"
 
 
 def asarray(values):
-    """Return an array of values, or of what has the protocol."""
+    """Return an array of values, or of an object with the protocol."""
     interface = getattr(values, "__cuda_array_interface__", None)
     if interface is not None:
         interface = {key: value for key, value in interface.items() if key in _OF_NUMPY}
@@ -106,7 +106,7 @@ class add:  # CuPy's name
 
 
 class _Stream:
-    """A stream that does everything at once, and captures what gpu_double runs meanwhile."""
+    """A stream that runs everything immediately, and captures what gpu_double runs meanwhile."""
 
     ptr = 60
 

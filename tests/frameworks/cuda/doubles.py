@@ -1,7 +1,7 @@
-"""A machine with CUDA devices that is none: their memory is the host's, and every call is noted.
+"""A simulated machine with CUDA devices: their memory is the host's, and every call is recorded.
 
-`DriverDouble` answers as `cuda.bindings.driver` does. `HostArray` and `HostTensor` are arrays of a
-framework that nobody knows, which say that they are on a device.
+`DriverDouble` behaves as `cuda.bindings.driver` does. `HostArray` and `HostTensor` are arrays of an
+unknown framework which claim to be on a device.
 """
 
 import ctypes
@@ -35,16 +35,16 @@ ANSWERS = {75: 9, 76: 0, 16: 4}
 
 
 class DriverDouble:
-    """Answers as `cuda.bindings.driver` does, for any number of devices in the host's memory.
+    """Behaves as `cuda.bindings.driver` does, for any number of devices in host memory.
 
     Attributes
     ----------
     calls : list of tuple
         Each call: its name and its arguments.
     fail : dict
-        The status that a function gives instead of its answer, by its name.
+        The status that a function returns instead of its result, keyed by name.
     device_of : dict
-        The device of an address, 0 where it is not said.
+        The device of an address; 0 by default.
     """
 
     CUresult = Status
@@ -63,7 +63,7 @@ class DriverDouble:
         self.contexts = []
         self.capturing = set()
         self.unfinished = set()
-        self.captured = set()  # events that a graph has
+        self.captured = set()  # events in a graph
 
     def __getattr__(self, name):
         if not name.startswith("cu"):
@@ -87,7 +87,7 @@ class DriverDouble:
         return (Status.CUDA_ERROR_NOT_READY if event in self.unfinished else OK,)
 
     def named(self, *names):
-        """Return the noted calls of these names."""
+        """Return the recorded calls of these names."""
         return [call for call in self.calls if call[0] in names]
 
     def _cuInit(self, flags):
@@ -125,7 +125,7 @@ class DriverDouble:
 
     def _cuMemAllocAsync(self, nbytes, stream):
         assert self.contexts
-        memory = np.full(nbytes + 512, 0xA5, np.uint8)  # what is not written looks like this
+        memory = np.full(nbytes + 512, 0xA5, np.uint8)  # marks bytes that are never written
         address = (memory.ctypes.data + 511) // 512 * 512
         self.memory[address] = memory
         return address
@@ -170,7 +170,7 @@ class DriverDouble:
 
 
 class CompilerDouble:
-    """Answers as `cuda.bindings.nvrtc` does; what it compiles is the options it was given."""
+    """Behaves as `cuda.bindings.nvrtc` does. Its compiled code is the list of options."""
 
     nvrtcResult = SimpleNamespace(
         NVRTC_SUCCESS=SimpleNamespace(name="NVRTC_SUCCESS"),
@@ -222,7 +222,7 @@ def _write(into, content):
 
 
 class HostArray:
-    """An array that says it is on a device, by `__cuda_array_interface__`."""
+    """An array that claims to be on a device, by `__cuda_array_interface__`."""
 
     def __init__(self, array, stream=None, **more):
         self.array = array
@@ -245,7 +245,7 @@ class HostArray:
 
 
 class HostTensor:
-    """An array that says it is on a device, by DLPack."""
+    """An array that claims to be on a device, by DLPack."""
 
     def __init__(self, array, device=(2, 0)):
         self.array = array
@@ -266,7 +266,7 @@ class HostTensor:
 
 
 def array_of(result):
-    """Return the values of a `DeviceArray`, whose memory is the host's, as they are now."""
+    """Return the current values of a `DeviceArray` in host memory."""
     interface = dict(result.__cuda_array_interface__)
     dtype = result.dtype
     size = dtype.itemsize * int(np.prod(result.shape, dtype=object))
@@ -277,7 +277,7 @@ def array_of(result):
 
 
 def memory_of(address, operand):
-    """Return an array of the host's memory at an address."""
+    """Return an array of host memory at an address."""
     interface = {
         "version": 3,
         "data": (address or 1, False),
@@ -290,7 +290,7 @@ def memory_of(address, operand):
 
 
 def run_on_core(device, plan, data, indices, updates, out, fill=b""):
-    """Run a plan on the host's memory by the core, in the place of `plan_launches.run`."""
+    """Run a plan on host memory by the core, in place of `plan_launches.run`."""
     s = plan.call
     given = [memory_of(data, s.data), memory_of(indices, s.indices)]
     if s.updates is not None:

@@ -1,13 +1,13 @@
-"""Runs a program as if this machine had a GPU with PyTorch and CuPy: the trial of tests/device.
+"""Run a program as if this machine had a GPU with PyTorch and CuPy: the trial of tests/device.
 
     python tests/frameworks/cuda/gpu_double.py -m pytest test_cuda_gpu.py
     python tests/frameworks/cuda/gpu_double.py program.py argument
 
-The driver is that of `doubles`, and the core stands for the kernels. torch is the real one: what
-asks for a device "cuda" gets tensors of the host, whose calls go through `gatherum.torch.cuda`.
-CuPy is `cupy_double`. Streams do nothing, and a graph runs again what was run while it was
-captured. `gatherum verify` has few rows. Given to pytest by ``-p gpu_double``, this leaves two
-tests of each function, and none of those that only a device answers.
+The driver is that of `doubles`, and the core replaces the kernels. torch is the real one: requests
+for the device "cuda" return host tensors, whose calls use `gatherum.torch.cuda`. CuPy is
+`cupy_double`. Streams do nothing, and a graph repeats the runs that were made while it was
+captured. `gatherum verify` has few rows. As a pytest plugin (``-p gpu_double``), this keeps two
+tests of each function, and none that only a device can run.
 """
 
 import runpy
@@ -23,7 +23,7 @@ STREAM, CUPY_STREAM = 40, 60
 
 
 class Graph:
-    """A graph: the runs that were asked for while it was captured, on CuPy's stream or torch's."""
+    """A graph: the runs that were requested during its capture, on CuPy's stream or torch's."""
 
     open: ClassVar[list["Graph"]] = []
 
@@ -44,14 +44,14 @@ class Graph:
 
 
 def run_or_capture(*run):
-    """Run a plan, and keep it for a graph that is captured."""
+    """Run a plan, and add it to the graph that is being captured."""
     for graph in Graph.open:
         graph.runs.append(run)
     run_on_core(*run)
 
 
 def double_driver():
-    """Put the doubles in the place of the driver and of NVRTC, and the core in that of kernels."""
+    """Replace the driver and NVRTC by the doubles, and the kernels by the core."""
     import gatherum.cuda.plan_launches
     from gatherum._command import verify_cases
     from gatherum.cuda import driver, explain
@@ -64,7 +64,7 @@ def double_driver():
 
 
 def double_cupy():
-    """Put the small CuPy in the place of CuPy."""
+    """Replace CuPy by the double."""
     import cupy_double
 
     cupy_double.Graph = Graph
@@ -72,7 +72,7 @@ def double_cupy():
 
 
 def double_torch():
-    """Let torch say that it has a device, and give tensors of the host for those on it."""
+    """Let torch report a device, and return host tensors for tensors on it."""
     import torch
     from torch.overrides import TorchFunctionMode
 
@@ -112,7 +112,7 @@ def double_torch():
 
 @contextmanager
 def captured(graph):
-    """Capture what is run meanwhile."""
+    """Capture the runs that are made meanwhile."""
     graph.capture_begin()
     try:
         yield
@@ -135,20 +135,20 @@ def _other_version(*_):
 
 
 def _through_the_ops(torch):
-    """Give tensors of the host the kernels of those on a CUDA device."""
+    """Use the kernels for CUDA tensors on host tensors."""
     import warnings
 
     from gatherum._model.operators import OPERATORS
     from gatherum._system import native
 
-    native.set_torch = _other_version  # then the core leaves tensors to torch
+    native.set_torch = _other_version  # makes the core leave tensors to torch
     from gatherum.torch import adapter, cuda
     from gatherum.torch.autograd import gradients
     from gatherum.torch.library import ops
 
     library = torch.library.Library("gatherum", "IMPL")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that kernels are replaced
+        warnings.simplefilter("ignore")  # about replaced kernels
         for row in OPERATORS.values():
             for name, kernel in ops.kernels(row, cuda.run).items():
                 library.impl(name, kernel, "CPU")
@@ -158,7 +158,7 @@ def _through_the_ops(torch):
     sys.modules["gatherum.torch"]._kept = library
 
 
-# These ask torch where a tensor is, or for its allocator.
+# These query the device of a tensor, or torch's allocator.
 ONLY_ON_A_DEVICE = {
     "test_a_graph_refuses_what_waits",
     "test_graphs_that_inductor_makes",
@@ -167,7 +167,7 @@ ONLY_ON_A_DEVICE = {
 
 
 def pytest_collection_modifyitems(items):
-    """Leave two tests of each function: a trial, not a test."""
+    """Keep two tests of each function: this is a trial, not a test."""
     names = [item.originalname for item in items]
     items[:] = [
         item
@@ -177,7 +177,7 @@ def pytest_collection_modifyitems(items):
 
 
 def double():
-    """Set all doubles."""
+    """Install all doubles."""
     double_driver()
     double_cupy()
     double_torch()

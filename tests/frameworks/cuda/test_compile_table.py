@@ -1,6 +1,6 @@
-"""Every kernel, compiled by NVRTC for every architecture that is promised, and what it became.
+"""Every kernel, compiled by NVRTC for every supported architecture, and the resulting code.
 
-`nox -s cuda` runs this; NVRTC needs no GPU. `compile_table.py` writes what it finds into the docs.
+`nox -s cuda` runs this; NVRTC needs no GPU. `compile_table.py` writes the results into the docs.
 """
 
 import re
@@ -48,13 +48,13 @@ def test_a_kernel_compiles_for_every_architecture(compiler, name):
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 @pytest.mark.parametrize("name", sorted(AXES))
 def test_every_variant_compiles(compiler, name, architecture):
-    """Into machine code that registers and shared memory are enough for."""
+    """The machine code needs no more registers and shared memory than there are."""
     for kernel in variants(name):
         found = compile_table.usage(compiler, kernel, architecture)
         most = 568 if "exact" in name else 0  # the limbs of one sum of float64
         assert found.stack <= most, kernel
         assert found.spilled == 0, kernel
-        assert found.registers * 256 <= 1 << 16  # or a block of a launch would not fit
+        assert found.registers * 256 <= 1 << 16  # otherwise a block of a launch would not fit
         assert found.shared <= 48 << 10
 
 
@@ -89,7 +89,7 @@ def test_a_fold_has_no_fused_product_and_no_flush_to_zero(compiler, name, group,
     chosen = {("VALUE", f"value_{value}"), ("REDUCTION", reduction)}
     chosen |= {("GROUP", str(group))} if group else set()
     ptx = ptx_of(compiler, next(k for k in variants(name) if chosen <= set(k.macros)))
-    # A warp waits for its lanes, and not for the block that other runs keep busy.
+    # A warp waits for its lanes, and not for the block, whose other warps fold other runs.
     assert ("bar.warp.sync" in ptx, "bar.sync" in ptx) == (group == 32, group == 128)
     assert re.findall(r"\bfma\.\S+|\b\S+\.ftz\S*|\S+\.approx\S*|\bred\.\S+|\batom\.\S+", ptx) == []
     assert ".local" not in ptx
@@ -113,7 +113,7 @@ def test_an_exact_sum_has_no_operation_of_floats(compiler, name, group, value):
     chosen = {("VALUE", f"value_{value}")} | ({("GROUP", str(group))} if group else set())
     ptx = ptx_of(compiler, next(k for k in variants(name) if chosen <= set(k.macros)))
     assert re.findall(r"\S+\.(?:f16|bf16|f32|f64)\b.*", ptx) == []
-    # Only what the threads of a group have in common, its limbs, is added to by atomics.
+    # Atomics only add to the limbs, which the threads of a group share.
     atomics = {found.split(".")[1] for found in re.findall(r"\b(?:atom|red)\.\S+", ptx)}
     assert atomics == ({"shared"} if group else set())
 

@@ -1,4 +1,4 @@
-"""What reaches the driver through the real `cuda.bindings`: a library of C that notes its calls."""
+"""Calls to the driver through the real `cuda.bindings`, by a C library that records them."""
 
 import importlib.util
 import os

@@ -1,4 +1,4 @@
-"""Compiled kernels on disk: found again, damaged, unwritable, shared by processes."""
+"""Compiled kernels on disk: reused, damaged, unwritable, shared by processes."""
 
 import os
 import subprocess
@@ -20,7 +20,7 @@ def cache(tmp_path, monkeypatch):
 
 
 def compiled(*parts, code=CODE):
-    """Give the code, and how often it was compiled."""
+    """Return the code and the number of compilations."""
     times = []
 
     def compile_():
@@ -65,7 +65,7 @@ def test_an_entry_that_is_no_file(cache):
     entry.unlink()
     entry.mkdir()
     assert compiled() == (CODE, 1)
-    assert list(cache.iterdir()) == [entry]  # and nothing unfinished beside it
+    assert list(cache.iterdir()) == [entry]  # and no unfinished file next to it
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs a FIFO, which POSIX systems have")
@@ -109,7 +109,7 @@ def test_where_it_is(monkeypatch, tmp_path):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
     assert code_cache.folder() == tmp_path / "xdg" / "gatherum" / "cuda"
-    monkeypatch.setenv("XDG_CACHE_HOME", "not/absolute")  # counts as unset, says the standard
+    monkeypatch.setenv("XDG_CACHE_HOME", "not/absolute")  # counts as unset by the standard
     if os.name == "posix":
         assert code_cache.folder() == tmp_path / ".cache" / "gatherum" / "cuda"
     monkeypatch.setenv("GATHERUM_CUDA_CACHE", "  ")

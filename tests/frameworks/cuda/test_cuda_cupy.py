@@ -1,4 +1,4 @@
-"""CuPy's arrays, by a small CuPy of the host's memory."""
+"""CuPy arrays, by a small double of CuPy on host memory."""
 
 import ctypes
 import sys
@@ -18,9 +18,9 @@ from strategies import same_bits
 
 
 def small_cupy():
-    """Make a module like CuPy, as far as the room asks of it."""
+    """Make a module like CuPy, with the parts that gatherum uses."""
     module = ModuleType("cupy")
-    current = []  # devices that were entered
+    current = []  # entered devices
 
     class NdArray:
         def __init__(self, shape, dtype, memory=None, device=0, values=None):
@@ -45,7 +45,7 @@ def small_cupy():
         current.pop()
 
     class Memory:
-        """Memory of the pool, which can be seen to go back."""
+        """Memory of the pool that records its release."""
 
         def __init__(self, nbytes):
             self.keeps = np.full(nbytes + 512, 0xA5, np.uint8)
@@ -68,7 +68,7 @@ def small_cupy():
         return NdArray(values.shape, values.dtype, values=values)
 
     def argsort(array):
-        memory(array.values.nbytes)  # where it copies the keys to
+        memory(array.values.nbytes)  # for the copy of the keys
         return of(np.argsort(array.values, kind="stable"))
 
     module.ndarray = NdArray
@@ -179,10 +179,10 @@ def test_what_a_graph_uses_lasts_as_long_as_its_result(machine, cupy, monkeypatc
     monkeypatch.setattr("gatherum.cuda.plan_launches.run", run)
     data, index = cupy.array(np.zeros(4)), cupy.array(np.arange(4))
     found = gatherum.gather(data, index, mode="clip")
-    assert not cupy.taken  # the pool has it again
+    assert not cupy.taken  # returned to the pool
     machine.capturing.add(60)
     found = gatherum.gather(data, index, mode="clip")
-    assert len(cupy.taken) == 3  # what the sort takes, too
+    assert len(cupy.taken) == 3  # including the sort's memory
     del found
     assert not cupy.taken
 

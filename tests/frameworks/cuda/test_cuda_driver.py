@@ -1,4 +1,4 @@
-"""What the driver and the compiler are asked, by doubles; and what is missing, in one sentence."""
+"""Calls to the driver and the compiler, by doubles; missing parts are reported in one sentence."""
 
 import ctypes
 import pickle
@@ -41,7 +41,7 @@ def test_a_kernel_is_compiled_once_and_kept_on_disk(compiler, machine):
     assert compiler.destroyed == 1
     assert len(machine.named("cuLibraryLoadData")) == 1
     assert machine.named("cuLibraryGetKernel")[0][2] == b"check"
-    nvidia.loaded.cache_clear()  # another process
+    nvidia.loaded.cache_clear()  # simulates another process
     gpu.launch(KERNEL, 5, 128, b"x" * 24)
     gpu.launch(Kernel.of("check", OFFSET_BITS=64), 5, 128, b"x" * 24)
     assert len(compiler.compiled) == 2

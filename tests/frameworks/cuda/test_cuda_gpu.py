@@ -1,4 +1,4 @@
-"""The conformance of the room of CUDA on a real GPU, which these tests are skipped without.
+"""Conformance of the CUDA functions on a real GPU; skipped without one.
 
     cd tests/frameworks/cuda
     python -m pytest test_cuda_gpu.py
@@ -51,7 +51,7 @@ GATHER_OF = {
 
 
 class Array:
-    """An array of CuPy's memory, by `__cuda_array_interface__` alone."""
+    """An array of CuPy's memory that has only `__cuda_array_interface__`."""
 
     def __init__(self, values):
         self._array = cupy.asarray(values)
@@ -93,7 +93,7 @@ def test_calls_of_every_shape_and_dtype(op, framework, data):
 
 
 def laid_out(tensor, seed):
-    """Return a tensor of the same values with strides of its own."""
+    """Return a tensor of the same values with different strides."""
     order = np.random.default_rng(seed).permutation(tensor.dim()).tolist()
     spread = torch.empty(
         [2 * n for n in tensor.permute(order).shape], dtype=tensor.dtype, device=GPU
@@ -122,7 +122,7 @@ def test_strides(op, dtype):
     assert same_bits(back(getattr(gatherum, op)(*tensors, **fold), expected.dtype), expected)
 
 
-# Runs for threads, for warps, and for blocks; destinations, and updates.
+# Runs for threads, for warps, and for blocks: destinations and updates.
 RUNS = [(1 << 16, 1 << 18), (1 << 16, 1 << 20), (1 << 12, 1 << 20), (7, 1 << 18), (1, 100_000)]
 
 
@@ -179,7 +179,7 @@ def test_an_invalid_index_writes_nothing(op):
 
 
 def test_far_offsets():
-    """Past 2^32 bytes and 2^31 elements, where the device has the memory."""
+    """Offsets past 2^32 bytes and 2^31 elements, if the device has enough memory."""
     if torch.cuda.mem_get_info()[0] < 12 << 30:
         pytest.skip("needs 12 GiB of free memory on the device")
     data = torch.zeros((1 << 31) + 64, 2, dtype=torch.int8, device=GPU)
@@ -199,7 +199,7 @@ def test_another_stream():
     table = torch.zeros(1 << 20, device=GPU)
     torch.cuda.synchronize()
     with torch.cuda.stream(stream):
-        for number in range(50):  # each gather waits for the fill in front of it, on this stream
+        for number in range(50):  # each gather waits for the preceding fill on this stream
             table.fill_(number)
             found = gatherum.gather(table, index, mode="clip")
     stream.synchronize()
@@ -232,7 +232,7 @@ def test_a_graph_refuses_what_waits():
     with torch.cuda.stream(stream):
         graph = torch.cuda.CUDAGraph()
         graph.capture_begin()
-        data.fill_(0)  # torch warns of an empty graph
+        data.fill_(0)  # torch warns about an empty graph
         try:
             with pytest.raises(
                 RuntimeError, match="must not be 'raise' while a CUDA graph is capt"
@@ -282,7 +282,7 @@ def test_arrays_that_are_known_by_protocol_are_not_captured():
 
 
 def test_graphs_that_inductor_makes():
-    """Mode "raise" waits, so the op stays out of the graphs; what is around it goes into them."""
+    """Mode "raise" waits, so the op is not captured, but the code around it is."""
     data, index = torch.randn(100, 8, device=GPU), torch.randint(100, (50,), device=GPU)
 
     def function(data, index):
@@ -293,12 +293,12 @@ def test_graphs_that_inductor_makes():
         assert torch.equal(compiled(data, index), function(data, index))
 
 
-# torch says itself that it does not see everything.
+# torch documents that it does not detect everything.
 @pytest.mark.filterwarnings("ignore:Synchronization debug mode")
 def test_modes_that_do_not_wait():
     data, index = torch.zeros(1000, device=GPU), torch.zeros(4, dtype=torch.int64, device=GPU)
     updates = torch.zeros(4, device=GPU)
-    torch.cuda.set_sync_debug_mode("error")  # what of torch would wait raises
+    torch.cuda.set_sync_debug_mode("error")  # raises if torch would wait
     try:
         for mode in ("clip", "wrap", "fill", "drop"):
             gatherum.gather(data, index, mode=mode)
@@ -327,7 +327,7 @@ def test_gradients_are_those_of_the_host(op, reduction):
         weights = torch.linspace(1, 2, result.numel(), device=place).reshape(result.shape)
         found.append([result, *torch.autograd.grad((result * weights).sum(), needed)])
     for host, there in zip(*found, strict=True):
-        # What torch itself multiplies and divides on the way may round otherwise.
+        # torch's own multiplications and divisions may round differently.
         torch.testing.assert_close(there.cpu(), host, rtol=1e-6, atol=1e-6)
     assert torch.equal(found[0][0], found[1][0].cpu())
 

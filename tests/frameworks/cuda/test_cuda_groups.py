@@ -1,4 +1,4 @@
-"""Functions over groups of tensors on a CUDA device, on tensors of the host's memory."""
+"""Functions over groups of CUDA tensors, run on tensors in host memory."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ SIZE = 5
 
 
 def operands(dtype=torch.float32):
-    """Give values and their groups, of which one is empty and one has NaN."""
+    """Return values and their groups; one group is empty, and one has NaN."""
     rng = torch.Generator().manual_seed(3)
     values = (4 * torch.randn(40, 3, generator=rng, dtype=torch.float64)).to(dtype)
     groups = torch.randint(0, SIZE - 1, (40,), generator=rng)
@@ -43,7 +43,7 @@ def computed(func, values, groups):
 )  # fmt: skip
 def test_the_bits_are_those_of_the_processor(on_shim, request, monkeypatch, func, dtype):
     given = operands(dtype)
-    # torch rounds square roots correctly on a GPU, not on every processor.
+    # torch rounds square roots correctly on a GPU, but not on every processor.
     monkeypatch.setattr(torch.Tensor, "sqrt", lambda x: torch.from_numpy(np.sqrt(x.numpy())))
     expected = computed(func, *given)
     ran = request.getfixturevalue("as_cuda")

@@ -1,4 +1,4 @@
-"""Arrays that are on a device, of frameworks that nobody knows: operands, results, streams."""
+"""Device arrays of unknown frameworks: operands, results, streams."""
 
 import weakref
 
@@ -18,12 +18,12 @@ MANY = settings(
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
-# What `__cuda_array_interface__` has a name for.
+# Dtypes that `__cuda_array_interface__` can name.
 NAMED = [d for d in DATA_DTYPES if d.isnative and d.isbuiltin == 1 and d.char not in "gGOV"]
 
 
 def of_device(call, kind=HostArray, functions=gatherum, lists=False):
-    """Run a call on arrays of a device; give its result as an array, or what it raises."""
+    """Run a call on device arrays. Return its result as an array, or its exception."""
     args = [kind(a) if isinstance(a, np.ndarray) else a for a in call.args]
     if lists:
         args[1:] = call.args[1:]
@@ -135,7 +135,7 @@ def test_everything_happens_on_the_device_of_the_data(on_core):
     assert array_of(gatherum.gather(data, [2])) == [2.0]
     pushed = {call[1] for call in on_core.named("cuCtxPushCurrent")}
     assert pushed == {"context 3"}
-    assert on_core.contexts == []  # as it was before
+    assert on_core.contexts == []  # restored
 
 
 def test_an_array_without_memory_is_on_any_device(on_core):
@@ -155,7 +155,7 @@ def test_operands_are_not_copied_and_the_hosts_are(on_core):
     found = gatherum.scatter_nd(HostArray(data), [[0], [1]], rows)
     assert array_of(found)[:2].tolist() == rows.tolist()
     copied = [call[3] for call in on_core.named("cuMemcpyHtoDAsync")]
-    assert copied == [16, 16, 24]  # a row that repeats is copied once
+    assert copied == [16, 16, 24]  # a repeated row is copied once
 
 
 def test_the_hosts_values_stay_until_the_stream_has_read_them(on_core):
@@ -204,7 +204,7 @@ def test_streams_of_arrays(on_core):
     assert array_of(found).tolist() == [0, 7, 2, 3]
     assert found.__cuda_array_interface__["stream"] == 40
     (recorded, kept) = on_core.named("cuEventRecord")
-    assert recorded[2] == 50  # what made the indices comes first
+    assert recorded[2] == 50  # after the work that made the indices
     assert [call[1] for call in on_core.named("cuStreamWaitEvent")] == [40]
     assert kept[2] == 40
     assert {call[2] for call in on_core.named("cuMemAllocAsync")} == {40}
@@ -269,7 +269,7 @@ def test_the_driver_says_no(on_core):
 def test_results_say_what_they_are(on_core):
     found = gatherum.gather(HostArray(np.arange(6.0).reshape(2, 3)), [1])
     assert repr(found) == "<gatherum.cuda.DeviceArray of float64 (1, 3)>"
-    again = gatherum.gather(found, [0], 1)  # a result is an operand
+    again = gatherum.gather(found, [0], 1)  # a result can be an operand
     assert array_of(again).tolist() == [[3.0]]
 
 

@@ -1,4 +1,4 @@
-"""CUB's sort: by a small `cuda.compute` of the host's memory, and compiled by the real one."""
+"""CUB's sort: by a small double of `cuda.compute`, and compiled by the real one."""
 
 import ctypes
 import importlib.util
@@ -27,7 +27,7 @@ def values(array):
 
 
 class SmallCompute(ModuleType):
-    """A `cuda.compute` that sorts in the host's memory, and notes what it is asked for."""
+    """A `cuda.compute` that sorts in host memory, and records its calls."""
 
     SortOrder = SimpleNamespace(ASCENDING="up")
 
@@ -37,7 +37,7 @@ class SmallCompute(ModuleType):
 
     def make_radix_sort(self, *, order, compute_capability, **arrays):
         addresses = [a.__cuda_array_interface__["data"][0] for a in arrays.values()]
-        assert all(addresses)  # or it would be a sort of keys alone
+        assert all(addresses)  # otherwise only keys would be sorted
         self.made.append((order, compute_capability, *(a.dtype.str for a in arrays.values())))
         return self.made[-1]
 
@@ -73,7 +73,7 @@ def compute(machine, monkeypatch, tmp_path):
 
 
 def forget():
-    """Be another process, which has no sorter yet."""
+    """Simulate a new process, which has no sorter yet."""
     cub._compute.cache_clear()
     cub._loaded.cache_clear()
 

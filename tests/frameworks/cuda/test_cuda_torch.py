@@ -1,4 +1,4 @@
-"""Tensors on a CUDA device: the ops' kernels for them, run on tensors of the host's memory."""
+"""Tensors on a CUDA device: the ops' kernels for them, run on tensors in host memory."""
 
 import numpy as np
 import pytest
@@ -28,7 +28,7 @@ MODES = ("raise", "clip", "wrap", "fill", "drop")
 
 
 def example(op, dtype=torch.float32):
-    """Give data, indices, updates: some meet, some are beside the data."""
+    """Return data, indices with duplicates and out-of-bounds values, and updates."""
     data = torch.arange(12).reshape(4, 3).to(dtype)
     index = torch.tensor([[0, 3, 1], [3, -1, 3]])
     if op.endswith("_nd"):
@@ -50,7 +50,7 @@ def call(op, *operands, functions=None, **more):
 @pytest.mark.parametrize("op", OPERATORS)
 def test_the_kernels_give_what_those_of_the_host_give(on_core, as_cuda, op, dtype):
     operands = example(op, dtype)
-    if dtype.is_complex:  # these go through the ops in any case
+    if dtype.is_complex:  # these always use the ops
         expected = torch.from_numpy(call(op, *(t.numpy() for t in operands), functions=gatherum))
     else:
         expected = call(op, *operands, functions=room)

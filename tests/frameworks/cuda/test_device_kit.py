@@ -1,4 +1,4 @@
-"""The kit for a machine with a GPU: how steps are run and reported, what is packed."""
+"""The kit for a machine with a GPU: its steps, reports and packages."""
 
 import subprocess
 import sys
@@ -31,7 +31,7 @@ def python(code):
 
 @pytest.fixture
 def kit(tmp_path):
-    """An empty kit."""
+    """Make an empty kit."""
     folder = tmp_path / "kit"
     folder.mkdir()
     (tmp_path / "cache").mkdir()
@@ -155,7 +155,7 @@ def test_a_kit_has_the_wheels_and_the_compiled_kernels(tmp_path, monkeypatch, ca
     monkeypatch.setattr(pack.kernels, "needed", lambda: few)
     monkeypatch.setattr(nvidia, "open_compiler", lambda: driver.Compiler(CompilerDouble()))
     monkeypatch.setattr(pack, "KIT", tmp_path / "kit")
-    monkeypatch.setenv("GATHERUM_CUDA_CACHE", "")  # is put back
+    monkeypatch.setenv("GATHERUM_CUDA_CACHE", "")  # is restored
     monkeypatch.setattr(sys, "argv", ["pack.py", str(wheel), "--no-sorters"])
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: subprocess.CompletedProcess((), 0, b""))
     pack.main()

@@ -1,4 +1,4 @@
-"""The whole run of tests/device/first.py on doubles, so that no mistake costs a device's time."""
+"""The whole run of tests/device/first.py on doubles, so that mistakes do not cost device time."""
 
 import os
 import re

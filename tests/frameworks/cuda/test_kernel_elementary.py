@@ -1,4 +1,4 @@
-"""exp and log by the kernel of CUDA, on this processor: the bits of the core's."""
+"""exp and log by the CUDA kernel on this processor equal those of the core bit for bit."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ KINDS = ["float64", "float32", "float16", "bfloat16"]
 
 
 def samples(dtype, count=3000):
-    """Return values of any bits, and those of which results are finite, subnormal ones too."""
+    """Return values of arbitrary bits, and values with finite results, including subnormal ones."""
     rng = np.random.default_rng(5)
     anything = np.frombuffer(rng.bytes(count * dtype.itemsize), dtype)
     special = [0.0, -0.0, 1.0, np.inf, -np.inf, np.nan, -1.0, 0.5**0.5, 2.0**-1022, 5e-324]

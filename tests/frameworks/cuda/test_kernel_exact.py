@@ -1,4 +1,4 @@
-"""Exact sums by the kernels of CUDA, on this processor: the bits of the core, in any order."""
+"""Exact sums by the CUDA kernels on this processor: the bits of the core, in any order."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ def shim():
 
 
 def finite(dtype, shape, rng):
-    """Give numbers of all exponents, subnormal ones and zeros among them."""
+    """Return numbers of all exponents, including subnormal ones and zeros."""
     size = dtype.itemsize // (2 if dtype.kind == "c" else 1)
     part = np.dtype(f"f{size}") if dtype.kind == "c" else dtype
     bits = rng.integers(0, 1 << 8 * size, (*shape, dtype.itemsize // size), f"u{size}")
@@ -36,7 +36,7 @@ def finite(dtype, shape, rng):
 
 
 def shuffled(rng, *lengths):
-    """Give indices in no order, so many of each."""
+    """Return shuffled indices with the given counts."""
     return rng.permutation(np.repeat(np.arange(len(lengths)), lengths))
 
 
@@ -67,7 +67,7 @@ def test_sums_of_all_exponents_that_cancel(shim, dtype, reduction):
         indices = shuffled(rng, *LENGTHS)
         data = finite(dtype, (len(LENGTHS), *row), rng)
         updates = finite(dtype, (indices.size, *row), rng)
-        # Of each destination what is left is much smaller than its terms.
+        # The remaining sum of each destination is much smaller than its terms.
         indices, updates = np.tile(indices, 2), np.concatenate([updates, -updates])
         updates[indices.size // 2 :: 7] = data[indices[indices.size // 2 :: 7]]
         for include_self in (True, False):

@@ -1,4 +1,4 @@
-"""Folds by the kernels of CUDA, on this processor: every reduction, and runs of every length."""
+"""Folds by the CUDA kernels on this processor: every reduction, and runs of every length."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from gatherum.cuda import execution, folds
 from strategies import REDUCTIONS_OF, same_bits
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason=NO_COMPILER)
-slow = pytest.mark.slow  # each variant of a kernel is compiled, which takes a third of a second
+slow = pytest.mark.slow  # compiles each variant of a kernel, a third of a second each
 
 
 @pytest.fixture
@@ -22,14 +22,14 @@ def shim():
 
 
 def runs(*lengths):
-    """Indices in no order, so many of each."""
+    """Return shuffled indices with the given counts."""
     indices = np.repeat(np.arange(len(lengths)), lengths)
     RNG.shuffle(indices)
     return indices
 
 
 def spread(*shape):
-    """Numbers of many sizes: the order of their sum counts."""
+    """Return numbers of many magnitudes, whose sums depend on the order."""
     return (RNG.standard_normal(shape) * 10.0 ** RNG.integers(-8, 8, shape)).astype("f4")
 
 
@@ -43,13 +43,13 @@ def test_a_sum_is_a_left_fold_in_row_major_order(shim):
     backwards = shim.scatter_elements(
         data, indices[::-1].copy(), updates[::-1].copy(), reduction="add", mode="drop"
     )
-    assert not same_bits(found, backwards)  # so the order counts here
+    assert not same_bits(found, backwards)  # so the order matters here
     assert shim.last.names() == ["gather", "keys", "fold", "fold_long", "fold_long"]
     assert shim.last.reads == 0
 
 
 def folded_without(left_out, indices, row):
-    """The destinations that are not folded where some launches are left out."""
+    """Return the destinations that are not folded if some launches are skipped."""
 
     class Partial(ShimDevice):
         def launch(self, kernel, grid, block, arguments):
@@ -61,7 +61,7 @@ def folded_without(left_out, indices, row):
     found = ShimFunctions(Partial).scatter_slices(data, indices, updates, **how)
     expected = gatherum.scatter_slices(data, indices, updates, **how)
     missed = [n for n in range(len(data)) if found[n].tobytes() != expected[n].tobytes()]
-    assert same_bits(found[missed], data[missed])  # not in part either
+    assert same_bits(found[missed], data[missed])  # not partially folded either
     return missed
 
 
@@ -88,7 +88,7 @@ def test_threads_side_by_side_fold_what_a_warp_would_of_long_rows():
 
 
 # Runs of every length: none, one, a few, as many as a thread or a warp folds and one more, more
-# than tiles hold; rows, which are folded several items at a time.
+# than tiles hold; and rows, which are folded several items at a time.
 SHAPES = [((0, 1, 2, 16, 17, 200, 512, 513, 3000), ()), ((0, 1, 2, 17, 60, 530), (17,)),
           ((1, 3, 17, 100), (16,))]  # fmt: skip
 
@@ -164,7 +164,7 @@ def test_long_runs_of_rows(shim, dtype, row, few, many, monkeypatch):
 
 @slow
 def test_rows_of_which_a_warps_tile_holds_one():
-    """Sums are as wide as they come here, eight bytes for one of the update's."""
+    """Sums are as wide as possible here: eight bytes for one of the update's."""
     indices, row = runs(3, 17, 40), (31 * 16,)
     data, updates = values((3, *row), "i1"), values((indices.size, *row), "i1")
     shim = ShimFunctions()
@@ -196,7 +196,7 @@ def test_long_runs_wherever_they_begin(shim, few, many, monkeypatch):
         if seed % 2:
             rng.shuffle(indices)
         updates = rng.standard_normal((indices.size, 2))
-        data = np.zeros((8, 2))  # destination 8 is not there
+        data = np.zeros((8, 2))  # destination 8 does not exist
         for include_self in (True, False):
             how = {"reduction": "add", "include_self": include_self, "mode": "drop"}
             found = shim.scatter_slices(data, indices, updates, **how)

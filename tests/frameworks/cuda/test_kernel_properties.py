@@ -1,5 +1,6 @@
-"""The kernels of CUDA on this processor, against the oracle, bit for bit: calls of every shape,
-dtype, layout and mode, with canaries around every operand.
+"""The CUDA kernels on this processor, compared with the oracle bit for bit.
+
+Calls have every shape, dtype, layout and mode, with canaries around every operand.
 """
 
 import os
@@ -16,7 +17,7 @@ from gatherum import reference
 from strategies import OPERATORS, SCATTERS, Call, calls, destinations, outcome, same_outcome
 
 pytestmark = [
-    pytest.mark.slow,  # every variant of a kernel is compiled
+    pytest.mark.slow,  # compiles every variant of a kernel
     pytest.mark.skipif(COMPILER is None, reason=NO_COMPILER),
 ]
 

@@ -1,4 +1,4 @@
-"""The kernels of CUDA on this processor: every way that a plan can run, and what it may not do."""
+"""The CUDA kernels on this processor: every way to run a plan, and the limits on its effects."""
 
 import itertools
 from math import prod
@@ -19,7 +19,7 @@ from gatherum.cuda.kernel_tables import Step, alignment, divisor, reach
 from strategies import INDEX_DTYPES, MODES, same_bits
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason=NO_COMPILER)
-slow = pytest.mark.slow  # each variant of a kernel is compiled, which takes a third of a second
+slow = pytest.mark.slow  # compiles each variant of a kernel, a third of a second each
 
 
 def rows(count, columns, dtype="f4"):
@@ -298,7 +298,7 @@ def test_places_of_size_zero(shim):
 
 @slow
 def test_indices_that_change_between_the_passes_go_nowhere_else():
-    """Another stream makes an index invalid after the check: the update is dropped."""
+    """Another stream invalidates an index after the check: the update is dropped."""
     data, indices, updates = values((7,), "f4"), np.array([1, 2, 3]), values((3,), "f4")
 
     class Changing(ShimDevice):
@@ -345,7 +345,7 @@ def test_the_order_of_threads_and_blocks_changes_nothing():
 
 @slow
 def test_the_compile_table_has_the_macros_of_every_call(shim):
-    """What `nox -s cuda` compiles for devices is what calls ask for."""
+    """`nox -s cuda` compiles the macros that calls use for devices."""
     seen = set()
     for op, data, indices, updates, how in CALLS[:6]:
         operands = [values(*data), RNG.integers(0, 7, indices[0])]

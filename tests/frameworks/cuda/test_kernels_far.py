@@ -1,4 +1,4 @@
-"""The kernels of CUDA on this processor, past 2^31 and 2^32 elements and bytes, in sparse files."""
+"""The CUDA kernels on this processor past 2^31 and 2^32 elements and bytes, in sparse files."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ def shim():
 
 
 def bits_of(shim, name):
-    """The offsets that a kernel of the last call had."""
+    """Return the width of the offsets in a kernel of the last call."""
     (kernel,) = (kernel for kernel in shim.last.launches if kernel.name == name)
     return int(dict(kernel.macros)["OFFSET_BITS"])
 
@@ -113,7 +113,7 @@ def test_scatters_of_rows_far_apart(space, shim, reduction):
 
 
 def test_offsets_of_32_bits_up_to_their_last(space, shim):
-    """The shim's g++ stops at a sum of 32 bits that overflows."""
+    """The shim's g++ aborts if a sum of 32 bits overflows."""
     for size, bits in ((NARROW - 4096, 32), (NARROW + 4096, 64), (2**31, 64), (2**31 + 9, 64)):
         data = space(size + 4096).array("u1")[:size]
         data[[0, 100, size - 2, size - 1]] = [1, 2, 3, 4]
@@ -127,7 +127,7 @@ def test_offsets_of_32_bits_up_to_their_last(space, shim):
 
 @pytest.mark.parametrize("position", [2**31 - 1, 2**31, 2**32 + 5, 2**33 - 1])
 def test_positions_past_2_to_the_32(space, position):
-    """A grid of so many threads takes hours here: only the last step, which finds the place."""
+    """A grid of that many threads would take hours: run only its last step, the search."""
     indices = space(2**33).array("i1", (2**13, 2**20))
     indices[np.unravel_index(position, indices.shape)] = 9
     data = np.zeros((3, 4), "f4")

@@ -1,8 +1,8 @@
-"""Tries tests/device/first.py as on a machine with a GPU: by `gpu_double`, torch imported once.
+"""Try tests/device/first.py as on a machine with a GPU: with `gpu_double`, importing torch once.
 
     python tests/frameworks/cuda/trial.py KIT OUT
 
-The steps are what they are on a GPU; a fork of this process, which has the doubles, runs each.
+The steps are the same as on a GPU. A fork of this process, which has the doubles, runs each.
 """
 
 import os
@@ -17,7 +17,7 @@ import gpu_double
 
 
 def forked(step, limit, variables, output):
-    """Run a step in a fork; return what is wrong with its end, as `first.status` does."""
+    """Run a step in a fork. Return a description of its failure, as `first.status` does."""
     sys.stdout.flush()
     if (child := os.fork()) == 0:
         status = 1
@@ -39,7 +39,7 @@ def forked(step, limit, variables, output):
 
 
 def run(command):
-    """Run what follows the interpreter in a command, what comes before it aside."""
+    """Run the part of a command after the interpreter and its prefix."""
     program = command[command.index(sys.executable) + 1 :]
     try:
         gpu_double.run_program(*program)

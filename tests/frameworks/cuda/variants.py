@@ -1,7 +1,7 @@
 """Variants of every kernel: each value of each macro at least once, the others at their commonest.
 
-What `run` asks for is among the products of these; `test_variants` in test_kernels.py holds them
-against the macros that calls use.
+The variants that `run` requests are among the products of these; `test_variants` in test_kernels.py
+compares them with the macros that calls use.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _ALL_FOLDS = [
     if has_meaning(Value[value], Reduction[reduction])
 ]
 FOLDS = [pair for pair in _ALL_FOLDS if not is_exact(Reduction[pair[1]])]
-# Complex numbers are added up by their parts.
+# Complex numbers are added by their parts.
 EXACT = [pair for pair in _ALL_FOLDS if pair not in FOLDS and not pair[0].startswith("complex")]
 
 
@@ -85,7 +85,7 @@ AXES: dict[str, Axes] = {
 
 
 def variants(name: str) -> Iterator[Kernel]:
-    """Give the variants of a kernel."""
+    """Yield the variants of a kernel."""
     axes = AXES[name]
     common = {macro: values[0] for macro, values in axes.items()}
     if name.startswith("fold_atomic"):

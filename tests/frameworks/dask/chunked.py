@@ -1,4 +1,4 @@
-"""Arrays cut into chunks of any sizes, empty ones among them."""
+"""Arrays cut into chunks of any sizes, including empty chunks."""
 
 import hypothesis.strategies as st
 import numpy as np
@@ -13,7 +13,7 @@ except ImportError:  # the tests are skipped then
 
 @st.composite
 def chunkings(draw, shape):
-    """Draw chunks for a shape: a few a dimension, of any size."""
+    """Draw chunks for a shape: a few per dimension, of any size."""
     found = []
     for n in shape:
         cuts = sorted(draw(st.lists(st.integers(0, n), max_size=3)))
@@ -23,7 +23,7 @@ def chunkings(draw, shape):
 
 @st.composite
 def chunked(draw, call, always=False):
-    """Draw the same call on arrays of Dask: of all operands, or of some."""
+    """Draw the same call with all or some operands as Dask arrays."""
     operands = []
     for operand in call.args:
         if isinstance(operand, np.ndarray) and (always or draw(st.integers(0, 3))):

@@ -1,4 +1,4 @@
-"""Dask's synchronous scheduler, unless a test says otherwise: errors come as they are raised."""
+"""Dask's synchronous scheduler, unless a test sets another: errors propagate as raised."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Every advice of a message about arrays of Dask or xarray is followed, and the call succeeds."""
+"""Every advice of a message about Dask or xarray arrays is followed, and the call succeeds."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Calls on a cluster of processes: the same bits by every strategy, and errors that arrive."""
+"""Calls on a cluster of processes: the same bits by every strategy, and propagated errors."""
 
 import hashlib
 import re
@@ -71,7 +71,7 @@ def compute(movement, op, operands, **attributes):
 
 @pytest.mark.parametrize(("seed", "reduction"), list(enumerate(["none", "add", "mean", "max"])))
 def test_scatters(movement, seed, reduction):
-    """Each reduction with chunks of its own; those of any chunks are in test_dask_equality.py."""
+    """Each reduction with different chunks; test_dask_equality.py tests arbitrary chunks."""
     expected = gatherum.scatter_slices(DATA, INDICES, UPDATES, reduction=reduction)
     rng = np.random.default_rng(seed)
     operands = [lazy(one, rng) for one in (DATA, INDICES, UPDATES)]
@@ -103,7 +103,7 @@ def test_gathers(movement):
 
 @pytest.mark.parametrize("dtype", [">i2", [("a", "<i4"), ("b", ">i2")]])
 def test_blocks_whose_dtype_dask_has_changed(movement, dtype):
-    """Where a cluster joins blocks, their bytes become native and records lose their padding."""
+    """When a cluster joins blocks, their bytes become native, and records lose their padding."""
     data, updates = (np.zeros(shape, np.dtype(dtype, align=True)) for shape in ((300, 7), (900, 7)))
     for array in (data, updates):
         for field in [array] if array.dtype.names is None else [array["a"], array["b"]]:

@@ -1,4 +1,4 @@
-"""The commands on files with --scheduler and --workers: the bytes that they write without."""
+"""The commands on files with --scheduler and --workers write the same bytes as without them."""
 
 import errno
 import io
@@ -34,7 +34,7 @@ UPDATES = RNG.standard_normal((6, 7)).astype(np.float32)
 
 @pytest.fixture(scope="module")
 def address():
-    """Give a scheduler whose workers are threads of this process: they start at once."""
+    """Start a scheduler whose workers are threads of this process, which start immediately."""
     made = LocalCluster(
         n_workers=2, threads_per_worker=1, processes=False, protocol="tcp://",
         dashboard_address="127.0.0.1:0",
@@ -66,7 +66,7 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def run(folder, capfd):
-    """Run a command line; give status, standard output and standard error."""
+    """Run a command line. Return status, standard output and standard error."""
 
     def call(*arguments):
         status = cli.run(arguments)
@@ -109,7 +109,7 @@ def test_the_bytes_of_the_command_without_a_cluster(run, address, folder, argume
     assert line.startswith("out.zarr: ") and ", 2 workers, " in line
     assert files("out.zarr") == files("alone.zarr")
     assert not list(folder.glob("*.partial*"))
-    # An output that is there is replaced.
+    # An existing output is replaced.
     assert run(*arguments, "-o", "out.zarr", "--scheduler", address)[0] == 0
     assert files("out.zarr") == files("alone.zarr")
 
@@ -150,7 +150,7 @@ def test_streams_that_no_worker_can_use(run, given):
 def test_a_table_changed_in_place(run, address, table):
     arguments = "few.npy", "updates.npy", "--reduction", "add"
     assert run("scatter-slices", table, *arguments, "-o", "alone.zarr")[0] == 0
-    for _ in range(2):  # a run that had come to its end is not applied again
+    for _ in range(2):  # a completed run is not applied again
         more = "--in-place", "--resume", "--scheduler", address
         status, out, err = run("scatter-slices", table, *arguments, *more)
         assert (status, err) == (0, "") and f"{table}: 6 rows, 2 workers, " in out
@@ -158,7 +158,7 @@ def test_a_table_changed_in_place(run, address, table):
 
 
 def test_processes_made_for_a_run(folder):
-    """As a user starts it, who sees how far it is."""
+    """Run the command as a user does, who sees its progress."""
     command = "gather", "table.npy", "rows.npy", "-o", "out.zarr"
     assert cli.run([*command[:-1], "alone.zarr"]) == 0
     done = subprocess.run(
@@ -246,7 +246,7 @@ def test_usage_is_status_2_and_one_line(run, arguments, message):
 
 def test_a_scheduler_that_does_not_answer(run, monkeypatch):
     monkeypatch.setattr(clusters, "CONNECT_SECONDS", 1)
-    with socket.socket() as silent:  # which accepts connections, and says nothing
+    with socket.socket() as silent:  # accepts connections, and sends nothing
         silent.bind(("127.0.0.1", 0))
         silent.listen()
         port = silent.getsockname()[1]
@@ -282,7 +282,7 @@ def test_no_two_tasks_write_to_one_chunk(monkeypatch):
 @pytest.mark.parametrize("at", [1, 2, 3])
 @pytest.mark.parametrize("error", [OSError(errno.EIO, "the rename fails"), None])
 def test_an_output_is_replaced_or_stays(folder, monkeypatch, at, error):
-    """A rename fails, or is struck by a Ctrl-C: of the staged array, the old output, the new."""
+    """A rename fails, or Ctrl-C interrupts it: of the staged array, the old output, the new."""
     rename, calls = os.rename, []
 
     def faulty(source, target):
@@ -298,7 +298,7 @@ def test_an_output_is_replaced_or_stays(folder, monkeypatch, at, error):
     monkeypatch.setattr(os, "rename", faulty)
     with pytest.raises(OSError if error else KeyboardInterrupt):
         call.run(lambda tasks: dask.compute(*tasks, scheduler="synchronous"))
-    old = error is not None or at == 1  # a Ctrl-C waits until both renames are done
+    old = error is not None or at == 1  # Ctrl-C is deferred until both renames are done
     expected = TABLE if old else TABLE[ROWS.ravel()]
     np.testing.assert_array_equal(zarr.open_array("t2.zarr")[...], expected)
     assert sorted(os.listdir(folder)) == before

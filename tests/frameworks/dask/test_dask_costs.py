@@ -1,4 +1,4 @@
-"""What calls cost, worked out from sizes: beside the graphs themselves, and far beyond machines."""
+"""Costs of calls, computed from sizes: compared with the graphs, and far beyond any machine."""
 
 import runpy
 from pathlib import Path
@@ -78,7 +78,7 @@ def huge():
 
 
 def asked(huge, shares, rng):
-    """Draw how many rows each block of entries asks the owners of each worker for."""
+    """Draw the number of rows that each block requests from the owners of each worker."""
     layout = huge.dask.layers[huge.name].layout
     counts = np.array(layout.entry_counts())
     return rng.multinomial(counts, shares)
@@ -91,7 +91,7 @@ def test_ten_terabytes_on_a_hundred_workers(huge):
     made = tasks_of(huge)
     assert cost.tasks == len(made)
 
-    # Owners and workers are picked as a run picks them.
+    # Owners and workers are selected as in a run.
     owners = runs_within(strategy.owner_bytes(layer.call, layout), chosen.chunk)
     spec = RowsSpec(id="", disk=True, receivers=len(owners))
     worker = np.array([spec.pick_worker((n,), range(WORKERS)) for n in range(len(owners))])
@@ -103,7 +103,7 @@ def test_ten_terabytes_on_a_hundred_workers(huge):
     blocks = len(layout.entry_counts())
     assert np.count_nonzero(some) / 20 * blocks == pytest.approx(cost.pieces, rel=1e-3)
 
-    # Bytes: every sender, with the owners of a worker taken together.
+    # Bytes: every sender, with the owners of a worker combined.
     shares = np.bincount(worker, rows, WORKERS) / ROWS
     between = np.zeros((WORKERS, WORKERS))
     spec = RowsSpec(id="", disk=True, receivers=blocks)

@@ -1,4 +1,4 @@
-"""Calls on Dask's arrays have the bits of calls on NumPy's, whatever their chunks."""
+"""Calls on Dask arrays equal calls on NumPy arrays bit for bit, for any chunks."""
 
 import numpy as np
 import pytest
@@ -18,9 +18,9 @@ from gatherum._model.call import Attributes  # noqa: E402
 from gatherum.dask import operands  # noqa: E402
 from gatherum.dask.planning import strategy  # noqa: E402
 
-# Dask copies records field by field, without what lies between them.
+# Dask copies records field by field, without the padding between fields.
 WHOLE = [dtype for dtype in DATA_DTYPES if dtype != PADDED]
-# Dask makes scalars of blocks without a dimension; older NumPy leaves the padding of theirs unset.
+# Dask makes scalars of blocks without a dimension; older NumPy does not set their padding.
 if np.lib.NumpyVersion(np.__version__) < "2.4.0":
     WHOLE = [dtype for dtype in WHOLE if np.dtype(dtype).char not in "gG"]
 
@@ -44,7 +44,7 @@ def computed(op, operands, attributes):
 
 @pytest.fixture(params=["as chosen", "by routes", "by routes in steps", "apart"])
 def movement(request, monkeypatch):
-    """Each of the strategies; small arrays would take only one."""
+    """Use each of the strategies; small arrays would use only one."""
     if request.param != "as chosen":
         monkeypatch.setattr(strategy, "SMALL_BYTES", -1)
         monkeypatch.setattr(operands, "TINY_BYTES", 0)
@@ -86,7 +86,7 @@ def test_random_calls(op, movement):
 
 @pytest.fixture
 def cut_as_large(monkeypatch):
-    """Results of small data are cut as those of large data."""
+    """Cut results of small data as those of large data."""
     monkeypatch.setattr(operands, "TINY_BYTES", 0)
 
 

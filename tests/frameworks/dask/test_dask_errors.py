@@ -1,4 +1,4 @@
-"""What Dask's arrays are refused for, when a call is made and when it is computed."""
+"""Errors of calls on Dask arrays, when the call is made and when it is computed."""
 
 import numpy as np
 import pytest
@@ -79,7 +79,7 @@ def test_the_first_invalid_index_of_all_chunks_is_named():
     assert "index 17" in expected and "indices[1, 4]" in expected
     for chunks in ((6, 6), (1, 2), (3, 1), (2, 6), ((1, 0, 5), (5, 1))):
         lazy = gatherum.gather(LAZY, da.from_array(indices, chunks=chunks))
-        for part in (lazy, lazy[5, 5]):  # every index is checked, whatever is asked for
+        for part in (lazy, lazy[5, 5]):  # every index is checked for any part
             with pytest.raises(IndexError) as caught:
                 part.compute()
             assert str(caught.value) == expected
@@ -200,7 +200,7 @@ OPS = {
 
 
 def declared_as(array, dtype, chunks):
-    """Return a lazy array whose blocks have another dtype than it says."""
+    """Return a lazy array whose blocks have a different dtype than it declares."""
     blocks = da.from_array(array, chunks=chunks)
     dtype = np.dtype(dtype)
     return da.Array(blocks.dask, blocks.name, blocks.chunks, dtype=dtype)
@@ -209,7 +209,7 @@ def declared_as(array, dtype, chunks):
 @pytest.mark.parametrize("op", OPS)
 @pytest.mark.parametrize("strategy", [None, "tasks"])
 def test_blocks_of_another_dtype_than_declared(op, strategy, monkeypatch):
-    """Indices that are no integers are refused as they are elsewhere, never cast."""
+    """Indices that are not integers raise as in all calls; they are never cast."""
     indices, updates = np.array(OPS[op][0]), OPS[op][1]
     if strategy:
         monkeypatch.setattr("gatherum.dask.planning.strategy.SMALL_BYTES", -1)
@@ -231,7 +231,7 @@ def test_blocks_of_another_dtype_than_declared(op, strategy, monkeypatch):
 
 @pytest.mark.parametrize("strategy", [None, "tasks"])
 def test_blocks_of_data_in_another_byte_order(strategy):
-    """The first block's bytes do not decide how those of the others are read."""
+    """The byte order of the first block does not determine how other blocks are read."""
     blocks = [
         da.from_delayed(dask.delayed(np.full(2, value).astype)(dtype), (2,), dtype="<f4")
         for value, dtype in ((1.5, ">f4"), (2.5, "<f4"), (300.5, ">f4"))

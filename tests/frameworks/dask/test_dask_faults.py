@@ -1,4 +1,4 @@
-"""A fault of each kind in the middle of a call; `nox -s faults` has them all."""
+"""A fault of each kind in the middle of a call. `nox -s faults` runs all of them."""
 
 import errno
 import os
@@ -79,7 +79,7 @@ def deadly(values):
 
 
 def into(path, function):
-    """Change a store by indices that a function spoils."""
+    """Change a store by indices that a function modifies."""
     indices = lazy(index_block, 100)
     indices = indices.map_blocks(function, dtype=indices.dtype, meta=indices._meta)
     updates = lazy(block, 200, WIDTH)
@@ -144,7 +144,7 @@ def test_the_scheduler_goes_away(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("error", [None, OSError(27, "File too large")])
 def test_a_task_that_outlives_its_run_leaves_nothing_behind(tmp_path, monkeypatch, error):
-    """The run has removed its directory, and zarr makes it again."""
+    """The run has removed its directory, and zarr creates it again."""
     from gatherum.dask.shuffling import staging
 
     folder = tmp_path / "table.zarr.partial.flat" / "run"
@@ -195,7 +195,7 @@ def test_what_a_task_writes_or_removes_meanwhile_is_looked_at_again(number, monk
 
 
 def test_a_stale_task_writes_where_nobody_looks(tmp_path):
-    """As one does whose client was killed, while the next run is at work."""
+    """Simulate a task whose client was killed and which still runs during the next run."""
     from gatherum.dask.shuffling.staging import write
     from gatherum.dask.stores import change
 

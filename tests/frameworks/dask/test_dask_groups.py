@@ -1,4 +1,4 @@
-"""Functions over groups on arrays of Dask: the oracle's bits, from chunks of any size."""
+"""Functions over groups of Dask arrays equal the oracle bit for bit, for chunks of any size."""
 
 from functools import partial
 
@@ -31,7 +31,7 @@ def _in_this_thread():
 def run(module, values, groups, func, more):
     if func in functions.TRANSFORMS:
         return module.transform(values, groups, func, **more)
-    empty = 0 if values.dtype.kind in "mM" else 1  # an integer other than 0 is not a date
+    empty = 0 if values.dtype.kind in "mM" else 1  # integers other than 0 are not dates
     return module.reduce(values, groups, func=func, ddof=1, fill_value=empty, **more)
 
 
@@ -131,7 +131,7 @@ def test_an_entry_that_is_no_group_is_found_when_it_is_computed():
 
 @pytest.mark.parametrize("func", ALL)
 def test_chunks_may_be_empty(func):
-    """Dask itself reverses and broadcasts such chunks wrongly."""
+    """Dask itself reverses and broadcasts such chunks incorrectly."""
     for shape, chunks in (((3, 2), ((2, 0, 1), (2,))), ((3, 1), ((0, 2, 1), (1, 0))),
                           ((1,), ((1, 0),)), ((0, 2), ((0, 0), (1, 1)))):  # fmt: skip
         values = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)

@@ -1,4 +1,4 @@
-"""Workers' memory on a cluster of processes: what was planned, also where all entries meet."""
+"""Workers' memory on a cluster of processes stays within the plan, even if all entries gather."""
 
 import numpy as np
 import pytest
@@ -19,8 +19,8 @@ pytestmark = [
 ROWS, WIDTH, ENTRIES = 64_000, 256, 512_000
 MIB = 1 << 20
 BUFFER = 24 * MIB
-# What allocators keep, code that is loaded by the first call, and pages of files that the system
-# has not yet taken back: together far less than the rows of all entries (500 MiB).
+# Memory that allocators keep, code that the first call loads, and file pages that the system has
+# not yet reclaimed: together far less than the rows of all entries (500 MiB).
 SPARE = 192 * MIB
 
 

@@ -1,4 +1,4 @@
-"""Every dtype in Zarr arrays that tasks write: zarr reads the values back, or it is refused."""
+"""Every dtype in Zarr arrays that tasks write: zarr reads the values back, or the call raises."""
 
 import os
 
@@ -18,7 +18,7 @@ PICKED = np.array([4, 0, 0])
 
 
 def npy(path, array):
-    """Write an array as NumPy alone has it; None where NumPy has no such file."""
+    """Write an array as NumPy without ml_dtypes stores it; return None if it has no such file."""
     try:
         np.save(path, array)
         np.load(path)

@@ -1,4 +1,4 @@
-"""What a shuffle hands over, and how."""
+"""The data that a shuffle hands over, and how."""
 
 import asyncio
 
@@ -18,7 +18,7 @@ from gatherum.dask.shuffling.shuffle_shards import RowsRun
 
 @pytest.fixture
 def run(monkeypatch):
-    """Return a run on worker "here", and a list of what it was given and handed on."""
+    """Return a run on worker "here", and a list of the data that it received and sent."""
     calls = []
 
     async def noted(kind, *given):

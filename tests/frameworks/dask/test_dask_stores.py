@@ -162,7 +162,7 @@ class Killed(BaseException):
 
 @pytest.mark.parametrize("step", ["stage", "seal", "lay", "mark", "clear"])
 def test_a_run_that_is_killed_and_repeated_gives_the_same(step, tmp_path, stored, monkeypatch):
-    """Stopped before each step, then resumed, and once more."""
+    """Stop before each step, then resume, and run once more."""
 
     def die(*_, **__):
         raise Killed
@@ -188,7 +188,7 @@ def test_a_run_that_is_killed_and_repeated_gives_the_same(step, tmp_path, stored
 
 
 def test_a_process_that_is_killed(tmp_path, stored):
-    """A real SIGKILL while chunks are staged; the array is as it was, and a repeat completes."""
+    """A real SIGKILL while chunks are staged: the array is unchanged, and a repeat completes."""
     code = f"""
 import os, signal, numpy as np, gatherum, gatherum.dask
 from gatherum.files.formats.zarr.arrays import ZarrArray
@@ -215,7 +215,7 @@ gatherum.dask.scatter_slices_into({str(tmp_path / "a.zarr")!r}, np.array({INDICE
 
 
 def test_no_update_is_applied_twice_where_no_note_is_kept(tmp_path, stored, monkeypatch):
-    """The note that a run has completed: an error before anything is written, or no resume."""
+    """Without the note of a completed run: an error before anything is written, or no resume."""
     call = stored, INDICES, UPDATES
     before = files(tmp_path)
     with monkeypatch.context() as patch:
@@ -234,7 +234,7 @@ def test_no_update_is_applied_twice_where_no_note_is_kept(tmp_path, stored, monk
 
 @pytest.mark.slow
 def test_an_error_at_any_step_leaves_nothing_or_is_completed(tmp_path, monkeypatch):
-    """Let every call that moves data or changes the disk fail, each in a run of its own."""
+    """Let every call that moves data or changes the disk fail, each in a separate run."""
     for at in count(1):
         folder = tmp_path / str(at)
         stored = store_at(folder / "a.zarr")
@@ -254,9 +254,9 @@ def test_an_error_at_any_step_leaves_nothing_or_is_completed(tmp_path, monkeypat
         elif failed:
             assert files(folder) == before, calls
             continue
-        # Every step has succeeded, or the one that failed made a folder that was there.
+        # Every step succeeded, or the failing one made a folder that existed.
         np.testing.assert_array_equal(stored[...], EXPECTED)
         assert os.listdir(folder) == ["a.zarr"], calls
         if len(calls) < at:
             break
-    assert at > 50  # a step that ends the run is not the last one
+    assert at > 50  # many steps were tried

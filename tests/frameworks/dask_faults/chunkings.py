@@ -13,7 +13,7 @@ ROWS, WIDTH, MANY = 900, 24, 3000
 TABLE = RNG.standard_normal((ROWS, WIDTH))
 INDICES = RNG.zipf(1.2, (MANY // 50, 50)) % ROWS
 UPDATES = RNG.standard_normal((*INDICES.shape, WIDTH))
-# The call, its dtype, its reduction.
+# Calls, each with its dtype and reduction.
 CALLS = {
     "gather": ("gather", "f4", None),
     "add of float16": ("scatter_slices", "f2", "add"),
@@ -25,7 +25,7 @@ CALLS = {
 
 
 def cut(array, rng):
-    """Return an array of Dask in random chunks, some of them empty."""
+    """Return a Dask array in random chunks, some of them empty."""
     chunks = []
     for n in array.shape:
         cuts = np.sort(rng.integers(0, n + 1, rng.integers(0, 4)))
@@ -61,7 +61,7 @@ LONG, SHORT, COLUMNS = 200_000, 20_000, 128  # 25.6 million elements into 2.56 m
 
 
 def numbers(rows, columns):
-    """Return values that tell their place, in every chunking alike."""
+    """Return values that depend only on their position, for any chunking."""
     place = rows[:, None].astype(np.uint64) * np.uint64(COLUMNS) + columns.astype(np.uint64)
     mixed = (place * np.uint64(2654435761)) % np.uint64(1 << 32)
     return mixed.astype(np.float32) / np.float32(1 << 31) - np.float32(1)

@@ -1,4 +1,4 @@
-"""Calls that cannot end well: one clear error in bounded time, and nothing half-written."""
+"""Calls that cannot succeed: one clear error in bounded time, and nothing half-written."""
 
 import os
 import re
@@ -41,21 +41,21 @@ BEFORE = digest(whole(block, 0, WIDTH))
 
 
 def wrong_index(values, block_info):
-    """Put an index that no table has into one block."""
+    """Put an index that is out of bounds for every table into one block."""
     if block_info[0]["chunk-location"][0] == 9:
         values[3] = 10**9
     return values
 
 
 def unreadable(values, block_info):
-    """Fail in one block as a file does that has changed."""
+    """Fail in one block as a file that has changed does."""
     if block_info[0]["chunk-location"][0] == 9:
         raise OSError("updates.npy: changed since it was opened")
     return values
 
 
 def failing(call, path, why):
-    """Make a call that fails in its middle."""
+    """Make a call that fails in the middle."""
     indices, values = lazy(index_block, 100), lazy(block, 200, WIDTH)
     if why == "index":
         indices = indices.map_blocks(wrong_index, dtype=indices.dtype, meta=indices._meta)

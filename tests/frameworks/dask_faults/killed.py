@@ -1,4 +1,4 @@
-"""Workers that are killed, retired or started again in the middle of a call."""
+"""Workers that are killed, retired or restarted in the middle of a call."""
 
 import threading
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.filterwarnings(*WARNINGS)
     scope="module", params=[(call, strategy) for strategy in STRATEGIES for call in CALLS], ids=str
 )
 def measured(request, tmp_path_factory):
-    """Run a call without faults: how many tasks it has, and its digest."""
+    """Run a call without faults. Return the number of its tasks, and its digest."""
     call, strategy = request.param
     with session(strategy) as at:
         found = run(call, store(tmp_path_factory.mktemp("measured")))
@@ -30,13 +30,13 @@ def test_a_worker_is_killed(measured, share, tmp_path):
         running = at.start(call, path)
         assert running.result(LONGEST) == digest
         assert at.watch.struck, "the kill must land before the end"
-        # What was on the worker was done again, so that the kill cannot have come too late.
+        # The worker's tasks were repeated, so the kill was not too late.
         assert at.watch.done > at.watch.at
 
 
 @pytest.mark.parametrize("how", ["retired", "restarted"])
 def test_a_worker_goes(measured, how, tmp_path):
-    """Retired, and its results moved to the others; or started again by its nanny."""
+    """The worker is retired, and its results move to the others; or its nanny restarts it."""
     call, strategy, tasks, digest = measured
     with session(strategy) as at:
         path = store(tmp_path)

@@ -1,4 +1,4 @@
-"""Workers that are short of memory, and disks that take no more."""
+"""Workers that are short of memory, and full disks."""
 
 import hashlib
 import os
@@ -56,13 +56,13 @@ def where(hot, block_info):
 
 
 def tell(values):
-    """Return a number that tells the bits of a block."""
+    """Return a number that depends on the bits of a block."""
     found = hashlib.sha256(np.ascontiguousarray(values).tobytes()).digest()
     return np.frombuffer(found[:8], np.int64).reshape(1, 1)
 
 
 def told(call, hot):
-    """Return the numbers of a result's blocks: the result itself never meets in one place."""
+    """Return the numbers of a result's blocks; the whole result is never in one process."""
     meta = np.empty((0, 0), np.float32)
     table = da.map_blocks(
         rows, chunks=((LENGTH,) * BLOCKS, (COLUMNS,)), dtype=np.float32, meta=meta
@@ -79,7 +79,7 @@ def told(call, hot):
 
 
 def resident():
-    """Return the bytes that a worker takes when it has imported all that it will."""
+    """Return the resident bytes of a worker after all its imports."""
     import gatherum.dask.shuffling.shuffle  # noqa: F401
 
     with open("/proc/self/status") as status:
@@ -108,7 +108,7 @@ def test_a_limit_of_1_2_times_what_was_planned(strategy, call, hot, rest):
 
 
 def limit_files(size):
-    """Let this process write no file with more bytes: to a full disk this is very much alike."""
+    """Limit the size of the files that this process writes, which simulates a full disk."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
 
 
@@ -118,7 +118,7 @@ def spilled(dask_worker):
 
 @pytest.mark.parametrize("call", CALLS[:2])
 def test_a_full_disk_for_what_waits(call, tmp_path):
-    """What cannot be spilled stays in memory."""
+    """Data that cannot be spilled stays in memory."""
     early = dict.fromkeys(("target", "spill"), 0.001)
     settings = {f"distributed.worker.memory.{name}": share for name, share in early.items()}
     with session("tasks", settings=settings, memory_limit="2GiB") as at:
@@ -142,7 +142,7 @@ def test_a_full_disk_for_a_shuffle(call, tmp_path):
         with pytest.raises(OSError, match="a worker's disk does not take the rows that it"):
             at.start(call, path).result(LONGEST)
         assert stored(path) == digest(whole(block, 0, WIDTH))
-        at.client.restart()  # and with room again
+        at.client.restart()  # and with enough space again
         assert run(call, path) == expected(call)
 
 

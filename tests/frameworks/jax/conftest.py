@@ -1,4 +1,4 @@
-"""Settings of JAX, made before it starts: two devices on this host, and 64-bit types."""
+"""Settings of JAX before it starts: two devices on this host, and 64-bit types."""
 
 import os
 
@@ -12,7 +12,7 @@ if "device_count" not in flags:
 
 @pytest.fixture
 def several_devices():
-    """Skip where JAX is too old for calls on several devices."""
+    """Skip the test if JAX is too old for calls on several devices."""
     from gatherum.jax import private
 
     if private.is_old:

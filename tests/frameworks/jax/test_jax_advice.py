@@ -1,4 +1,4 @@
-"""Every advice of a message about arrays of JAX is followed literally, and the call succeeds."""
+"""Every advice of a message about JAX arrays is followed literally, and the call succeeds."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""`aggregate` on arrays of JAX: NumPy's bits, jitted too, derivatives, batches, refusals."""
+"""`aggregate` on JAX arrays: NumPy's bits, eager and jitted; derivatives, batches, errors."""
 
 import re
 from functools import partial
@@ -33,7 +33,7 @@ def drawn(name, mode="raise"):
 @pytest.mark.parametrize("reduction", FOLDS)
 @pytest.mark.parametrize("name", NAMES)
 def test_the_bits_of_numpy(name, reduction, turn):
-    """Each fold of each dtype in two of the modes, which resolve the indices of all alike."""
+    """Each fold of each dtype in two of the modes; all folds share the resolution of indices."""
     mode = MODES[(turn + NAMES.index(name) + FOLDS.index(reduction)) % len(MODES)]
     if not is_reducible(np.dtype(jnp.dtype(name)), reduction):
         return

@@ -1,4 +1,4 @@
-"""``jax.vmap`` of every operand, alone and together, along every axis, twice, and under grad."""
+"""``jax.vmap`` of every operand, separately and together, along every axis, twice, under grad."""
 
 import functools
 import itertools
@@ -28,13 +28,13 @@ ROWS = [(op, form) for op, forms in FORMS.items() for form in forms]
 
 
 def batched_dims(op):
-    """Which operands are batched: each choice but none."""
+    """Return the batched dimensions of operands: every choice except none."""
     count = 3 if op.startswith("scatter") else 2
     return [each for each in itertools.product((True, False), repeat=count) if any(each)]
 
 
 def operands_of(op, form, batched, rng, where=0):
-    """Draw operands, those of a batch stacked along an axis; and the members of the batch."""
+    """Draw operands, with batches stacked along an axis, and the members of the batch."""
     shape, index_shape, attributes = form
     axis = attributes.get("axis", 0) % len(shape)
     plan = gatherum.plan(op.replace("scatter_slices", "gather").replace("scatter", "gather"),
@@ -84,8 +84,8 @@ def test_gradients_of_batches_and_batches_of_gradients(op, form):
     number = FORMS[op].index(form)
     for turn, batched in enumerate(batched_dims(op), number):
         if turn % len(FORMS[op]) > 0:
-            continue  # each choice meets one form of an operator
-        reduction = ("add", "max", "mul")[(turn + number) % 3]  # another one with each form
+            continue  # each choice is tested with one form of an operator
+        reduction = ("add", "max", "mul")[(turn + number) % 3]  # a different one for each form
         stacked, members, dims = operands_of(op, form, batched, rng)
         attributes = form[2] | ({"reduction": reduction} if scatters else {})
 
@@ -126,7 +126,7 @@ def test_batches_of_batches(op):
 
 
 def test_one_table_is_not_copied_for_many_indices():
-    """Neither the table nor anything as large is repeated: the program holds no broadcast."""
+    """Neither the table nor any array as large is repeated: the program has no broadcast."""
     table = jnp.ones((100, 2))
     for op, indices in (
         ("gather", (7, 5)),

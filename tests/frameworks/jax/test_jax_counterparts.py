@@ -1,4 +1,4 @@
-"""What docs/jax.md says of JAX's own functions."""
+"""Statements of docs/jax.md about JAX's own functions."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Calls on JAX's arrays have the bits of calls on NumPy's, eager and jitted."""
+"""Calls on JAX arrays equal calls on NumPy arrays bit for bit, eager and jitted."""
 
 import numpy as np
 import pytest
@@ -17,14 +17,14 @@ KNOWN = [dtype for dtype in DATA_DTYPES if dtype.name in _WHOLE and dtype.isnati
 
 
 class Jitted:
-    """The six functions, each compiled by JAX with everything but the arrays fixed."""
+    """The six functions, each compiled by JAX with all arguments fixed except the arrays."""
 
     def __getattr__(self, op):
         def call(*operands, **attributes):
             arrays = {n: one for n, one in enumerate(operands) if hasattr(one, "dtype")}
 
             def run(tracers):
-                # Lists and numbers stay as they are: they take the dtype of the data.
+                # Lists and numbers are passed unchanged, and converted to the dtype of the data.
                 each = [tracers.get(n, one) for n, one in enumerate(operands)]
                 return getattr(gatherum.jax, op)(*each, **attributes)
 
@@ -38,7 +38,7 @@ def _native(array):
 
 
 def _told(operators, call):
-    """The outcome of a call, the IndexError that a runtime's error carries among them."""
+    """Return the outcome of a call, including the IndexError that a runtime error contains."""
     try:
         found = outcome(operators, call)
         return found if isinstance(found, Exception) else np.asarray(found)
@@ -50,7 +50,7 @@ def _told(operators, call):
 
 
 def _from_value_error(found):
-    """XLA's errors are RuntimeErrors or ValueErrors."""
+    """Convert XLA's error to an IndexError. XLA raises RuntimeErrors or ValueErrors."""
     if isinstance(found, ValueError) and "OUT_OF_RANGE: " in str(found):
         return IndexError(str(found).partition("OUT_OF_RANGE: ")[2].splitlines()[0])
     return found
@@ -70,7 +70,7 @@ def test_the_named_cases(case):
 
 
 @pytest.mark.parametrize("op", OPERATORS)
-@settings(max_examples=20)  # each compiles a program or two
+@settings(max_examples=20)  # each compiles one or two programs
 @given(data=st.data())
 def test_random_calls(op, data):
     call = data.draw(calls([op], data_dtypes=KNOWN, most_dimensions=6))

@@ -1,4 +1,4 @@
-"""What calls on JAX's arrays refuse, and with which sentence."""
+"""Errors of calls on JAX arrays, and their messages."""
 
 import functools
 
@@ -21,7 +21,7 @@ RIGHT = {
     "scatter_elements": (DATA, np.zeros((2, 4), int), DATA[:2]),
     "scatter_nd": (DATA, np.array([[0, 1], [2, 3]]), DATA[0, :2]),
 }
-RUNTIME = (RuntimeError, ValueError)  # XLA's error is one or the other, as the call is dispatched
+RUNTIME = (RuntimeError, ValueError)  # XLA's error is either, by dispatch
 
 
 def replaced(op, operand, value):
@@ -31,14 +31,14 @@ def replaced(op, operand, value):
 
 
 def bad(op):
-    """A call whose last index is invalid."""
+    """Return a call whose last index is invalid."""
     indices = RIGHT[op][1].copy()
     indices.flat[-1] = -7
     return replaced(op, 1, indices)
 
 
 def sentence(op, operands, **attributes):
-    """What NumPy's call says."""
+    """Return the message of NumPy's call."""
     with pytest.raises((TypeError, ValueError, IndexError)) as caught:
         getattr(gatherum, op)(*operands, **attributes)
     return type(caught.value), str(caught.value)
@@ -102,7 +102,7 @@ def test_an_invalid_index(op):
         with pytest.raises(RUNTIME) as caught:
             jitted(*given).block_until_ready()
         assert f"{expected[1]}" in str(caught.value)
-    right = np.asarray(jitted(*RIGHT[op]))  # the process and the compiled call stay usable
+    right = np.asarray(jitted(*RIGHT[op]))  # the process and the compiled call remain usable
     np.testing.assert_array_equal(right, getattr(gatherum, op)(*RIGHT[op]))
     for mode in ("clip", "wrap", "fill", "drop"):
         found = getattr(gatherum, op)(*given, mode=mode)
@@ -114,7 +114,7 @@ def test_both_classes_of_runtime_errors():
     right, wrong = arrays(RIGHT["gather"]), arrays(bad("gather"))
     _, expected = sentence("gather", bad("gather"))
     for runs, error in ((0, jax.errors.JaxRuntimeError), (2, ValueError)):
-        jitted = jax.jit(functools.partial(gatherum.jax.gather, axis=0))  # compiled nowhere else
+        jitted = jax.jit(functools.partial(gatherum.jax.gather, axis=0))  # not compiled before
         for call in (jitted, jitted.lower(*right).compile()):
             for _ in range(runs):
                 np.testing.assert_array_equal(call(*right), gatherum.gather(*RIGHT["gather"]))
@@ -125,7 +125,7 @@ def test_both_classes_of_runtime_errors():
 
 @pytest.mark.usefixtures("several_devices")
 def test_several_devices():
-    """Their runtime may put words before the sentence; an eager call has the sentence alone."""
+    """Their runtime may prefix the sentence; an eager call raises only the sentence."""
     _, expected = sentence("gather", bad("gather"))
     mesh = jax.sharding.Mesh(np.array(jax.devices()[:2]), "x")
     everywhere = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
@@ -146,7 +146,7 @@ def test_every_index_is_checked_where_the_result_is_empty(op):
     if op in SCATTERS:
         operands.append(np.zeros((1, 1, 0) if op == "scatter_slices" else (1, 0), np.float32))
     if op.endswith("elements"):
-        return  # there is no index without an element
+        return  # there are no indices
     expected = sentence(op, operands)
     with pytest.raises(IndexError) as caught:
         getattr(gatherum, op)(*arrays(operands))

@@ -1,4 +1,4 @@
-"""Derivatives against finite differences, to second order, forward and backward."""
+"""Derivatives, compared with finite differences to second order, forward and backward."""
 
 import functools
 import itertools
@@ -25,7 +25,7 @@ GATHERS = {"gather": SLICES, "gather_elements": ELEMENTS, "gather_nd": TUPLES}
 
 
 def values(shape, seed):
-    """Values apart from each other, so that no small step changes which is the largest."""
+    """Return values with distances, so that small steps do not change which is the largest."""
     rng = np.random.default_rng(seed)
     spread = rng.permutation(int(np.prod(shape))) + rng.uniform(0.1, 0.4)
     return jnp.asarray((spread.reshape(shape) - spread.mean()) / spread.size + 2 * seed / 100)
@@ -55,7 +55,7 @@ def test_gathers(op, mode):
 
 
 def folds():
-    """Each reduction in each operator and each mode, but not all three together."""
+    """Yield each reduction in each operator and each mode, but not all combinations."""
     others = {"scatter_slices": "clip", "scatter_elements": "wrap", "scatter_nd": "fill"}
     for turn, (reduction, keep) in enumerate(itertools.product(REDUCTIONS, (True, False))):
         for place, (op, other) in enumerate(others.items(), turn // 2):
@@ -99,7 +99,7 @@ def test_updates_that_are_repeated(op, reduction):
     shapes = moved[1:], moved[-1:], (1, *moved[1:]), ()
     turn = list(SCATTERS).index(op) + REDUCTIONS.index(reduction)
     order = 1 if ROWS[reduction].linear else 2
-    for small in shapes[turn % 2 :: 2]:  # each meets each operator and each reduction
+    for small in shapes[turn % 2 :: 2]:  # each is tested with each operator and each reduction
         operands = values(shape, 2), values(small, 4) if small else jnp.asarray(0.3)
         check_grads(lambda data, new: run(data, jnp.asarray(indices), new), operands, order, BOTH)
 
@@ -171,7 +171,7 @@ def test_integers_have_no_tangents(op):
 
 @pytest.mark.parametrize("reduction", REDUCTIONS)
 def test_hessians_of_scatters(reduction):
-    """Those of the same sums, products and choices, written out."""
+    """The Hessians of the same sums, products and choices, written with plain indexing."""
     indices = jnp.array([[0], [2], [0]])
     choose = {"add": jnp.sum, "mul": jnp.prod, "max": jnp.max, "min": jnp.min, "mean": jnp.mean,
               "fsum": jnp.sum, "fmean": jnp.mean,

@@ -1,4 +1,4 @@
-"""Functions over groups on arrays of JAX: the oracle's bits, jitted too, derivatives, refusals."""
+"""Functions over groups of JAX arrays: the oracle's bits, also jitted; derivatives, errors."""
 
 import itertools
 import re
@@ -28,12 +28,12 @@ DTYPES = [dtype for dtype in DATA_DTYPES if dtype.isnative and dtype.name in NAM
 ALL = (*functions.REDUCES, *functions.TRANSFORMS)
 WHOLE = ("argmax", "argmin", "count", "any", "all")
 SMOOTH = [name for name in ALL if name.removeprefix("nan") not in WHOLE]
-# XLA takes subnormal numbers for 0 in arithmetic; the others are calls of the core alone.
+# XLA flushes subnormal numbers to 0 in arithmetic; the other functions only call the core.
 ARITHMETIC = ("var", "std", "logsumexp", *functions.TRANSFORMS)
 
 
 def flushed(array):
-    """Give an array with 0 for each subnormal number and each -0."""
+    """Return an array with 0 for each subnormal number and each -0."""
     if array.dtype.kind == "c":
         out = array.copy()
         out.real, out.imag = flushed(array.real), flushed(array.imag)
@@ -46,9 +46,9 @@ def flushed(array):
 
 
 def pairs(dtypes, always=()):
-    """Yield each dtype with each function; three of four pairs wait for a release.
+    """Yield each dtype with each function; three of four pairs run only before a release.
 
-    Functions that differ in one step, as var and std or sum and nansum, meet different dtypes.
+    Functions that differ in one step, as var and std or sum and nansum, get different dtypes.
     """
     for (i, dtype), (j, func) in itertools.product(enumerate(dtypes), enumerate(ALL)):
         rare = (i + j) % 4 != 0 and dtype not in always
@@ -80,7 +80,7 @@ def test_the_bits_of_the_oracle(dtype, func):
     ("name", "func"), list(pairs(["float32", "bfloat16", "int32", "complex64"], ["float32"]))
 )
 def test_jitted_the_bits_are_the_same(name, func):
-    """XLA fuses what is around: here a product whose difference with the mean it contracts."""
+    """XLA fuses neighbouring operations: here it contracts a product's difference with the mean."""
     rng = np.random.default_rng(4)
     values = (rng.standard_normal((40, 3)) * 9).astype(jnp.dtype(name))
     groups, more = rng.integers(0, 6, 40), {"func": func, "size": 7, "fill_value": False}
@@ -103,7 +103,7 @@ def test_derivatives(func):
     rng = np.random.default_rng(3)
     values = rng.uniform(0.5, 2, (6, 2))
     groups = rng.integers(0, 3, (6, 2)) if whole else np.array([0, 2, 0, 2, 1, 2])
-    if func == "normalize":  # one value alone becomes NaN
+    if func == "normalize":  # a single value becomes NaN
         groups = np.array([0, 2, 0, 2, 0, 2])
     function = partial(run, groups=groups, func=func, size=3, fill_value=0)
     check_grads(function, (values,), 2, ("fwd", "rev"), rtol=1e-3)
@@ -112,7 +112,7 @@ def test_derivatives(func):
 @pytest.mark.parametrize("func", ["softmax", "log_softmax", "logsumexp", "nanlogsumexp"])
 @pytest.mark.parametrize("name", ["float32", "bfloat16", "float64"])
 def test_exponentials_are_exported(name, func):
-    """Without a callback of Python, with the bits of NumPy's calls."""
+    """The export has no Python callback, and NumPy's bits."""
     rng = np.random.default_rng(8)
     values, groups = (
         (rng.standard_normal((40, 3)) * 9).astype(jnp.dtype(name)),
@@ -131,7 +131,7 @@ def test_exponentials_are_exported(name, func):
     [pytest.param(f, marks=[pytest.mark.release] * (n % 2)) for n, f in enumerate(SMOOTH)],
 )
 def test_derivatives_in_graphs(func):
-    """Backward or forward, of functions that are compiled with their groups unknown."""
+    """Differentiate compiled functions with unknown groups, backward or forward."""
     rng = np.random.default_rng(7)
     values, groups = rng.uniform(0.5, 2, (6, 2)), np.array([0, 2, 0, 2, 1, 2])
     change = rng.standard_normal((6, 2))
@@ -154,7 +154,7 @@ def test_derivatives_in_graphs(func):
 
 
 def test_what_the_page_says_of_segments():
-    """The table of docs/groups.md beside jax.ops."""
+    """The table of docs/groups.md, compared with jax.ops."""
     values, groups = jnp.array([2.0, 2.0, 3.0]), jnp.array([0, 0, 1])
     outside = jnp.array([0, 5, -1])
     sums = jax.ops.segment_sum(values, outside, 2)

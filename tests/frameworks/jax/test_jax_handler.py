@@ -1,4 +1,4 @@
-"""The handler behind the calls: forged calls are refused, and nothing is written."""
+"""The handler behind the calls: forged calls raise, and nothing is written."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Calls on arrays that two devices of this host share: who computes what, and the same bits."""
+"""Calls on arrays that two devices of this host share: the division of work, and the same bits."""
 
 import functools
 import re
@@ -25,7 +25,7 @@ RNG = np.random.default_rng(0)
 ROWS = RNG.standard_normal((10, 8)).astype(np.float32)
 CUBE = RNG.standard_normal((4, 5, 6))
 # operator, shapes of data and indices, attributes; then each operand's sharding, the result's, and
-# whether shards must be brought together for it
+# whether it needs shards to be gathered
 DIVIDED = [
     ("gather", (10, 8), (6,), {}, [(None, None), (X,)], (X, None), False),
     ("gather", (10, 8), (6,), {}, [(None, X), (None,)], (None, X), False),
@@ -82,7 +82,7 @@ def collectives(compiled):
 
 
 def parts(array):
-    """The spec of an array's sharding, as long as its rank."""
+    """Return the spec of an array's sharding, padded to its rank."""
     spec = tuple(array.sharding.spec)
     return spec + (None,) * (array.ndim - len(spec))
 
@@ -157,7 +157,7 @@ def test_batches_of_shards(mesh):
 
 
 def test_sizes_that_devices_do_not_divide_are_whole(mesh):
-    """A shard that is padded would hold indices that nobody wrote."""
+    """A padded shard would contain indices that were never written."""
     rows = NamedSharding(mesh, PartitionSpec(X))
 
     def run(table, indices):
@@ -186,7 +186,7 @@ def test_an_index_that_is_invalid_in_a_shard(mesh):
 
 @pytest.mark.parametrize("spec", [(), (X,)])
 def test_results_without_elements(mesh, spec):
-    """XLA removes such calls among several devices, and an invalid index with them."""
+    """XLA removes such calls on several devices, and an invalid index with them."""
     given = placed(mesh, [np.zeros((4, 0), np.float32), np.array([0, 7])], [(), spec])
     for call in (gatherum.gather, jax.jit(gatherum.jax.gather)):
         assert call(*given).shape == (2, 0)
@@ -227,7 +227,7 @@ def test_programs_for_one_device_and_exports_are_not_divided(mesh):
 
 
 def test_what_devices_may_share():
-    """Sizes that differ beside an axis, and updates that are repeated."""
+    """Other sizes next to an axis, and repeated updates."""
     elements = Attributes("gather_elements", 1, "raise", True)
     numbered = Numbered.of(elements, (4, 5, 6), (3, 2, 6))
     assert numbered.operands == ((0, 1, 2), (3, 4, 2))
@@ -242,10 +242,10 @@ def test_what_devices_may_share():
 
 
 @pytest.mark.parametrize("op", OPERATORS)
-@settings(max_examples=15)  # each compiles a program or two
+@settings(max_examples=15)  # each compiles one or two programs
 @given(data=st.data())
 def test_random_calls_on_shards(mesh, op, data):
-    """The bits of NumPy's call, however the operands are shared."""
+    """The bits of NumPy's call, for any sharding of the operands."""
     # XLA's own collectives change the bits of a NaN in floats of 8 and 16 bits, and of a boolean.
     known = [
         dtype for dtype in DATA_DTYPES
@@ -255,7 +255,7 @@ def test_random_calls_on_shards(mesh, op, data):
     call = data.draw(calls([op], data_dtypes=known, most_dimensions=4))
     expected = outcome(gatherum, call)
     if isinstance(expected, Exception):
-        return  # which is what test_random_calls is about
+        return  # test_random_calls covers that
     operands = []
     for array in call.args:
         if not isinstance(array, np.ndarray):

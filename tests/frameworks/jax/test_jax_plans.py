@@ -1,4 +1,4 @@
-"""`plan`, `explain` and `index_report` on what JAX has, and items to fill with that are arrays."""
+"""`plan`, `explain` and `index_report` on JAX values, and fill values that are arrays."""
 
 import numpy as np
 import pytest
@@ -130,7 +130,7 @@ def test_items_that_do_not_fit():
     ],
 )
 def test_calls_that_repeat_are_known_to_the_core(op, attributes, monkeypatch):
-    """It knows attributes by identity, so names are kept as the objects that literals are."""
+    """The core compares attributes by identity, so names are kept as interned objects."""
     arrays = [jnp.asarray(each) for each in (DATA, INDICES[:3], UPDATES[:3])]
     operands = arrays if op.startswith("scatter") else arrays[:2]
     if op == "gather_elements":

@@ -1,4 +1,4 @@
-"""`prepare` on arrays of JAX: the operators' bits and derivatives, jitted too."""
+"""`prepare` on JAX arrays: the operators' bits and derivatives, also jitted."""
 
 import numpy as np
 import pytest

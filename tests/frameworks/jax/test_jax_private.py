@@ -1,4 +1,4 @@
-"""Calls on JAX's arrays where a name that JAX does not document is missing."""
+"""Calls on JAX arrays if a name that JAX does not document is missing."""
 
 import os
 import subprocess

@@ -12,7 +12,7 @@ from product_cases import DIRECTION, EDGES, SUBNORMAL, WEIGHTS, ZEROS  # noqa: E
 
 
 def products(case, op="scatter_elements"):
-    """Give a case as a function of its vector."""
+    """Return a case as a function of its vector."""
     indices = jnp.array(case.indices)
     indices = indices[:, None] if op == "scatter_nd" else indices
 
@@ -44,7 +44,7 @@ def test_first_derivatives_at_the_edges(name):
 
 
 def test_what_xla_takes_for_zero():
-    """A product of subnormal numbers, as JAX's own prod has it."""
+    """A product of subnormal numbers, as in JAX's own prod."""
     case = SUBNORMAL["subnormal"]
     found = jax.grad(lambda x: products(case)(x).sum())(jnp.array(case.vector))
     assert found.tolist() == jax.grad(jnp.prod)(jnp.array(case.vector)).tolist()
@@ -59,7 +59,7 @@ def test_tangents_at_the_edges(op):
 
 
 def test_an_operand_without_a_tangent_is_left_out():
-    """Its tangent is no 0, which an infinite factor would make NaN."""
+    """A missing tangent is not 0, which an infinite factor would turn into NaN."""
 
     def run(updates):
         data = jnp.ones(1, jnp.float32)
@@ -99,7 +99,7 @@ def test_gradients_of_batches_of_indices(op):
 
 @pytest.mark.usefixtures("several_devices")
 def test_gradients_on_several_devices():
-    """They are those of one device; XLA shares the multiplications out."""
+    """They equal those on one device; XLA distributes the multiplications."""
     from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
     rng = np.random.default_rng(9)
@@ -118,7 +118,7 @@ def test_gradients_on_several_devices():
 
 
 def test_a_reduction_without_a_rule_is_refused(monkeypatch):
-    """It is not taken for an extreme."""
+    """It is not handled as a max or min."""
     monkeypatch.delitem(derivatives.FACTORS, "max")
     run = lambda x: gatherum.jax.scatter_elements(x, [0, 0], x, reduction="max").sum()  # noqa: E731
     x, refused = jnp.ones(2), "^no derivative of `reduction` 'max' is defined"
@@ -129,7 +129,7 @@ def test_a_reduction_without_a_rule_is_refused(monkeypatch):
     assert run(x) == 2
 
 
-@pytest.mark.parametrize(  # no zero, some and all of them 0; the others before a release
+@pytest.mark.parametrize(  # no zero, some zeros, all zeros; the others before a release
     "name",
     [
         pytest.param(name, marks=() if turn % 3 == 0 else pytest.mark.release)
@@ -153,7 +153,7 @@ def test_derivatives_along_a_direction_to_the_fourth_order(name):
             derivative = lambda x, g=gradient: (g(x) * v).sum()  # noqa: E731
 
 
-# Those along a direction, above, are sums of the same; one case has all of them on each change.
+# The directional derivatives above are sums of these; one case has all of them on each change.
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name",

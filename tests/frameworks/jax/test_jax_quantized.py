@@ -1,4 +1,4 @@
-"""`gather_quantized` does not take arrays of JAX, and says what to write."""
+"""`gather_quantized` does not accept JAX arrays, and advises what to write."""
 
 import numpy as np
 import pytest

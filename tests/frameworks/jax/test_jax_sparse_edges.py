@@ -1,4 +1,4 @@
-"""`aggregate` on arrays of JAX by a pointer and by matrices of SciPy: bits, jit, derivatives."""
+"""`aggregate` on JAX arrays by a pointer and by SciPy matrices: bits, jit, derivatives."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Calls and derivatives under JAX's strict settings: no promotion of dtypes, none of ranks."""
+"""Calls and derivatives under JAX's strict settings: no promotion of dtypes or ranks."""
 
 import contextlib
 from functools import partial
@@ -103,7 +103,7 @@ def test_scatters(name, reduction, include_self):
     op = getattr(gatherum.jax, name.split()[0].rstrip(","))
     turn = list(SCATTERS).index(name) + list(REDUCTIONS).index(reduction) + include_self
     dtypes = [DTYPES[(turn + step) % len(DTYPES)] for step in (0, 1)]
-    if reduction in ("max", "min"):  # which complex numbers have not
+    if reduction in ("max", "min"):  # complex numbers do not support these
         dtypes = ["float16" if dtype == "complex64" else dtype for dtype in dtypes]
     attributes = {"reduction": reduction, "include_self": include_self, **attributes}
     for dtype, mode in zip(dtypes, (MODES[turn % 3], "raise"), strict=True):

@@ -1,4 +1,4 @@
-"""Inside JAX's other transforms: loops, rematerialisation, shards, exports, donated buffers."""
+"""JAX's other transforms: loops, rematerialisation, shards, exports, donated buffers."""
 
 import functools
 
@@ -70,7 +70,7 @@ TRANSPOSED = {
 
 @pytest.mark.parametrize("op", TRANSPOSED)
 def test_linear_transposes(op):
-    """A gather's is the scatter-add of the same indices, and the other way round."""
+    """The transpose of a gather is the scatter-add of the same indices, and vice versa."""
     inverse, indices, attributes = TRANSPOSED[op]
     data = np.random.default_rng(0).standard_normal((3, 2))
     taken = getattr(gatherum, op)(data, indices, **attributes)
@@ -297,7 +297,7 @@ def test_arrays_that_a_compiled_function_holds():
 
 
 def test_what_is_equal_need_not_mean_the_same():
-    """Eager calls are known by their attributes: True is no 1, and -0.0 another item than 0."""
+    """Eager calls are cached by their attributes: True differs from 1, and -0.0 from 0."""
     table, rows = jnp.arange(4.0), jnp.array([3, 9])
     for fill, sign in ((0, False), (-0.0, True), (0.0, False), (0, False)):
         found = gatherum.gather(table, rows, mode="fill", fill_value=fill)
@@ -310,7 +310,7 @@ def test_what_is_equal_need_not_mean_the_same():
 
 
 def test_a_call_that_is_known_raises_as_the_first_does():
-    """The core runs it and waits; what fails is run again, for its sentence."""
+    """The core runs the call and waits. A failing call runs again to produce its message."""
     table, rows = jnp.arange(4.0), jnp.array([3, 0])
     for _ in range(3):
         assert gatherum.gather(table, rows).tolist() == [3.0, 0.0]

@@ -1,12 +1,12 @@
-"""Warnings that torch gives of itself are no failures of these tests."""
+"""Torch's own warnings are not failures of these tests."""
 
 from pathlib import Path
 
 import pytest
 
 OF_TORCH = (
-    r"ignore:`torch\.jit\.script:DeprecationWarning",  # its own forward mode uses it
-    "ignore:There is a performance drop:UserWarning",  # vmap, where an op of torch has no rule
+    r"ignore:`torch\.jit\.script:DeprecationWarning",  # torch's own forward mode uses it
+    "ignore:There is a performance drop:UserWarning",  # vmap, if an op of torch has no rule
 )
 
 

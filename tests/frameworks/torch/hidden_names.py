@@ -1,7 +1,7 @@
-"""Runs calls on tensors where private names of torch are hidden, each set of names in a process.
+"""Run calls on tensors with private names of torch hidden, each set of names in a process.
 
-Each line of the standard input is a JSON list of names; each line of the output says what the
-calls gave: their results, or the errors that they raised.
+Each line of the standard input is a JSON list of names. Each line of the output lists the results
+of the calls, or their errors.
 """
 
 import importlib
@@ -18,7 +18,7 @@ warnings.simplefilter("ignore")
 
 
 def load_torch():
-    """Have torch import what every child needs: it imports most parts at their first use."""
+    """Make torch import what every child needs: it imports most parts on first use."""
 
     def cube(x):
         return (x[[0, 0]] ** 3).sum()
@@ -32,7 +32,7 @@ def load_torch():
 
 load_torch()
 
-gatherum = None  # imported by each child, where names are hidden
+gatherum = None  # each child imports it while names are hidden
 STEPS = []
 data = torch.arange(12.0).reshape(4, 3) + 1
 rows = torch.tensor([3, 0, 0])
@@ -223,7 +223,7 @@ def changed():
 
 
 def answers(hidden):
-    """Return what each step gives with some names hidden."""
+    """Return the result of each step with some names hidden."""
     from gatherum._system import private_names
 
     find = private_names.find_name

@@ -1,4 +1,4 @@
-"""What the tests of tensors share. They are skipped where there is no torch."""
+"""Helpers of the tests of tensors, which are skipped without torch."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ SHARED = (
 
 
 def tensor_of(array):
-    """Give a tensor of an array's memory where torch can see it, a copy otherwise."""
+    """Return a tensor that shares an array's memory if torch can, or a copy otherwise."""
     array = np.asarray(array)
     if array.dtype.name not in SHARED:
         wide = array.copy("C").view(f"u{array.dtype.itemsize}")
@@ -31,7 +31,7 @@ def tensor_of(array):
 
 
 def array_of(tensor, dtype):
-    """Give a tensor's values as an array; dtypes that NumPy lacks by their bits."""
+    """Return a tensor's values as an array; dtypes that NumPy lacks as their bits."""
     assert type(tensor) is torch.Tensor
     if dtype.name not in SHARED:
         return (
@@ -44,7 +44,7 @@ def array_of(tensor, dtype):
 
 
 def double(*shape, generator=None):
-    """Make random numbers that need a gradient."""
+    """Return random numbers that require a gradient."""
     return torch.randn(shape, dtype=torch.float64, generator=generator, requires_grad=True)
 
 

@@ -1,4 +1,4 @@
-"""Modules that were dropped and are imported again, with torch's ops registered before."""
+"""Modules that were dropped and are imported again, with torch's ops already registered."""
 
 import subprocess
 import sys

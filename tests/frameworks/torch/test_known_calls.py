@@ -1,4 +1,4 @@
-"""Calls of torch_scatter's functions that the core runs at once, because it knows their plan."""
+"""Calls of torch_scatter's functions that the core runs directly, because it knows their plan."""
 
 import pytest
 from tensors import torch
@@ -20,7 +20,7 @@ def values(dtype, *shape):
 
 @pytest.fixture
 def counted(monkeypatch):
-    """Count the calls that the core has run at once, None of those that it has not."""
+    """Record the results of the core's fast path, None for calls that it declined."""
     found = []
 
     def scatter_into_zeros(*call):
@@ -58,7 +58,7 @@ def test_a_known_call_has_the_same_bits(monkeypatch, counted, name, word, dtype)
     assert torch.equal(found, expected) and found.dtype == expected.dtype
     assert found.stride() == expected.stride()
     ran = [one for one in counted if one is not None]
-    assert len(ran) == (word != "mul")  # whose empty places hold 1
+    assert len(ran) == (word != "mul")  # whose empty destinations hold 1
 
 
 @pytest.mark.parametrize("name", CALLS)

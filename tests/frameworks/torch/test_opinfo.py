@@ -1,6 +1,6 @@
 """Torch's own samples of its functions: values and gradients of their counterparts here.
 
-Samples come from `torch.testing._internal`, which names the dtypes of each function, too.
+The samples are those of `torch.testing._internal`, which also names the dtypes of each function.
 """
 
 import warnings
@@ -20,7 +20,7 @@ WORDS = {
 
 
 def _lifted(data, *others):
-    """Give a tensor without dimensions one, as torch's functions do."""
+    """Add a dimension to a tensor without dimensions, as torch's functions do."""
     return [t.reshape(1) if t.dim() == 0 else t for t in (data, *others)]
 
 
@@ -31,7 +31,7 @@ def gather(data, dim, index, **_):
 def scatter(data, dim, index, src=None, value=None, reduce=None, include_self=True):
     updates = value if src is None else src
     of, at = _lifted(data, index)
-    if isinstance(updates, torch.Tensor):  # torch reads the part that has an index
+    if isinstance(updates, torch.Tensor):  # torch reads only the updates that have an index
         updates = _lifted(updates)[0][tuple(slice(n) for n in at.shape)]
     else:
         updates = torch.tensor(updates, dtype=data.dtype)
@@ -96,12 +96,12 @@ OPS = [op for op in op_db if op.name in COUNTERPARTS]
 
 
 def ranks_differ(op, sample):
-    """Torch takes an empty index of two dimensions for data of one; here that is a ValueError."""
+    """Return True for an empty 2-d index of 1-d data, which torch accepts; here, a ValueError."""
     return op.name == "gather" and sample.args[1].numel() == 0 and sample.args[1].dim() == 2
 
 
 def of_weight(op, sample):
-    """Torch's embedding takes the weights second, and its samples make them the input."""
+    """Return the operands of a sample. Those of embedding pass the weights as the input."""
     if op.name == "nn.functional.embedding":
         return [sample.args[0], sample.input]
     return [sample.input, *sample.args]
@@ -117,8 +117,10 @@ def samples(op, dtype, requires_grad=False):
 
 
 def theirs(op, sample):
-    """Torch's answer. It rounds half types after each step in some functions: folded in float32,
-    as here, their samples have one answer.
+    """Return torch's answer.
+
+    Some of its functions round half precision after each step. Folded in float32, as here, their
+    samples have one answer.
     """
     halves = sample.input.dtype.is_floating_point and sample.input.dtype.itemsize == 2
     narrow = halves and op.name != "nn.functional.embedding"  # which may scale its weights in place
@@ -143,7 +145,7 @@ def test_the_counterparts_are_all_there():
 def test_values(op):
     tried = 0
     for dtype in op.supported_dtypes("cpu"):
-        if dtype in (torch.complex32,):  # refused here
+        if dtype in (torch.complex32,):  # not supported here
             continue
         for sample in samples(op, dtype):
             expected = theirs(op, sample)

@@ -1,4 +1,4 @@
-"""The functions of torch_scatter: its own cases, ties and empty places, gradients, what is refused.
+"""The functions of torch_scatter: its own cases, ties and empty groups, gradients, errors.
 
 Cases and answers of `PUBLISHED` and `SEGMENTS` are those of torch_scatter's test tables
 (https://github.com/rusty1s/pytorch_scatter, test/test_scatter.py and test/test_segment.py, MIT).
@@ -65,7 +65,7 @@ PUBLISHED = [
         "max": [[[3, 3]], [[4, 4]]], "arg_max": [[[1, 1]], [[1, 1]]],
     },
 ]  # fmt: skip
-# Values in order, where segments begin; then the answers.
+# Sorted values, the starts of segments; then the answers.
 SEGMENTS = [
     {
         "of": ([1, 2, 3, 4, 5, 6], [0, 2, 5, 5, 6]), "back": [0, 0, 1, 1, 1, 3],
@@ -96,7 +96,7 @@ SEGMENTS = [
 
 
 def turned(tensor):
-    """The same values, columns next to each other in memory."""
+    """Return the same values with columns contiguous in memory."""
     return tensor.transpose(0, 1).contiguous().transpose(0, 1) if tensor.dim() > 1 else tensor
 
 
@@ -221,7 +221,7 @@ def test_empty_places():
 
 
 def test_a_sum_begins_at_zero():
-    """So that of -0 alone is 0."""
+    """So the sum of a single -0 is 0."""
     assert not room.scatter(torch.tensor([-0.0]), torch.tensor([0])).signbit()
 
 
@@ -259,7 +259,7 @@ def test_the_arg_says_where_the_old_value_stays():
     ],
 )  # fmt: skip
 def test_an_index_broadcasts(shape, dim, op, word):
-    """Whatever the operator, the bits are those of an index for each element."""
+    """For every operator, the bits equal those of an index for each element."""
     torch.manual_seed(7)
     src, index = torch.randn(3, 4, 5), torch.randint(6, shape)
     places = scatter_arguments.cheapest_places(
@@ -274,7 +274,7 @@ def test_an_index_broadcasts(shape, dim, op, word):
         one, other = (function(src, at, dim, None, 6) for at in (index, whole))
         assert same(one[0], other[0])
         assert same(one[1], other[1])
-        # The arg names a value that is the answer.
+        # The arg is the position of a value that equals the answer.
         padded = torch.cat((src, torch.zeros_like(src.narrow(dim, 0, 1))), dim)
         assert same(one[0], padded.gather(dim, one[1]))
 
@@ -456,7 +456,7 @@ def test_out_may_be_a_lazy_conjugate(word):
     )
 
 
-# torch_scatter's wheels are for some versions of torch; building it takes a compiler and minutes.
+# torch_scatter has wheels for some versions of torch; building it takes a compiler and minutes.
 def torch_scatter():
     return pytest.importorskip(
         "torch_scatter", reason="build torch_scatter to compare with it", exc_type=ImportError

@@ -22,7 +22,7 @@ DTYPES = [dtype for dtype in DATA_DTYPES if dtype.isnative and dtype.name in NAM
 
 
 def drawn(rng, dtype, mode="raise"):
-    """Rows of any bits, edges, weights of some of their dimensions."""
+    """Return rows of arbitrary bits, edges, and weights of some of their dimensions."""
     beyond = 2 * (mode != "raise")
     data = np.frombuffer(value_bytes(rng, dtype, 15), dtype).reshape(5, 3)
     sources = rng.integers(-5 - beyond, 5 + beyond, (4, 6))
@@ -187,7 +187,7 @@ def test_lists_and_numbers():
 
 @pytest.mark.parametrize("reduction", ["add", "mean", "max"])
 def test_a_bag_of_embeddings(reduction):
-    """The recipe of docs/groups.md against torch's own, forward and backward."""
+    """The recipe of docs/groups.md, compared with torch's own, forward and backward."""
     torch.manual_seed(5)
     table = torch.randn(9, 4, requires_grad=True)
     words, offsets = torch.randint(0, 9, (12,)), torch.tensor([0, 3, 3, 8])

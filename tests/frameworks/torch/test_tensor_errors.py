@@ -1,4 +1,4 @@
-"""What errors advise where tensors are meant, and whom torch_scatter's functions blame."""
+"""Advice in errors about tensors, and the function that errors of torch_scatter's calls name."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Plans, explanations and reports of calls on tensors: those of the same call on arrays."""
+"""Plans, explanations and reports of calls on tensors equal those of calls on arrays."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""scatter_max and scatter_min with arg: the core's pass and torch's operations, bit for bit."""
+"""scatter_max and scatter_min with arg: the core's pass equals torch's operations bit for bit."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ DTYPES = ["float32", "float64", "float16", "bfloat16", "int8", "int32", "int64",
 
 
 def _hostile(rng, dtype, shape):
-    """Any bits, and as many telling ones; of finite numbers half."""
+    """Return arbitrary bits and special values, or a few small integers with many ties."""
     kind = np.dtype(dtype.replace("bfloat16", "uint16"))
     raw = value_bytes(rng, kind, int(np.prod(shape)))
     values = torch.frombuffer(bytearray(raw), dtype=getattr(torch, dtype)).reshape(shape)
@@ -27,7 +27,7 @@ def _bits(tensor):
 
 
 def _both(monkeypatch, function, *arguments, **more):
-    """Call with the core's pass and without; return both pairs as bits."""
+    """Call with the core's pass and without. Return both pairs as bits."""
     found = []
     for applies in (True, False):
         monkeypatch.setattr(extremes, "applies", lambda *_, applies=applies: applies)

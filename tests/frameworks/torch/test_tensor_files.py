@@ -1,4 +1,4 @@
-"""Functions on files take tensors in this processor's memory."""
+"""Functions on files accept tensors in host memory."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Gradients of products and extremes by the core's own pass, against plain loops, bit for bit."""
+"""Gradients of products and extremes by the core's fused pass equal plain loops bit for bit."""
 
 import itertools
 
@@ -14,8 +14,9 @@ EXTREMES = ("max", "min")
 
 
 def loops(data, indices, updates, gradient, reduction, include_self):
-    """Give both gradients, of rows that go to places: one column after the other, in the types'
-    own arithmetic. Negative indices are skipped.
+    """Return both gradients of a scatter of rows, column by column, in the types' own arithmetic.
+
+    Negative indices are skipped.
     """
     of_data, of_updates = gradient.copy(), np.zeros_like(updates)
     for p, c in np.ndindex(data.shape):
@@ -32,7 +33,7 @@ def loops(data, indices, updates, gradient, reduction, include_self):
 
 
 def product(values, gradient, _):
-    """Multiply what stands in front, from the left, by what stands behind, from the right."""
+    """Multiply the preceding factors, from the left, by the following ones, from the right."""
     found, one = [], type(gradient)(1)
     for k in range(len(values)):
         before, behind = one, one
@@ -59,7 +60,7 @@ def numbers(generator, shape, dtype, reduction):
 
 
 def gradients(data, indices, updates, gradient, wanted=(True, True), op="scatter_slices", **more):
-    """Give the gradients that autograd gives, of tensors."""
+    """Return the gradients of tensors by autograd."""
     data = data.detach().requires_grad_(wanted[0])
     updates = updates.detach().requires_grad_(wanted[1])
     result = getattr(room, op)(data, indices, updates, **more)
@@ -105,8 +106,8 @@ def test_narrow_types_are_rounded_once(dtype, reduction, include_self):
         assert torch.equal(one, other.to(one.dtype))
 
 
-# Each with rows for one thread and for several: places counted out, places sorted, many units,
-# rows of more than a part.
+# Each with rows for one thread and for several: counted destinations, sorted destinations, many
+# units, rows of several parts.
 SIZES = {
     "counted": ("scatter_slices", (500, 70), (20_000,), (20_000, 70), 0),
     "sorted": ("scatter_slices", (5000, 256), (4000,), (4000, 256), 0),

@@ -12,7 +12,7 @@ MODES = ("raise", "clip", "wrap", "drop")
 
 
 def check(function, *operands):
-    """Compare derivatives with finite differences, backward and forward, alone and in batches."""
+    """Compare derivatives with finite differences, backward and forward, also in batches."""
     gradcheck(function, operands, check_forward_ad=True, check_batched_grad=True,
               check_batched_forward_grad=True)  # fmt: skip
     gradgradcheck(function, operands, check_fwd_over_rev=True, check_rev_over_rev=True)
@@ -58,7 +58,7 @@ EVERY_FOLD = [
 @pytest.mark.parametrize("valid", [True, False])
 @pytest.mark.parametrize(("reduction", "include_self"), EVERY_FOLD)
 def test_scatters_of_elements(reduction, include_self, valid):
-    """Each fold where all indices are valid, and in one of the modes for those that are not."""
+    """Each fold with valid indices, and in one of the modes for invalid ones."""
     mode = MODES[0 if valid else 1 + (REDUCTIONS.index(reduction) + include_self) % 3]
     indices = INDICES if mode == "raise" else INVALID
     more = {"reduction": reduction, "include_self": include_self, "mode": mode}

@@ -1,4 +1,4 @@
-"""The ops as torch sees them: opcheck, compiled graphs, exported programs."""
+"""The ops under torch's checks: opcheck, compiled graphs, exported programs."""
 
 import io
 
@@ -273,4 +273,4 @@ def test_only_what_is_written_counts_as_changed():
     two = torch.zeros(2)
     with pytest.raises(IndexError):
         room.gather(data, indices, out=two)
-    assert two._version == 1  # nothing is said of what it holds now
+    assert two._version == 1  # its current value is unspecified

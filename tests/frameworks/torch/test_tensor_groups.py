@@ -1,4 +1,4 @@
-"""Functions over groups on tensors: the oracle's bits, derivatives, batches, graphs, refusals."""
+"""Functions over groups of tensors: the oracle's bits, derivatives, batches, graphs, errors."""
 
 import re
 import warnings
@@ -50,7 +50,7 @@ def _given(func, whole=False):
     torch.manual_seed(3)
     values = torch.randn(6, 2, dtype=torch.float64, requires_grad=True)
     groups = torch.randint(0, 3, (6, 2)) if whole else torch.tensor([0, 2, 0, 2, 1, 2])
-    if func == "normalize":  # one value alone becomes NaN
+    if func == "normalize":  # a single value becomes NaN
         groups = torch.tensor([[0, 2], [2, 2], [0, 0], [2, 0], [0, 2], [2, 0]])
         groups = groups if whole else groups[:, 0]
     return values, groups, lambda values, groups: run(values, groups, func, size=3, fill_value=0)
@@ -122,7 +122,7 @@ def test_inductor():
 
 @pytest.mark.parametrize("name", ["softmax", "log_softmax"])
 def test_softmax_in_one_op(name):
-    """It keeps its result alone; inside of a transform, where it is composed, it is the same."""
+    """It saves only its result. In a transform, where it is composed, the result is the same."""
     values, groups, function = _given(name)
     found = function(values, groups)
     assert found.grad_fn is not None

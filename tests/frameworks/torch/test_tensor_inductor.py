@@ -1,4 +1,4 @@
-"""Calls in the code that inductor writes enter the core, with the results of the ops."""
+"""Calls in inductor's generated code enter the core, with the results of the ops."""
 
 import sys
 from types import SimpleNamespace
@@ -38,7 +38,7 @@ def operands(dtype=torch.float32):
 
 
 def written(function, *given):
-    """Run a function as inductor compiles it, and return the result and the code."""
+    """Run a function compiled by inductor, and return the result and the code."""
     with fresh_cache():
         found, code = run_and_get_code(compiled(function, "inductor"), *given)
     return found, "\n".join(code)
@@ -69,7 +69,7 @@ def test_gradients_enter_the_core_too():
         _, codes = run_and_get_code(lambda: call(leaves[1], i, u).backward(torch.ones(2, 3)))
     assert torch.equal(leaves[0].grad, leaves[1].grad)
     code = "\n".join(codes)
-    assert code.count("scatter_slices.default.core_call(") == 2  # forward, and back from the gather
+    assert code.count("scatter_slices.default.core_call(") == 2  # and the gather's gradient
 
 
 def test_a_bad_index_is_an_index_error_in_a_graph():

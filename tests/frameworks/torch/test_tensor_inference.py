@@ -1,4 +1,4 @@
-"""Tensors of inference mode can only be changed in place inside it, as in torch."""
+"""Inference-mode tensors can only be changed in place inside that mode, as in torch."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""What is no plain tensor is refused in one message that names the operand and what to write."""
+"""Non-plain tensors raise one message that names the operand and the remedy."""
 
 import re
 
@@ -11,7 +11,8 @@ from torch.nn.utils.rnn import pack_padded_sequence
 
 import gatherum
 
-# Torch warns that masks, nested and compressed tensors are prototypes, and quantized ones will go.
+# Torch warns that masked, nested and compressed tensors are prototypes, and that quantized ones
+# will be removed.
 OF_TORCH = (
     "The PyTorch API of",
     "Sparse CSR",
@@ -27,7 +28,7 @@ POINTERS = torch.tensor([0, 1, 2])
 
 
 def of(name, data, indices, updates, src=None):
-    """Return the operands of a function by their names: `out` is the data of torch_scatter's."""
+    """Return the operands of a function by name: `out` is the data of torch_scatter's functions."""
     if name in SEGMENTS:
         return {"src": updates, "indptr": indices}
     if name in FUNCTIONS:
@@ -68,7 +69,7 @@ def packed(tensor):
     return pack_padded_sequence(tensor[None], torch.tensor([len(tensor)]), batch_first=True)
 
 
-# What comes, what the message calls it, what it says to write, and whether that is all to be done.
+# The tensor, its name in the message, the remedy in the message, and whether that is sufficient.
 KINDS = {
     "nested": (nested, "nested tensor", "call it for each of {}.unbind(), or pad by "
                "torch.nested.to_padded_tensor", False),
@@ -301,7 +302,7 @@ def test_segments_inside_vmap():
 
 
 def test_plans_inside_vmap():
-    """A plan sees one of the batch, and no values."""
+    """A plan sees one member of the batch, and no values."""
     seen = []
 
     def look(data):
@@ -320,7 +321,7 @@ class Plain(torch.Tensor):
 
 
 class Odd(torch.Tensor):
-    """A subclass with a rule for no op but those that make it."""
+    """A subclass with rules only for the ops that create it."""
 
     @staticmethod
     def __new__(cls, inner):

@@ -1,4 +1,4 @@
-"""Python's numbers and lists in every dtype, inside of every transform of torch."""
+"""Python numbers and lists in every dtype, inside of every transform of torch."""
 
 import numpy as np
 import pytest
@@ -68,7 +68,7 @@ TRANSFORMS = {
 
 
 def calls(of=DTYPES):
-    """Every call that these dtypes have."""
+    """Yield every call that these dtypes have."""
     for dtype in of:
         data = torch.ones(3).to(dtype)
         for name, call in CALLS.items():
@@ -111,7 +111,7 @@ def test_numbers_inside_of_derivatives():
 
 @pytest.mark.parametrize("dtype", NARROW, ids=str)
 def test_numbers_of_types_that_numpy_lacks_have_the_bits_of_arrays(dtype):
-    """NaN included, whose bits torch's own conversions choose by the length of a tensor."""
+    """Including NaN, whose bits in torch's own conversions depend on the length of a tensor."""
     ml_dtypes = pytest.importorskip("ml_dtypes")
     name = str(dtype).removeprefix("torch.")
     codes = np.arange(1 << 8 * dtype.itemsize).astype(f"u{dtype.itemsize}")

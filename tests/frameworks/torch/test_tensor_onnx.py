@@ -1,4 +1,4 @@
-"""The ops exported to ONNX: ONNX's own evaluator and our backend give what the tensors gave."""
+"""The ops exported to ONNX: ONNX's evaluator and our backend return the tensors' results."""
 
 import warnings
 
@@ -33,7 +33,7 @@ def export(function, operands, dynamic=None):
 
 
 def check(function, operands, dynamic=None, others=()):
-    """Compare the results of an exported function, for operands of other sizes, too."""
+    """Compare the results of an exported function, also for operands of other sizes."""
     model = export(function, operands, dynamic)
     onnx.checker.check_model(model, full_check=True)
     names = [i.name for i in model.graph.input]
@@ -76,7 +76,7 @@ FOLDS = [
     for reduction in known_to_onnx(18)[1:]
     for include_self in (True, False)
 ]
-# Operator, axis, shapes of indices and updates, each with places that repeat and without.
+# Operator, axis, shapes of indices and updates, each with and without duplicates.
 SCATTERS = {
     "elements": ("scatter_elements", 0, (4, 3), (4, 3)),
     "elements across": ("scatter_elements", 1, (4, 3), (4, 3)),
@@ -144,7 +144,7 @@ EVERY_ROW = {
 
 
 def check_bits(function, operands):
-    """Compare bits of an exported function's results, and return the names of its nodes."""
+    """Compare the bits of an exported function's results. Return the names of its nodes."""
     model = export(function, operands)
     feeds = {i.name: o.numpy() for i, o in zip(model.graph.input, operands, strict=True)}
     expected = [tensor.numpy() for tensor in function(*operands)]
@@ -242,7 +242,7 @@ EXPORTED = (
 
 
 def test_what_the_optimizer_computes_has_the_same_bits():
-    """Constants as operands are folded by ONNX's evaluator while a model is exported."""
+    """While a model is exported, ONNX's evaluator folds constant operands."""
     data = table()
     indices = torch.tensor([3, 0, -1, 3])
     tuples = torch.tensor([[3, 1], [-1, -3]])

@@ -1,4 +1,4 @@
-"""What may stand beside a tensor, and tensors that are more than their memory."""
+"""Other operands that a tensor may be combined with, and tensors that are views of their memory."""
 
 import multiprocessing
 import threading
@@ -50,7 +50,7 @@ def test_updates_of_every_kind():
 
 
 def nearest(values, every):
-    """Round numbers to the nearest of all that a type has; between two, to the one of even bits."""
+    """Round numbers to the nearest value of a type, ties to even."""
     bits = every.view(f"u{every.itemsize}")
     order = np.lexsort((bits, every.astype(np.float64)))
     every, bits = every[order], bits[order].astype(int)
@@ -207,7 +207,7 @@ class Mine(torch.Tensor):
 
 
 class Logged(torch.Tensor):
-    """A subclass that torch's dispatcher asks."""
+    """A subclass that receives torch's dispatch."""
 
     @staticmethod
     def __new__(cls, inner):
@@ -390,7 +390,7 @@ class Rows(torch.utils.data.Dataset):
 def test_workers_of_a_data_loader():
     gatherum.gather(
         torch.zeros(1000, 1000), torch.arange(1000)
-    )  # threads are there before the fork
+    )  # start the threads before the fork
     found = list(torch.utils.data.DataLoader(Rows(), batch_size=2, num_workers=2,
                                              multiprocessing_context="fork"))  # fmt: skip
     assert torch.equal(torch.cat(found)[3], Rows()[3])
@@ -428,7 +428,7 @@ def test_results_are_plain_tensors():
 
 
 def test_finalizers_that_resize_a_tensor_during_the_call(python):
-    """What the collector runs while the plan of a call is made may free the memory of operands."""
+    """A finalizer that runs while the plan is made may free the memory of operands."""
     done = python(
         """
 import gc, torch, gatherum, gatherum.torch

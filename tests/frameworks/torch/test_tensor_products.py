@@ -12,7 +12,7 @@ EDGES = EDGES | SUBNORMAL
 
 
 def products(case, op="scatter_elements"):
-    """Give a case as a function of its vector."""
+    """Return a case as a function of its vector."""
     indices = torch.tensor(case.indices)
     indices = indices[:, None] if op == "scatter_nd" else indices
 
@@ -63,7 +63,7 @@ def test_tangents_at_the_edges(op):
 
 
 def test_an_operand_without_a_tangent_is_left_out():
-    """Its tangent is no 0, which an infinite factor would make NaN."""
+    """A missing tangent is not 0, which an infinite factor would turn into NaN."""
 
     def run(updates):
         return room.scatter_elements(torch.ones(1), [0, 0], updates, reduction="mul")

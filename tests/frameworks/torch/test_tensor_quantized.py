@@ -1,4 +1,4 @@
-"""`gather_quantized` on tensors: NumPy's bits, gradients of the scales, graphs, refusals."""
+"""`gather_quantized` on tensors: NumPy's bits, gradients of the scales, graphs, errors."""
 
 import numpy as np
 import pytest
@@ -69,7 +69,7 @@ def test_axes_layouts_and_modes(axis, q, bits):
     tensors = [tensor_of(each) for each in (data, scales, zeros)]
     for turned in (tensors, [each.mT.contiguous().mT for each in tensors]):
         same(gatherum.gather_quantized(turned[0], indices, *turned[1:], **how), expected)
-    # What is no tensor is converted.
+    # Other operands than tensors are converted.
     same(gatherum.gather_quantized(tensors[0], [3, -2, 99, 0], scales, zeros, **how), expected)
 
 
@@ -84,7 +84,7 @@ def test_gradients_of_the_scales(axis, q, mode, block):
     found = gatherum.gather_quantized(*given, tensor_of(zeros), **how)
     weights = torch.from_numpy(rng.integers(-4, 5, tuple(found.shape)).astype(np.float32))
     (of_scales,) = torch.autograd.grad(found, given[2], weights)
-    # The function is linear: its gradient is found by one scale at a time.
+    # The function is linear: compute its gradient one scale at a time.
     expected = np.zeros(scales.size, np.float32)
     for n in range(scales.size):
         one = np.zeros_like(scales)
@@ -177,7 +177,7 @@ def test_what_is_refused():
     assert run(*meta, block_size=4).shape == (2, 4, 6)
     with pytest.raises(TypeError, match=r"`scales` must be on the device of `data`, meta, got cpu"):
         run(*meta[:2], scales, block_size=4)
-    with pytest.raises(NotImplementedError) as caught:  # of another device that holds values
+    with pytest.raises(NotImplementedError) as caught:  # on another device that holds values
         quantized._elsewhere(*meta, None)
     assert str(caught.value) == (
         "gather_quantized: `data` must be on the CPU, got meta; write data.cpu()"

@@ -1,4 +1,4 @@
-"""Bad calls are refused in graphs as they are eagerly; what graphs make of numbers is the same."""
+"""Bad calls raise in graphs as they do eagerly. Graphs convert numbers to the same values."""
 
 import numpy as np
 import pytest
@@ -48,7 +48,7 @@ def raw(tensor):
 
 
 def refuses(call, data, words, graphs=GRAPHS):
-    """Whether a call is refused in the same words; Dynamo puts them into its own."""
+    """Check that a call raises the same message; Dynamo adds text around it."""
     with pytest.raises((TypeError, ValueError, RuntimeError)) as caught:
         call(data)
     assert words in str(caught.value)
@@ -90,7 +90,7 @@ def wording(caught):
 
 @pytest.mark.parametrize("name", BAD)
 def test_numbers_that_do_not_fit(name):
-    """In one of the graphs as updates, in the other as a fill value; the next one across."""
+    """Alternate: updates in one kind of graph, and a fill value in the other."""
     data = torch.zeros(3).to(getattr(torch, name))
     for turn, number in enumerate(BAD[name], list(BAD).index(name)):
         graphs = [dict([graph]) for graph in GRAPHS.items()]

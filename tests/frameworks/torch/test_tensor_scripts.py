@@ -1,4 +1,4 @@
-"""Graphs of ``torch.jit.trace``: sizes are those of the call that runs, not of the first one."""
+"""Graphs of ``torch.jit.trace`` use the sizes of the running call, not of the traced one."""
 
 import pytest
 from tensors import room, torch

@@ -1,4 +1,4 @@
-"""Graphs whose sizes depend on values: counts of a mask's truths, maxima, repeats."""
+"""Graphs whose sizes depend on values: counts of a mask's true values, maxima, repeats."""
 
 import pytest
 from tensors import compiled, room, torch
@@ -101,7 +101,7 @@ FUNCTIONS = {
     "gather_csr": lambda x, y, m1, m2: room.gather_csr(x, pointers(m1)),
 }
 CALLS = OPERATORS | FUNCTIONS
-# What has the gradients of another one, with sizes that are known or of fewer operands.
+# Variants with the gradients of another entry, with known sizes or fewer operands.
 ALIKE = {
     "gather", "gather_elements", "gather_nd", "scatter_elements", "scatter_nd",
     "scatter_nd of one row", "scatter_nd of a number", "scatter sum without dim_size",
@@ -159,14 +159,14 @@ def outcome(call, operands):
     ],
 )
 def test_sizes_of_values(name, graph):
-    """One graph, made of the first masks, runs with the others."""
+    """One graph, made with the first masks, runs with the others."""
     call = CALLS[name]
     made = GRAPHS[graph](call, (X, X + 100, *MASKS[0]))
     for masks in (*MASKS, UNEQUAL):
         expected = outcome(call, (X, X + 100, *masks))
         found = outcome(made, (X, X + 100, *masks))
         if isinstance(expected[0], type) and name == "scatter":
-            assert found[0] is expected[0]  # in a graph the operator beneath is named
+            assert found[0] is expected[0]  # a graph names the underlying operator
         else:
             assert found == expected
 

@@ -69,7 +69,7 @@ def test_matrices(layout, reduction):
 
 def test_gradients_reach_the_values_of_a_matrix():
     data, sources, weights = given()
-    sources[3:] = torch.arange(1, 5)  # torch itself takes no place twice here
+    sources[3:] = torch.arange(1, 5)  # torch itself allows no duplicates here
     made = torch.sparse_csr_tensor(INDPTR, sources, weights, (4, 5))
     found = gatherum.aggregate(data, made, None, None, "add")
     expected = call(data, sources, weights)

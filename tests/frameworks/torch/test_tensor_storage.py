@@ -1,7 +1,7 @@
-"""Tensors that reach past the end of their storage are refused before anything is read of them.
+"""Tensors that reach past the end of their storage raise before any of their values are read.
 
-``untyped_storage().resize_`` makes a storage smaller under its tensors. Torch does not check that
-again: its own functions read and write outside.
+``untyped_storage().resize_`` makes a storage smaller than its tensors. Torch does not check that
+again: its own functions read and write out of bounds.
 """
 
 import numpy as np
@@ -34,7 +34,7 @@ def shrunk(tensor, nbytes=8):
 
 
 def given(op, place, change=shrunk):
-    """Return the operands of a call, of which one is shrunk."""
+    """Return the operands of a call, one of which is shrunk."""
     return [change(t) if i == place else t.clone() for i, t in enumerate(OPERANDS[op])]
 
 
@@ -113,7 +113,7 @@ def test_gradients_and_transforms(op, place):
 @pytest.mark.parametrize("reduction", ["add", "mul", "max", "mean"])
 @pytest.mark.parametrize("operand", ["data", "indices", "updates"])
 def test_memory_that_is_freed_before_the_backward_pass(reduction, operand):
-    """As sharded training frees that of parameters."""
+    """Sharded training frees parameters in this way."""
     data, rows, some = DATA.clone(), ROWS.clone(), SOME.clone()
     kept = {"data": data, "indices": rows, "updates": some}[operand]
     some.requires_grad_()
@@ -171,7 +171,7 @@ def test_segments():
 
 
 def test_what_lies_inside():
-    """The last byte counts, with steps and offsets; a tensor of no elements needs none."""
+    """The last byte counts, with steps and offsets; a tensor without elements needs none."""
     held, first = torch.arange(20.0), torch.tensor([0])
     lines = held.as_strided((3, 4), (4, 1)), held.as_strided((3, 4), (4, 1), 1)
     inside = held[:12], held[2:12:3], held[11:12].expand(50, 4), held[20:], lines[0]
@@ -213,7 +213,7 @@ def test_other_dtypes():
 
 
 def test_memory_of_numpy_cannot_shrink():
-    """Torch refuses that itself, which arrays rely on."""
+    """Torch itself raises, which arrays rely on."""
     for tensor in (torch.from_numpy(np.zeros(4)), torch.zeros(4)):
         tensor.numpy()
         with pytest.raises(RuntimeError, match="not resizable"):
@@ -221,7 +221,7 @@ def test_memory_of_numpy_cannot_shrink():
 
 
 def test_without_the_functions_of_the_c_interface(monkeypatch):
-    """A torch where they cannot be found is asked in Python."""
+    """If torch's C functions cannot be found, Python code queries the storage."""
     monkeypatch.setattr(dlpack, "_address", lambda name: 0)
     try:
         dlpack.find_storage()

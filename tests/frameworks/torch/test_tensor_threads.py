@@ -36,7 +36,7 @@ def dtype_of(name):
 
 
 def values(dtype, shape):
-    """Any bits for what only moves; folds take numbers whose sums and products stay finite."""
+    """Return arbitrary bits for moves, and numbers with finite sums and products for folds."""
     if dtype.kind == "b":
         return RNG.integers(0, 2, shape).astype(bool)
     if dtype.kind in "iu":
@@ -55,7 +55,7 @@ def operands(op, dtype, axis=0):
 
 
 def check(op, dtype, attributes, arrays):
-    """Compare a call on tensors with the one on arrays, on every number of threads."""
+    """Compare a call on tensors with the one on arrays, for every number of threads."""
     scatters = op.startswith("scatter")
     arrays = arrays[: 3 if scatters else 2]
     tensors = [tensor_of(array.copy()) for array in arrays]
@@ -88,7 +88,7 @@ def test_folds(settings_restored, name, reduction, include_self):
 @pytest.mark.parametrize("name", ["float32", "bfloat16"])
 @pytest.mark.parametrize("reduction", ["none", *FOLDS])
 def test_gradients(settings_restored, reduction, name):
-    """Those of a scatter and of the gather before it, on every number of threads."""
+    """Gradients of a scatter and of the preceding gather, for every number of threads."""
     dtype = getattr(torch, name)
     generator = torch.Generator().manual_seed(4)
     rows = torch.randn(ROWS, WIDTH, generator=generator).to(dtype)

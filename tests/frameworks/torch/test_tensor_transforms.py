@@ -1,4 +1,4 @@
-"""torch.func and compiled graphs, alone and inside each other, against plain indexing."""
+"""torch.func and compiled graphs, separately and nested, compared with plain indexing."""
 
 import pytest
 from tensors import compiled, room, torch
@@ -14,7 +14,7 @@ func = torch.func
 
 
 def folded(combine):
-    """Make a scatter of numbers, one by one, which torch differentiates as such."""
+    """Scatter numbers one by one with operations that torch differentiates."""
 
     def scatter(data, updates):
         rows = [list(row.unbind()) for row in data.unbind()]

@@ -1,4 +1,4 @@
-"""The operators on tensors: the bits of the same call on arrays, and the same sentences."""
+"""The operators on tensors: the bits and messages of the same call on arrays."""
 
 import hypothesis.strategies as st
 import numpy as np
@@ -17,7 +17,7 @@ MANY = settings(max_examples=80, deadline=None, suppress_health_check=[HealthChe
 
 
 def of_tensors(call, **more):
-    """Run a call on tensors; give its result as an array, or what it raises."""
+    """Run a call on tensors. Return its result as an array, or its exception."""
     args = [tensor_of(a) if isinstance(a, np.ndarray) else a for a in call.args]
     try:
         result = getattr(gatherum, call.op)(*args, **call.kwargs, **more)

@@ -1,4 +1,4 @@
-"""The examples in `examples/torch`, and those of the page about PyTorch, run here."""
+"""Run the examples in `examples/torch` and of the page about PyTorch."""
 
 import importlib.util
 import re
@@ -33,7 +33,7 @@ def test_every_example_is_run():
     assert set(re.findall(r"^\| `(\w+)\.py` \|", page, re.MULTILINE)) == set(PRINTED)
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's own, where it compiles
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's own, when it compiles
 @pytest.mark.parametrize("name", PRINTED)
 def test_an_example(name, capsys, settings_restored):
     threads = torch.get_num_threads(), gatherum.get_num_threads()
@@ -47,7 +47,7 @@ def test_an_example(name, capsys, settings_restored):
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_the_examples_of_the_page():
     examples = module_of(ROOT / "docs/examples.py")
-    compiled(lambda: None)  # forgets what other tests have compiled
+    compiled(lambda: None)  # clear what other tests have compiled
     tried, failed = examples.run_page(ROOT / "docs/pytorch.md")
     assert tried >= 20
     assert failed == 0

@@ -1,4 +1,4 @@
-"""Calls on tensors where a private name of torch is missing."""
+"""Calls on tensors with a private name of torch missing."""
 
 import json
 import os
@@ -19,7 +19,7 @@ SCRIPT = Path(__file__).parent / "hidden_names.py"
 
 
 def answers_with(*hidden: list[str]) -> list[dict[str, object]]:
-    """Return what the script's calls give with each list of names hidden."""
+    """Return the results of the script's calls for each list of hidden names."""
     lines = "".join(f"{json.dumps(names)}\n" for names in hidden)
     done = subprocess.run(
         [sys.executable, SCRIPT],
@@ -59,7 +59,7 @@ def check_answers(name: str, usual: dict[str, object], found: dict[str, object])
     assert not [step for step, answer in usual.items() if "NotImplemented" in answer]
     different = {step: found[step] for step in usual if found[step] != usual[step]}
     refused = [step for step in usual if step.startswith("transformed")]
-    if name == "all":  # nothing says then whether a transform is active: torch refuses
+    if name == "all":  # without them, active transforms cannot be detected: torch raises
         refused.append("functionalized")
         assert all(
             "functional" in (text := different.pop(step)) or "functorch" in text for step in refused

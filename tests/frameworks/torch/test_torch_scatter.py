@@ -1,7 +1,7 @@
 """`gatherum.torch.torch_scatter`: every public name of torch_scatter, composites, segments, ties.
 
 The values of the composites are those of torch_scatter's own tests (test/composite, MIT), compared
-with torch's functions of each group; the folds themselves are in `test_segments.py`.
+with torch's functions of each group. `test_segments.py` tests the folds.
 """
 
 import inspect
@@ -46,7 +46,7 @@ def test_every_public_name_is_here_with_its_arguments():
 
 
 def by_place(values, index, function):
-    """What torch's function gives of the values of each place."""
+    """Apply torch's function to the values of each destination."""
     return {int(g): function(values[index == g]) for g in index.unique()}
 
 

@@ -1,4 +1,4 @@
-"""Errors of compiled and exported graphs name the function that was called, as eager calls do."""
+"""Errors of compiled and exported graphs name the called function, as eager calls do."""
 
 import functools
 

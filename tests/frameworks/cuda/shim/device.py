@@ -1,8 +1,8 @@
 """A `Device` without a GPU: the kernels' own source, compiled by g++, on NumPy memory.
 
-Blocks and threads run in an order that a seed decides, or at once on real threads, for
-ThreadSanitizer. g++ also looks for what the processor would forgive: addresses that are not
-aligned, and sums of 32-bit offsets that overflow.
+Blocks and threads run in an order that a seed determines, or concurrently on real threads for
+ThreadSanitizer. g++ also detects errors that the processor would tolerate: unaligned addresses and
+overflowing sums of 32-bit offsets.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ __all__ = ["AT_ONCE", "COMPILER", "NO_COMPILER", "ShimBuffer", "ShimDevice", "co
 SHIM = Path(__file__).parent
 COMPILER = shutil.which("g++") if sys.platform == "linux" else None
 NO_COMPILER = "needs g++ on Linux, which compiles the kernels"
-# Bytes around every scratch buffer that no kernel may change; what is inside it at first.
+# Bytes around every scratch buffer that no kernel may change; initial content of the buffer.
 MARGIN, CANARY, JUNK = 256, 0xC5, 0xA9
-# Whether threads run at once, under ThreadSanitizer, which Python is then started with.
+# Run threads concurrently, under ThreadSanitizer, with which Python is then started.
 AT_ONCE = os.environ.get("GATHERUM_SHIM_AT_ONCE") == "1"
-# Kernels whose threads wait for each other: those of a block, or of a warp.
+# Kernels whose threads wait for each other, in a block or in a warp.
 WAITING = ("fold_long", "fold_exact_long")
 _OPTIONS = ["-std=c++20", "-fPIC", "-shared", "-Wall", "-Wextra", "-Werror", "-Wno-unknown-pragmas"]
 _KERNEL_OPTIONS = ["-O0", "-fno-strict-aliasing", "-ffp-contract=off", "-fvisibility=hidden"]
@@ -42,7 +42,7 @@ _CHECKS = "-fsanitize=alignment,signed-integer-overflow,shift,bounds,integer-div
 
 @cache
 def _folder() -> Path:
-    """Where compiled variants lie: kept between runs where GATHERUM_SHIM_CACHE names a folder."""
+    """Return the folder of compiled variants, which runs share in GATHERUM_SHIM_CACHE."""
     kept = os.environ.get("GATHERUM_SHIM_CACHE")
     if kept is None:
         return Path(tempfile.mkdtemp(prefix="gatherum-shim-"))
@@ -52,7 +52,7 @@ def _folder() -> Path:
 
 @cache
 def _sources() -> Path:
-    """A folder with the kernels' sources, made ones among them, as NVRTC is given them."""
+    """Return a folder with the kernels' sources, including generated ones, as passed to NVRTC."""
     sources = kernels.sources()
     key = hashlib.blake2b(repr(sources).encode(), digest_size=8).hexdigest()
     folder = _folder() / f"sources-{key}"
@@ -90,7 +90,7 @@ def _build(name: str, source: Path, options: list[str]) -> ctypes.CDLL:
 
 @cache
 def _runner() -> ctypes.CDLL:
-    # Fibers leave their stacks alone; threads are instrumented, or nothing is known of their joins.
+    # Fibers are not instrumented; threads are, or ThreadSanitizer would not see their joins.
     options = ["-O1", "-pthread", *(_sanitizer() if AT_ONCE else [])]
     runner = _build("runner", SHIM / "runner.cpp", options)
     runner.shim_launch.argtypes = [
@@ -107,7 +107,7 @@ def _runner() -> ctypes.CDLL:
 
 @cache
 def compiled(kernel: Kernel) -> ctypes.CDLL:
-    """The library of a kernel with its macros."""
+    """Return the library of a kernel compiled with its macros."""
     _runner()
     options = [*_KERNEL_OPTIONS, *_sanitizer(), f"-I{_sources()}"]
     options += ["-include", str(SHIM / "shim.hpp"), f"-DKERNEL={kernel.name}"]
@@ -117,7 +117,7 @@ def compiled(kernel: Kernel) -> ctypes.CDLL:
 
 
 class ShimBuffer:
-    """Scratch among canaries."""
+    """A scratch buffer between canaries."""
 
     def __init__(self, nbytes: int) -> None:
         self.memory = np.full(nbytes + 3 * MARGIN, CANARY, np.uint8)
@@ -129,17 +129,17 @@ class ShimBuffer:
         self.behind = self.after.copy()
 
     def put_behind(self, value: NDArray[np.uint8]) -> None:
-        """Put a value right behind the end, for what reads there."""
+        """Write a value directly after the end, for kernels that read there."""
         self.behind[: value.size] = value
         self.after[...] = self.behind
 
     def strays(self) -> bool:
-        """Whether a byte beside it has changed."""
+        """Return True if a byte around the buffer changed."""
         return bool((self.before != CANARY).any() or (self.after != self.behind).any())
 
 
 class ShimDevice:
-    """Runs kernels on this processor; keeps what it was asked for, for tests to look at."""
+    """Runs kernels on this processor, and records requests for tests to inspect."""
 
     processors = 2
 
@@ -178,7 +178,7 @@ class ShimDevice:
         outs = self.allocate(count * key), self.allocate(count * other)
         _integers(outs[0], count, key)[...] = unsorted[order]
         _integers(outs[1], count, other)[...] = _integers(payload, count, other)[order]
-        outs[0].put_behind(outs[0].inside[-key:])  # as if the last run went on
+        outs[0].put_behind(outs[0].inside[-key:])  # as if the last run continued
         keys.inside[...] = JUNK
         payload.inside[...] = JUNK
         return Pairs(*outs, count, pairs.widths)
@@ -188,15 +188,15 @@ class ShimDevice:
         return buffer.inside[:nbytes].tobytes()
 
     def names(self) -> list[str]:
-        """The kernels launched, in order."""
+        """Return the names of the launched kernels, in order."""
         return [kernel.name for kernel in self.launches]
 
     def scratch(self) -> int:
-        """Bytes of all buffers together."""
+        """Return the total bytes of all buffers."""
         return sum(buffer.inside.size for buffer in self.buffers)
 
     def strays(self) -> bool:
-        """Whether a byte beside a buffer has changed."""
+        """Return True if a byte around any buffer changed."""
         return any(buffer.strays() for buffer in self.buffers)
 
 

@@ -1,4 +1,4 @@
-// A kernel as a function of its packed arguments: compiled once for each variant, with shim.hpp in front.
+// A kernel as a function of its packed arguments: compiled once for each variant, after shim.hpp.
 #include KERNEL_FILE
 
 #define SHIM_EXPORT extern "C" __attribute__((visibility("default")))

@@ -21,8 +21,9 @@ Array = NDArray[Any]
 
 
 class ShimFunctions:
-    """Six functions, for `strategies.Call.run` and `cases.Case.run`; `last` is the device of the
-    last call.
+    """Six functions, for `strategies.Call.run` and `cases.Case.run`.
+
+    `last` is the device of the last call.
     """
 
     def __init__(self, new_device: Callable[[], ShimDevice] = ShimDevice) -> None:
@@ -62,5 +63,5 @@ class ShimFunctions:
 
 
 def address(array: Array | None) -> int:
-    """The address of an array's first element; 0 for None."""
+    """Return the address of an array's first element, or 0 for None."""
     return 0 if array is None else int(array.__array_interface__["data"][0])

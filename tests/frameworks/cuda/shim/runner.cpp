@@ -1,13 +1,13 @@
-// Runs the threads of a launch: one at a time in a random order, or many at once.
+// Runs the threads of a launch: one at a time in a random order, or concurrently.
 //
-//   in turn   every thread of the grid runs to its end before another begins, in a seeded random order; where
-//             threads wait for each other, blocks come in random order, and of one block any thread that need
-//             not wait runs next, up to its next barrier, each on a stack of its own
-//   at once   real threads, for ThreadSanitizer: four that share the grid's threads out at random, or, where
-//             threads wait for each other, one for each thread of a block, block after block
+//   in turn      every thread of the grid runs to its end before another begins, in a seeded random order. If
+//                threads wait for each other, blocks run in random order, and any thread of a block that need
+//                not wait runs next, up to its next barrier. Each thread has a separate stack.
+//   concurrent   real threads, for ThreadSanitizer: four that share the grid's threads at random. If threads
+//                wait for each other, one for each thread of a block, block after block.
 //
-// Barriers are of a block or of a warp, which is 32 threads. A barrier that some of its threads never reach
-// is an error, as on a device; there the others might wait for ever, or not at all.
+// Barriers are for a block or for a warp, which is 32 threads. A barrier that some of its threads never reach
+// is an error, as on a device, where the waiting threads might hang, or continue.
 #include <pthread.h>
 #include <ucontext.h>
 
@@ -41,7 +41,7 @@ struct Launch {
 
 constexpr unsigned kWarp = 32;
 
-// Fibers: one for each thread of a block, which come back here when they wait for the others.
+// Fibers: one for each thread of a block, which return to the scheduler when they wait for other threads.
 struct Barrier {
   unsigned threads = 0, waiting = 0;
 };
@@ -60,8 +60,8 @@ ucontext_t scheduler;
 Block* block = nullptr;
 const Launch* launched = nullptr;
 
-// Real threads wait at one of two in turn. At a single one, a thread that wakes up late from a wait would
-// seem to know what the others did before the next, and ThreadSanitizer would miss its race with them.
+// Real threads alternate between two barriers. With a single one, a thread that wakes up late from a wait
+// would appear synchronized with other threads' later work, and ThreadSanitizer would miss a race with them.
 class RealBarrier {
  public:
   explicit RealBarrier(unsigned threads) {
@@ -108,7 +108,7 @@ void start(Fiber& fiber) {
   makecontext(&fiber.context, run_fiber, 0);
 }
 
-// Lets a fiber run to its next barrier; tells all that may run on if it was the last one there.
+// Runs a fiber to its next barrier. If it is the last one there, adds all waiting fibers to `ready`.
 void run_on(unsigned t, std::vector<unsigned>& ready) {
   Fiber& fiber = block->fibers[t];
   threadIdx.x = t;

@@ -1,7 +1,7 @@
-// What CUDA C++ adds to the language, for g++: enough of it for the kernels of src/gatherum/cuda/kernels.
+// CUDA's extensions of C++ for g++, as far as the kernels of src/gatherum/cuda/kernels use them.
 //
-// A variant of a kernel is compiled with this file in front (-include) and -DKERNEL=name, into a library of
-// its own; runner.cpp runs its threads.
+// Each variant of a kernel is compiled with this file included first (-include) and -DKERNEL=name, into a
+// separate library. runner.cpp runs its threads.
 #pragma once
 
 #include <string.h>
@@ -11,7 +11,7 @@
 #define __forceinline__ inline
 #define __noinline__
 #define __grid_constant__
-#define __shared__ static  // one block at a time runs a kernel that has any
+#define __shared__ static  // kernels with shared memory run one block at a time
 
 struct ShimIndex {
   unsigned x;
@@ -37,7 +37,7 @@ inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b)
 
 inline int __clz(int a) { return a == 0 ? 32 : __builtin_clz(static_cast<unsigned>(a)); }
 
-// Each rounded by itself: no compiler fuses what goes through a volatile.
+// Each operation rounds separately: compilers do not fuse operations across a volatile.
 template <class T>
 inline T shim_rounded(T value) {
   volatile T rounded = value;
@@ -52,7 +52,7 @@ inline double __dsub_rn(double a, double b) { return shim_rounded(a - b); }
 inline double __dmul_rn(double a, double b) { return shim_rounded(a * b); }
 inline double __ddiv_rn(double a, double b) { return shim_rounded(a / b); }
 
-// For the types that CUDA has them for.
+// For the types that CUDA supports.
 template <class T>
 inline T shim_update(T* at, T value, bool (*replaces)(T, T)) {
   T old = __atomic_load_n(at, __ATOMIC_RELAXED);

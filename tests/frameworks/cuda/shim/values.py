@@ -1,4 +1,4 @@
-"""Values of every kind, for the kernels to move and to fold."""
+"""Values of every kind for the kernels to move and to fold."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RNG = np.random.default_rng(22)
 def values(
     shape: tuple[int, ...], dtype: DTypeLike, rng: np.random.Generator = RNG
 ) -> NDArray[Any]:
-    """Values of every size, with the special ones, and with bits of any kind."""
+    """Return values of every size, including special values and arbitrary bits."""
     dtype = np.dtype(dtype)
     if dtype.kind == "b":
         return rng.integers(0, 2, shape).astype(bool)
