@@ -204,9 +204,9 @@ def test_they_are_what_was_meant(tree: Path, name: str) -> None:
 
 # A file of the recipe, the omitted part, and the message of Python or a test.
 FORGOTTEN = {
-    "its function": ("gathers.py", r"def gather_rows\(.*?(?=\nfor )", "KeyError: 'gather_rows'"),
+    "its function": ("_functions/gathers.py", r"def gather_rows\(.*?(?=\nfor )", "KeyError: 'gather_rows'"),
     "its inverse": (
-        "operators.py", r'    Operator\("scatter_rows".*?\n', "gather_rows: has no derivative",
+        "_model/operators.py", r'    Operator\("scatter_rows".*?\n', "gather_rows: has no derivative",
     ),
 }  # fmt: skip
 
@@ -219,7 +219,10 @@ def test_what_is_forgotten_is_named(tree: Path, part: str) -> None:
     without, changes = re.subn(pattern, "", whole, flags=re.DOTALL)
     assert changes == 1
     path.write_text(without)
-    code = "import gatherum\nfrom gatherum._model.operators import OPERATORS, inverse\n"
+    code = (
+        "from gatherum._functions import gathers\n"
+        "from gatherum._model.operators import OPERATORS, inverse\n"
+    )
     try:
         with pytest.raises(AssertionError, match=re.escape(said)):
             run(tree, "-c", code + "inverse(OPERATORS['gather_rows'])")

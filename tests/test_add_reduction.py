@@ -155,7 +155,7 @@ def test_it_is_known_elsewhere(tree: Path, package: str) -> None:
 
 @needs_cmake
 def test_what_python_forgets_is_named(tree: Path) -> None:
-    table = tree / "src" / "gatherum" / "reductions.py"
+    table = tree / "src" / "gatherum" / "_model" / "reductions.py"
     whole = table.read_text()
     row = re.search(r'    ReductionRow\(\n        name="absmax".*?\n    \),\n', whole, re.DOTALL)
     assert row is not None
