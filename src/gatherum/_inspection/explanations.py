@@ -23,25 +23,25 @@ from gatherum._system import native
 
 from .pseudocode import loop_lines, rule
 
-# About how many seconds a call takes that moves nothing.
+# The approximate duration of a call without data, in seconds.
 OVERHEAD = 2e-7
 _UNITS = (("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Explanation:
-    """What a call would do; print it, or show it in a notebook.
+    """The explanation of a call; print it, or display it in a notebook.
 
     Attributes
     ----------
     plan : Plan
         The call without its data: shape, algorithm and the reason for it, loops and bytes.
     data, indices, updates : numpy.ndarray or None
-        The call's operands, where their values are known.
+        The call's operands, None if their values are unknown.
     fill_value : object
-        What a gather stores for an invalid index in the modes ``"fill"`` and ``"drop"``.
+        The value that a gather stores for an invalid index in the modes ``"fill"`` and ``"drop"``.
     way : str
-        How rows move between the chunks of Dask's arrays, and why so; nothing for other arrays.
+        How rows move between the chunks of Dask arrays, and why; empty for other arrays.
     """
 
     plan: Plan
@@ -53,12 +53,12 @@ class Explanation:
 
     @property
     def loops(self) -> str:
-        """The loops that run, as pseudo-code; offsets and steps are bytes."""
+        """The loops that run, as pseudo-code; offsets and steps are in bytes."""
         return "\n".join(loop_lines(self.plan))
 
     @property
     def report(self) -> IndexReport | None:
-        """How many of the indices are invalid or duplicates; None where only shapes are known."""
+        """The numbers of invalid and duplicate indices; None if only shapes are known."""
         s = self.plan.call
         if self.indices is None:
             return None
@@ -67,7 +67,7 @@ class Explanation:
 
     @property
     def refusal(self) -> str:
-        """The message with which the call would raise an IndexError, or nothing."""
+        """The message of the IndexError that the call would raise, or an empty string."""
         return self._refused(self.report)
 
     def _refused(self, report: IndexReport | None) -> str:
@@ -76,15 +76,16 @@ class Explanation:
         return str(find_refusal(self.plan.call, self.indices) or "")
 
     def floor(self) -> tuple[float, str]:
-        """Return the least time that the call's bytes need, and how that was measured.
+        """Return the minimum time for the call's bytes, and how it was measured.
 
         Returns
         -------
         tuple
-            The seconds are the bytes over this machine's read bandwidth, which is measured in about
-            a second, once per process; the second item says how. Data in cache, or read twice, can
-            take less. On a shared machine the bandwidth varies from run to run. For a plan on a
-            CUDA device it is the bandwidth of the device's own copies.
+            The seconds, which are the bytes divided by this machine's read bandwidth, and a
+            description of the measurement. The bandwidth is measured in about a second, once per
+            process. Data that is in cache, or read twice, can take less. On a shared machine the
+            bandwidth varies from run to run. For a plan on a CUDA device, the bandwidth of a copy
+            on the device is used.
         """
         if self.plan.device == "cuda":
             from gatherum.cuda.explain import copy_bandwidth
@@ -98,19 +99,19 @@ class Explanation:
         return self.plan.bytes / read.bytes_per_second, f"{speed}, measured: {read.measured}"
 
     def floor_line(self) -> str:
-        """Return one line on the `floor`, which this measures."""
+        """Measure the `floor` and describe it in one line."""
         seconds, measured = self.floor()
         longer = "; the call itself takes longer" if seconds < OVERHEAD else ""
         return f"floor: {_duration(seconds)} for {self.plan.bytes:,} bytes at {measured}{longer}"
 
     def svg(self) -> str:
-        """Draw the call: which cells of the data go where.
+        """Draw the call: the cells of the data and their destinations.
 
         Returns
         -------
         str
-            An SVG document, for light and dark pages. A large call is drawn small, and says so;
-            without values the indices are an example.
+            An SVG document, for light and dark pages. A large call is drawn as a smaller one, with
+            a note. Indices without values are drawn as an example.
         """
         from .pictures import CallValues, draw
 
@@ -118,18 +119,18 @@ class Explanation:
         return draw(self.plan.call, operands, self.refusal)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the picture that `svg` draws into a file.
+        """Write the picture that `svg` draws to a file.
 
         Parameters
         ----------
         path : str or path-like
-            The file, whose name ends in ``.svg``; an older one is replaced when the new one is
-            complete.
+            The file, whose name must end in ``.svg``. An existing file is replaced when the new one
+            is complete.
 
         Raises
         ------
         ValueError
-            If the name ends otherwise.
+            If the name does not end in ``.svg``.
         OSError
             If the file cannot be written, or is not a regular file.
         """
@@ -159,7 +160,7 @@ class Explanation:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        from html import escape  # slow to import, and not needed by calls
+        from html import escape  # slow to import, and not needed for calls
 
         details = f"<details><summary>what runs</summary><pre>{escape(str(self))}</pre></details>"
         return f"<div>{self.svg()}{details}</div>"
@@ -173,25 +174,25 @@ def explain(
     /,
     **attributes: Unpack[PlanAttributes],
 ) -> Explanation:
-    """Explain what a call would do, without running it.
+    """Explain a call without running it.
 
     Parameters
     ----------
     op : str, callable or Plan
         An operator's name (``"gather_nd"``, or ``"gather-nd"`` as in the command), the function
-        itself, or a plan; then the operands may be left out.
+        itself, or a plan. With a plan, the operands are optional.
     data, indices, updates : array_like or tensor or (shape, dtype) or (shape, dtype, strides)
-        The operands, or their shapes and dtypes; as of `gatherum.plan`. Values are drawn where they
-        are given.
+        The operands, or their shapes and dtypes, as in `gatherum.plan`. The picture shows values
+        that are known.
     **attributes
-        The operator's other arguments, as of `gatherum.plan`, and `fill_value`.
+        The operator's other arguments, as in `gatherum.plan`, and `fill_value`.
 
     Returns
     -------
     Explanation
         Printing it shows the result's shape, the algorithm and the reason for it, the bytes, and
-        the loops. Its methods `svg` and `save` draw the call, and `floor` measures the time that
-        the bytes need at least.
+        the loops. Its methods `svg` and `save` draw the call, and `floor` measures the minimum time
+        for the bytes.
 
     Raises
     ------
@@ -226,7 +227,7 @@ def explained(
     given: dict[str, object],
     device: str,
 ) -> Explanation:
-    """Explain an operator's call on a device, as `explain` does where the data are."""
+    """Explain an operator's call on the data's device, as `explain` does."""
     made, values = planned_with_operands(operator, *operands, given, device)
     named = zip(("data", "indices", "updates"), values, strict=False)
     known = {name: v if isinstance(v, np.ndarray) else None for name, v in named}
@@ -237,7 +238,7 @@ def explained(
 def _of_plan(
     made: Plan, data: object, indices: object, updates: object, attributes: dict[str, object]
 ) -> Explanation:
-    """Explain a plan, with the values of operands where they are given."""
+    """Explain a plan, with the values of the operands that are passed."""
     s = made.call
     fill_value = attributes.pop("fill_value", 0)
     for name in attributes:
