@@ -15,38 +15,38 @@ from gatherum._model.dtypes import AnyDType, DType, Extension
 KIND_RANK = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
 
 
-def as_integers(value: object, found: Array) -> Array:
+def as_integers(value: object, array: Array) -> Array:
     """Return the values as Python integers if all of them are integers."""
     exact = np.array(value, dtype=object)
-    return exact if exact.shape == found.shape and all_integers(exact) else found
+    return exact if exact.shape == array.shape and all_integers(exact) else array
 
 
-def all_integers(found: Array) -> bool:
+def all_integers(array: Array) -> bool:
     """Return True if all items are Python or NumPy integers."""
-    return all(isinstance(item, (int, np.integer)) for item in found.ravel())
+    return all(isinstance(item, (int, np.integer)) for item in array.ravel())
 
 
-def same_integers(found: Array, converted: Array) -> bool:
+def same_integers(original: Array, converted: Array) -> bool:
     """Return True if a conversion did not change integers."""
     # Compare Python integers: NumPy compares uint64 and int64 as float64.
     wide = converted if converted.dtype.kind in "iub" else converted.astype(np.int64)
-    return bool(np.array_equal(found.astype(object), wide.astype(object)))
+    return bool(np.array_equal(original.astype(object), wide.astype(object)))
 
 
-def stays_finite(found: Array, converted: Array) -> bool:
+def stays_finite(original: Array, converted: Array) -> bool:
     """Return True if finite numbers, and both parts of complex ones, are still finite."""
     if (kind_rank(converted.dtype) or 0) < 2:
         return True
     with np.errstate(all="ignore"):
-        before, after = (np.isfinite(_parts(array)) for array in (found, converted))
+        before, after = (np.isfinite(_parts(array)) for array in (original, converted))
     return bool((after | ~before).all())
 
 
-def stays_infinite(found: Array, converted: Array) -> bool:
+def stays_infinite(original: Array, converted: Array) -> bool:
     """Return True if infinities are still infinite: some narrow types have no infinity."""
-    if not is_extension(converted.dtype) or found.dtype.kind != "f":
+    if not is_extension(converted.dtype) or original.dtype.kind != "f":
         return True
-    return bool((np.isinf(_parts(converted)) | ~np.isinf(_parts(found))).all())
+    return bool((np.isinf(_parts(converted)) | ~np.isinf(_parts(original))).all())
 
 
 def _parts(array: Array) -> NDArray[np.float64]:
@@ -71,9 +71,9 @@ def has_nan(dtype: AnyDType) -> bool:
     return bool(np.isnan(item))
 
 
-def keeps_kind(found: DType, wanted: DType) -> bool:
-    """Return True if the kind of `wanted` includes the kind of the other dtype."""
-    ranks = kind_rank(found), kind_rank(wanted)
+def keeps_kind(source: DType, wanted: DType) -> bool:
+    """Return True if the kind of `wanted` includes the kind of `source`."""
+    ranks = kind_rank(source), kind_rank(wanted)
     return None not in ranks and ranks[0] <= ranks[1]  # type: ignore[operator]  # not None
 
 
@@ -87,24 +87,24 @@ def is_extension(dtype: DType) -> bool:
     return dtype.kind == "V" and dtype.names is None and dtype.type is not np.void
 
 
-def is_same_value(value: object, given: Array, converted: Array) -> bool:
+def is_same_value(value: object, original: Array, converted: Array) -> bool:
     """Return True if a conversion did not change a scalar. NaN equals NaN."""
     if converted.dtype.names is not None:
         return _is_same_record(value, converted)
-    if given.dtype == converted.dtype:
+    if original.dtype == converted.dtype:
         return True
-    if is_number(given) and kind_rank(converted.dtype) is not None:
-        return _is_same_number(given[()], converted)
-    if given.dtype.kind != converted.dtype.kind:
+    if is_number(original) and kind_rank(converted.dtype) is not None:
+        return _is_same_number(original[()], converted)
+    if original.dtype.kind != converted.dtype.kind:
         return False
-    if given.dtype.kind in "mM" and np.isnat(given):
+    if original.dtype.kind in "mM" and np.isnat(original):
         return bool(np.isnat(converted))
-    return bool(given == converted)
+    return bool(original == converted)
 
 
-def is_number(given: Array) -> bool:
+def is_number(array: Array) -> bool:
     """Return True if values are NumPy numbers or Python integers."""
-    return given.dtype.kind in KIND_RANK or (given.dtype.kind == "O" and all_integers(given))
+    return array.dtype.kind in KIND_RANK or (array.dtype.kind == "O" and all_integers(array))
 
 
 def _is_same_record(value: object, converted: Array) -> bool:
@@ -114,18 +114,18 @@ def _is_same_record(value: object, converted: Array) -> bool:
     return isinstance(value, (np.void, np.ndarray)) and value.dtype == converted.dtype
 
 
-def _is_same_number(given: Any, converted: Array) -> bool:
+def _is_same_number(original: Any, converted: Array) -> bool:
     """Compare real and imaginary parts separately, and integers as Python integers."""
-    found = converted[()]
-    if given.imag != 0 or found.imag != 0 or given.imag != given.imag:  # NaN
-        parts = (given.real, found.real), (given.imag, found.imag)
+    result = converted[()]
+    if original.imag != 0 or result.imag != 0 or original.imag != original.imag:  # NaN
+        parts = (original.real, result.real), (original.imag, result.imag)
         return all(_is_same_number(one, np.asarray(other)) for one, other in parts)
-    given, found = given.real, found.real
+    original, result = original.real, result.real
     if is_extension(converted.dtype):
-        found = converted.astype(np.float64)[()]
-    if isinstance(given, (int, np.integer, np.bool_)):
-        whole = bool(np.isfinite(found)) and bool(found == np.trunc(found))
-        return whole and int(found) == int(given)
+        result = converted.astype(np.float64)[()]
+    if isinstance(original, (int, np.integer, np.bool_)):
+        whole = bool(np.isfinite(result)) and bool(result == np.trunc(result))
+        return whole and int(result) == int(original)
     with np.errstate(invalid="ignore"):  # a signalling NaN
-        same = np.longdouble(found) == np.longdouble(given)
-    return bool(same) or bool(np.isnan(found) and np.isnan(given))
+        same = np.longdouble(result) == np.longdouble(original)
+    return bool(same) or bool(np.isnan(result) and np.isnan(original))

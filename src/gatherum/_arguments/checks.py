@@ -66,23 +66,23 @@ def check_dtypes(call: Call) -> None:
         raise errors.not_reducible(call.op, call.reduction, call.data.dtype)
 
 
-def shape_error(call: Call, found: shape_limits.Fault) -> ValueError:
+def shape_error(call: Call, fault: shape_limits.Fault) -> ValueError:
     """Create the error for a fault that the core found in the shapes of a call."""
-    op, (fault, operand, *_, wanted) = call.op, found
-    given = {"data": call.data, "indices": call.indices, "updates": call.updates, "out": call.out}
-    spec = given.get(operand)
-    if fault == "too_many_dimensions":
+    op, (kind, operand, *_, wanted) = call.op, fault
+    specs = {"data": call.data, "indices": call.indices, "updates": call.updates, "out": call.out}
+    spec = specs.get(operand)
+    if kind == "too_many_dimensions":
         what = "the result" if spec is None else f"`{operand}`"
-        return errors.too_many_dimensions(op, what, found[3], found[4])
+        return errors.too_many_dimensions(op, what, fault[3], fault[4])
     if spec is None:
         return errors.result_too_big(op, wanted, call.data.dtype)
-    if fault == "operand_too_big":
+    if kind == "operand_too_big":
         return errors.operand_too_big(op, operand, spec.shape)
     if operand == "indices":
-        return shape_limits.misfit(op, found, call.data.shape, call.indices.shape)
+        return shape_limits.misfit(op, fault, call.data.shape, call.indices.shape)
     if operand == "updates":
         return _other_updates(call, call.resolved_axis, wanted, spec.shape)
-    overlaps = fault == "overlaps_itself"
+    overlaps = kind == "overlaps_itself"
     return (
         errors.out_overlaps_itself(op, wanted, spec.strides)
         if overlaps

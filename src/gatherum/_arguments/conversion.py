@@ -73,9 +73,9 @@ def _arrays_in(value: object) -> Iterator[object]:
     for _ in range(_DEEPEST):
         kinds = set(map(type, chain.from_iterable(level))) - _ITEMS
         lists = {kind for kind in kinds if issubclass(kind, (list, tuple))}
-        held = {kind for kind in kinds if _is_array(kind)}
-        if held:
-            yield from (item for item in chain.from_iterable(level) if type(item) in held)
+        array_types = {kind for kind in kinds if _is_array(kind)}
+        if array_types:
+            yield from (item for item in chain.from_iterable(level) if type(item) in array_types)
         if not lists:
             return
         inner = (item for item in chain.from_iterable(level) if type(item) in lists)
@@ -90,10 +90,10 @@ def _is_array(kind: type) -> bool:
 
 
 def _refuse(
-    op: str, operand: str, value: object, held: Iterable[object], *, integers: bool = False
+    op: str, operand: str, value: object, arrays: Iterable[object], *, integers: bool = False
 ) -> None:
     """Raise TypeError for masked arrays, foreign arrays and values not in memory, even in lists."""
-    for array in (value, *held):
+    for array in (value, *arrays):
         if type(array) in registry.COMMON:
             continue
         if is_masked(array) or refusals.has_mask(array):
@@ -144,14 +144,14 @@ def check_decimals(op: str, operand: str, array: Array) -> Array:
     return array
 
 
-def pinned(*given: object) -> list[weakref.ref[Any]]:
+def pinned(*arrays: object) -> list[weakref.ref[Any]]:
     """Return weak references to arrays and to their base arrays.
 
     ndarray.resize does not reallocate an array that has one, even in a finalizer or in another
     thread.
     """
     pins = []
-    for array in given:
+    for array in arrays:
         while isinstance(array, np.ndarray):
             pins.append(weakref.ref(array))
             array = array.base  # noqa: PLW2901  # the chain of owners
@@ -176,12 +176,12 @@ def as_plain_out(op: str, out: object, shape: Shape, dtype: DType) -> Array:
 
 def as_indices(op: str, value: object, operand: str = "indices") -> Array:
     """Return `indices` as an array; an empty list becomes an array of integers."""
-    held = list(_arrays_in(value))
-    if held and refusals.whole_tuple(type(value)):
+    arrays = list(_arrays_in(value))
+    if arrays and refusals.whole_tuple(type(value)):
         check_items(op, operand, value)
-    if held and not any(map(is_masked, held)):
+    if arrays and not any(map(is_masked, arrays)):
         raise errors.holds_arrays(op, value, operand)
-    _refuse(op, operand, value, held, integers=True)
+    _refuse(op, operand, value, arrays, integers=True)
     _refuse_text(op, operand, value)
     array = _convert(op, operand, value)
     if isinstance(value, (int, list, tuple)) and array.dtype.kind in "Of":
@@ -225,12 +225,12 @@ def as_updates(op: str, value: object, dtype: AnyDType, operand: str = "updates"
 def as_narrow(op: str, operand: str, value: object, dtype: AnyDType) -> narrow_floats.Rounded:
     """Round plain Python values to a dtype that NumPy lacks, whether or not it is registered."""
     exact = _convert_weak(op, operand, value, np.dtype(np.float64), dtype)
-    found = narrow_floats.rounded(exact, dtype.name)
-    if not found.stay_finite:
+    narrow = narrow_floats.rounded(exact, dtype.name)
+    if not narrow.stay_finite:
         raise errors.not_finite(op, operand, dtype, value)
-    if not found.have_codes:
+    if not narrow.have_codes:
         raise errors.does_not_fit(op, operand, dtype, value)
-    return found
+    return narrow
 
 
 def _convert_weak(
@@ -247,32 +247,32 @@ def _convert_weak(
     if dtype.names is not None:
         return _convert_records(op, operand, value, dtype)
     _refuse(op, operand, value, _arrays_in(value))
-    found = check_decimals(op, operand, _convert(op, operand, value))
-    if found.size == 0:
-        return np.empty(found.shape, dtype)
-    if found.dtype.kind == "O" or (found.dtype.kind == "f" and is_integer(dtype)):
-        found = as_integers(value, found)  # NumPy converts large integers to objects or floats
-    rank, wanted = KIND_RANK.get(found.dtype.kind), kind_rank(dtype)
-    if found.dtype.kind == "O" and all_integers(found):
+    array = check_decimals(op, operand, _convert(op, operand, value))
+    if array.size == 0:
+        return np.empty(array.shape, dtype)
+    if array.dtype.kind == "O" or (array.dtype.kind == "f" and is_integer(dtype)):
+        array = as_integers(value, array)  # NumPy converts large integers to objects or floats
+    rank, wanted = KIND_RANK.get(array.dtype.kind), kind_rank(dtype)
+    if array.dtype.kind == "O" and all_integers(array):
         rank = 1
     if rank is None or wanted is None:
-        return _convert_same_kind(op, operand, value, found, dtype, named)
+        return _convert_same_kind(op, operand, value, array, dtype, named)
     if rank > wanted:
         kind = _KIND_NAMES[wanted][isinstance(value, (list, tuple))]
         raise errors.loses_kind(op, operand, named, kind, value)
     try:
         with np.errstate(all="ignore"):
             # Large integers are first converted to float64, which converts to every float type.
-            by_float = found.dtype.kind == "O" and wanted == 2
-            converted = (found.astype(np.float64) if by_float else found).astype(dtype)
+            by_float = array.dtype.kind == "O" and wanted == 2
+            converted = (array.astype(np.float64) if by_float else array).astype(dtype)
     except OverflowError:
         unfit = errors.does_not_fit if wanted < 2 else errors.not_finite
         raise unfit(op, operand, named, value) from None
-    if is_integer(dtype) and not same_integers(found, converted):
+    if is_integer(dtype) and not same_integers(array, converted):
         raise errors.does_not_fit(op, operand, dtype, value)
-    if not stays_finite(found, converted):
+    if not stays_finite(array, converted):
         raise errors.not_finite(op, operand, dtype, value)
-    if not stays_infinite(found, converted):
+    if not stays_infinite(array, converted):
         raise errors.does_not_fit(op, operand, dtype, value)
     return converted
 
@@ -287,17 +287,17 @@ def _convert_records(op: str, operand: str, value: object, dtype: DType) -> Arra
 
 
 def _convert_same_kind(
-    op: str, operand: str, value: object, found: Array, dtype: DType, named: AnyDType
+    op: str, operand: str, value: object, array: Array, dtype: DType, named: AnyDType
 ) -> Array:
     """Convert strings and dates. The conversion must not change them."""
-    if found.dtype.kind in KIND_RANK or (
-        found.dtype.kind != dtype.kind and dtype.kind not in "VmM"
+    if array.dtype.kind in KIND_RANK or (
+        array.dtype.kind != dtype.kind and dtype.kind not in "VmM"
     ):
         raise errors.not_convertible(op, operand, named, value)
-    check_units(op, operand, found.dtype)
+    check_units(op, operand, array.dtype)
     try:
         converted = np.asarray(value, dtype=dtype)
-        same = found.dtype.kind != dtype.kind or np.array_equal(found, converted)
+        same = array.dtype.kind != dtype.kind or np.array_equal(array, converted)
     except (TypeError, ValueError, OverflowError):
         raise errors.not_convertible(op, operand, named, value) from None
     if not same:
@@ -317,16 +317,16 @@ def as_operands(
     describes both.
     """
     op, (data, indices, updates) = attributes.op, operands
-    found = [data if owns(data) else as_array(op, "data", data)]
-    specs = [spec(op, "data", found[0])]
-    found.append(indices if owns(indices) else as_indices(op, indices))
-    specs.append(spec(op, "indices", found[1]))
+    converted = [data if owns(data) else as_array(op, "data", data)]
+    specs = [spec(op, "data", converted[0])]
+    converted.append(indices if owns(indices) else as_indices(op, indices))
+    specs.append(spec(op, "indices", converted[1]))
     if attributes.operator.scatters:
         to, of = specs
         check_before_updates(op, to.shape, of.shape, attributes.axis, to.dtype, of.dtype)
-        found.append(updates if owns(updates) else as_updates(op, updates, to.dtype))
-        specs.append(spec(op, "updates", found[2]))
-    return found, specs
+        converted.append(updates if owns(updates) else as_updates(op, updates, to.dtype))
+        specs.append(spec(op, "updates", converted[2]))
+    return converted, specs
 
 
 def fill_item(op: str, given_dtype: AnyDType, fill_value: object) -> Array:
@@ -346,16 +346,16 @@ def fill_item(op: str, given_dtype: AnyDType, fill_value: object) -> Array:
     if _is_array(type(fill_value)):
         fill_value = _convert(op, "fill_value", fill_value)
     try:
-        given = np.array(fill_value, dtype=dtype if dtype.names else None)
-        check_units(op, "fill_value", given.dtype)
+        array = np.array(fill_value, dtype=dtype if dtype.names else None)
+        check_units(op, "fill_value", array.dtype)
         source = fill_value
         if isinstance(source, int) and is_extension(dtype) and not is_integer(dtype):
             source = float(source)  # ml_dtypes does not support integers beyond int64
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the comparison below detects a lost part
-            converted = given if given.dtype == dtype else np.asarray(source, dtype=dtype)
-        finite = not is_number(given) or stays_finite(given, converted)
-        exact = given.shape == () and is_same_value(fill_value, given, converted)
+            converted = array if array.dtype == dtype else np.asarray(source, dtype=dtype)
+        finite = not is_number(array) or stays_finite(array, converted)
+        exact = array.shape == () and is_same_value(fill_value, array, converted)
     except (TypeError, ValueError, OverflowError):
         finite, exact = True, False
     if not finite:

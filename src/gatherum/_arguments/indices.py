@@ -113,11 +113,11 @@ def first_invalid(
     components = [Component(size, 0, c * step) for c, size in enumerate(sizes)]
     nest = nests.lower_checks(OperandLayout(shape, steps), components)
     program = _program(nests.EMPTY, nest, indices.dtype, mode, negative)
-    found = native.first_invalid(program, indices)
+    invalid = native.first_invalid(program, indices)
     del pins
-    if found is None or found[0] < 0:  # another thread has made it valid in the meantime
+    if invalid is None or invalid[0] < 0:  # another thread has made it valid in the meantime
         return None
-    number, component, value = found
+    number, component, value = invalid
     return Invalid(place_of(number, shape), component, value)
 
 
@@ -136,9 +136,9 @@ def _number(
     if count == 0:
         return np.empty(0, np.int64), 0
     program = _numbering(operator, space, layout, indices.dtype, axis, mode, negative)
-    found = native.number(program, indices, count)
+    result = native.number(program, indices, count)
     del pins
-    return found
+    return result
 
 
 @native.emptied_at_exit

@@ -119,6 +119,6 @@ def attributes_from(
     for name in keywords:
         if name not in allowed:
             raise errors.unknown_attribute(op, name, allowed)
-    given = FoldRule()._asdict() | Attributes(op).keywords | {**keywords}
+    arguments = FoldRule()._asdict() | Attributes(op).keywords | {**keywords}
     names = OPERATORS[op].attribute, *FoldRule._fields, "mode", "negative"
-    return as_attributes(op, *(given[name] for name in names))
+    return as_attributes(op, *(arguments[name] for name in names))

@@ -29,8 +29,8 @@ def has_labels(value: object) -> bool:
     xarray = sys.modules.get("xarray")
     if xarray is None or not isinstance(value, xarray.DataArray):
         return False
-    kind = type(held := held_by_xarray(value))
-    if kind is np.ndarray or isinstance(held, sys.modules["pandas"].Index):  # of labels
+    kind = type(inner := held_by_xarray(value))
+    if kind is np.ndarray or isinstance(inner, sys.modules["pandas"].Index):  # of labels
         return True
     return (adapter := adapter_of(kind)) is not None and adapter.name == "dask"
 
@@ -57,12 +57,12 @@ def run(
         raise framework_errors.no_names(op, len(dimensions.entries))
     elif len(set(names)) < len(names):
         raise framework_errors.equal_names(op, names)
-    how = *attributes.positional, fill_value, None
-    result = native.call(op, data.data, plain, plain_array(updates), *how)
+    arguments = *attributes.positional, fill_value, None
+    result = native.call(op, data.data, plain, plain_array(updates), *arguments)
     if operator.scatters:
         return data.copy(deep=False, data=result)
-    made = type(data)(result, dims=names, name=data.name, attrs=data.attrs)
-    return _with_coordinates(attributes, data, indices, made, dimensions, op)
+    labelled = type(data)(result, dims=names, name=data.name, attrs=data.attrs)
+    return _with_coordinates(attributes, data, indices, labelled, dimensions, op)
 
 
 def plain_array(value: Any) -> Any:
@@ -99,9 +99,9 @@ def gathered(
     if len(set(names)) < len(names):
         raise framework_errors.equal_names(op, names)
     result = call(data.data, plain)
-    made = type(data)(result, dims=names, name=data.name, attrs=data.attrs)
-    how = attributes._replace(axis=resolved)
-    return _with_coordinates(how, data, indices, made, dimensions, op)
+    labelled = type(data)(result, dims=names, name=data.name, attrs=data.attrs)
+    resolved_attributes = attributes._replace(axis=resolved)
+    return _with_coordinates(resolved_attributes, data, indices, labelled, dimensions, op)
 
 
 def check_numbers(op: str, operand: str, data: Labelled, axis: int, numbers: Any) -> None:
@@ -112,9 +112,9 @@ def check_numbers(op: str, operand: str, data: Labelled, axis: int, numbers: Any
     if not has_labels(numbers):
         return
     expected = data.dims if numbers.ndim > 1 else (data.dims[axis],)
-    for i, (name, found) in enumerate(zip(expected, numbers.dims, strict=False)):
-        if name != found:
-            raise framework_errors.other_name(op, operand, i, name, found)
+    for i, (name, actual) in enumerate(zip(expected, numbers.dims, strict=False)):
+        if name != actual:
+            raise framework_errors.other_name(op, operand, i, name, actual)
 
 
 def renumbered(
@@ -134,8 +134,8 @@ def renumbered(
     kept = _along(data, set(data.dims) - {dim}).coords
     if name in kept:
         raise framework_errors.named_as_dimension(op, name)
-    made = type(data)(call(), dims=names, name=data.name, attrs=data.attrs)
-    return made.assign_coords(kept)
+    labelled = type(data)(call(), dims=names, name=data.name, attrs=data.attrs)
+    return labelled.assign_coords(kept)
 
 
 def _names(op: str, data: Labelled, indices: Any, dimensions: Dimensions) -> Names:
@@ -143,13 +143,13 @@ def _names(op: str, data: Labelled, indices: Any, dimensions: Dimensions) -> Nam
 
     A single entry dimension without a name gets the name of the indexed dimension of the data.
     """
-    given = indices.dims if has_labels(indices) else None
+    known = indices.dims if has_labels(indices) else None
     alone = len(dimensions.entries) == len(dimensions.indexed) == 1
     names: list[Any] = []
     for d, e in dimensions.moved:
-        own = None if given is None or e is None else given[e]
+        own = None if known is None or e is None else known[e]
         if d is None:
-            names.append(own if given or not alone else data.dims[dimensions.indexed.start])
+            names.append(own if known or not alone else data.dims[dimensions.indexed.start])
             continue
         if own not in (None, data.dims[d]):
             raise framework_errors.other_name(op, "indices", e, data.dims[d], own)
@@ -161,16 +161,16 @@ def _check_updates(op: str, updates: Any, names: Names) -> None:
     """Raise ValueError if updates have other dimension names than the moved dimensions."""
     if has_labels(updates):
         expected = names[len(names) - min(updates.ndim, len(names)) :]
-        for i, (name, found) in enumerate(zip(expected, updates.dims, strict=False)):
-            if name not in (None, found):
-                raise framework_errors.other_name(op, "updates", i, name, found)
+        for i, (name, actual) in enumerate(zip(expected, updates.dims, strict=False)):
+            if name not in (None, actual):
+                raise framework_errors.other_name(op, "updates", i, name, actual)
 
 
 def _with_coordinates(
     attributes: Attributes,
     data: Labelled,
     indices: Any,
-    made: Labelled,
+    labelled: Labelled,
     dimensions: Dimensions,
     op: str,
 ) -> Labelled:
@@ -178,24 +178,24 @@ def _with_coordinates(
     entries, kept = set(), set()
     for place, (d, _) in enumerate(dimensions.moved):
         if d is None:
-            entries.add(made.dims[place])
-        elif data.shape[d] == made.shape[place]:
+            entries.add(labelled.dims[place])
+        elif data.shape[d] == labelled.shape[place]:
             kept.add(data.dims[d])
     if (picked := _picked(attributes, data.shape, indices)) is None:
-        found = _along(data, kept)
+        coordinates = _along(data, kept)
     else:
         dim = data.dims[dimensions.indexed.start]
-        names = tuple(name for name in made.dims if name in entries)
-        found = _along(data, kept | {dim}).isel({dim: (names, picked)}, missing_dims="ignore")
-    made = made.assign_coords(found.coords)
+        names = tuple(name for name in labelled.dims if name in entries)
+        coordinates = _along(data, kept | {dim}).isel({dim: (names, picked)}, missing_dims="ignore")
+    labelled = labelled.assign_coords(coordinates.coords)
     if has_labels(indices):
         own = _along(indices, entries)
         for name in entries & set(own.coords):
-            if name in made.coords and not made.coords[name].equals(own.coords[name]):
+            if name in labelled.coords and not labelled.coords[name].equals(own.coords[name]):
                 raise framework_errors.two_coordinates(op, name)
-        known = [name for name in own.coords if name in made.coords]
-        made = made.assign_coords(own.drop_vars(known).coords)
-    return made
+        known = [name for name in own.coords if name in labelled.coords]
+        labelled = labelled.assign_coords(own.drop_vars(known).coords)
+    return labelled
 
 
 def _along(array: Labelled, names: set[Any]) -> Any:
@@ -215,5 +215,5 @@ def _picked(attributes: Attributes, shape: Shape, indices: Any) -> Any:
     plain, (op, axis, mode, negative, *_) = plain_array(indices), attributes
     if op != "gather" or mode not in ("raise", "clip", "wrap") or adapter_of(type(plain)):
         return None
-    how = 0, "none", True, mode, negative, 0, None
-    return native.call("gather", np.arange(shape[axis]), plain, None, *how)
+    arguments = 0, "none", True, mode, negative, 0, None
+    return native.call("gather", np.arange(shape[axis]), plain, None, *arguments)

@@ -140,8 +140,8 @@ class Places(NamedTuple):
         attributes = self.attributes
         op = attributes.op if self.operator.scatters else inverse(self.operator).name
         own = op, attributes.axis, attributes.mode, attributes.negative
-        how = Attributes(*own, *fold, caller=attributes.caller)
-        return self.xp.scatter(how, table, self.indices, updates)
+        scatter = Attributes(*own, *fold, caller=attributes.caller)
+        return self.xp.scatter(scatter, table, self.indices, updates)
 
     def full(self, value: int, dtype: Any) -> Array:
         """Return an array of the data's shape filled with one number."""
@@ -154,8 +154,8 @@ class Places(NamedTuple):
         """
         dtype = updates.dtype
         wide = dtype if self.xp.has_sums(dtype) else self.xp.wide(dtype)
-        found = self.put(self.full(0, wide), self.xp.astype(updates, wide), ADD)
-        return self.xp.astype(found, dtype)
+        totals = self.put(self.full(0, wide), self.xp.astype(updates, wide), ADD)
+        return self.xp.astype(totals, dtype)
 
     def emptied(self, table: Array) -> Array:
         """Return a copy of an array of the data's shape with zeros at all destinations."""

@@ -80,13 +80,13 @@ def tangent(places: Places, values: Any, of_data: Array, of_updates: Array) -> A
     does not need `values`.
     """
     xp, fold = places.xp, places.attributes.fold
-    how = rule(fold.reduction)
+    reduction_rule = rule(fold.reduction)
     dtype = (of_updates if of_data is None else of_data).dtype
-    if how.linear:
+    if reduction_rule.linear:
         old = places.full(0, dtype) if of_data is None else of_data
         new = xp.full((), 0, dtype, places.indices) if of_updates is None else of_updates
         return places.put(old, new, fold)
-    wide, factors = xp.wide(dtype), how.factors(places, values)
+    wide, factors = xp.wide(dtype), reduction_rule.factors(places, values)
     old, new = places.full(0, wide), xp.full((), 0, wide, places.indices)
     if of_updates is not None:
         new = factors.updates(xp.broadcast_to(xp.astype(of_updates, wide), places.moved()))
@@ -106,16 +106,16 @@ def cotangents(
     conjugated, by the convention of torch.
     """
     xp, dtype, fold = places.xp, gradient.dtype, places.attributes.fold
-    how = rule(fold.reduction)
+    reduction_rule = rule(fold.reduction)
     (to_data, to_updates), of_data, of_updates = wanted, None, None
-    if to_data and (how.replaces or not fold.include_self):
+    if to_data and (reduction_rule.replaces or not fold.include_self):
         to_data, of_data = False, places.emptied(gradient)
     if not (to_data or to_updates):
         return of_data, None
-    factors = how.factors(places, values)
+    factors = reduction_rule.factors(places, values)
 
-    def conjugated(found: Array) -> Array:
-        return found if how.linear else xp.conj(found)
+    def conjugated(value: Array) -> Array:
+        return value if reduction_rule.linear else xp.conj(value)
 
     scaled = gradient if factors.moves else xp.astype(conjugated(gradient), xp.wide(dtype))
     scaled = factors.both(scaled)
@@ -242,13 +242,13 @@ def _other_updates(places: Places, updates: Array) -> tuple[Array, Array]:
     belongs = belongs == xp.roll(belongs, 1, 1)  # to the destination of the previous entry
     belongs = belongs & xp.reshape(place > 0, (1, length))
     factors = pick(xp.reshape(updates, (before, n, behind)), sorted_entries, 1, 1)
-    found = _products_in_front(xp, factors, belongs, belongs)
+    products = _products_in_front(xp, factors, belongs, belongs)
     entry = xp.arange(0, n, order)
     stands = xp.scatter(Attributes("scatter_elements", negative=False), entry, order, entry)
     both = xp.stack((stands, length + n - 1 - stands), 0)
-    found = pick(xp.reshape(found, (before, 2 * length, behind)), both, 1, 1)
-    front, rest = xp.unstack(found, 1)
-    return xp.reshape(front, moved), xp.reshape(rest, moved)
+    products = pick(xp.reshape(products, (before, 2 * length, behind)), both, 1, 1)
+    front, back = xp.unstack(products, 1)
+    return xp.reshape(front, moved), xp.reshape(back, moved)
 
 
 def _products_in_front(xp: Namespace, x: Array, enters: Array, whole: Array) -> Array:
@@ -270,8 +270,8 @@ def _products_in_front(xp: Namespace, x: Array, enters: Array, whole: Array) -> 
         left, right = xp.unstack(xp.reshape(of, (sides, half, 2)), 2)
         return left, right
 
-    def where(mask: Array, found: Array) -> Array:
-        return xp.where(xp.reshape(mask, (1, sides, half, 1)), found, 1)
+    def where(mask: Array, factor: Array) -> Array:
+        return xp.where(xp.reshape(mask, (1, sides, half, 1)), factor, 1)
 
     left, right = xp.unstack(xp.reshape(x, (before, sides, half, 2, behind)), 3)
     (enters_left, enters_right), (whole_left, whole_right) = halves(enters), halves(whole)

@@ -23,10 +23,10 @@ def log(values: Array) -> Array:
 
 
 def _mapped(function: str, values: Array) -> Array:
-    given = np.ascontiguousarray(values).reshape(values.shape)
-    found = np.empty(given.shape, given.dtype)
-    map_into(function, given.dtype.name, given, found)
-    return found
+    contiguous = np.ascontiguousarray(values).reshape(values.shape)
+    results = np.empty(contiguous.shape, contiguous.dtype)
+    map_into(function, contiguous.dtype.name, contiguous, results)
+    return results
 
 
 def map_into(function: str, dtype: str, values: Array, out: Array) -> None:

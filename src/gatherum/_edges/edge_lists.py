@@ -47,8 +47,8 @@ class EdgeLoops(NamedTuple):
         loops = list(map(Loop, extents, repeat(0), steps, repeat(0)))
         numbers = Component(end.size, 1, 0)  # the elements that the indices address
         nest = Nest(len(loops) - 1, tuple(loops), (numbers,), 0)
-        how = index_fields(end.indices.dtype, mode, negative)
-        return native.Program(**how, checks=nest if loops else nests.EMPTY)
+        fields = index_fields(end.indices.dtype, mode, negative)
+        return native.Program(**fields, checks=nest if loops else nests.EMPTY)
 
     def make_lists(
         self,
@@ -69,7 +69,7 @@ class EdgeLoops(NamedTuple):
         of = None
         if sources is not None:
             of = self.end_program(sources, [loop.index for loop in self.loops], mode, negative)
-        made = native.make_lists(
+        result = native.make_lists(
             targets.size,
             block,
             to,
@@ -78,9 +78,9 @@ class EdgeLoops(NamedTuple):
             None if sources is None else sources.indices,
             numbered,
         )
-        if isinstance(made, native.RowLists):
-            return made
-        which, position, value = made
+        if isinstance(result, native.RowLists):
+            return result
+        which, position, value = result
         end = targets if which == "targets" or sources is None else sources
         raise _invalid(op, end, position, value, mode)
 
@@ -107,10 +107,10 @@ class EdgeLoops(NamedTuple):
         to = entries.end_program(counted, [loop.index for loop in entries.loops], "raise", False)
         of = self.end_program(sources, [loop.index for loop in self.loops], mode, negative)
         ends = to, pointer.indices, of, sources.indices
-        found = native.fold_pointed(*ends, program, table, weights, empty, out, fresh)
-        if found is None:
+        invalid = native.fold_pointed(*ends, program, table, weights, empty, out, fresh)
+        if invalid is None:
             return True
-        which, position, value = found
+        which, position, value = invalid
         if which == "pointer":
             return False
         raise _invalid(op, sources, position, value, mode)

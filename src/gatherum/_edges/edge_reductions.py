@@ -57,8 +57,8 @@ def check_edges(
 ) -> None:
     """Raise an error if operands do not fit together; `kind` returns the dtype of an array."""
     for operand, indices in (("gather_indices", sources), ("scatter_indices", targets)):
-        if not is_index(found := kind(indices)):
-            raise errors.not_an_index_dtype(NAME, found, False, operand)
+        if not is_index(dtype := kind(indices)):
+            raise errors.not_an_index_dtype(NAME, dtype, False, operand)
     if not is_reducible(kind(data), reduction):
         raise errors.not_reducible(NAME, reduction, kind(data))
     if weights is not None and kind(weights) != kind(data):
@@ -103,10 +103,10 @@ def composed(
     if fold.skips:
         targets = _complete(xp, sources, targets, rows, fold)
         fold = fold._replace(negative=False)
-    how = len(before), fold.mode, fold.negative, fold.reduction, False
+    attributes = len(before), fold.mode, fold.negative, fold.reduction, False
     empty = xp.full((), ROWS[fold.reduction].empty, data.dtype, data)
     table = xp.broadcast_to(empty, (*before, fold.size, *row))
-    return xp.scatter(Attributes(scatter, *how), table, tuples(targets), carried)
+    return xp.scatter(Attributes(scatter, *attributes), table, tuples(targets), carried)
 
 
 def _complete(xp: Any, sources: Array, targets: Array, rows: int, fold: AggregateOptions) -> Array:

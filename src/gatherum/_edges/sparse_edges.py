@@ -86,9 +86,9 @@ def list_edges(
     cast = _cast(data, matrix)
     with _renaming(matrix.names, cast):
         ends = _ends(data, matrix)
-        count, found = tuple(np.shape(ends[0])), tuple(np.shape(matrix.values))
-        if found != count:  # a single weight for all edges is not a matrix
-            raise errors.other_shape(NAME, "weights", count, found)
+        count, values_shape = tuple(np.shape(ends[0])), tuple(np.shape(matrix.values))
+        if values_shape != count:  # a single weight for all edges is not a matrix
+            raise errors.other_shape(NAME, "weights", count, values_shape)
     return Edges(*ends, size, matrix.values, _renaming(matrix.names, cast))
 
 
@@ -111,10 +111,10 @@ def _ends(data: Any, matrix: Matrix) -> tuple[Any, Any]:
     return columns, rows
 
 
-def _checked_size(size: object, found: int, operand: str) -> int:
-    if size is not None and plain_values.as_size(NAME, "size", size) != found:
-        raise edge_errors.other_size(NAME, found, operand, size)
-    return found
+def _checked_size(size: object, count: int, operand: str) -> int:
+    if size is not None and plain_values.as_size(NAME, "size", size) != count:
+        raise edge_errors.other_size(NAME, count, operand, size)
+    return count
 
 
 def _numbered(
@@ -136,11 +136,11 @@ def _numbered(
     pointer = xp.as_groups(NAME, operand, indptr, data)
     others = xp.as_groups(NAME, beside, edges, data)
     count = _count(operand, xp.kind(pointer), tuple(pointer.shape), beside, others, size)
-    if (found := traced(NAME, operand, pointer, others)) is None:
+    if (segments := traced(NAME, operand, pointer, others)) is None:
         if beside == GATHER:
             return _kept(operand, pointer), pointer.shape[0] - 1
-        found = segment_numbers(NAME, operand, xp.to_numpy(pointer), count)
-    return found, pointer.shape[0] - 1
+        segments = segment_numbers(NAME, operand, xp.to_numpy(pointer), count)
+    return segments, pointer.shape[0] - 1
 
 
 def _kept(operand: str, indptr: Any) -> Pointer:
@@ -188,15 +188,15 @@ def segment_numbers(op: str, operand: str, indptr: Array, edges: int) -> Array:
     """Return the segment of each edge, or raise ValueError for an invalid pointer."""
     if len(indptr) == 0:
         raise edge_errors.empty_pointer(op, operand)
-    given = np.array(indptr, indptr.dtype.newbyteorder("="))  # which other threads cannot change
-    if given[0] != 0:
-        raise edge_errors.pointer_begins(op, operand, int(given[0]))
-    if (falls := given[1:] < given[:-1]).any():
+    pointer = np.array(indptr, indptr.dtype.newbyteorder("="))  # which other threads cannot change
+    if pointer[0] != 0:
+        raise edge_errors.pointer_begins(op, operand, int(pointer[0]))
+    if (falls := pointer[1:] < pointer[:-1]).any():
         at = int(falls.argmax())
-        raise edge_errors.pointer_falls(op, operand, int(given[at + 1]), int(given[at]), at + 1)
-    if given[-1] != edges:
-        raise edge_errors.pointer_ends(op, operand, edges, int(given[-1]))
-    ends = given.astype(np.int64)
+        raise edge_errors.pointer_falls(op, operand, int(pointer[at + 1]), int(pointer[at]), at + 1)
+    if pointer[-1] != edges:
+        raise edge_errors.pointer_ends(op, operand, edges, int(pointer[-1]))
+    ends = pointer.astype(np.int64)
     sizes = ends[1:] - ends[:-1]
     narrow = np.int32 if len(sizes) <= np.iinfo(np.int32).max else np.int64
     return np.repeat(np.arange(len(sizes), dtype=narrow), sizes)

@@ -24,10 +24,10 @@ def plain_help(module: Mapping[str, Any]) -> None:
 def plain_signatures(public: object) -> None:
     """Set plain signatures on a function, or on the methods of a class."""
     for function in filter(_is_ours, _functions(public)):
-        found = inspect.signature(function)  # also of wrappers; another thread may do the same
-        shown = (one for one in found.parameters.values() if one.name != UNKNOWN)
+        signature = inspect.signature(function)  # also of wrappers; another thread may do the same
+        shown = (one for one in signature.parameters.values() if one.name != UNKNOWN)
         plain = [one.replace(annotation=one.empty) for one in shown]
-        bare = found.replace(parameters=plain, return_annotation=found.empty)
+        bare = signature.replace(parameters=plain, return_annotation=signature.empty)
         vars(function)["__signature__"] = bare
         function.__annotations__.pop(UNKNOWN, None)
 

@@ -41,8 +41,8 @@ class Functions(Generic[Array]):
         """Gather slices of an array along one axis: see `gatherum.gather`."""
         if unknown:
             raise errors.unknown_argument("gather", unknown)
-        how = axis, "none", True, mode, negative, fill_value
-        return self._run("gather", data, indices, None, *how)
+        attributes = axis, "none", True, mode, negative, fill_value
+        return self._run("gather", data, indices, None, *attributes)
 
     def gather_elements(
         self,
@@ -58,8 +58,8 @@ class Functions(Generic[Array]):
         """Gather one element of an array for every index: see `gatherum.gather_elements`."""
         if unknown:
             raise errors.unknown_argument("gather_elements", unknown)
-        how = axis, "none", True, mode, negative, fill_value
-        return self._run("gather_elements", data, indices, None, *how)
+        attributes = axis, "none", True, mode, negative, fill_value
+        return self._run("gather_elements", data, indices, None, *attributes)
 
     def gather_nd(
         self,
@@ -75,8 +75,8 @@ class Functions(Generic[Array]):
         """Gather elements or slices of an array by index tuples: see `gatherum.gather_nd`."""
         if unknown:
             raise errors.unknown_argument("gather_nd", unknown)
-        how = batch_dims, "none", True, mode, negative, fill_value
-        return self._run("gather_nd", data, indices, None, *how)
+        attributes = batch_dims, "none", True, mode, negative, fill_value
+        return self._run("gather_nd", data, indices, None, *attributes)
 
     def scatter_slices(
         self,
@@ -94,8 +94,8 @@ class Functions(Generic[Array]):
         """Scatter slices along one axis: see `gatherum.scatter_slices`."""
         if unknown:
             raise errors.unknown_argument("scatter_slices", unknown)
-        how = axis, reduction, include_self, mode, negative, 0
-        return self._run("scatter_slices", data, indices, updates, *how)
+        attributes = axis, reduction, include_self, mode, negative, 0
+        return self._run("scatter_slices", data, indices, updates, *attributes)
 
     def scatter_elements(
         self,
@@ -113,8 +113,8 @@ class Functions(Generic[Array]):
         """Scatter one element for every index: see `gatherum.scatter_elements`."""
         if unknown:
             raise errors.unknown_argument("scatter_elements", unknown)
-        how = axis, reduction, include_self, mode, negative, 0
-        return self._run("scatter_elements", data, indices, updates, *how)
+        attributes = axis, reduction, include_self, mode, negative, 0
+        return self._run("scatter_elements", data, indices, updates, *attributes)
 
     def scatter_nd(
         self,
@@ -132,8 +132,8 @@ class Functions(Generic[Array]):
         """Scatter elements or slices by index tuples: see `gatherum.scatter_nd`."""
         if unknown:
             raise errors.unknown_argument("scatter_nd", unknown)
-        how = batch_dims, reduction, include_self, mode, negative, 0
-        return self._run("scatter_nd", data, indices, updates, *how)
+        attributes = batch_dims, reduction, include_self, mode, negative, 0
+        return self._run("scatter_nd", data, indices, updates, *attributes)
 
     def named(self, op: str) -> Callable[..., Array]:
         """Return the function of an operator, generating it if no method is defined for it."""
@@ -179,10 +179,10 @@ def function_of(
     def function(*operands: Any, **attributes: Any) -> Array:
         bound = bare.bind(*operands, **attributes)
         bound.apply_defaults()
-        given = {"updates": None} | absent | bound.arguments
-        arrays = (given[name] for name in ("data", "indices", "updates"))
-        rest = (given[name] for name in order if name in given)
-        return run(operator.name, *arrays, given[operator.attribute], *rest)
+        arguments = {"updates": None} | absent | bound.arguments
+        arrays = (arguments[name] for name in ("data", "indices", "updates"))
+        options = (arguments[name] for name in order if name in arguments)
+        return run(operator.name, *arrays, arguments[operator.attribute], *options)
 
     function.__name__ = function.__qualname__ = operator.name
     function.__module__ = like.__module__

@@ -29,24 +29,24 @@ _WITHOUT_NULLS = {
 def refuse(op: str, operand: str, value: object) -> None:
     """Raise TypeError with advice for foreign arrays and objects that are not in memory."""
     kind = type(value)
-    if found := foreign(kind):
-        is_array = found.source is CUDA or hasattr(kind, "__array__")
-        is_array = is_array or (not found.source.package and adapter_of(kind) is not None)
-        instead = found.source.to_numpy.format(operand) if is_array else ""
-        raise framework_errors.foreign_array(op, operand, found.name, instead)
+    if origin := foreign(kind):
+        is_array = origin.source is CUDA or hasattr(kind, "__array__")
+        is_array = is_array or (not origin.source.package and adapter_of(kind) is not None)
+        instead = origin.source.to_numpy.format(operand) if is_array else ""
+        raise framework_errors.foreign_array(op, operand, origin.name, instead)
     if not issubclass(kind, OURS) and (reading := _reading(value)):
         root = str(kind.__module__).partition(".")[0]
         name = f"{root}.{kind.__name__}"
         raise framework_errors.foreign_array(op, operand, name, reading.format(operand))
 
 
-def refuse_held(op: str, operand: str, value: Iterable[object], held: type) -> None:
+def refuse_held(op: str, operand: str, value: Iterable[object], item_type: type) -> None:
     """Raise TypeError for an array of another framework in a list or a tuple."""
-    if found := foreign(held):
+    if origin := foreign(item_type):
         kind, flat = type(value), all(foreign(type(item)) for item in value)
-        stacked = f"write {found.source.stack}({{}})" if flat else "make one array of them"
+        stacked = f"write {origin.source.stack}({{}})" if flat else "make one array of them"
         instead = (whole_tuple(kind) or stacked).format(operand)
-        raise framework_errors.held_array(op, operand, kind.__name__, found.name, instead)
+        raise framework_errors.held_array(op, operand, kind.__name__, origin.name, instead)
 
 
 def whole_tuple(kind: type) -> str:
@@ -66,10 +66,10 @@ def _reading(value: object) -> str | None:
     """
     kind = type(value)
     if "xarray" in _roots(kind):
-        held = held_by_xarray(value)
-        if "xarray" in _roots(type(held)):
+        inner = held_by_xarray(value)
+        if "xarray" in _roots(type(inner)):
             return "write {}.values to read all of it"
-        elsewhere = foreign(type(held)) or _reading(held)
+        elsewhere = foreign(type(inner)) or _reading(inner)
         return "write {}.data, the array that it holds" if elsewhere else None
     graph = getattr(value, "__dask_graph__", None)  # Dask's protocol for collections
     if callable(graph) and graph() is not None:
@@ -82,10 +82,10 @@ def _reading(value: object) -> str | None:
 
 def held_by_xarray(value: object) -> object:
     """Return the array inside an xarray object, or xarray's reader of a file."""
-    held: Any = getattr(getattr(value, "variable", value), "_data", None)
-    while "xarray" in _roots(type(held)) and hasattr(held, "array"):
-        held = held.array
-    return held
+    inner: Any = getattr(getattr(value, "variable", value), "_data", None)
+    while "xarray" in _roots(type(inner)) and hasattr(inner, "array"):
+        inner = inner.array
+    return inner
 
 
 def _roots(kind: type) -> set[str]:

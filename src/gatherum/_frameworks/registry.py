@@ -183,18 +183,18 @@ def foreign(kind: type) -> Foreign | None:
     """Return the framework and type name of a foreign array type, None for any other type."""
     if kind in COMMON:
         return None
-    if (found := _met.get(kind)) is None and not issubclass(kind, OURS):
+    if (origin := _met.get(kind)) is None and not issubclass(kind, OURS):
         for base in kind.__mro__:
             root = str(base.__module__).partition(".")[0]
             if source := _by_module.get(root) or _find_installed(root):
-                found = Foreign(source, f"{source.name}.{base.__name__}")
+                origin = Foreign(source, f"{source.name}.{base.__name__}")
                 break
-        if found is None and _may_be_on_cuda(kind):
+        if origin is None and _may_be_on_cuda(kind):
             root = str(kind.__module__).partition(".")[0]
-            found = Foreign(CUDA, f"{root}.{kind.__name__}")
-        if found is not None and len(_met) < _MET_MOST:
-            _met[kind] = found
-    return found
+            origin = Foreign(CUDA, f"{root}.{kind.__name__}")
+        if origin is not None and len(_met) < _MET_MOST:
+            _met[kind] = origin
+    return origin
 
 
 # A cache by type. It is small because it keeps the types alive.
@@ -235,10 +235,10 @@ def adapter_of(kind: type) -> Framework | None:
 
     If the framework is loaded, its adapter is imported for the first array.
     """
-    if (found := foreign(kind)) is None:
+    if (origin := foreign(kind)) is None:
         return None
-    name, package = found.source.name, found.source.package
-    loaded = name in sys.modules or found.source is CUDA
+    name, package = origin.source.name, origin.source.package
+    loaded = name in sys.modules or origin.source is CUDA
     if name not in _adapters and package and loaded:
         import_module(f"gatherum.{package}")
     adapter = _adapters.get(name)
@@ -258,9 +258,9 @@ def namespace(op: str, operands: Mapping[str, object], name: str = "groups") -> 
     Return None if the adapter lacks it: NumPy then runs the call or raises.
     """
     adapter = adapter_of(type(next(iter(operands.values()))))
-    if (found := getattr(adapter, name, None)) is not None:
+    if (member := getattr(adapter, name, None)) is not None:
         check_one_framework(op, operands)
-    return found
+    return member
 
 
 def spec(op: str, operand: str, value: object) -> object:
@@ -287,10 +287,10 @@ def check_one_framework(op: str, operands: Mapping[str, object]) -> None:
     met: type | None = None
     for operand, value in operands.items():
         kind = type(value)
-        if kind in COMMON or kind is met or (found := foreign(kind)) is None:
+        if kind in COMMON or kind is met or (origin := foreign(kind)) is None:
             continue
         met = kind
         if first is None:
-            first = operand, found
-        elif found.source != first[1].source:
-            raise framework_errors.two_frameworks(op, first[0], first[1].name, operand, found.name)
+            first = operand, origin
+        elif origin.source != first[1].source:
+            raise framework_errors.two_frameworks(op, first[0], first[1].name, operand, origin.name)

@@ -141,11 +141,11 @@ class Explanation:
         write_files({fspath(path): self.svg().encode()})
 
     def __str__(self) -> str:
-        made = self.plan
+        plan = self.plan
         lines = [
-            *made.call_lines(),
-            *made.algorithm_lines(why=True),
-            f"  moves     {made.bytes:,} bytes, scratch {made.scratch:,} bytes",
+            *plan.call_lines(),
+            *plan.algorithm_lines(why=True),
+            f"  moves     {plan.bytes:,} bytes, scratch {plan.scratch:,} bytes",
         ]
         if self.way:
             lines.append(f"  chunks    {self.way}")
@@ -154,9 +154,9 @@ class Explanation:
         if refusal := self._refused(report):
             lines.append(f"  raises    IndexError: {refusal}")
         lines += ["", "Loops (offsets and steps in bytes):"]
-        lines += [f"    {line}" for line in loop_lines(made)]
-        if made.nest.components and made.nest.block:
-            lines.append(f"    # {rule(made.call)}")
+        lines += [f"    {line}" for line in loop_lines(plan)]
+        if plan.nest.components and plan.nest.block:
+            lines.append(f"    # {rule(plan.call)}")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -212,34 +212,34 @@ def explain(
     >>> gatherum.explain("gather", [1, 2, 3], [0, 7]).refusal
     'gather: index 7 is out of bounds for axis 0 of size 3 (indices[1])'
     """
-    given: dict[str, object] = dict(attributes)
+    keywords: dict[str, object] = dict(attributes)
     if isinstance(op, Plan):
-        return _of_plan(op, data, indices, updates, given)
+        return _of_plan(op, data, indices, updates, keywords)
     if data is None or indices is None:
         raise TypeError("explain: `data` and `indices` must be given with an operator's name")
     device = registry.device(data)
-    return explained(find_operator(op, "explain"), (data, indices, updates), given, device)
+    return explained(find_operator(op, "explain"), (data, indices, updates), keywords, device)
 
 
 def explained(
     operator: Operator,
     operands: tuple[object, object, object],
-    given: dict[str, object],
+    attributes: dict[str, object],
     device: str,
 ) -> Explanation:
     """Explain an operator's call on the data's device, as `explain` does."""
-    made, values = planned_with_operands(operator, *operands, given, device)
+    plan, values = planned_with_operands(operator, *operands, attributes, device)
     named = zip(("data", "indices", "updates"), values, strict=False)
     known = {name: v if isinstance(v, np.ndarray) else None for name, v in named}
-    strategy = registry.describe(made.call.attributes, *operands)
-    return Explanation(made, **known, fill_value=given.get("fill_value", 0), way=strategy)
+    strategy = registry.describe(plan.call.attributes, *operands)
+    return Explanation(plan, **known, fill_value=attributes.get("fill_value", 0), way=strategy)
 
 
 def _of_plan(
-    made: Plan, data: object, indices: object, updates: object, attributes: dict[str, object]
+    plan: Plan, data: object, indices: object, updates: object, attributes: dict[str, object]
 ) -> Explanation:
     """Explain a plan, with the values of the operands that are passed."""
-    s = made.call
+    s = plan.call
     fill_value = attributes.pop("fill_value", 0)
     for name in attributes:
         raise errors.unknown_attribute("explain", name, ("fill_value",))
@@ -251,10 +251,10 @@ def _of_plan(
         values[name] = near = registry.spec(s.op, name, value)
         if not conversion.is_plain(near):
             raise errors.not_an_operand(s.op, name, value)
-        found, expected = ArraySpec.of(near), getattr(s, name)  # type: ignore[arg-type]
-        if not same_spec(found, expected):
-            raise errors.other_layout(s.op, name, expected, found)
-    return Explanation(made, **values, fill_value=fill_value)  # type: ignore[arg-type]
+        actual, expected = ArraySpec.of(near), getattr(s, name)  # type: ignore[arg-type]
+        if not same_spec(actual, expected):
+            raise errors.other_layout(s.op, name, expected, actual)
+    return Explanation(plan, **values, fill_value=fill_value)  # type: ignore[arg-type]
 
 
 def _duration(seconds: float) -> str:

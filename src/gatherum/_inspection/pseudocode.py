@@ -40,8 +40,8 @@ def loop_lines(plan: Plan) -> list[str]:
 
 def _names(nest: Nest) -> list[str]:
     """Name the loops; loops of extent 1 have no name."""
-    given = itertools.chain(_NAMES, (f"i{n}" for n in itertools.count()))
-    return [next(given) if loop.extent != 1 else "" for loop in nest.loops]
+    names = itertools.chain(_NAMES, (f"i{n}" for n in itertools.count()))
+    return [next(names) if loop.extent != 1 else "" for loop in nest.loops]
 
 
 def rule(s: Call) -> str:

@@ -174,10 +174,14 @@ class Attributes(NamedTuple):
     @property
     def keywords(self) -> dict[str, Any]:
         """The attributes as keyword arguments of the operator, without the fill value."""
-        found = {self.operator.attribute: self.axis, "mode": self.mode, "negative": self.negative}
+        keywords = {
+            self.operator.attribute: self.axis,
+            "mode": self.mode,
+            "negative": self.negative,
+        }
         if self.operator.scatters:
-            found |= self.fold_keywords
-        return found
+            keywords |= self.fold_keywords
+        return keywords
 
     @property
     def positional(self) -> tuple[int, str, bool, str, bool]:

@@ -63,12 +63,12 @@ def load_dtype(value: str | type | DType) -> AnyDType:
 
     If ml_dtypes is not installed, return an `Extension`.
     """
-    found = read_dtype(value)
-    if isinstance(found, Extension):
+    dtype = read_dtype(value)
+    if isinstance(dtype, Extension):
         try:
             import ml_dtypes  # noqa: F401  # registers the name
         except ImportError:  # ml_dtypes is optional: a plan needs only an `Extension`
-            return found
+            return dtype
     return read_dtype(value)
 
 

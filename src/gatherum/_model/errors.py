@@ -126,15 +126,15 @@ def no_array(op: str, operand: str, value: object) -> TypeError:
 
 def holds_arrays(op: str, value: object, operand: str = "indices") -> TypeError:
     if operand == "indices":
-        made = advice(
+        suggestion = advice(
             "np.argwhere, or np.stack(arrays, -1)", "torch.argwhere, or torch.stack(tensors, -1)"
         )
-        made += ", makes index tuples"
+        suggestion += ", makes index tuples"
     else:
-        made = "np.concatenate or np.stack makes one"
+        suggestion = "np.concatenate or np.stack makes one"
     return TypeError(
         f"{op}: `{operand}` must be one array, got a {type(value).__name__} that holds arrays; "
-        f"{made}"
+        f"{suggestion}"
     )
 
 
@@ -158,11 +158,11 @@ def empty_step(op: str, operand: str, dtype: object) -> TypeError:
 
 def not_an_index_dtype(op: str, dtype: Any, tuples: bool, operand: str = "indices") -> TypeError:
     if tuples:
-        made = f"{advice('np', 'torch')}.argwhere makes index tuples"
+        suggestion = f"{advice('np', 'torch')}.argwhere makes index tuples"
     else:
-        made = f"{advice('np.flatnonzero', 'mask.flatten().nonzero()[:, 0]')} makes indices"
+        suggestion = f"{advice('np.flatnonzero', 'mask.flatten().nonzero()[:, 0]')} makes indices"
     mask = dtype.kind == "b" and operand == "indices"
-    behind = hint(f"{made} of a mask" if mask else "")
+    behind = hint(f"{suggestion} of a mask" if mask else "")
     if dtype.kind in "bf" and not mask:
         behind = hint(f"write {operand}.{advice('astype(np.int64)', 'to(torch.int64)')}")
     if operand in ("groups", "group_idx") and dtype.kind in "OSTUMm":

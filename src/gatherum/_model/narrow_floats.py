@@ -76,18 +76,18 @@ def rounded(exact: Floats, name: str) -> Rounded:
         steps = np.rint(np.ldexp(size, to.fraction - exponent))
         values = np.copysign(np.ldexp(steps, exponent - to.fraction), exact)
         whole = np.where(finite, steps, 0).astype(np.int64)
-    found = ((exponent - to.least).astype(np.int64) << to.fraction) + whole - to.first
-    stay_finite = not (finite & (found > to.largest)).any()
-    have_codes = not (finite & (found < 0)).any()
+    unsigned = ((exponent - to.least).astype(np.int64) << to.fraction) + whole - to.first
+    stay_finite = not (finite & (unsigned > to.largest)).any()
+    have_codes = not (finite & (unsigned < 0)).any()
     if to.first:
         have_codes = have_codes and not (finite & negative).any()
     if to.infinity is None:
         have_codes = have_codes and not np.isinf(exact).any()
-    found = np.where(np.isinf(exact), to.infinity or to.nan, found)
-    found = np.where(np.isnan(exact), to.nan, found)
+    unsigned = np.where(np.isinf(exact), to.infinity or to.nan, unsigned)
+    unsigned = np.where(np.isnan(exact), to.nan, unsigned)
     sign = 1 << (8 * np.dtype(to.codes).itemsize - 1)
-    signed = negative & ((found != 0) | (to.nan != sign))  # -0 would be NaN in some types
-    codes = np.where(signed, found | sign, found).astype(to.codes)
+    signed = negative & ((unsigned != 0) | (to.nan != sign))  # -0 would be NaN in some types
+    codes = np.where(signed, unsigned | sign, unsigned).astype(to.codes)
     return Rounded(values, codes, stay_finite, have_codes)
 
 

@@ -80,9 +80,9 @@ class Addressing(NamedTuple):
 
         `axis` must be nonnegative; sizes may be symbols. Raise ValueError if the shapes do not fit.
         """
-        found = _core.find_misfit(self.facts, data, indices, axis, shape_limits.holds)
-        if found is not None:
-            raise shape_limits.misfit(op, found, data, indices)
+        fault = _core.find_misfit(self.facts, data, indices, axis, shape_limits.holds)
+        if fault is not None:
+            raise shape_limits.misfit(op, fault, data, indices)
         return self.dimensions(len(data), indices, axis).choose(data, indices)
 
 

@@ -93,14 +93,14 @@ Fault: TypeAlias = tuple[str, str, int, int, int, Shape]
 
 def misfit(op: str, fault: Fault, data: Shape, indices: Shape) -> ValueError:
     """Create the error for data and indices whose sizes do not fit each other."""
-    kind, _, d, expected, found, _ = fault
+    kind, _, d, expected, actual, _ = fault
     if kind == "other_rank":
-        return errors.other_rank(op, expected, found)
+        return errors.other_rank(op, expected, actual)
     if kind == "larger_than_data":
         return errors.larger_than_data(op, d, data[d], indices[d])
     if kind == "other_batch_shape":
         return errors.other_batch_shape(op, data[:expected], indices[:expected])
-    return errors.tuple_too_long(op, expected, found, len(indices) == 1)
+    return errors.tuple_too_long(op, expected, actual, len(indices) == 1)
 
 
 def check_result(op: str, shape: Shape, dtype: Any) -> None:

@@ -20,7 +20,7 @@ def positions_of_extremes(
     update that equals the result wins; a destination without updates has `none`. The axis must be
     nonnegative. Zeros of either sign are equal, and so are NaN.
     """
-    found = build_once(Call(attributes, *(ArraySpec.of(one) for one in (data, indices, updates))))
-    positions: NDArray[np.int64] = native.new_result(np.dtype(np.int64), found.shape)
-    native.extremes(found, data, indices, updates, None, positions, none)
+    plan = build_once(Call(attributes, *(ArraySpec.of(one) for one in (data, indices, updates))))
+    positions: NDArray[np.int64] = native.new_result(np.dtype(np.int64), plan.shape)
+    native.extremes(plan, data, indices, updates, None, positions, none)
     return positions

@@ -68,8 +68,8 @@ def find_refusal(s: Call, indices: Array) -> IndexError | None:
     sizes = [s.data.shape[d] for d in s.operator.indexed(indices.shape, s.resolved_axis)]
     if s.mode in FILLING:
         return None
-    found = first_invalid(indices, sizes, s.mode, s.negative, s.operator.tuples)
-    return found and invalid_index(s, found.component, found.value, found.where)
+    invalid = first_invalid(indices, sizes, s.mode, s.negative, s.operator.tuples)
+    return invalid and invalid_index(s, invalid.component, invalid.value, invalid.where)
 
 
 def raise_invalid(plan: Plan, position: int, component: int, value: int) -> NoReturn:

@@ -267,22 +267,22 @@ def planned_with_operands(
 ) -> tuple[Plan, list[Any]]:
     """Return the plan and the operands: arrays, or specs if values are unknown."""
     op = operator.name
-    found = plain_values.attributes_from(op, attributes, attribute_names(operator))
+    call_attributes = plain_values.attributes_from(op, attributes, attribute_names(operator))
     out, fill_value = attributes.get("out"), attributes.get("fill_value", 0)
     device = "cuda" if registry.device(data) == "cuda" else device
     if updates is not None and not operator.scatters:
         raise errors.no_updates(op)
     data, indices = registry.spec(op, "data", data), registry.spec(op, "indices", indices)
     updates, out = registry.spec(op, "updates", updates), registry.spec(op, "out", out)
-    given = data, indices, updates
-    operands, specs = conversion.as_operands(found, given, is_spec, _describe)
-    call = Call(found, *specs)
+    inputs = data, indices, updates
+    operands, specs = conversion.as_operands(call_attributes, inputs, is_spec, _describe)
+    call = Call(call_attributes, *specs)
     if out is not None:
         compile_call(call)  # errors of the inputs are raised before errors of out
         call = replace(call, out=_describe(op, "out", out))
-    made = build(call)
+    new_plan = build(call)
     check_fill(call, fill_value)
-    return made if device == made.device else replace(made, device=device), operands
+    return new_plan if device == new_plan.device else replace(new_plan, device=device), operands
 
 
 def _planned_again(
@@ -346,7 +346,9 @@ def apply(
 ) -> Array:
     """Run an operator by name, with the arguments of its function."""
     operator = find_operator(op, "apply")
-    found = plain_values.attributes_from(operator.name, attributes, attribute_names(operator))
-    how = *found.positional, fill_value, out
-    result: Array = native.call(operator.name, data, indices, updates, *how)
+    call_attributes = plain_values.attributes_from(
+        operator.name, attributes, attribute_names(operator)
+    )
+    arguments = *call_attributes.positional, fill_value, out
+    result: Array = native.call(operator.name, data, indices, updates, *arguments)
     return result

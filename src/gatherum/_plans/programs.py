@@ -30,7 +30,7 @@ def compile_call(call: Call) -> Compiled:
     check_dtypes(call)
     # Errors of the inputs are raised before errors of `out`.
     same = call.out is not None and call.out.dtype == call.data.dtype
-    found = _core.lower(
+    lowered = _core.lower(
         call.operator.addressing.facts,
         call.resolved_axis,
         call.data.layout,
@@ -39,9 +39,9 @@ def compile_call(call: Call) -> Compiled:
         call.out.layout if same and call.out is not None else None,
         _fields(call),
     )
-    if not isinstance(found[0], native.Program):
-        raise shape_error(call, found)
-    program, moved = found
+    if not isinstance(lowered[0], native.Program):
+        raise shape_error(call, lowered)
+    program, moved = lowered
     if call.out is not None and not same:
         check_out_dtype(call.op, call.data.dtype, call.out.dtype)
     nest = Nest.of(program.nest)

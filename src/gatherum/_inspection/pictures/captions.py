@@ -59,25 +59,25 @@ def _short(shape: Shape) -> str:
 def notes(scene: Scene, values: bool) -> str:
     """Describe the parts of the call that the picture omits or makes up."""
     form, full = scene.form, scene.full
-    found = []
+    sentences = []
     if scene.made_up and 0 not in form.entries:
-        found.append("The indices are an example, for only shapes are given.")
+        sentences.append("The indices are an example, for only shapes are given.")
     if scene.made_up and scene.reduced:
-        found.append(
+        sentences.append(
             f"A small call of the same form is drawn: data {_shape(form.data)}, "
             f"indices {_shape(form.indices)}."
         )
     if not scene.made_up and form.indices != full.indices:
-        found.append(
+        sentences.append(
             f"Only the first indices are drawn, {_shape(form.indices)} of "
             f"{_shape(full.indices)}, and what they do."
         )
     if not scene.made_up and form.data != full.data:
-        found.append("Only some places of the data are drawn, with their positions.")
+        sentences.append("Only some places of the data are drawn, with their positions.")
     if not values and 0 not in form.data:
-        found.append(
+        sentences.append(
             "Letters stand for the elements of data."
             if scene.gathers
             else "Small letters stand for elements of data, capitals for those of updates."
         )
-    return " ".join(found)
+    return " ".join(sentences)

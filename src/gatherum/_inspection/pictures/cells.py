@@ -92,11 +92,11 @@ def _drawn(scene: Scene, operands: CallValues) -> list[NDArray[Any]]:
     if data is None or scene.made_up or (updates is None and not scene.gathers):
         return []
     # One by one: NumPy accepts at most 63 index lists in one call.
-    found = [np.array([data[place] for place in product(*scene.shown)], data.dtype)]
+    arrays = [np.array([data[place] for place in product(*scene.shown)], data.dtype)]
     if updates is not None:
         stretched = np.broadcast_to(updates, scene.full.moved)
-        found.append(stretched[tuple(map(slice, scene.form.moved))].ravel())
-    return found if all(value_texts(drawn) is not None for drawn in found) else []
+        arrays.append(stretched[tuple(map(slice, scene.form.moved))].ravel())
+    return arrays if all(value_texts(drawn) is not None for drawn in arrays) else []
 
 
 def value_texts(values: NDArray[Any]) -> list[str] | None:

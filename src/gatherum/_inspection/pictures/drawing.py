@@ -227,8 +227,8 @@ def _legend(cells: Cells, layout: Layout, y: float) -> tuple[list[str], float]:
     """Explain the marks that occur; return the lines and the y coordinate of their end."""
     marks = {cell.mark for cell in [*cells.data, *cells.moved]}
     for link in (label.link for label in layout.labels):
-        found = {"again": link.again, "wrong": any(link.entry.wrong), "repeat": link.repeat}
-        marks |= {mark for mark, occurs in found.items() if occurs}
+        link_marks = {"again": link.again, "wrong": any(link.entry.wrong), "repeat": link.repeat}
+        marks |= {mark for mark, occurs in link_marks.items() if occurs}
     lines: list[str] = []
     for mark, text in LEGEND.items():
         if mark in marks:

@@ -71,13 +71,13 @@ class Grid:
         """The names of planes, if there are several: ``[0, 2, :, :]``."""
         count, rank = self.planes[0], len(self.positions)
         leading = self.positions[: rank - 2 + self.column]
-        found = []
+        names = []
         for plane in range(count if count > 1 else 0):
             where = np.unravel_index(plane, [len(axis) for axis in leading])
             places = [str(axis[int(p)]) for axis, p in zip(leading, where, strict=True)]
             places = [*shortened(places, 6), *[":"] * (rank - len(leading))]
-            found.append(f"[{', '.join(places)}]")
-        return found
+            names.append(f"[{', '.join(places)}]")
+        return names
 
     @cached_property
     def margin(self) -> Box:
@@ -158,7 +158,7 @@ class Grid:
         """
         edge = 0 if self.last else self._lines[1] - 1
         taken: dict[tuple[int, int], dict[int, int]] = {}
-        found = []
+        chosen = []
         for numbers in arrows:
             lane = 0
             if numbers:
@@ -166,6 +166,6 @@ class Grid:
                 if place != edge:
                     lanes = taken.setdefault((plane, line), {})
                     lane = lanes.setdefault(place, len(lanes))
-            found.append(lane)
+            chosen.append(lane)
         self.lanes = max(map(len, taken.values()), default=0)
-        return found
+        return chosen

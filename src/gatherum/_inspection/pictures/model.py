@@ -87,13 +87,13 @@ def scene_of(
         entries = _entries(s, form, example_indices(s, form))
         named = places_of(form.named)
     else:
-        given = indices
+        known_indices = indices
         spare = int(most_across == MOST_ACROSS)  # one unaddressed position, if there is space
 
         @cache
         def entries_of(outer: Shape, inner: Shape) -> tuple[Entry, ...]:
             part = full._replace(outer=outer, inner=inner)
-            return _entries(s, part, np.asarray(given[tuple(map(slice, part.entries))]))
+            return _entries(s, part, np.asarray(known_indices[tuple(map(slice, part.entries))]))
 
         def shown(form: Form) -> tuple[Shape, ...]:
             return _shown(form, full, entries_of(form.outer, form.inner), spare)
@@ -140,8 +140,8 @@ def _entries(s: Call, form: Form, indices: NDArray[Any]) -> tuple[Entry, ...]:
 
     def resolved(mode: str) -> list[list[int]]:
         pairs = zip(rows.T, form.sizes, strict=True)
-        found = (number_rows(values, size, mode, s.negative)[0] for values, size in pairs)
-        return [positions.tolist() for positions in found]
+        numbers = (number_rows(values, size, mode, s.negative)[0] for values, size in pairs)
+        return [positions.tolist() for positions in numbers]
 
     valid = resolved("drop")
     brought = resolved(s.mode) if s.mode in MOVING else valid
@@ -168,7 +168,7 @@ def _links(
     # In a picture that runs downwards, a column of the data is one slice.
     columns = not form.across and not form.congruent and bool(form.outer)
     walked = form.outer[:-1] if columns else form.outer
-    rest = (slice(None),) if columns else ()
+    whole_column = (slice(None),) if columns else ()
     colours: dict[object, int] = {}
     met: set[Shape] = set()
     for entry in entries:
@@ -187,8 +187,8 @@ def _links(
             yield Link(entry, [], [], colour, again, False)
             continue
         for number, outer in enumerate(np.ndindex(walked) if form.slices else [front]):
-            source = [] if place is None else data[(*outer, *rest, *place)].ravel().tolist()
-            target = moved[(*outer, *rest, *inner)].ravel().tolist()
+            source = [] if place is None else data[(*outer, *whole_column, *place)].ravel().tolist()
+            target = moved[(*outer, *whole_column, *inner)].ravel().tolist()
             yield Link(entry, source, target, colour, again, number > 0)
 
 
@@ -199,7 +199,7 @@ def example_indices(s: Call, form: Form) -> NDArray[np.int64]:
     that counts from the end and, unless the mode raises, an index that is out of bounds.
     """
     # Flat, because entries may have the maximum number of dimensions of NumPy.
-    found = np.zeros((prod(form.entries), len(form.sizes)), np.int64)
+    example = np.zeros((prod(form.entries), len(form.sizes)), np.int64)
     signed = s.negative and s.indices.dtype.kind == "i"
     for entry, where in enumerate(np.ndindex(form.entries)):
         number = where[form.axis] if form.elements else entry
@@ -213,5 +213,5 @@ def example_indices(s: Call, form: Form) -> NDArray[np.int64]:
                     value = size + 1
                 elif number == 3 and signed and size:
                     value = -1
-            found[entry, c] = value
-    return found.reshape(form.indices)
+            example[entry, c] = value
+    return example.reshape(form.indices)

@@ -88,8 +88,8 @@ def plain(text: str) -> str:
 
 def element(name: str, style: str, inside: str = "", /, **attributes: object) -> str:
     """Return an element of a class, with the class's colours for light pages."""
-    given = {key.replace("_", "-"): value for key, value in attributes.items()}
-    pairs = {"class": style} | COLOURS[style][0] | given
+    overrides = {key.replace("_", "-"): value for key, value in attributes.items()}
+    pairs = {"class": style} | COLOURS[style][0] | overrides
     shown = {key: _number(value) for key, value in pairs.items() if value is not None}
     text = "".join(f' {key}="{value}"' for key, value in shown.items())
     return f"<{name}{text}>{inside}</{name}>" if inside else f"<{name}{text}/>"
@@ -108,8 +108,8 @@ def rectangle(box: Box, style: str, tip: str = "", **attributes: object) -> str:
 
 def words(x: float, y: float, text: str, size: float, style: str, *options: Option) -> str:
     """Return a line of text that starts at a point or is centred on it."""
-    given = dict(OPTIONS[option] for option in options)
-    return element("text", style, plain(text), x=x, y=y, font_size=size, **given)
+    settings = dict(OPTIONS[option] for option in options)
+    return element("text", style, plain(text), x=x, y=y, font_size=size, **settings)
 
 
 def line(path: str, style: str, **attributes: object) -> str:
