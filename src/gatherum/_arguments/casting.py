@@ -34,7 +34,7 @@ def same_integers(original: Array, converted: Array) -> bool:
 
 
 def stays_finite(original: Array, converted: Array) -> bool:
-    """Return True if finite numbers, and both parts of complex ones, are still finite."""
+    """Return True if finite numbers, and parts of complex numbers, are still finite."""
     if (kind_rank(converted.dtype) or 0) < 2:
         return True
     with np.errstate(all="ignore"):
@@ -43,7 +43,7 @@ def stays_finite(original: Array, converted: Array) -> bool:
 
 
 def stays_infinite(original: Array, converted: Array) -> bool:
-    """Return True if infinities are still infinite: some narrow types have no infinity."""
+    """Return True if infinities are still infinite. Some narrow types have no infinity."""
     if not is_extension(converted.dtype) or original.dtype.kind != "f":
         return True
     return bool((np.isinf(_parts(converted)) | ~np.isinf(_parts(original))).all())

@@ -121,7 +121,7 @@ def check_out_dtype(op: str, dtype: AnyDType, out: AnyDType) -> None:
 def check_out_spec(op: str, shape: Shape, dtype: AnyDType, out: ArraySpec) -> None:
     """Raise TypeError or ValueError if `out` cannot hold a result of a shape and dtype.
 
-    For calls without a program; for a program, the core checks the shape.
+    Only calls without a program need this check; the core checks the shape for a program.
     """
     check_out_dtype(op, dtype, out.dtype)
     if out.shape != shape:

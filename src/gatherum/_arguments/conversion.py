@@ -147,8 +147,8 @@ def check_decimals(op: str, operand: str, array: Array) -> Array:
 def pinned(*arrays: object) -> list[weakref.ref[Any]]:
     """Return weak references to arrays and to their base arrays.
 
-    ndarray.resize does not reallocate an array that has one, even in a finalizer or in another
-    thread.
+    ndarray.resize does not reallocate an array with a weak reference, even in a finalizer or in
+    another thread.
     """
     pins = []
     for array in arrays:
@@ -166,7 +166,7 @@ def as_out(op: str, out: object) -> Array:
 
 
 def as_plain_out(op: str, out: object, shape: Shape, dtype: DType) -> Array:
-    """Return `out` as a plain array, or raise if it cannot hold a result of a shape and dtype."""
+    """Return `out` as a plain array, or raise if it cannot hold a result of the shape and dtype."""
     plain = np.asarray(as_out(op, out))
     check_out_spec(op, shape, dtype, ArraySpec.of(plain))
     if not plain.flags.writeable:
@@ -210,7 +210,7 @@ def _as_numpy(op: str, dtype: AnyDType) -> DType:
 
 
 def is_weak(value: object) -> bool:
-    """Return True for a Python value without a dtype, which adopts the data's dtype."""
+    """Return True for a Python value without a dtype. Such values adopt the data's dtype."""
     weak = (bool, int, float, complex, str, bytes, list, tuple)
     return isinstance(value, weak) and not isinstance(value, np.generic)
 

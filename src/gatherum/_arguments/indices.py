@@ -32,7 +32,7 @@ class Invalid(NamedTuple):
 def resolve(
     values: NDArray[Any], size: int, mode: str, negative: bool
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_] | None]:
-    """Return the positions that index values address in one dimension, and a mask of invalid ones.
+    """Return the positions that index values address in one dimension, and which are invalid.
 
     Parameters
     ----------

@@ -82,7 +82,7 @@ def as_choice(
     choices: tuple[str, ...],
     aliases: Mapping[str, str] = ALIASES,
 ) -> str:
-    """Return one of the allowed names, interned. For an alias, the error suggests the name."""
+    """Return one of the allowed names, interned. The error for an alias suggests the right name."""
     if not isinstance(value, str) or value not in choices:
         raise errors.not_one_of(op, name, value, choices, aliases)
     return choices[choices.index(value)]

@@ -25,7 +25,7 @@ class EdgeEnd(NamedTuple):
 class EdgeLoops(NamedTuple):
     """Loops over the edges, outermost first.
 
-    Their strides are for the targets (data), the sources (index) and the weights (other).
+    Each loop has strides for the targets (`data`), the sources (`index`) and the weights (`other`).
     """
 
     loops: tuple[Loop, ...]

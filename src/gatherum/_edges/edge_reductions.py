@@ -85,7 +85,8 @@ def composed(
 ) -> Array:
     """Compute `aggregate` for operands that fit together.
 
-    If `batched`, operands have a leading batch dimension and weights have the shape of the edges.
+    If `batched` is true, operands have a leading batch dimension and weights have the shape of the
+    edges.
     """
     before = tuple(data.shape[:1]) if batched else ()
     rows, *row = data.shape[len(before) :]

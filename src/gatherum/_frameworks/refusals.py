@@ -106,8 +106,8 @@ def refuse_nulls(
 ) -> None:
     """Raise TypeError for a column with nulls; the message has code that removes them.
 
-    Set `held` for an item of an operand that is a list. Set `integers` if the operand accepts only
-    integers, and thus no NaN.
+    `held` means that the column is an item of an operand that is a list. `integers` means that the
+    operand accepts only integers, and thus no NaN.
     """
     root = next(iter(_roots(type(value)) & _HAVE_NULLS.keys()), None)
     if root is None or not _HAVE_NULLS[root](value):

@@ -255,7 +255,7 @@ def imports_adapter(kind: type) -> bool:
 def namespace(op: str, operands: Mapping[str, object], name: str = "groups") -> Any:
     """Return an optional member of the first operand's adapter, such as `groups`.
 
-    Return None if the adapter lacks it: NumPy then runs the call or raises.
+    Return None if the adapter has no such member: NumPy then runs the call or raises.
     """
     adapter = adapter_of(type(next(iter(operands.values()))))
     if (member := getattr(adapter, name, None)) is not None:

@@ -1,7 +1,8 @@
 """Make ``torch.compile`` trace the tensor functions instead of the public functions.
 
-Dynamo traces Python but not the core, which the public functions call directly. It substitutes
-another function if a function attribute names one. torch is only imported when that happens.
+Dynamo can trace Python but not the core, which the public functions call directly. Dynamo replaces
+a function by the function that one of its attributes names. torch is only imported when Dynamo does
+so.
 
 The attributes are private names of torch, tested with 2.13. A torch that ignores them breaks its
 graph at `gatherum.gather`, with a warning and the same results; the functions of `gatherum.torch`

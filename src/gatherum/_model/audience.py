@@ -49,7 +49,7 @@ def argument(name: str) -> str:
 
 
 def option(python: str) -> str:
-    """Return how to set an option: its Python spelling, such as ``resume=True``, or its flag."""
+    """Return the code that sets an option: in Python, such as ``resume=True``, or as a flag."""
     if _READER.get() != "command":
         return python
     name, _, value = python.partition("=")

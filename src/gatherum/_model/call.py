@@ -64,7 +64,7 @@ class ArraySpec:
 def same_spec(one: ArraySpec | None, other: ArraySpec | None) -> bool:
     """Return True if a plan for one spec also runs on the other.
 
-    A dtype that was known only by name equals the dtype of a package that was imported later.
+    A dtype that was known only by name equals the registered dtype after its package is imported.
     """
     if one is None or other is None or one.layout != other.layout:
         return one is other

@@ -1,6 +1,6 @@
 """Convert between float64 and the number types that NumPy lacks: to nearest, ties to even.
 
-Conversions in other packages go through float32 and therefore round twice.
+Conversions of other packages use float32 as an intermediate type and therefore round twice.
 """
 
 from __future__ import annotations

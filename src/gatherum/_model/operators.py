@@ -33,7 +33,7 @@ OperatorName: TypeAlias = Literal[
 def find_roles(
     facts: tuple[bool, bool, bool], rank: int, indices_rank: int, components: int, axis: int
 ) -> Dimensions:
-    """Return the roles of dimensions that the core computes. A traced graph keeps the call."""
+    """Return the roles of dimensions from the core, which traced graphs treat as constants."""
     moved, *ranges = _core.find_roles(facts, rank, indices_rank, components, axis)
     return Dimensions(moved, *(range(*each) for each in ranges))
 

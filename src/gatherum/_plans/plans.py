@@ -253,7 +253,7 @@ def planned(
     attributes: dict[str, object],
     device: str = "cpu",
 ) -> Plan:
-    """Return the plan of an operator's call on the data's device, as `plan` does."""
+    """Return the plan of an operator's call on the data's device."""
     return planned_with_operands(operator, data, indices, updates, attributes, device)[0]
 
 

@@ -177,8 +177,8 @@ def set_output_cache_limit(nbytes: int) -> None:
 
     The first access to fresh memory costs more than a gather into it, so the memory of results of
     2 MiB or more is recycled. The default is the environment variable ``GATHERUM_OUTPUT_CACHE``
-    (bytes) if set, else 512 MiB. The system may reclaim cached memory as soon as it needs memory,
-    if it supports ``MADV_FREE`` (Linux, macOS).
+    (bytes) if set, else 512 MiB. On systems with ``MADV_FREE`` (Linux, macOS), the system may
+    reclaim cached memory as soon as it needs memory.
 
     Parameters
     ----------

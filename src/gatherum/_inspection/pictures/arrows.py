@@ -43,7 +43,7 @@ def step(start: Box, end: Box, across: bool) -> Route:
 def route(start: ArrowEnd, end: ArrowEnd, across: bool) -> Route:
     """Draw an arrow that leaves `start` on the right and ends on the left of `end`.
 
-    If other cells are in between, the arrow uses the lane next to the box.
+    If other cells are in between, the arrow uses the lane next to `start` or `end`.
     """
     point = (start.box.right, start.box.middle[1])
     path = [("M", [point])]

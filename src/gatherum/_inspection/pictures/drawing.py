@@ -46,7 +46,7 @@ def draw(s: Call, operands: CallValues, refusal: str = "") -> str:
 def _fitting(s: Call, operands: CallValues, raises: bool) -> tuple[Scene, Cells, Layout]:
     """Lay out a call so that it is readable.
 
-    If its values are too wide, use letters; if it still does not fit, draw fewer cells.
+    Use letters if the values are too wide. Draw fewer cells if the picture is still too wide.
     """
     for most_across in (MOST_ACROSS, 8, 5, 2):
         scene = scene_of(s, operands.indices, raises, most_across)

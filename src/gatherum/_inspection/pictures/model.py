@@ -114,9 +114,9 @@ def places_of(shape: Shape) -> tuple[Shape, ...]:
 def _shown(form: Form, full: Form, entries: tuple[Entry, ...], spare: int) -> tuple[Shape, ...]:
     """Return the positions to draw of each indexed dimension.
 
-    A short dimension is drawn whole. Of a long one, the addressed positions are drawn or, if each
-    element has a separate index, the positions for which there are indices. If that exceeds the
-    limit, short dimensions are not drawn whole, and spare positions are omitted.
+    A short dimension is drawn whole. Of a long dimension, only the addressed positions are drawn.
+    If each element has a separate index, only positions that have indices are drawn. If there are
+    too many positions, short dimensions are not drawn whole, and spare positions are omitted.
     """
     shown: list[Shape] = []
     for more, whole in ((spare, bool(spare) or not form.elements), (0, False)):

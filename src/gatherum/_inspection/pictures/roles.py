@@ -128,7 +128,7 @@ def excess(form: Form, most_across: int = MOST_ACROSS) -> int:
 def reduce(
     form: Form, named: Callable[[Form], Shape] | None = None, most_across: int = MOST_ACROSS
 ) -> Form:
-    """Shrink a call until it fits, with at most `most_across` cells in a row.
+    """Shrink a call until it fits, with at most `most_across` cells side by side.
 
     If the indices are known, `named` returns the number of positions to draw of each named
     dimension. Otherwise, named dimensions shrink like other dimensions.
