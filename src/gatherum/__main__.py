@@ -1,4 +1,4 @@
-"""The command ``gatherum``, and ``python -m gatherum``."""
+"""Run the command ``gatherum`` with ``python -m gatherum``."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ NEEDED = ("click", "rich")
 
 
 def main() -> int:
-    """Run the command line; return the exit status.
+    """Run the command line and return its exit status.
 
     Returns
     -------
     int
-        0 done; 1 the data, or a part that is not installed; 2 usage, or a wrong environment
-        variable; 130 interrupted.
+        0: success. 1: an error in the data, or a part is not installed. 2: wrong usage, or an
+        invalid environment variable. 130: interrupted.
     """
     open_streams()
     try:
@@ -30,7 +30,7 @@ def main() -> int:
             raise
         say(f"the command line needs {missing.name}: pip install click rich")
         return 1
-    except ValueError as wrong_setting:  # an environment variable
+    except ValueError as wrong_setting:  # an invalid environment variable
         say(str(wrong_setting).removeprefix("gatherum: "))
         return 2
     return run()

@@ -1,4 +1,4 @@
-"""Moved: import `ArraySpec` and `Attributes` from `gatherum.frameworks`. Goes with version 0.4."""
+"""Moved: import `ArraySpec` and `Attributes` from `gatherum.frameworks`. Removed in version 0.4."""
 
 import warnings
 

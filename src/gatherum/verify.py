@@ -1,6 +1,6 @@
-"""Moved: run ``gatherum verify``, or take calls with answers from `gatherum.vectors`.
+"""Moved: run ``gatherum verify``, or use the test vectors of `gatherum.vectors`.
 
-Goes with version 0.4.
+Removed in version 0.4.
 """
 
 import warnings

@@ -1,3 +1,3 @@
-"""The version of the package; the build reads it here."""
+"""The version of the package, which the build reads from this file."""
 
 __version__ = "0.2.0"

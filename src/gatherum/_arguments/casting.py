@@ -11,42 +11,42 @@ from numpy.typing import NDArray
 from gatherum._model.call import Array
 from gatherum._model.dtypes import AnyDType, DType, Extension
 
-# How far each kind of plain Python value reaches: bool < int < float < complex.
+# The ranks of the kinds of plain Python values: bool < int < float < complex.
 KIND_RANK = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
 
 
-def as_integers(value: object, found: Array) -> Array:
-    """Return the values as Python integers where that is what all of them are."""
+def as_integers(value: object, array: Array) -> Array:
+    """Return the values as Python integers if all of them are integers."""
     exact = np.array(value, dtype=object)
-    return exact if exact.shape == found.shape and all_integers(exact) else found
+    return exact if exact.shape == array.shape and all_integers(exact) else array
 
 
-def all_integers(found: Array) -> bool:
-    """Whether all items are integers, Python's or NumPy's."""
-    return all(isinstance(item, (int, np.integer)) for item in found.ravel())
+def all_integers(array: Array) -> bool:
+    """Return True if all items are Python or NumPy integers."""
+    return all(isinstance(item, (int, np.integer)) for item in array.ravel())
 
 
-def same_integers(found: Array, converted: Array) -> bool:
-    """Whether integers have come through a conversion unchanged."""
-    # Compared as Python integers: uint64 against int64 would be compared as float64.
+def same_integers(original: Array, converted: Array) -> bool:
+    """Return True if a conversion did not change integers."""
+    # Compare Python integers: NumPy compares uint64 and int64 as float64.
     wide = converted if converted.dtype.kind in "iub" else converted.astype(np.int64)
-    return bool(np.array_equal(found.astype(object), wide.astype(object)))
+    return bool(np.array_equal(original.astype(object), wide.astype(object)))
 
 
-def stays_finite(found: Array, converted: Array) -> bool:
-    """Whether numbers that are finite still are after a conversion, each part of complex ones."""
+def stays_finite(original: Array, converted: Array) -> bool:
+    """Return True if finite numbers, and parts of complex numbers, are still finite."""
     if (kind_rank(converted.dtype) or 0) < 2:
         return True
     with np.errstate(all="ignore"):
-        before, after = (np.isfinite(_parts(array)) for array in (found, converted))
+        before, after = (np.isfinite(_parts(array)) for array in (original, converted))
     return bool((after | ~before).all())
 
 
-def stays_infinite(found: Array, converted: Array) -> bool:
-    """Whether infinities still are: some types of few bits have none."""
-    if not is_extension(converted.dtype) or found.dtype.kind != "f":
+def stays_infinite(original: Array, converted: Array) -> bool:
+    """Return True if infinities are still infinite. Some narrow types have no infinity."""
+    if not is_extension(converted.dtype) or original.dtype.kind != "f":
         return True
-    return bool((np.isinf(_parts(converted)) | ~np.isinf(_parts(found))).all())
+    return bool((np.isinf(_parts(converted)) | ~np.isinf(_parts(original))).all())
 
 
 def _parts(array: Array) -> NDArray[np.float64]:
@@ -54,7 +54,7 @@ def _parts(array: Array) -> NDArray[np.float64]:
 
 
 def kind_rank(dtype: DType) -> int | None:
-    """Return how far the kind of a dtype of numbers reaches, None for any other."""
+    """Return the rank of a number dtype's kind, None for any other dtype."""
     if is_extension(dtype):
         return 1 if is_integer(dtype) else 2
     return KIND_RANK.get(dtype.kind)
@@ -62,7 +62,7 @@ def kind_rank(dtype: DType) -> int | None:
 
 @lru_cache
 def has_nan(dtype: AnyDType) -> bool:
-    """Whether values of the dtype may be NaN, or NaT: not those of some types of 4 and 6 bits."""
+    """Return True if the dtype has NaN or NaT. Some types of 4 and 6 bits have no NaN."""
     if isinstance(dtype, Extension) or dtype.kind in "mM":
         return True
     if (kind_rank(dtype) or 0) < 2:
@@ -71,61 +71,61 @@ def has_nan(dtype: AnyDType) -> bool:
     return bool(np.isnan(item))
 
 
-def keeps_kind(found: DType, wanted: DType) -> bool:
-    """Whether the kind of the one reaches as far as that of the other."""
-    ranks = kind_rank(found), kind_rank(wanted)
+def keeps_kind(source: DType, wanted: DType) -> bool:
+    """Return True if the kind of `wanted` includes the kind of `source`."""
+    ranks = kind_rank(source), kind_rank(wanted)
     return None not in ranks and ranks[0] <= ranks[1]  # type: ignore[operator]  # not None
 
 
 def is_integer(dtype: DType) -> bool:
-    """Whether the dtype is one of integers, those of ml_dtypes among them."""
+    """Return True for an integer dtype, of NumPy or ml_dtypes."""
     return dtype.kind in "iu" or (is_extension(dtype) and dtype.name.startswith(("int", "uint")))
 
 
 def is_extension(dtype: DType) -> bool:
-    """Whether the dtype is a number type that NumPy itself does not have (ml_dtypes)."""
+    """Return True for a number type that NumPy lacks (ml_dtypes)."""
     return dtype.kind == "V" and dtype.names is None and dtype.type is not np.void
 
 
-def is_same_value(value: object, given: Array, converted: Array) -> bool:
-    """Whether a scalar has come through a conversion unchanged (NaN counts as equal to NaN)."""
+def is_same_value(value: object, original: Array, converted: Array) -> bool:
+    """Return True if a conversion did not change a scalar. NaN equals NaN."""
     if converted.dtype.names is not None:
         return _is_same_record(value, converted)
-    if given.dtype == converted.dtype:
+    if original.dtype == converted.dtype:
         return True
-    if is_number(given) and kind_rank(converted.dtype) is not None:
-        return _is_same_number(given[()], converted)
-    if given.dtype.kind != converted.dtype.kind:
+    if is_number(original) and kind_rank(converted.dtype) is not None:
+        return _is_same_number(original[()], converted)
+    if original.dtype.kind != converted.dtype.kind:
         return False
-    if given.dtype.kind in "mM" and np.isnat(given):
+    if original.dtype.kind in "mM" and np.isnat(original):
         return bool(np.isnat(converted))
-    return bool(given == converted)
+    return bool(original == converted)
 
 
-def is_number(given: Array) -> bool:
-    """Whether values are numbers, as NumPy or as Python has them."""
-    return given.dtype.kind in KIND_RANK or (given.dtype.kind == "O" and all_integers(given))
+def is_number(array: Array) -> bool:
+    """Return True if values are NumPy numbers or Python integers."""
+    return array.dtype.kind in KIND_RANK or (array.dtype.kind == "O" and all_integers(array))
 
 
 def _is_same_record(value: object, converted: Array) -> bool:
-    """Whether a value has as many fields: NumPy would give one number to all of them."""
+    """Return True if a value has all fields: NumPy would assign a single number to every field."""
     if isinstance(value, tuple):
         return bool(converted.item() == value)
     return isinstance(value, (np.void, np.ndarray)) and value.dtype == converted.dtype
 
 
-def _is_same_number(given: Any, converted: Array) -> bool:
-    """Compare by parts, and integers as Python's, which have any size."""
-    found = converted[()]
-    if given.imag != 0 or found.imag != 0 or given.imag != given.imag:  # NaN
-        parts = (given.real, found.real), (given.imag, found.imag)
+def _is_same_number(original: Any, converted: Array) -> bool:
+    """Compare real and imaginary parts separately, and integers as Python integers."""
+    result = converted[()]
+    if original.imag != 0 or result.imag != 0 or original.imag != original.imag:  # NaN
+        parts = (original.real, result.real), (original.imag, result.imag)
         return all(_is_same_number(one, np.asarray(other)) for one, other in parts)
-    given, found = given.real, found.real
+    original, result = original.real, result.real
     if is_extension(converted.dtype):
-        found = converted.astype(np.float64)[()]
-    if isinstance(given, (int, np.integer, np.bool_)):
-        whole = bool(np.isfinite(found)) and bool(found == np.trunc(found))
-        return whole and int(found) == int(given)
+        result = converted.astype(np.float64)[()]
+    if isinstance(original, (int, np.integer, np.bool_)):
+        whole = bool(np.isfinite(result)) and bool(result == np.trunc(result))
+        return whole and int(result) == int(original)
     with np.errstate(invalid="ignore"):  # a signalling NaN
-        same = np.longdouble(found) == np.longdouble(given)
-    return bool(same) or bool(np.isnan(found) and np.isnan(given))
+        same = np.longdouble(result) == np.longdouble(original)
+    return bool(same) or bool(np.isnan(result) and np.isnan(original))

@@ -1,4 +1,4 @@
-"""The checks of a call that need no data, but for those of shapes, which are the core's."""
+"""The checks of a call that need no data, except for shapes, which the core checks."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from gatherum._model.reductions import REDUCTIONS
 
 
 def check_range(operator: Operator, data: Shape, indices: Shape, axis: int) -> None:
-    """Check the dimension attribute where there are dimensions that it can be one of. That there
-    are none is a matter of shapes, which comes after dtypes.
+    """Check the range of the dimension attribute if the operand has dimensions.
+
+    An operand without dimensions is an error of shapes, which is raised after errors of dtypes.
     """
     if indices if operator.counts_indices else data:
         operator.resolve(data, indices, axis)
@@ -22,7 +23,7 @@ def check_range(operator: Operator, data: Shape, indices: Shape, axis: int) -> N
 def check_before_updates(
     op: str, data: Shape, indices: Shape, axis: int, data_dtype: AnyDType, index_dtype: AnyDType
 ) -> None:
-    """Check what is due before `updates` are converted: attributes, and the other dtypes."""
+    """Check attributes and the other dtypes before `updates` are converted."""
     check_range(OPERATORS[op], data, indices, axis)
     check_movable(op, "data", data_dtype)
     if not is_index(index_dtype):
@@ -30,8 +31,10 @@ def check_before_updates(
 
 
 def check_symbolic(call: Call) -> tuple[int, Shape]:
-    """Check attributes, dtypes and shapes, but no limits of ranks, sizes and addresses: sizes may
-    be symbols. Return the axis counted from the front, and the shape that moves.
+    """Check attributes, dtypes and shapes; sizes may be symbols.
+
+    Limits of ranks, sizes and addresses are not checked. Return the nonnegative axis and the moved
+    shape.
     """
     check_attributes(call)
     check_dtypes(call)
@@ -43,7 +46,7 @@ def check_symbolic(call: Call) -> tuple[int, Shape]:
 
 
 def check_attributes(call: Call) -> None:
-    """Check the attributes that are names."""
+    """Check the attributes that are strings."""
     if call.reduction not in REDUCTIONS:
         raise errors.not_one_of(call.op, "reduction", call.reduction, REDUCTIONS)
     if call.mode not in MODES:
@@ -63,23 +66,23 @@ def check_dtypes(call: Call) -> None:
         raise errors.not_reducible(call.op, call.reduction, call.data.dtype)
 
 
-def shape_error(call: Call, found: shape_limits.Fault) -> ValueError:
-    """Return what to raise for what the core has found wrong with the shapes of a call."""
-    op, (fault, operand, *_, wanted) = call.op, found
-    given = {"data": call.data, "indices": call.indices, "updates": call.updates, "out": call.out}
-    spec = given.get(operand)
-    if fault == "too_many_dimensions":
+def shape_error(call: Call, fault: shape_limits.Fault) -> ValueError:
+    """Create the error for a fault that the core found in the shapes of a call."""
+    op, (kind, operand, *_, wanted) = call.op, fault
+    specs = {"data": call.data, "indices": call.indices, "updates": call.updates, "out": call.out}
+    spec = specs.get(operand)
+    if kind == "too_many_dimensions":
         what = "the result" if spec is None else f"`{operand}`"
-        return errors.too_many_dimensions(op, what, found[3], found[4])
+        return errors.too_many_dimensions(op, what, fault[3], fault[4])
     if spec is None:
         return errors.result_too_big(op, wanted, call.data.dtype)
-    if fault == "operand_too_big":
+    if kind == "operand_too_big":
         return errors.operand_too_big(op, operand, spec.shape)
     if operand == "indices":
-        return shape_limits.misfit(op, found, call.data.shape, call.indices.shape)
+        return shape_limits.misfit(op, fault, call.data.shape, call.indices.shape)
     if operand == "updates":
         return _other_updates(call, call.resolved_axis, wanted, spec.shape)
-    overlaps = fault == "overlaps_itself"
+    overlaps = kind == "overlaps_itself"
     return (
         errors.out_overlaps_itself(op, wanted, spec.strides)
         if overlaps
@@ -88,7 +91,7 @@ def shape_error(call: Call, found: shape_limits.Fault) -> ValueError:
 
 
 def _other_updates(call: Call, axis: int, moved: Shape, updates: Shape) -> ValueError:
-    """Return what to raise for updates of a wrong shape: they may fit indices that were meant."""
+    """Create the error for updates of a wrong shape, with a hint if they fit other indices."""
     operator, data, indices = call.operator, call.data.shape, call.indices.shape
     if (
         operator.tuples
@@ -109,15 +112,16 @@ def _other_updates(call: Call, axis: int, moved: Shape, updates: Shape) -> Value
 
 
 def check_out_dtype(op: str, dtype: AnyDType, out: AnyDType) -> None:
-    """Raise TypeError if a result of this dtype cannot go to an `out` of that one."""
+    """Raise TypeError if `out` has another dtype than the result."""
     check_units(op, "out", out)
     if out != dtype:
         raise errors.other_dtype(op, "out", dtype, out)
 
 
 def check_out_spec(op: str, shape: Shape, dtype: AnyDType, out: ArraySpec) -> None:
-    """Raise TypeError or ValueError if a result of this shape and dtype cannot go to `out`, where
-    no program is made with it: of one, the core checks the shape.
+    """Raise TypeError or ValueError if `out` cannot hold a result of a shape and dtype.
+
+    Only calls without a program need this check; the core checks the shape for a program.
     """
     check_out_dtype(op, dtype, out.dtype)
     if out.shape != shape:

@@ -1,4 +1,4 @@
-"""Converts the operands of calls to arrays; the order of checks is the order of errors."""
+"""Convert the operands of calls to arrays; the order of checks is the order of errors."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ from .casting import (
 from .checks import check_before_updates, check_out_spec
 from .plain_values import as_attributes
 
-# Lists in lists of which NumPy makes dimensions: at most as many as an array may have.
+# The maximum depth of nested lists that NumPy converts: the maximum number of dimensions.
 _DEEPEST = 64
-# Types of items in a list that are never arrays.
+# Types of list items that are never arrays.
 _ITEMS = frozenset((bool, int, float, complex, str, bytes))
-# What numbers of each kind are called, one and several.
+# The names of each kind of number, singular and plural.
 _KIND_NAMES = (
     ("True or False", "True or False"),
     ("an integer", "integers"),
@@ -48,33 +48,34 @@ _KIND_NAMES = (
 
 
 def is_masked(value: object) -> bool:
-    """Whether the value is an ndarray with a mask: one of numpy.ma, or of another subclass."""
+    """Return True for an ndarray with a mask: of numpy.ma or of another subclass."""
     kind = type(value)
     return issubclass(kind, np.ndarray) and not callable(getattr(kind, "mask", is_masked))
 
 
 def is_plain(value: object) -> bool:
-    """Whether the value is an ndarray, of a subclass perhaps, that has no mask.
+    """Return True for an ndarray, or an instance of a subclass, without a mask.
 
-    Its type decides: ``isinstance`` believes what an object says of its class, and the core would
-    read that object's memory as an array's.
+    The type is checked because ``isinstance`` trusts an object's ``__class__``, and the core would
+    access the object's memory as an array.
     """
     return issubclass(type(value), np.ndarray) and not is_masked(value)
 
 
 def _arrays_in(value: object) -> Iterator[object]:
-    """Yield the arrays that a list or tuple holds, at any depth that NumPy reads, those of other
-    frameworks and what converts to an array too.
+    """Yield the arrays in a list or tuple, at any depth that NumPy reads.
 
-    Level by level, each list once: a list may hold itself, or another one many times.
+    They include arrays of other frameworks and objects that convert to an array. The lists are
+    searched level by level, each list once per level: a list may contain itself, or another list
+    many times.
     """
     level = [value] if isinstance(value, (list, tuple)) else []
     for _ in range(_DEEPEST):
         kinds = set(map(type, chain.from_iterable(level))) - _ITEMS
         lists = {kind for kind in kinds if issubclass(kind, (list, tuple))}
-        held = {kind for kind in kinds if _is_array(kind)}
-        if held:
-            yield from (item for item in chain.from_iterable(level) if type(item) in held)
+        array_types = {kind for kind in kinds if _is_array(kind)}
+        if array_types:
+            yield from (item for item in chain.from_iterable(level) if type(item) in array_types)
         if not lists:
             return
         inner = (item for item in chain.from_iterable(level) if type(item) in lists)
@@ -82,19 +83,17 @@ def _arrays_in(value: object) -> Iterator[object]:
 
 
 def _is_array(kind: type) -> bool:
-    """Whether values of a type are arrays, of any framework, or convert to one."""
+    """Return True if values of a type are arrays of any framework, or convert to one."""
     if issubclass(kind, np.generic):
         return False
     return hasattr(kind, "__array__") or registry.foreign(kind) is not None
 
 
 def _refuse(
-    op: str, operand: str, value: object, held: Iterable[object], *, integers: bool = False
+    op: str, operand: str, value: object, arrays: Iterable[object], *, integers: bool = False
 ) -> None:
-    """Raise TypeError for masked arrays, those of other frameworks, and what is not in memory, in
-    lists too.
-    """
-    for array in (value, *held):
+    """Raise TypeError for masked arrays, foreign arrays and values not in memory, even in lists."""
+    for array in (value, *arrays):
         if type(array) in registry.COMMON:
             continue
         if is_masked(array) or refusals.has_mask(array):
@@ -104,7 +103,7 @@ def _refuse(
             refusals.refuse_held(op, operand, value, type(array))  # type: ignore[arg-type]
         refusals.refuse(op, operand, array)
         if array is not value:
-            _convert(op, operand, array)  # NumPy drops the mask that it may have
+            _convert(op, operand, array)  # NumPy would drop its mask, if it has one
 
 
 def check_items(op: str, operand: str, value: object) -> None:
@@ -114,7 +113,7 @@ def check_items(op: str, operand: str, value: object) -> None:
 
 
 def as_array(op: str, operand: str, value: object) -> Array:
-    """Return what `numpy.asarray` makes of an operand, as a plain ndarray."""
+    """Convert an operand by `numpy.asarray` to a plain ndarray."""
     _refuse(op, operand, value, _arrays_in(value))
     _refuse_text(op, operand, value)
     return check_decimals(op, operand, _convert(op, operand, value))
@@ -130,7 +129,7 @@ def _convert(op: str, operand: str, value: object) -> Array:
         array = np.asanyarray(value)
     except ValueError as why:  # ragged lists
         raise errors.not_an_array(op, operand, why) from None
-    if is_masked(array):  # what the object's __array__ gave
+    if is_masked(array):  # returned by the object's __array__
         raise errors.masked_array(op, operand)
     array = np.asarray(array)
     if array.dtype.kind == "O" and array.ndim == 0 and not isinstance(value, (int, np.ndarray)):
@@ -139,18 +138,20 @@ def _convert(op: str, operand: str, value: object) -> Array:
 
 
 def check_decimals(op: str, operand: str, array: Array) -> Array:
-    """Return an array, or raise TypeError for one that begins with decimals."""
+    """Return the array, or raise TypeError if a `Decimal` is among its first items."""
     if array.dtype.kind == "O" and any(isinstance(one, Decimal) for one in array.flat[:100]):
         raise errors.decimals(op, operand)
     return array
 
 
-def pinned(*given: object) -> list[weakref.ref[Any]]:
-    """Return weak references to arrays and to those whose memory they show: ndarray.resize moves
-    no array that has one, neither in a finalizer nor in another thread.
+def pinned(*arrays: object) -> list[weakref.ref[Any]]:
+    """Return weak references to arrays and to their base arrays.
+
+    ndarray.resize does not reallocate an array with a weak reference, even in a finalizer or in
+    another thread.
     """
     pins = []
-    for array in given:
+    for array in arrays:
         while isinstance(array, np.ndarray):
             pins.append(weakref.ref(array))
             array = array.base  # noqa: PLW2901  # the chain of owners
@@ -158,16 +159,14 @@ def pinned(*given: object) -> list[weakref.ref[Any]]:
 
 
 def as_out(op: str, out: object) -> Array:
-    """Return `out` as it is, an ndarray without a mask."""
+    """Return `out` unchanged if it is an ndarray without a mask."""
     if is_plain(out):
         return out  # type: ignore[return-value]  # is_plain has checked it
     raise errors.masked_array(op, "out") if is_masked(out) else errors.out_not_an_array(op, out)
 
 
 def as_plain_out(op: str, out: object, shape: Shape, dtype: DType) -> Array:
-    """Return `out` as a plain array, or raise where a result of this shape and dtype cannot go
-    there.
-    """
+    """Return `out` as a plain array, or raise if it cannot hold a result of the shape and dtype."""
     plain = np.asarray(as_out(op, out))
     check_out_spec(op, shape, dtype, ArraySpec.of(plain))
     if not plain.flags.writeable:
@@ -176,13 +175,13 @@ def as_plain_out(op: str, out: object, shape: Shape, dtype: DType) -> Array:
 
 
 def as_indices(op: str, value: object, operand: str = "indices") -> Array:
-    """Return `indices` as an array; an empty list is one of integers."""
-    held = list(_arrays_in(value))
-    if held and refusals.whole_tuple(type(value)):
+    """Return `indices` as an array; an empty list becomes an array of integers."""
+    arrays = list(_arrays_in(value))
+    if arrays and refusals.whole_tuple(type(value)):
         check_items(op, operand, value)
-    if held and not any(map(is_masked, held)):
+    if arrays and not any(map(is_masked, arrays)):
         raise errors.holds_arrays(op, value, operand)
-    _refuse(op, operand, value, held, integers=True)
+    _refuse(op, operand, value, arrays, integers=True)
     _refuse_text(op, operand, value)
     array = _convert(op, operand, value)
     if isinstance(value, (int, list, tuple)) and array.dtype.kind in "Of":
@@ -193,7 +192,7 @@ def as_indices(op: str, value: object, operand: str = "indices") -> Array:
 
 
 def _refuse_wide(op: str, operand: str, values: Array) -> None:
-    """Raise ValueError for the first integer without an int64, if all values are integers."""
+    """Raise ValueError for the first integer that exceeds int64, if all values are integers."""
     wide = None
     for position, value in np.ndenumerate(values):
         if type(value) is not int:
@@ -211,34 +210,36 @@ def _as_numpy(op: str, dtype: AnyDType) -> DType:
 
 
 def is_weak(value: object) -> bool:
-    """Whether a value is Python's own, without a dtype: it takes that of the data."""
+    """Return True for a Python value without a dtype. Such values adopt the data's dtype."""
     weak = (bool, int, float, complex, str, bytes, list, tuple)
     return isinstance(value, weak) and not isinstance(value, np.generic)
 
 
 def as_updates(op: str, value: object, dtype: AnyDType, operand: str = "updates") -> Array:
-    """Return `updates` as an array; plain Python values and lists take the data's dtype."""
+    """Return `updates` as an array; plain Python values and lists get the data's dtype."""
     if not is_weak(value):
         return as_array(op, operand, value)
     return _convert_weak(op, operand, value, _as_numpy(op, dtype))
 
 
 def as_narrow(op: str, operand: str, value: object, dtype: AnyDType) -> narrow_floats.Rounded:
-    """Round plain Python values to a dtype that NumPy lacks, known to it by now or not."""
+    """Round plain Python values to a dtype that NumPy lacks, whether or not it is registered."""
     exact = _convert_weak(op, operand, value, np.dtype(np.float64), dtype)
-    found = narrow_floats.rounded(exact, dtype.name)
-    if not found.stay_finite:
+    narrow = narrow_floats.rounded(exact, dtype.name)
+    if not narrow.stay_finite:
         raise errors.not_finite(op, operand, dtype, value)
-    if not found.have_codes:
+    if not narrow.have_codes:
         raise errors.does_not_fit(op, operand, dtype, value)
-    return found
+    return narrow
 
 
 def _convert_weak(
     op: str, operand: str, value: object, dtype: DType, named: AnyDType | None = None
 ) -> Array:
-    """Convert plain Python values as NumPy's weak scalars: the kind must fit, and so must the
-    range of an integer; floats round, and what is finite stays so. Errors name the dtype `named`.
+    """Convert plain Python values as NumPy converts weak scalars.
+
+    The kind must be compatible, and an integer must be in range; floats are rounded, and finite
+    numbers must remain finite. Errors name the dtype `named`.
     """
     if named is None and dtype.name in narrow_floats.FORMATS:
         return as_narrow(op, operand, value, dtype).codes.view(dtype)
@@ -246,32 +247,32 @@ def _convert_weak(
     if dtype.names is not None:
         return _convert_records(op, operand, value, dtype)
     _refuse(op, operand, value, _arrays_in(value))
-    found = check_decimals(op, operand, _convert(op, operand, value))
-    if found.size == 0:
-        return np.empty(found.shape, dtype)
-    if found.dtype.kind == "O" or (found.dtype.kind == "f" and is_integer(dtype)):
-        found = as_integers(value, found)  # NumPy takes large ones for objects or floats
-    rank, wanted = KIND_RANK.get(found.dtype.kind), kind_rank(dtype)
-    if found.dtype.kind == "O" and all_integers(found):
+    array = check_decimals(op, operand, _convert(op, operand, value))
+    if array.size == 0:
+        return np.empty(array.shape, dtype)
+    if array.dtype.kind == "O" or (array.dtype.kind == "f" and is_integer(dtype)):
+        array = as_integers(value, array)  # NumPy converts large integers to objects or floats
+    rank, wanted = KIND_RANK.get(array.dtype.kind), kind_rank(dtype)
+    if array.dtype.kind == "O" and all_integers(array):
         rank = 1
     if rank is None or wanted is None:
-        return _convert_same_kind(op, operand, value, found, dtype, named)
+        return _convert_same_kind(op, operand, value, array, dtype, named)
     if rank > wanted:
         kind = _KIND_NAMES[wanted][isinstance(value, (list, tuple))]
         raise errors.loses_kind(op, operand, named, kind, value)
     try:
         with np.errstate(all="ignore"):
-            # Large integers become float64 first, which every float type can be made from.
-            by_float = found.dtype.kind == "O" and wanted == 2
-            converted = (found.astype(np.float64) if by_float else found).astype(dtype)
+            # Large integers are first converted to float64, which converts to every float type.
+            by_float = array.dtype.kind == "O" and wanted == 2
+            converted = (array.astype(np.float64) if by_float else array).astype(dtype)
     except OverflowError:
         unfit = errors.does_not_fit if wanted < 2 else errors.not_finite
         raise unfit(op, operand, named, value) from None
-    if is_integer(dtype) and not same_integers(found, converted):
+    if is_integer(dtype) and not same_integers(array, converted):
         raise errors.does_not_fit(op, operand, dtype, value)
-    if not stays_finite(found, converted):
+    if not stays_finite(array, converted):
         raise errors.not_finite(op, operand, dtype, value)
-    if not stays_infinite(found, converted):
+    if not stays_infinite(array, converted):
         raise errors.does_not_fit(op, operand, dtype, value)
     return converted
 
@@ -286,17 +287,17 @@ def _convert_records(op: str, operand: str, value: object, dtype: DType) -> Arra
 
 
 def _convert_same_kind(
-    op: str, operand: str, value: object, found: Array, dtype: DType, named: AnyDType
+    op: str, operand: str, value: object, array: Array, dtype: DType, named: AnyDType
 ) -> Array:
-    """Convert strings and dates, which must come back unchanged."""
-    if found.dtype.kind in KIND_RANK or (
-        found.dtype.kind != dtype.kind and dtype.kind not in "VmM"
+    """Convert strings and dates. The conversion must not change them."""
+    if array.dtype.kind in KIND_RANK or (
+        array.dtype.kind != dtype.kind and dtype.kind not in "VmM"
     ):
         raise errors.not_convertible(op, operand, named, value)
-    check_units(op, operand, found.dtype)
+    check_units(op, operand, array.dtype)
     try:
         converted = np.asarray(value, dtype=dtype)
-        same = found.dtype.kind != dtype.kind or np.array_equal(found, converted)
+        same = array.dtype.kind != dtype.kind or np.array_equal(array, converted)
     except (TypeError, ValueError, OverflowError):
         raise errors.not_convertible(op, operand, named, value) from None
     if not same:
@@ -312,26 +313,27 @@ def as_operands(
 ) -> tuple[list[Any], list[ArraySpec]]:
     """Return the operands of a call on another framework's arrays, and their specs.
 
-    Its own arrays, by `owns`, stay as they are, and `spec` describes them and NumPy's; what else
-    the caller passes becomes an array of NumPy.
+    Arrays for which `owns` returns True are unchanged; other operands become NumPy arrays. `spec`
+    describes both.
     """
     op, (data, indices, updates) = attributes.op, operands
-    found = [data if owns(data) else as_array(op, "data", data)]
-    specs = [spec(op, "data", found[0])]
-    found.append(indices if owns(indices) else as_indices(op, indices))
-    specs.append(spec(op, "indices", found[1]))
+    converted = [data if owns(data) else as_array(op, "data", data)]
+    specs = [spec(op, "data", converted[0])]
+    converted.append(indices if owns(indices) else as_indices(op, indices))
+    specs.append(spec(op, "indices", converted[1]))
     if attributes.operator.scatters:
         to, of = specs
         check_before_updates(op, to.shape, of.shape, attributes.axis, to.dtype, of.dtype)
-        found.append(updates if owns(updates) else as_updates(op, updates, to.dtype))
-        specs.append(spec(op, "updates", found[2]))
-    return found, specs
+        converted.append(updates if owns(updates) else as_updates(op, updates, to.dtype))
+        specs.append(spec(op, "updates", converted[2]))
+    return converted, specs
 
 
 def fill_item(op: str, given_dtype: AnyDType, fill_value: object) -> Array:
-    """Return `fill_value` as one item of the data's dtype, or raise ValueError. Numbers of Python
-    convert as updates do, and whatever else must convert exactly. An integer 0 is the all-zero
-    item of any dtype.
+    """Return `fill_value` as one item of the data's dtype, or raise ValueError.
+
+    Python numbers are converted in the same way as updates; other values must convert exactly. An
+    integer 0 is the all-zero item of any dtype.
     """
     dtype = _as_numpy(op, given_dtype)
     item = np.zeros((), dtype)
@@ -344,16 +346,16 @@ def fill_item(op: str, given_dtype: AnyDType, fill_value: object) -> Array:
     if _is_array(type(fill_value)):
         fill_value = _convert(op, "fill_value", fill_value)
     try:
-        given = np.array(fill_value, dtype=dtype if dtype.names else None)
-        check_units(op, "fill_value", given.dtype)
+        array = np.array(fill_value, dtype=dtype if dtype.names else None)
+        check_units(op, "fill_value", array.dtype)
         source = fill_value
         if isinstance(source, int) and is_extension(dtype) and not is_integer(dtype):
-            source = float(source)  # ml_dtypes takes no integer beyond int64
+            source = float(source)  # ml_dtypes does not support integers beyond int64
         with np.errstate(all="ignore"), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a part that is lost is found by comparison
-            converted = given if given.dtype == dtype else np.asarray(source, dtype=dtype)
-        finite = not is_number(given) or stays_finite(given, converted)
-        exact = given.shape == () and is_same_value(fill_value, given, converted)
+            warnings.simplefilter("ignore")  # the comparison below detects a lost part
+            converted = array if array.dtype == dtype else np.asarray(source, dtype=dtype)
+        finite = not is_number(array) or stays_finite(array, converted)
+        exact = array.shape == () and is_same_value(fill_value, array, converted)
     except (TypeError, ValueError, OverflowError):
         finite, exact = True, False
     if not finite:
@@ -365,7 +367,7 @@ def fill_item(op: str, given_dtype: AnyDType, fill_value: object) -> Array:
 
 
 def is_integer_zero(value: object) -> bool:
-    """Whether a fill value is an integer 0: the item of zero bits in any dtype."""
+    """Return True if a fill value is an integer 0, which means zero bits in any dtype."""
     whole = isinstance(value, (int, np.integer)) and not isinstance(value, np.timedelta64)
     return whole and value == 0
 
@@ -393,7 +395,7 @@ def normalise(
     operator = OPERATORS[op]
     check_before_updates(op, data.shape, indices.shape, axis, data.dtype, indices.dtype)
     if not (indices if operator.counts_indices else data).shape:
-        axis = 0  # every axis is an error here, and the core takes 64 bits
+        axis = 0  # every axis raises later, and the core needs one of 64 bits
     if operator.scatters:
         updates = as_updates(op, updates, data.dtype)
     return (

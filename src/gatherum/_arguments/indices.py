@@ -1,4 +1,4 @@
-"""Index values are resolved, numbered and checked by the core; Python calls it through these."""
+"""Resolve, number and check index values with the core."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .conversion import pinned
 
 
 class Invalid(NamedTuple):
-    """An invalid index: the position of its entry, its component there, and its value."""
+    """An invalid index: the position of its entry, its component in the entry, and its value."""
 
     where: Shape
     component: int
@@ -41,14 +41,14 @@ def resolve(
     size : int
         The extent of the dimension.
     mode, negative : str, bool
-        As of the operators. No mode raises here.
+        As for the operators, except that no mode raises.
 
     Returns
     -------
     tuple
-        The positions, of the shape of `values` and 0 where there is none; and the mask of the
-        invalid indices, or None where all are valid. Where every index is its own position, the
-        positions may be `values` themselves.
+        The positions, with the shape of `values` and 0 for invalid indices; and the mask of the
+        invalid indices, or None if all are valid. If every index equals its position, the positions
+        may be `values` itself.
     """
     if values.dtype == np.int64 and not first_invalid(values, (size,), "raise", False, False):
         return values, None
@@ -68,8 +68,10 @@ def number_entries(
     mode: str,
     negative: bool,
 ) -> NDArray[np.int64]:
-    """Return the number of what each entry addresses in a space of dimensions of the data, both in
-    row-major order; -1 where the entry is invalid and the mode does not bring it into the data.
+    """Return the row-major number of the element or slice that each entry addresses.
+
+    The numbers count in `space`, a shape of some dimensions of the data. An entry that is still
+    invalid after applying the mode has -1.
     """
     return _number(operator, space, indices, axis, mode, negative)[0]
 
@@ -77,8 +79,9 @@ def number_entries(
 def number_rows(
     values: NDArray[Any], size: int, mode: str, negative: bool
 ) -> tuple[NDArray[np.int64], int]:
-    """Return what index values address in a dimension of that size, in an array of its own, and
-    how many address nothing: those have -1.
+    """Return the positions that index values address in a dimension, and the count of invalid ones.
+
+    The positions are a new array, with -1 for invalid indices.
     """
     numbers, invalid = _number(OPERATORS["gather"], (size,), values, 0, mode, negative)
     return numbers.reshape(values.shape), invalid
@@ -87,19 +90,19 @@ def number_rows(
 def first_invalid(
     indices: NDArray[Any], sizes: Sequence[int], mode: str, negative: bool, tuples: bool
 ) -> Invalid | None:
-    """Return the first index, in row-major order, that a mode does not bring into the data.
+    """Return the first index, in row-major order, that is invalid in a mode.
 
     Parameters
     ----------
     indices : ndarray of integers
         As in `resolve`.
     sizes : sequence of int
-        The extent that each component of an entry is checked against.
+        The extent for each component of an entry.
     mode, negative : str, bool
-        As of the operators.
+        As for the operators.
     tuples : bool
-        Whether the last dimension of `indices` is that of the components; otherwise each index is
-        an entry.
+        Whether the last dimension of `indices` numbers the components; otherwise each index is an
+        entry.
     """
     if 0 in indices.shape:
         return None
@@ -110,11 +113,11 @@ def first_invalid(
     components = [Component(size, 0, c * step) for c, size in enumerate(sizes)]
     nest = nests.lower_checks(OperandLayout(shape, steps), components)
     program = _program(nests.EMPTY, nest, indices.dtype, mode, negative)
-    found = native.first_invalid(program, indices)
+    invalid = native.first_invalid(program, indices)
     del pins
-    if found is None or found[0] < 0:  # another thread has made it valid meanwhile
+    if invalid is None or invalid[0] < 0:  # another thread has made it valid in the meantime
         return None
-    number, component, value = found
+    number, component, value = invalid
     return Invalid(place_of(number, shape), component, value)
 
 
@@ -126,16 +129,16 @@ def _number(
     mode: str,
     negative: bool,
 ) -> tuple[NDArray[np.int64], int]:
-    """Return what `number_entries` does, and how many entries are invalid."""
+    """Return the numbers of `number_entries`, and the number of invalid entries."""
     pins = pinned(indices)
     layout = OperandLayout(indices.shape, indices.strides)
     count = prod(operator.entries(layout).shape)
     if count == 0:
         return np.empty(0, np.int64), 0
     program = _numbering(operator, space, layout, indices.dtype, axis, mode, negative)
-    found = native.number(program, indices, count)
+    result = native.number(program, indices, count)
     del pins
-    return found
+    return result
 
 
 @native.emptied_at_exit
@@ -149,7 +152,7 @@ def _numbering(
     mode: str,
     negative: bool,
 ) -> native.Program:
-    """Compile the loops that number entries for the core."""
+    """Compile the loops that number entries."""
     nest = nests.lower_numbers(operator.addressing.facts, axis, space, layout)
     return _program(nest, nest._replace(block=0), dtype, mode, negative)
 
@@ -157,6 +160,6 @@ def _numbering(
 @native.emptied_at_exit
 @lru_cache(64)
 def _program(nest: Nest, checks: Nest, dtype: DType, mode: str, negative: bool) -> native.Program:
-    """Compile loops over indices for the core; nothing of it moves data."""
+    """Compile loops over indices that do not copy data."""
     fields = index_fields(dtype, mode, negative)
     return native.Program(**fields, nest=nest, units=nest.line, checks=checks)

@@ -1,4 +1,4 @@
-"""Converts the arguments of calls that are no arrays: integers, sizes, words, booleans."""
+"""Convert arguments that are not arrays: integers, sizes, names, booleans."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from gatherum._model.shape_limits import MAX_BYTES
 def as_axis(op: str, value: object) -> int:
     """Return `axis` or `batch_dims` as an int."""
     try:
-        return operator.index(value)  # type: ignore[arg-type]  # what is no integer raises
+        return operator.index(value)  # type: ignore[arg-type]  # else it raises
     except TypeError:
         attribute, instead = OPERATORS[op].attribute, _keyword(op, value)
         raise errors.not_an_integer(op, attribute, value, instead) from None
 
 
 def _keyword(op: str, value: object) -> str:
-    """Return how to write a word that stands in the place of a number, "" for any other value."""
+    """Return the keyword for a name that was passed as a number, "" for any other value."""
     if not isinstance(value, str):
         return ""
     word = ALIASES.get(value, value)
@@ -38,13 +38,13 @@ def _keyword(op: str, value: object) -> str:
 def as_integer(op: str, name: str, value: object) -> int:
     """Return an integer as an int."""
     try:
-        return operator.index(value)  # type: ignore[arg-type]  # what is no integer raises
+        return operator.index(value)  # type: ignore[arg-type]  # else it raises
     except TypeError:
         raise errors.not_an_integer(op, name, value) from None
 
 
 def as_size(op: str, name: str, value: object, least: int = 0) -> int:
-    """Return a number of items as an int, or raise ValueError for fewer than the least."""
+    """Return a number of items as an int, or raise ValueError if it is less than `least`."""
     size = as_integer(op, name, value)
     if size < least:
         raise errors.too_small(op, name, least, size)
@@ -63,7 +63,7 @@ def as_shape(op: str, name: str, value: Iterable[object]) -> Shape:
 
 
 def as_strides(op: str, operand: str, shape: Shape, value: object) -> Shape:
-    """Return strides in bytes as a tuple of int, one for each dimension."""
+    """Return byte strides as a tuple of int, one for each dimension."""
     try:
         strides = tuple(operator.index(step) for step in value)  # type: ignore[attr-defined]
     except TypeError:
@@ -82,14 +82,14 @@ def as_choice(
     choices: tuple[str, ...],
     aliases: Mapping[str, str] = ALIASES,
 ) -> str:
-    """Return one of a few words, interned; an error names the one that an alias stands for."""
+    """Return one of the allowed names, interned. The error for an alias suggests the right name."""
     if not isinstance(value, str) or value not in choices:
         raise errors.not_one_of(op, name, value, choices, aliases)
     return choices[choices.index(value)]
 
 
 def as_boolean(op: str, name: str, value: object) -> bool:
-    """Return Python's or NumPy's boolean as Python's; nothing else counts as one."""
+    """Return a Python or NumPy boolean as a Python boolean; other values raise TypeError."""
     if not isinstance(value, (bool, np.bool_)):
         raise errors.not_a_boolean(op, name, value)
     return bool(value)
@@ -98,7 +98,7 @@ def as_boolean(op: str, name: str, value: object) -> bool:
 def as_attributes(
     op: str, axis: object, reduction: object, include_self: object, mode: object, negative: object
 ) -> Attributes:
-    """Return the attributes of a call from its arguments, in the order of the core's functions."""
+    """Create the attributes of a call from its arguments, in the order of the core's functions."""
     return Attributes(
         op,
         as_axis(op, axis),
@@ -112,12 +112,13 @@ def as_attributes(
 def attributes_from(
     op: str, keywords: Mapping[str, object], allowed: tuple[str, ...]
 ) -> Attributes:
-    """Return the attributes of a call from keyword arguments, or raise TypeError for one that is
-    not allowed.
+    """Create the attributes of a call from keyword arguments.
+
+    Raise TypeError for a keyword that is not allowed.
     """
     for name in keywords:
         if name not in allowed:
             raise errors.unknown_attribute(op, name, allowed)
-    given = FoldRule()._asdict() | Attributes(op).keywords | {**keywords}
+    arguments = FoldRule()._asdict() | Attributes(op).keywords | {**keywords}
     names = OPERATORS[op].attribute, *FoldRule._fields, "mode", "negative"
-    return as_attributes(op, *(given[name] for name in names))
+    return as_attributes(op, *(arguments[name] for name in names))

@@ -1,7 +1,7 @@
-"""Runs calls on arrays of xarray that hold one of NumPy or Dask: the names of dimensions stay.
+"""Run calls on xarray objects that hold NumPy or Dask arrays, keeping the names of dimensions.
 
-An operator goes by positions; names follow them, and are never used to align. What holds any other
-array, or has not been read from its file, is refused as elsewhere.
+Operators address dimensions by position and never align them by name. Objects that hold other
+arrays, or that have not been read from a file, raise an error as elsewhere.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ Names = tuple[Any, ...]
 
 
 def has_labels(value: object) -> bool:
-    """Whether a value is a DataArray that holds an array of NumPy or of Dask."""
+    """Return True for a DataArray that holds a NumPy or Dask array."""
     xarray = sys.modules.get("xarray")
     if xarray is None or not isinstance(value, xarray.DataArray):
         return False
-    kind = type(held := held_by_xarray(value))
-    if kind is np.ndarray or isinstance(held, sys.modules["pandas"].Index):  # which labels are
+    kind = type(inner := held_by_xarray(value))
+    if kind is np.ndarray or isinstance(inner, sys.modules["pandas"].Index):  # of labels
         return True
     return (adapter := adapter_of(kind)) is not None and adapter.name == "dask"
 
@@ -43,7 +43,7 @@ def run(
     fill_value: object,
     out: object,
 ) -> Labelled:
-    """Run a call on an array with labels, and return one."""
+    """Run a call on a DataArray and return a DataArray."""
     op, operator = attributes.op, attributes.operator
     check_no_out(op, out)
     plain = plain_array(indices)
@@ -57,27 +57,27 @@ def run(
         raise framework_errors.no_names(op, len(dimensions.entries))
     elif len(set(names)) < len(names):
         raise framework_errors.equal_names(op, names)
-    how = *attributes.positional, fill_value, None
-    result = native.call(op, data.data, plain, plain_array(updates), *how)
+    arguments = *attributes.positional, fill_value, None
+    result = native.call(op, data.data, plain, plain_array(updates), *arguments)
     if operator.scatters:
         return data.copy(deep=False, data=result)
-    made = type(data)(result, dims=names, name=data.name, attrs=data.attrs)
-    return _with_coordinates(attributes, data, indices, made, dimensions, op)
+    labelled = type(data)(result, dims=names, name=data.name, attrs=data.attrs)
+    return _with_coordinates(attributes, data, indices, labelled, dimensions, op)
 
 
 def plain_array(value: Any) -> Any:
-    """Return the array that a DataArray holds, any other value unchanged."""
+    """Return the array in a DataArray, any other value unchanged."""
     return value.data if has_labels(value) else value
 
 
 def check_no_out(op: str, out: object) -> None:
-    """Raise TypeError for any `out`: the result is a new DataArray."""
+    """Raise TypeError if `out` is not None: the result is a new DataArray."""
     if out is not None:
         raise framework_errors.no_out_with_labels(op)
 
 
 def refuse_labels(op: str, instead: str = "", **operands: object) -> None:
-    """Raise TypeError for a DataArray where no result can keep its names."""
+    """Raise TypeError for a DataArray in a function whose result cannot keep its names."""
     for operand, value in operands.items():
         if has_labels(value):
             raise framework_errors.loses_names(op, operand, instead)
@@ -86,8 +86,9 @@ def refuse_labels(op: str, instead: str = "", **operands: object) -> None:
 def gathered(
     op: str, attributes: Attributes, data: Labelled, indices: Any, call: Callable[[Any, Any], Any]
 ) -> Labelled:
-    """Run a call that takes slices as the gather of these attributes does; return its result with
-    names and coordinates.
+    """Run a call that selects slices as a gather with these attributes does.
+
+    Return its result with names and coordinates.
     """
     plain = plain_array(indices)
     resolved = attributes.operator.resolve(data.shape, np.shape(plain), attributes.axis)
@@ -98,30 +99,32 @@ def gathered(
     if len(set(names)) < len(names):
         raise framework_errors.equal_names(op, names)
     result = call(data.data, plain)
-    made = type(data)(result, dims=names, name=data.name, attrs=data.attrs)
-    how = attributes._replace(axis=resolved)
-    return _with_coordinates(how, data, indices, made, dimensions, op)
+    labelled = type(data)(result, dims=names, name=data.name, attrs=data.attrs)
+    resolved_attributes = attributes._replace(axis=resolved)
+    return _with_coordinates(resolved_attributes, data, indices, labelled, dimensions, op)
 
 
 def check_numbers(op: str, operand: str, data: Labelled, axis: int, numbers: Any) -> None:
-    """Raise ValueError if the numbers of new places have other names than the data: along one
-    axis, or along all.
+    """Raise ValueError if the names of `numbers` differ from the names of the data.
+
+    One-dimensional numbers are compared with one axis, others with all dimensions.
     """
     if not has_labels(numbers):
         return
     expected = data.dims if numbers.ndim > 1 else (data.dims[axis],)
-    for i, (name, found) in enumerate(zip(expected, numbers.dims, strict=False)):
-        if name != found:
-            raise framework_errors.other_name(op, operand, i, name, found)
+    for i, (name, actual) in enumerate(zip(expected, numbers.dims, strict=False)):
+        if name != actual:
+            raise framework_errors.other_name(op, operand, i, name, actual)
 
 
 def renumbered(
     op: str, operand: str, data: Labelled, axis: int, numbers: Any, new: str,
     call: Callable[[], Any],
 ) -> Labelled:  # fmt: skip
-    """Run a call whose result has numbered places along an axis of the data. That dimension has the
-    name of the numbers where they are a DataArray with one, otherwise `new`. Coordinates of other
-    dimensions stay.
+    """Run a call whose result has new positions along an axis of the data.
+
+    The dimension gets the name of `numbers` if they are a DataArray with a name, otherwise `new`.
+    Coordinates of other dimensions are kept.
     """
     own = numbers.name if has_labels(numbers) else None
     dim, name = data.dims[axis], new if own is None else own
@@ -131,21 +134,22 @@ def renumbered(
     kept = _along(data, set(data.dims) - {dim}).coords
     if name in kept:
         raise framework_errors.named_as_dimension(op, name)
-    made = type(data)(call(), dims=names, name=data.name, attrs=data.attrs)
-    return made.assign_coords(kept)
+    labelled = type(data)(call(), dims=names, name=data.name, attrs=data.attrs)
+    return labelled.assign_coords(kept)
 
 
 def _names(op: str, data: Labelled, indices: Any, dimensions: Dimensions) -> Names:
-    """Return the names of what moves, None for one that is not known. A single entry dimension
-    without one has that of the data which is indexed.
+    """Return the names of the moved dimensions, None for unknown ones.
+
+    A single entry dimension without a name gets the name of the indexed dimension of the data.
     """
-    given = indices.dims if has_labels(indices) else None
+    known = indices.dims if has_labels(indices) else None
     alone = len(dimensions.entries) == len(dimensions.indexed) == 1
     names: list[Any] = []
     for d, e in dimensions.moved:
-        own = None if given is None or e is None else given[e]
+        own = None if known is None or e is None else known[e]
         if d is None:
-            names.append(own if given or not alone else data.dims[dimensions.indexed.start])
+            names.append(own if known or not alone else data.dims[dimensions.indexed.start])
             continue
         if own not in (None, data.dims[d]):
             raise framework_errors.other_name(op, "indices", e, data.dims[d], own)
@@ -154,48 +158,48 @@ def _names(op: str, data: Labelled, indices: Any, dimensions: Dimensions) -> Nam
 
 
 def _check_updates(op: str, updates: Any, names: Names) -> None:
-    """Raise ValueError for updates whose dimensions have other names than what moves."""
+    """Raise ValueError if updates have other dimension names than the moved dimensions."""
     if has_labels(updates):
         expected = names[len(names) - min(updates.ndim, len(names)) :]
-        for i, (name, found) in enumerate(zip(expected, updates.dims, strict=False)):
-            if name not in (None, found):
-                raise framework_errors.other_name(op, "updates", i, name, found)
+        for i, (name, actual) in enumerate(zip(expected, updates.dims, strict=False)):
+            if name not in (None, actual):
+                raise framework_errors.other_name(op, "updates", i, name, actual)
 
 
 def _with_coordinates(
     attributes: Attributes,
     data: Labelled,
     indices: Any,
-    made: Labelled,
+    labelled: Labelled,
     dimensions: Dimensions,
     op: str,
 ) -> Labelled:
-    """Return a gather's result with the coordinates that are known along its dimensions."""
+    """Return a gather's result with the known coordinates of its dimensions."""
     entries, kept = set(), set()
     for place, (d, _) in enumerate(dimensions.moved):
         if d is None:
-            entries.add(made.dims[place])
-        elif data.shape[d] == made.shape[place]:
+            entries.add(labelled.dims[place])
+        elif data.shape[d] == labelled.shape[place]:
             kept.add(data.dims[d])
     if (picked := _picked(attributes, data.shape, indices)) is None:
-        found = _along(data, kept)
+        coordinates = _along(data, kept)
     else:
         dim = data.dims[dimensions.indexed.start]
-        names = tuple(name for name in made.dims if name in entries)
-        found = _along(data, kept | {dim}).isel({dim: (names, picked)}, missing_dims="ignore")
-    made = made.assign_coords(found.coords)
+        names = tuple(name for name in labelled.dims if name in entries)
+        coordinates = _along(data, kept | {dim}).isel({dim: (names, picked)}, missing_dims="ignore")
+    labelled = labelled.assign_coords(coordinates.coords)
     if has_labels(indices):
         own = _along(indices, entries)
         for name in entries & set(own.coords):
-            if name in made.coords and not made.coords[name].equals(own.coords[name]):
+            if name in labelled.coords and not labelled.coords[name].equals(own.coords[name]):
                 raise framework_errors.two_coordinates(op, name)
-        known = [name for name in own.coords if name in made.coords]
-        made = made.assign_coords(own.drop_vars(known).coords)
-    return made
+        known = [name for name in own.coords if name in labelled.coords]
+        labelled = labelled.assign_coords(own.drop_vars(known).coords)
+    return labelled
 
 
 def _along(array: Labelled, names: set[Any]) -> Any:
-    """Return the coordinates of an array that lie along some dimensions, or along none."""
+    """Return the coordinates whose dimensions are all in `names`."""
     coordinates = array.coords.to_dataset()
     return coordinates.drop_vars(
         [name for name, one in array.coords.items() if not names.issuperset(one.dims)]
@@ -203,11 +207,13 @@ def _along(array: Labelled, names: set[Any]) -> Any:
 
 
 def _picked(attributes: Attributes, shape: Shape, indices: Any) -> Any:
-    """Return which slices a gather has taken; None where it takes no slices, or some are filled, or
-    the indices are not in memory.
+    """Return the numbers of the slices that a gather selected.
+
+    Return None if it does not select slices, if some are filled, or if the indices are not in
+    memory.
     """
     plain, (op, axis, mode, negative, *_) = plain_array(indices), attributes
     if op != "gather" or mode not in ("raise", "clip", "wrap") or adapter_of(type(plain)):
         return None
-    how = 0, "none", True, mode, negative, 0, None
-    return native.call("gather", np.arange(shape[axis]), plain, None, *how)
+    arguments = 0, "none", True, mode, negative, 0, None
+    return native.call("gather", np.arange(shape[axis]), plain, None, *arguments)

@@ -1,4 +1,4 @@
-"""The places that the indices of a call address, as arrays of the framework that holds them."""
+"""The destinations that a call's indices address, as arrays of a framework."""
 
 from __future__ import annotations
 
@@ -10,42 +10,44 @@ from gatherum._model.dimensions import Dimensions
 from gatherum._model.modes import FILLING
 from gatherum._model.operators import Operator, inverse
 
-Array: TypeAlias = Any  # a framework's
+Array: TypeAlias = Any  # an array of a framework
 Shape: TypeAlias = tuple[int, ...]
 REPLACE, ADD = FoldRule(), FoldRule("add")
 
 
 class Basics(Protocol):
-    """Functions that a framework supplies both for derivatives and for groups, under the names of
-    the array API, and the operators. Arrays also have arithmetic and comparisons.
+    """Functions that a framework supplies for both derivatives and groups.
+
+    They have the names of the array API, plus the operators. Arrays also support arithmetic and
+    comparisons.
     """
 
     def where(self, mask: Array, one: Array, other: Array, /) -> Array:
-        """Choose between two arrays."""
+        """Choose elements from two arrays by a mask."""
 
     def isnan(self, x: Array, /) -> Array:
-        """Return where numbers are NaN."""
+        """Return a mask of the NaN elements."""
 
     def astype(self, x: Array, dtype: Any, /) -> Array:
-        """Convert to another dtype; without a copy where it is the same."""
+        """Convert to another dtype, without a copy if the dtype is the same."""
 
     def reshape(self, x: Array, shape: Shape, /) -> Array:
-        """Give items in row-major order another shape."""
+        """Reshape in row-major order."""
 
     def broadcast_to(self, x: Array, shape: Shape, /) -> Array:
-        """Repeat an array to a shape."""
+        """Broadcast an array to a shape."""
 
     def flip(self, x: Array, axes: Shape, /) -> Array:
         """Reverse the order along some dimensions."""
 
     def arange(self, start: int, stop: int, like: Array, /) -> Array:
-        """Count in a type of integers that holds `stop`, on the device of `like`."""
+        """Return a range of integers on the device of `like`, of a dtype that can hold `stop`."""
 
     def full(self, shape: Shape, value: int, dtype: Any, like: Array, /) -> Array:
-        """Return one number everywhere, which may lie in memory once."""
+        """Return an array filled with one number; it may be a broadcast view."""
 
     def stop_gradient(self, x: Array, /) -> Array:
-        """Return values alone, which have no derivative."""
+        """Return the values without a derivative."""
 
     def gather(
         self, attributes: Attributes, data: Array, indices: Array, fill_value: Any = 0, /
@@ -59,53 +61,56 @@ class Basics(Protocol):
 
 
 class Namespace(Basics, Protocol):
-    """What a framework supplies for derivatives. It differentiates what is made of them."""
+    """Functions that a framework supplies for derivatives.
+
+    The framework can differentiate every composition of them.
+    """
 
     def maximum(self, x: Array, number: int) -> Array:
-        """Return the larger of each item and a number."""
+        """Return the larger of each element and a number."""
 
     def conj(self, x: Array) -> Array:
-        """Return the complex conjugate; real numbers as they are."""
+        """Return the complex conjugate; real numbers are unchanged."""
 
     def stack(self, arrays: tuple[Array, ...], axis: int) -> Array:
         """Join arrays along a new dimension."""
 
     def unstack(self, x: Array, axis: int) -> tuple[Array, ...]:
-        """Return the parts along a dimension, without it."""
+        """Split an array along a dimension and drop the dimension."""
 
     def roll(self, x: Array, shift: int, axis: int) -> Array:
-        """Shift items along a dimension; the last ones come first."""
+        """Shift elements along a dimension; the last ones wrap around."""
 
     def argsort(self, x: Array) -> Array:
-        """Sort one dimension; equal values keep their order."""
+        """Return the stable sort order of a vector."""
 
     def sum_to(self, x: Array, shape: Shape) -> Array:
-        """Sum over the dimensions along which a shape was broadcast to that of `x`."""
+        """Sum over the dimensions along which `shape` was broadcast to the shape of `x`."""
 
     def product_of_others(self, places: Places, data: Array, updates: Array) -> Array:
-        """Return what the function of this name in `derivatives` does, by whatever is fastest."""
+        """Compute `derivatives.product_of_others` by the fastest method of the framework."""
 
     def truth(self) -> Any:
-        """Return the dtype of truths."""
+        """Return the boolean dtype."""
 
     def counting(self, most: int) -> Any:
-        """Return a dtype of integers that counts that far."""
+        """Return an integer dtype that can hold `most`."""
 
     def wide(self, dtype: Any) -> Any:
         """Return the dtype in which derivatives are computed: float32 for narrower floats."""
 
     def has_sums(self, dtype: Any) -> bool:
-        """Return whether items can be added up: some types of 8 bits only move."""
+        """Return True if addition is supported; some 8-bit types can only be copied."""
 
 
 class Places(NamedTuple):
-    """The places that the indices of one call address, as a gather and as a scatter."""
+    """The destinations that the indices of one call address, for a gather and a scatter."""
 
     xp: Namespace
-    # Of the call, a gather or a scatter, with the axis counted from the front.
+    # Of the call, a gather or a scatter, with a nonnegative axis.
     attributes: Attributes
     indices: Array
-    shape: Shape  # that of its data
+    shape: Shape  # the shape of the call's data
 
     @property
     def operator(self) -> Operator:
@@ -114,16 +119,16 @@ class Places(NamedTuple):
 
     @property
     def axis(self) -> int:
-        """Its dimension attribute, counted from the front."""
+        """The dimension attribute of the call, nonnegative."""
         return self.attributes.axis
 
     @property
     def skips(self) -> bool:
-        """Whether invalid indices address nothing."""
+        """Whether invalid indices are skipped."""
         return self.attributes.mode in FILLING
 
     def take(self, table: Array, fill_value: Any = 0) -> Array:
-        """Gather from an array of the data's shape; skipped entries take a number."""
+        """Gather from an array of the data's shape; skipped entries yield `fill_value`."""
         attributes = self.attributes
         op = inverse(self.operator).name if self.operator.scatters else attributes.op
         own = op, attributes.axis, attributes.mode, attributes.negative
@@ -135,43 +140,46 @@ class Places(NamedTuple):
         attributes = self.attributes
         op = attributes.op if self.operator.scatters else inverse(self.operator).name
         own = op, attributes.axis, attributes.mode, attributes.negative
-        how = Attributes(*own, *fold, caller=attributes.caller)
-        return self.xp.scatter(how, table, self.indices, updates)
+        scatter = Attributes(*own, *fold, caller=attributes.caller)
+        return self.xp.scatter(scatter, table, self.indices, updates)
 
     def full(self, value: int, dtype: Any) -> Array:
-        """Return one number everywhere in an array of the data's shape."""
+        """Return an array of the data's shape filled with one number."""
         return self.xp.full(self.shape, value, dtype, self.indices)
 
     def total(self, updates: Array) -> Array:
-        """Add updates up in each place, in a type that has sums, and return their own."""
+        """Sum the updates of each destination, in a wider dtype if theirs has no sums.
+
+        The result has the dtype of the updates.
+        """
         dtype = updates.dtype
         wide = dtype if self.xp.has_sums(dtype) else self.xp.wide(dtype)
-        found = self.put(self.full(0, wide), self.xp.astype(updates, wide), ADD)
-        return self.xp.astype(found, dtype)
+        totals = self.put(self.full(0, wide), self.xp.astype(updates, wide), ADD)
+        return self.xp.astype(totals, dtype)
 
     def emptied(self, table: Array) -> Array:
-        """Return an array of the data's shape with zeros wherever an index points."""
+        """Return a copy of an array of the data's shape with zeros at all destinations."""
         return self.put(table, self.xp.full((), 0, table.dtype, table))
 
     def moved(self) -> Shape:
-        """Return the shape that moves: a gather's result, a scatter's updates."""
+        """Return the shape of a gather's result and of a scatter's updates."""
         return self.dimensions.choose(self.shape, tuple(self.indices.shape))
 
     @property
     def dimensions(self) -> Dimensions:
-        """The roles of the dimensions of its data and indices."""
+        """The roles of the dimensions of the call's data and indices."""
         indices = tuple(self.indices.shape)
         return self.operator.dimensions(len(self.shape), indices, self.axis)
 
-    # Where whole slices move together, one number a destination is enough.
+    # If whole slices move together, one number per destination is enough.
 
     def destinations(self) -> Places:
-        """Return the same places without the dimensions that move whole."""
+        """Return the same destinations without the free dimensions."""
         shape, axis = self.operator.space(self.shape, tuple(self.indices.shape), self.axis)
         return self._replace(shape=shape, attributes=self.attributes._replace(axis=axis))
 
     def entries_begin(self) -> int:
-        """Return the first dimension of what moves along which entries differ."""
+        """Return the first dimension of the moved shape along which entries differ."""
         return self.dimensions.addressed.start
 
     def _with_rank(self, table: Array, rank: int) -> Array:
@@ -182,36 +190,36 @@ class Places(NamedTuple):
         return self.xp.reshape(table, (1,) * before + tuple(table.shape) + (1,) * behind)
 
     def over_data(self, table: Array) -> Array:
-        """Give a number for each destination the data's rank."""
+        """Reshape an array with one number per destination to the data's rank."""
         return self._with_rank(table, len(self.shape))
 
     def over_updates(self, table: Array) -> Array:
-        """Give a number for each entry the rank of what moves."""
+        """Reshape an array with one number per entry to the rank of the moved shape."""
         return self._with_rank(table, len(self.moved()))
 
     def reversed(self, updates: Array) -> tuple[Places, Array]:
-        """Return the same places with the last entry first, and updates in that order."""
-        dimensions = self.dimensions  # shared ones stay as they are
+        """Return the destinations and the updates in reverse order of entries."""
+        dimensions = self.dimensions  # shared dimensions are not reversed
         indices = self.xp.flip(self.indices, tuple(dimensions.entries))
         return self._replace(indices=indices), self.xp.flip(
             updates, tuple(dimensions.moved_entries)
         )
 
     def counts(self) -> Array:
-        """Count the updates that arrive in each destination."""
+        """Return the number of updates of each destination."""
         at = self.destinations()
         dtype = self.xp.counting(prod(self.indices.shape))
         return at.put(at.full(0, dtype), self.xp.full((), 1, dtype, self.indices), ADD)
 
     def arriving(self) -> Array:
-        """Return which entries are not skipped, with the rank of what moves."""
+        """Return a mask of the entries that are not skipped, with the rank of the moved shape."""
         at = self.destinations()
         return self.over_updates(at.take(at.full(1, self.xp.truth())))
 
     def staying(self) -> Array:
-        """Return which entries are the last of their destination, with the rank of what moves.
+        """Return a mask of the last entry of each destination, with the rank of the moved shape.
 
-        Entries are numbered from 1, and the numbers scattered: the last one stays.
+        Entries are numbered from 1 and the numbers are scattered, so that the last one remains.
         """
         at = self.destinations()
         entries = at.moved()

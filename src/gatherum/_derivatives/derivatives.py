@@ -1,23 +1,25 @@
-"""Derivatives of the six operators, written once for every framework that has them.
+"""Derivatives of the six operators, written once for all frameworks.
 
-The rules are made of a framework's own operations (see `places.Namespace`), which it
-differentiates, so that they hold to any order.
+The rules consist of a framework's differentiable operations (see `array_ops.Namespace`), so they
+are valid for derivatives of any order.
 
-A gather is linear. A scatter is ``out[p] = op(data[p], updates that go to p)``. Its derivative has
-two factors for each destination p and one for each update j:
+A gather is linear. A scatter is ``out[p] = op(data[p], updates of p)``, where the updates of p are
+those with destination p. Its derivative has two factors for each destination p and one for each
+update j:
 
-    d out[p] = B[p] * (D[p] * d data[p] + sum over updates j that go to p of U[j] * d updates[j])
+    d out[p] = B[p] * (D[p] * d data[p] + sum over updates j of p of U[j] * d updates[j])
 
 | reduction | B | D | U |
 |---|---|---|---|
-| none | 1 | 1 where nothing arrives | 1 for the update that stays |
+| none | 1 | 1 if p has no update | 1 for the last update |
 | add | 1 | 1 | 1 |
 | mean | 1 / count | 1 | 1 |
-| max, min | 1 / N | 1 where the old value is the result | 1 for updates that equal the result |
+| max, min | 1 / N | 1 if the old value equals the result | 1 for updates that equal the result |
 | mul | 1 | the product of the others | the product of the others |
 
-N is how many attain the result. Where the old value takes no part (`include_self` false), B * D is
-1 where nothing arrives and 0 elsewhere. Skipped updates have no derivative.
+N is the number of values that equal the result. If the old value is excluded (`include_self` is
+false), B * D is 1 for a destination without updates and 0 otherwise. Skipped updates have no
+derivative.
 """
 
 from __future__ import annotations
@@ -32,12 +34,12 @@ from gatherum._model.reductions import ROWS
 
 from .array_ops import ADD, Namespace, Places
 
-Array: TypeAlias = Any  # a framework's
+Array: TypeAlias = Any  # an array of a framework
 Times: TypeAlias = Callable[[Array], Array]
 
 
 class ScatterValues(NamedTuple):
-    """The operands and the result of a scatter, of which its factors are made."""
+    """The operands and the result of a scatter, from which its factors are computed."""
 
     data: Array
     updates: Array
@@ -45,22 +47,22 @@ class ScatterValues(NamedTuple):
 
 
 class Factors(NamedTuple):
-    """The factors of one scatter: functions that multiply an array by them."""
+    """The factors of one scatter, as functions that multiply an array by them."""
 
     both: Times  # multiplies an array of the data's shape by B
-    data: Times  # multiplies one by D, where the old value takes part
-    updates: Times  # multiplies one of the updates' shape by U
-    moves: bool = False  # whether nothing is computed, so that no wider type is needed
+    data: Times  # multiplies an array of the data's shape by D, if the old value is included
+    updates: Times  # multiplies an array of the updates' shape by U
+    moves: bool = False  # whether values are only copied, so that no wider type is needed
 
 
 class DerivativeRule(NamedTuple):
     """The derivative of one reduction."""
 
-    # As its row in `reductions` says: its factors do not depend on values, and the tangent of its
-    # result is the same scatter of tangents.
+    # As in its row of `reductions`. Factors of a linear reduction do not depend on values, and the
+    # tangent of its result is the same scatter of tangents.
     linear: bool
-    factors: Callable[[Places, Any], Factors]  # from places and, unless it is linear, values
-    replaces: bool  # whether the old value never takes part
+    factors: Callable[[Places, Any], Factors]  # of the places and the values
+    replaces: bool  # whether the old value is never included
 
 
 def rule(reduction: str) -> DerivativeRule:
@@ -72,18 +74,19 @@ def rule(reduction: str) -> DerivativeRule:
 
 
 def tangent(places: Places, values: Any, of_data: Array, of_updates: Array) -> Array:
-    """Return the tangent of a scatter's result from those of its operands: None for one without.
+    """Return the tangent of a scatter's result.
 
-    A rule that is linear needs no values.
+    `of_data` and `of_updates` are the tangents of its operands; None means zero. A linear rule
+    does not need `values`.
     """
     xp, fold = places.xp, places.attributes.fold
-    how = rule(fold.reduction)
+    reduction_rule = rule(fold.reduction)
     dtype = (of_updates if of_data is None else of_data).dtype
-    if how.linear:
+    if reduction_rule.linear:
         old = places.full(0, dtype) if of_data is None else of_data
         new = xp.full((), 0, dtype, places.indices) if of_updates is None else of_updates
         return places.put(old, new, fold)
-    wide, factors = xp.wide(dtype), how.factors(places, values)
+    wide, factors = xp.wide(dtype), reduction_rule.factors(places, values)
     old, new = places.full(0, wide), xp.full((), 0, wide, places.indices)
     if of_updates is not None:
         new = factors.updates(xp.broadcast_to(xp.astype(of_updates, wide), places.moved()))
@@ -97,22 +100,22 @@ def tangent(places: Places, values: Any, of_data: Array, of_updates: Array) -> A
 def cotangents(
     places: Places, values: Any, gradient: Array, wanted: tuple[bool, bool]
 ) -> tuple[Array, Array]:
-    """Return the gradients of a scatter's data and of its updates, None for one not wanted.
+    """Return the gradients of a scatter's data and updates, None if not wanted.
 
-    That of the updates has the shape that moves. The factors of complex numbers are conjugated
-    where they depend on values, as gradients of torch want them.
+    The gradient of the updates has the moved shape. Complex factors that depend on values are
+    conjugated, by the convention of torch.
     """
     xp, dtype, fold = places.xp, gradient.dtype, places.attributes.fold
-    how = rule(fold.reduction)
+    reduction_rule = rule(fold.reduction)
     (to_data, to_updates), of_data, of_updates = wanted, None, None
-    if to_data and (how.replaces or not fold.include_self):
+    if to_data and (reduction_rule.replaces or not fold.include_self):
         to_data, of_data = False, places.emptied(gradient)
     if not (to_data or to_updates):
         return of_data, None
-    factors = how.factors(places, values)
+    factors = reduction_rule.factors(places, values)
 
-    def conjugated(found: Array) -> Array:
-        return found if how.linear else xp.conj(found)
+    def conjugated(value: Array) -> Array:
+        return value if reduction_rule.linear else xp.conj(value)
 
     scaled = gradient if factors.moves else xp.astype(conjugated(gradient), xp.wide(dtype))
     scaled = factors.both(scaled)
@@ -135,7 +138,7 @@ def _over(places: Places, counts: Array) -> Times:
 
 
 def _where(places: Places, mask: Array) -> Times:
-    """Zero outside of a mask, also what is infinite or NaN."""
+    """Return a function that sets values outside a mask to zero, even infinity and NaN."""
     return lambda value: places.xp.where(mask, value, 0)
 
 
@@ -197,13 +200,14 @@ FACTORS: dict[str, Callable[[Places, Any], Factors]] = {
 }
 
 
-# --- the product of the others: multiplications alone, so that 0 and infinity are factors like any
-# other, and that derivatives of any order are those of a polynomial
+# --- the product of the other values: only multiplications, so that 0 and infinity need no special
+# case and derivatives of any order are derivatives of a polynomial
 
 
 def product_of_others(places: Places, data: Array, updates: Array) -> Array:
-    """Return for each update the product of the others, the old value among them where it takes
-    part. The updates have the shape that moves.
+    """Return, for each update, the product of the other values of its destination.
+
+    They include the old value if `include_self` is true. The updates have the moved shape.
     """
     front, behind = _other_updates(places, updates)
     front = places.take(data) * front if places.attributes.include_self else front
@@ -211,17 +215,17 @@ def product_of_others(places: Places, data: Array, updates: Array) -> Array:
 
 
 def _other_updates(places: Places, updates: Array) -> tuple[Array, Array]:
-    """Return for each update the product of those in front of it that go to its destination, and
-    the product of those behind it.
+    """Return, for each update, two products over the other updates of its destination.
 
-    Entries are put in order of their destinations, twice: from the left, and from the right.
+    They are the products of the earlier and of the later updates. Entries are sorted by destination
+    in both directions: from the left and from the right.
     """
     xp, at = places.xp, places.destinations()
-    if places.skips:  # what arrives nowhere is no factor
+    if places.skips:  # skipped updates are not factors
         updates = xp.where(places.arriving(), updates, 1)
     moved, entries, first = places.moved(), at.moved(), places.entries_begin()
     n, before, behind = prod(entries), prod(moved[:first]), prod(moved[first + len(entries) :])
-    length = 1  # a power of 2, so that pairs of entries, of pairs and so on are whole
+    length = 1  # a power of 2, so that every pairing is complete
     while length < n:
         length *= 2
     number = xp.reshape(xp.arange(1, 1 + prod(at.shape), at.indices), at.shape)
@@ -235,26 +239,27 @@ def _other_updates(places: Places, updates: Array) -> tuple[Array, Array]:
 
     sorted_entries = pick(order, sides, -1)
     belongs = pick(number, sorted_entries, 0)
-    belongs = belongs == xp.roll(belongs, 1, 1)  # to the destination of the entry in front
+    belongs = belongs == xp.roll(belongs, 1, 1)  # to the destination of the previous entry
     belongs = belongs & xp.reshape(place > 0, (1, length))
     factors = pick(xp.reshape(updates, (before, n, behind)), sorted_entries, 1, 1)
-    found = _products_in_front(xp, factors, belongs, belongs)
+    products = _products_in_front(xp, factors, belongs, belongs)
     entry = xp.arange(0, n, order)
     stands = xp.scatter(Attributes("scatter_elements", negative=False), entry, order, entry)
     both = xp.stack((stands, length + n - 1 - stands), 0)
-    found = pick(xp.reshape(found, (before, 2 * length, behind)), both, 1, 1)
-    front, rest = xp.unstack(found, 1)
-    return xp.reshape(front, moved), xp.reshape(rest, moved)
+    products = pick(xp.reshape(products, (before, 2 * length, behind)), both, 1, 1)
+    front, back = xp.unstack(products, 1)
+    return xp.reshape(front, moved), xp.reshape(back, moved)
 
 
 def _products_in_front(xp: Namespace, x: Array, enters: Array, whole: Array) -> Array:
-    """Return for each block of entries the product of those in front that belong to its first one.
+    """Return, for each block of entries, a product over earlier entries.
 
-    `x` is the product of each block's last entries that belong together. It has four dimensions;
-    blocks stand along the third, as many as a power of 2. `enters` says, along the second and
-    third, whether a block's first entry belongs to the one in front, and `whole` whether all do.
-
-    Two blocks become one, and so on: twice as many multiplications as entries.
+    It is the product of the entries before the block that have the destination of its first entry.
+    `x` is the product of the last entries of each block that have the same destination. It has four
+    dimensions; the third one numbers the blocks, and their number is a power of 2. `enters` is a
+    mask over the second and third dimensions: whether a block's first entry has the destination of
+    the entry before it. `whole` is the mask of blocks in which this is true of all entries. Blocks
+    are merged in pairs recursively, which takes twice as many multiplications as entries.
     """
     before, sides, length, behind = x.shape
     if length == 1:
@@ -265,8 +270,8 @@ def _products_in_front(xp: Namespace, x: Array, enters: Array, whole: Array) -> 
         left, right = xp.unstack(xp.reshape(of, (sides, half, 2)), 2)
         return left, right
 
-    def where(mask: Array, found: Array) -> Array:
-        return xp.where(xp.reshape(mask, (1, sides, half, 1)), found, 1)
+    def where(mask: Array, factor: Array) -> Array:
+        return xp.where(xp.reshape(mask, (1, sides, half, 1)), factor, 1)
 
     left, right = xp.unstack(xp.reshape(x, (before, sides, half, 2, behind)), 3)
     (enters_left, enters_right), (whole_left, whole_right) = halves(enters), halves(whole)

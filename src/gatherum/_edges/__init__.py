@@ -1,1 +1,1 @@
-"""Edges of graphs: lists, sparse matrices, and the call that `aggregate` makes of them."""
+"""Edges of graphs: lists, sparse matrices, and the composition of `aggregate` from operators."""

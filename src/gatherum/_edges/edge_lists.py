@@ -1,4 +1,4 @@
-"""Edges: pairs of an index into a table and an index of a destination, put in order for folds."""
+"""Edges, each a source index and a target index, sorted by target for folds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gatherum._system import native
 
 
 class EdgeEnd(NamedTuple):
-    """One end of the edges: its operand's name, the indices, and the size that they count in."""
+    """One end of the edges: its operand's name, the indices, and the size that bounds them."""
 
     operand: str
     indices: Array
@@ -23,15 +23,16 @@ class EdgeEnd(NamedTuple):
 
 
 class EdgeLoops(NamedTuple):
-    """Loops over the edges, outermost first, with the strides of the targets (data), the sources
-    (index) and the weights (other).
+    """Loops over the edges, outermost first.
+
+    Each loop has strides for the targets (`data`), the sources (`index`) and the weights (`other`).
     """
 
     loops: tuple[Loop, ...]
 
     @classmethod
     def of(cls, targets: Array, sources: Array, weights: Sequence[int]) -> EdgeLoops:
-        """Merge the dimensions that step as one; without edges there is no loop."""
+        """Merge dimensions that step as one; the result has no loops if there are no edges."""
         steps = (targets.shape, targets.strides, sources.strides, weights)
         if 0 in targets.shape:
             return cls(())
@@ -41,13 +42,13 @@ class EdgeLoops(NamedTuple):
     def end_program(
         self, end: EdgeEnd, steps: Sequence[int], mode: str, negative: bool
     ) -> native.Program:
-        """Return what walks the indices of one end, in order."""
+        """Return the program that iterates over the indices of one end in order."""
         extents = [loop.extent for loop in self.loops]
         loops = list(map(Loop, extents, repeat(0), steps, repeat(0)))
-        numbers = Component(end.size, 1, 0)  # of what the indices address
+        numbers = Component(end.size, 1, 0)  # the elements that the indices address
         nest = Nest(len(loops) - 1, tuple(loops), (numbers,), 0)
-        how = index_fields(end.indices.dtype, mode, negative)
-        return native.Program(**how, checks=nest if loops else nests.EMPTY)
+        fields = index_fields(end.indices.dtype, mode, negative)
+        return native.Program(**fields, checks=nest if loops else nests.EMPTY)
 
     def make_lists(
         self,
@@ -59,15 +60,16 @@ class EdgeLoops(NamedTuple):
         negative: bool,
         block: int = 1,
     ) -> native.RowLists:
-        """Return the edges in order of their targets, or raise IndexError.
+        """Return the edges sorted by target, or raise IndexError.
 
-        With a block of more than one: in order of the blocks of so many targets, for items alone.
+        With a block above 1, sort by blocks of that number of targets; this is only for single
+        elements.
         """
         to = self.end_program(targets, [loop.data for loop in self.loops], mode, negative)
         of = None
         if sources is not None:
             of = self.end_program(sources, [loop.index for loop in self.loops], mode, negative)
-        made = native.make_lists(
+        result = native.make_lists(
             targets.size,
             block,
             to,
@@ -76,9 +78,9 @@ class EdgeLoops(NamedTuple):
             None if sources is None else sources.indices,
             numbered,
         )
-        if isinstance(made, native.RowLists):
-            return made
-        which, position, value = made
+        if isinstance(result, native.RowLists):
+            return result
+        which, position, value = result
         end = targets if which == "targets" or sources is None else sources
         raise _invalid(op, end, position, value, mode)
 
@@ -96,25 +98,25 @@ class EdgeLoops(NamedTuple):
         out: Array,
         fresh: bool,
     ) -> bool:
-        """Fold rows along edges that a pointer puts in order, or raise IndexError for a source.
+        """Fold rows along edges that a pointer array sorts; raise IndexError for an invalid source.
 
-        False: it is no pointer, and nothing was done.
+        Return False, without any effect, if the pointer array is invalid.
         """
         entries = EdgeLoops.of(pointer.indices, pointer.indices, (0,))
         counted = pointer._replace(size=sources.indices.size + 1)
         to = entries.end_program(counted, [loop.index for loop in entries.loops], "raise", False)
         of = self.end_program(sources, [loop.index for loop in self.loops], mode, negative)
         ends = to, pointer.indices, of, sources.indices
-        found = native.fold_pointed(*ends, program, table, weights, empty, out, fresh)
-        if found is None:
+        invalid = native.fold_pointed(*ends, program, table, weights, empty, out, fresh)
+        if invalid is None:
             return True
-        which, position, value = found
+        which, position, value = invalid
         if which == "pointer":
             return False
         raise _invalid(op, sources, position, value, mode)
 
     def row_program(self, table: Array, out: Array, fold: FoldRule) -> native.Program:
-        """Return how the rows of one array are folded into those of another."""
+        """Return the program that folds the rows of one array into the rows of another."""
         dtype = table.dtype
         rows, to = (OperandLayout(array.shape[1:], array.strides[1:]) for array in (table, out))
         weights = [Loop(loop.extent, 0, 0, loop.other) for loop in self.loops]

@@ -1,7 +1,7 @@
 """`aggregate` composed of gathers and scatters, for frameworks with derivatives.
 
-The rows that edges carry are stored here. Where a framework's arrays are memory of this processor,
-the core folds them without.
+This version stores the gathered rows. The core folds without storing them, for arrays in host
+memory.
 """
 
 from __future__ import annotations
@@ -16,34 +16,34 @@ from gatherum._model.dtypes import AnyDType, is_index, is_reducible
 from gatherum._model.modes import FILLING
 from gatherum._model.reductions import ROWS
 
-Array: TypeAlias = Any  # a framework's
+Array: TypeAlias = Any  # an array of a framework
 NAME = "aggregate"
 
 
 class Pointer(NamedTuple):
-    """In the place of scatter indices: where the edges of each destination begin and end."""
+    """A pointer array instead of scatter indices: the first and last edge of each destination."""
 
     operand: str
     indptr: Array
 
 
 class AggregateOptions(NamedTuple):
-    """The arguments of `aggregate` that are no arrays."""
+    """The arguments of `aggregate` that are not arrays."""
 
     size: int
     reduction: str
     mode: str
     negative: bool
-    pointer: str = ""  # where one has the place of the targets: its operand
+    pointer: str = ""  # the operand with the pointer array that replaces the targets
 
     @property
     def skips(self) -> bool:
-        """Whether edges with an invalid index are left out."""
+        """Whether edges with an invalid index are skipped."""
         return self.mode in FILLING
 
     @property
     def gather(self) -> Attributes:
-        """The gather of rows, which gives zeros for what is left out."""
+        """The gather of rows, which returns zeros for skipped edges."""
         return Attributes("gather", 0, self.mode, self.negative)
 
 
@@ -55,10 +55,10 @@ def check_edges(
     weights: Array | None,
     reduction: str,
 ) -> None:
-    """Raise for operands that do not fit together; `kind` gives the dtype of an array."""
+    """Raise an error if operands do not fit together; `kind` returns the dtype of an array."""
     for operand, indices in (("gather_indices", sources), ("scatter_indices", targets)):
-        if not is_index(found := kind(indices)):
-            raise errors.not_an_index_dtype(NAME, found, False, operand)
+        if not is_index(dtype := kind(indices)):
+            raise errors.not_an_index_dtype(NAME, dtype, False, operand)
     if not is_reducible(kind(data), reduction):
         raise errors.not_reducible(NAME, reduction, kind(data))
     if weights is not None and kind(weights) != kind(data):
@@ -83,9 +83,10 @@ def composed(
     fold: AggregateOptions,
     batched: bool = False,
 ) -> Array:
-    """Return what `aggregate` does, of operands that fit together.
+    """Compute `aggregate` for operands that fit together.
 
-    Those of a batch have one more dimension in front, and weights the shape of the edges.
+    If `batched` is true, operands have a leading batch dimension and weights have the shape of the
+    edges.
     """
     before = tuple(data.shape[:1]) if batched else ()
     rows, *row = data.shape[len(before) :]
@@ -103,20 +104,20 @@ def composed(
     if fold.skips:
         targets = _complete(xp, sources, targets, rows, fold)
         fold = fold._replace(negative=False)
-    how = len(before), fold.mode, fold.negative, fold.reduction, False
+    attributes = len(before), fold.mode, fold.negative, fold.reduction, False
     empty = xp.full((), ROWS[fold.reduction].empty, data.dtype, data)
     table = xp.broadcast_to(empty, (*before, fold.size, *row))
-    return xp.scatter(Attributes(scatter, *how), table, tuples(targets), carried)
+    return xp.scatter(Attributes(scatter, *attributes), table, tuples(targets), carried)
 
 
 def _complete(xp: Any, sources: Array, targets: Array, rows: int, fold: AggregateOptions) -> Array:
-    """Return the targets of edges of which both ends are there, -1 for the others."""
+    """Return the targets of edges whose ends are both valid, -1 for other edges."""
     come = xp.resolve(fold.gather, sources, rows)
     return xp.where(come < 0, -1, xp.resolve(fold.gather, targets, fold.size))
 
 
 def _beside(xp: Any, weights: Array, sources: Array, row: Sequence[int]) -> Array:
-    """Give weights the rank of the rows that edges carry."""
+    """Reshape weights to the rank of the gathered rows."""
     edges = tuple(sources.shape)
     return xp.reshape(xp.broadcast_to(weights, edges), (*edges, *(1 for _ in row)))
 
@@ -124,15 +125,15 @@ def _beside(xp: Any, weights: Array, sources: Array, row: Sequence[int]) -> Arra
 def of_weights(
     xp: Any, gradient: Array, data: Array, sources: Array, targets: Array, fold: AggregateOptions
 ) -> Array:
-    """Return the gradients of weights of sums, one for each edge."""
+    """Return the gradients of the weights of a sum, one for each edge."""
     came = xp.gather(fold.gather, data, sources)
-    if fold.skips:  # what is left out counts for nothing, whatever the other end holds
+    if fold.skips:  # zero for skipped edges, even if the other end has NaN
         targets = _complete(xp, sources, targets, data.shape[0], fold)
         there = xp.reshape(targets >= 0, (*targets.shape, *(1 for _ in data.shape[1:])))
         came = xp.where(there, came, 0)
         fold = fold._replace(negative=False)
     went = xp.gather(fold.gather, gradient, targets)
     edges = tuple(sources.shape)
-    if 0 in (*edges, *data.shape[1:]):  # which reshape could not divide
+    if 0 in (*edges, *data.shape[1:]):  # reshape cannot infer -1 here
         return xp.full(edges, 0, data.dtype, data)
     return xp.reshape(went * xp.conj(came), (*edges, -1)).sum(-1)

@@ -1,6 +1,6 @@
-"""Edges as a CSR pointer or as a sparse matrix: both become lists of two indices for each edge.
+"""Convert a CSR pointer or a sparse matrix to two indices for each edge.
 
-A matrix is known by its attributes; neither SciPy nor torch is imported.
+A matrix is recognized by its attributes; neither SciPy nor torch is imported.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ GATHER, SCATTER, POINTER = "gather_indices", "scatter_indices", "indptr"
 
 
 class Matrix(NamedTuple):
-    """What a sparse matrix holds, as it lies there.
+    """The arrays of a sparse matrix, not converted.
 
-    `rows` or `columns` may be a pointer: `pointed` is the name of the operand that is one, or "".
+    `rows` or `columns` may be a pointer array: `pointed` is the name of that operand, or "".
     `names` are the attributes of the matrix for messages, by operand.
     """
 
@@ -39,7 +39,7 @@ class Matrix(NamedTuple):
 
 
 class Edges(NamedTuple):
-    """Edges as `aggregate` takes them, and what renames operands in messages."""
+    """Edges as arguments of `aggregate`, and a context that renames operands in messages."""
 
     sources: Any
     targets: Any
@@ -49,14 +49,14 @@ class Edges(NamedTuple):
 
     @property
     def ends(self) -> tuple[Any, Any, Any]:
-        """The two indices of each edge, and how many destinations there are."""
+        """The two indices of each edge, and the number of destinations."""
         return self.sources, self.targets, self.size
 
 
 def list_edges(
     data: Any, sources: object, targets: object, size: object, weights: object, indptr: object
 ) -> Edges:
-    """Return edges that are given by a pointer or as a matrix, with two indices for each."""
+    """Convert edges given by a pointer or a matrix to two indices for each edge."""
     matrix = _matrix(sources)
     if targets is not None and indptr is not None:
         raise edge_errors.two_destinations(NAME, SCATTER)
@@ -86,9 +86,9 @@ def list_edges(
     cast = _cast(data, matrix)
     with _renaming(matrix.names, cast):
         ends = _ends(data, matrix)
-        count, found = tuple(np.shape(ends[0])), tuple(np.shape(matrix.values))
-        if found != count:  # one weight for all is no matrix
-            raise errors.other_shape(NAME, "weights", count, found)
+        count, values_shape = tuple(np.shape(ends[0])), tuple(np.shape(matrix.values))
+        if values_shape != count:  # a single weight for all edges is not a matrix
+            raise errors.other_shape(NAME, "weights", count, values_shape)
     return Edges(*ends, size, matrix.values, _renaming(matrix.names, cast))
 
 
@@ -111,19 +111,19 @@ def _ends(data: Any, matrix: Matrix) -> tuple[Any, Any]:
     return columns, rows
 
 
-def _checked_size(size: object, found: int, operand: str) -> int:
-    if size is not None and plain_values.as_size(NAME, "size", size) != found:
-        raise edge_errors.other_size(NAME, found, operand, size)
-    return found
+def _checked_size(size: object, count: int, operand: str) -> int:
+    if size is not None and plain_values.as_size(NAME, "size", size) != count:
+        raise edge_errors.other_size(NAME, count, operand, size)
+    return count
 
 
 def _numbered(
     data: Any, operand: str, indptr: object, beside: str, edges: object, size: int | None = None
 ) -> tuple[Any, int]:
-    """Return the segment of each edge by a pointer, and how many segments there are.
+    """Return the segment of each edge by a pointer, and the number of segments.
 
-    `edges` are the edges' other ends, of the operand `beside`. Where the core can fold by it, a
-    pointer to sources stays one.
+    `edges` are the other ends of the edges, of the operand `beside`. If the core can fold by the
+    pointer directly, return it as a `Pointer`.
     """
     xp = registry.namespace(NAME, {"data": data, operand: indptr, beside: edges})
     if (traced := getattr(xp, "traced_segments", None)) is None:
@@ -136,11 +136,11 @@ def _numbered(
     pointer = xp.as_groups(NAME, operand, indptr, data)
     others = xp.as_groups(NAME, beside, edges, data)
     count = _count(operand, xp.kind(pointer), tuple(pointer.shape), beside, others, size)
-    if (found := traced(NAME, operand, pointer, others)) is None:
+    if (segments := traced(NAME, operand, pointer, others)) is None:
         if beside == GATHER:
             return _kept(operand, pointer), pointer.shape[0] - 1
-        found = segment_numbers(NAME, operand, xp.to_numpy(pointer), count)
-    return found, pointer.shape[0] - 1
+        segments = segment_numbers(NAME, operand, xp.to_numpy(pointer), count)
+    return segments, pointer.shape[0] - 1
 
 
 def _kept(operand: str, indptr: Any) -> Pointer:
@@ -152,7 +152,7 @@ def _kept(operand: str, indptr: Any) -> Pointer:
 def _count(
     operand: str, dtype: Any, shape: tuple[int, ...], beside: str, edges: Any, size: int | None
 ) -> int:
-    """Return the number of edges, or raise for a pointer that cannot be one to them."""
+    """Return the number of edges, or raise an error if they do not fit the pointer."""
     _check(NAME, operand, dtype, shape, size)
     if len(edges.shape) != 1:
         raise edge_errors.not_of_rank(NAME, beside, 1, len(edges.shape))
@@ -170,8 +170,9 @@ def _check(op: str, operand: str, dtype: Any, shape: tuple[int, ...], size: int 
 
 
 def all_segments(op: str, indptr: object) -> tuple[Array, int]:
-    """Return the segment of each entry, by a pointer that ends with their number, and how many
-    segments there are.
+    """Return the segment of each entry, and the number of segments.
+
+    The last value of the pointer is the number of entries.
     """
     described = registry.spec(op, POINTER, indptr)
     known = conversion.as_indices(op, indptr if is_spec(described) else described, POINTER)
@@ -184,25 +185,25 @@ def all_segments(op: str, indptr: object) -> tuple[Array, int]:
 
 
 def segment_numbers(op: str, operand: str, indptr: Array, edges: int) -> Array:
-    """Return the segment of each edge, or raise ValueError for what is no pointer to so many."""
+    """Return the segment of each edge, or raise ValueError for an invalid pointer."""
     if len(indptr) == 0:
         raise edge_errors.empty_pointer(op, operand)
-    given = np.array(indptr, indptr.dtype.newbyteorder("="))  # which nobody else changes
-    if given[0] != 0:
-        raise edge_errors.pointer_begins(op, operand, int(given[0]))
-    if (falls := given[1:] < given[:-1]).any():
+    pointer = np.array(indptr, indptr.dtype.newbyteorder("="))  # which other threads cannot change
+    if pointer[0] != 0:
+        raise edge_errors.pointer_begins(op, operand, int(pointer[0]))
+    if (falls := pointer[1:] < pointer[:-1]).any():
         at = int(falls.argmax())
-        raise edge_errors.pointer_falls(op, operand, int(given[at + 1]), int(given[at]), at + 1)
-    if given[-1] != edges:
-        raise edge_errors.pointer_ends(op, operand, edges, int(given[-1]))
-    ends = given.astype(np.int64)
+        raise edge_errors.pointer_falls(op, operand, int(pointer[at + 1]), int(pointer[at]), at + 1)
+    if pointer[-1] != edges:
+        raise edge_errors.pointer_ends(op, operand, edges, int(pointer[-1]))
+    ends = pointer.astype(np.int64)
     sizes = ends[1:] - ends[:-1]
     narrow = np.int32 if len(sizes) <= np.iinfo(np.int32).max else np.int64
     return np.repeat(np.arange(len(sizes), dtype=narrow), sizes)
 
 
 def _matrix(value: object) -> Matrix | None:
-    """Return what a sparse matrix holds, None where the value is none."""
+    """Return the arrays of a sparse matrix, None for any other value."""
     kind = type(value)
     if hasattr(kind, "tocsr") and hasattr(kind, "format"):
         return _of_scipy(value)
@@ -213,7 +214,7 @@ def _matrix(value: object) -> Matrix | None:
 
 
 def _of_scipy(value: Any) -> Matrix:
-    """Read a matrix or an array of SciPy. Beyond the end of the pointer nothing counts there."""
+    """Read a SciPy matrix or array. SciPy ignores entries beyond the end of the pointer."""
     form, names = value.format, {"weights": "data"}
     if form == "coo":
         rows, columns = (value.row, value.col) if len(value.shape) == 2 else (None, None)
@@ -233,7 +234,7 @@ def _of_scipy(value: Any) -> Matrix:
 
 
 def _of_torch(value: Any, layout: str) -> Matrix:
-    """Read a sparse tensor, whose values may record gradients."""
+    """Read a sparse tensor, whose values may require gradients."""
     names = {"weights": "values()"}
     if layout == "sparse_csr":
         parts = value.crow_indices(), value.col_indices(), value.values()
@@ -266,8 +267,9 @@ def _compressed(
 
 @contextmanager
 def _renaming(names: dict[str, str], cast: str) -> Iterator[None]:
-    """Let messages name the attributes of a matrix instead of operands, and advise `cast` where
-    the weights have another dtype.
+    """Replace operands in messages by attributes of a matrix.
+
+    Messages about a wrong dtype of the weights suggest `cast`.
     """
     try:
         yield

@@ -1,8 +1,8 @@
-"""What other libraries call the operators: for the error of a name that this package lacks."""
+"""Suggest an operator in the error for a missing name that another library uses."""
 
 from __future__ import annotations
 
-# The call here that does what a function of this name does elsewhere.
+# For each name of another library, the equivalent call.
 COUNTERPARTS = {
     "take": "gather(data, indices, axis)",
     "index_select": "gather(data, indices, axis)",
@@ -44,6 +44,6 @@ COUNTERPARTS = {
 
 
 def counterpart_hint(name: str) -> str:
-    """Return the end of the message for a name that the package lacks; empty for one unknown."""
+    """Return the end of the message for a missing name; "" if the name has no counterpart."""
     call = COUNTERPARTS.get(name)
     return f"; its counterpart is gatherum.{call}" if call else ""

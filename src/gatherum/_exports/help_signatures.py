@@ -1,4 +1,4 @@
-"""Give public functions signatures without annotations, as `help` prints them."""
+"""Set signatures without annotations on public functions, for `help`."""
 
 import inspect
 from collections.abc import Iterator, Mapping
@@ -6,27 +6,28 @@ from itertools import chain
 from types import FunctionType, MethodType
 from typing import Any
 
-# The parameter for keywords that a function rejects with advice.
+# The parameter that collects unknown keywords, which a function rejects with advice.
 UNKNOWN = "unknown"
 
 
 def plain_help(module: Mapping[str, Any]) -> None:
-    """Give the public functions and methods of a module the signatures that `help` prints.
+    """Set the signatures that `help` prints on the public functions and methods of a module.
 
     Annotations are strings at run time, which `help` would print in quotes. Type checkers and
-    `typing.get_type_hints` still find them; people read more in the sections on parameters.
+    `typing.get_type_hints` still find them. The sections on parameters document the types for
+    readers.
     """
     for name in module["__all__"]:
         plain_signatures(module.get(name))
 
 
 def plain_signatures(public: object) -> None:
-    """Do so for a function, or for the methods of a class."""
+    """Set plain signatures on a function, or on the methods of a class."""
     for function in filter(_is_ours, _functions(public)):
-        found = inspect.signature(function)  # of a wrapper, too; another thread may do the same
-        shown = (one for one in found.parameters.values() if one.name != UNKNOWN)
+        signature = inspect.signature(function)  # also of wrappers; another thread may do the same
+        shown = (one for one in signature.parameters.values() if one.name != UNKNOWN)
         plain = [one.replace(annotation=one.empty) for one in shown]
-        bare = found.replace(parameters=plain, return_annotation=found.empty)
+        bare = signature.replace(parameters=plain, return_annotation=signature.empty)
         vars(function)["__signature__"] = bare
         function.__annotations__.pop(UNKNOWN, None)
 

@@ -1,4 +1,4 @@
-"""Defines the six functions on arrays of a framework by one function that runs all their calls."""
+"""Define the six functions for a framework in terms of one function that runs all calls."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ Array = TypeVar("Array")
 
 
 class Functions(Generic[Array]):
-    """The six functions on arrays of one framework.
+    """The six functions for arrays of one framework.
 
-    The attribute ``FUNCTIONS`` of `module` is this object: pickles refer to it. `run` takes the
-    operator's name, `data`, `indices`, `updates` (None for a gather), the axis, `reduction`,
-    `include_self`, `mode`, `negative` and `fill_value`.
+    The attribute ``FUNCTIONS`` of `module` must be this object, because pickles refer to it. `run`
+    takes the operator's name, `data`, `indices`, `updates` (None for a gather), the axis,
+    `reduction`, `include_self`, `mode`, `negative` and `fill_value`.
     """
 
     def __init__(self, module: str, run: Callable[..., Array]) -> None:
@@ -38,11 +38,11 @@ class Functions(Generic[Array]):
         fill_value: object = 0,
         **unknown: Never,
     ) -> Array:
-        """Take slices of an array along one axis, by their numbers: see `gatherum.gather`."""
+        """Gather slices of an array along one axis: see `gatherum.gather`."""
         if unknown:
             raise errors.unknown_argument("gather", unknown)
-        how = axis, "none", True, mode, negative, fill_value
-        return self._run("gather", data, indices, None, *how)
+        attributes = axis, "none", True, mode, negative, fill_value
+        return self._run("gather", data, indices, None, *attributes)
 
     def gather_elements(
         self,
@@ -55,11 +55,11 @@ class Functions(Generic[Array]):
         fill_value: object = 0,
         **unknown: Never,
     ) -> Array:
-        """Take one element of an array for every index: see `gatherum.gather_elements`."""
+        """Gather one element of an array for every index: see `gatherum.gather_elements`."""
         if unknown:
             raise errors.unknown_argument("gather_elements", unknown)
-        how = axis, "none", True, mode, negative, fill_value
-        return self._run("gather_elements", data, indices, None, *how)
+        attributes = axis, "none", True, mode, negative, fill_value
+        return self._run("gather_elements", data, indices, None, *attributes)
 
     def gather_nd(
         self,
@@ -72,11 +72,11 @@ class Functions(Generic[Array]):
         fill_value: object = 0,
         **unknown: Never,
     ) -> Array:
-        """Take elements or slices of an array by tuples of indices: see `gatherum.gather_nd`."""
+        """Gather elements or slices of an array by index tuples: see `gatherum.gather_nd`."""
         if unknown:
             raise errors.unknown_argument("gather_nd", unknown)
-        how = batch_dims, "none", True, mode, negative, fill_value
-        return self._run("gather_nd", data, indices, None, *how)
+        attributes = batch_dims, "none", True, mode, negative, fill_value
+        return self._run("gather_nd", data, indices, None, *attributes)
 
     def scatter_slices(
         self,
@@ -91,11 +91,11 @@ class Functions(Generic[Array]):
         negative: bool = True,
         **unknown: Never,
     ) -> Array:
-        """Write slices along one axis, by their numbers: see `gatherum.scatter_slices`."""
+        """Scatter slices along one axis: see `gatherum.scatter_slices`."""
         if unknown:
             raise errors.unknown_argument("scatter_slices", unknown)
-        how = axis, reduction, include_self, mode, negative, 0
-        return self._run("scatter_slices", data, indices, updates, *how)
+        attributes = axis, reduction, include_self, mode, negative, 0
+        return self._run("scatter_slices", data, indices, updates, *attributes)
 
     def scatter_elements(
         self,
@@ -110,11 +110,11 @@ class Functions(Generic[Array]):
         negative: bool = True,
         **unknown: Never,
     ) -> Array:
-        """Write one element for every index: see `gatherum.scatter_elements`."""
+        """Scatter one element for every index: see `gatherum.scatter_elements`."""
         if unknown:
             raise errors.unknown_argument("scatter_elements", unknown)
-        how = axis, reduction, include_self, mode, negative, 0
-        return self._run("scatter_elements", data, indices, updates, *how)
+        attributes = axis, reduction, include_self, mode, negative, 0
+        return self._run("scatter_elements", data, indices, updates, *attributes)
 
     def scatter_nd(
         self,
@@ -129,14 +129,14 @@ class Functions(Generic[Array]):
         negative: bool = True,
         **unknown: Never,
     ) -> Array:
-        """Write elements or slices by tuples of indices: see `gatherum.scatter_nd`."""
+        """Scatter elements or slices by index tuples: see `gatherum.scatter_nd`."""
         if unknown:
             raise errors.unknown_argument("scatter_nd", unknown)
-        how = batch_dims, reduction, include_self, mode, negative, 0
-        return self._run("scatter_nd", data, indices, updates, *how)
+        attributes = batch_dims, reduction, include_self, mode, negative, 0
+        return self._run("scatter_nd", data, indices, updates, *attributes)
 
     def named(self, op: str) -> Callable[..., Array]:
-        """Return the function of an operator; one that is not written out is made from its row."""
+        """Return the function of an operator, generating it if no method is defined for it."""
         written: Callable[..., Array] | None = getattr(self, op, None)
         like: Any = self.scatter_slices if OPERATORS[op].scatters else self.gather
         return written or function_of(OPERATORS[op], like, self._run)
@@ -145,7 +145,7 @@ class Functions(Generic[Array]):
         return f"{self._module}.FUNCTIONS"
 
     def __reduce__(self) -> tuple[Callable[[str], Any], tuple[str]]:
-        """Pickle the place where the functions stand."""
+        """Pickle a reference to the module."""
         return _loaded, (self._module,)
 
 
@@ -156,10 +156,10 @@ def _loaded(module: str) -> Any:
 def function_of(
     operator: Operator, like: Callable[..., Array], run: Callable[..., Array]
 ) -> Callable[..., Array]:
-    """Make the function of an operator that a framework does not write out.
+    """Generate the function of an operator that a framework does not define.
 
-    It has the parameters of `like`, a function of the same family there, with `axis`. `run` is as
-    of `Functions`; it takes `out`, too, where `like` does.
+    The function has the parameters of `like`, a function of the same family, but its dimension
+    attribute instead of `axis`. `run` is as in `Functions`; it also takes `out` if `like` does.
     """
     theirs = signature(like).parameters.values()
     bare = signature(like).replace(
@@ -179,10 +179,10 @@ def function_of(
     def function(*operands: Any, **attributes: Any) -> Array:
         bound = bare.bind(*operands, **attributes)
         bound.apply_defaults()
-        given = {"updates": None} | absent | bound.arguments
-        arrays = (given[name] for name in ("data", "indices", "updates"))
-        rest = (given[name] for name in order if name in given)
-        return run(operator.name, *arrays, given[operator.attribute], *rest)
+        arguments = {"updates": None} | absent | bound.arguments
+        arrays = (arguments[name] for name in ("data", "indices", "updates"))
+        options = (arguments[name] for name in order if name in arguments)
+        return run(operator.name, *arrays, arguments[operator.attribute], *options)
 
     function.__name__ = function.__qualname__ = operator.name
     function.__module__ = like.__module__
@@ -192,7 +192,7 @@ def function_of(
 
 
 def publish(module: dict[str, Any], named: Callable[[str], Any]) -> None:
-    """Add to a framework's package the functions of operators that it does not write out."""
+    """Add generated functions to a framework's package for operators that it does not define."""
     for op in OPERATORS:
         if op not in module:
             module[op] = named(op)

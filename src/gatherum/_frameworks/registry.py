@@ -1,9 +1,9 @@
-"""Selects a framework's adapter by the module that defines an array's type.
+"""Select a framework's adapter by the module that defines an array's type.
 
-Nothing is imported for that but the adapter itself, at the first of its arrays. A call whose `data`
-are arrays of a framework goes to the framework's adapter; where there is none, the arrays are
-refused (see `refusals`). An adapter comes from this package, from `register`, or from an installed
-package: by an entry point of the group ``gatherum.frameworks`` that is named as the framework's
+Only the adapter is imported, for the first array of its framework. A call whose `data` is an array
+of a framework is passed to the framework's adapter. Without an adapter, the array raises an error
+(see `refusals`). Adapters are part of this package, registered by `register`, or found in installed
+packages by an entry point of the group ``gatherum.frameworks`` with the name of the framework's
 module.
 """
 
@@ -22,29 +22,29 @@ from gatherum._model.call import ArraySpec, Attributes
 
 
 class Framework(Protocol):
-    """The adapter of a framework: how calls run on its arrays.
+    """The adapter of a framework, which runs calls on the framework's arrays.
 
     Attributes
     ----------
     name : str
-        The framework's name, as messages write it.
+        The framework's name in messages.
     modules : tuple of str
-        The first parts of the names of the modules that its types come from.
+        The top-level modules that define the framework's types.
     to_numpy : str
-        What to write for a NumPy array with an array's values, for example ``"write {}.numpy()"``.
+        Advice to convert an array to NumPy, for example ``"write {}.numpy()"``.
     groups : object
-        The functions that `gatherum.groups.protocol.Arrays` names, None where its arrays are to be
-        converted for `gatherum.groups`. An adapter may leave it out.
+        The functions that `gatherum.groups.protocol.Arrays` lists. None if arrays must be converted
+        for `gatherum.groups`. Optional.
     aggregate : callable
-        Runs `gatherum.aggregate`: takes the data, both indices, an
-        `edge_folds.AggregateOptions`, the weights and `out`. None as for `groups`.
+        Runs `gatherum.aggregate`. Takes the data, both indices, an `edge_folds.AggregateOptions`,
+        the weights and `out`. Optional, may be None.
     prepared : callable
-        Makes what runs a call of `gatherum.prepare`: takes the attributes, the spec of the data,
-        the indices, and what runs the call on arrays of NumPy; returns a function of data, updates,
-        `out` and `fill_value`. None as for `groups`.
+        Creates the function that runs a call of `gatherum.prepare`. Takes the attributes, the spec
+        of the data, the indices, and the function that runs the call on NumPy arrays. Returns a
+        function of data, updates, `out` and `fill_value`. Optional, may be None.
     quantized : callable
         Runs `gatherum.gather_quantized` on `_functions.quantized.spec.QuantizedAttributes` and the
-        operands. None as for `groups`.
+        operands. Optional, may be None.
     """
 
     name: str
@@ -57,7 +57,7 @@ class Framework(Protocol):
 
     @abstractmethod
     def owns(self, kind: type) -> bool:
-        """Return whether values of a type are arrays that `call` takes."""
+        """Return True if `call` accepts arrays of a type."""
         ...
 
     @abstractmethod
@@ -72,36 +72,36 @@ class Framework(Protocol):
     ) -> object:
         """Run a call and return an array of the framework.
 
-        `data` is one of its arrays. `indices` and `updates` are too, or what NumPy takes;
-        `updates` is None in a gather. `NotImplemented` says that NumPy is to take the call.
+        `data` is an array of the framework. `indices` and `updates` are too, or values that NumPy
+        accepts; `updates` is None in a gather. Return `NotImplemented` to run the call with NumPy.
         """
         ...
 
     @abstractmethod
     def spec(self, op: str, operand: str, value: Any) -> np.ndarray[Any, Any] | ArraySpec:
-        """Return a NumPy array of the same memory, or the spec where values cannot be read."""
+        """Return a NumPy view of the array, or its spec if values cannot be read."""
         ...
 
     def device(self, value: Any) -> str:
-        """Return where an array is: "cpu" or "cuda"."""
+        """Return the device of an array: "cpu" or "cuda"."""
         return "cpu"
 
     def describe(self, attributes: Attributes, data: Any, indices: Any, updates: Any) -> str:
-        """Return in a line how a call would run, for `explain`."""
+        """Describe in one line how a call would run, for `explain`."""
         return ""
 
 
 class FrameworkRow(NamedTuple):
-    """What is known of a framework without its adapter.
+    """The facts about a framework that are known without its adapter.
 
     Attributes
     ----------
     name, to_numpy : str
-        As of `Framework`.
+        As in `Framework`.
     stack : str
-        What makes one array of several.
+        The name of the function that stacks arrays.
     package : str
-        The package here that has its adapter, "" for none.
+        The subpackage that has its adapter, "" if none.
     """
 
     name: str
@@ -128,26 +128,25 @@ _SOURCES = (
 )
 _by_module = {source.name: source for source in _SOURCES}
 _by_module["jaxlib"] = _by_module["jax"]
-# Arrays on a CUDA device of any other framework, known by the protocols that their types have.
+# Arrays on a CUDA device of any other framework, recognized by the protocols of their types.
 CUDA = FrameworkRow("cuda", "copy it to the host first", "its framework's stack", "cuda")
-# Arrays and values of NumPy and of Python, whatever module has made a type of its own of them, and
-# specs.
+# Types of NumPy and Python values, and specs. A subclass of another module counts, too.
 OURS = (np.ndarray, np.generic, list, tuple, str, bytes, int, float, complex, ArraySpec)
-# Types that are no framework's, wherever they come from.
+# Types that do not belong to a framework.
 COMMON = frozenset((*OURS, bool, type(None)))
 
 GROUP = "gatherum.frameworks"
 _adapters: dict[str, Framework] = {}
-_installed: dict[str, Any] | None = None  # entry points by name, once they have been read
+_installed: dict[str, Any] | None = None  # entry points by name; None before they are read
 
 
 def register(adapter: Framework) -> None:
-    """Send calls on arrays of a framework to its adapter.
+    """Register an adapter, which then runs calls on the arrays of its framework.
 
     Parameters
     ----------
     adapter : Framework
-        Of a framework that has none, or in the place of the one that it has.
+        The adapter. It replaces any other adapter of the framework.
 
     Raises
     ------
@@ -169,36 +168,36 @@ def register(adapter: Framework) -> None:
 
 
 def source_named(name: str) -> FrameworkRow:
-    """Return what is known of a framework of this package."""
+    """Return the row of a framework that this package knows."""
     return CUDA if name == CUDA.name else _by_module[name]
 
 
 class Foreign(NamedTuple):
-    """What a value is an array of: the framework, and the name of its type there."""
+    """The framework of a foreign array, and the name of its type."""
 
     source: FrameworkRow
     name: str
 
 
 def foreign(kind: type) -> Foreign | None:
-    """Return what arrays of a type are in another framework, None for any other type."""
+    """Return the framework and type name of a foreign array type, None for any other type."""
     if kind in COMMON:
         return None
-    if (found := _met.get(kind)) is None and not issubclass(kind, OURS):
+    if (origin := _met.get(kind)) is None and not issubclass(kind, OURS):
         for base in kind.__mro__:
             root = str(base.__module__).partition(".")[0]
             if source := _by_module.get(root) or _find_installed(root):
-                found = Foreign(source, f"{source.name}.{base.__name__}")
+                origin = Foreign(source, f"{source.name}.{base.__name__}")
                 break
-        if found is None and _may_be_on_cuda(kind):
+        if origin is None and _may_be_on_cuda(kind):
             root = str(kind.__module__).partition(".")[0]
-            found = Foreign(CUDA, f"{root}.{kind.__name__}")
-        if found is not None and len(_met) < _MET_MOST:
-            _met[kind] = found
-    return found
+            origin = Foreign(CUDA, f"{root}.{kind.__name__}")
+        if origin is not None and len(_met) < _MET_MOST:
+            _met[kind] = origin
+    return origin
 
 
-# Earlier answers by type. Few, because the types are kept alive.
+# A cache by type. It is small because it keeps the types alive.
 _met: dict[type, Foreign] = {}
 _MET_MOST = 64
 
@@ -206,11 +205,11 @@ _MET_MOST = 64
 def _find_installed(root: str) -> FrameworkRow | None:
     """Return the framework of a module for which an installed package has an adapter.
 
-    The list of entry points is read once, at the first type that nothing else is known of.
+    The list of entry points is read once, for the first unknown type.
     """
     global _installed  # noqa: PLW0603
     if _installed is None:
-        from importlib.metadata import entry_points  # which takes as long to import as all the rest
+        from importlib.metadata import entry_points  # as slow as all other imports
 
         _installed = {entry.name: entry for entry in entry_points(group=GROUP)}
     if root in _installed:
@@ -222,8 +221,9 @@ def _find_installed(root: str) -> FrameworkRow | None:
 
 
 def _may_be_on_cuda(kind: type) -> bool:
-    """Whether values of a type may be arrays on a CUDA device: they say so by its protocol, or by
-    DLPack's and NumPy cannot read them.
+    """Return True if values of a type may be arrays on a CUDA device.
+
+    Such types have the CUDA array interface, or support DLPack without NumPy's ``__array__``.
     """
     if hasattr(kind, "__cuda_array_interface__"):
         return True
@@ -231,14 +231,14 @@ def _may_be_on_cuda(kind: type) -> bool:
 
 
 def adapter_of(kind: type) -> Framework | None:
-    """Return the adapter that takes arrays of a type, None where there is none.
+    """Return the adapter for arrays of a type, None if there is none.
 
-    That of a framework which is loaded is imported here, at the first of its arrays.
+    If the framework is loaded, its adapter is imported for the first array.
     """
-    if (found := foreign(kind)) is None:
+    if (origin := foreign(kind)) is None:
         return None
-    name, package = found.source.name, found.source.package
-    loaded = name in sys.modules or found.source is CUDA
+    name, package = origin.source.name, origin.source.package
+    loaded = name in sys.modules or origin.source is CUDA
     if name not in _adapters and package and loaded:
         import_module(f"gatherum.{package}")
     adapter = _adapters.get(name)
@@ -253,45 +253,44 @@ def imports_adapter(kind: type) -> bool:
 
 
 def namespace(op: str, operands: Mapping[str, object], name: str = "groups") -> Any:
-    """Return what the adapter of the first operand has for groups, or for `aggregate`; None where
-    NumPy is to take the call, or to refuse it.
+    """Return an optional member of the first operand's adapter, such as `groups`.
+
+    Return None if the adapter has no such member: NumPy then runs the call or raises.
     """
     adapter = adapter_of(type(next(iter(operands.values()))))
-    if (found := getattr(adapter, name, None)) is not None:
+    if (member := getattr(adapter, name, None)) is not None:
         check_one_framework(op, operands)
-    return found
+    return member
 
 
 def spec(op: str, operand: str, value: object) -> object:
-    """Return a NumPy array or the spec of an array that an adapter takes, other values as they
-    are.
-    """
+    """Return a NumPy array or spec for an array of an adapter, any other value unchanged."""
     adapter = adapter_of(type(value))
     return value if adapter is None else adapter.spec(op, operand, value)
 
 
 def describe(attributes: Attributes, data: object, indices: object, updates: object) -> str:
-    """Return in a line how a call would run on the framework of its data, "" for NumPy's."""
+    """Describe in one line how a call would run on the framework of its data, "" for NumPy."""
     adapter = adapter_of(type(data))
     return "" if adapter is None else adapter.describe(attributes, data, indices, updates)
 
 
 def device(value: object) -> str:
-    """Return where an array is: "cpu" or "cuda"."""
+    """Return the device of an array: "cpu" or "cuda"."""
     adapter = adapter_of(type(value))
     return "cpu" if adapter is None else adapter.device(value)
 
 
 def check_one_framework(op: str, operands: Mapping[str, object]) -> None:
-    """Raise TypeError where two operands are arrays of different frameworks."""
+    """Raise TypeError if two operands are arrays of different frameworks."""
     first: tuple[str, Foreign] | None = None
     met: type | None = None
     for operand, value in operands.items():
         kind = type(value)
-        if kind in COMMON or kind is met or (found := foreign(kind)) is None:
+        if kind in COMMON or kind is met or (origin := foreign(kind)) is None:
             continue
         met = kind
         if first is None:
-            first = operand, found
-        elif found.source != first[1].source:
-            raise framework_errors.two_frameworks(op, first[0], first[1].name, operand, found.name)
+            first = operand, origin
+        elif origin.source != first[1].source:
+            raise framework_errors.two_frameworks(op, first[0], first[1].name, operand, origin.name)

@@ -1,11 +1,12 @@
-"""Give ``torch.compile`` the six functions on tensors in place of the public ones.
+"""Make ``torch.compile`` trace the tensor functions instead of the public functions.
 
-It follows Python, but not the calls of the core that the functions are, and takes another function
-in their place where an attribute names one. Nothing is imported before it does.
+Dynamo can trace Python but not the core, which the public functions call directly. Dynamo replaces
+a function by the function that one of its attributes names. torch is only imported when Dynamo does
+so.
 
-The attributes are private names of torch, tested with 2.13. A torch that does not read them breaks
-its graph at `gatherum.gather`, with a warning and the same results; the functions of
-`gatherum.torch` stay in the graph.
+The attributes are private names of torch, tested with 2.13. A torch that ignores them breaks its
+graph at `gatherum.gather`, with a warning and the same results; the functions of `gatherum.torch`
+remain in the graph.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def _on_tensors(function: types.FunctionType, inside: tuple[str, ...]) -> Callab
 
 
 def _untraced(function: types.FunctionType) -> Callable[..., Any]:
-    """Return the same function, which a graph breaks at: for arrays of NumPy."""
+    """Return a copy of a function at which a graph breaks, for NumPy arrays."""
     same = types.FunctionType(function.__code__, function.__globals__, function.__name__,
                               function.__defaults__)  # fmt: skip
     same.__kwdefaults__ = function.__kwdefaults__
@@ -45,10 +46,11 @@ def _untraced(function: types.FunctionType) -> Callable[..., Any]:
 
 
 def follow_tensors(function: Any, *inside: str) -> None:
-    """Let a graph take the function of the same name in `gatherum.torch` for this one, or in a
-    module inside of it.
+    """Let graphs replace a function by the function of the same name in `gatherum.torch`.
+
+    `inside` names the submodules that contain the function.
     """
     traced = _on_tensors(function, inside)
-    function._torchdynamo_inline = traced  # inside of a function that is compiled
-    function._torchdynamo_orig_callable = traced  # compiled itself
+    function._torchdynamo_inline = traced  # called in a compiled function
+    function._torchdynamo_orig_callable = traced  # compiled directly
     function._torchdynamo_wrapper_id = id(function)

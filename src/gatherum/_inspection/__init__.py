@@ -1,1 +1,1 @@
-"""Explanations of a call: its facts, pseudocode and pictures."""
+"""Explanations of a call: facts, pseudocode and pictures."""

@@ -23,25 +23,25 @@ from gatherum._system import native
 
 from .pseudocode import loop_lines, rule
 
-# About how many seconds a call takes that moves nothing.
+# The approximate duration of a call without data, in seconds.
 OVERHEAD = 2e-7
 _UNITS = (("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Explanation:
-    """What a call would do; print it, or show it in a notebook.
+    """The explanation of a call; print it, or display it in a notebook.
 
     Attributes
     ----------
     plan : Plan
         The call without its data: shape, algorithm and the reason for it, loops and bytes.
     data, indices, updates : numpy.ndarray or None
-        The call's operands, where their values are known.
+        The call's operands, None if their values are unknown.
     fill_value : object
-        What a gather stores for an invalid index in the modes ``"fill"`` and ``"drop"``.
+        The value that a gather stores for an invalid index in the modes ``"fill"`` and ``"drop"``.
     way : str
-        How rows move between the chunks of Dask's arrays, and why so; nothing for other arrays.
+        How rows move between the chunks of Dask arrays, and why; empty for other arrays.
     """
 
     plan: Plan
@@ -53,12 +53,12 @@ class Explanation:
 
     @property
     def loops(self) -> str:
-        """The loops that run, as pseudo-code; offsets and steps are bytes."""
+        """The loops that run, as pseudo-code; offsets and steps are in bytes."""
         return "\n".join(loop_lines(self.plan))
 
     @property
     def report(self) -> IndexReport | None:
-        """How many of the indices are invalid or duplicates; None where only shapes are known."""
+        """The numbers of invalid and duplicate indices; None if only shapes are known."""
         s = self.plan.call
         if self.indices is None:
             return None
@@ -67,7 +67,7 @@ class Explanation:
 
     @property
     def refusal(self) -> str:
-        """The message with which the call would raise an IndexError, or nothing."""
+        """The message of the IndexError that the call would raise, or an empty string."""
         return self._refused(self.report)
 
     def _refused(self, report: IndexReport | None) -> str:
@@ -76,15 +76,16 @@ class Explanation:
         return str(find_refusal(self.plan.call, self.indices) or "")
 
     def floor(self) -> tuple[float, str]:
-        """Return the least time that the call's bytes need, and how that was measured.
+        """Return the minimum time for the call's bytes, and how it was measured.
 
         Returns
         -------
         tuple
-            The seconds are the bytes over this machine's read bandwidth, which is measured in about
-            a second, once per process; the second item says how. Data in cache, or read twice, can
-            take less. On a shared machine the bandwidth varies from run to run. For a plan on a
-            CUDA device it is the bandwidth of the device's own copies.
+            The seconds, which are the bytes divided by this machine's read bandwidth, and a
+            description of the measurement. The bandwidth is measured in about a second, once per
+            process. Data that is in cache, or read twice, can take less. On a shared machine the
+            bandwidth varies from run to run. For a plan on a CUDA device, the bandwidth of a copy
+            on the device is used.
         """
         if self.plan.device == "cuda":
             from gatherum.cuda.explain import copy_bandwidth
@@ -98,19 +99,19 @@ class Explanation:
         return self.plan.bytes / read.bytes_per_second, f"{speed}, measured: {read.measured}"
 
     def floor_line(self) -> str:
-        """Return one line on the `floor`, which this measures."""
+        """Measure the `floor` and describe it in one line."""
         seconds, measured = self.floor()
         longer = "; the call itself takes longer" if seconds < OVERHEAD else ""
         return f"floor: {_duration(seconds)} for {self.plan.bytes:,} bytes at {measured}{longer}"
 
     def svg(self) -> str:
-        """Draw the call: which cells of the data go where.
+        """Draw the call: the cells of the data and their destinations.
 
         Returns
         -------
         str
-            An SVG document, for light and dark pages. A large call is drawn small, and says so;
-            without values the indices are an example.
+            An SVG document, for light and dark pages. A large call is drawn as a smaller one, with
+            a note. Indices without values are drawn as an example.
         """
         from .pictures import CallValues, draw
 
@@ -118,18 +119,18 @@ class Explanation:
         return draw(self.plan.call, operands, self.refusal)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the picture that `svg` draws into a file.
+        """Write the picture that `svg` draws to a file.
 
         Parameters
         ----------
         path : str or path-like
-            The file, whose name ends in ``.svg``; an older one is replaced when the new one is
-            complete.
+            The file, whose name must end in ``.svg``. An existing file is replaced when the new one
+            is complete.
 
         Raises
         ------
         ValueError
-            If the name ends otherwise.
+            If the name does not end in ``.svg``.
         OSError
             If the file cannot be written, or is not a regular file.
         """
@@ -140,11 +141,11 @@ class Explanation:
         write_files({fspath(path): self.svg().encode()})
 
     def __str__(self) -> str:
-        made = self.plan
+        plan = self.plan
         lines = [
-            *made.call_lines(),
-            *made.algorithm_lines(why=True),
-            f"  moves     {made.bytes:,} bytes, scratch {made.scratch:,} bytes",
+            *plan.call_lines(),
+            *plan.algorithm_lines(why=True),
+            f"  moves     {plan.bytes:,} bytes, scratch {plan.scratch:,} bytes",
         ]
         if self.way:
             lines.append(f"  chunks    {self.way}")
@@ -153,13 +154,13 @@ class Explanation:
         if refusal := self._refused(report):
             lines.append(f"  raises    IndexError: {refusal}")
         lines += ["", "Loops (offsets and steps in bytes):"]
-        lines += [f"    {line}" for line in loop_lines(made)]
-        if made.nest.components and made.nest.block:
-            lines.append(f"    # {rule(made.call)}")
+        lines += [f"    {line}" for line in loop_lines(plan)]
+        if plan.nest.components and plan.nest.block:
+            lines.append(f"    # {rule(plan.call)}")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        from html import escape  # slow to import, and not needed by calls
+        from html import escape  # slow to import, and not needed for calls
 
         details = f"<details><summary>what runs</summary><pre>{escape(str(self))}</pre></details>"
         return f"<div>{self.svg()}{details}</div>"
@@ -173,25 +174,25 @@ def explain(
     /,
     **attributes: Unpack[PlanAttributes],
 ) -> Explanation:
-    """Explain what a call would do, without running it.
+    """Explain a call without running it.
 
     Parameters
     ----------
     op : str, callable or Plan
         An operator's name (``"gather_nd"``, or ``"gather-nd"`` as in the command), the function
-        itself, or a plan; then the operands may be left out.
+        itself, or a plan. With a plan, the operands are optional.
     data, indices, updates : array_like or tensor or (shape, dtype) or (shape, dtype, strides)
-        The operands, or their shapes and dtypes; as of `gatherum.plan`. Values are drawn where they
-        are given.
+        The operands, or their shapes and dtypes, as in `gatherum.plan`. The picture shows values
+        that are known.
     **attributes
-        The operator's other arguments, as of `gatherum.plan`, and `fill_value`.
+        The operator's other arguments, as in `gatherum.plan`, and `fill_value`.
 
     Returns
     -------
     Explanation
         Printing it shows the result's shape, the algorithm and the reason for it, the bytes, and
-        the loops. Its methods `svg` and `save` draw the call, and `floor` measures the time that
-        the bytes need at least.
+        the loops. Its methods `svg` and `save` draw the call, and `floor` measures the minimum time
+        for the bytes.
 
     Raises
     ------
@@ -211,34 +212,34 @@ def explain(
     >>> gatherum.explain("gather", [1, 2, 3], [0, 7]).refusal
     'gather: index 7 is out of bounds for axis 0 of size 3 (indices[1])'
     """
-    given: dict[str, object] = dict(attributes)
+    keywords: dict[str, object] = dict(attributes)
     if isinstance(op, Plan):
-        return _of_plan(op, data, indices, updates, given)
+        return _of_plan(op, data, indices, updates, keywords)
     if data is None or indices is None:
         raise TypeError("explain: `data` and `indices` must be given with an operator's name")
     device = registry.device(data)
-    return explained(find_operator(op, "explain"), (data, indices, updates), given, device)
+    return explained(find_operator(op, "explain"), (data, indices, updates), keywords, device)
 
 
 def explained(
     operator: Operator,
     operands: tuple[object, object, object],
-    given: dict[str, object],
+    attributes: dict[str, object],
     device: str,
 ) -> Explanation:
-    """Explain an operator's call on a device, as `explain` does where the data are."""
-    made, values = planned_with_operands(operator, *operands, given, device)
+    """Explain an operator's call on the data's device, as `explain` does."""
+    plan, values = planned_with_operands(operator, *operands, attributes, device)
     named = zip(("data", "indices", "updates"), values, strict=False)
     known = {name: v if isinstance(v, np.ndarray) else None for name, v in named}
-    strategy = registry.describe(made.call.attributes, *operands)
-    return Explanation(made, **known, fill_value=given.get("fill_value", 0), way=strategy)
+    strategy = registry.describe(plan.call.attributes, *operands)
+    return Explanation(plan, **known, fill_value=attributes.get("fill_value", 0), way=strategy)
 
 
 def _of_plan(
-    made: Plan, data: object, indices: object, updates: object, attributes: dict[str, object]
+    plan: Plan, data: object, indices: object, updates: object, attributes: dict[str, object]
 ) -> Explanation:
-    """Explain a plan, with the values of operands where they are given."""
-    s = made.call
+    """Explain a plan, with the values of the operands that are passed."""
+    s = plan.call
     fill_value = attributes.pop("fill_value", 0)
     for name in attributes:
         raise errors.unknown_attribute("explain", name, ("fill_value",))
@@ -250,10 +251,10 @@ def _of_plan(
         values[name] = near = registry.spec(s.op, name, value)
         if not conversion.is_plain(near):
             raise errors.not_an_operand(s.op, name, value)
-        found, expected = ArraySpec.of(near), getattr(s, name)  # type: ignore[arg-type]
-        if not same_spec(found, expected):
-            raise errors.other_layout(s.op, name, expected, found)
-    return Explanation(made, **values, fill_value=fill_value)  # type: ignore[arg-type]
+        actual, expected = ArraySpec.of(near), getattr(s, name)  # type: ignore[arg-type]
+        if not same_spec(actual, expected):
+            raise errors.other_layout(s.op, name, expected, actual)
+    return Explanation(plan, **values, fill_value=fill_value)  # type: ignore[arg-type]
 
 
 def _duration(seconds: float) -> str:

@@ -15,11 +15,11 @@ _CHECKED = "xyz"
 
 
 def loop_lines(plan: Plan) -> list[str]:
-    """Write the loops that a plan runs; offsets and steps are bytes."""
+    """Format the loops that a plan runs; offsets and steps are in bytes."""
     s, nest = plan.call, plan.nest
     scatters = s.updates is not None
     lines = []
-    if scatters and s.out != s.data:  # else the destination may be the data themselves
+    if scatters and s.out != s.data:  # otherwise the output may be the data array
         lines.append("out = a copy of data")
     if nest.block == 0:
         return [*lines, "# nothing moves: a dimension is empty"]
@@ -39,13 +39,13 @@ def loop_lines(plan: Plan) -> list[str]:
 
 
 def _names(nest: Nest) -> list[str]:
-    """Name the loops; those of one step are left out."""
-    given = itertools.chain(_NAMES, (f"i{n}" for n in itertools.count()))
-    return [next(given) if loop.extent != 1 else "" for loop in nest.loops]
+    """Name the loops; loops of extent 1 have no name."""
+    names = itertools.chain(_NAMES, (f"i{n}" for n in itertools.count()))
+    return [next(names) if loop.extent != 1 else "" for loop in nest.loops]
 
 
 def rule(s: Call) -> str:
-    """Say what `check` does with an index."""
+    """Describe how `check` handles an index."""
     low = "-n" if s.negative and s.indices.dtype.kind == "i" else "0"
     wraps = ", counted from the end below 0" if low == "-n" else ""
     otherwise = {
@@ -63,7 +63,7 @@ def _name(component: int) -> str:
 
 
 def _offset(names: list[str], steps: list[int], nest: Nest, start: int = 0) -> str:
-    """Write an offset as a sum of loop variables times their steps."""
+    """Format an offset as a sum of loop variables times their steps."""
     terms = [
         f"{step}*{name}"
         for name, step, loop in zip(names, steps, nest.loops, strict=True)
@@ -81,7 +81,7 @@ def _address(names: list[str], nest: Nest) -> str:
 
 
 def _move(s: Call, nest: Nest, names: list[str]) -> str:
-    """Write the statement inside all loops."""
+    """Format the statement inside all loops."""
     other = _offset(names, [loop.other for loop in nest.loops], nest)
     address = _address(names, nest)
     size = f"{nest.block} bytes"

@@ -1,4 +1,4 @@
-"""Messages give their readers advice for NumPy, for PyTorch, or options of the command."""
+"""Error messages give advice for users of NumPy, of PyTorch, or of the command line."""
 
 from __future__ import annotations
 
@@ -24,32 +24,32 @@ def for_tensors() -> AbstractContextManager[None]:
 
 
 def for_command() -> AbstractContextManager[None]:
-    """Let messages name options of the command, and no Python."""
+    """Let messages name command-line options instead of Python arguments."""
     return _for_reader("command")
 
 
 def advice(of_numpy: str, of_torch: str) -> str:
-    """Return advice for the readers that there are."""
+    """Return the advice for the current reader."""
     return of_torch if _READER.get() == "torch" else of_numpy
 
 
 def hint(advice: str) -> str:
-    """Return advice to write Python, behind a message; none for readers of the command."""
+    """Format advice about Python code as the end of a message; "" for readers of the command."""
     return f"; {advice}" if advice and _READER.get() != "command" else ""
 
 
 def for_commands(advice: str) -> str:
-    """Return advice behind a message for readers of the command; none for others."""
+    """Format advice as the end of a message for readers of the command; "" for other readers."""
     return f"; {advice}" if _READER.get() == "command" else ""
 
 
 def argument(name: str) -> str:
-    """Return what an argument is called: as Python has it, in backticks, or a flag."""
+    """Return the name of an argument: its Python name in backticks, or its flag."""
     return option(name) if _READER.get() == "command" else f"`{name}`"
 
 
 def option(python: str) -> str:
-    """Return how to set an option: as Python has it, such as ``resume=True``, or as a flag."""
+    """Return the code that sets an option: in Python, such as ``resume=True``, or as a flag."""
     if _READER.get() != "command":
         return python
     name, _, value = python.partition("=")

@@ -1,7 +1,7 @@
-"""The value that describes a call: an operator's attributes and its operands, without their data.
+"""Describe a call by an operator's attributes and the specs of its operands, without their data.
 
-Only `conversion` makes attributes from what a caller passes: equal values must mean the same, and
-``True == 1``.
+Only `conversion` creates attributes from the arguments of a caller: equal attributes must mean the
+same, and ``True == 1``.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class ArraySpec:
 
     @classmethod
     def of(cls, array: Array) -> ArraySpec:
-        """Describe an array by NumPy's own attributes: a subclass may answer otherwise."""
+        """Describe an array by NumPy's attributes, which a subclass may override."""
         plain = np.asarray(array)
         return cls(plain.shape, plain.dtype, plain.strides)
 
@@ -46,12 +46,12 @@ class ArraySpec:
 
     @property
     def layout(self) -> OperandLayout:
-        """Shape and strides alone."""
+        """The shape and strides."""
         return OperandLayout(self.shape, self.strides)
 
     @property
     def plain(self) -> tuple[Shape, str | DType, Shape]:
-        """The same as plain values, which `plan` takes."""
+        """The spec as a tuple of plain values, which `plan` accepts."""
         dtype = self.dtype if isinstance(self.dtype, np.dtype) else self.dtype.name
         return self.shape, dtype, self.strides
 
@@ -62,8 +62,9 @@ class ArraySpec:
 
 
 def same_spec(one: ArraySpec | None, other: ArraySpec | None) -> bool:
-    """Whether a plan for the one runs on the other. The dtype of a package that has been imported
-    since counts as the one that was known by name before.
+    """Return True if a plan for one spec also runs on the other.
+
+    A dtype that was known only by name equals the registered dtype after its package is imported.
     """
     if one is None or other is None or one.layout != other.layout:
         return one is other
@@ -72,7 +73,7 @@ def same_spec(one: ArraySpec | None, other: ArraySpec | None) -> bool:
 
 
 def is_spec(value: object) -> bool:
-    """Whether a value describes an operand: a spec, or a tuple of shape, dtype, perhaps strides."""
+    """Return True for an `ArraySpec`, or a tuple of shape, dtype and optional strides."""
     if isinstance(value, ArraySpec):
         return True
     if not isinstance(value, tuple) or len(value) not in (2, 3) or not isinstance(value[0], tuple):
@@ -81,24 +82,27 @@ def is_spec(value: object) -> bool:
 
 
 class FoldRule(NamedTuple):
-    """How updates combine: the reduction, and whether the old value takes part."""
+    """How updates combine: the reduction, and whether the old value is included."""
 
     reduction: str = "none"
     include_self: bool = True
 
     @classmethod
     def afresh(cls, reduction: str) -> FoldRule:
-        """Return a fold of the updates alone."""
+        """Return the rule that folds only the updates."""
         return cls(reduction, False)
 
     def needs_accumulator(self, dtype: AnyDType) -> bool:
-        """Whether it cannot live in the output: it rounds once, counts, or starts afresh."""
+        """Return True if the fold needs a buffer besides the output.
+
+        It does if the reduction rounds once, counts updates, or excludes the old value.
+        """
         return _core.needs_accumulator(
             value_of(dtype), Reduction[self.reduction], self.include_self
         )
 
     def fields(self, dtype: AnyDType) -> dict[str, Any]:
-        """Return what a program says of it."""
+        """Return the fields of a program that describe the rule."""
         reduction, value = Reduction[self.reduction], value_of(dtype)
         return {"reduction": reduction, "value": value, "include_self": self.include_self}
 
@@ -111,13 +115,13 @@ class Attributes(NamedTuple):
     op : str
         The operator's name.
     axis : int
-        `axis` or `batch_dims`, as the caller gave it.
+        `axis` or `batch_dims`, as the caller passed it.
     mode, negative, reduction, include_self
         The operator's arguments. A gather has the defaults of the last two.
     fill : bytes
-        The item that a gather stores for an invalid index, b"" for one of zero bits.
+        The item that a gather stores for an invalid index; b"" for an item of zero bits.
     caller : str
-        The text of a `callers.Caller`, whose names errors use; "" for the operator's own.
+        The text of a `callers.Caller`, whose names errors use; "" for the operator's names.
     """
 
     op: str
@@ -139,7 +143,7 @@ class Attributes(NamedTuple):
         mode: str = "raise",
         negative: bool = True,
     ) -> Attributes:
-        """Return the attributes from the arguments of the core's functions, in their order."""
+        """Create attributes from the arguments of the core's functions, in their order."""
         return cls(op, axis, mode, negative, reduction, include_self)
 
     @property
@@ -159,21 +163,25 @@ class Attributes(NamedTuple):
 
     @property
     def fold_keywords(self) -> dict[str, Any]:
-        """The same as keyword arguments of a scatter."""
+        """The fold as keyword arguments of a scatter."""
         return self.fold._asdict()
 
     def with_fold(self, fold: FoldRule) -> Attributes:
-        """Return the same but for how updates combine."""
+        """Return a copy with another fold."""
         reduction, include_self = fold
         return self._replace(reduction=reduction, include_self=include_self)
 
     @property
     def keywords(self) -> dict[str, Any]:
         """The attributes as keyword arguments of the operator, without the fill value."""
-        found = {self.operator.attribute: self.axis, "mode": self.mode, "negative": self.negative}
+        keywords = {
+            self.operator.attribute: self.axis,
+            "mode": self.mode,
+            "negative": self.negative,
+        }
         if self.operator.scatters:
-            found |= self.fold_keywords
-        return found
+            keywords |= self.fold_keywords
+        return keywords
 
     @property
     def positional(self) -> tuple[int, str, bool, str, bool]:
@@ -183,7 +191,7 @@ class Attributes(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Attributes and the specs of all operands: everything that a plan depends on."""
+    """The attributes and the specs of all operands: everything that a plan depends on."""
 
     attributes: Attributes
     data: ArraySpec
@@ -203,12 +211,12 @@ class Call:
 
     @property
     def axis(self) -> int:
-        """`axis` or `batch_dims`, as the caller gave it."""
+        """`axis` or `batch_dims`, as the caller passed it."""
         return self.attributes.axis
 
     @property
     def mode(self) -> str:
-        """What becomes of invalid indices."""
+        """How invalid indices are handled."""
         return self.attributes.mode
 
     @property
@@ -223,7 +231,7 @@ class Call:
 
     @property
     def include_self(self) -> bool:
-        """Whether the old value takes part."""
+        """Whether the old value is included in the reduction."""
         return self.attributes.include_self
 
     @property

@@ -1,4 +1,4 @@
-"""The types of calls for type checkers: of attributes, as `ModeName`, and of other arrays."""
+"""Types for type checkers: of attributes, such as `ModeName`, and of other libraries' arrays."""
 
 from __future__ import annotations
 
@@ -15,36 +15,36 @@ __all__ = [
 
 
 class _OnDevice(Protocol):
-    """An array that DLPack shares: of PyTorch, JAX or CuPy."""
+    """An array that DLPack can share: of PyTorch, JAX or CuPy."""
 
     def __dlpack__(self, *args: Any, **attributes: Any) -> Any: ...
 
 
 class _Lazy(Protocol):
-    """An array of Dask."""
+    """A Dask array."""
 
     def __dask_graph__(self) -> Any: ...
 
 
-# An array of another library, which a call takes to an array of the same type.
+# An array of another library. A call on it returns an array of the same type.
 Foreign = TypeVar("Foreign", bound=_OnDevice | _Lazy)
 
 
 class SparseMatrix(Protocol):
-    """A matrix of SciPy."""
+    """A SciPy matrix."""
 
     @property
     def format(self) -> str:
-        """The name of its layout, as "csr"."""
+        """The name of its layout, such as "csr"."""
         ...
 
     def tocsr(self) -> Any:
-        """Return it with its entries in order of their rows."""
+        """Return the matrix with its entries sorted by row."""
         ...
 
 
 class IndexAttributes(TypedDict, total=False):
-    """What `index_report` takes beside the operands."""
+    """The keyword arguments of `index_report`."""
 
     axis: int
     batch_dims: int
@@ -54,14 +54,14 @@ class IndexAttributes(TypedDict, total=False):
 
 
 class FoldAttributes(TypedDict, total=False):
-    """What scatters take beside a gather's arguments."""
+    """The additional keyword arguments of scatters."""
 
     reduction: ReductionName
     include_self: bool
 
 
 class PrepareAttributes(FoldAttributes, total=False):
-    """What `prepare` takes beside the operands."""
+    """The keyword arguments of `prepare`."""
 
     indptr: object
     axis: int
@@ -71,6 +71,6 @@ class PrepareAttributes(FoldAttributes, total=False):
 
 
 class PlanAttributes(IndexAttributes, FoldAttributes, total=False):
-    """What `plan` and `explain` take beside the operands."""
+    """The keyword arguments of `plan` and `explain`."""
 
     out: object

@@ -1,7 +1,7 @@
-"""The names that a function gives to the operands of an operator that it calls.
+"""The names that a function uses for the operands of an operator that it calls.
 
-Errors of such a call name the function and its operands. A call carries the names as a text: in the
-attributes of a traced graph, and in the schemas of custom ops.
+Errors of such a call name the function and its operands. A call carries the names as a string in
+the attributes of a traced graph and in the schemas of custom ops.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ class Caller(NamedTuple):
     op : str
         The name of the function.
     indices, data, updates : str
-        Its names for the operands of the operator.
+        The function's names for the operands of the operator.
     entry : str
         The word for an entry of the indices: "index" or "group".
     place : str
-        "same" if the indices have the shape of the function's own argument, else "": messages then
-        name no position.
+        "same" if the indices have the shape of the function's argument, else "". With "", messages
+        contain no position.
     """
 
     op: str
@@ -38,7 +38,7 @@ class Caller(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The text that `caller_of` reads."""
+        """The caller as a string, which `caller_of` parses."""
         return "|".join(self)
 
     def invalid_entry(
@@ -50,8 +50,9 @@ class Caller(NamedTuple):
         mode: str,
         negative: bool,
     ) -> IndexError:
-        """Return the error for an invalid entry; `position` is None when another thread changed it
-        during the call.
+        """Create the error for an invalid entry.
+
+        `position` is None if another thread changed the entry during the call.
         """
         if self.entry == "group":
             valid = -size if negative else 0, size
@@ -63,7 +64,7 @@ class Caller(NamedTuple):
 
 
 def caller_of(text: str) -> Caller | None:
-    """Return the caller that a text names, None for an empty one."""
+    """Parse a caller from its string; None for an empty string."""
     return Caller(*text.split("|")) if text else None
 
 
@@ -75,7 +76,10 @@ def no_group(
     mode: str,
     operand: str,
 ) -> IndexError:
-    """Name the first entry that is no group; `position` is None when another thread changed it."""
+    """Create the error for the first invalid group.
+
+    `position` is None if another thread changed the group during the call.
+    """
     if position is None:
         return IndexError(f"{op}: an entry was no group, but `{operand}` changed during the call")
     if mode in MOVING:

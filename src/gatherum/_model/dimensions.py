@@ -1,9 +1,9 @@
-"""The dimensions of a call have roles, which say what steps along each of them.
+"""The roles of a call's dimensions.
 
-*Shared* ones belong to data and indices alike, with the same number. *Free* ones belong to the data
-alone and move whole. *Entry* ones belong to the indices alone. Of these three is the shape of what
-moves: a gather's result, a scatter's updates. *Indexed* ones are those of the data that the values
-of indices count along.
+*Shared* dimensions are common to data and indices and have the same number in both. *Free*
+dimensions exist only in the data and are copied whole. *Entry* dimensions exist only in the
+indices. These three form the moved shape, which is the shape of a gather's result or of a scatter's
+updates. *Indexed* dimensions are the data dimensions that index values count along.
 """
 
 from __future__ import annotations
@@ -12,19 +12,20 @@ from typing import Any, NamedTuple
 
 
 class Dimensions(NamedTuple):
-    """The dimensions of a call by their roles.
+    """The dimensions of a call by role.
 
     Attributes
     ----------
     moved : tuple of pairs
-        Those of what moves, in order: the number of each in the data and in the indices, or None.
+        The dimensions of the moved shape, in order: the number of each in the data and in the
+        indices, or None.
     entries : range
-        As the indices number them.
+        The entry dimensions, numbered as in the indices.
     indexed : range
-        One for each component of an index tuple.
+        The indexed dimensions, one for each component of an index tuple.
     addressed : range
-        The dimensions of the data that decide where an entry goes, by its position or its value:
-        the shared and the indexed ones, which are neighbours.
+        The data dimensions that determine the destination of an entry, by its position or its
+        value: the shared and the indexed dimensions, which are adjacent.
     """
 
     moved: tuple[tuple[int | None, int | None], ...]
@@ -39,16 +40,17 @@ class Dimensions(NamedTuple):
 
     @property
     def free(self) -> tuple[int, ...]:
-        """The free dimensions, as the data number them."""
+        """The free dimensions, numbered as in the data."""
         return tuple(d for d, e in self.moved if d is not None and e is None)
 
     @property
     def moved_entries(self) -> range:
-        """The entry dimensions, as what moves numbers them."""
+        """The entry dimensions, numbered as in the moved shape."""
         return range(self.indexed.start, self.indexed.start + len(self.entries))
 
     def choose(self, data: Any, indices: Any) -> tuple[Any, ...]:
-        """Return for each dimension of what moves an item of those that the indices have, one of
-        those that the data have where it is free.
+        """Return an item for each dimension of the moved shape.
+
+        The item is from `data` for a free dimension, else from `indices`.
         """
         return tuple(data[d] if e is None else indices[e] for d, e in self.moved)

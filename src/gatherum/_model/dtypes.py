@@ -18,9 +18,9 @@ DType = np.dtype[Any]
 
 @dataclass(frozen=True, slots=True)
 class Extension:
-    """A number type that NumPy does not know, as long as no package has added it.
+    """A number type that NumPy lacks because no imported package has registered it.
 
-    A plan needs no more of it. Its attributes are those of the dtype that ml_dtypes adds.
+    A plan needs only these attributes. They match the attributes of the ml_dtypes dtype.
     """
 
     name: str
@@ -38,7 +38,7 @@ AnyDType: TypeAlias = DType | Extension
 
 
 def code_of(dtype: AnyDType) -> _core.DType | None:
-    """Return the core's own number of a dtype that NumPy lacks, None for any other."""
+    """Return the core's number of a dtype that NumPy lacks, None for any other dtype."""
     if dtype.kind != "V" or dtype.names is not None or not dtype.isnative:
         return None
     code = _core.DType.__members__.get(dtype.name)
@@ -46,36 +46,37 @@ def code_of(dtype: AnyDType) -> _core.DType | None:
 
 
 def dtype_of(code: _core.DType) -> AnyDType:
-    """Return the dtype of one of the core's numbers: NumPy's, where it knows it by now."""
+    """Return the dtype for a number of the core: NumPy's if registered, else an `Extension`."""
     if np.sctypeDict.get(code.name) is None:
         return Extension(code.name, _core.bytes_of(code))
     return np.dtype(code.name)
 
 
 def read_dtype(value: str | type | DType) -> AnyDType:
-    """Return the dtype that a name or a type stands for; raises what `numpy.dtype` raises."""
+    """Return the dtype for a name or a type. Raises the errors of `numpy.dtype`."""
     code = _core.DType.__members__.get(value) if isinstance(value, str) else None
     return np.dtype(value) if code is None else dtype_of(code)
 
 
 def load_dtype(value: str | type | DType) -> AnyDType:
-    """Return the dtype of a name or a type, an `Extension` where it needs ml_dtypes, which is not
-    installed.
+    """Return the dtype for a name or a type, importing ml_dtypes if it is needed.
+
+    If ml_dtypes is not installed, return an `Extension`.
     """
-    found = read_dtype(value)
-    if isinstance(found, Extension):
+    dtype = read_dtype(value)
+    if isinstance(dtype, Extension):
         try:
-            import ml_dtypes  # noqa: F401  # which makes the name known
-        except ImportError:  # it is optional: `found` is enough for a plan
-            return found
+            import ml_dtypes  # noqa: F401  # registers the name
+        except ImportError:  # ml_dtypes is optional: a plan needs only an `Extension`
+            return dtype
     return read_dtype(value)
 
 
 def value_of(dtype: AnyDType) -> Value:
-    """Return the value type of a dtype, `Value.none` where no reduction is defined."""
+    """Return the value type of a dtype; `Value.none` if no reduction is defined for it."""
     if not dtype.isnative:
         return Value.none
-    if dtype.kind == "V":  # bfloat16 of ml_dtypes, which need not be installed
+    if dtype.kind == "V":  # bfloat16 of ml_dtypes, which is optional
         return Value.bfloat16 if dtype.name == "bfloat16" else Value.none
     if isinstance(dtype, Extension) or dtype.kind not in "biufc" or dtype.char in "gG":
         return Value.none
@@ -83,12 +84,12 @@ def value_of(dtype: AnyDType) -> Value:
 
 
 def is_reducible(dtype: AnyDType, reduction: str) -> bool:
-    """Whether a reduction other than "none" is defined for the dtype."""
+    """Return True if a reduction other than "none" is defined for the dtype."""
     return _core.has_meaning(value_of(dtype), Reduction[reduction])
 
 
 def index_fields(dtype: AnyDType, mode: str, negative: bool) -> dict[str, Any]:
-    """Return the fields of a program that say how the core reads and resolves indices."""
+    """Return the fields of a program that define how the core reads and resolves indices."""
     return {
         "mode": CORE_MODES[mode],
         "negative": negative,
@@ -101,7 +102,8 @@ def index_fields(dtype: AnyDType, mode: str, negative: bool) -> dict[str, Any]:
 def accumulator_dtype(dtype: DType, reduction: str) -> DType:
     """Return the dtype in which a reduction of this dtype accumulates.
 
-    An exact sum, of a complex number each of both parts, has flags, then limbs (exact_limbs.hpp).
+    An exact sum consists of flags followed by limbs (exact_limbs.hpp). An exact sum of complex
+    numbers has both for each part.
     """
     if _core.is_exact(Reduction[reduction]):
         parts = 2 if dtype.kind == "c" else 1
@@ -113,20 +115,21 @@ def accumulator_dtype(dtype: DType, reduction: str) -> DType:
 
 
 def is_index(dtype: AnyDType) -> bool:
-    """Whether an array of the dtype may hold indices."""
+    """Return True if an array of the dtype may hold indices."""
     return dtype.kind in "iu"
 
 
 def check_movable(op: str, operand: str, dtype: AnyDType) -> None:
-    """Raise TypeError unless elements are plain bytes: no objects, no references."""
+    """Raise TypeError unless elements are plain bytes, without objects or references."""
     if dtype.hasobject:
         raise errors.objects(op, operand, dtype)
     check_units(op, operand, dtype)
 
 
 def check_units(op: str, operand: str, dtype: AnyDType) -> None:
-    """Raise TypeError for datetimes in steps of 0 units: NumPy divides by the step, which ends the
-    process.
+    """Raise TypeError for datetimes in steps of 0 units.
+
+    NumPy divides by the step, which crashes the process.
     """
     if isinstance(dtype, np.dtype) and _has_empty_step(dtype):
         raise errors.empty_step(op, operand, dtype)

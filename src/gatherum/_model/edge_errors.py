@@ -1,4 +1,4 @@
-"""The messages about the edges of a graph, by a pointer or as a sparse matrix, each worded once."""
+"""The error messages about graph edges, given by a pointer array or as a sparse matrix."""
 
 
 def two_destinations(op: str, operand: str) -> ValueError:

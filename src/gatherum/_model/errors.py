@@ -1,13 +1,13 @@
-"""The messages of calls on arrays in memory, each worded once; `interface_make.cpp` has C's.
+"""The error messages of calls on arrays in memory; `interface_make.cpp` has those for C.
 
-Neither can serve for both: C programs have no Python, and here sizes may be the symbols of a traced
-graph, and advice follows. `tests/test_c_programs.py` holds them against each other.
+C programs have no Python; here, sizes may be the symbols of a traced graph, and messages include
+advice. So each side has its messages, which `tests/test_c_programs.py` compares.
 
-The messages of one framework alone, of `groups` and of `quantized` are in their folders'
-`errors.py`; those about arrays of other frameworks and about edges are in `framework_errors` and
-`edge_errors`. `files`, `onnx`, `directml` and `cli` word theirs where they raise them. Each
-function returns the exception to raise. Its message names the operator, the operand, what was
-expected, what was found, and where.
+Messages that only one framework, `groups` or `quantized` needs are in `errors.py` of its folder.
+Messages about arrays of other frameworks are in `framework_errors`, about edges in `edge_errors`.
+`files`, `onnx`, `directml` and `cli` write their messages where they raise them. Each function
+returns the exception to raise. Its message names the operator, the operand, the expected and the
+actual value, and the position.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ def _choices(values: Iterable[str]) -> str:
 
 
 def _short(value: object) -> str:
-    """Write a value in one short line: an array as its dtype and shape, anything else cut."""
+    """Format a value in one short line: an array as its dtype and shape, other values truncated."""
     if isinstance(value, np.ndarray):
         return f"an array of {value.dtype} {value.shape}"
-    if isinstance(value, int) and value.bit_length() > 4096:  # Python may refuse to write it
+    if isinstance(value, int) and value.bit_length() > 4096:  # Python may not be able to format it
         return f"an integer of {value.bit_length()} bits"
     whole = value[:60] if isinstance(value, (list, tuple)) else value
     text = " ".join(repr(whole).split())
@@ -51,11 +51,12 @@ def _short(value: object) -> str:
 
 
 def renamed(error: Exception, op: str, operands: Mapping[str, str]) -> Exception:
-    """Reword an operator's error for a function that calls it and has other names for the operands.
+    """Reword an operator's error for a function that calls it with other operand names.
+
     `callers` words the errors of invalid indices.
     """
     text = str(error).partition(": ")[2]
-    if "indices" in operands:  # the truths themselves are the groups
+    if "indices" in operands:  # a boolean mask was passed as groups
         cast = "to(torch.int64)" if ".nonzero()" in text else "astype(np.int64)"
         text = re.sub("; [^;]+ makes indices of a mask$", f"; write indices.{cast}", text)
     for name, other in operands.items():
@@ -73,7 +74,7 @@ def unknown_attribute(op: str, name: str, names: Sequence[str]) -> TypeError:
 
 
 def unknown_argument(op: str, unknown: Mapping[str, object]) -> TypeError:
-    """Name a keyword that a function does not take; `dim` is what torch and xarray call `axis`."""
+    """Create the error for an unknown keyword; torch and xarray use `dim` for `axis`."""
     name = next(iter(unknown))
     has_axis = not op.endswith("_nd") and op != "aggregate"
     behind = hint("write axis=" if name == "dim" and has_axis else "")
@@ -125,15 +126,15 @@ def no_array(op: str, operand: str, value: object) -> TypeError:
 
 def holds_arrays(op: str, value: object, operand: str = "indices") -> TypeError:
     if operand == "indices":
-        made = advice(
+        suggestion = advice(
             "np.argwhere, or np.stack(arrays, -1)", "torch.argwhere, or torch.stack(tensors, -1)"
         )
-        made += ", makes index tuples"
+        suggestion += ", makes index tuples"
     else:
-        made = "np.concatenate or np.stack makes one"
+        suggestion = "np.concatenate or np.stack makes one"
     return TypeError(
         f"{op}: `{operand}` must be one array, got a {type(value).__name__} that holds arrays; "
-        f"{made}"
+        f"{suggestion}"
     )
 
 
@@ -157,11 +158,11 @@ def empty_step(op: str, operand: str, dtype: object) -> TypeError:
 
 def not_an_index_dtype(op: str, dtype: Any, tuples: bool, operand: str = "indices") -> TypeError:
     if tuples:
-        made = f"{advice('np', 'torch')}.argwhere makes index tuples"
+        suggestion = f"{advice('np', 'torch')}.argwhere makes index tuples"
     else:
-        made = f"{advice('np.flatnonzero', 'mask.flatten().nonzero()[:, 0]')} makes indices"
+        suggestion = f"{advice('np.flatnonzero', 'mask.flatten().nonzero()[:, 0]')} makes indices"
     mask = dtype.kind == "b" and operand == "indices"
-    behind = hint(f"{made} of a mask" if mask else "")
+    behind = hint(f"{suggestion} of a mask" if mask else "")
     if dtype.kind in "bf" and not mask:
         behind = hint(f"write {operand}.{advice('astype(np.int64)', 'to(torch.int64)')}")
     if operand in ("groups", "group_idx") and dtype.kind in "OSTUMm":
@@ -385,7 +386,10 @@ def index_out_of_bounds(
     mode: str,
     operand: str = "indices",
 ) -> IndexError:
-    """Name the first bad index; `position` is None when another thread changed it meanwhile."""
+    """Create the error for the first invalid index.
+
+    `position` is None if another thread changed the index during the call.
+    """
     if position is None:
         return IndexError(f"{op}: an index was invalid, but `{operand}` changed during the call")
     if mode in MOVING:

@@ -1,4 +1,4 @@
-"""The messages about arrays of other frameworks and of xarray, and about adapters, worded once."""
+"""The error messages about arrays of other frameworks, about xarray objects and about adapters."""
 
 
 def no_adapter(found: str, member: str) -> TypeError:

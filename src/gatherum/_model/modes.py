@@ -1,4 +1,4 @@
-"""The modes, which say what an invalid index means; the core has the table (types.hpp)."""
+"""The modes, which define the meaning of an invalid index; the core has the table (types.hpp)."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Literal, TypeAlias
 
 from gatherum._core import Mode, modes
 
-# For type checkers, who read no table; a test compares them.
+# For type checkers, which cannot read the table; a test compares them.
 ModeName: TypeAlias = Literal["raise", "clip", "wrap", "fill", "drop"]
 
-# Interned: JAX calls that repeat are found by the identity of their words.
+# Interned: repeated calls of JAX are looked up by the identity of the strings.
 CORE_MODES = {intern(name): mode for name, mode in modes().items()}
 MODES = tuple(CORE_MODES)
-# An invalid index becomes a valid one, unless there is none.
+# These modes map an invalid index to a valid one, unless none is valid.
 MOVING = tuple(name for name, mode in CORE_MODES.items() if mode in (Mode.clip, Mode.wrap))
-# A gather stores a fill value for an invalid index, a scatter drops its update.
+# In these modes, a gather stores a fill value for an invalid index and a scatter drops its update.
 FILLING = tuple(name for name, mode in CORE_MODES.items() if mode is Mode.drop)

@@ -1,4 +1,4 @@
-"""Bytes that carry the name of their numbers, where the package that adds the dtype is missing."""
+"""Dtypes of bytes that carry the name of a number type whose package is not installed."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
-_NUMBER = "number"  # the key in the metadata of a dtype of bytes
+_NUMBER = "number"  # the key in the dtype's metadata
 
 
 def make(name: str, size: int) -> np.dtype[Any]:
-    """Return a dtype of bytes that are numbers of a name."""
+    """Create a dtype of bytes that hold numbers of a named type."""
     return np.dtype((np.void, size), metadata={_NUMBER: name})
 
 
 def named_bytes(dtype: object) -> str | None:
-    """Return which numbers the bytes of a dtype are; None for any other dtype."""
+    """Return the number type that the bytes of a dtype hold; None for any other dtype."""
     metadata = getattr(dtype, "metadata", None)
     return None if metadata is None else metadata.get(_NUMBER)

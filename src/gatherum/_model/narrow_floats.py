@@ -1,6 +1,6 @@
-"""Convert between float64 and the number types that NumPy lacks: to the nearest, ties to even.
+"""Convert between float64 and the number types that NumPy lacks: to nearest, ties to even.
 
-Conversions elsewhere pass through float32, and so round twice.
+Conversions of other packages use float32 as an intermediate type and therefore round twice.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ Floats = NDArray[np.float64]
 
 
 class FloatFormat(NamedTuple):
-    """How one type stores a number: by sign, exponent and fraction, as IEEE 754 does.
+    """The encoding of a type as sign, exponent and fraction, as in IEEE 754.
 
     Attributes
     ----------
     codes : type
-        The unsigned integers that are as wide.
+        The unsigned integer type of the same width.
     fraction : int
-        The bits of the fraction.
+        The number of fraction bits.
     least : int
-        The exponent of the least number whose fraction has all its bits.
+        The exponent of the smallest normal number.
     largest : int
         The code of the largest finite number.
     infinity : int or None
-        The code of infinity, where there is one.
+        The code of infinity, None if the type has none.
     nan : int
         The code of the quiet NaN.
     first : int
-        What code 0 stands for: 0, or the least power of 2 in a type without zero and signs.
+        The value of code 0: 0, or the smallest power of 2 in a type without zero and signs.
     """
 
     codes: type[np.unsignedinteger[Any]]
@@ -55,8 +55,10 @@ FORMATS = {
 
 
 class Rounded(NamedTuple):
-    """Numbers as a type holds them: their values, their codes, and whether every one has a code:
-    those that are too large have not, nor have some others.
+    """Numbers rounded to a type: their values, their codes, and two flags.
+
+    `stay_finite` is False if a finite number exceeds the largest number of the type. `have_codes`
+    is False if the type cannot represent one of the numbers for another reason, such as its sign.
     """
 
     values: Floats
@@ -66,7 +68,7 @@ class Rounded(NamedTuple):
 
 
 def rounded(exact: Floats, name: str) -> Rounded:
-    """Round numbers to the type of a name in `FORMATS`."""
+    """Round numbers to a type of `FORMATS`."""
     to = FORMATS[name]
     size, negative, finite = np.abs(exact), np.signbit(exact), np.isfinite(exact)
     exponent = np.where(size == 0, to.least, np.maximum(np.frexp(size)[1] - 1, to.least))
@@ -74,30 +76,30 @@ def rounded(exact: Floats, name: str) -> Rounded:
         steps = np.rint(np.ldexp(size, to.fraction - exponent))
         values = np.copysign(np.ldexp(steps, exponent - to.fraction), exact)
         whole = np.where(finite, steps, 0).astype(np.int64)
-    found = ((exponent - to.least).astype(np.int64) << to.fraction) + whole - to.first
-    stay_finite = not (finite & (found > to.largest)).any()
-    have_codes = not (finite & (found < 0)).any()
+    unsigned = ((exponent - to.least).astype(np.int64) << to.fraction) + whole - to.first
+    stay_finite = not (finite & (unsigned > to.largest)).any()
+    have_codes = not (finite & (unsigned < 0)).any()
     if to.first:
         have_codes = have_codes and not (finite & negative).any()
     if to.infinity is None:
         have_codes = have_codes and not np.isinf(exact).any()
-    found = np.where(np.isinf(exact), to.infinity or to.nan, found)
-    found = np.where(np.isnan(exact), to.nan, found)
+    unsigned = np.where(np.isinf(exact), to.infinity or to.nan, unsigned)
+    unsigned = np.where(np.isnan(exact), to.nan, unsigned)
     sign = 1 << (8 * np.dtype(to.codes).itemsize - 1)
-    signed = negative & ((found != 0) | (to.nan != sign))  # -0 is NaN in some types
-    codes = np.where(signed, found | sign, found).astype(to.codes)
+    signed = negative & ((unsigned != 0) | (to.nan != sign))  # -0 would be NaN in some types
+    codes = np.where(signed, unsigned | sign, unsigned).astype(to.codes)
     return Rounded(values, codes, stay_finite, have_codes)
 
 
 def widened(codes: NDArray[Any], name: str) -> NDArray[np.float32]:
-    """Return the numbers that codes of the type of a name in `FORMATS` stand for; all are exact."""
+    """Convert codes of a type of `FORMATS` to numbers. The conversion is exact."""
     numbers: NDArray[np.float32] = _numbers(name)[codes]
     return numbers
 
 
 @cache
 def _numbers(name: str) -> NDArray[np.float32]:
-    """Return what every code of a type stands for."""
+    """Return the numbers that all codes of a type represent."""
     of = FORMATS[name]
     bits = 8 * np.dtype(of.codes).itemsize
     codes = np.arange(1 << bits)

@@ -1,11 +1,11 @@
-"""The loop nest of a call, which the core makes (src/core/model/lowering.hpp).
+"""The loop nest of a call, which the core lowers it to (src/core/model/lowering.hpp).
 
     addr = D + p . sD + sum over components c of check(X[p . sX + x_c], n_c) * d_c
     gather: *U(p . sU) = *addr        scatter: *addr op= *U(p . sU)
 
-D is the data (a scatter's output), X the indices, U the other operand. The differences between the
-operators end here: prefix shapes, batch dimensions, strided and broadcast operands are loops like
-any other. All strides and offsets are bytes.
+D is the data (a scatter's output), X the indices, U the other operand. A nest does not depend on
+the operator: prefix shapes, batch dimensions, strided and broadcast operands all become ordinary
+loops. All strides and offsets are in bytes.
 """
 
 from __future__ import annotations
@@ -30,8 +30,9 @@ class Loop(NamedTuple):
 
 
 class Component(NamedTuple):
-    """One component of an index tuple: the size it is checked against, the step in the data that
-    it selects, and its place in the tuple.
+    """One component of an index tuple.
+
+    It has the size that bounds the index, the step in the data, and the offset in the tuple.
     """
 
     size: int
@@ -40,10 +41,10 @@ class Component(NamedTuple):
 
 
 class Nest(NamedTuple):
-    """Loops in the order they run: outer ones, the line (number `line`), then the row loops.
+    """Loops in execution order: outer loops, the line (number `line`), then the row loops.
 
-    The points of the line are staged together; row loops move with no index. Every point moves
-    `block` contiguous bytes.
+    The points of the line are staged together; row loops need no indices. Every point moves `block`
+    contiguous bytes.
     """
 
     line: int
@@ -53,7 +54,7 @@ class Nest(NamedTuple):
 
     @classmethod
     def of(cls, nest: tuple[Any, ...]) -> Nest:
-        """Name the parts of a nest that the core has made."""
+        """Create a nest from the tuples of the core."""
         line, loops, components, block = nest
         named = tuple(Loop(*loop) for loop in loops), tuple(Component(*one) for one in components)
         return cls(line, *named, block)
@@ -69,29 +70,30 @@ EMPTY = Nest(0, (ONCE,), (), 0)
 
 
 def collapse(loops: Iterable[Loop]) -> list[Loop]:
-    """Drop loops of one step and merge neighbours that step as one."""
+    """Drop loops of extent 1 and merge adjacent loops that step as one."""
     return [Loop(*loop) for loop in _core.collapse(loops)]
 
 
 def lower_numbers(
     addressing: tuple[bool, bool, bool], axis: int, space: Shape, indices: OperandLayout
 ) -> Nest:
-    """Return the loops that number what entries address in a space, both in row-major order."""
+    """Return the loops that number the addressed elements of a space, in row-major order."""
     return Nest.of(_core.lower_numbers(addressing, axis, space, indices))
 
 
 def lower_checks(entries: OperandLayout, components: Sequence[Component]) -> Nest:
-    """Return the index space alone, in row-major order: what a check of every index walks."""
+    """Return the loops over the index space in row-major order, which check every index."""
     return Nest.of(_core.lower_checks(entries, components))
 
 
 def lower_copy(source: OperandLayout, target: OperandLayout, item: int) -> Nest:
-    """Return ``target[...] = source[...]``: a gather without components, whose outermost loop is
-    the line, so that it can be cut.
+    """Return the loops of ``target[...] = source[...]``.
+
+    This is a gather without components. Its line is the outermost loop, so that it can be split.
     """
     return Nest.of(_core.lower_copy(source, target, item))
 
 
 def points(nest: Nest) -> int:
-    """How many blocks the nest moves."""
+    """Return the number of blocks that the nest moves."""
     return prod(loop.extent for loop in nest.loops)

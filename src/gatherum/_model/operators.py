@@ -1,7 +1,7 @@
-"""The table of operators: one row for each, with everything that differs between them.
+"""The table of operators: one row for each, with all differences between them.
 
-Two things make an operator: what its indices address (`Addressing`), and whether it reads or
-writes there.
+An operator is defined by the elements that its indices address (`Addressing`) and by the direction:
+it reads or writes them.
 """
 
 from __future__ import annotations
@@ -33,29 +33,29 @@ OperatorName: TypeAlias = Literal[
 def find_roles(
     facts: tuple[bool, bool, bool], rank: int, indices_rank: int, components: int, axis: int
 ) -> Dimensions:
-    """Return the roles of dimensions that the core finds: a graph that is traced keeps them."""
+    """Return the roles of dimensions from the core, which traced graphs treat as constants."""
     moved, *ranges = _core.find_roles(facts, rank, indices_rank, components, axis)
     return Dimensions(moved, *(range(*each) for each in ranges))
 
 
 class Addressing(NamedTuple):
-    """What indices address, for a gather and for its inverse alike.
+    """The elements that indices address, the same for a gather and its inverse.
 
-    Three facts decide the roles of all dimensions (see `dimensions`), and these all the rest.
+    The three booleans determine the roles of all dimensions (see `dimensions`).
 
     Attributes
     ----------
     name : str
-        What one index, or one tuple of them, stands for.
+        A phrase for the target of one index, or of one tuple of indices.
     attribute : str
         The dimension attribute: ``"axis"`` or ``"batch_dims"``.
     tuples : bool
-        Whether the last dimension of `indices` is the tuple; otherwise each index stands alone.
+        Whether the last dimension of `indices` is a tuple; otherwise each index is a scalar.
     shares_front : bool
-        Whether the dimensions in front of the attribute are shared. Otherwise they are free: the
-        same indices serve every place along them, stand alone, and address slices.
+        Whether the dimensions before the attribute are shared. Otherwise they are free: the same
+        scalar indices apply at every position along them and address slices.
     shares_back : bool
-        Whether the dimensions behind the indexed ones are shared, so that there is one entry
+        Whether the dimensions after the indexed ones are shared, so that there is a single entry
         dimension. Otherwise they are free.
     """
 
@@ -67,21 +67,22 @@ class Addressing(NamedTuple):
 
     @property
     def facts(self) -> tuple[bool, bool, bool]:
-        """The three facts, for the core, which has the rules of shapes."""
+        """The three booleans as a tuple, for the shape rules of the core."""
         return self.tuples, self.shares_front, self.shares_back
 
     def dimensions(self, rank: int, indices: Shape, axis: int) -> Dimensions:
-        """Return the roles of the dimensions of data of a rank, and of indices of a shape."""
+        """Return the roles of dimensions for data of a rank and indices of a shape."""
         components = int(indices[-1]) if self.tuples else 1
         return find_roles(self.facts, rank, len(indices), components, axis)
 
     def moved(self, op: str, data: Shape, indices: Shape, axis: int) -> Shape:
-        """Return the shape of a gather's result and of a scatter's updates, or raise ValueError
-        where the shapes do not fit. The attribute counts from the front; sizes may be symbols.
+        """Return the shape of a gather's result and of a scatter's updates.
+
+        `axis` must be nonnegative; sizes may be symbols. Raise ValueError if the shapes do not fit.
         """
-        found = _core.find_misfit(self.facts, data, indices, axis, shape_limits.holds)
-        if found is not None:
-            raise shape_limits.misfit(op, found, data, indices)
+        fault = _core.find_misfit(self.facts, data, indices, axis, shape_limits.holds)
+        if fault is not None:
+            raise shape_limits.misfit(op, fault, data, indices)
         return self.dimensions(len(data), indices, axis).choose(data, indices)
 
 
@@ -93,9 +94,9 @@ class Operator(NamedTuple):
     name : str
         The function's name.
     scatters : bool
-        Whether it writes updates to where the indices point; otherwise it reads from there.
+        Whether the operator writes updates to the addressed elements; otherwise it reads them.
     addressing : Addressing
-        What the indices address.
+        The elements that indices address.
     onnx : str or None
         The ONNX operator of the same meaning.
     directml : tuple of str
@@ -125,8 +126,9 @@ class Operator(NamedTuple):
 
     @property
     def counts_indices(self) -> bool:
-        """Whether the dimension attribute counts dimensions of the indices, from the front alone;
-        otherwise those of the data, from either end.
+        """Whether the dimension attribute counts dimensions of the indices and must be nonnegative.
+
+        Otherwise it counts dimensions of the data and may be negative.
         """
         return self.attribute == "batch_dims"
 
@@ -136,34 +138,32 @@ class Operator(NamedTuple):
         return self.addressing.tuples
 
     def resolve(self, data: Shape, indices: Shape, value: int) -> int:
-        """Return the dimension attribute counted from the front, or raise ValueError."""
+        """Return the dimension attribute as a nonnegative number, or raise ValueError."""
         if self.counts_indices:
             return shape_limits.check_batch_dims(self.name, indices, value)
         return shape_limits.resolve_axis(self.name, data, value)
 
     def moved(self, data: Shape, indices: Shape, axis: int) -> Shape:
-        """Return the shape that moves, or raise ValueError: a gather's result, a scatter's
-        updates.
-        """
+        """Return the shape of a gather's result or of a scatter's updates, or raise ValueError."""
         return self.addressing.moved(self.name, data, indices, axis)
 
     def dimensions(self, rank: int, indices: Shape, axis: int) -> Dimensions:
-        """Return the roles of the dimensions of data of a rank, and of indices of a shape."""
+        """Return the roles of dimensions for data of a rank and indices of a shape."""
         return self.addressing.dimensions(rank, indices, axis)
 
     def space(self, data: Shape, indices: Shape, axis: int) -> tuple[Shape, int]:
-        """Return the sizes of the addressed dimensions of the data, and `axis` counted in them."""
+        """Return the sizes of the addressed dimensions of the data, and `axis` relative to them."""
         addressed = self.dimensions(len(data), indices, axis).addressed
         return data[addressed.start : addressed.stop], axis - addressed.start
 
     def entries(self, indices: OperandLayout) -> OperandLayout:
-        """Return shape and strides of the entries: those of `indices`, less the tuple dimension."""
+        """Return the layout of the entries: of `indices` without the tuple dimension."""
         if not self.tuples:
             return indices
         return OperandLayout(indices.shape[:-1], indices.strides[:-1])
 
     def indexed(self, indices: Shape, axis: int) -> range:
-        """Return the dimensions of the data that index values count along, one per component."""
+        """Return the data dimensions that index values count along, one per component."""
         return range(axis, axis + (indices[-1] if self.tuples else 1))
 
 
@@ -197,15 +197,16 @@ _INVERSE = {
 
 
 def inverse(operator: Operator) -> Operator:
-    """Return the operator of the same indices in the opposite direction."""
+    """Return the operator with the same indices and the opposite direction."""
     if operator.name not in _INVERSE:
         raise errors.no_inverse(operator.name)
     return _INVERSE[operator.name]
 
 
 def find_operator(op: object, caller: str = "plan") -> Operator:
-    """Return an operator by its name, as Python or as the command line spells it, or by its
-    function; or raise ValueError.
+    """Find an operator by its function or by its name, in Python or on the command line.
+
+    Raise ValueError if it is unknown.
     """
     if isinstance(op, str):
         row = OPERATORS.get(op.replace("-", "_"))

@@ -1,9 +1,9 @@
 """The table of reductions: one row for each.
 
-The core defines what a reduction computes, its dtypes, the type it accumulates in, and whether the
-order of updates counts (``row_of`` in src/core/model/types.hpp); `dtypes` reads them from there.
-This table adds the facts that only Python needs. It must have a row for each reduction of the core,
-or the first use of the package fails. Derivatives are in `derivatives.FACTORS`.
+The core defines the result of a reduction, its dtypes, its accumulator type, and whether the order
+of updates matters (``row_of`` in src/core/model/types.hpp); `dtypes` reads them from the core. This
+table adds the facts that only Python needs. It must have a row for each reduction of the core;
+otherwise importing this module raises ImportError. Derivatives are in `derivatives.FACTORS`.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ FoldName: TypeAlias = Literal["add", "mul", "max", "min", "mean", "fsum", "fmean
 
 
 class ReductionRow(NamedTuple):
-    """What Python knows of one reduction. No field has a default: each row says all.
+    """The facts about one reduction that Python needs. No field has a default.
 
     Attributes
     ----------
     name : str
-        Its name, as the core has it.
+        The core's name of the reduction.
     aliases : tuple of str
-        What other packages call it; errors then advise `name`.
+        Names in other packages; errors for them suggest `name`.
     torch_scatter : tuple of str
-        Its words in torch_scatter and in PyG's `scatter`.
+        Names in torch_scatter and in PyG's `scatter`.
     onnx : int or None
-        The first opset whose ScatterElements and ScatterND have it, None without one.
+        The first opset whose ScatterElements and ScatterND support it, None if no opset does.
     neutral : int or None
-        The number that changes nothing it is folded with, for numbers of every dtype.
+        The neutral element, if it is the same number for every dtype.
     picture : tuple of str
-        How pictures write a fold: what stands before, between and behind its terms, with ``{n}``
-        for their number.
+        The text before, between and after the terms of a fold in pictures, with ``{n}`` for the
+        number of terms.
     linear : bool
         Whether a scatter is linear in data and updates together. Its derivative then needs no
         values.
@@ -53,12 +53,12 @@ class ReductionRow(NamedTuple):
 
     @property
     def empty(self) -> int:
-        """What a place that no update goes to holds where there is no old value: 0, or 1."""
+        """The result without updates and without an old value: 0, or 1 for a product."""
         return self.neutral or 0
 
     @property
     def needs_values(self) -> bool:
-        """Whether its derivative depends on the values of data and updates."""
+        """Whether the derivative depends on the values of data and updates."""
         return not self.linear
 
 
@@ -160,7 +160,7 @@ def _in_order_of_core(rows: tuple[ReductionRow, ...]) -> dict[str, ReductionRow]
             "gatherum._model.reductions: rebuild it"
         )
     ordered = (table[name] for name in known)
-    return {row.name: row for row in ordered}  # names of this file, which are interned
+    return {row.name: row for row in ordered}  # the names of this file, which are interned
 
 
 ROWS = _in_order_of_core(_ROWS)
@@ -170,6 +170,6 @@ ALIASES = {alias: row.name for row in ROWS.values() for alias in row.aliases}
 
 
 def known_to_onnx(opset: int) -> tuple[str, ...]:
-    """Return the reductions that ONNX's scatters have at an opset."""
+    """Return the reductions that ONNX's scatters support at an opset."""
     rows = ROWS.values()
     return tuple(row.name for row in rows if row.onnx is not None and row.onnx <= opset)

@@ -1,7 +1,7 @@
 """Shapes, strides and their limits; src/core/model/shape_rules.hpp has the rules of shapes.
 
-Sources of the rules: the ONNX operator texts Gather 13, GatherElements 13, GatherND 13,
-ScatterElements 18 and ScatterND 18; what they leave open is ruled in the documentation.
+The rules follow the ONNX operators Gather 13, GatherElements 13, GatherND 13, ScatterElements 18
+and ScatterND 18. The documentation defines what ONNX leaves undefined.
 """
 
 from __future__ import annotations
@@ -22,50 +22,52 @@ MAX_RANK = 64
 MAX_BYTES = int(np.iinfo(np.intp).max)
 
 
-# What decides a condition on the sizes of a graph that is traced, by the type of the condition.
+# Functions that decide conditions on the sizes of a traced graph, by the type of the condition.
 _DECIDE: dict[type, Callable[[Any], bool]] = {}
 
 
 def register_conditions(kind: type, decide: Callable[[Any], bool]) -> None:
-    """Let a framework whose sizes may be symbols decide conditions on them."""
+    """Register the function that decides conditions on symbolic sizes of a framework."""
     _DECIDE[kind] = decide
 
 
 def holds(condition: Any) -> bool:
-    """Whether a condition on sizes holds. One that is undecided while a graph is traced counts as
-    met: it is checked when the graph runs.
+    """Return True if a condition on sizes holds.
+
+    A condition that is undecided during tracing counts as true; it is checked when the graph runs.
     """
     return _DECIDE.get(type(condition), bool)(condition)
 
 
 class OperandLayout(NamedTuple):
-    """Shape and byte strides of one operand."""
+    """The shape and byte strides of one operand."""
 
     shape: Shape
     strides: Shape
 
     @classmethod
     def contiguous(cls, shape: Shape, itemsize: int) -> OperandLayout:
-        """Lay a shape out in C order."""
+        """Return the layout of a shape in C order."""
         return cls(shape, contiguous_strides(shape, itemsize))
 
 
 def check_rank(op: str, what: str, rank: int) -> None:
-    """Raise ValueError above the largest rank that operands and results may have."""
+    """Raise ValueError if a rank exceeds the maximum for operands and results."""
     if rank > MAX_RANK:
         raise errors.too_many_dimensions(op, what, MAX_RANK, rank)
 
 
 def check_size(op: str, operand: str, shape: Shape, itemsize: int) -> None:
-    """Raise ValueError for an operand whose bytes, or elements where they have none, are more than
-    an address counts: NumPy has such arrays of items without bytes.
+    """Raise ValueError if an operand has more bytes than an address can count.
+
+    For an itemsize of 0 the limit applies to elements: NumPy has such arrays.
     """
     if prod(max(n, 1) for n in shape) * max(itemsize, 1) > MAX_BYTES:
         raise errors.operand_too_big(op, operand, shape)
 
 
 def resolve_axis(op: str, data: Shape, axis: int) -> int:
-    """Return `axis` counted from the front."""
+    """Return `axis` as a nonnegative number."""
     r = len(data)
     if r == 0:
         raise errors.too_few_dimensions(op, "data", 0)
@@ -75,7 +77,7 @@ def resolve_axis(op: str, data: Shape, axis: int) -> int:
 
 
 def check_batch_dims(op: str, indices: Shape, batch_dims: int) -> int:
-    """Return `batch_dims`, which may not be negative and leaves the tuple dimension alone."""
+    """Check that `batch_dims` is nonnegative and excludes the tuple dimension; return it."""
     q = len(indices)
     if q == 0:
         raise errors.too_few_dimensions(op, "indices", 0)
@@ -84,25 +86,25 @@ def check_batch_dims(op: str, indices: Shape, batch_dims: int) -> int:
     return batch_dims
 
 
-# What the core has found wrong: the kind, the operand, a dimension, the expected and the found
-# number, and the shape that was expected.
+# A fault that the core found: its kind, the operand, a dimension, the expected and the actual
+# number, and the expected shape.
 Fault: TypeAlias = tuple[str, str, int, int, int, Shape]
 
 
 def misfit(op: str, fault: Fault, data: Shape, indices: Shape) -> ValueError:
-    """Return what to raise for sizes of data and indices that do not fit each other."""
-    kind, _, d, expected, found, _ = fault
+    """Create the error for data and indices whose sizes do not fit each other."""
+    kind, _, d, expected, actual, _ = fault
     if kind == "other_rank":
-        return errors.other_rank(op, expected, found)
+        return errors.other_rank(op, expected, actual)
     if kind == "larger_than_data":
         return errors.larger_than_data(op, d, data[d], indices[d])
     if kind == "other_batch_shape":
         return errors.other_batch_shape(op, data[:expected], indices[:expected])
-    return errors.tuple_too_long(op, expected, found, len(indices) == 1)
+    return errors.tuple_too_long(op, expected, actual, len(indices) == 1)
 
 
 def check_result(op: str, shape: Shape, dtype: Any) -> None:
-    """Raise ValueError for a result that no array can hold."""
+    """Raise ValueError if no array can hold the result."""
     check_rank(op, "the result", len(shape))
     size = max(dtype.itemsize, 1)
     for extent in shape:
@@ -114,8 +116,10 @@ def check_result(op: str, shape: Shape, dtype: Any) -> None:
 def broadcasts(
     shape: Sequence[Any], expected: Sequence[Any], decide: Callable[[Any], bool] = holds
 ) -> bool:
-    """Whether a shape stretches to another one, by NumPy's rule. The core has the same for calls
-    (shape_rules.cpp); sizes may be symbols here, and Dynamo follows no call of the core.
+    """Return True if a shape broadcasts to another one by NumPy's rule.
+
+    The core implements the rule for calls (shape_rules.cpp). Here, sizes may be symbols, and Dynamo
+    cannot trace into the core.
     """
     missing = len(expected) - len(shape)
     return missing >= 0 and all(
@@ -127,7 +131,7 @@ def broadcasts(
 def broadcast_strides(
     op: str, operand: str, shape: Shape, strides: Shape, expected: Shape
 ) -> Shape:
-    """Return the strides that stretch an operand to the expected shape, by NumPy's rule."""
+    """Return the strides that broadcast an operand to the expected shape by NumPy's rule."""
     if not broadcasts(shape, expected):
         raise errors.other_shape(op, operand, expected, shape)
     missing = len(expected) - len(shape)
@@ -148,15 +152,15 @@ def contiguous_strides(shape: Shape, itemsize: int) -> Shape:
 
 
 def place_of(number: int, shape: Shape) -> Shape:
-    """Return where the item of a number, in row-major order, lies in an array of a shape."""
+    """Convert a row-major item number to the item's coordinates in a shape."""
     return tuple(int(n) for n in np.unravel_index(number, shape))
 
 
 def overlaps_itself(shape: Shape, strides: Shape, itemsize: int) -> bool:
-    """Whether two elements share a byte. Exact where bounded work decides; when in doubt, True."""
+    """Return True if two elements share a byte, or if bounded work cannot decide."""
     return _core.overlaps_itself(shape, strides, itemsize, False)
 
 
 def shares_memory(one: NDArray[Any], other: NDArray[Any]) -> bool:
-    """Whether two arrays share a byte. Exact where bounded work decides; when in doubt, True."""
+    """Return True if two arrays share a byte, or if bounded work cannot decide."""
     return _core.shares_memory(one, other)

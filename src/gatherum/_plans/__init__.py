@@ -1,1 +1,1 @@
-"""Plans: a call, checked and lowered to a program of the core."""
+"""Plans: calls that are checked and lowered to a program of the core."""

@@ -1,4 +1,4 @@
-"""Maxima and minima with the position of each, by one pass of the core."""
+"""Maxima and minima with the position of each, in one pass of the core."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from .plans import build_once
 def positions_of_extremes(
     attributes: Attributes, data: Array, indices: Array, updates: Array, none: int
 ) -> NDArray[np.int64]:
-    """Return where along the entries of `indices` the first update stands that is equal to the
-    result of a scatter "max" or "min" without old values; `none` where nothing arrives.
+    """Return the argmax or argmin of each destination of a scatter without old values.
 
-    The axis is counted from the front. Zeros of either sign are equal, and so are NaN.
+    The reduction is "max" or "min". Positions count along the entries of `indices`. The first
+    update that equals the result wins; a destination without updates has `none`. The axis must be
+    nonnegative. Zeros of either sign are equal, and so are NaN.
     """
-    found = build_once(Call(attributes, *(ArraySpec.of(one) for one in (data, indices, updates))))
-    positions: NDArray[np.int64] = native.new_result(np.dtype(np.int64), found.shape)
-    native.extremes(found, data, indices, updates, None, positions, none)
+    plan = build_once(Call(attributes, *(ArraySpec.of(one) for one in (data, indices, updates))))
+    positions: NDArray[np.int64] = native.new_result(np.dtype(np.int64), plan.shape)
+    native.extremes(plan, data, indices, updates, None, positions, none)
     return positions

@@ -1,4 +1,4 @@
-"""Build the IndexError for an invalid index of a call."""
+"""Create the IndexError for an invalid index of a call."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ from .plans import Plan
 def invalid_index(
     s: Call, component: int, value: object, where: tuple[object, ...] | None
 ) -> IndexError:
-    """Return what to raise for an invalid index of a call: a component of the tuple at a place
-    among the index tuples, None where the indices have changed meanwhile.
+    """Create the error for an invalid index of a call.
+
+    `component` is the component of the index tuple, and `where` the position of the tuple. `where`
+    is None if the indices have changed in the meantime.
     """
     shape = s.indices.shape
     axis = s.operator.indexed(shape, s.resolved_axis)[component]
@@ -33,12 +35,12 @@ def invalid_index(
     return errors.index_out_of_bounds(s.op, value, axis, size, where, s.mode)
 
 
-# The caller of the core's call that runs, if its plan does not name it.
+# The caller of the call that the core runs, if its plan does not name it.
 _CALLER: ContextVar[str] = ContextVar("_CALLER", default="")
 
 
 def run_for(caller: str, run: Callable[..., Any], *call: Any) -> Any:
-    """Run a call of the core for another function, whose names an IndexError then has."""
+    """Run a call of the core for another function, whose names an IndexError then uses."""
     if not caller:
         return run(*call)
     token = _CALLER.set(caller)
@@ -50,7 +52,7 @@ def run_for(caller: str, run: Callable[..., Any], *call: Any) -> Any:
 
 @contextmanager
 def naming(text: str) -> Iterator[None]:
-    """Let errors of an operator have the names of its caller."""
+    """Let errors of an operator use the names of its caller."""
     try:
         yield
     except (IndexError, RuntimeError, TypeError, ValueError) as error:
@@ -62,12 +64,12 @@ def naming(text: str) -> Iterator[None]:
 
 
 def find_refusal(s: Call, indices: Array) -> IndexError | None:
-    """Return what a call raises for its first invalid index, or None."""
+    """Return the error for the first invalid index of a call, or None."""
     sizes = [s.data.shape[d] for d in s.operator.indexed(indices.shape, s.resolved_axis)]
     if s.mode in FILLING:
         return None
-    found = first_invalid(indices, sizes, s.mode, s.negative, s.operator.tuples)
-    return found and invalid_index(s, found.component, found.value, found.where)
+    invalid = first_invalid(indices, sizes, s.mode, s.negative, s.operator.tuples)
+    return invalid and invalid_index(s, invalid.component, invalid.value, invalid.where)
 
 
 def raise_invalid(plan: Plan, position: int, component: int, value: int) -> NoReturn:

@@ -1,4 +1,4 @@
-"""Check that an output shares no memory with an input."""
+"""Check that an output does not share memory with an input."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ from gatherum._model.call import Array, ArraySpec
 def check_out_memory(
     op: str, data: Array, indices: Array, updates: Array | None, out: Array
 ) -> None:
-    """Raise ValueError when `out` is read-only or shares memory with an input it must not."""
-    out, data = np.asarray(out), np.asarray(data)  # subclasses may say anything of themselves
+    """Raise ValueError if `out` is read-only or shares memory with an input.
+
+    A scatter may have `data` itself as `out`.
+    """
+    out, data = np.asarray(out), np.asarray(data)  # subclasses may override attributes
     if not out.flags.writeable:
         raise errors.out_read_only(op)
     in_place = updates is not None and _is_same_place(out, data)
@@ -35,7 +38,7 @@ class _Place:
 
 
 def place_at(address: int, spec: ArraySpec) -> Array:
-    """Return an array that lies at an address, for questions on that alone: nobody reads it."""
+    """Return an array at an address, only for checks of addresses: its memory must not be read."""
     return np.asarray(_Place(address, spec))
 
 

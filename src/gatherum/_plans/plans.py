@@ -1,9 +1,9 @@
-"""Plans: everything about a call that does not depend on data, made once and kept.
+"""Plans: everything about a call that does not depend on data, computed once and cached.
 
-A plan is a value: frozen, hashable, printable. It holds the result shape, the checks already made
-and the lowered form of the call. The core keeps a bounded table of plans, keyed by the dtype, shape
-and strides of every operand and by the attributes, and asks for one (see `core_hooks`) only where
-the table has none.
+A plan is a value: frozen, hashable, printable. It holds the result shape and the lowered call,
+whose checks have passed. The core caches a limited number of plans, keyed by the dtype, shape and
+strides of every operand and by the attributes. It requests a plan (see `core_hooks`) only if it has
+not cached one.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ def _describe_here(plan: Plan) -> Description:
     return Description(*native.describe(plan.program))
 
 
-# What describes the plans of each device.
+# The function that describes plans, by device.
 _describers: dict[str, Callable[[Plan], Description]] = {"cpu": _describe_here}
 
 
 def add_device(name: str, describe: Callable[[Plan], Description]) -> None:
-    """Set what describes the plans of a device; the package of that name does so on import."""
+    """Set the function that describes plans of a device; the device's package does so on import."""
     _describers[name] = describe
 
 
 def _description(plan: Plan) -> Description:
-    if plan.device not in _describers:  # a plan that was pickled: its package is not yet imported
+    if plan.device not in _describers:  # the plan was unpickled before its package was imported
         import_module(f"gatherum.{plan.device}")
     return _describers[plan.device](plan)
 
@@ -66,20 +66,20 @@ class Plan:
     Attributes
     ----------
     call : Call
-        Attributes and specs of the operands: all that the plan depends on.
+        Attributes and specs of the operands: everything that the plan depends on.
     shape : tuple of int
         The result's shape.
     kernel : str
-        The kernel that the innermost run chooses: ``gather_rows``, ``gather_lines``,
-        ``scatter_rows`` or ``scatter_lines``.
+        The kernel for the innermost loop: ``gather_rows``, ``gather_lines``, ``scatter_rows`` or
+        ``scatter_lines``.
     nest : Nest
         The loops that run.
     bytes : int
         Bytes that the call must read and write, indices included.
     program : Program
-        The same for the core: a value that can be compared, sent as bytes, and run elsewhere.
+        The same call for the core: a value that can be compared, serialized, and run elsewhere.
     device : str
-        Where it runs: ``"cpu"``, or ``"cuda"`` of arrays on a CUDA device.
+        The device: ``"cpu"``, or ``"cuda"`` for arrays on a CUDA device.
     """
 
     call: Call
@@ -92,23 +92,24 @@ class Plan:
 
     @property
     def algorithm(self) -> str:
-        """The implementation that runs on the present number of threads, by name; on a CUDA device
-        the launches, in order.
+        """The name of the implementation for the current number of threads.
 
-        Every one gives the same bits; ``docs/performance.md`` says what each does.
+        On a CUDA device, the launches in order. All implementations return bit-for-bit equal
+        results; ``docs/performance.md`` describes them.
         """
         return _description(self).algorithm
 
     @property
     def reason(self) -> str:
-        """Why this algorithm: the rule that chose it, with the numbers that it compared."""
+        """The rule that chose this algorithm, with the numbers that it compared."""
         return _description(self).reason
 
     @property
     def scratch(self) -> int:
-        """Bytes of working memory on the present number of threads, at most.
+        """The maximum bytes of working memory for the current number of threads.
 
-        Buffers of up to 4 MiB a thread come on top; on a CUDA device what a library's sort takes.
+        Buffers of up to 4 MiB per thread are not included, nor is the memory of a library's sort on
+        a CUDA device.
         """
         return _description(self).scratch
 
@@ -121,14 +122,14 @@ class Plan:
         out: Array | None = None,
         fill_value: object = 0,
     ) -> Array:
-        """Run the plan on arrays of exactly the dtype, shape and strides it was made for.
+        """Run the plan on arrays of exactly the dtype, shape and strides that it was made for.
 
         Parameters
         ----------
         data, indices, updates : numpy.ndarray
             The operands; `updates` for scatters.
         out : numpy.ndarray, optional
-            Where the result goes; given exactly when the plan was made with one.
+            The array for the result; required if and only if the plan was made with one.
         fill_value : object
             As for the operator.
 
@@ -140,12 +141,12 @@ class Plan:
         Raises
         ------
         ValueError
-            If an operand differs from what the plan was made for.
+            If an operand differs from the operand that the plan was made for.
         """
         return _run(self, data, indices, updates, out, fill_value)
 
     def call_lines(self) -> list[str]:
-        """Return lines that say what is called: the result, the operands, the attributes."""
+        """Return lines that describe the call: the result, the operands, the attributes."""
         s = self.call
         lines = [f"{s.op} -> {s.data.dtype} {self.shape}"]
         for name in ("data", "indices", "updates", "out"):
@@ -155,7 +156,7 @@ class Plan:
         return [*lines, f"  with      {', '.join(attributes)}"]
 
     def algorithm_lines(self, why: bool = False) -> list[str]:
-        """Return lines that name the algorithm, and why it was chosen."""
+        """Return lines that name the algorithm, and optionally the reason."""
         reason = f": {self.reason}" if why else ""
         if self.device != "cpu":
             steps = _description(self).steps if why else ()
@@ -166,7 +167,7 @@ class Plan:
         return [f"  kernel    {self.kernel}, algorithm {self.algorithm}"]
 
     def __reduce__(self) -> tuple[Callable[..., Plan], tuple[object, ...]]:
-        """Pickle what the plan was made of: it is checked and lowered anew, where it is read."""
+        """Pickle the arguments of the plan; unpickling checks and lowers them again."""
         s = self.call
         operands = (s.data, s.indices, s.updates, s.out)
         *inputs, out = (one and one.plain for one in operands)
@@ -174,7 +175,7 @@ class Plan:
 
     def _repr_html_(self) -> str:
         from gatherum._inspection.explanations import (
-            Explanation,  # it draws, and is not needed for anything else
+            Explanation,  # only needed for drawing
         )
 
         return Explanation(self)._repr_html_()
@@ -201,7 +202,7 @@ def build(s: Call) -> Plan:
     return Plan(s, *compile_call(s))
 
 
-# The same, for calls that do not go by the core's table of plans.
+# A cached `build`, for calls that do not use the core's table of plans.
 build_once = native.emptied_at_exit(lru_cache(maxsize=1024)(build))
 
 
@@ -221,9 +222,9 @@ def plan(
         An operator's name (``"gather_nd"``, or ``"gather-nd"`` as in the command), or the function
         itself.
     data, indices, updates : array_like or tensor or (shape, dtype) or (shape, dtype, strides)
-        The operands, or their specs (strides in bytes; C order when left out).
+        The operands, or their specs (strides in bytes; C order if omitted).
     **attributes
-        The operator's other arguments by their names; `out` is an operand like the others.
+        The operator's other arguments by name; `out` may be an operand or a spec, too.
 
     Returns
     -------
@@ -252,7 +253,7 @@ def planned(
     attributes: dict[str, object],
     device: str = "cpu",
 ) -> Plan:
-    """Return the plan of an operator's call, as `plan` does, on the device where the data are."""
+    """Return the plan of an operator's call on the data's device."""
     return planned_with_operands(operator, data, indices, updates, attributes, device)[0]
 
 
@@ -264,24 +265,24 @@ def planned_with_operands(
     attributes: dict[str, object],
     device: str,
 ) -> tuple[Plan, list[Any]]:
-    """Return what `planned` does, and the operands: arrays, or specs where no values are known."""
+    """Return the plan and the operands: arrays, or specs if values are unknown."""
     op = operator.name
-    found = plain_values.attributes_from(op, attributes, attribute_names(operator))
+    call_attributes = plain_values.attributes_from(op, attributes, attribute_names(operator))
     out, fill_value = attributes.get("out"), attributes.get("fill_value", 0)
     device = "cuda" if registry.device(data) == "cuda" else device
     if updates is not None and not operator.scatters:
         raise errors.no_updates(op)
     data, indices = registry.spec(op, "data", data), registry.spec(op, "indices", indices)
     updates, out = registry.spec(op, "updates", updates), registry.spec(op, "out", out)
-    given = data, indices, updates
-    operands, specs = conversion.as_operands(found, given, is_spec, _describe)
-    call = Call(found, *specs)
+    inputs = data, indices, updates
+    operands, specs = conversion.as_operands(call_attributes, inputs, is_spec, _describe)
+    call = Call(call_attributes, *specs)
     if out is not None:
-        compile_call(call)  # errors of the inputs come before those of out
+        compile_call(call)  # errors of the inputs are raised before errors of out
         call = replace(call, out=_describe(op, "out", out))
-    made = build(call)
+    new_plan = build(call)
     check_fill(call, fill_value)
-    return made if device == made.device else replace(made, device=device), operands
+    return new_plan if device == new_plan.device else replace(new_plan, device=device), operands
 
 
 def _planned_again(
@@ -292,14 +293,14 @@ def _planned_again(
     attributes: dict[str, object],
     device: str,
 ) -> Plan:
-    """Return the plan that was pickled so."""
+    """Unpickle a plan."""
     if device not in (devices := ("cpu", "cuda")):
         raise errors.not_one_of("plan", "device", device, devices)
     return planned(find_operator(op), data, indices, updates, attributes, device)
 
 
 def check_fill(s: Call, fill_value: object) -> None:
-    """Raise ValueError for what a gather cannot store for an invalid index, where its mode asks."""
+    """Raise ValueError if the mode fills and a gather cannot store the fill value."""
     if s.updates is None and s.mode in FILLING:
         value = registry.spec(s.op, "fill_value", fill_value)
         if not is_spec(value):
@@ -329,7 +330,7 @@ def _describe(op: str, operand: str, value: Any) -> ArraySpec:
 def _dtype(op: str, operand: str, value: Any) -> AnyDType:
     try:
         return read_dtype(value)
-    except (TypeError, ValueError, SyntaxError):  # as numpy.dtype reads "zz", "(-1,)i4" and "i4,,"
+    except (TypeError, ValueError, SyntaxError):  # as numpy.dtype for "zz", "(-1,)i4" and "i4,,"
         raise errors.not_a_dtype(op, operand, value) from None
 
 
@@ -343,9 +344,11 @@ def apply(
     fill_value: object = 0,
     **attributes: object,
 ) -> Array:
-    """Run an operator by name, as the function of that name does."""
+    """Run an operator by name, with the arguments of its function."""
     operator = find_operator(op, "apply")
-    found = plain_values.attributes_from(operator.name, attributes, attribute_names(operator))
-    how = *found.positional, fill_value, out
-    result: Array = native.call(operator.name, data, indices, updates, *how)
+    call_attributes = plain_values.attributes_from(
+        operator.name, attributes, attribute_names(operator)
+    )
+    arguments = *call_attributes.positional, fill_value, out
+    result: Array = native.call(operator.name, data, indices, updates, *arguments)
     return result

@@ -1,4 +1,4 @@
-"""Compile a call to its program: check it, and have the core check its shapes and lower it."""
+"""Compile a call to a program: check it here, then check its shapes and lower it in the core."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gatherum._system import native
 
 
 class Compiled(NamedTuple):
-    """What a plan has beside its call, see `plan.Plan`."""
+    """The fields of a plan besides its call, see `plans.Plan`."""
 
     shape: Shape
     kernel: str
@@ -28,9 +28,9 @@ def compile_call(call: Call) -> Compiled:
     """Check attributes, dtypes, shapes and `out`, in this order, and lower a call."""
     check_attributes(call)
     check_dtypes(call)
-    # Errors of the inputs come before those of `out`.
+    # Errors of the inputs are raised before errors of `out`.
     same = call.out is not None and call.out.dtype == call.data.dtype
-    found = _core.lower(
+    lowered = _core.lower(
         call.operator.addressing.facts,
         call.resolved_axis,
         call.data.layout,
@@ -39,9 +39,9 @@ def compile_call(call: Call) -> Compiled:
         call.out.layout if same and call.out is not None else None,
         _fields(call),
     )
-    if not isinstance(found[0], native.Program):
-        raise shape_error(call, found)
-    program, moved = found
+    if not isinstance(lowered[0], native.Program):
+        raise shape_error(call, lowered)
+    program, moved = lowered
     if call.out is not None and not same:
         check_out_dtype(call.op, call.data.dtype, call.out.dtype)
     nest = Nest.of(program.nest)
@@ -50,7 +50,7 @@ def compile_call(call: Call) -> Compiled:
 
 
 def _fields(call: Call) -> dict[str, Any]:
-    """Return the fields of the program that say no shape."""
+    """Return the fields of the program that do not depend on shapes."""
     return {
         **index_fields(call.indices.dtype, call.mode, call.negative),
         "scatter": call.operator.scatters,
@@ -59,7 +59,7 @@ def _fields(call: Call) -> dict[str, Any]:
     }
 
 
-# Bytes of a block that kernels load and store as one value.
+# Block sizes in bytes that kernels load and store as one value.
 WIDTHS = (1, 2, 4, 8, 16)
 
 

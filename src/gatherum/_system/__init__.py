@@ -1,1 +1,1 @@
-"""The compiled core, files and private names of other packages, as the rest uses them."""
+"""Access to the compiled core, regular files and private names of other packages."""

@@ -1,4 +1,4 @@
-"""Measure how fast this machine reads memory: no call can be faster."""
+"""Measure this machine's read bandwidth, an upper limit for the speed of calls."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# A reduction keeps up with memory on one processor and not on another: the fastest one counts.
+# The reduction that keeps up with memory differs between processors: the fastest one counts.
 READS: tuple[tuple[Any, str], ...] = (
     (np.add.reduce, "f8"),
     (np.maximum.reduce, "f4"),
@@ -25,14 +25,14 @@ QUICK_ROUNDS = 3
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """A function that runs on parts of arrays, one per thread (NumPy releases the interpreter)."""
+    """A function that runs on parts of arrays, one per thread. NumPy releases the GIL."""
 
     function: Callable[..., object]
     arrays: tuple[NDArray[Any], ...]
     threads: int
 
     def seconds(self, rounds: int) -> float:
-        """Return the least time of some runs: a limit is what the machine can do."""
+        """Return the shortest of several run times, which is closest to the machine's limit."""
         parts = list(zip(*(np.array_split(a, self.threads) for a in self.arrays), strict=True))
         if self.threads == 1:
             return least_seconds(lambda: self.function(*parts[0]), rounds)
@@ -43,7 +43,7 @@ class Stream:
 
 
 def least_seconds(run: Callable[[], object], rounds: int) -> float:
-    """Return the least time of `rounds` runs after a first one that does not count."""
+    """Return the shortest time of `rounds` runs after one warm-up run."""
     spent = []
     for _ in range(rounds + 1):
         start = perf_counter()
@@ -53,13 +53,13 @@ def least_seconds(run: Callable[[], object], rounds: int) -> float:
 
 
 def reads(source: NDArray[np.float64], threads: int) -> list[Stream]:
-    """Return each method of reading an array on that many threads."""
+    """Return a stream for each method of reading an array with a number of threads."""
     return [Stream(function, (source.view(kind),), threads) for function, kind in READS]
 
 
 @dataclass(frozen=True, slots=True)
 class Bandwidth:
-    """The result of a quick measurement: bytes read per second, and how they were measured."""
+    """The result of a quick measurement: bytes read per second, and the method."""
 
     bytes_per_second: float
     measured: str
@@ -72,12 +72,12 @@ def quick_read(threads: int) -> Bandwidth:
     Parameters
     ----------
     threads : int
-        How many threads read at once.
+        The number of threads that read in parallel.
 
     Returns
     -------
     Bandwidth
-        The best of a few reductions over an array that most caches do not hold.
+        The best of several reductions over an array that exceeds most caches.
     """
     source = np.ones(QUICK_BYTES // 8, "f8")
     spent = min(stream.seconds(QUICK_ROUNDS) for stream in reads(source, threads))

@@ -1,25 +1,27 @@
-"""The compiled core as the rest of the package uses it: calls, level, threads, output memory.
+"""The package's access to the compiled core: calls, level, threads, output memory.
 
-Each function that runs a call takes one kind of operands:
+Each function that runs a call accepts one kind of operands:
 
 ======================  ============================================  =========================
-`call`                  arrays of NumPy, and whatever the callback    the six functions, torch,
-                        `normalise` converts or hands to an adapter   `plan.apply`
+Function                Operands                                      Used by
+======================  ============================================  =========================
+`call`                  NumPy arrays, and values that the callback    the six functions, torch,
+                        `normalise` converts or passes to an adapter  `plan.apply`
 `run`                   a plan and arrays                             `Plan.run`
 `call_memory`           views of addresses, or tensors                torch
-`scatter_into_zeros`    plain tensors, by a plan that is known        torch
+`scatter_into_zeros`    plain tensors, with a cached plan             torch
 `differentiate`         tensors                                       torch
 `extremes`              a plan, and arrays or views of addresses      `extremes`
 `xla_handler`           buffers of a compiled program                 jax
-`entry_of_known_calls`  arrays of JAX, in an eager call with the      jax
-                        attributes of the last one
+`entry_of_known_calls`  JAX arrays, in an eager call with the         jax
+                        attributes of the last call
 ======================  ============================================  =========================
 
-The last one pays: an eager call takes 1.1 times as long as ``jnp.take`` with it
-(``benchmarks/jax_bench.py``), and 1.4 without. Arguments are given by position. Those of
-`call_memory` end with ``fill``, the bytes of an item or None for zeros; ``out``; ``allocate``,
-which returns the address of memory for a result of views; and ``only_plain``: None is returned for
-tensors that are more than their memory, which torch has to handle.
+`entry_of_known_calls` makes an eager call take 1.1 times as long as ``jnp.take``, instead of 1.4
+times (``benchmarks/jax_bench.py``). All arguments are positional. The last arguments of
+`call_memory` are ``fill``, the bytes of an item or None for zeros; ``out``; ``allocate``, which
+returns the address of memory for a result of views; and ``only_plain``. With ``only_plain``, the
+result is None for tensors that are more than their memory, which torch must handle.
 """
 
 from __future__ import annotations
@@ -83,7 +85,7 @@ _DEFAULT_CACHE = 512 << 20
 
 
 def read_program(data: bytes) -> Program:
-    """Return the program that ``bytes(program)`` gave; ValueError for what are no such bytes."""
+    """Deserialize a program. Raise ValueError if the bytes are not a program."""
     return Program.from_bytes(data)
 
 
@@ -95,7 +97,7 @@ copyreg.pickle(Program, _reduce)
 
 
 def get_include() -> str:
-    """Return the folder of ``gatherum.h``, the core's C interface.
+    """Return the folder of ``gatherum.h``, the C interface of the core.
 
     Returns
     -------
@@ -106,12 +108,12 @@ def get_include() -> str:
 
 
 def get_library() -> str:
-    """Return the path of the core as a shared library, which needs no Python.
+    """Return the path of the core as a shared library, which does not need Python.
 
     Returns
     -------
     str
-        The file that a C program links with; what it declares stands in ``gatherum.h``.
+        The file to link C programs with. ``gatherum.h`` declares its functions.
     """
     names = {"darwin": "libgatherum.dylib", "win32": "gatherum.lib"}
     name = names.get(sys.platform, "libgatherum.so")
@@ -119,15 +121,15 @@ def get_library() -> str:
 
 
 def available_levels() -> tuple[str, ...]:
-    """Return the instruction-set levels that this processor and build have, best first."""
+    """Return the instruction-set levels that this processor and build support, best first."""
     return tuple(_core.available_levels())
 
 
 def set_num_threads(n: int) -> None:
-    """Set how many threads a call may use.
+    """Set the number of threads that a call may use.
 
-    Every answer is the same for any number. The default is the environment variable
-    ``GATHERUM_NUM_THREADS``, or else the number of processors that this process may use.
+    Results do not depend on the number of threads. The default is the environment variable
+    ``GATHERUM_NUM_THREADS`` if set, else the number of processors that this process may use.
 
     Parameters
     ----------
@@ -160,28 +162,28 @@ def set_num_threads(n: int) -> None:
 
 
 def get_num_threads() -> int:
-    """Return how many threads a call may use.
+    """Return the number of threads that a call may use.
 
     Returns
     -------
     int
-        The number that `set_num_threads` or the environment has set.
+        The number set by `set_num_threads` or by the environment.
     """
     return _core.get_threads()
 
 
 def set_output_cache_limit(nbytes: int) -> None:
-    """Set how many bytes of freed large results are kept for the next ones.
+    """Set the number of bytes of freed large results that are cached for reuse.
 
-    The first touch of fresh memory costs more than a gather into it, so the memory of results of
+    The first access to fresh memory costs more than a gather into it, so the memory of results of
     2 MiB or more is recycled. The default is the environment variable ``GATHERUM_OUTPUT_CACHE``
-    (bytes), or else 512 MiB. What is kept is offered to the system, which takes it as soon as it
-    wants memory (where it knows ``MADV_FREE``: Linux, macOS).
+    (bytes) if set, else 512 MiB. On systems with ``MADV_FREE`` (Linux, macOS), the system may
+    reclaim cached memory as soon as it needs memory.
 
     Parameters
     ----------
     nbytes : int
-        The cap in bytes; 0 keeps nothing.
+        The limit in bytes; 0 disables the cache.
 
     Raises
     ------
@@ -198,18 +200,18 @@ def set_output_cache_limit(nbytes: int) -> None:
 
 
 def get_output_cache_limit() -> int:
-    """Return the cap on recycled memory, in bytes.
+    """Return the limit of the output cache in bytes.
 
     Returns
     -------
     int
-        The cap that `set_output_cache_limit` or the environment has set.
+        The limit set by `set_output_cache_limit` or by the environment.
     """
     return _core.get_cache_limit()
 
 
 def clear_output_cache() -> None:
-    """Give all memory that is kept for later results back to the system."""
+    """Return all cached memory to the system."""
     _core.clear_cache()
 
 
@@ -217,7 +219,7 @@ _Cached = TypeVar("_Cached", bound="functools._lru_cache_wrapper[Any]")
 
 
 def emptied_at_exit(cache: _Cached) -> _Cached:
-    """Have a cache that holds plans emptied when the interpreter ends; a decorator."""
+    """Clear a cache of plans when the interpreter exits; a decorator."""
     atexit.register(cache.cache_clear)
     return cache
 
@@ -246,7 +248,7 @@ def _start() -> None:
 
 
 def _loading(number: int) -> Callable[..., Any]:
-    """Return what the core calls before `core_hooks` is imported: it imports that first."""
+    """Return a callback for the core that imports `core_hooks` on its first call."""
 
     def callback(*arguments: Any) -> Any:
         return import_module("gatherum._functions.core_hooks").CALLBACKS[number](*arguments)
@@ -256,5 +258,5 @@ def _loading(number: int) -> Callable[..., Any]:
 
 _start()
 set_callbacks(*map(_loading, range(8)))
-# Plans are Python objects: they go before the interpreter does.
+# Plans are Python objects, so they must be released before the interpreter exits.
 atexit.register(_core.leave)

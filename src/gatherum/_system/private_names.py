@@ -1,7 +1,7 @@
-"""Lookups of private names of other libraries, which any of their versions may drop.
+"""Look up private names of other libraries, which may be missing in any version.
 
-Each library has one module, named `private`, that finds all that is used of it beyond what it
-documents. It names the versions that were tested, and what is done where a name is missing.
+Each library has one module named `private`, which looks up all undocumented names that gatherum
+uses. The module documents the tested versions and the behaviour if a name is missing.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 
 def find_name(path: str) -> Any | None:
-    """Return what a dotted path names, importing its modules; None where it is missing."""
+    """Return the object at a dotted path, importing its modules; None if it is missing."""
     try:
         return pkgutil.resolve_name(path)
     except (ImportError, AttributeError):
@@ -20,12 +20,12 @@ def find_name(path: str) -> Any | None:
 
 
 def lacking(library: str, version: str, tested: str, *names: str) -> str:
-    """Return the end of a message about names that a library lacks."""
+    """Return the end of a message about missing names of a library."""
     return (
         f"{library} {version} lacks {', '.join(names)}; gatherum was tested with {library} {tested}"
     )
 
 
 def missing(names: Mapping[str, str]) -> list[str]:
-    """Return those of some names that are missing."""
+    """Return the names that are missing."""
     return [name for name in names if find_name(name) is None]

@@ -1,8 +1,8 @@
-"""Open regular files and refuse everything else.
+"""Open regular files only.
 
-A FIFO, a socket or a device may block for ever, never end, or act when it is opened. So a path is
-checked before it is opened, and what was opened is checked again: the path may lead elsewhere by
-then.
+Opening a FIFO, a socket or a device may block forever, never reach an end, or have side effects. So
+a path is checked before it is opened, and the descriptor is checked afterwards, because the path
+may have changed in between.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from contextlib import contextmanager
 
 from gatherum._model import errors
 
-# Opening does not wait and does not take a terminal; reading changes no byte.
+# With these flags, opening neither waits nor acquires a terminal, and reading does not convert
+# bytes.
 _ALWAYS = sum(getattr(os, name, 0) for name in ("O_CLOEXEC", "O_NONBLOCK", "O_NOCTTY", "O_BINARY"))
 _KINDS = {
     stat.S_IFDIR: "a directory",
@@ -26,9 +27,9 @@ _KINDS = {
 
 
 def check_regular(path: str | os.PathLike[str], status: os.stat_result) -> None:
-    """Raise OSError unless ``status`` is that of a regular file; ``path`` is only named.
+    """Raise OSError unless ``status`` describes a regular file; ``path`` is only for the message.
 
-    Pass ``os.stat(path)``, which follows links, or ``os.fstat`` of what was opened.
+    Pass ``os.stat(path)``, which follows links, or ``os.fstat`` of the descriptor.
     """
     kind = stat.S_IFMT(status.st_mode)
     if kind != stat.S_IFREG:
@@ -36,10 +37,10 @@ def check_regular(path: str | os.PathLike[str], status: os.stat_result) -> None:
 
 
 def open_regular(path: str | os.PathLike[str], flags: int = os.O_RDONLY, mode: int = 0o666) -> int:
-    """Return a descriptor of a regular file, or raise OSError without waiting for anything.
+    """Return a descriptor of a regular file, or raise OSError without waiting.
 
-    Links are followed. What is not a regular file is refused before it is opened. Python's ``open``
-    takes this function as its ``opener``. With ``O_CREAT`` in ``flags`` the path may be missing.
+    Links are followed. Other files raise before they are opened. The function can be the ``opener``
+    of Python's ``open``. With ``O_CREAT`` in ``flags`` the path may be missing.
     """
     try:
         check_regular(path, os.stat(path))
@@ -57,7 +58,7 @@ def open_regular(path: str | os.PathLike[str], flags: int = os.O_RDONLY, mode: i
 
 @contextmanager
 def naming(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Name the file in errors of its descriptor, which the system raises without a name."""
+    """Add the file name to errors of a descriptor, which the system raises without one."""
     try:
         yield
     except OSError as error:
@@ -69,7 +70,7 @@ def naming(path: str | os.PathLike[str]) -> Iterator[None]:
 def read_regular(path: str | os.PathLike[str], limit: int) -> bytes:
     """Return all bytes of a regular file, or raise OSError if there are more than ``limit``.
 
-    No more than ``limit`` bytes and one are read, whatever size the file says it has.
+    At most ``limit`` + 1 bytes are read, even if the file reports another size.
     """
     with open(open_regular(path), "rb") as file, naming(path):
         if os.fstat(file.fileno()).st_size <= limit:

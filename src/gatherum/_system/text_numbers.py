@@ -1,8 +1,8 @@
-"""Options, files of numbers and environment variables share one strict grammar of numbers.
+"""Parse numbers in options, files and environment variables with one strict grammar.
 
-Python's `int`, `float` and `complex` also take underscores, the digits of all scripts and any white
-space around a number, so that ``1_0`` would be 10. Here digits are ASCII digits, and a number may
-be surrounded only by blanks, tabs and line ends.
+Python's `int`, `float` and `complex` also accept underscores, the digits of all scripts and any
+white space around a number, so that ``1_0`` would be 10. Here, only ASCII digits are accepted, and
+only blanks, tabs and line ends may surround a number.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ _AROUND: Final = " \t\r\n"
 
 
 def integer_of(text: str) -> int | None:
-    """Return the integer that a text names, or None.
+    """Parse an integer, or return None.
 
-    A text of more than 40 characters gives None: its number exceeds 64 bits, and `int` needs
+    A text of more than 40 characters returns None: its number exceeds 64 bits, and `int` needs
     quadratic time for it.
     """
     if len(text) > LONGEST:
@@ -28,9 +28,9 @@ def integer_of(text: str) -> int | None:
 
 
 def number_of(text: str) -> int | float | complex | None:
-    """Return the integer, else the float, else the complex number of a text, or None.
+    """Parse an integer, else a float, else a complex number, or return None.
 
-    It may be infinite.
+    The number may be infinite.
     """
     for kind in (int, float, complex):
         if (number := _parse(text, kind)) is not None:

@@ -1,9 +1,9 @@
-"""Adapters run calls on the arrays of other frameworks: describe one here and register it.
+"""Add support for the arrays of other frameworks by registering adapters.
 
 `Framework` lists the members of an adapter, and `register` adds one. An adapter describes arrays by
-`ArraySpec` and receives `Attributes`. Arrays in the memory of this processor reach the core as
-`View`. `Arrays` lists the functions that `gatherum.groups` needs of a framework, and `Basics` those
-among them that derivatives need, too.
+`ArraySpec` and receives `Attributes`. Arrays in host memory are passed to the core as `View`.
+`Arrays` lists the functions that `gatherum.groups` needs from a framework. `Basics` lists the
+subset that derivatives also need.
 """
 
 from gatherum._derivatives.array_ops import Basics

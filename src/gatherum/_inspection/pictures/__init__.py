@@ -1,6 +1,6 @@
-"""Pictures of calls: which cell of the data goes where.
+"""Pictures of calls: the cells of the data and their destinations.
 
-Libraries of diagrams place nodes and edges, not cells of arrays; an SVG needs nothing installed.
+Diagram libraries draw nodes and edges, not cells of arrays; SVG needs no library.
 """
 
 from .cells import CallValues

@@ -13,7 +13,7 @@ Point = tuple[float, float]
 
 
 class ArrowEnd(NamedTuple):
-    """One end of an arrow: a box, the box around its neighbours, and the lane beside it."""
+    """One end of an arrow: a box, the box around its neighbours, and the lane next to it."""
 
     box: Box
     edges: Box
@@ -21,12 +21,12 @@ class ArrowEnd(NamedTuple):
 
     @property
     def y(self) -> float:
-        """Where the lane runs."""
+        """The y coordinate of the lane."""
         return self.box.bottom + TIGHT / 2 + LANE * (self.lane + 1)
 
 
 class Route(NamedTuple):
-    """The path of an arrow, and where it arrives in which direction."""
+    """The path of an arrow, its end point, and its direction there."""
 
     path: str
     tip: Point
@@ -34,15 +34,16 @@ class Route(NamedTuple):
 
 
 def step(start: Box, end: Box, across: bool) -> Route:
-    """Draw a short arrow straight on."""
+    """Draw a short straight arrow."""
     y = start.middle[1]
     target = (end.left - 3, y)
     return _on_page([("M", [(start.right + 4, y)]), ("L", [target])], target, (1.0, 0.0), across)
 
 
 def route(start: ArrowEnd, end: ArrowEnd, across: bool) -> Route:
-    """Draw an arrow that leaves `start` to the right and arrives at `end` from the left, or from
-    the lanes beside them where other cells stand there.
+    """Draw an arrow that leaves `start` on the right and ends on the left of `end`.
+
+    If other cells are in between, the arrow uses the lane next to `start` or `end`.
     """
     point = (start.box.right, start.box.middle[1])
     path = [("M", [point])]
@@ -63,7 +64,7 @@ def route(start: ArrowEnd, end: ArrowEnd, across: bool) -> Route:
 def _on_page(
     path: list[tuple[str, list[Point]]], tip: Point, direction: Point, across: bool
 ) -> Route:
-    """Write a path, with x and y exchanged where the picture runs down the page."""
+    """Format a path, with x and y swapped if the picture runs downwards."""
     if not across:
         path = [(letter, [(y, x) for x, y in points]) for letter, points in path]
         tip, direction = (tip[1], tip[0]), (direction[1], direction[0])

@@ -1,4 +1,4 @@
-"""Write the text around a picture: the call, its shapes, and what is left out or made up."""
+"""Write the text around a picture: the call, its shapes, and notes on omissions and examples."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .roles import Form
 
 
 def call_text(s: Call) -> str:
-    """Write a call as it stands in a program, with the attributes that say something."""
+    """Format a call as Python code, without attributes that have default values."""
     parts = ["data", "indices"] + ["updates"] * s.operator.scatters
     if s.axis or not s.operator.tuples:
         parts.append(f"{s.operator.attribute}={s.axis}")
@@ -23,7 +23,7 @@ def call_text(s: Call) -> str:
 
 
 def shapes_text(s: Call) -> str:
-    """Write the operands' dtypes and shapes."""
+    """Format the operands' dtypes and shapes."""
     text = f"data {s.data.dtype} {_shape(s.data.shape)}, "
     text += f"indices {s.indices.dtype} {_shape(s.indices.shape)}"
     if s.updates is not None:
@@ -32,7 +32,7 @@ def shapes_text(s: Call) -> str:
 
 
 def _shape(shape: Shape) -> str:
-    """Write a shape without spaces at which a line may break."""
+    """Format a shape without spaces at which a line may break."""
     text = str(shape)
     if len(shape) > 8:
         text = f"({', '.join(shortened([*map(str, shape)], 8, 4, 2))})"
@@ -40,7 +40,7 @@ def _shape(shape: Shape) -> str:
 
 
 def titles(scene: Scene) -> dict[str, tuple[str, str]]:
-    """Return the names and shapes that stand beside the arrays."""
+    """Return the names and shapes that are drawn next to the arrays."""
     form = scene.form if scene.made_up else scene.full
     result, updates = ("data", "result") if scene.gathers else ("result", "updates")
     return {
@@ -57,27 +57,27 @@ def _short(shape: Shape) -> str:
 
 
 def notes(scene: Scene, values: bool) -> str:
-    """Say what the picture leaves out or makes up."""
+    """Describe the parts of the call that the picture omits or makes up."""
     form, full = scene.form, scene.full
-    found = []
+    sentences = []
     if scene.made_up and 0 not in form.entries:
-        found.append("The indices are an example, for only shapes are given.")
+        sentences.append("The indices are an example, for only shapes are given.")
     if scene.made_up and scene.reduced:
-        found.append(
+        sentences.append(
             f"A small call of the same form is drawn: data {_shape(form.data)}, "
             f"indices {_shape(form.indices)}."
         )
     if not scene.made_up and form.indices != full.indices:
-        found.append(
+        sentences.append(
             f"Only the first indices are drawn, {_shape(form.indices)} of "
             f"{_shape(full.indices)}, and what they do."
         )
     if not scene.made_up and form.data != full.data:
-        found.append("Only some places of the data are drawn, with their positions.")
+        sentences.append("Only some places of the data are drawn, with their positions.")
     if not values and 0 not in form.data:
-        found.append(
+        sentences.append(
             "Letters stand for the elements of data."
             if scene.gathers
             else "Small letters stand for elements of data, capitals for those of updates."
         )
-    return " ".join(found)
+    return " ".join(sentences)

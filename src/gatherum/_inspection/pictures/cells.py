@@ -20,14 +20,16 @@ from gatherum._plans.plans import apply
 
 from .model import Scene
 
-LONGEST = 7  # characters of a value; longer ones are named by letters instead
+LONGEST = 7  # characters of a value; longer values are replaced by letters
 WIDEST = 9  # characters of a line in a cell
 
 
 @dataclass(slots=True)
 class Cell:
-    """A cell: lines of text, what is said where it is pointed at, the colour of what it shares a
-    place with, and its mark: ``"filled"``, ``"dropped"``, ``"lost"`` or none.
+    """A cell: lines of text, a tooltip, a colour and a mark.
+
+    Cells that share a position have the same colour. The mark is ``"filled"``, ``"dropped"``,
+    ``"lost"`` or empty.
     """
 
     lines: list[str]
@@ -37,7 +39,7 @@ class Cell:
 
 
 class CallValues(NamedTuple):
-    """The values of a call, where they are known."""
+    """The values of a call, None if unknown."""
 
     data: Array | None = None
     indices: Array | None = None
@@ -46,9 +48,10 @@ class CallValues(NamedTuple):
 
 
 class Cells(NamedTuple):
-    """The cells of the data (of a scatter: its result) and of what moves (a gather's result, a
-    scatter's updates), in row-major order, and whether they show values. `before` is a scatter's
-    data.
+    """The cells of all arrays in row-major order, and whether they show values.
+
+    `data` has the cells of the data, or of a scatter's result. `moved` has the cells of a gather's
+    result, or of a scatter's updates. `before` has the cells of a scatter's data.
     """
 
     data: list[Cell]
@@ -58,7 +61,7 @@ class Cells(NamedTuple):
 
 
 def fill_cells(scene: Scene, operands: CallValues) -> Cells:
-    """Write into every cell what a call leaves there."""
+    """Write the result of a call to every cell."""
     form = scene.form
     values = _drawn(scene, operands)
     texts = [value_texts(drawn) or [] for drawn in values]
@@ -81,22 +84,23 @@ def _cells(name: str, places: Iterable[Shape], texts: Iterable[str]) -> list[Cel
 
 
 def _drawn(scene: Scene, operands: CallValues) -> list[NDArray[Any]]:
-    """Return the values that are drawn, of the data and of a scatter's updates; nothing where any
-    are unknown or too long.
+    """Return the values to draw, of the data and of a scatter's updates.
+
+    The list is empty if a value is unknown or too long.
     """
     data, updates = operands.data, operands.updates
     if data is None or scene.made_up or (updates is None and not scene.gathers):
         return []
-    # One by one: NumPy takes at most 63 lists of places at once.
-    found = [np.array([data[place] for place in product(*scene.shown)], data.dtype)]
+    # One by one: NumPy accepts at most 63 index lists in one call.
+    arrays = [np.array([data[place] for place in product(*scene.shown)], data.dtype)]
     if updates is not None:
         stretched = np.broadcast_to(updates, scene.full.moved)
-        found.append(stretched[tuple(map(slice, scene.form.moved))].ravel())
-    return found if all(value_texts(drawn) is not None for drawn in found) else []
+        arrays.append(stretched[tuple(map(slice, scene.form.moved))].ravel())
+    return arrays if all(value_texts(drawn) is not None for drawn in arrays) else []
 
 
 def value_texts(values: NDArray[Any]) -> list[str] | None:
-    """Write values briefly; None when they cannot be."""
+    """Format values briefly; None if a value is too long or not supported."""
     kind = values.dtype.kind
     if kind in "biu":
         texts = [str(int(value)) for value in values.ravel()]
@@ -117,8 +121,9 @@ def letters(shape: Shape, first: str) -> list[str]:
 
 
 def _pair(scene: Scene, data: list[Cell], moved: list[Cell]) -> dict[int, list[int]]:
-    """Return the numbers of the moved cells that each cell of the data meets, in their order. They
-    get one colour; those that meet none get a mark.
+    """Return, for each cell of the data, the numbers of its linked moved cells in order.
+
+    Linked cells get the same colour; moved cells without a link get a mark.
     """
     met: dict[int, list[int]] = {}
     for link in scene.links if not scene.refused else ():
@@ -133,20 +138,20 @@ def _pair(scene: Scene, data: list[Cell], moved: list[Cell]) -> dict[int, list[i
 
 
 def _gather(scene: Scene, data: list[Cell], moved: list[Cell], fill_value: object) -> None:
-    """Write what is read into the cells of a gather's result."""
+    """Write the values that a gather reads to the cells of its result."""
     s, filled = scene.call, ""
     for d, readers in _pair(scene, data, moved).items():
         for m in readers:
             moved[m].lines = data[d].lines
             moved[m].tip += f" = {data[d].tip}"
-    if s.mode in FILLING:  # of strings, 0 is the empty one
+    if s.mode in FILLING:  # for strings, 0 is the empty string
         filled = (value_texts(fill_item(s.op, s.data.dtype, fill_value)) or ["fill"])[0]
     for cell in moved:
         cell.lines = [filled] if cell.mark else cell.lines
 
 
 def _scatter(scene: Scene, data: list[Cell], moved: list[Cell], values: list[NDArray[Any]]) -> None:
-    """Write what a scatter leaves into the cells of its result, and mark lost updates."""
+    """Write the result of a scatter to its cells, and mark overwritten updates."""
     s, complete = scene.call, scene.form.indices == scene.full.indices
     for d, chain in _pair(scene, data, moved).items():
         if s.reduction == "none":
@@ -166,14 +171,14 @@ def _scatter(scene: Scene, data: list[Cell], moved: list[Cell], values: list[NDA
 
 
 def shortened(texts: Sequence[str], most: int, first: int = 2, last: int = 1) -> list[str]:
-    """Leave out the middle of a list of more texts than fit."""
+    """Replace the middle of a list by an ellipsis if it has more than `most` texts."""
     if len(texts) <= most:
         return list(texts)
     return [*texts[:first], "\N{HORIZONTAL ELLIPSIS}", *texts[-last:]]
 
 
 def expression(reduction: str, terms: list[str]) -> list[str]:
-    """Write a fold as lines that fit into a cell."""
+    """Format a fold as lines that fit into a cell."""
     if len(terms) == 1:
         return list(terms)
     before, sign, after = ROWS[reduction].picture

@@ -1,4 +1,4 @@
-"""Draw a call as an SVG: cells go to their places, and every mark on them is explained."""
+"""Draw a call as an SVG: the moves of its cells, and a legend of all marks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .roles import MOST_ACROSS
 from .svg import Box
 
 NARROWEST, WIDEST, MARGIN = 430.0, 640.0, 16.0
-MOST_BEFORE = 24  # cells of a scatter's data that are drawn beside its result
+MOST_BEFORE = 24  # the maximum number of cells of a scatter's data to draw with its result
 LEGEND = {
     "again": "a duplicate: an index before it names the same place",
     "wrong": "out of bounds",
@@ -29,8 +29,9 @@ LEGEND = {
 
 
 def draw(s: Call, operands: CallValues, refusal: str = "") -> str:
-    """Draw a call as an SVG document, with its values as far as they are known, and the message
-    with which it raises for its indices, if it does.
+    """Draw a call as an SVG document, with the values that are known.
+
+    `refusal` is the message of the IndexError that the call raises, if any.
     """
     scene, cells, layout = _fitting(s, operands, bool(refusal))
     width = max(layout.width, NARROWEST) + 2 * MARGIN
@@ -43,8 +44,9 @@ def draw(s: Call, operands: CallValues, refusal: str = "") -> str:
 
 
 def _fitting(s: Call, operands: CallValues, raises: bool) -> tuple[Scene, Cells, Layout]:
-    """Lay a call out so that it can be read: with letters if its values are too wide, and with
-    fewer cells if they still are.
+    """Lay out a call so that it is readable.
+
+    Use letters if the values are too wide. Draw fewer cells if the picture is still too wide.
     """
     for most_across in (MOST_ACROSS, 8, 5, 2):
         scene = scene_of(s, operands.indices, raises, most_across)
@@ -62,7 +64,7 @@ def _fitting(s: Call, operands: CallValues, raises: bool) -> tuple[Scene, Cells,
 
 
 def _heading(scene: Scene, values: bool, width: float, refusal: str) -> tuple[list[str], float]:
-    """Return the lines of text above the picture and where they end."""
+    """Return the lines of text above the picture, and the y coordinate of their end."""
     texts: list[tuple[str, float, str, tuple[svg.Option, ...]]] = [
         (call_text(scene.call), 15, "ink", ("bold",)),
         (shapes_text(scene.call), NOTE, "muted", ()),
@@ -128,7 +130,7 @@ def _grid(grid: Grid) -> Iterator[str]:
 
 
 def _positions(grid: Grid) -> Iterator[str]:
-    """Write the positions of rows, columns and planes, on the side where no lines come in."""
+    """Write the positions of rows, columns and planes, on the side without arrows."""
     count, _, width = grid.planes
     rows, columns = grid.heads
     below = grid.last and not grid.across
@@ -150,7 +152,7 @@ def _positions(grid: Grid) -> Iterator[str]:
 
 
 def _baseline(box: Box, line: int = 0, lines: int = 1) -> tuple[float, float]:
-    """Return where the middle of a line of text goes in a box."""
+    """Return the centre of the baseline of a line of text in a box."""
     x, y = box.middle
     return x, y + LINE * (line - (lines - 1) / 2) + 5
 
@@ -178,7 +180,7 @@ def _cell(box: Box, cell: Cell) -> Iterator[str]:
 
 
 def _cleared(box: Box, text: str, style: str) -> Iterator[str]:
-    """Clear the area of a text in the middle of a box."""
+    """Clear the area of a text in the centre of a box."""
     (x, y), half = box.middle, svg.width_of(text, FONT, True) / 2 + 2
     if text:
         area = Box(x - half, y - FONT / 2, x + half, y + FONT / 2)
@@ -186,7 +188,7 @@ def _cleared(box: Box, text: str, style: str) -> Iterator[str]:
 
 
 def _index(label: Label, box: Box) -> Iterator[str]:
-    """Draw an index, or a tuple of them."""
+    """Draw an index or an index tuple."""
     link, texts, entry = label.link, label.texts, label.link.entry
     yield '<g opacity="0.5">' if link.repeat else "<g>"
     style = "hollow" if link.colour < 0 else f"fill{link.colour}"
@@ -222,11 +224,11 @@ def _dog_ear(box: Box, style: str) -> str:
 
 
 def _legend(cells: Cells, layout: Layout, y: float) -> tuple[list[str], float]:
-    """Explain the marks that occur; return the lines and where they end."""
+    """Explain the marks that occur; return the lines and the y coordinate of their end."""
     marks = {cell.mark for cell in [*cells.data, *cells.moved]}
     for link in (label.link for label in layout.labels):
-        found = {"again": link.again, "wrong": any(link.entry.wrong), "repeat": link.repeat}
-        marks |= {mark for mark, occurs in found.items() if occurs}
+        link_marks = {"again": link.again, "wrong": any(link.entry.wrong), "repeat": link.repeat}
+        marks |= {mark for mark, occurs in link_marks.items() if occurs}
     lines: list[str] = []
     for mark, text in LEGEND.items():
         if mark in marks:

@@ -1,4 +1,4 @@
-"""Place the cells of an array in a picture."""
+"""Arrange the cells of an array in a picture."""
 
 from __future__ import annotations
 
@@ -15,26 +15,27 @@ from .roles import planes
 from .svg import Box, width_of
 
 FONT, LINE, NAME, POSITION = 14.0, 17.0, 12.0, 11.0
-LEAST = 27.0  # the least width and height of a cell
+LEAST = 27.0  # the minimum width and height of a cell
 TIGHT = 3.0  # between cells
-LANE = 4.0  # between lines that run between cells
+LANE = 4.0  # between arrows that run between cells
 PLANE_GAP = 12.0
-HEAD = 17.0  # a line of positions above or beside cells
+HEAD = 17.0  # a line of positions above or next to cells
 
 
 @dataclass
 class Grid:
-    """An array's cells: planes of lines of cells, below each other, and the positions along each
-    dimension. Lines are rows; where the picture runs down the page (not `across`), they are
-    columns, and x and y are exchanged when it is drawn.
+    """An array's cells, in planes of lines of cells, and the positions along each dimension.
+
+    Planes are stacked vertically. Lines are rows. If the picture runs downwards (not `across`),
+    lines are columns, and x and y are swapped for drawing.
     """
 
     cells: list[Cell]
     positions: tuple[Shape, ...]
     column: bool  # whether the last dimension is drawn as rows
     across: bool
-    last: bool = False  # whether arrows come in: then positions stand where they do not
-    refused: bool = False  # whether there is no such array, because the call raises
+    last: bool = False  # whether arrows end here; positions are then on the opposite side
+    refused: bool = False  # whether the array does not exist because the call raises
     lanes: int = 0  # for arrows between lines of cells
     x: float = 0.0
     y: float = 0.0
@@ -51,12 +52,12 @@ class Grid:
 
     @property
     def empty(self) -> bool:
-        """Whether there are no cells."""
+        """Whether the array has no cells."""
         return not self.cells
 
     @property
     def heads(self) -> tuple[Shape, Shape]:
-        """The positions of the rows, where there are several, and of the columns."""
+        """The positions of the rows, if there are several, and of the columns."""
         rows = self.positions[self.column - 2] if self.planes[1] > 1 else ()
         return rows, () if self.column or not self.positions else self.positions[-1]
 
@@ -67,16 +68,16 @@ class Grid:
 
     @cached_property
     def names(self) -> list[str]:
-        """The names of planes, where there are several: ``[0, 2, :, :]``."""
+        """The names of planes, if there are several: ``[0, 2, :, :]``."""
         count, rank = self.planes[0], len(self.positions)
         leading = self.positions[: rank - 2 + self.column]
-        found = []
+        names = []
         for plane in range(count if count > 1 else 0):
             where = np.unravel_index(plane, [len(axis) for axis in leading])
             places = [str(axis[int(p)]) for axis, p in zip(leading, where, strict=True)]
             places = [*shortened(places, 6), *[":"] * (rank - len(leading))]
-            found.append(f"[{', '.join(places)}]")
-        return found
+            names.append(f"[{', '.join(places)}]")
+        return names
 
     @cached_property
     def margin(self) -> Box:
@@ -87,15 +88,15 @@ class Grid:
 
     @property
     def gap(self) -> float:
-        """The gap between lines of cells, which is wide enough for arrows."""
+        """The gap between lines of cells, with space for arrows."""
         return TIGHT + LANE * (self.lanes + 1 if self.lanes else 0)
 
     @property
     def plane(self) -> tuple[float, float]:
-        """Length and breadth of a plane, with its positions and its name."""
+        """The length and breadth of a plane, with its positions and its name."""
         lines, count = self._lines
         margin = self.margin
-        # Arrows run behind the last cells too, but cells need no gap there.
+        # Arrows also run after the last cells, but cells need no gap there.
         length = margin.left + count * (self.length + TIGHT) + margin.right - TIGHT
         breadth = margin.top + lines * (self.breadth + self.gap) - TIGHT
         name = max((width_of(text, NAME) for text in self.names), default=0.0)
@@ -105,7 +106,7 @@ class Grid:
 
     @property
     def size(self) -> tuple[float, float]:
-        """Length and breadth of the whole."""
+        """The length and breadth of the whole grid."""
         if self.empty:
             return (74.0, 28.0) if self.across else (28.0, 74.0)
         length, breadth = self.plane
@@ -115,23 +116,23 @@ class Grid:
 
     @property
     def whole(self) -> Box:
-        """The box around everything."""
+        """The box around the whole grid."""
         return Box(self.x, self.y, self.x + self.size[0], self.y + self.size[1])
 
     @property
     def _lines(self) -> tuple[int, int]:
-        """How many lines a plane has, and how many cells a line."""
+        """The number of lines of a plane, and of cells of a line."""
         _, rows, columns = self.planes
         return (rows, columns) if self.across else (columns, rows)
 
     def _place(self, number: int) -> tuple[int, int, int]:
-        """Return the plane of a cell, its line there, and its place in the line."""
+        """Return the plane of a cell, its line in the plane, and its position in the line."""
         _, rows, columns = self.planes
         plane, row, column = number // (rows * columns), number // columns % rows, number % columns
         return (plane, row, column) if self.across else (plane, column, row)
 
     def box(self, number: int) -> Box:
-        """Return where a cell is."""
+        """Return the box of a cell."""
         plane, line, place = self._place(number)
         x = self.x + (self.margin.left + place * (self.length + TIGHT))
         y = self.y + plane * (self.plane[1] + PLANE_GAP)
@@ -144,18 +145,20 @@ class Grid:
         return Box(first.left, first.top, last.right, last.bottom)
 
     def edges(self, numbers: Sequence[int]) -> Box:
-        """Return the box around all cells of the planes that hold some cells."""
+        """Return the box around all planes that contain the cells."""
         area = self.planes[1] * self.planes[2]
         first, last = numbers[0] // area, numbers[-1] // area
         return self.around((first * area, (last + 1) * area - 1))
 
     def take_lanes(self, arrows: Iterable[Sequence[int]]) -> list[int]:
-        """Choose the lanes of arrows to or from some cells: those of a line that have any have one
-        each, but for the cell at the edge, which needs none.
+        """Choose the lanes of arrows to or from cells.
+
+        Each cell of a line that has an arrow gets a lane, except the cell at the edge, which needs
+        none.
         """
         edge = 0 if self.last else self._lines[1] - 1
         taken: dict[tuple[int, int], dict[int, int]] = {}
-        found = []
+        chosen = []
         for numbers in arrows:
             lane = 0
             if numbers:
@@ -163,6 +166,6 @@ class Grid:
                 if place != edge:
                     lanes = taken.setdefault((plane, line), {})
                     lane = lanes.setdefault(place, len(lanes))
-            found.append(lane)
+            chosen.append(lane)
         self.lanes = max(map(len, taken.values()), default=0)
-        return found
+        return chosen

@@ -1,4 +1,4 @@
-"""Lay a picture out: the arrays in their order, each index beside what it moves."""
+"""Lay out a picture: the arrays in their order, each index next to the cells that it moves."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ from .model import Entry, Link, Scene, places_of
 from .roles import Form
 from .svg import Box, width_of
 
-GAP, NEAR, ASIDE = 74.0, 30.0, 40.0  # between what stands behind each other
+GAP, NEAR, ASIDE = 74.0, 30.0, 40.0  # between consecutive arrays
 TITLE, TITLE_FONT, NOTE = 40.0, 14.0, 13.0
 
 
 class Label(NamedTuple):
-    """An index as it is drawn: its texts, one for each component, the box around them, and the
-    lanes of its line beside the data and beside the indices.
+    """An index as it is drawn.
+
+    It has a text for each component, the box around them, and the lanes of its line at the data and
+    at the indices.
     """
 
     link: Link
@@ -29,12 +31,11 @@ class Label(NamedTuple):
 
 
 class Layout:
-    """Grids and indices in their places, beginning at (0, 0), and the places of titles. Where the
-    picture runs down the page, x and y are exchanged when it is drawn; only `titles`, `width` and
-    `height` are those of the page already.
+    """The positions of grids, indices and titles, starting at (0, 0).
 
-    The grids are those of the data (of a scatter: its result), of what moves, and of a scatter's
-    data, if asked for. `band` is the box of the indices.
+    If the picture runs downwards, x and y are swapped for drawing, except in `titles`, `width` and
+    `height`. The grids are for the data (of a scatter: its result), for the moved array, and
+    optionally for a scatter's data. `band` is the box of the indices.
     """
 
     def __init__(self, scene: Scene, cells: Cells, before: bool = False) -> None:
@@ -67,15 +68,15 @@ class Layout:
 
     def _size_cells(self) -> None:
         form, data, moved = self.form, self.data, self.moved
-        if form.congruent or not form.across:  # an index stands over the cell that it moves
+        if form.congruent or not form.across:  # an index is drawn over the cell that it moves
             moved.length = max(moved.length, self._index[0])
             moved.breadth = max(moved.breadth, self._index[1])
-        if form.elements:  # what belongs together stands in one line
+        if form.elements:  # cells with the same index are drawn in one line
             data.lanes = moved.lanes = max(data.lanes, moved.lanes)
             data.breadth = moved.breadth = max(data.breadth, moved.breadth)
 
     def _add_before(self, cells: Cells, scene: Scene) -> None:
-        """Add the data of a scatter, which stand over the result, column over column."""
+        """Add the data of a scatter over its result, with aligned columns."""
         across, result = self.form.across, self.data
         grid = Grid(cells.before, scene.shown, result.column, across, last=across)
         if across:
@@ -86,9 +87,10 @@ class Layout:
         self.grids = {"before": grid, **self.grids}
 
     def _stack(self, named: dict[str, tuple[str, str]], count: int, components: int) -> None:
-        """Put data, indices and what moves behind each other: from left to right with their titles
-        above, or from top to bottom with their titles to the left. The data of a scatter stand over
-        its result: pictures are no wider for them.
+        """Arrange data, indices and the moved array consecutively.
+
+        The order is from left to right with titles above, or from top to bottom with titles on the
+        left. The data of a scatter is over its result, so that it does not widen the picture.
         """
         across, grids, before = self.form.across, self.grids, self.grids.get("before")
         sizes = {name: grid.size for name, grid in grids.items()}
@@ -125,16 +127,16 @@ class Layout:
             self.titles["before"] = (self.data.x, 14.0)
 
     def _band_size(self, count: int, components: int) -> tuple[float, float]:
-        """Return the size of the indices together."""
+        """Return the size of all indices together."""
         length, breadth = self._index
-        if self.moved.empty:  # indices that move nothing stand in a line of their own
+        if self.moved.empty:  # indices that move nothing are drawn in a separate line
             return length * components, max(count, 1) * (breadth + TIGHT)
         if self.form.congruent:
             return self.moved.size
         return length * components, self.moved.size[1]
 
     def _index_box(self, link: Link, number: int, components: int) -> Box:
-        """Return the box of an index, which stands beside what it moves."""
+        """Return the box of an index, next to the cells that it moves."""
         length, breadth = self._index
         x, y = self.band.left, self.band.top + number * (breadth + TIGHT)
         if not self.moved.empty:
@@ -147,7 +149,7 @@ class Layout:
 
     @property
     def _shift(self) -> tuple[float, float]:
-        """From what moves to the indices."""
+        """The offset from the moved array to the indices."""
         return self.band.left - self.moved.x, self.band.top - self.moved.y
 
     def route(self, label: Label) -> Route:
@@ -160,14 +162,14 @@ class Layout:
         return route(*((data, index) if self.gathers else (index, data)), self.form.across)
 
     def steps(self) -> Iterator[Route]:
-        """Yield the short arrows between indices and what they move."""
+        """Yield the short arrows between indices and the cells that they move."""
         pairs = [(label.box, self.moved.around(label.link.moved)) for label in self.labels]
         for pair in [(self.band, self.moved.whole)] if self.form.congruent else pairs:
             yield step(*(pair if self.gathers else pair[::-1]), self.form.across)
 
 
 def index_texts(form: Form, entry: Entry) -> list[str]:
-    """Write the components of an index, and where they are brought to."""
+    """Format the components of an index, and the positions that they resolve to."""
     texts = [_brief(value) for value in entry.values] or ["( )"]
     if entry.place is not None:
         first = form.axis if form.elements else 0

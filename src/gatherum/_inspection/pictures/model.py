@@ -1,4 +1,4 @@
-"""Model a call small enough to be drawn: which cell goes where, and what each index does."""
+"""Model a call small enough to draw: the links between cells, and the effect of each index."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ from .svg import HUES
 
 
 class Entry(NamedTuple):
-    """One index, or one tuple of them: where it stands, how it reads, which of its components are
-    out of bounds, and the place of the `named` dimensions that it addresses, if any.
+    """One index or index tuple.
+
+    `where` is its position among the indices, and `wrong` marks the components that are out of
+    bounds. `place` is the position that it addresses in the `named` dimensions, or None.
     """
 
     where: Shape
@@ -31,11 +33,11 @@ class Entry(NamedTuple):
 
 
 class Link(NamedTuple):
-    """An index and the numbers of the cells that it pairs: of the data, and of what moves. It
-    pairs none where it addresses nothing or the call raises.
+    """An index and the numbers of the cells that it links, in the data and in the moved array.
 
-    `again` says whether an index before it addresses the same; `repeat` whether the index has a
-    link already, to another slice.
+    It links no cells if it addresses nothing or if the call raises. `again` is True if an earlier
+    index addresses the same position. `repeat` is True if the index already has a link to another
+    slice.
     """
 
     entry: Entry
@@ -47,34 +49,37 @@ class Link(NamedTuple):
 
 
 class Scene(NamedTuple):
-    """A call as it is drawn: its dimensions and those that are drawn, the places that are drawn of
-    each dimension of the data, and the links, in row-major order of the indices.
+    """A call as it is drawn.
+
+    `full` has its dimensions and `form` the dimensions that are drawn. `shown` has the positions
+    that are drawn of each data dimension. The links are in row-major order of the indices.
     """
 
     call: Call
     full: Form
     form: Form
-    made_up: bool  # whether the indices are an example, and the places those of a small call
+    made_up: bool  # whether the indices and the positions are examples
     shown: tuple[Shape, ...]
     links: list[Link]
     refused: bool  # whether the call raises, so that nothing moves
 
     @property
     def gathers(self) -> bool:
-        """Whether cells of the data go to a result; else those of updates go to the data."""
+        """Whether cells of the data move to a result; otherwise updates move to the data."""
         return self.call.updates is None
 
     @property
     def reduced(self) -> bool:
-        """Whether less is drawn than the call has."""
+        """Whether the picture is smaller than the call."""
         return self.form != self.full
 
 
 def scene_of(
     s: Call, indices: Array | None = None, raises: bool = False, most_across: int = MOST_ACROSS
 ) -> Scene:
-    """Make the scene of a call. Indices are made up where there are none; `raises` says whether it
-    is known to raise, perhaps for an index that is not drawn.
+    """Create the scene of a call, with example indices if there are none.
+
+    Set `raises` if the call is known to raise, possibly for an index that is not drawn.
     """
     full = Form.of(s)
     if indices is None:
@@ -82,13 +87,13 @@ def scene_of(
         entries = _entries(s, form, example_indices(s, form))
         named = places_of(form.named)
     else:
-        given = indices
-        spare = int(most_across == MOST_ACROSS)  # where there is space, one more than is addressed
+        known_indices = indices
+        spare = int(most_across == MOST_ACROSS)  # one unaddressed position, if there is space
 
         @cache
         def entries_of(outer: Shape, inner: Shape) -> tuple[Entry, ...]:
             part = full._replace(outer=outer, inner=inner)
-            return _entries(s, part, np.asarray(given[tuple(map(slice, part.entries))]))
+            return _entries(s, part, np.asarray(known_indices[tuple(map(slice, part.entries))]))
 
         def shown(form: Form) -> tuple[Shape, ...]:
             return _shown(form, full, entries_of(form.outer, form.inner), spare)
@@ -102,14 +107,16 @@ def scene_of(
 
 
 def places_of(shape: Shape) -> tuple[Shape, ...]:
-    """Return all places of each dimension."""
+    """Return all positions of each dimension."""
     return tuple(tuple(range(size)) for size in shape)
 
 
 def _shown(form: Form, full: Form, entries: tuple[Entry, ...], spare: int) -> tuple[Shape, ...]:
-    """Return the places to draw of each dimension that is indexed: all of a short one; else those
-    that the entries address, or, where each element has its own index, as far as the indices go.
-    Short dimensions are shown whole, and with spare places, only as long as they are few.
+    """Return the positions to draw of each indexed dimension.
+
+    A short dimension is drawn whole. Of a long dimension, only the addressed positions are drawn.
+    If each element has a separate index, only positions that have indices are drawn. If there are
+    too many positions, short dimensions are not drawn whole, and spare positions are omitted.
     """
     shown: list[Shape] = []
     for more, whole in ((spare, bool(spare) or not form.elements), (0, False)):
@@ -128,13 +135,13 @@ def _shown(form: Form, full: Form, entries: tuple[Entry, ...], spare: int) -> tu
 
 
 def _entries(s: Call, form: Form, indices: NDArray[Any]) -> tuple[Entry, ...]:
-    """Say what each index addresses, as the core resolves it."""
+    """Return the indices and the positions that the core resolves them to."""
     rows = indices.reshape(prod(form.entries), len(form.sizes))
 
     def resolved(mode: str) -> list[list[int]]:
         pairs = zip(rows.T, form.sizes, strict=True)
-        found = (number_rows(values, size, mode, s.negative)[0] for values, size in pairs)
-        return [positions.tolist() for positions in found]
+        numbers = (number_rows(values, size, mode, s.negative)[0] for values, size in pairs)
+        return [positions.tolist() for positions in numbers]
 
     valid = resolved("drop")
     brought = resolved(s.mode) if s.mode in MOVING else valid
@@ -152,14 +159,16 @@ def _entries(s: Call, form: Form, indices: NDArray[Any]) -> tuple[Entry, ...]:
 def _links(
     form: Form, entries: tuple[Entry, ...], named: tuple[Shape, ...], refused: bool
 ) -> Iterator[Link]:
-    """Pair the cells, in row-major order of the indices. What has the same place in the data, or
-    along the axis where each element has its own index, has one colour.
+    """Yield the links in row-major order of the indices.
+
+    Links to the same position in the data have the same colour. If each element has a separate
+    index, only the position along the axis counts.
     """
     data, moved = (np.arange(prod(shape)).reshape(shape) for shape in (form.data, form.moved))
-    # Down the page a whole column of the data is one slice.
+    # In a picture that runs downwards, a column of the data is one slice.
     columns = not form.across and not form.congruent and bool(form.outer)
     walked = form.outer[:-1] if columns else form.outer
-    rest = (slice(None),) if columns else ()
+    whole_column = (slice(None),) if columns else ()
     colours: dict[object, int] = {}
     met: set[Shape] = set()
     for entry in entries:
@@ -178,17 +187,19 @@ def _links(
             yield Link(entry, [], [], colour, again, False)
             continue
         for number, outer in enumerate(np.ndindex(walked) if form.slices else [front]):
-            source = [] if place is None else data[(*outer, *rest, *place)].ravel().tolist()
-            target = moved[(*outer, *rest, *inner)].ravel().tolist()
+            source = [] if place is None else data[(*outer, *whole_column, *place)].ravel().tolist()
+            target = moved[(*outer, *whole_column, *inner)].ravel().tolist()
             yield Link(entry, source, target, colour, again, number > 0)
 
 
 def example_indices(s: Call, form: Form) -> NDArray[np.int64]:
-    """Make indices up for a small call: out of order, with a duplicate, with one from the end where
-    the call takes it, and, where the mode says what becomes of it, with one out of bounds.
+    """Create indices for a small call.
+
+    They are unordered and contain a duplicate. If the call supports them, they contain an index
+    that counts from the end and, unless the mode raises, an index that is out of bounds.
     """
-    # Flat: the entries of a call may have as many dimensions as NumPy allows.
-    found = np.zeros((prod(form.entries), len(form.sizes)), np.int64)
+    # Flat, because entries may have the maximum number of dimensions of NumPy.
+    example = np.zeros((prod(form.entries), len(form.sizes)), np.int64)
     signed = s.negative and s.indices.dtype.kind == "i"
     for entry, where in enumerate(np.ndindex(form.entries)):
         number = where[form.axis] if form.elements else entry
@@ -202,5 +213,5 @@ def example_indices(s: Call, form: Form) -> NDArray[np.int64]:
                     value = size + 1
                 elif number == 3 and signed and size:
                     value = -1
-            found[entry, c] = value
-    return found.reshape(form.indices)
+            example[entry, c] = value
+    return example.reshape(form.indices)

@@ -1,4 +1,4 @@
-"""Sort the dimensions of a call by the role they play, and shrink a large call to a small one."""
+"""Sort the dimensions of a call by role, and reduce a large call to a small one."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from gatherum._model.call import Call
 from gatherum._model.errors import Shape
 from gatherum._model.operators import Operator
 
-# What a picture holds at a width at which its text can be read.
+# The maximum sizes of a picture whose text is readable.
 MOST_ACROSS, MOST_DOWN, MOST_LINES = 12, 15, 20
 MOST_OF_A_DIMENSION = 6
-# Many short dimensions hold many cells: no more than three of the longest are drawn as they are.
+# Many short dimensions have many cells: at most three of the longest are drawn whole.
 MOST_PLACES = MOST_OF_A_DIMENSION**3
 
 
 class Form(NamedTuple):
-    """A call's dimensions.
+    """The dimensions of a call by role.
 
-    `named` are the dimensions of the data that are indexed, `outer` those in front of them (batch
-    dimensions among them), `suffix` those behind; `inner` are those that only the indices have.
-    Where every element has an index of its own, `named` is the whole shape of the data and `inner`
-    that of the indices.
+    `named` are the indexed dimensions of the data, `outer` the dimensions before them (including
+    batch dimensions), `suffix` the dimensions after them. `inner` are the dimensions that only the
+    indices have. If every element has a separate index, `named` is the whole shape of the data and
+    `inner` the whole shape of the indices.
     """
 
     operator: Operator
@@ -55,7 +55,7 @@ class Form(NamedTuple):
 
     @property
     def entries(self) -> Shape:
-        """The shape of the indices, less the dimension of a tuple's components."""
+        """The shape of the indices without the tuple dimension."""
         return self.inner if self.slices else self.outer + self.inner
 
     @property
@@ -70,30 +70,32 @@ class Form(NamedTuple):
 
     @property
     def elements(self) -> bool:
-        """Whether every element has an index of its own."""
+        """Whether every element has a separate index."""
         return self.operator.addressing.shares_back
 
     @property
     def slices(self) -> bool:
-        """Whether every index addresses a slice, at each place of the outer dimensions."""
+        """Whether every index addresses a slice, at each position of the outer dimensions."""
         return not self.operator.addressing.shares_front
 
     @property
     def across(self) -> bool:
-        """Whether the picture runs from left to right; else from top to bottom."""
+        """Whether the picture runs from left to right, otherwise from top to bottom."""
         if self.elements:
             return len(self.named) > 1 and self.axis != len(self.named) - 2
         return self.operator.tuples or bool(self.suffix)
 
     @property
     def congruent(self) -> bool:
-        """Whether the indices are drawn as an array of the shape of what they move."""
+        """Whether the indices are drawn as an array with the shape of the cells that they move."""
         return self.elements or (not self.across and len(self.inner) > 1)
 
     @property
     def columns(self) -> tuple[bool, bool]:
-        """Whether the data, and what moves, are drawn with one more dimension, of size 1: a vector
-        of slices that are items is a column, and an index stands beside each.
+        """Whether the data, and the moved array, are drawn with an additional dimension of size 1.
+
+        A vector of slices that are single elements is drawn as a column, with an index next to
+        each.
         """
         items = self.across and not self.suffix
         moved = (items and not self.elements) or (not self.across and not self.inner)
@@ -101,13 +103,13 @@ class Form(NamedTuple):
 
 
 def planes(shape: Shape, column: bool = False) -> tuple[int, int, int]:
-    """Return how many planes, rows and columns an array has when it is drawn."""
+    """Return the numbers of planes, rows and columns with which an array is drawn."""
     padded = (1, 1, *shape, *(1,) * column)
     return prod(padded[:-2]), padded[-2], padded[-1]
 
 
 def excess(form: Form, most_across: int = MOST_ACROSS) -> int:
-    """Return by how many cells, across and down, a call is too large to be drawn as it is."""
+    """Return the number of cells, across and down, that exceed the limits of a picture."""
     data, moved = map(planes, (form.data, form.moved), form.columns)
     if form.across:
         components = min(len(form.named), 4) if form.operator.tuples else 1
@@ -116,7 +118,7 @@ def excess(form: Form, most_across: int = MOST_ACROSS) -> int:
     else:
         across = [n * (columns + 1) - 1 for n, _, columns in (data, moved)]
         down = [data[1] + moved[1] + (moved[1] if form.congruent else 1)]
-    if 0 in form.moved:  # indices that move nothing stand in a row of their own
+    if 0 in form.moved:  # indices that move nothing are drawn in a separate row
         (down if form.across else across).append(prod(form.entries))
     over = [n - most_across for n in across] + [n - MOST_DOWN for n in down]
     over.append(prod(form.outer + form.inner) - MOST_LINES)
@@ -126,9 +128,10 @@ def excess(form: Form, most_across: int = MOST_ACROSS) -> int:
 def reduce(
     form: Form, named: Callable[[Form], Shape] | None = None, most_across: int = MOST_ACROSS
 ) -> Form:
-    """Make a call smaller until it fits, with so many cells side by side. Where indices are given,
-    `named` says how many places of each dimension of that role are shown; else they shrink like the
-    others.
+    """Shrink a call until it fits, with at most `most_across` cells side by side.
+
+    If the indices are known, `named` returns the number of positions to draw of each named
+    dimension. Otherwise, named dimensions shrink like other dimensions.
     """
 
     def shown(form: Form) -> Form:
@@ -137,12 +140,12 @@ def reduce(
     roles = ("suffix", "outer", "inner") if named else ("suffix", "outer", "named", "inner")
     for role in roles:
         form = _resized(form, role, (min(n, MOST_OF_A_DIMENSION) for n in getattr(form, role)))
-    while prod(form.outer + form.inner) > MOST_PLACES:  # before all these indices are read
+    while prod(form.outer + form.inner) > MOST_PLACES:  # before reading all these indices
         form = _gladly(_steps(form, ("outer", "inner")))
     while left := excess(shown(form), most_across):
         steps = [step for step in _steps(form, roles) if excess(shown(step[1]), most_across) < left]
         if not steps and prod(shown(form).data) > MOST_PLACES:
-            steps = list(_steps(form, roles))  # one does not help yet, but several may
+            steps = list(_steps(form, roles))  # one step does not help yet, but several may
         if not steps:
             break
         form = _gladly(steps)
@@ -158,8 +161,9 @@ def _resized(form: Form, role: str, sizes: Iterable[int]) -> Form:
 
 
 def _steps(form: Form, roles: tuple[str, ...]) -> Iterator[tuple[int, Form]]:
-    """Yield calls with one dimension made smaller, and how gladly: large dimensions and those in
-    front first, indices last.
+    """Yield calls with one smaller dimension, and the priority of each.
+
+    Large dimensions and leading dimensions have a high priority, indices a low one.
     """
     for role in roles:
         sizes = getattr(form, role)
@@ -171,6 +175,6 @@ def _steps(form: Form, roles: tuple[str, ...]) -> Iterator[tuple[int, Form]]:
             smaller = _resized(form, role, less)
             if form.elements and d != form.axis:
                 weight += 2 * (len(sizes) - 1 - d)
-                if role == "named":  # the data holds all of what its indices have there
+                if role == "named":  # the indices must not exceed the data in this dimension
                     smaller = smaller._replace(inner=tuple(map(min, form.inner, less)))
             yield weight, smaller

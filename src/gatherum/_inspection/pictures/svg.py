@@ -1,8 +1,8 @@
-"""Write the elements of SVG that pictures use, in colours for light and dark pages.
+"""Write the SVG elements of pictures, in colours for light and dark pages.
 
-Every element carries the light colours as attributes, so that a program that knows no style sheets
-draws them; the style sheet replaces them where the reader prefers a dark page. Nothing has an id:
-several pictures may stand in one page.
+Every element has the light colours as attributes, for programs without support of style sheets. The
+style sheet overrides them if the reader prefers a dark page. No element has an id, because a page
+may contain several pictures.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 CLASS = "gatherum-picture"
 SANS = "system-ui, 'Segoe UI', Helvetica, Arial, 'DejaVu Sans', sans-serif"
 MONO = "ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
-# The widest advance of their characters, as a share of the size of the font.
+# The maximum character widths, as a fraction of the font size.
 MONO_ADVANCE, SANS_ADVANCE, BOLD_ADVANCE = 0.605, 0.58, 0.66
 Option = Literal["mono", "middle", "bold"]
 OPTIONS: dict[Option, tuple[str, str]] = {
@@ -25,7 +25,7 @@ OPTIONS: dict[Option, tuple[str, str]] = {
     "bold": ("font_weight", "bold"),
 }
 
-# Fill and line of eight colours that stay apart for most eyes: light, then dark.
+# Fill and line of eight colours that most readers can distinguish: light, then dark.
 HUES = (
     ("#cfe3fb", "#2b6cb8", "#1d436f", "#7db3f2"),
     ("#ffdfb5", "#a85b06", "#693f0e", "#f0ab57"),
@@ -36,7 +36,7 @@ HUES = (
     ("#f4edaa", "#776900", "#524a0c", "#d6c74c"),
     ("#e7dccd", "#76593a", "#4f402d", "#cfb38f"),
 )
-# What each class sets: light, then dark.
+# The properties of each class: light, then dark.
 COLOURS: dict[str, tuple[dict[str, str], dict[str, str]]] = {
     "paper": ({"fill": "#ffffff"}, {"fill": "#15181d"}),
     "ink": ({"fill": "#1b1f24"}, {"fill": "#f0f3f6"}),
@@ -69,27 +69,27 @@ class Box(NamedTuple):
 
     @property
     def middle(self) -> tuple[float, float]:
-        """The point in the middle."""
+        """The centre."""
         return (self.left + self.right) / 2, (self.top + self.bottom) / 2
 
     def moved(self, x: float, y: float) -> Box:
-        """Shift the box."""
+        """Return the box, shifted."""
         return Box(self.left + x, self.top + y, self.right + x, self.bottom + y)
 
     def on_page(self, across: bool) -> Box:
-        """Exchange x and y where a picture runs down the page, not across it."""
+        """Swap x and y for a picture that runs downwards."""
         return self if across else Box(self.top, self.left, self.bottom, self.right)
 
 
 def plain(text: str) -> str:
-    """Return text as it may stand in a document: escaped, without characters that XML lacks."""
+    """Escape text for a document and replace characters that XML does not allow."""
     return escape(re.sub("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "\ufffd", text))
 
 
 def element(name: str, style: str, inside: str = "", /, **attributes: object) -> str:
-    """Return an element of a class, with the colours of the class for light pages."""
-    given = {key.replace("_", "-"): value for key, value in attributes.items()}
-    pairs = {"class": style} | COLOURS[style][0] | given
+    """Return an element of a class, with the class's colours for light pages."""
+    overrides = {key.replace("_", "-"): value for key, value in attributes.items()}
+    pairs = {"class": style} | COLOURS[style][0] | overrides
     shown = {key: _number(value) for key, value in pairs.items() if value is not None}
     text = "".join(f' {key}="{value}"' for key, value in shown.items())
     return f"<{name}{text}>{inside}</{name}>" if inside else f"<{name}{text}/>"
@@ -107,9 +107,9 @@ def rectangle(box: Box, style: str, tip: str = "", **attributes: object) -> str:
 
 
 def words(x: float, y: float, text: str, size: float, style: str, *options: Option) -> str:
-    """Return a line of text, which begins or has its middle at a point."""
-    given = dict(OPTIONS[option] for option in options)
-    return element("text", style, plain(text), x=x, y=y, font_size=size, **given)
+    """Return a line of text that starts at a point or is centred on it."""
+    settings = dict(OPTIONS[option] for option in options)
+    return element("text", style, plain(text), x=x, y=y, font_size=size, **settings)
 
 
 def line(path: str, style: str, **attributes: object) -> str:
@@ -118,8 +118,8 @@ def line(path: str, style: str, **attributes: object) -> str:
 
 
 def width_of(text: str, size: float, mono: bool = False) -> float:
-    """Return how wide a line of text is at the most."""
-    wide = sum(ord(character) > 0x2E80 for character in text)  # as wide as high
+    """Return the maximum width of a line of text."""
+    wide = sum(ord(character) > 0x2E80 for character in text)  # as wide as they are high
     advance = MONO_ADVANCE if mono else SANS_ADVANCE
     return size * (advance * (len(text) - wide) + wide)
 
@@ -137,7 +137,7 @@ def hatching(box: Box, style: str) -> str:
 
 
 def arrow_head(tip: tuple[float, float], direction: tuple[float, float], style: str) -> str:
-    """Return the head of an arrow that arrives at a point."""
+    """Return an arrow head with its tip at a point."""
     (x, y), (dx, dy) = tip, direction
     back, half = 8.0, 4.0
     points = [
@@ -149,7 +149,7 @@ def arrow_head(tip: tuple[float, float], direction: tuple[float, float], style: 
 
 
 def document(width: float, height: float, title: str, lines: Iterable[str]) -> str:
-    """Return a whole picture."""
+    """Return a complete picture."""
     width, height = ceil(width), ceil(height)
     dark = "".join(
         f".{CLASS} .{name}{{{';'.join(f'{key}:{value}' for key, value in colours.items())}}}"
