@@ -9,6 +9,7 @@ import pytest
 import gatherum
 from gatherum import frameworks
 from gatherum._arguments.plain_values import as_attributes
+from gatherum._frameworks import registry
 from gatherum._frameworks.operator_functions import Functions
 from gatherum._model.call import ArraySpec, Attributes
 from gatherum._plans.plans import apply
@@ -62,7 +63,7 @@ FUNCTIONS = Functions(__name__, _run)
 def toy(monkeypatch):
     """Remove the adapter and its cached types when the test ends."""
     for name in ("_adapters", "_by_module", "_met"):
-        monkeypatch.setattr(frameworks, name, dict(getattr(frameworks, name)))
+        monkeypatch.setattr(registry, name, dict(getattr(registry, name)))
     frameworks.register(ToyAdapter())
 
 
@@ -119,9 +120,9 @@ class Entry:
 
 def test_an_installed_package_is_found_by_its_entry_point(monkeypatch):
     for name in ("_adapters", "_by_module", "_met"):
-        monkeypatch.setattr(frameworks, name, dict(getattr(frameworks, name)))
+        monkeypatch.setattr(registry, name, dict(getattr(registry, name)))
     asked = []
-    monkeypatch.setattr(frameworks, "_installed", None)
+    monkeypatch.setattr(registry, "_installed", None)
     monkeypatch.setattr(
         importlib.metadata, "entry_points", lambda group: asked.append(group) or [Entry()]
     )
@@ -137,7 +138,7 @@ def test_a_package_that_cannot_be_loaded_says_so_each_time(monkeypatch):
         def load(self):
             raise ImportError("toy needs libtoy")
 
-    monkeypatch.setattr(frameworks, "_installed", {"toy": Broken()})
+    monkeypatch.setattr(registry, "_installed", {"toy": Broken()})
     for _ in range(2):
         with pytest.raises(ImportError, match="toy needs libtoy"):
             gatherum.gather(Toy(DATA), [0])

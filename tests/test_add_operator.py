@@ -204,9 +204,12 @@ def test_they_are_what_was_meant(tree: Path, name: str) -> None:
 
 # A file of the recipe, the omitted part, and the message of Python or a test.
 FORGOTTEN = {
-    "its function": ("_functions/gathers.py", r"def gather_rows\(.*?(?=\nfor )", "KeyError: 'gather_rows'"),
+    "its function": (
+        "_functions/gathers.py", r"def gather_rows\(.*?(?=\nfor )", "KeyError: 'gather_rows'",
+    ),
     "its inverse": (
-        "_model/operators.py", r'    Operator\("scatter_rows".*?\n', "gather_rows: has no derivative",
+        "_model/operators.py",
+        r'    Operator\("scatter_rows".*?\n', "gather_rows: has no derivative",
     ),
 }  # fmt: skip
 

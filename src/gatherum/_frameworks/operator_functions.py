@@ -74,7 +74,7 @@ class Functions(Generic[Array]):
     ) -> Array:
         """Gather elements or slices of an array by index tuples: see `gatherum.gather_nd`."""
         if unknown:
-            raise errors.unknown_argument("gather_nd", unknown)
+            raise errors.unknown_argument("gather_nd", unknown, has_axis=False)
         attributes = batch_dims, "none", True, mode, negative, fill_value
         return self._run("gather_nd", data, indices, None, *attributes)
 
@@ -131,7 +131,7 @@ class Functions(Generic[Array]):
     ) -> Array:
         """Scatter elements or slices by index tuples: see `gatherum.scatter_nd`."""
         if unknown:
-            raise errors.unknown_argument("scatter_nd", unknown)
+            raise errors.unknown_argument("scatter_nd", unknown, has_axis=False)
         attributes = batch_dims, reduction, include_self, mode, negative, 0
         return self._run("scatter_nd", data, indices, updates, *attributes)
 

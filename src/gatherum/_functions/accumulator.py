@@ -177,7 +177,7 @@ class Accumulator:
             taken.
         """
         if unknown:
-            raise errors.unknown_argument("scatter_nd", unknown)
+            raise errors.unknown_argument("scatter_nd", unknown, has_axis=False)
         return self._take("scatter_nd", indices, updates, batch_dims)
 
     def scatter_elements(

@@ -210,7 +210,7 @@ def aggregate(
            [ 3., 30.]])
     """
     if unknown:
-        raise errors.unknown_argument("aggregate", unknown)
+        raise errors.unknown_argument("aggregate", unknown, has_axis=False)
     if xarray_labels.has_labels(data):
         xarray_labels.check_no_out(NAME, out)
         ends = map(xarray_labels.plain_array, (data, gather_indices, scatter_indices))
@@ -260,7 +260,7 @@ def aggregate(
     return result if out is None else out
 
 
-follow_tensors(aggregate, "aggregation")
+follow_tensors(aggregate, "functions", "aggregation")
 
 
 class _Rows(NamedTuple):

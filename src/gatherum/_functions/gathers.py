@@ -422,7 +422,7 @@ def gather_nd(
     array([2, 3, 6])
     """
     if unknown:
-        raise unknown_argument("gather_nd", unknown)
+        raise unknown_argument("gather_nd", unknown, has_axis=False)
     return call(
         "gather_nd", data, indices, None, batch_dims, "none", True, mode, negative, fill_value, out
     )

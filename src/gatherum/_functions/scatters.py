@@ -508,7 +508,7 @@ def scatter_nd(
            [0, 9]])
     """
     if unknown:
-        raise unknown_argument("scatter_nd", unknown)
+        raise unknown_argument("scatter_nd", unknown, has_axis=False)
     return call("scatter_nd", data, indices, updates, batch_dims, reduction, include_self, mode,
                 negative, 0, out)  # fmt: skip
 

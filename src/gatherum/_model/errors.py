@@ -73,10 +73,9 @@ def unknown_attribute(op: str, name: str, names: Sequence[str]) -> TypeError:
     return TypeError(f"{op}: unknown attribute {name!r}; it takes {_choices(names)}{behind}")
 
 
-def unknown_argument(op: str, unknown: Mapping[str, object]) -> TypeError:
+def unknown_argument(op: str, unknown: Mapping[str, object], *, has_axis: bool = True) -> TypeError:
     """Create the error for an unknown keyword; torch and xarray use `dim` for `axis`."""
     name = next(iter(unknown))
-    has_axis = not op.endswith("_nd") and op != "aggregate"
     behind = hint("write axis=" if name == "dim" and has_axis else "")
     return TypeError(f"{op}: unknown argument {name!r}{behind}")
 

@@ -243,7 +243,7 @@ def gather_nd_file(
     >>> gather_nd_file("cube.nc:t", "stations.npy", axes=("lat", "lon"))  # doctest: +SKIP
     """
     if unknown:
-        raise unknown_argument("gather_nd", unknown)
+        raise unknown_argument("gather_nd", unknown, has_axis=False)
     operands = {"table": table, "indices": indices}
     attributes = {"batch_dims": batch_dims, "mode": mode, "negative": negative}
     how = RunSettings(

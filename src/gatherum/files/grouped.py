@@ -128,7 +128,7 @@ def reduce_file(
         found = _examined(values, groups, size, how, settings)
     row = FUNCTIONS[name]
     check_defined(REDUCE_FILE, row, name, found.dtype)
-    if name in ("max", "min") and is_date(found.dtype):
+    if row.compares and is_date(found.dtype):
         raise errors.not_in_files(REDUCE_FILE, name, found.dtype)
     dtype: np.dtype[Any] = np.dtype(row.result(found.dtype))  # type: ignore[arg-type]
     shape_limits.check_result(REDUCE_FILE, found.shape, dtype)

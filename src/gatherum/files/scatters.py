@@ -263,7 +263,7 @@ def scatter_nd_file(
     >>> scatter_nd_file("t.npy", "rows.npy", "new.npy", "t.npy", in_place=True)  # doctest: +SKIP
     """
     if unknown:
-        raise unknown_argument("scatter_nd", unknown)
+        raise unknown_argument("scatter_nd", unknown, has_axis=False)
     operands = {"table": table, "indices": indices, "updates": updates}
     attributes = {
         "batch_dims": batch_dims,

@@ -13,8 +13,8 @@ from .reducing import reduce, transform
 
 __all__ = ["aggregate", "reduce", "transform"]
 
-follow_tensors(reduce, "groups")
-follow_tensors(transform, "groups")
+follow_tensors(reduce, "functions", "groups")
+follow_tensors(transform, "functions", "groups")
 plain_help(globals())
 
 

@@ -59,11 +59,16 @@ class FunctionRow:
         """Whether the result is positions, of which none is negative."""
         return self.name in ("argmax", "argmin")
 
+    @property
+    def compares(self) -> bool:
+        """Whether the result is the largest or the smallest value."""
+        return self.name in ("max", "min")
+
     def unlikely(self, dtype: AnyDType) -> int | None:
         """Return a result that no group of values has, or for extremes hardly any."""
         if self.locates:
             return -1
-        if self.name not in ("max", "min") or dtype.kind not in "iu":
+        if not self.compares or dtype.kind not in "iu":
             return None
         limits = np.iinfo(dtype)
         return int(limits.min if self.name == "max" else limits.max)

@@ -208,7 +208,7 @@ def gather_quantized(
     return _on_arrays(attributes, data, indices, scales, zeros)
 
 
-follow_tensors(gather_quantized, "quantized")
+follow_tensors(gather_quantized, "functions", "quantized")
 _ARRAYS = "data", "scales"
 
 

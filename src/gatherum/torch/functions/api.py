@@ -84,7 +84,7 @@ def gather_nd(
 ) -> Tensor:
     """Take elements or slices of a tensor by tuples of indices."""
     if unknown:
-        raise errors.unknown_argument("gather_nd", unknown)
+        raise errors.unknown_argument("gather_nd", unknown, has_axis=False)
     if _traces("gather_nd", data):
         more = "none", True, mode, negative, fill_value, out
         return _traced("gather_nd", data, indices, None, batch_dims, *more)
@@ -152,7 +152,7 @@ def scatter_nd(
 ) -> Tensor:
     """Write elements or slices to a tensor by tuples of indices: the inverse of `gather_nd`."""
     if unknown:
-        raise errors.unknown_argument("scatter_nd", unknown)
+        raise errors.unknown_argument("scatter_nd", unknown, has_axis=False)
     more = batch_dims, reduction, include_self, mode, negative
     if _traces("scatter_nd", data):
         return _traced("scatter_nd", data, indices, updates, *more, 0, out)
