@@ -157,7 +157,7 @@ def gather_elements_file(
     Raises
     ------
     TypeError, ValueError, IndexError, OSError
-        As `gatherum.gather_elements` and `gather_file`.
+        As in `gatherum.gather_elements` and `gather_file`.
 
     Examples
     --------

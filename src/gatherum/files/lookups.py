@@ -31,8 +31,9 @@ class Lookups:
         self, op: str, indices: Operand, attributes: dict[str, Any], fill_value: object,
         out: object = None,
     ) -> tuple[NDArray[Any], int]:  # fmt: skip
-        """Run one of the three gathers. Return the result, or `out`, and the number of indices or
-        tuples.
+        """Run one of the three gathers. Return the result and the number of indices or tuples.
+
+        The result is written to `out` if given.
         """
         with self._turn, ExitStack() as stack:  # the call closes the files that it opens
             own = replace(self.opening, at_end=stack.callback)

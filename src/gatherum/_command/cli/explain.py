@@ -38,7 +38,7 @@ class OperatorChoice(click.Choice):  # type: ignore[type-arg]  # generic only in
 
 
 def _role(param: click.Parameter | None, ctx: click.Context | None) -> str:
-    """Register an option that reads standard input, and raise UsageError for a second one."""
+    """Return the option that reads standard input. Raise UsageError for a second one."""
     ctx = ctx or click.get_current_context()
     if ctx.resilient_parsing:  # shell completion: do not read its input
         raise click.UsageError("standard input is not read now.")
@@ -86,7 +86,7 @@ class ValuesOrFile(Values):
         """Return a list or an array."""
         if value == DASH:
             _role(param, ctx)
-            operator = (ctx or click.get_current_context()).params["operator"]  # it is eager
+            operator = (ctx or click.get_current_context()).params["operator"]  # already parsed
             return array_input(operator, "INDICES")
         return super().convert(value, param, ctx)
 
@@ -110,12 +110,12 @@ class ValuesOrFile(Values):
 )  # fmt: skip
 @click.option(
     "--updates", type=OperandSpec(),
-    help="The sizes of the updates, a .npy file, or -; by default what fits.",
+    help="The sizes of the updates, a .npy file, or -; by default the shape that fits.",
 )  # fmt: skip
 @click.option("--axis", type=Integer(), help="The axis that is indexed, by default 0.")
 @click.option(
     "--batch-dims", type=Integer(),
-    help="How many leading dimensions data and indices share, by default 0.",
+    help="The number of leading dimensions that data and indices share, by default 0.",
 )  # fmt: skip
 @shared.dtype
 @click.option(
@@ -143,7 +143,7 @@ def explain(
 
     OP is gather, gather-elements, gather-nd, scatter-slices, scatter-elements or scatter-nd. The
     picture shows the indices from --values or a file, and an example otherwise. With --device cuda
-    the kernels that a GPU would run are named; only --floor needs a GPU.
+    the report names the kernels that a GPU would run; only --floor needs a GPU.
 
     Example: gatherum explain gather --data 2x3x4 --indices 5 --axis 1 --svg gather.svg
 

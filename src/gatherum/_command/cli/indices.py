@@ -18,7 +18,7 @@ TEXTS = (".csv", ".tsv", ".txt")
 LARGEST = 64 << 20
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _BETWEEN = re.compile(r"[, \t]+")
-_NUMERIC = re.compile(r"\s*[+-]?\.?\d")  # also of other notations, such as 1_0, 0x10 and 1;2
+_NUMERIC = re.compile(r"\s*[+-]?\.?\d")  # digits of any script; also 1_0, 0x10 and 1;2
 
 
 class Values(Parsed):

@@ -99,8 +99,8 @@ batch_dims = click.option(
 )  # fmt: skip
 mode = click.option(
     "--mode", type=click.Choice(MODES), default="raise", show_default=True,
-    help="What an out-of-bounds index does: it is an error (raise), it becomes the nearest valid "
-    "one (clip), it wraps around (wrap), or it addresses nothing (fill, drop).",
+    help="The handling of out-of-bounds indices: they are an error (raise), become the nearest "
+    "valid index (clip), wrap around (wrap), or address nothing (fill, drop).",
 )  # fmt: skip
 negative = click.option(
     "--negative/--no-negative", default=True, show_default=True,
@@ -117,7 +117,7 @@ def check_fill_value(mode: str) -> None:
 
 fill_value = click.option(
     "--fill-value", default="0", show_default=True, callback=number_or_text, metavar="X",
-    help="The value that an out-of-bounds index gives with --mode fill or drop.",
+    help="The value for out-of-bounds indices with --mode fill or drop.",
 )  # fmt: skip
 reduction = click.option(
     "--reduction", type=click.Choice(REDUCTIONS), default="none", show_default=True,

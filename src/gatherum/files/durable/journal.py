@@ -28,9 +28,9 @@ MEMORY, PERCENT = "memory", "percent"
 class Journal:
     """Records appended to a file next to the output. Each is on the disk before the next begins.
 
-    The first record is the fingerprint: operator, attributes, inputs and chunking. The others name
-    finished parts. The fingerprint is forced to the disk together with the first of them. A record
-    that a crash truncated is ignored.
+    The first record is the fingerprint: operator, attributes, inputs and chunking. All other
+    records name finished parts. The fingerprint is forced to the disk together with the first of
+    them. A record that a crash truncated is ignored.
 
     `resume`: continue with the existing records. Raise ValueError if they belong to another call or
     to other inputs, and BlockingIOError if another process is writing this output.

@@ -71,7 +71,7 @@ def _staged(path: str, target: str, content: bytes, undo: ExitStack) -> str:
 
 
 def _kept(target: str, undo: ExitStack) -> str:
-    """Give a file a second name, from which the undo stack restores it. Return that name."""
+    """Create a second name of a file, from which the undo stack restores it. Return the name."""
     if os.path.isdir(target):  # it was created meanwhile, for another of the files
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), target)
     aside = _new_name(os.path.dirname(target))
@@ -135,7 +135,7 @@ def _move_content(staging: str, target: str, undo: ExitStack) -> None:
 
 
 def _is_partial(name: str) -> bool:
-    """Return True if the name is that of a folder left by a killed run."""
+    """Return True if a killed run has left the folder of this name."""
     return name.startswith(PREFIX) and name.endswith(SUFFIX)
 
 

@@ -117,7 +117,7 @@ class ArrowGroups:
         self.lengths: list[int] = []
 
     def choose(self, name: str) -> None:
-        """Select a column; the others are not read."""
+        """Select a column. Other columns are not read."""
         import pyarrow
 
         options = pyarrow.ipc.IpcReadOptions(included_fields=[self.schema.names.index(name)])

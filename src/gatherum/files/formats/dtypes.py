@@ -21,9 +21,7 @@ __all__ = [
 
 
 def number_type(name: str) -> np.dtype[Any]:
-    """Return the dtype of ml_dtypes with a name, or its bytes if that package is missing or too
-    old.
-    """
+    """Return ml_dtypes's dtype of a name, or its bytes if the package is missing or too old."""
     try:
         import ml_dtypes
 
@@ -39,7 +37,7 @@ def name_of(dtype: np.dtype[Any]) -> str:
 
 
 def is_added(dtype: np.dtype[Any]) -> bool:
-    """Return True for a dtype that a package such as ml_dtypes adds to NumPy, or its bytes."""
+    """Return True for a dtype that packages like ml_dtypes add to NumPy, or its named bytes."""
     return dtype.isbuiltin == 2 or named_bytes(dtype) is not None
 
 

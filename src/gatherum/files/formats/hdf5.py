@@ -333,7 +333,7 @@ class ChunkedDataset(SlicedArray):
                 raise other_filter(name, number)
 
     def read_box(self, box: tuple[slice, ...]) -> NDArray[Any]:
-        """Read a box of the dataset, best of whole chunks."""
+        """Read a box of the dataset, preferably of whole chunks."""
         try:
             for part in self._chunks_of(box) if DEFLATE in self.filters else ():
                 self._check_inflates(part)

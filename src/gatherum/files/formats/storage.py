@@ -152,7 +152,7 @@ class FlatStorage(Storage):
 
 @dataclass(frozen=True)
 class BoxStorage(Storage):
-    """Elements that are read in boxes, best in whole chunks."""
+    """Elements that are read in boxes, preferably in whole chunks."""
 
     array: BoxArray
     cannot_change: str | None = "it is stored in chunks"

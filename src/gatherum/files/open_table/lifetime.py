@@ -57,7 +57,7 @@ class Handle:
     def _new_state(self) -> State:
         return State(self._where, self._settings)
 
-    # ------------------------------------------------------------ what it is
+    # ------------------------------------------------------------ properties
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -92,8 +92,7 @@ class QuantizedState(State):
     def gathered(
         self, indices: Operand, attributes: dict[str, Any], fill_value: object, out: Any = None
     ) -> tuple[Any, int, int]:
-        """Return the result of a gather or `out`, its number of indices, and the bytes of its
-        codes.
+        """Return a gather's result or `out`, its number of indices, and the bytes of its codes.
 
         The attributes are the arguments of `QuantizedTable.gather`.
         """

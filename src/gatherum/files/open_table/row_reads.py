@@ -39,7 +39,7 @@ class RowReads:
     def read_kept(
         self, cache: native.RowCache, numbers: Ints, places: Ints | None, flat: NDArray[np.uint8]
     ) -> bool:
-        """Read rows like `read`, from the cache if possible, and cache the others."""
+        """Read rows like `read`, from the cache if possible. Cache the rows that were not in it."""
         missing = cache.lookup(numbers, places, flat)
         if missing is None or missing is False:
             return missing is None
@@ -57,7 +57,7 @@ class RowReads:
         return False
 
     def expect(self, numbers: Ints) -> bool:
-        """Let the system begin to read rows. Return False if a row is out of bounds."""
+        """Let the system begin to read rows. Return False if it cannot."""
         return False
 
 

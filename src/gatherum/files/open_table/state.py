@@ -41,7 +41,7 @@ ARGUMENT = TypeError, IndexError  # errors that do not depend on the bytes of a 
 
 
 def _is_plain(mode: object, negative: object, fill_value: object) -> bool:
-    """Return True if attributes are valid, and an invalid index does not need a nonzero fill."""
+    """Return True if the attributes are valid, and the fill value is 0 if the mode uses it."""
     if mode != "raise":
         if type(mode) is not str or mode not in MODES:
             return False
@@ -245,9 +245,7 @@ class State:
         return self._read(positions[places], places, flat)
 
     def _read(self, numbers: Ints, places: Ints | None, flat: NDArray[np.uint8]) -> bool:
-        """Read rows by number, from the cache if possible. Return False if a number is out of
-        bounds.
-        """
+        """Read rows by number, from the cache if possible. Return False for invalid numbers."""
         reads, cache = self.reads, self.cache
         assert reads is not None
         if cache is None:

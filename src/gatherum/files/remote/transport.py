@@ -105,8 +105,7 @@ def require(address: UrlAddress) -> Any:
 
 
 def open_transport(address: UrlAddress, options: Mapping[str, Any]) -> "Transport":
-    """Return a transport for objects at `address` and below. `options` are the filesystem's
-    options.
+    """Return a transport for objects at `address` and below, with the filesystem's `options`.
 
     Raise ValueError if the filesystem does not accept them. Raise OSError if the filesystem
     connects to its server immediately, as for FTP, and cannot reach it.

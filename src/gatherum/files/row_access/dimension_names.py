@@ -26,9 +26,7 @@ def names_in(array: Any) -> Names:
 
 
 def _of_each(names: Any) -> tuple[tuple[str, ...], ...]:
-    """Return the names of dimensions with at most one name each. Other objects than str are
-    ignored.
-    """
+    """Return the names of dimensions with at most one name each. Ignore names that are not str."""
     return tuple((name,) if name and isinstance(name, str) else () for name in names)
 
 

@@ -19,7 +19,7 @@ TAKEN_BYTES = 256 << 10  # rows that are copied together, few enough to stay in 
 
 
 class BoxArray:
-    """An array that is read, and perhaps written, in boxes, best in whole `chunks`."""
+    """An array that is read, and perhaps written, in boxes, preferably in whole `chunks`."""
 
     shape: tuple[int, ...]
     chunks: tuple[int, ...]

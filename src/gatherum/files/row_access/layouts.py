@@ -63,9 +63,7 @@ class BoxLayout:
 
 
 class FortranLayout(BoxLayout):
-    """The rows of a file in Fortran order, which are not contiguous: a grid of boxes for the
-    memory.
-    """
+    """The scattered rows of a file in Fortran order, as a grid of boxes that fit in memory."""
 
     def __init__(self, array: FlatArray, depth: int, budget: Budget) -> None:
         shape, item, limit = array.shape[::-1], array.dtype.itemsize, budget.block

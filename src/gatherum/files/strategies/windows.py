@@ -117,10 +117,10 @@ class Windows:
     def _pieces(
         self, longest: int, order: Callable[[Ints, Ints | None], Wanted]
     ) -> Generator[tuple[int, int, Wanted | None, Mask | None], None, None]:
-        """Divide the windows into pieces: start, stop, the rows to read, and a mask of invalid
-        requests.
+        """Divide the windows into pieces.
 
-        The rows are None for a window that an earlier run has finished.
+        Yield start, stop, the rows to read, and a mask of invalid requests. The rows are None for a
+        window that an earlier run has finished.
         """
         finished = self._finished()
         for start, stop in self.requests.windows(self.length):
@@ -168,7 +168,7 @@ def best_order(table: RowTable, numbers: Ints, places: Ints | None) -> Wanted:
 
 
 def is_long(table: RowTable) -> bool:
-    """Return True if rows are so long that sorting does not let them share pages."""
+    """Return True if rows are so long that sorted rows share neither a page nor its lookup."""
     return table.width * table.dtype.itemsize >= PAGE
 
 

@@ -1,6 +1,4 @@
-"""Zarr arrays in a directory, formats 2 and 3, which are read and written by whole chunks or
-shards.
-"""
+"""Zarr arrays in a directory, formats 2 and 3, read and written by whole chunks or shards."""
 
 import hashlib
 import itertools
@@ -149,8 +147,7 @@ class ZarrArray(BoxArray):
 def create_like(
     path: str, like: str, shape: tuple[int, ...], dtype: np.dtype[Any], most: int = CHUNK
 ) -> tuple[int, ...]:
-    """Create an empty array with chunks of at most `most` bytes, compressed by the default of
-    `zarr`.
+    """Create an empty array with chunks of at most `most` bytes and zarr's default compression.
 
     It has the format of `like` if that is a Zarr array. Return its chunks.
     """

@@ -145,7 +145,7 @@ class RemoteStore(Store):  # type: ignore[misc]  # zarr is not typed here
                 self._held[key] = self._remote.start(self._remote.whole(key, self.limit))
             return self._held[key]
 
-    # ------------------------------------------------------- what `zarr` calls
+    # -------------------------------------------------------- zarr's interface
 
     async def get(self, key: str, prototype: Any = None, byte_range: Any = None) -> Any:
         """Return the value of `key`, or a part of it."""
