@@ -25,7 +25,7 @@ __all__ = ["RowSource", "rows", "rows_of"]
 
 PAUSE = 1.0  # seconds between two checks that the table is unchanged
 SHARE = 32  # share of the memory for the rows of small batches that one call gathers
-CACHED = 2 << 20  # bytes for rows of a page or more, which share no page
+CACHED = 2 << 20  # bytes of a group of rows of a page or more, which share no page
 Group: TypeAlias = list[NDArray[Any]]
 
 

@@ -51,8 +51,8 @@ def check(
 
     FILE is an ONNX model (.onnx), or a JSON file with an operator desc or a DxDispatch model. Only
     gather and scatter nodes are checked. Exit status: 0 if all are accepted; 1 if one is rejected,
-    or nobody can know because a shape or a type is unknown; 3 if none is rejected, but a model has
-    no such node.
+    or the result is open because a shape or a type is unknown; 3 if none is rejected, but a model
+    has no such node.
 
     Example: gatherum check model.onnx --feature-level 4_1 --size batch=8
     """

@@ -205,7 +205,7 @@ class MemoryBuild(Build):
 
 
 def replace_path(partial: str, target: str) -> None:
-    """Replace a file or directory of the same name, or leave it unchanged on failure."""
+    """Replace `target` with the file or directory `partial`. On failure, keep the old target."""
     if not os.path.isdir(partial):
         if os.path.exists(target):
             os.chmod(partial, stat.S_IMODE(os.stat(target).st_mode))

@@ -75,7 +75,7 @@ class Journal:
         except (BlockingIOError, FileNotFoundError):
             same = False
         if not same:
-            self._made = False  # or not for this run
+            self._made = False  # or it belongs to another run
             raise BlockingIOError(f"{self.path}: another run is writing this output")
 
     def _read(self) -> list[Record]:

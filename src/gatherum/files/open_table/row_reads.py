@@ -19,7 +19,7 @@ __all__ = ["CALL", "DirectReads", "OtherReads", "RowReads", "cache_of", "reads_o
 
 Ints = NDArray[np.int64]
 WAITED_ROW, WAITED_CALL = 2_000, 20_000  # in nanoseconds; a longer read has waited for the disk
-SAMPLED = 8  # one row in this number is sampled, to check whether all rows are in the page cache
+SAMPLED = 8  # every eighth row is sampled, to check whether all rows are in the page cache
 DIRECT: int | None = getattr(os, "O_DIRECT", None)
 SET = 8  # rows of a cache that share slots
 NOTED = 9  # bytes per row that a cache needs in addition to the row

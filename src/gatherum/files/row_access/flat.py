@@ -15,7 +15,7 @@ from .table import Block, Ints, Panel, RowTable, Wanted
 __all__ = ["FlatArray", "FlatRows"]
 
 SAMPLES = 256
-LIKE = 8  # if there are few rows, one in this number is sampled
+LIKE = 8  # if there are few rows, every eighth one is sampled
 FAR_APART = 8192  # bytes of the table per wanted row: sorting does not make rows adjacent
 ANY = np.iinfo(np.int64).max  # pages between two rows: the core reads whole parts
 

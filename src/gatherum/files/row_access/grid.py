@@ -112,7 +112,7 @@ class GridRows(RowTable):
             self.array.write_box(box, values[inside])
 
     def _by_chunk(self, rows: NDArray[Any]) -> Iterator[NDArray[Any]]:
-        """Yield each chunk of rows in its own dimensions, which may reach NumPy's limit."""
+        """Yield each chunk of rows with the dimensions of the chunk, up to NumPy's maximum rank."""
         shape = (*self.chunk, *(stop - start for start, stop in self.panel.box))
         for start in range(0, len(rows), self.chunk_rows):
             yield rows[start : start + self.chunk_rows].reshape(shape)

@@ -120,7 +120,7 @@ class Requests:
         return table.number(coordinates, stop - start), invalid
 
     def check(self, length: int) -> None:
-        """Check every index, also without requests. Raise IndexError like `coordinates`."""
+        """Check every index, even if no request uses it. Raise IndexError like `coordinates`."""
         for start in range(0, self.cycle, length):
             stop = min(start + length, self.cycle)
             entries = self.indices.read(start * self.tuple_size, stop * self.tuple_size)
