@@ -78,9 +78,7 @@ class RemoteFile(DiskFile):
     def read_rows(
         self, stored: StoredRows, numbers: Ints, places: Ints | None, into: Bytes, reading: Reading
     ) -> int:
-        """Read rows like `DiskFile.read_rows`, at most `reading.scratch` bytes of them in a
-        request.
-        """
+        """Read rows like `DiskFile.read_rows`. A request has at most `reading.scratch` bytes."""
         places = np.arange(numbers.size) if places is None else places
         rows = into[: into.size // stored.item * stored.item].reshape(-1, stored.item)
         if min(numbers.min(), places.min()) < 0 or numbers.max() >= stored.extent:

@@ -104,11 +104,11 @@ class FlatRows(RowTable):
 
     def fetch(self, wanted: Wanted, into: NDArray[Any], *, limit: int, once: bool) -> int:
         """Read rows to their positions in `into`. Return the number of reads."""
-        settings = Reading(self.array.file.waste if wanted.ordered else 1.0, once, limit)
-        return self._read_rows(wanted.numbers, wanted.places, into, settings)
+        reading = Reading(self.array.file.waste if wanted.ordered else 1.0, once, limit)
+        return self._read_rows(wanted.numbers, wanted.places, into, reading)
 
     def _read_rows(
-        self, numbers: Ints, places: Ints | None, into: NDArray[Any], how: Reading
+        self, numbers: Ints, places: Ints | None, into: NDArray[Any], reading: Reading
     ) -> int:
         if numbers.size == 0:
             return 0
@@ -118,7 +118,7 @@ class FlatRows(RowTable):
                 places = (places[:, None] * ranges.size + np.arange(ranges.size)).reshape(-1)
             numbers = (numbers[:, None] * self._per_row + ranges).reshape(-1)
         flat = np.frombuffer(byte_view(into), np.uint8)
-        return self.array.file.read_rows(self._stored, numbers, places, flat, how)
+        return self.array.file.read_rows(self._stored, numbers, places, flat, reading)
 
     def stop(self) -> None:
         """Cancel pending work, because the call is over."""
