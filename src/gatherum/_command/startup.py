@@ -1,4 +1,4 @@
-"""The start of the command: its streams, its messages, and a Ctrl-C while modules are imported."""
+"""The start of the command: its streams, its messages, and a Ctrl-C during imports."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ INTERRUPTED = 130  # exit status after Ctrl-C
 
 
 def open_streams() -> None:
-    """Open the standard streams that are closed, or the next files would take their numbers.
+    """Open the closed standard streams, or the next files would get their descriptors.
 
-    What is written to standard error is lost then; writing to standard output is an error.
+    Text for a closed standard error is lost. Writing to a closed standard output is an error.
     """
     if sys.stdin is None:
         sys.stdin = open(os.devnull)  # noqa: SIM115  # kept open
@@ -29,27 +29,27 @@ def open_streams() -> None:
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115  # kept open
     if isinstance(sys.stdout, TextIOWrapper) and sys.stdout.errors == "strict":
-        sys.stdout.reconfigure(errors="backslashreplace")  # a file name may hold any bytes
+        sys.stdout.reconfigure(errors="backslashreplace")  # a file name may contain any bytes
 
 
 def say(text: str) -> None:
-    """Write a line on standard error, where that takes it."""
+    """Write a line to standard error, if that is possible."""
     if sys.stderr is None:
         return
     try:
         print(f"gatherum: {text}", file=sys.stderr, flush=True)
-    except OSError:  # nobody reads it any more, and an exit status says the rest
+    except OSError:  # the stream has no reader any more; the exit status reports the failure
         discard(sys.stderr)
 
 
 def discard(stream: TextIO) -> None:
-    """Lose what a stream could not write, or Python would try again at exit and complain."""
+    """Discard the unwritten text of a stream, or Python would retry at exit and print an error."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 @contextmanager
 def ends_at_once() -> Iterator[None]:
-    """Let a Ctrl-C end the process while modules are imported, which may hide the exception."""
+    """Let a Ctrl-C end the process during imports, which may suppress the exception."""
     own = signal.default_int_handler
     main = threading.current_thread() is threading.main_thread()
     if not (main and signal.getsignal(signal.SIGINT) is own):

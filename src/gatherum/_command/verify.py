@@ -1,8 +1,8 @@
-"""Verify that this installation gives the same answers as every other one.
+"""Verify that this installation computes the same results as every other one.
 
-A digest stands for all the answers to one row of the cases: an operator, a dtype and a reduction.
-The expected digests are in the package. ``python -m gatherum._command.verify`` prints the
-digests of this machine in the same form, for a change of the cases.
+A digest covers all results of one row of the cases: an operator, a dtype and a reduction. The
+expected digests are in the package. ``python -m gatherum._command.verify`` prints the digests of
+this machine in the same form, to update them after a change of the cases.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ class Verification:
     Attributes
     ----------
     checked : int
-        Rows whose digest was compared.
+        The number of rows whose digest was compared.
     different : tuple of str
-        The rows whose digest is not the expected one, as ``operator/dtype/reduction``.
+        The rows whose digest differs from the expected one, as ``operator/dtype/reduction``.
     skipped : tuple of str
-        Rows of a dtype that is not installed (bfloat16, without ml_dtypes).
+        The rows of a dtype that is not installed (bfloat16, without ml_dtypes).
     level : str
         The instruction-set level that ran.
     threads : int
         The number of threads that calls may have used.
     device : str
-        Where the calls ran instead; "" for this processor.
+        The device that ran the calls; "" for the CPU.
     """
 
     checked: int
@@ -60,11 +60,11 @@ class Verification:
 
     @property
     def agrees(self) -> bool:
-        """Whether every digest is the expected one."""
+        """Whether every digest equals the expected one."""
         return not self.different
 
     def __str__(self) -> str:
-        """Return what the command prints."""
+        """Return the text that the command prints."""
         lines = [f"{name}: differs from the published digest" for name in self.different]
         same = self.checked - len(self.different)
         threads = f"{self.threads} thread{'s' if self.threads > 1 else ''}"
@@ -78,30 +78,30 @@ class Verification:
 def verify(device: str = "cpu") -> Verification:
     """Compute the digest of every row of the cases, and compare it with the published one.
 
-    Equal digests mean equal bits: of every operator, dtype, reduction, mode and index dtype, on
-    this processor, with as many threads as calls may use now. It takes several seconds.
+    Equal digests mean equal bits for every operator, dtype, reduction, mode and index dtype on this
+    processor, with the current number of threads. It takes several seconds.
 
     Parameters
     ----------
     device : str
-        ``"cpu"``, or ``"cuda"``: the same calls on a CUDA device, on tensors of torch, or else on
-        arrays of CuPy.
+        ``"cpu"``, or ``"cuda"`` to run the same calls on a CUDA device, on tensors of torch or
+        otherwise on arrays of CuPy.
 
     Returns
     -------
     Verification
-        How many rows there were, and which of them differ.
+        The number of rows, and the rows that differ.
     """
     expected = json.loads(EXPECTED.read_text())
     elsewhere = _on_cuda() if device == "cuda" else None
-    if elsewhere:  # whose kernels have no exact sums
+    if elsewhere:  # CUDA kernels have no exact sums
         exact = [name for name in FOLDS if is_exact(Reduction[name])]
         expected = {row: expected[row] for row in expected if row.split("/")[2] not in exact}
-    found = digests(elsewhere or gatherum, expected if elsewhere else None)
+    computed = digests(elsewhere or gatherum, expected if elsewhere else None)
     return Verification(
-        checked=len(found),
-        different=tuple(name for name, digest in found.items() if digest != expected.get(name)),
-        skipped=tuple(sorted(expected.keys() - found.keys())),
+        checked=len(computed),
+        different=tuple(name for name, digest in computed.items() if digest != expected.get(name)),
+        skipped=tuple(sorted(expected.keys() - computed.keys())),
         level=native.level(),
         threads=native.get_num_threads(),
         device=elsewhere.name if elsewhere else "",
@@ -112,9 +112,9 @@ def _on_cuda() -> Any:
     """Return the six functions of the first framework that has a CUDA device here."""
     for framework, module in (("torch", "torch.cuda"), ("cupy", "cuda.cupy")):
         if find_spec(framework):
-            found = import_module(f"gatherum.{module}").functions()
-            if found is not None:
-                return found
+            functions = import_module(f"gatherum.{module}").functions()
+            if functions is not None:
+                return functions
     from gatherum.cuda import errors as cuda_errors
 
     raise cuda_errors.no_cuda_arrays()
@@ -123,7 +123,7 @@ def _on_cuda() -> Any:
 def digests(functions: Any = gatherum, among: Iterable[str] | None = None) -> dict[str, str]:
     """Return the digest of every row whose dtype is installed, by ``operator/dtype/reduction``.
 
-    `among`: the only rows that are wanted; None stands for all.
+    `among`: the rows to compute; None for all.
     """
     return {
         f"{op}/{name}/{reduction}": row_digest(op, dtype, reduction, functions)
@@ -134,7 +134,7 @@ def digests(functions: Any = gatherum, among: Iterable[str] | None = None) -> di
 
 
 def row_digest(op: str, dtype: np.dtype[Any], reduction: str, functions: Any = gatherum) -> str:
-    """Return the digest of all answers to one row: 32 hexadecimal digits.
+    """Return the digest of all results of one row: 32 hexadecimal digits.
 
     Examples
     --------
@@ -150,16 +150,16 @@ def row_digest(op: str, dtype: np.dtype[Any], reduction: str, functions: Any = g
 def add_answers(
     digest: hashlib.blake2b, calls: Iterable[VerifyCase], functions: Any = gatherum
 ) -> None:
-    """Add the answers to calls, or the exceptions they raise, to a digest.
+    """Add the results of calls, or the exceptions that they raise, to a digest.
 
     Parameters
     ----------
     digest : hashlib.blake2b
-        What they are added to.
+        The digest to update.
     calls : iterable of Case
         The calls.
     functions : object
-        Whose attributes are the six functions: another implementation, to compare it.
+        An object with the six functions as attributes, such as another implementation to compare.
     """
     for call in calls:
         try:
@@ -172,7 +172,7 @@ def add_answers(
 
 
 def little_endian(answer: NDArray[Any]) -> bytes:
-    """Return the bytes of an array as a little-endian machine has them."""
+    """Return the bytes of an array in little-endian order."""
     parts = 2 if answer.dtype.kind == "c" else 1
     unsigned = np.ascontiguousarray(answer).reshape(-1).view(f"u{answer.itemsize // parts}")
     return unsigned.astype(unsigned.dtype.newbyteorder("<"), copy=False).tobytes()

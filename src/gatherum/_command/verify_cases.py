@@ -1,8 +1,8 @@
 """The calls of `gatherum verify`, with operands that are the same on every machine.
 
-Operands are generated from counters, in exact integers. Small calls go through every mode, index
-dtype and axis, with values that are hard to move or to add: NaN payloads, signed zeros, infinities,
-subnormal numbers. Large calls are there to be cut among threads, by each of the algorithms.
+Operands are generated from counters, in exact integers. Small calls cover every mode, index dtype
+and axis, with values that are hard to move or to add: NaN payloads, signed zeros, infinities,
+subnormal numbers. Large calls are split among threads, by each of the algorithms.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ DTYPES = (
     *("float16", "bfloat16", "float32", "float64", "complex64", "complex128"),
 )
 _INDEX_DTYPES = ("<i8", "<i4", "<u8", "i1", "<u2", ">i4", "<i2", "u1", ">u8", "<u4")
-# Bits of the exponent of a floating-point number.
+# The number of exponent bits of a floating-point number.
 _EXPONENT = {"float16": 5, "bfloat16": 8, "float32": 8, "float64": 11}
 _EXPONENT |= {"complex64": 8, "complex128": 11}
 
@@ -46,15 +46,15 @@ class VerifyCase:
 
 
 def dtype_named(name: str) -> DType | None:
-    """Return a dtype of the cases; None for bfloat16 where ml_dtypes is not installed."""
+    """Return a dtype of the cases. Return None for bfloat16 if ml_dtypes is not installed."""
     if name != "bfloat16":
         return np.dtype(name)
     try:
         import ml_dtypes
     except ModuleNotFoundError:
         return None
-    found: DType = np.dtype(ml_dtypes.bfloat16)
-    return found
+    bfloat16: DType = np.dtype(ml_dtypes.bfloat16)
+    return bfloat16
 
 
 def case_rows() -> Iterator[tuple[str, str, str]]:
@@ -75,9 +75,9 @@ def random_bits(seed: int, size: int) -> NDArray[np.uint64]:
     Parameters
     ----------
     seed : int
-        Which sequence; below 2^32.
+        The number of the sequence; below 2^32.
     size : int
-        How many numbers.
+        The number of values.
 
     Returns
     -------
@@ -97,11 +97,10 @@ def random_bits(seed: int, size: int) -> NDArray[np.uint64]:
 
 @lru_cache(maxsize=96)  # the reductions of a dtype share operands
 def values(dtype: DType, seed: int, shape: Shape, *, wild: bool) -> Array:
-    """Return values of a dtype; floating-point ones lie near 1, a few are special.
+    """Return values of a dtype. Floating-point values are near 1, except a few special ones.
 
-    `wild`: among the special ones are NaN with payloads, infinities and the largest number, which
-    would soon be all that is left of a long sum. Otherwise they are zeros of either sign and
-    subnormal numbers.
+    `wild`: the special values include NaN with payloads, infinities and the largest number, which
+    would soon dominate a long sum. Otherwise they are zeros of either sign and subnormal numbers.
     """
     size = prod(shape)
     if dtype.kind == "b":
@@ -132,12 +131,12 @@ def _floats(z: NDArray[np.uint64], mantissa: int, exponent: int, wild: bool) -> 
 
 @lru_cache(maxsize=96)
 def indices(dtype: str, seed: int, shape: Shape, size: int, *, invalid: bool) -> Array:
-    """Return indices into `size`, half of those of a signed dtype negative; an eighth `invalid`."""
+    """Return indices into `size`: half of them negative if signed, and an eighth `invalid`."""
     kind = np.dtype(dtype)
     limits = np.iinfo(kind)
     z = random_bits(seed, prod(shape))
-    found = (z >> np.uint64(8)) % np.uint64(size)
-    numbers = found.astype("i8")
+    remainders = (z >> np.uint64(8)) % np.uint64(size)
+    numbers = remainders.astype("i8")
     if kind.kind == "i":
         numbers -= np.where(z & np.uint64(1), size, 0)
     result = numbers.astype(kind)
@@ -170,22 +169,22 @@ def small_calls(op: str, dtype: DType, reduction: str) -> Iterator[VerifyCase]:
 def _places(
     op: str, turn: int, index: str, seed: int, picked: dict[str, bool]
 ) -> tuple[Array, dict[str, Any]]:
-    """Return indices into data of shape (4, 5, 3), and what they ask of the call."""
+    """Return indices into data of shape (4, 5, 3), and the attributes that they require."""
     sizes = (4, 5, 3)
 
     def pick(shape: Shape, size: int, salt: int = 0) -> Array:
-        found = indices(index, 8 * seed + salt, shape, size, invalid=picked["invalid"])
+        numbers = indices(index, 8 * seed + salt, shape, size, invalid=picked["invalid"])
         if picked["invalid"] or picked["negative"]:
-            return found
-        return np.where(found < 0, found + size, found).astype(found.dtype)
+            return numbers
+        return np.where(numbers < 0, numbers + size, numbers).astype(numbers.dtype)
 
     addressing = OPERATORS[op].addressing
     if addressing.tuples:
         batch = turn % 2
         components = (1, 2, 3 - batch, 1)[turn % 4]
         lead = (4, 3) if batch else (7,)
-        found = [pick(lead, sizes[batch + c], c) for c in range(components)]
-        return np.stack(found, axis=-1), {addressing.attribute: batch}
+        columns = [pick(lead, sizes[batch + c], c) for c in range(components)]
+        return np.stack(columns, axis=-1), {addressing.attribute: batch}
     axis = turn % 3
     front = sizes[:axis] if addressing.shares_front else ()
     entries = (9, *sizes[axis + 1 :]) if addressing.shares_back else (2, 6)
@@ -193,7 +192,7 @@ def _places(
 
 
 def large_calls(op: str, dtype: DType, reduction: str) -> Iterator[VerifyCase]:
-    """Yield calls of a row that are long enough for several threads, one an algorithm or more."""
+    """Yield calls of a row that are long enough for several threads, at least one per algorithm."""
     item = dtype.itemsize
     operator, named = OPERATORS[op], {"reduction": reduction}
     if not operator.scatters:
@@ -218,12 +217,12 @@ def _scatter(
     operator = OPERATORS[op]
     axis = named.get(operator.attribute, 0)
     places = indices("<i4", 100 + seed, tuples, shape[axis], invalid=False)
-    given = operator.moved(shape, tuples, axis)
+    updates = operator.moved(shape, tuples, axis)
     data = values(dtype, 200 + seed, shape, wild=False)
-    return VerifyCase(op, (data, places, values(dtype, 300 + seed, given, wild=False)), named)
+    return VerifyCase(op, (data, places, values(dtype, 300 + seed, updates, wild=False)), named)
 
 
-# Axis, and the shapes of data and indices: scalars, rows, columns, and rows inside of batches.
+# Axis, and the shapes of data and indices: scalars, rows, columns, and rows inside batches.
 _SLICES: tuple[tuple[int, Shape, Shape], ...] = (
     (0, (3000,), (280_000,)),
     (0, (700, 24), (150, 60)),
@@ -233,29 +232,29 @@ _SLICES: tuple[tuple[int, Shape, Shape], ...] = (
 
 
 def _large_lone(op: str, dtype: DType, named: dict[str, Any]) -> Iterator[VerifyCase]:
-    """Yield scatters whose indices stand alone."""
+    """Yield scatters whose indices address slices or elements, not tuples."""
     addressing = OPERATORS[op].addressing
     if addressing.shares_back:
         for axis, shape in ((1, (96, 1024)), (0, (512, 192))):
-            how = {**named, addressing.attribute: axis}
-            yield _scatter(op, dtype, shape, shape, 11 + axis, how)
+            attributes = {**named, addressing.attribute: axis}
+            yield _scatter(op, dtype, shape, shape, 11 + axis, attributes)
         return
     for number, (axis, data, entries) in enumerate(_SLICES):
         places = (*data[:axis], *entries) if addressing.shares_front else entries
         rule = FoldRule(named["reduction"], number % 2 == 0)
-        how = {**named, addressing.attribute: axis, **rule._asdict()}
-        yield _scatter(op, dtype, data, places, 41 + number, how)
+        attributes = {**named, addressing.attribute: axis, **rule._asdict()}
+        yield _scatter(op, dtype, data, places, 41 + number, attributes)
 
 
 def _large_gathers(op: str, dtype: DType, item: int) -> Iterator[VerifyCase]:
     addressing = OPERATORS[op].addressing
     if addressing.tuples:
         cube = values(dtype, 4, (40, 50, 60), wild=True)
-        found = [
+        first_two = [
             indices("<i8", 5 + c, (150_000,), n, invalid=False) for c, n in enumerate((40, 50))
         ]
         last = indices("<i8", 7, (150_000,), 60, invalid=False)
-        yield VerifyCase(op, (cube, np.stack([*found, last], axis=-1)))
+        yield VerifyCase(op, (cube, np.stack([*first_two, last], axis=-1)))
         return
     named = addressing.attribute
     if addressing.shares_back:

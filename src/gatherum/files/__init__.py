@@ -1,4 +1,4 @@
-"""The operators run on tables larger than memory, in files.
+"""The operators on tables larger than memory, in files.
 
 They read `.npy`, `.npz`, `.safetensors`, HDF5, Zarr, Parquet, Arrow and Feather, and write `.npy`,
 `.safetensors`, HDF5 and Zarr.

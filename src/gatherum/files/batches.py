@@ -1,4 +1,4 @@
-"""A thread fetches batches of indices ahead of time; those that have come are taken together."""
+"""Batches of indices that a thread prefetches. Several fetched batches are returned together."""
 
 import sys
 from collections import deque
@@ -17,12 +17,13 @@ TOGETHER = 1024  # batches of a group
 
 
 class Batches:
-    """Batches that a thread of its own has fetched and that have not been taken yet.
+    """Batches that a dedicated thread has fetched and that have not been returned yet.
 
-    The thread fetches as long as there is space. Otherwise it holds no reference, so that the
-    garbage collector can collect this object. Nothing waits for its end: it may be inside an
-    iterator that waits forever. Batches are copied: the iterator may reuse their memory. One index
-    takes `nbytes` from the table; a group's indices and rows have `most` bytes, at least 1.
+    The thread fetches while there is space. Otherwise it holds no reference, so that the garbage
+    collector can collect this object. Nothing waits for the thread to end: it may be inside an
+    iterator that waits forever. Batches are copied, because the iterator may reuse their memory.
+    Each index reads `nbytes` from the table. The indices and rows of a group have at most `most`
+    bytes, which is at least 1.
     """
 
     def __init__(self, batches: Iterator[Any], nbytes: int, most: int) -> None:
@@ -41,16 +42,16 @@ class Batches:
 
     def __exit__(self, *_: object) -> None:
         """Fetch no more batches, without waiting for the pending one."""
-        if not sys.is_finalizing():  # or the thread may stand still, and hold the lock
+        if not sys.is_finalizing():  # or the thread may be suspended while it holds the lock
             with self._changed:
                 self._ended = True
             self._tasks.put(None)
 
     def take(self, wait: bool = True) -> list[NDArray[Any]]:
-        """Return the batches fetched since the last call, after waiting for one with `wait`.
+        """Return the batches fetched since the last call. With `wait`, wait for at least one.
 
-        A group has batches of one dtype, and at most `most` bytes, or one batch. After the last
-        one, the error that ended the batches is raised, if there was one.
+        The batches of a group have one dtype, and at most `most` bytes unless the group is one
+        batch. After the last batch, raise the error that ended the iteration, if any.
         """
         with self._changed:
             self._ask_on()
@@ -76,7 +77,7 @@ class Batches:
             self._tasks.put(self._ask)
 
     def _ask(self) -> None:
-        """Fetch batch after batch, as long as there is space."""
+        """Fetch batches while there is space."""
         try:
             for batch in self._batches:
                 indices = self._copied(batch)
@@ -87,7 +88,7 @@ class Batches:
                     self._asking = self._has_space()
                     if not self._asking:
                         return
-        except BaseException as error:  # raised once all batches before it have been taken
+        except BaseException as error:  # raised after all earlier batches have been returned
             self._error = error
         with self._changed:
             self._ended = True
@@ -111,7 +112,7 @@ class Batches:
 
 
 def batch_note(number: int) -> str:
-    """Return the note that names the batch which caused an error."""
+    """Return the note with the number of the batch that caused an error."""
     return f"in batch {number} (the first is 0)"
 
 

@@ -1,4 +1,4 @@
-"""Files are read as numbers of another dtype, and as a text shows them."""
+"""Conversion of an array in a file to another dtype, or to text."""
 
 import math
 import os
@@ -22,30 +22,30 @@ from gatherum.files.resources.budget import Budget
 __all__ = ["array_text", "cast_copy", "check_cast", "copy_array", "stored_dtype"]
 
 STEP = 1 << 16  # elements that are converted together
-WHOLE = 1000  # elements of an array that NumPy prints in full
-EDGE = 3  # elements that it prints at each end of a longer one
+WHOLE = 1000  # maximum number of elements of an array that NumPy prints in full
+EDGE = 3  # elements printed at each end of a longer array
 
 
 def cast_copy(
     where: Path | Location, like: np.dtype[Any], dtype: np.dtype[Any], folder: str, name: str,
     *, decode: bool = True,
 ) -> Location:  # fmt: skip
-    """Write a file's array as another dtype to a new file in a folder; return where that is.
+    """Convert a file's array to another dtype, in a new file in a folder. Return its location.
 
-    `like` is what its elements are where they are plain bytes, and `name` the beginning of the new
-    file's name. ValueError where a value has no counterpart in `dtype`.
+    `like` is the dtype of the elements if they are plain bytes. `name` is the beginning of the new
+    file's name. Raise ValueError if `dtype` cannot represent a value.
     """
     suffix = "safetensors:cast" if is_added(dtype) else "npy"
-    made = locate(os.path.join(folder, f"{name}.{suffix}"))
-    with _opened(where, folder, decode) as (source, opening), open(made.file, "wb") as file:
+    location = locate(os.path.join(folder, f"{name}.{suffix}"))
+    with _opened(where, folder, decode) as (source, opening), open(location.file, "wb") as file:
         stored = _numbers_in(source, like)
         check_cast(where, stored, dtype)
         array = source.storage.flat(replace(opening, budget=Budget.parse("64MiB"))).array
-        file.write(made.format.checked_header(made, source.shape, dtype))
+        file.write(location.format.checked_header(location, source.shape, dtype))
         for start in range(0, array.size, STEP):
             values = array.read(start, min(start + STEP, array.size))
             file.write(_converted(where, values, stored, dtype).tobytes())
-    return made
+    return location
 
 
 def stored_dtype(where: Path | Location, folder: str, *, decode: bool = True) -> np.dtype[Any]:
@@ -55,27 +55,27 @@ def stored_dtype(where: Path | Location, folder: str, *, decode: bool = True) ->
 
 
 def check_cast(where: object, stored: np.dtype[Any], dtype: np.dtype[Any]) -> None:
-    """Raise ValueError where elements of one dtype do not become numbers of another."""
+    """Raise ValueError if elements of one dtype cannot be converted to another."""
     source, target = (
         np.dtype(np.float64) if name_of(kind) in FORMATS else kind for kind in (stored, dtype)
     )
     numbers = source.kind in "biufc" and target.kind in "biufc"
     if not numbers or not np.can_cast(source, target, "same_kind"):
-        found = f"values of dtype {name_of(stored)}"
-        raise ValueError(f"{where}: {found} do not become {name_of(dtype)}")
+        values_text = f"values of dtype {name_of(stored)}"
+        raise ValueError(f"{where}: {values_text} do not become {name_of(dtype)}")
 
 
 def copy_array(where: Location, out: Path | Location, **options: Any) -> None:
-    """Write a file's array to another file, of any format that is written."""
+    """Write a file's array to another file, in any format that can be written."""
     gather_nd_file(where, np.zeros(0, np.int64), cast(Path, out), **options)
 
 
 def array_text(
     where: Path | Location, like: np.dtype[Any], folder: str, *, decode: bool = True
 ) -> str:
-    """Return the array in a file as NumPy prints it; of a long one, only what is shown is read.
+    """Return the array in a file as NumPy prints it. Of a long array, read only the printed part.
 
-    `like`: what its elements are where they are plain bytes.
+    `like`: the dtype of the elements if they are plain bytes.
     """
     with _opened(where, folder, decode) as (source, _):
         stored, shape = _numbers_in(source, like), source.shape
@@ -90,7 +90,7 @@ def array_text(
 
 
 def _edges(size: int) -> NDArray[np.int64]:
-    """Return the places along a dimension that are shown, and one of those that are left out."""
+    """Return the positions along a dimension to print, and one of the omitted positions."""
     return np.arange(size) if size <= 2 * EDGE else np.r_[: EDGE + 1, size - EDGE : size]
 
 
@@ -102,13 +102,13 @@ def _opened(where: Path | Location, folder: str, decode: bool) -> Iterator[tuple
 
 
 def _numbers_in(source: Source, like: np.dtype[Any]) -> np.dtype[Any]:
-    """Return a file's dtype; `like`, where its own is plain bytes of the same size."""
+    """Return a file's dtype, or `like` if the elements are plain bytes of the same size."""
     taken = is_added(like) and is_bytes(source.dtype, like.itemsize)
     return like if taken else source.dtype
 
 
 def _numbers(values: NDArray[Any], stored: np.dtype[Any]) -> NDArray[Any]:
-    """Return values in a dtype of NumPy's own."""
+    """Return values in a dtype of NumPy."""
     name = name_of(stored)
     return widened(values.view(FORMATS[name].codes), name) if name in FORMATS else values
 
@@ -116,11 +116,11 @@ def _numbers(values: NDArray[Any], stored: np.dtype[Any]) -> NDArray[Any]:
 def _converted(
     where: object, values: NDArray[Any], stored: np.dtype[Any], dtype: np.dtype[Any]
 ) -> NDArray[Any]:
-    """Return values in another dtype, or raise ValueError where it lacks one of them."""
+    """Return values in another dtype. Raise ValueError if it cannot represent one of them."""
     values, name = _numbers(values, stored), name_of(dtype)
     if name in FORMATS:
-        found = rounded(values.astype(np.float64), name)
-        fits, result = found.stay_finite and found.have_codes, found.codes
+        rounding = rounded(values.astype(np.float64), name)
+        fits, result = rounding.stay_finite and rounding.have_codes, rounding.codes
     else:
         with np.errstate(all="ignore"):
             result = values.astype(dtype)

@@ -1,4 +1,4 @@
-"""A FileCall runs one call on files: it opens, checks, works, and puts the output in place."""
+"""A FileCall runs one call on files: it opens and checks the operands, and writes the output."""
 
 import hashlib
 import os
@@ -41,7 +41,7 @@ __all__ = ["FileCall", "RunSettings", "check_absent"]
 
 @dataclass(frozen=True)
 class RunSettings:
-    """How a call is run. Storage options may hold credentials, so they are not shown."""
+    """The settings of a run. Storage options may contain credentials, so they are not shown."""
 
     memory: str | int = "1GiB"
     spill_dir: Path | None = None
@@ -55,27 +55,32 @@ class RunSettings:
 
 @dataclass(frozen=True)
 class FileCall:
-    """One call on files, which `run` runs. URLs may hold credentials, so none is shown."""
+    """One call on files, executed by `run`. URLs may contain credentials, so they are not shown."""
 
     op: str
     operands: dict[str, Operand] = field(repr=False)
     out: Path | None = field(repr=False)
     attributes: dict[str, Any]
-    how: RunSettings
+    settings: RunSettings
     fill_value: object = 0
     axes: Axes | None = None
 
     def run(self) -> Stats | NDArray[Any]:
-        """Return statistics of the run; the result itself if there is no output file."""
-        how = self.how
-        with ExitStack() as stack, progress_shown(how.progress) as progress:
+        """Run the call. Return statistics, or the result itself if the call has no output file."""
+        settings = self.settings
+        with ExitStack() as stack, progress_shown(settings.progress) as progress:
             out = None if self.out is None else locate_output(self.out)
             if out is not None and out.remote:
                 raise ValueError(f"{self.op}: the output {out} is a URL; outputs are local files")
-            beside = tempfile.gettempdir() if out is None else os.path.dirname(out.resolved)
-            decode = as_boolean(self.op, "decode", how.decode)
+            parent = tempfile.gettempdir() if out is None else os.path.dirname(out.resolved)
+            decode = as_boolean(self.op, "decode", settings.decode)
             opening = Opening.of(
-                stack, how.memory, how.spill_dir or beside, how.storage_options, progress, decode
+                stack,
+                settings.memory,
+                settings.spill_dir or parent,
+                settings.storage_options,
+                progress,
+                decode,
             )
             operands = {
                 role: find_operand(role, operand, self.op)
@@ -83,7 +88,7 @@ class FileCall:
             }
             for where in (out, *operands.values()):
                 if isinstance(where, Location):
-                    where.require()  # raise for a missing package before any work
+                    where.require()  # raise ImportError for a missing package before any work
             if out is not None:
                 return Session(self, out, operands, opening).run()
             self._check_array(operands)
@@ -94,8 +99,8 @@ class FileCall:
             return result
 
     def opened(self, operands: dict[str, Location | Held], opening: Opening) -> Inputs:
-        """Open the operands, the table's dimensions in the order in which they are addressed."""
-        sources = open_all(operands, opening, in_place=self.how.in_place)
+        """Open the operands, with the dimensions of the table in the order of `axes`."""
+        sources = open_all(operands, opening, in_place=self.settings.in_place)
         if self.axes is not None:
             indices, batch_dims = sources["indices"].shape, self.attributes["batch_dims"]
             table = reordered(self.op, sources["table"], indices, self.axes, batch_dims)
@@ -103,41 +108,41 @@ class FileCall:
         return Inputs(self.op, sources, self.attributes, self.fill_value, opening)
 
     def _check_array(self, operands: dict[str, Location | Held]) -> None:
-        """Refuse options that need an output file."""
-        if self.how.in_place:
+        """Raise ValueError for options that need an output file."""
+        if self.settings.in_place:
             raise ValueError(
                 f"{self.op}: in place the output is the table, {operands['table']}, got None"
             )
-        if self.how.resume:
+        if self.settings.resume:
             raise ValueError(f"{self.op}: a run without an output file cannot be resumed")
 
 
 class Session:
-    """A call whose result goes to a file."""
+    """A call whose result is written to a file."""
 
     def __init__(
         self, call: FileCall, out: Location, operands: dict[str, Location | Held], opening: Opening
     ) -> None:
         self.call, self.op, self.out, self.opening = call, call.op, out, opening
-        self.how = call.how
+        self.settings = call.settings
         self.budget, self.meter = opening.budget, opening.meter
         self._check_held(operands)
-        if not self.how.overwrite:
+        if not self.settings.overwrite:
             check_absent(out, "overwrite=False")
-        if not self.how.in_place:
+        if not self.settings.in_place:
             check_target(self.op, out, operands, self.meter)
         self.inputs = call.opened(operands, opening)
         self.table = self.inputs.table
-        if self.how.in_place:
+        if self.settings.in_place:
             self._check_in_place(operands)
 
     def _check_held(self, operands: dict[str, Location | Held]) -> None:
-        """Refuse arrays where only files are allowed."""
-        held = [role for role, where in operands.items() if isinstance(where, Held)]
-        if self.how.resume and held:
+        """Raise ValueError for arrays if the call is resumed."""
+        arrays = [role for role, where in operands.items() if isinstance(where, Held)]
+        if self.settings.resume and arrays:
             raise ValueError(
-                f"{self.op}: a run can be resumed when all operands are files, the {held[0]} "
-                f"{be(held[0])} an array"
+                f"{self.op}: a run can be resumed when all operands are files, the {arrays[0]} "
+                f"{be(arrays[0])} an array"
             )
 
     def _check_in_place(self, operands: dict[str, Location | Held]) -> None:
@@ -156,10 +161,10 @@ class Session:
                 raise ValueError(f"{self.op}: the {role} lie in the table's file, {location.file}")
 
     def run(self) -> Stats:
-        """Do the work."""
+        """Run the call."""
         fingerprint = self._fingerprint()
-        out, resume = self.out.resolved, self.how.resume
-        if self.how.in_place and is_completed(self.op, out, fingerprint, resume=resume):
+        out, resume = self.out.resolved, self.settings.resume
+        if self.settings.in_place and is_completed(self.op, out, fingerprint, resume=resume):
             return self.meter.stats()
         scatters = self.inputs.row.scatters
         build = Build(
@@ -168,15 +173,15 @@ class Session:
             resume=resume,
             check_inputs=self.inputs.check_unchanged,
             meter=self.meter,
-            staged=not self.how.in_place
+            staged=not self.settings.in_place
             and self.out.format.staged(self.table if scatters else None),
         )
         with removed_when_refused(build):
-            if build.replacing and not self.how.in_place:
+            if build.replacing and not self.settings.in_place:
                 build.replace()
                 return self.meter.stats()
             context = self.inputs.context(build)
-            if self.how.in_place:
+            if self.settings.in_place:
                 self._scatter_in_place(context)
             else:
                 with self.inputs.unchanged():
@@ -193,7 +198,7 @@ class Session:
             "fill value": hashlib.sha256(self.inputs.fill.tobytes()).hexdigest(),
             "memory": self.budget.total,
             "output": [self.out.resolved, self.out.member],
-            "in_place": self.how.in_place,
+            "in_place": self.settings.in_place,
             "table_state": states["table"].pop("file"),
             **states,
         }
@@ -236,7 +241,7 @@ class Session:
 
 
 def check_absent(out: Location, reason: str) -> None:
-    """Raise FileExistsError if there is an output that `reason` keeps."""
+    """Raise FileExistsError if the output exists, which `reason` preserves."""
     if os.path.lexists(out.file):
         raise FileExistsError(f"{out}: exists already, and {reason} keeps it")
 
@@ -244,16 +249,16 @@ def check_absent(out: Location, reason: str) -> None:
 def check_target(
     op: str, out: Location, inputs: Mapping[str, Location | Held], meter: Meter
 ) -> None:
-    """Refuse an output that cannot be written, or whose replacement would destroy something.
+    """Raise if an output cannot be written, or if replacing it would destroy something else.
 
-    ValueError where it is an input, or holds more than the one array that is to be replaced;
-    OSError where it is a special file or its directory does not exist.
+    Raise ValueError if the output is an input, or contains more than the one array to replace.
+    Raise OSError if it is a special file or its directory does not exist.
     """
     target = out.resolved
     for role, location in inputs.items():
         if any(_overlap(target, path) for path in files_under(location)):
-            given = "with its path, " if isinstance(location, Held) else ""
-            change = f"; {given}{option('in_place=True')} changes the table itself"
+            with_path = "with its path, " if isinstance(location, Held) else ""
+            change = f"; {with_path}{option('in_place=True')} changes the table itself"
             hint = change if role == "table" else ""
             hint = hint if OPERATORS[op].scatters else ""
             raise ValueError(f"{op}: the output {out} is the same file as the {role}{hint}")
@@ -265,13 +270,13 @@ def check_target(
 
 
 def _overlap(one: str, other: str) -> bool:
-    """Whether two paths are the same, or one of them lies in the other."""
+    """Return True if two paths are the same, or one of them is inside the other."""
     return one == other or one.startswith(other + os.sep) or other.startswith(one + os.sep)
 
 
 @contextmanager
 def removed_when_refused(build: Build) -> Iterator[None]:
-    """Remove the partial output when the call is refused; keep it for a resume otherwise."""
+    """Remove the partial output if the call raises an argument error, else keep it for a resume."""
     try:
         yield
     except (ValueError, TypeError, IndexError):

@@ -1,4 +1,4 @@
-"""The three gathers run on files."""
+"""The three gathers on files."""
 
 from collections.abc import Mapping
 from typing import Any, Never, Unpack, overload
@@ -53,45 +53,45 @@ def gather_file(
     Parameters
     ----------
     table, indices : path or array
-        ``x.npy``, ``x.npz:name``, ``model.safetensors:tensor``, ``x.h5:dataset``,
-        ``x.parquet:column`` or a Zarr directory; a URL of one, such as ``https://host/x.npy``; or
-        what `gatherum.gather` takes, in this processor's memory; or an array of Zarr or h5py.
+        A path: ``x.npy``, ``x.npz:name``, ``model.safetensors:tensor``, ``x.h5:dataset``,
+        ``x.parquet:column`` or a Zarr directory. Or a URL of one, such as ``https://host/x.npy``.
+        Or an operand of `gatherum.gather` in CPU memory, or an array of Zarr or h5py.
     out : path, optional
-        ``x.npy``, ``x.safetensors:tensor``, ``x.h5:dataset`` or a Zarr directory. It appears, or
-        replaces the old one, only when it is complete. Without it, the result is returned.
+        ``x.npy``, ``x.safetensors:tensor``, ``x.h5:dataset`` or a Zarr directory. The file appears,
+        or replaces an old one, only when it is complete. Without `out`, the result is returned.
     axis : int
         The dimension of the table that is indexed.
     memory : str or int
-        Bytes that the run may use, such as ``"1GiB"``.
+        The bytes that the run may use, such as ``"1GiB"``.
     mode, negative, fill_value
         As in `gatherum.gather`.
     spill_dir : path, optional
-        Where to put scratch data; default: beside `out`.
+        The folder for scratch data. Default: the folder of `out`.
     resume : bool
-        Whether to go on where a killed run stopped.
+        Whether to continue where a killed run stopped.
     overwrite : bool
         Whether to replace an output that exists before the run.
     progress : callable or bool, optional
         Called with the bytes moved so far and the bytes expected. True shows a bar on standard
-        error, or a line a second where rich is not installed.
+        error, or a line a second if rich is not installed.
     decode : bool
-        Whether packed numbers of netCDF and Zarr are decoded as `xarray.open_dataset` decodes them:
+        Whether to decode packed numbers of netCDF and Zarr like `xarray.open_dataset`:
         ``_FillValue`` and ``missing_value`` become NaN, ``scale_factor`` and ``add_offset`` apply,
-        and ``_Unsigned`` counts. Times are not decoded. False reads the stored numbers.
+        and so does ``_Unsigned``. Times are not decoded. False reads the stored numbers.
     storage_options : mapping, optional
-        What fsspec's filesystem takes for the URLs among the operands, such as credentials.
+        Options of fsspec's filesystem for the URLs among the operands, such as credentials.
 
     Returns
     -------
     Stats or ndarray
-        Rows, bytes, chunks, seconds and memory; the result itself where `out` is None.
+        Rows, bytes, chunks, seconds and memory, or the result itself if `out` is None.
 
     Raises
     ------
     TypeError, ValueError, IndexError
-        As `gatherum.gather`; ValueError also for a file that is not what it claims to be.
+        As in `gatherum.gather`. ValueError also if a file does not have its claimed format.
     OSError
-        A file cannot be read or written, or changed during the run; a server does not answer.
+        A file cannot be read or written, or changed during the run, or a server does not answer.
 
     Examples
     --------
@@ -101,10 +101,10 @@ def gather_file(
         raise unknown_argument("gather", unknown)
     operands = {"table": table, "indices": indices}
     attributes = {"axis": axis, "mode": mode, "negative": negative}
-    how = RunSettings(
+    settings = RunSettings(
         memory, spill_dir, resume, overwrite, progress, storage_options, decode=decode
     )
-    return FileCall("gather", operands, out, attributes, how, fill_value).run()
+    return FileCall("gather", operands, out, attributes, settings, fill_value).run()
 
 
 @overload
@@ -157,7 +157,7 @@ def gather_elements_file(
     Raises
     ------
     TypeError, ValueError, IndexError, OSError
-        As `gatherum.gather_elements` and `gather_file`.
+        As in `gatherum.gather_elements` and `gather_file`.
 
     Examples
     --------
@@ -167,10 +167,10 @@ def gather_elements_file(
         raise unknown_argument("gather_elements", unknown)
     operands = {"table": table, "indices": indices}
     attributes = {"axis": axis, "mode": mode, "negative": negative}
-    how = RunSettings(
+    settings = RunSettings(
         memory, spill_dir, resume, overwrite, progress, storage_options, decode=decode
     )
-    return FileCall("gather_elements", operands, out, attributes, how, fill_value).run()
+    return FileCall("gather_elements", operands, out, attributes, settings, fill_value).run()
 
 
 @overload
@@ -208,7 +208,7 @@ def gather_nd_file(
     axes: Axes | None = None,
     **unknown: Never,
 ) -> Stats | NDArray[Any]:
-    """Take the sub-array of a table in a file that each index tuple names.
+    """Take the sub-array of a table in a file that each index tuple addresses.
 
     ``out[b.., i.., s..] = table[b.., *indices[b.., i.., :], s..]``
 
@@ -218,14 +218,14 @@ def gather_nd_file(
     storage_options
         As in `gather_file`.
     batch_dims : int
-        Leading dimensions that table and indices share.
+        The number of leading dimensions that table and indices share.
     mode, negative, fill_value
         As in `gatherum.gather_nd`.
     axes : sequence of int or str, optional
-        The dimensions of the table that the components of a tuple address, in their order: numbers,
-        or names where the table has some (netCDF, HDF5, Zarr, xarray). By default the first behind
-        the batch dimensions. The result is that of the table with these in front, but parts of the
-        table where no tuple points are not read.
+        The dimensions of the table that the components of a tuple address, in this order. Each is a
+        number, or a name if the table has names (netCDF, HDF5, Zarr, xarray). Default: the first
+        dimensions after the batch dimensions. The result is the same as for a table with these
+        dimensions moved to the front, but parts of the table that no tuple addresses are not read.
 
     Returns
     -------
@@ -235,7 +235,7 @@ def gather_nd_file(
     Raises
     ------
     TypeError, ValueError, IndexError, OSError
-        As `gatherum.gather_nd` and `gather_file`.
+        As in `gatherum.gather_nd` and `gather_file`.
 
     Examples
     --------
@@ -246,7 +246,7 @@ def gather_nd_file(
         raise unknown_argument("gather_nd", unknown, has_axis=False)
     operands = {"table": table, "indices": indices}
     attributes = {"batch_dims": batch_dims, "mode": mode, "negative": negative}
-    how = RunSettings(
+    settings = RunSettings(
         memory, spill_dir, resume, overwrite, progress, storage_options, decode=decode
     )
-    return FileCall("gather_nd", operands, out, attributes, how, fill_value, axes).run()
+    return FileCall("gather_nd", operands, out, attributes, settings, fill_value, axes).run()

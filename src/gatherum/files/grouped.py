@@ -1,4 +1,4 @@
-"""`reduce_file` reduces the groups of a file's values, by one scatter into empty groups."""
+"""`reduce_file` reduces the groups of a file's values, with one scatter into empty groups."""
 
 import math
 import os
@@ -81,27 +81,27 @@ def reduce_file(
     out : path, optional
         The output file. Without it the result is returned.
     size : int, optional
-        The number of groups. Otherwise the groups are read once more, for the largest entry.
+        The number of groups. By default, an extra pass over the groups finds the largest entry.
     func : {"sum", "prod", "mean", "max", "min", "last", "count", "fsum", "fmean"}, default "sum"
-        The function. ``"max"`` and ``"min"`` of dates, and all further functions of
+        The function. ``"max"`` and ``"min"`` of dates, and all other functions of
         `gatherum.groups.reduce`, need the values in memory.
     axis : int, default 0
         The axis of `values` along which groups are formed.
     fill_value, mode, negative
-        As of `gatherum.groups.reduce`.
+        As in `gatherum.groups.reduce`.
     memory, spill_dir, overwrite, progress, decode,
     storage_options
-        As of `gather_file`.
+        As in `gather_file`.
 
     Returns
     -------
     Stats or ndarray
-        Rows, bytes, chunks, seconds and memory; the result itself where `out` is None.
+        Rows, bytes, chunks, seconds and memory, or the result itself if `out` is None.
 
     Raises
     ------
     TypeError, ValueError, IndexError, OSError
-        As `gatherum.groups.reduce` and `gather_file`.
+        As in `gatherum.groups.reduce` and `gather_file`.
 
     Examples
     --------
@@ -116,8 +116,8 @@ def reduce_file(
     name = plain_values.as_choice(REDUCE_FILE, "func", func, IN_FILES, ALIASES)
     if values is None and name != "count":
         raise errors.no_values_of(REDUCE_FILE, name)
-    how = Attributes("scatter_slices", plain_values.as_integer(REDUCE_FILE, "axis", axis))
-    how = how._replace(
+    attributes = Attributes("scatter_slices", plain_values.as_integer(REDUCE_FILE, "axis", axis))
+    attributes = attributes._replace(
         mode=plain_values.as_choice(REDUCE_FILE, "mode", mode, MODES),
         negative=plain_values.as_boolean(REDUCE_FILE, "negative", negative),
     )
@@ -125,26 +125,28 @@ def reduce_file(
         memory, spill_dir, False, overwrite, progress, storage_options, decode=decode
     )
     with _messages():
-        found = _examined(values, groups, size, how, settings)
+        examined = _examined(values, groups, size, attributes, settings)
     row = FUNCTIONS[name]
-    check_defined(REDUCE_FILE, row, name, found.dtype)
-    if row.compares and is_date(found.dtype):
-        raise errors.not_in_files(REDUCE_FILE, name, found.dtype)
-    dtype: np.dtype[Any] = np.dtype(row.result(found.dtype))  # type: ignore[arg-type]
-    shape_limits.check_result(REDUCE_FILE, found.shape, dtype)
-    _check_space(found.shape, dtype, out, spill_dir)
+    check_defined(REDUCE_FILE, row, name, examined.dtype)
+    if row.compares and is_date(examined.dtype):
+        raise errors.not_in_files(REDUCE_FILE, name, examined.dtype)
+    dtype: np.dtype[Any] = np.dtype(row.result(examined.dtype))  # type: ignore[arg-type]
+    shape_limits.check_result(REDUCE_FILE, examined.shape, dtype)
+    _check_space(examined.shape, dtype, out, spill_dir)
     one_group = Grouping.of(REDUCE_FILE, "groups", np.zeros(1, np.int64), (1,), 0)
     start = start_of(row, dtype, one_group, np.zeros((), dtype), fill_value)
     if start is None:
         quiet = replace(settings, progress=None)
-        touched = found.scatter(np.zeros((), np.bool_), groups, np.ones((), np.bool_), quiet)
+        touched = examined.scatter(np.zeros((), np.bool_), groups, np.ones((), np.bool_), quiet)
         if not touched.all():
             place = shape_limits.place_of(int(touched.argmin()), touched.shape)
-            where = place if found.elements else ()
-            raise errors.empty_group(REDUCE_FILE, name, dtype, place[found.attributes.axis], where)
+            where = place if examined.elements else ()
+            raise errors.empty_group(
+                REDUCE_FILE, name, dtype, place[examined.attributes.axis], where
+            )
         start = np.zeros((), dtype)
     updates = np.ones((), dtype) if name == "count" else values
-    answer: Stats | NDArray[Any] = found.scatter(
+    answer: Stats | NDArray[Any] = examined.scatter(
         start, groups, updates, settings, str(row.reduction), out
     )
     return answer
@@ -153,10 +155,10 @@ def reduce_file(
 def _check_space(
     shape: tuple[int, ...], dtype: np.dtype[Any], out: Path | None, spill_dir: Path | None
 ) -> None:
-    """Raise OSError for a result that no disk here holds: one large number makes many groups."""
+    """Raise OSError if the result does not fit on the disk: one large number makes many groups."""
     folder = os.fspath(spill_dir or tempfile.gettempdir())
-    if out is not None and os.path.isdir(beside := os.path.dirname(os.path.abspath(str(out)))):
-        folder = beside
+    if out is not None and os.path.isdir(parent := os.path.dirname(os.path.abspath(str(out)))):
+        folder = parent
     free, needed = shutil.disk_usage(folder).free, math.prod(shape) * dtype.itemsize
     if needed > free:
         raise errors.no_space(REDUCE_FILE, shape, dtype, free, folder)
@@ -164,7 +166,7 @@ def _check_space(
 
 @contextmanager
 def _messages() -> Iterator[None]:
-    """Word the errors of the scatter as those of this function."""
+    """Rewrite the errors of the scatter as errors of `reduce_file`."""
     try:
         yield
     except (IndexError, TypeError, ValueError) as error:
@@ -176,9 +178,9 @@ def _messages() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class _Examined:
-    """The scatter that a call is, from the headers of its operands and the largest group.
+    """The scatter of a call, from the headers of its operands and the largest group.
 
-    `shape` is that of the result, `dtype` that of the values.
+    `shape` is the shape of the result, `dtype` the dtype of the values.
     """
 
     shape: tuple[int, ...]
@@ -187,7 +189,7 @@ class _Examined:
 
     @property
     def elements(self) -> bool:
-        """Whether each value has a group of its own."""
+        """Whether every value has a separate group."""
         return self.attributes.operator.addressing.shares_back
 
     def scatter(
@@ -199,12 +201,12 @@ class _Examined:
         reduction: str = "none",
         out: Path | None = None,
     ) -> Any:
-        """Fold the updates of each group; an empty one is `start`."""
+        """Reduce the updates of each group. An empty group is `start`."""
         operands = {"table": np.broadcast_to(start, self.shape), "indices": groups}
-        how = self.attributes.with_fold(FoldRule.afresh(reduction)).keywords
+        keywords = self.attributes.with_fold(FoldRule.afresh(reduction)).keywords
         operands["updates"] = updates
         with _messages():
-            return FileCall(self.attributes.op, operands, out, how, settings).run()
+            return FileCall(self.attributes.op, operands, out, keywords, settings).run()
 
 
 def _examined(
@@ -214,7 +216,7 @@ def _examined(
     attributes: Attributes,
     settings: RunSettings,
 ) -> _Examined:
-    """Check the shapes of operands, and read the groups where their number is not given."""
+    """Check the shapes of operands, and read the groups if their number is not given."""
     number = None if size is None else plain_values.as_size(REDUCE_FILE, "size", size)
     operands = {"groups": groups} if values is None else {"values": values, "groups": groups}
     with ExitStack() as stack:
@@ -244,7 +246,7 @@ def _examined(
 
 
 def _largest(groups: Source, opening: Opening) -> int:
-    """Return the largest entry, -1 of none."""
+    """Return the largest entry, or -1 without entries."""
     flat = groups.storage.flat(opening, any_order=True).array
     starts = range(0, flat.size, opening.budget.entries)
     windows = (flat.read(n, min(n + opening.budget.entries, flat.size)) for n in starts)

@@ -1,4 +1,4 @@
-"""A table that stays open is gathered from, for one array of indices after another."""
+"""Lookups: many gathers from one open table."""
 
 import threading
 from contextlib import AbstractContextManager, ExitStack, nullcontext
@@ -22,7 +22,7 @@ class Lookups:
 
     def __init__(self, table: Source, opening: Opening) -> None:
         self.table, self.opening = table, opening
-        # Readers of chunks prepare for one call at a time.
+        # Only one call at a time can use a reader of chunks.
         flat = isinstance(table.storage, FlatStorage)
         self._turn: AbstractContextManager[object] = nullcontext() if flat else threading.RLock()
         self._last: Inputs | None = None
@@ -31,8 +31,9 @@ class Lookups:
         self, op: str, indices: Operand, attributes: dict[str, Any], fill_value: object,
         out: object = None,
     ) -> tuple[NDArray[Any], int]:  # fmt: skip
-        """Return what one of the three gathers takes, in `out` where one is given, and how many
-        indices (or tuples) it was asked for.
+        """Run one of the three gathers. Return the result and the number of indices or tuples.
+
+        The result is written to `out` if given.
         """
         with self._turn, ExitStack() as stack:  # the call closes the files that it opens
             own = replace(self.opening, at_end=stack.callback)

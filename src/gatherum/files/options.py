@@ -1,4 +1,4 @@
-"""Type checkers find here the options that the functions share."""
+"""The types of the options that functions share, for type checkers."""
 
 from collections.abc import Mapping
 from typing import Any, TypedDict

@@ -1,4 +1,4 @@
-"""The three scatters run on files."""
+"""The three scatters on files."""
 
 from collections.abc import Mapping
 from typing import Any, Never, Unpack, overload
@@ -55,7 +55,7 @@ def scatter_slices_file(
     storage_options: Mapping[str, Any] | None = None,
     **unknown: Never,
 ) -> Stats | NDArray[Any]:
-    """Write a table with the slices along `axis` changed that `indices` names.
+    """Write a table with changed slices along `axis` at the positions in `indices`.
 
     ``out = table; out[a.., indices[i..], s..] op= updates[a.., i.., s..]``
 
@@ -75,12 +75,12 @@ def scatter_slices_file(
     Returns
     -------
     Stats or ndarray
-        Rows, bytes, chunks, seconds and memory; the result itself where `out` is None.
+        Rows, bytes, chunks, seconds and memory, or the result itself if `out` is None.
 
     Raises
     ------
     TypeError, ValueError, IndexError, OSError
-        As `gatherum.scatter_slices` and `gather_file`.
+        As in `gatherum.scatter_slices` and `gather_file`.
 
     Examples
     --------
@@ -96,10 +96,10 @@ def scatter_slices_file(
         "mode": mode,
         "negative": negative,
     }
-    how = RunSettings(
+    settings = RunSettings(
         memory, spill_dir, resume, overwrite, progress, storage_options, in_place, decode
     )
-    return FileCall("scatter_slices", operands, out, attributes, how).run()
+    return FileCall("scatter_slices", operands, out, attributes, settings).run()
 
 
 @overload
@@ -157,8 +157,8 @@ def scatter_elements_file(
     reduction, include_self, mode, negative
         As in `gatherum.scatter_elements`.
     in_place : bool
-        Whether to change the table itself. All changes are logged beside it before the first is
-        made, so a run that is killed leaves the table as it was, or can be completed with
+        Whether to change the table itself. All changes are logged next to the table before the
+        first one is made. A killed run leaves the table unchanged, or can be completed with
         `resume`.
 
     Returns
@@ -169,7 +169,7 @@ def scatter_elements_file(
     Raises
     ------
     TypeError, ValueError, IndexError, OSError
-        As `gatherum.scatter_elements` and `gather_file`.
+        As in `gatherum.scatter_elements` and `gather_file`.
 
     Examples
     --------
@@ -185,10 +185,10 @@ def scatter_elements_file(
         "mode": mode,
         "negative": negative,
     }
-    how = RunSettings(
+    settings = RunSettings(
         memory, spill_dir, resume, overwrite, progress, storage_options, in_place, decode
     )
-    return FileCall("scatter_elements", operands, out, attributes, how).run()
+    return FileCall("scatter_elements", operands, out, attributes, settings).run()
 
 
 @overload
@@ -230,7 +230,7 @@ def scatter_nd_file(
     storage_options: Mapping[str, Any] | None = None,
     **unknown: Never,
 ) -> Stats | NDArray[Any]:
-    """Write a table with the sub-array changed that each index tuple names.
+    """Write a table with the sub-array changed that each index tuple addresses.
 
     ``out = table; out[b.., *indices[b.., i.., :], s..] op= updates[b.., i.., s..]``
 
@@ -244,7 +244,7 @@ def scatter_nd_file(
     out, in_place
         As in `scatter_elements_file`.
     batch_dims : int
-        Leading dimensions that table and indices share.
+        The number of leading dimensions that table and indices share.
     reduction, include_self, mode, negative
         As in `gatherum.scatter_nd`.
 
@@ -256,7 +256,7 @@ def scatter_nd_file(
     Raises
     ------
     TypeError, ValueError, IndexError, OSError
-        As `gatherum.scatter_nd` and `gather_file`.
+        As in `gatherum.scatter_nd` and `gather_file`.
 
     Examples
     --------
@@ -272,7 +272,7 @@ def scatter_nd_file(
         "mode": mode,
         "negative": negative,
     }
-    how = RunSettings(
+    settings = RunSettings(
         memory, spill_dir, resume, overwrite, progress, storage_options, in_place, decode
     )
-    return FileCall("scatter_nd", operands, out, attributes, how).run()
+    return FileCall("scatter_nd", operands, out, attributes, settings).run()

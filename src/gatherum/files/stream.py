@@ -1,4 +1,4 @@
-"""Rows of a table are read for one batch of indices after another, the next one ahead."""
+"""Rows of a table for consecutive batches of indices. The next batch is prefetched."""
 
 import math
 import time
@@ -24,13 +24,13 @@ from gatherum.files.row_access.table import stopped_early
 __all__ = ["RowSource", "rows", "rows_of"]
 
 PAUSE = 1.0  # seconds between two checks that the table is unchanged
-SHARE = 32  # of the memory, for the rows of small batches that one call gathers
-CACHED = 2 << 20  # bytes, where rows of a page and more share no page with others
+SHARE = 32  # share of the memory for the rows of small batches that one call gathers
+CACHED = 2 << 20  # bytes of a group of rows of a page or more, which share no page
 Group: TypeAlias = list[NDArray[Any]]
 
 
 class GroupRows(NamedTuple):
-    """The rows of a group of batches, and the error after them, if there is one."""
+    """The rows of a group of batches, and the error after them, if any."""
 
     rows: list[NDArray[Any]]
     error: Exception | None = None
@@ -49,7 +49,7 @@ def rows(
     decode: bool = True,
     storage_options: Mapping[str, Any] | None = None,
 ) -> Generator[NDArray[Any], None, None]:
-    """Yield the slices of a table that each batch of indices names, the next batch read ahead.
+    """Yield the slices of a table for each batch of indices, while the next batch is read.
 
     ``yield gather(table, batch, axis)`` for each `batch`, with the table opened once
 
@@ -58,32 +58,32 @@ def rows(
     table : path or array
         As in `gather_file`.
     batches : iterable
-        Index arrays, each of any shape. It is iterated in a thread of its own, ahead of the rows
-        that have been yielded: by two batches, or by up to 3072 small ones, which are read
-        together. A batch must not depend on rows of earlier ones, unless the iterator waits until
-        it receives them. For one batch, pass ``[indices]``.
+        Index arrays, each of any shape. A dedicated thread iterates over them, ahead of the yielded
+        rows: by two batches, or by up to 3072 small ones, which are read together. A batch must not
+        depend on rows of earlier ones, unless the iterator waits until it receives them. For one
+        batch, pass ``[indices]``.
     axis, memory, mode, negative, fill_value, spill_dir, decode, storage_options
         As in `gather_file`.
 
     Yields
     ------
     ndarray
-        The rows of one batch, in memory of its own.
+        The rows of one batch, in separate memory.
 
     Raises
     ------
     TypeError, ValueError, IndexError
-        As `gatherum.gather`, when the batch's turn comes; those before it have been yielded. A note
-        says which batch it was.
+        As in `gatherum.gather`, after the rows of all earlier batches have been yielded. A note
+        contains the number of the batch.
     OSError
         The table cannot be read, or changed during the run.
 
     Notes
     -----
-    Held at a time are ``memory``, the rows of two batches (or an eighth of ``memory``, if they are
-    smaller), and the indices of those that wait. The generator is closed, with the table, when
-    it is deleted or by its method ``close``; the iterator may have been asked for batches that are
-    not yielded then.
+    The generator needs ``memory``, the rows of two batches (or an eighth of ``memory``, if they are
+    smaller), and the indices of the waiting batches. It is closed, with the table, when it is
+    deleted or by its method ``close``. The iterator may then have produced batches that are not
+    yielded.
 
     Examples
     --------
@@ -124,8 +124,8 @@ def _opened(
 class RowSource(NamedTuple):
     """Gathers the rows of a batch from an opened table.
 
-    `shape` and `dtype` are the table's, as the results have them. `check` raises OSError when the
-    table has changed.
+    `shape` and `dtype` are the shape and dtype of the table for the results. `check` raises OSError
+    if the table has changed.
     """
 
     gather: Callable[[NDArray[Any]], NDArray[Any]]
@@ -138,7 +138,7 @@ class RowSource(NamedTuple):
 def rows_of(
     source: RowSource, batches: Iterable[Any], memory: int, stop: Callable[[], object]
 ) -> Generator[NDArray[Any], None, None]:
-    """Yield the rows of each batch; `stop` cancels pending reads when the generator ends early."""
+    """Yield the rows of each batch. `stop` cancels pending reads if the generator ends early."""
     nbytes, most = _bytes_of_a_row(source), memory // SHARE
     if nbytes >= PAGE:
         most = min(most, CACHED)
@@ -150,18 +150,18 @@ def rows_of(
 def _ahead(
     asked: Batches, read: Callable[[Group], GroupRows], stop: Callable[[], object]
 ) -> Iterator[NDArray[Any]]:
-    """Yield rows; the next batches are read while these are used."""
+    """Yield rows. The next batches are read while these are used."""
     with ThreadPoolExecutor(1) as thread, stopped_early(stop):
         reading: Future[GroupRows] | None = None
         while reading is not None or (group := asked.take()):
-            found = (reading or thread.submit(read, group)).result()
+            group_rows = (reading or thread.submit(read, group)).result()
             reading = None
-            for rows_of_one in found.rows:
+            for rows_of_one in group_rows.rows:
                 if reading is None and (group := asked.take(wait=False)):
                     reading = thread.submit(read, group)
                 yield rows_of_one
-            if found.error is not None:
-                raise found.error
+            if group_rows.error is not None:
+                raise group_rows.error
 
 
 class Reader:
@@ -171,27 +171,27 @@ class Reader:
         self.source, self.done = source, 0
 
     def read(self, group: Group) -> GroupRows:
-        """Gather all batches of a group at once, or, where one is refused, each."""
+        """Gather all batches of a group together, or one by one if that raises an error."""
         number, self.done = self.done, self.done + len(group)
         gather = self.source.gather
         if len(group) > 1:
             try:
                 rows = gather(np.concatenate([indices.reshape(-1) for indices in group]))
                 return GroupRows(_cut(rows, group, range(rows.ndim)[self.source.axis]))
-            except Exception:  # the batch that caused it says so when its turn comes
+            except Exception:  # the batch with the error raises it in its turn
                 pass
-        found = GroupRows([])
+        group_rows = GroupRows([])
         for indices in group:
             try:
-                found.rows.append(gather(indices))
+                group_rows.rows.append(gather(indices))
             except Exception as error:
-                error.add_note(batch_note(number + len(found.rows)))
-                return found._replace(error=error)
-        return found
+                error.add_note(batch_note(number + len(group_rows.rows)))
+                return group_rows._replace(error=error)
+        return group_rows
 
 
 class WatchedLookups:
-    """The lookups of a call that opens its table for itself, and checks that it is unchanged."""
+    """The lookups of a call that opens its table itself, and checks that it is unchanged."""
 
     def __init__(self, lookups: Lookups, attributes: dict[str, Any], fill_value: object) -> None:
         self.lookups, self.attributes, self.fill_value = lookups, attributes, fill_value
@@ -206,12 +206,12 @@ class WatchedLookups:
         try:
             return self.lookups.gather("gather", indices, self.attributes, self.fill_value)[0]
         except ValueError:
-            opened.check_unchanged()  # the bytes of a table that changes may be damaged
+            opened.check_unchanged()  # the bytes of a changing table may be damaged
             raise
 
 
 def _bytes_of_a_row(source: RowSource) -> int:
-    """Return the bytes of one index's row; the call itself refuses an axis out of range."""
+    """Return the bytes of the row of one index. The call itself raises for an axis out of range."""
     shape = list(source.shape)
     with suppress(IndexError, TypeError):
         del shape[source.axis]
@@ -219,7 +219,7 @@ def _bytes_of_a_row(source: RowSource) -> int:
 
 
 def _cut(rows: NDArray[Any], group: Group, axis: int) -> list[NDArray[Any]]:
-    """Return the rows of each batch, in memory of its own."""
+    """Return the rows of each batch, in separate memory."""
     before, after = rows.shape[:axis], rows.shape[axis + 1 :]
     ends = list(accumulate(indices.size for indices in group))
     parts = np.split(as_items(rows), ends[:-1], axis)

@@ -1,4 +1,4 @@
-"""The command line runs the operators on files, checks and explains, and shows what is installed.
+"""Commands that run the operators on files, check and explain calls, and report the installation.
 
 Errors are one line on standard error, with exit status 2 for usage and 1 for data.
 """

@@ -18,16 +18,16 @@ from .streams import DASH, INPUT, check_one, opened, read
 if TYPE_CHECKING:
     from gatherum.directml import FeatureLevel
 
-ONNX: Final = b"\x08"  # how a model begins: the tag of its version, which no JSON begins with
+ONNX: Final = b"\x08"  # an ONNX model begins with it: the tag of its version; JSON does not
 LARGEST_MODEL: Final = (2 << 30) - 1
 NOTHING: Final = 3  # exit status of a model without a gather or scatter node
 
 
-def _sizes(_: click.Context, __: click.Parameter, given: Sequence[str]) -> dict[str, int]:
+def _sizes(_: click.Context, __: click.Parameter, texts: Sequence[str]) -> dict[str, int]:
     sizes = {}
-    for text in given:
+    for text in texts:
         name, _equals, size = text.partition("=")
-        number = integer(size, 0, 2**63 - 1) if size.isdecimal() else None  # as in ONNX, no sign
+        number = integer(size, 0, 2**63 - 1) if size.isdecimal() else None  # no sign, as in ONNX
         if not name or number is None:
             raise click.BadParameter(
                 f"must be a name and a size such as batch=8, got {short(text)}."
@@ -51,18 +51,18 @@ def check(
 
     FILE is an ONNX model (.onnx), or a JSON file with an operator desc or a DxDispatch model. Only
     gather and scatter nodes are checked. Exit status: 0 if all are accepted; 1 if one is rejected,
-    or nobody can know because a shape or a type is unknown; 3 if none is rejected, but a model has
-    no such node.
+    or the result is open because a shape or a type is unknown; 3 if none is rejected, but a model
+    has no such node.
 
     Example: gatherum check model.onnx --feature-level 4_1 --size batch=8
     """
     check_one(["FILE"] * files.count(DASH))
-    given = list(map(_given, files))
-    if sizes and not any(one.is_model for one in given):
+    inputs = list(map(_input, files))
+    if sizes and not any(one.is_model for one in inputs):
         raise click.UsageError("--size is for ONNX models.")
     answers = []
     results: list[dict[str, Any]] = []
-    for one in given:
+    for one in inputs:
         accepted, lines, result = _check(one, feature_level, sizes)
         answers.append(accepted)
         results.append({"file": one.name, **result} if len(files) > 1 else result)
@@ -76,34 +76,34 @@ def check(
         raise click.exceptions.Exit(NOTHING)
 
 
-class _Given(NamedTuple):
-    """What is checked: a file, or the content of standard input."""
+class _Input(NamedTuple):
+    """An input to check: a file, or the content of standard input."""
 
     name: str
     source: str | bytes
     is_model: bool
 
 
-def _given(file: str) -> _Given:
+def _input(file: str) -> _Input:
     if file != DASH:
-        return _Given(file, file, file.lower().endswith(".onnx"))
+        return _Input(file, file, file.lower().endswith(".onnx"))
     start = opened("FILE").read(1)
     is_model = start == ONNX
     limit = LARGEST_MODEL if is_model else LARGEST
-    return _Given(INPUT, read("FILE", limit, start), is_model)
+    return _Input(INPUT, read("FILE", limit, start), is_model)
 
 
 def _check(
-    given: _Given, level: FeatureLevel, sizes: dict[str, int]
+    source_file: _Input, level: FeatureLevel, sizes: dict[str, int]
 ) -> tuple[bool | None, list[str], dict[str, Any]]:
-    """Return whether all is accepted, None for a file without anything to check, and the report."""
+    """Return (accepted, lines, result). `accepted` is None if the file has nothing to check."""
     from gatherum.directml.report import NothingToCheckError
     from gatherum.files.remote import refuse_url
 
-    name, source, is_model = given
+    name, source, is_model = source_file
     if isinstance(source, str):
         refuse_url(source, "a URL is not checked; download it")
-        os.stat(source)  # a file that is missing is so without the package onnx, too
+        os.stat(source)  # raise for a missing file even without the package onnx
     try:
         return (_check_model if is_model else _check_desc)(source, level, sizes)
     except NothingToCheckError as error:
@@ -135,8 +135,8 @@ def _check_desc(
     from gatherum import directml
 
     if isinstance(source, bytes):
-        found = directml.check_text(source, level)
+        report = directml.check_text(source, level)
     else:
-        found = directml.check_file(source, level)
-    lines = list(found.lines)
-    return found.accepted, lines, {"accepted": found.accepted, "lines": lines}
+        report = directml.check_file(source, level)
+    lines = list(report.lines)
+    return report.accepted, lines, {"accepted": report.accepted, "lines": lines}

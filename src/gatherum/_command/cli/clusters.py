@@ -1,4 +1,4 @@
-"""``--scheduler`` and ``--workers`` run the operators on files on a cluster of Dask."""
+"""The options ``--scheduler`` and ``--workers``, which run the operators on a cluster of Dask."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .options import flag, together
 if TYPE_CHECKING:
     from gatherum.dask.shuffling.clusters import Cluster
 
-# Options of a run on one machine that a run on a cluster does not take.
+# Options of a run on one machine that a run on a cluster does not support.
 _ALONE = {
     "memory": "workers have limits of their own",
     "spill_dir": "workers have folders of their own",
@@ -51,7 +51,7 @@ options = together(
 
 
 def is_wanted(options: dict[str, Any]) -> bool:
-    """Whether a command shall run on a cluster; UsageError if the options conflict."""
+    """Return True if a command runs on a cluster. Raise UsageError if the options conflict."""
     named = [name for name in ("scheduler", "workers") if options[name] is not None]
     if not named:
         return False
@@ -74,9 +74,9 @@ def run(
     operator: Operator, table: str, others: tuple[str | Array, ...], out: str,
     options: dict[str, Any], *, shown: bool,
 ) -> str:  # fmt: skip
-    """Run an operator on files on a cluster; return what it did.
+    """Run an operator on files on a cluster. Return a summary of the run.
 
-    `others` are the indices, a path or an array, and a scatter's updates.
+    `others` contains the indices, as a path or an array, and the updates of a scatter.
     """
     from gatherum.dask.outputs import ClusterCall
 

@@ -1,4 +1,4 @@
-"""Every command of the group ends in one line and an exit status, whatever happens."""
+"""The command group. Every command ends with an exit status and at most one line of error."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from gatherum.version import __version__
 # Wrong data, files or settings raise these; anything else is a bug of this package.
 DATA_ERRORS = (TypeError, ValueError, IndexError, OSError, MemoryError, ImportError)
 OUTPUT = "standard output"
-OWN = ("reduce_file", "from_file")  # functions that have no command of the same name
+OWN = ("reduce_file", "from_file")  # functions without a command of the same name
 
 
 class Command(click.Command):
-    """A command whose examples stay in one line each, so that they can be pasted."""
+    """A command whose help keeps each example on one line, so that it can be pasted."""
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the help."""
@@ -36,17 +36,17 @@ class Command(click.Command):
 
 
 class Commands(click.Group):
-    """A group whose commands end in one line, whatever happens."""
+    """A group whose commands turn every exception into one line and an exit status."""
 
     command_class = Command
 
     def make_context(self, *arguments: Any, **more: Any) -> click.Context:
-        """Parse the group's own arguments, among them those that print a help or the version."""
+        """Parse the arguments of the group, such as those that print the help or the version."""
         with _ends_in_a_line():
             return super().make_context(*arguments, **more)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command, and turn an exception into a line and an exit status."""
+        """Run a command. Turn an exception into a line and an exit status."""
         with _ends_in_a_line(ctx), for_command(), _warnings_in_lines():
             result = super().invoke(ctx)
             sys.stdout.flush()
@@ -74,7 +74,7 @@ def _ends_in_a_line(ctx: click.Context | None = None) -> Iterator[None]:
 
 @contextmanager
 def _warnings_in_lines() -> Iterator[None]:
-    """Say warnings of this package in one line each."""
+    """Print each warning of this package on one line."""
     with warnings.catch_warnings():
         warnings.filterwarnings("always", category=UserWarning, module="gatherum")
         shown = warnings.showwarning
@@ -93,7 +93,7 @@ def _warnings_in_lines() -> Iterator[None]:
 
 
 class Output:
-    """Standard output, whose errors name it."""
+    """Standard output. Its errors name it."""
 
     def __init__(self, stream: TextIO) -> None:
         self.stream = stream
@@ -118,13 +118,13 @@ def _stop(text: str, status: int) -> click.exceptions.Exit:
 
 
 def _of_command(text: str, ctx: click.Context | None) -> str:
-    """Name the command where a message begins with the function that it calls."""
-    function, colon, rest = text.partition(": ")
+    """Name the command if a message begins with the name of its function."""
+    function, colon, message = text.partition(": ")
     if function in OPERATORS:
         function = OPERATORS[function].command
     elif function in OWN and ctx is not None and ctx.invoked_subcommand:
         function = ctx.invoked_subcommand
-    return function + colon + rest
+    return function + colon + message
 
 
 def _message(error: BaseException) -> str:
@@ -141,7 +141,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     arguments : sequence of str, optional
-        Default: those of the process.
+        Default: the arguments of the process.
 
     Returns
     -------

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from gatherum._inspection.explanations import Explanation
 
 
-class OperatorChoice(click.Choice):  # type: ignore[type-arg]  # generic in new versions alone
+class OperatorChoice(click.Choice):  # type: ignore[type-arg]  # generic only in new versions
     """An operator's name, with hyphens like the commands or with Python's underscores."""
 
     def __init__(self) -> None:
@@ -38,9 +38,9 @@ class OperatorChoice(click.Choice):  # type: ignore[type-arg]  # generic in new 
 
 
 def _role(param: click.Parameter | None, ctx: click.Context | None) -> str:
-    """Return the option that is standard input, and refuse a second one."""
+    """Return the option that reads standard input. Raise UsageError for a second one."""
     ctx = ctx or click.get_current_context()
-    if ctx.resilient_parsing:  # a shell completes a line: its input is not ours
+    if ctx.resilient_parsing:  # shell completion: do not read its input
         raise click.UsageError("standard input is not read now.")
     roles: list[str] = ctx.meta.setdefault(__name__, [])
     roles.append(param.opts[0] if param is not None else DASH)
@@ -49,7 +49,7 @@ def _role(param: click.Parameter | None, ctx: click.Context | None) -> str:
 
 
 class OperandSpec(Parsed):
-    """An operand's specification: its sizes, or the array in a file."""
+    """The description of an operand: its sizes, or the array in a file."""
 
     name = "shape"
     expected = f"sizes such as 2x3x4, scalar, a .npy file or {DASH}"
@@ -77,7 +77,7 @@ class OperandSpec(Parsed):
 
 
 class ValuesOrFile(Values):
-    """Indices: numbers with commas between them, or the array in a file."""
+    """Indices: comma-separated numbers, or the array in a file."""
 
     expected = f"{Values.expected}, a .npy file or {DASH}"
     shell_complete = OperandSpec.shell_complete
@@ -86,7 +86,7 @@ class ValuesOrFile(Values):
         """Return a list or an array."""
         if value == DASH:
             _role(param, ctx)
-            operator = (ctx or click.get_current_context()).params["operator"]  # as it is eager
+            operator = (ctx or click.get_current_context()).params["operator"]  # already parsed
             return array_input(operator, "INDICES")
         return super().convert(value, param, ctx)
 
@@ -110,12 +110,12 @@ class ValuesOrFile(Values):
 )  # fmt: skip
 @click.option(
     "--updates", type=OperandSpec(),
-    help="The sizes of the updates, a .npy file, or -; by default what fits.",
+    help="The sizes of the updates, a .npy file, or -; by default the shape that fits.",
 )  # fmt: skip
 @click.option("--axis", type=Integer(), help="The axis that is indexed, by default 0.")
 @click.option(
     "--batch-dims", type=Integer(),
-    help="How many leading dimensions data and indices share, by default 0.",
+    help="The number of leading dimensions that data and indices share, by default 0.",
 )  # fmt: skip
 @shared.dtype
 @click.option(
@@ -129,7 +129,7 @@ class ValuesOrFile(Values):
 @shared.exclude_self
 @click.option(
     "--svg", "svg_file", type=FILE, metavar="FILE",
-    help="Write a picture of the call to a file, or with - alone to standard output.",
+    help="Write a picture of the call to a file, or to standard output with -.",
 )  # fmt: skip
 @click.option(
     "--floor", is_flag=True,
@@ -142,8 +142,8 @@ def explain(
     """Explain what a call of OP would do: its result, algorithm, bytes, loops and a picture.
 
     OP is gather, gather-elements, gather-nd, scatter-slices, scatter-elements or scatter-nd. The
-    picture shows the indices where --values or files give them, and otherwise an example. With
-    --device cuda it names the kernels that a GPU would run; only --floor needs one.
+    picture shows the indices from --values or a file, and an example otherwise. With --device cuda
+    the report names the kernels that a GPU would run; only --floor needs a GPU.
 
     Example: gatherum explain gather --data 2x3x4 --indices 5 --axis 1 --svg gather.svg
 
@@ -155,27 +155,27 @@ def explain(
         raise click.UsageError(f"--svg {DASH} prints the picture alone, so it takes no --floor.")
     _check_picture(svg_file, options)
     operands, attributes = _operands(operator, options), _attributes(operator, options)
-    found = explained(operator, operands, attributes, device)
+    explanation = explained(operator, operands, attributes, device)
     if svg_file == DASH:
-        click.echo(found.svg(), nl=False)
+        click.echo(explanation.svg(), nl=False)
         return
-    click.echo(str(found))
+    click.echo(str(explanation))
     if floor:
-        click.echo(f"\n{_floor(found)}")
+        click.echo(f"\n{_floor(explanation)}")
     if svg_file is not None:
-        found.save(svg_file)
+        explanation.save(svg_file)
         click.echo(f"\nPicture: {svg_file}")
 
 
-def _floor(found: Explanation) -> str:
+def _floor(explanation: Explanation) -> str:
     try:
-        return found.floor_line()
-    except RuntimeError as why:  # no device answers, or its driver refuses
+        return explanation.floor_line()
+    except RuntimeError as why:  # no device answers, or its driver fails
         raise OSError(str(why)) from why
 
 
 def _check_picture(svg_file: str | None, options: dict[str, Any]) -> None:
-    """Raise ValueError when the picture is none or would replace an operand's file."""
+    """Raise ValueError if the file is not a picture, or is the file of an operand."""
     if svg_file is None or svg_file == DASH:
         return
     for name in ("data", "indices", "values", "updates"):
@@ -201,16 +201,16 @@ def _attributes(operator: Operator, options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _operands(operator: Operator, options: dict[str, Any]) -> tuple[Any, Any, Any]:
-    """Return the operands: arrays, or shapes and dtypes; None for a gather's updates."""
-    given, updates = options["data"], options["updates"]
-    dtype = given.dtype if isinstance(given, np.ndarray) else options["dtype"]
-    data, indices = _spec(given, dtype), _indices(operator, options)
+    """Return the operands: arrays, or shapes and dtypes. The updates of a gather are None."""
+    data_spec, updates = options["data"], options["updates"]
+    dtype = data_spec.dtype if isinstance(data_spec, np.ndarray) else options["dtype"]
+    data, indices = _spec(data_spec, dtype), _indices(operator, options)
     if not operator.scatters:
         for name in ("updates", "reduction", "exclude_self"):
             if isinstance(options[name], np.ndarray) or options[name] not in (None, "none", False):
                 raise click.UsageError(f"{operator.command} takes no {shared.flag(name)}.")
         return data, indices, None
-    if updates is None:  # what fits without broadcasting
+    if updates is None:  # the shape that fits without broadcasting
         first, second = (
             one.shape if isinstance(one, np.ndarray) else one[0] for one in (data, indices)
         )
@@ -219,8 +219,8 @@ def _operands(operator: Operator, options: dict[str, Any]) -> tuple[Any, Any, An
     return data, indices, _spec(updates, dtype)
 
 
-def _spec(given: Any, dtype: np.dtype[Any]) -> Any:
-    return given if isinstance(given, np.ndarray) else (given, dtype)
+def _spec(operand: Any, dtype: np.dtype[Any]) -> Any:
+    return operand if isinstance(operand, np.ndarray) else (operand, dtype)
 
 
 def _indices(operator: Operator, options: dict[str, Any]) -> Any:

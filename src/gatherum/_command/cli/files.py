@@ -1,4 +1,4 @@
-"""``gatherum gather`` and five more commands run the operators on files."""
+"""The commands that run the operators on files: ``gatherum gather`` and five others."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from gatherum.files.formats.format import Location
 
 
-Given: TypeAlias = str | list[int]  # a path, a dash, or the numbers of --values
+Source: TypeAlias = str | list[int]  # a path, a dash, or the numbers of --values
 
 
 def _format(_: click.Context, __: click.Parameter, name: str | None) -> str | None:
@@ -65,7 +65,7 @@ _common = together(
     shared.negative,
     click.option(
         "--format", callback=_format, metavar="NAME",
-        help="The format of TABLE, if its name says another or none: npy, npz, safetensors, hdf5, "
+        help="The format of TABLE, if its name does not show it: npy, npz, safetensors, hdf5, "
         "arrow or zarr.",
     ),
     shared.decode,
@@ -121,7 +121,7 @@ def gather(**options: Any) -> None:
 def gather_elements(**options: Any) -> None:
     """Take one element of TABLE for every index in INDICES.
 
-    INDICES has as many dimensions as TABLE, and its shape is that of the output.
+    INDICES has as many dimensions as TABLE. The output has the shape of INDICES.
 
     Example: gatherum gather-elements scores.npy order.npy -o sorted.npy --axis 1
     """
@@ -139,8 +139,9 @@ def gather_elements(**options: Any) -> None:
 def gather_nd(**options: Any) -> None:
     """Take elements or slices of TABLE by the tuples in INDICES.
 
-    INDICES is an array file, or a .csv, .tsv or .txt file with a tuple on each line. The output
-    has a place for each tuple, and behind it the dimensions of TABLE that tuples do not address.
+    INDICES is an array file, or a .csv, .tsv or .txt file with a tuple on each line. The output has
+    the dimensions of INDICES without the last one, followed by the dimensions of TABLE that the
+    tuples do not address.
 
     Example: gatherum gather-nd volume.zarr points.npy -o values.npy --mode fill --fill-value nan
 
@@ -155,7 +156,7 @@ def gather_nd(**options: Any) -> None:
 def scatter_slices(**options: Any) -> None:
     """Write slices of UPDATES into TABLE along one axis, by their numbers in INDICES.
 
-    The result goes to OUT, or into TABLE itself with --in-place.
+    The result is written to OUT, or into TABLE itself with --in-place.
 
     Example: gatherum scatter-slices table.npy rows.npy new.npy --in-place
     """
@@ -168,8 +169,8 @@ def scatter_slices(**options: Any) -> None:
 def scatter_elements(**options: Any) -> None:
     """Write one element of UPDATES into TABLE for every index in INDICES.
 
-    INDICES and UPDATES have as many dimensions as TABLE. The result goes to OUT, or into TABLE
-    itself with --in-place.
+    INDICES and UPDATES have as many dimensions as TABLE. The result is written to OUT, or into
+    TABLE itself with --in-place.
 
     Example: gatherum scatter-elements t.npy i.npy u.npy -o changed.npy --axis 1 --reduction add
     """
@@ -182,7 +183,7 @@ def scatter_elements(**options: Any) -> None:
 def scatter_nd(**options: Any) -> None:
     """Write elements or slices of UPDATES into TABLE by the tuples in INDICES.
 
-    The result goes to OUT, or into TABLE itself with --in-place.
+    The result is written to OUT, or into TABLE itself with --in-place.
 
     Example: gatherum scatter-nd volume.zarr points.npy values.npy --in-place
     """
@@ -205,15 +206,15 @@ def _run_command(name: str, options: dict[str, Any]) -> None:
     _run_on_files(operator, operands, out, options)
 
 
-def _operands(options: dict[str, Any]) -> dict[str, Given]:
-    """Return the operands beside TABLE: after --values, the first argument is UPDATES."""
-    given = [options.pop(key) for key in ("indices", "updates") if key in options]
+def _operands(options: dict[str, Any]) -> dict[str, Source]:
+    """Return the operands besides TABLE. With --values, the first argument is UPDATES."""
+    arguments = [options.pop(key) for key in ("indices", "updates") if key in options]
     values = options.pop("values")
     if values is not None:
-        if given[-1] is not None:
+        if arguments[-1] is not None:
             raise click.UsageError("--values takes the place of INDICES.")
-        given = [values, *given[:-1]]
-    operands = dict(zip(("INDICES", "UPDATES"), given, strict=False))
+        arguments = [values, *arguments[:-1]]
+    operands = dict(zip(("INDICES", "UPDATES"), arguments, strict=False))
     for role, operand in operands.items():
         if operand is None:
             hint = " (or --values)" if role == "INDICES" else ""
@@ -222,21 +223,21 @@ def _operands(options: dict[str, Any]) -> dict[str, Given]:
 
 
 def _run_on_files(
-    operator: Operator, operands: dict[str, Given], out: str, options: dict[str, Any]
+    operator: Operator, operands: dict[str, Source], out: str, options: dict[str, Any]
 ) -> None:
     """Run on a cluster, or on this machine with a folder for streams and copies."""
     from gatherum.files.file_call import check_absent
     from gatherum.files.formats import locate_output
 
     show, quiet = options.pop("show"), options.pop("no_progress")
-    streams = [role for role, given in operands.items() if given == DASH]
+    streams = [role for role, source in operands.items() if source == DASH]
     _check_usage(operands["INDICES"], out, options, streams)
     on_cluster = clusters.is_wanted(options)
     if options.pop("no_clobber") and out != DASH:
         check_absent(locate_output(out), "--no-clobber")
-    bar = not quiet and sys.stderr.isatty()  # only where a person can see it
+    bar = not quiet and sys.stderr.isatty()  # only if a person can see it
     if on_cluster:
-        del options["cast"]  # `_check_usage` has refused it here
+        del options["cast"]  # `_check_usage` has raised an error for it
         table, *others = (_cluster_operand(operator, *one) for one in operands.items())
         did = clusters.run(operator, str(table), tuple(others), out, options, shown=bar)
         click.echo(f"{out}: {did}")
@@ -245,24 +246,25 @@ def _run_on_files(
         options.pop(option)
     call = {"progress": bar, **options}
     needed = streams or out == DASH or show or options["cast"] is not None
-    beside = os.path.dirname(os.path.abspath(out))  # where copies in another dtype fit
+    beside = os.path.dirname(os.path.abspath(out))  # for copies in another dtype
     at_out = options["cast"] is not None and out != DASH and os.path.isdir(beside)
     place = options["spill_dir"] or (beside if at_out else None)
     with stream_folder(place) if needed else nullcontext("") as folder:
         _run_alone(operator, operands, out, call, show=show, folder=folder)
 
 
-def _cluster_operand(operator: Operator, role: str, given: Given) -> str | Array:
-    """Return what a run on a cluster takes; what comes by standard input is read into memory, since
-    no worker sees it.
+def _cluster_operand(operator: Operator, role: str, operand: Source) -> str | Array:
+    """Return an operand for a run on a cluster.
+
+    Workers cannot read standard input, so it is read into memory.
     """
-    if given == DASH:
+    if operand == DASH:
         return array_input(operator, role)
-    return as_operand(operator, given) if role == "INDICES" else str(given)
+    return as_operand(operator, operand) if role == "INDICES" else str(operand)
 
 
-def _check_usage(indices: Given, out: str, options: dict[str, Any], streams: list[str]) -> None:
-    """Refuse options that exclude each other."""
+def _check_usage(indices: Source, out: str, options: dict[str, Any], streams: list[str]) -> None:
+    """Raise UsageError for options that exclude each other."""
     shared.check_fill_value(options["mode"])
     check_one(streams)
     if streams == ["TABLE"] and options.get("in_place"):
@@ -282,22 +284,22 @@ def _check_usage(indices: Given, out: str, options: dict[str, Any], streams: lis
 
 
 def _run_alone(
-    operator: Operator, given: dict[str, Given], out: str, options: dict[str, Any], *, show: bool,
+    operator: Operator, inputs: dict[str, Source], out: str, options: dict[str, Any], *, show: bool,
     folder: str,
 ) -> None:  # fmt: skip
-    """Run an operator on this machine; `folder` takes streams and copies in another dtype."""
+    """Run an operator on this machine. `folder` stores streams and copies in another dtype."""
     from gatherum.files.formats import locate, locate_output
 
-    def operand(role: str, given: Given) -> Any:
-        if given == DASH:
+    def operand(role: str, source: Source) -> Any:
+        if source == DASH:
             return received(folder, operator, role)
         if role == "INDICES":
-            return as_operand(operator, given, components=components)
-        return locate(str(given), form) if role == "TABLE" else given
+            return as_operand(operator, source, components=components)
+        return locate(str(source), form) if role == "TABLE" else source
 
     form, cast = options.pop("format"), options.pop("cast")
     components = len(options.get("axes") or [0])
-    operands = [operand(*one) for one in given.items()]
+    operands = [operand(*one) for one in inputs.items()]
     target = named_file(folder, OUTPUT) if out == DASH else locate_output(out)
     if options.get("in_place"):
         target = operands[0]
@@ -326,7 +328,7 @@ def _run_cast(
     dtype: np.dtype[Any], folder: str, operator: Operator, operands: list[Any], out: Location,
     options: dict[str, Any],
 ) -> Stats:  # fmt: skip
-    """Run an operator whose output has another dtype: a scatter on copies, a gather on the file."""
+    """Run an operator with another output dtype: a scatter on copies, a gather on the file."""
     from gatherum.files.casts import cast_copy, check_cast, copy_array, stored_dtype
     from gatherum.files.formats import locate
 
@@ -339,7 +341,7 @@ def _run_cast(
         ]
         return _run(operator, [copies[0], indices, copies[1]], out, options)
     check_cast(table, like, dtype)
-    # as the table's own format keeps it, or one that keeps types which .npy lacks
+    # in the format of the table, or in a format that stores dtypes which .npy lacks
     with_types = "safetensors:picked" if table.format.name == "safetensors" else "npy"
     picked = locate(os.path.join(folder, f"picked.{with_types}"))
     stats = _run(operator, operands, picked, options)

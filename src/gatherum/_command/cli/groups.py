@@ -19,14 +19,14 @@ from .numbers import Integer, number_or_text
 from .options import FILE
 from .streams import DASH, check_one, named_file, received, stream_folder, write_to_output
 
-ENTRIES = OPERATORS["gather"]  # how numbers in a text are shaped: one for each value
+ENTRIES = OPERATORS["gather"]  # the shape of numbers in a text: one for each value
 
 
 @commands.command(short_help="Reduce the values of each group.")
 @click.argument("values", type=FILE)
 @click.argument("groups", type=FILE, required=False)
 @click.option(
-    "-o", "--out", type=FILE, metavar="OUT", help="The output file; else the result is printed."
+    "-o", "--out", type=FILE, metavar="OUT", help="The output file (default: print the result)."
 )
 @click.option(
     "--func", type=click.Choice(IN_FILES), default="sum", show_default=True,
@@ -36,7 +36,7 @@ ENTRIES = OPERATORS["gather"]  # how numbers in a text are shaped: one for each 
     "--size",
     type=Integer(),
     metavar="N",
-    help="How many groups there are; by default the largest number in GROUPS plus 1.",
+    help="The number of groups; by default the largest number in GROUPS plus 1.",
 )
 @click.option(
     "--axis", type=Integer(), default=0, show_default=True,
@@ -47,7 +47,7 @@ ENTRIES = OPERATORS["gather"]  # how numbers in a text are shaped: one for each 
     callback=number_or_text,
     metavar="X",
     help="The value of an empty group; by default 0 for a sum, 1 for a product, else NaN. "
-    "Integers have no NaN, so it must be given where such a group is empty.",
+    "Required for integers, which have no NaN, if such a group is empty.",
 )
 @shared.mode
 @click.option(
@@ -62,14 +62,14 @@ ENTRIES = OPERATORS["gather"]  # how numbers in a text are shaped: one for each 
 def groups(values: str, groups: str | None, out: str | None, **options: Any) -> None:
     """Reduce the VALUES of each group, whose numbers are in GROUPS.
 
-    GROUPS is an array file, or a .csv, .tsv or .txt file of numbers. With --func count the groups
-    alone are needed.
+    GROUPS is an array file, or a .csv, .tsv or .txt file of numbers. With --func count only the
+    groups are needed.
 
     Example: gatherum groups prices.npy shop.npy -o means.npy --func mean
     """
     if groups is None and options["func"] != "count":
         raise click.UsageError("Missing argument 'GROUPS'.")
-    check_one([role for role, given in (("VALUES", values), ("GROUPS", groups)) if given == DASH])
+    check_one([role for role, path in (("VALUES", values), ("GROUPS", groups)) if path == DASH])
     quiet, keep = options.pop("no_progress"), options.pop("no_clobber")
     options["progress"] = not quiet and sys.stderr.isatty()
     streams = DASH in (values, groups, out)
@@ -81,16 +81,16 @@ def _run(
     values: str, groups: str | None, out: str | None, options: dict[str, Any], *, keep: bool,
     folder: str,
 ) -> None:  # fmt: skip
-    """Reduce, and print the statistics or the result; `folder` takes streams."""
+    """Reduce, and print the statistics or the result. `folder` stores streams."""
     from gatherum import files
     from gatherum.files.file_call import check_absent
     from gatherum.files.formats import locate_output
 
-    def operand(role: str, given: str) -> Any:
+    def operand(role: str, path: str) -> Any:
         try:
-            if given == DASH:
+            if path == DASH:
                 return received(folder, ENTRIES, role)
-            return given if role == "VALUES" else as_operand(ENTRIES, given, role)
+            return path if role == "VALUES" else as_operand(ENTRIES, path, role)
         except NotIntegers as error:
             advice = DECIMALS if error.has_numbers else KEYS
             raise ValueError(f"{error}; {advice}") from None

@@ -1,4 +1,4 @@
-"""Row numbers are read from the command line, or as text: a .csv, .tsv or .txt file."""
+"""Indices on the command line, or in a text file (.csv, .tsv or .txt)."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ TEXTS = (".csv", ".tsv", ".txt")
 LARGEST = 64 << 20
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _BETWEEN = re.compile(r"[, \t]+")
-_NUMERIC = re.compile(r"\s*[+-]?\.?\d")  # of any script, such as 1_0, 0x10 and 1;2
+_NUMERIC = re.compile(r"\s*[+-]?\.?\d")  # digits of any script; also 1_0, 0x10 and 1;2
 
 
 class Values(Parsed):
-    """Indices on the command line: integers with commas between them."""
+    """Indices on the command line: comma-separated integers."""
 
     name = "values"
     expected = "integers such as 0,2,2,7"
@@ -33,7 +33,7 @@ class Values(Parsed):
 
 
 class Axes(Parsed):
-    """Dimensions on the command line: numbers or names with commas between them."""
+    """Dimensions on the command line: comma-separated numbers or names."""
 
     name = "axes"
     expected = "dimensions such as 1,2 or lat,lon"
@@ -41,47 +41,47 @@ class Axes(Parsed):
     def parse(self, text: str) -> list[int | str] | None:
         """Return a list of integers and names."""
         parts = [part.strip() for part in text.split(",")]
-        found = [part if (number := integer(part)) is None else number for part in parts]
-        return found if all(parts) else None
+        axes = [part if (number := integer(part)) is None else number for part in parts]
+        return axes if all(parts) else None
 
 
 def is_text(path: str) -> bool:
-    """Whether a file of indices holds numbers as text."""
+    """Return True if a file of indices contains numbers as text."""
     return path.lower().endswith(TEXTS)
 
 
 def as_operand(
-    operator: Operator, given: str | list[int], role: str = "INDICES", *, components: int = 1
+    operator: Operator, indices: str | list[int], role: str = "INDICES", *, components: int = 1
 ) -> str | Array:
     """Return an array of numbers, or the path of an array file.
 
-    `components` is how many numbers after ``--values`` make a tuple.
+    `components` is the number of values after ``--values`` that form a tuple.
     """
     from gatherum.files.formats import UnknownKind, locate
     from gatherum.files.remote import refuse_url
 
-    if not isinstance(given, str):
-        width = components if len(given) % components == 0 else len(given)
-        return _array("--values", [given]).reshape((-1, width) if operator.tuples else -1)
-    if is_text(given):
-        refuse_url(given, "numbers as text are not read from URLs; download it")
-        return from_text(operator, given, read_regular(given, LARGEST))
+    if not isinstance(indices, str):
+        width = components if len(indices) % components == 0 else len(indices)
+        return _array("--values", [indices]).reshape((-1, width) if operator.tuples else -1)
+    if is_text(indices):
+        refuse_url(indices, "numbers as text are not read from URLs; download it")
+        return from_text(operator, indices, read_regular(indices, LARGEST))
     try:
-        locate(given)
+        locate(indices)
     except UnknownKind as error:
         kinds = f"{', '.join(TEXTS[:-1])} or {TEXTS[-1]} file"
         more = f"numbers in a {kinds}, or after --values" if role == "INDICES" else f"a {kinds}"
         raise UnknownKind(f"{error}. {role} may also be {more}") from None
-    return given
+    return indices
 
 
 def from_text(operator: Operator, name: str, content: bytes) -> Array:
-    """Return the numbers in a text, a row a line; commas, tabs or blanks stand between them.
+    """Parse a text with one row per line. Commas, tabs or blanks separate the numbers.
 
-    Where indices are tuples, each line is one. Else one line or one column is a plain list.
-    As in `numpy.loadtxt`, what follows a ``#`` is a comment. A byte-order mark says the encoding:
-    spreadsheets write one before UTF-8, and PowerShell before UTF-16. A first line without any
-    number is a header.
+    If the operator takes tuples, each line is one. Otherwise a single line or column is a flat
+    list. As in `numpy.loadtxt`, a ``#`` begins a comment. A byte-order mark determines the
+    encoding: spreadsheets write one before UTF-8, and PowerShell before UTF-16. A first line
+    without any number is a header.
     """
     try:
         utf16 = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
@@ -105,14 +105,14 @@ def from_text(operator: Operator, name: str, content: bytes) -> Array:
         rows += [row] if row else []
     if not rows and header and re.search("[0-9]", header[1]):  # numbers in another notation
         raise NotIntegers(name, *header)
-    found = _array(name, rows)
-    return found.ravel() if 1 in found.shape and not operator.tuples else found
+    numbers = _array(name, rows)
+    return numbers.ravel() if 1 in numbers.shape and not operator.tuples else numbers
 
 
 class NotIntegers(ValueError):
-    """A line of a text has something other than integers.
+    """A line of a text contains something other than integers.
 
-    `has_numbers`: whether all of its entries are numbers.
+    `has_numbers`: whether all entries of the line are numbers.
     """
 
     def __init__(self, name: str, number: int, line: str) -> None:
@@ -121,7 +121,7 @@ class NotIntegers(ValueError):
 
 
 def _is_header(line: str) -> bool:
-    """Whether a line names columns: no entry is a number, or begins as one in another notation."""
+    """Return True if no entry of a line is a number, or begins as one in another notation."""
     return not any(
         _NUMERIC.match(entry) or number_of(entry) is not None for entry in _entries(line)
     )
@@ -136,11 +136,11 @@ def _is_number(entry: str) -> bool:
 
 
 def _array(where: str, rows: list[list[int]]) -> Array:
-    """Return rows of integers as an array of int64, or of uint64 where they do not fit."""
+    """Return rows of integers as an array of int64, or of uint64 if int64 is too small."""
     shape = len(rows), len(rows[0]) if rows else 1
     for dtype in (np.int64, np.uint64):
         try:
             return np.array(rows, dtype).reshape(shape)
-        except OverflowError:  # numbers from 2**63 on fit the second alone
+        except OverflowError:  # numbers from 2**63 on fit only uint64
             continue
     raise ValueError(f"{where}: the numbers fit neither int64 nor uint64 together")

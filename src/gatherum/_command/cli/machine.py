@@ -1,4 +1,4 @@
-"""These commands report on this installation."""
+"""Commands that report on this installation."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def info() -> None:
 @commands.command(short_help="Compare digests with the published ones.")
 @shared.device
 def verify(device: str) -> None:
-    """Compare digests of all answers with the published ones.
+    """Compare digests of all results with the published ones.
 
     There is a digest for every operator, dtype and reduction, computed from generated calls. The
     digests are the same on every machine, instruction set and number of threads, and on a CUDA
@@ -33,9 +33,9 @@ def verify(device: str) -> None:
     """
     from gatherum._command.verify import verify as compare
 
-    found = compare(device)
-    click.echo(str(found))
-    if not found.agrees:
+    verification = compare(device)
+    click.echo(str(verification))
+    if not verification.agrees:
         raise click.exceptions.Exit(1)
 
 
@@ -46,7 +46,7 @@ def completion(shell: str) -> None:
 
     Example: eval "$(gatherum completion bash)"
     """
-    found = get_completion_class(shell)
-    if found is None:
+    completion_class = get_completion_class(shell)
+    if completion_class is None:
         raise click.UsageError(f"click has no completion for {shell}.")
-    click.echo(found(commands, {}, "gatherum", "_GATHERUM_COMPLETE").source())
+    click.echo(completion_class(commands, {}, "gatherum", "_GATHERUM_COMPLETE").source())

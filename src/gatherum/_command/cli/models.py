@@ -1,4 +1,4 @@
-"""``gatherum run`` executes the commands of DirectML's models on this processor."""
+"""The command ``gatherum run``, which executes the commands of DirectML's models on the CPU."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def run_model(file: str, feature_level: FeatureLevel, output: str) -> None:
     """Execute the commands of MODEL, a JSON file as DirectML's DxDispatch reads it.
 
     A model's commands are dispatch, for gather and scatter operators, print, writeFile and compare.
-    print and writeFile give the lines that DxDispatch gives; compare is known to this command
-    alone. Exit status 1: a comparison fails, or the model is not valid and nothing was executed.
-    Paths of initial values are relative to the model's folder, or to the current one if MODEL is -.
+    The output of print and writeFile is the same as that of DxDispatch; compare exists only here.
+    Exit status 1: a comparison fails, or the model is not valid and nothing was executed. Paths of
+    initial values are relative to the model's folder, or to the current one if MODEL is -.
     writeFile writes files below the folder DIR only, all of them or none, and replaces no input.
 
     Example: gatherum run model.json

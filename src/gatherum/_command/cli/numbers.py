@@ -1,4 +1,4 @@
-"""Numbers on the command line are parsed; those out of range are usage errors."""
+"""Numbers on the command line. Numbers out of range are usage errors."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ import click
 
 from gatherum._system.text_numbers import LONGEST, integer_of, number_of
 
-# Bounds of indices, axes and sizes: int64's least value and uint64's greatest.
+# Bounds of indices, axes and sizes: the minimum of int64 and the maximum of uint64.
 LEAST, GREATEST = -(2**63), 2**64 - 1
 
 
-class Parsed(click.ParamType):  # type: ignore[type-arg]  # generic in new versions alone
-    """A value on the command line: `parse` returns None for a text that is not as `expected`."""
+class Parsed(click.ParamType):  # type: ignore[type-arg]  # generic only in new versions
+    """A value on the command line. `parse` returns None if the text is not as `expected`."""
 
     expected = ""
 
     def parse(self, text: str) -> Any:
-        """Return what a text stands for."""
+        """Parse a text."""
         raise NotImplementedError
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the value, or raise a usage error."""
-        found = self.parse(value)
-        if found is None:
+        parsed = self.parse(value)
+        if parsed is None:
             raise click.BadParameter(f"must be {self.expected}, got {short(value)}.", ctx, param)
-        return found
+        return parsed
 
 
 class Integer(Parsed):
@@ -37,12 +37,12 @@ class Integer(Parsed):
     expected = "an integer of 64 bits"
 
     def parse(self, text: str | int) -> int | None:
-        """Return the integer; a default is one already."""
+        """Return the integer of a text. A default is an integer already."""
         return text if isinstance(text, int) else integer(text)
 
 
 def integer(text: str, least: int = LEAST, greatest: int = GREATEST) -> int | None:
-    """Return the integer that a text stands for, or None if it stands for none in the range."""
+    """Parse an integer. Return None if the text is not an integer in the range."""
     number = integer_of(text)
     if number is None:
         return None
@@ -50,16 +50,17 @@ def integer(text: str, least: int = LEAST, greatest: int = GREATEST) -> int | No
 
 
 def integers(text: str) -> list[int] | None:
-    """Return the integers that a text has between commas, or None if it has anything else."""
+    """Parse comma-separated integers. Return None for any other text."""
     texts = text.split(",") if text else []
     numbers = [number for one in texts if (number := integer(one)) is not None]
     return numbers if len(numbers) == len(texts) else None
 
 
 def number_or_text(ctx: click.Context, param: click.Parameter, text: str | None) -> object:
-    """Return the number that a text stands for, or the text; None where none was given.
+    """Return a text as a number if it is one, and None if the option is missing.
 
-    A number that float64 cannot hold is none that was meant: it would be infinite in silence.
+    Raise a usage error for numbers that float64 cannot represent: they would silently become
+    infinite.
     """
     if text is None:
         return None
@@ -78,5 +79,5 @@ def number_or_text(ctx: click.Context, param: click.Parameter, text: str | None)
 
 
 def short(text: str) -> str:
-    """Return a text in quotes, the beginning of a long one."""
+    """Return a text in quotes, truncated if it is long."""
     return repr(text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}...")

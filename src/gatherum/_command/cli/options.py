@@ -1,4 +1,4 @@
-"""Several commands share these options."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def together(*decorators: Callable[[F], F]) -> Callable[[F], F]:
-    """Return one decorator for several, the first one outermost."""
+    """Combine several decorators. The first one is the outermost."""
     return lambda function: reduce(lambda f, decorate: decorate(f), reversed(decorators), function)
 
 
@@ -40,7 +40,7 @@ def _size(_: click.Context, __: click.Parameter, text: str) -> str:
 
 
 def named_dtype(_: click.Context, __: click.Parameter, text: str | None) -> np.dtype[Any] | None:
-    """Return the dtype that a text names."""
+    """Return the dtype with a name."""
     if text is None:
         return None
     wrong = click.BadParameter(f"must be a dtype such as float32, got {short(text)}.")
@@ -48,7 +48,7 @@ def named_dtype(_: click.Context, __: click.Parameter, text: str | None) -> np.d
         return np.dtype(text)
     except TypeError:
         pass
-    except (ValueError, SyntaxError):  # sizes in it that no dtype has
+    except (ValueError, SyntaxError):  # the name contains sizes that no dtype has
         raise wrong from None
     try:
         extension: np.dtype[Any] = np.dtype(getattr(import_module("ml_dtypes"), text))
@@ -68,7 +68,7 @@ dtype = click.option(
 
 
 def flag(name: str) -> str:
-    """Return the option that gives a parameter."""
+    """Return the option for a parameter."""
     return f"--{name.replace('_', '-')}"
 
 
@@ -87,7 +87,7 @@ def _levels(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]
     return [str(level) for level in directml.FeatureLevel if str(level).startswith(incomplete)]
 
 
-# Files may be written FILE:MEMBER, so nothing is asked of the path; shells complete names of files.
+# A path may be FILE:MEMBER, so click does not check it. Shells complete file names.
 FILE = click.Path()
 
 axis = click.option(
@@ -95,12 +95,12 @@ axis = click.option(
 )
 batch_dims = click.option(
     "--batch-dims", type=Integer(), default=0, show_default=True,
-    help="How many leading dimensions TABLE and INDICES share.",
+    help="The number of leading dimensions that TABLE and INDICES share.",
 )  # fmt: skip
 mode = click.option(
     "--mode", type=click.Choice(MODES), default="raise", show_default=True,
-    help="What an out-of-bounds index does: it is an error (raise), it becomes the nearest valid "
-    "one (clip), it wraps around (wrap), or it addresses nothing (fill, drop).",
+    help="The handling of out-of-bounds indices: they are an error (raise), become the nearest "
+    "valid index (clip), wrap around (wrap), or address nothing (fill, drop).",
 )  # fmt: skip
 negative = click.option(
     "--negative/--no-negative", default=True, show_default=True,
@@ -109,7 +109,7 @@ negative = click.option(
 
 
 def check_fill_value(mode: str) -> None:
-    """Refuse a value to fill with where nothing is filled."""
+    """Raise UsageError for a fill value if the mode does not fill."""
     source = click.get_current_context().get_parameter_source("fill_value")
     if source not in (None, ParameterSource.DEFAULT) and mode not in FILLING:
         raise click.UsageError(f"--fill-value is for --mode fill or drop, got --mode {mode}.")
@@ -117,7 +117,7 @@ def check_fill_value(mode: str) -> None:
 
 fill_value = click.option(
     "--fill-value", default="0", show_default=True, callback=number_or_text, metavar="X",
-    help="The value that an out-of-bounds index gives with --mode fill or drop.",
+    help="The value for out-of-bounds indices with --mode fill or drop.",
 )  # fmt: skip
 reduction = click.option(
     "--reduction", type=click.Choice(REDUCTIONS), default="none", show_default=True,
@@ -125,16 +125,16 @@ reduction = click.option(
 )  # fmt: skip
 decode = click.option(
     "--decode/--no-decode", default=True, show_default=True,
-    help="Whether packed numbers of netCDF and Zarr are decoded (scale_factor, add_offset, "
-    "_FillValue, missing_value, _Unsigned), or taken as they are stored.",
+    help="Whether to decode packed numbers of netCDF and Zarr (scale_factor, add_offset, "
+    "_FillValue, missing_value, _Unsigned), or to use the stored numbers.",
 )  # fmt: skip
 memory = click.option(
     "--memory", default="1GiB", show_default=True, callback=_size, metavar="BYTES",
-    help="How much memory to use at most.",
+    help="The maximum memory to use.",
 )  # fmt: skip
 spill_dir = click.option(
     "--spill-dir", type=click.Path(file_okay=False), metavar="DIR",
-    help="The folder for scratch files, by default that of OUT.",
+    help="The folder for scratch files, by default the folder of OUT.",
 )  # fmt: skip
 no_clobber = click.option("--no-clobber", is_flag=True, help="Do not replace an existing output.")
 no_progress = click.option("--no-progress", is_flag=True, help="Show no progress bar.")
@@ -148,7 +148,7 @@ exclude_self = click.option(
 
 
 def fold_keywords(reduction: str, exclude_self: bool) -> dict[str, Any]:
-    """Return the arguments of a scatter that these two options give."""
+    """Return the keyword arguments of a scatter for these two options."""
     return {"reduction": reduction, "include_self": not exclude_self}
 
 

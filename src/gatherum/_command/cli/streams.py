@@ -1,4 +1,4 @@
-"""``-`` stands for standard input and standard output: a stream of .npy, a model, or text."""
+"""Standard input and output as ``-``: a stream of .npy, a model, or text."""
 
 from __future__ import annotations
 
@@ -31,45 +31,46 @@ INPUT = "standard input"
 
 @contextmanager
 def stream_folder(spill_dir: str | None) -> Iterator[str]:
-    """Yield a folder for streams, which is removed at the end."""
+    """Yield a temporary folder for streams."""
     with tempfile.TemporaryDirectory(prefix="gatherum-", dir=spill_dir) as folder:
         yield folder
 
 
 def received(folder: str, operator: Operator, role: str) -> Location | Array:
-    """Return the array that standard input has: a .npy file of it, or the numbers of a text."""
+    """Read an array from standard input: a .npy file, copied to a folder, or numbers as text."""
     stream = opened(role)
     with naming(INPUT):
         start = stream.read(6)
         if role not in ("INDICES", "GROUPS") or start == b"\x93NUMPY":
-            found = named_file(folder, INPUT)
-            with open(found.file, "wb") as file:
+            location = named_file(folder, INPUT)
+            with open(location.file, "wb") as file:
                 file.write(start)
                 shutil.copyfileobj(stream, file, 1 << 20)
-            return found
+            return location
     if not start:
         raise ValueError(f"{INPUT}: is empty; a header alone is a text without numbers")
     return from_text(operator, INPUT, read(role, LARGEST, start))
 
 
 def array_input(operator: Operator, role: str) -> Array:
-    """Return what standard input has as an array in memory."""
+    """Read standard input into an array in memory."""
     with stream_folder(None) as folder:
-        found = received(folder, operator, role)
-        return found if isinstance(found, np.ndarray) else np.array(map_file(found.file, INPUT))
+        source = received(folder, operator, role)
+        return source if isinstance(source, np.ndarray) else np.array(map_file(source.file, INPUT))
 
 
 def opened(role: str) -> IO[bytes]:
     """Return standard input for an argument that is a dash."""
-    # The command opens devnull in the place of a stream that is closed.
+    # The command replaces a closed stream with devnull.
     if sys.stdin is None or getattr(sys.stdin, "name", "") == os.devnull:
         raise click.UsageError(f"{role} is {DASH}, but standard input is closed.")
     return sys.stdin.buffer
 
 
 def read(role: str, limit: int, start: bytes = b"") -> bytes:
-    """Return all of standard input, whose start may have been read, or raise OSError if it has more
-    than `limit` bytes.
+    """Read all of standard input. Raise OSError if it has more than `limit` bytes.
+
+    `start`: bytes of it that were read before.
     """
     with naming(INPUT):
         content = start + opened(role).read(limit + 1 - len(start))
@@ -79,14 +80,14 @@ def read(role: str, limit: int, start: bytes = b"") -> bytes:
 
 
 def check_one(roles: Sequence[str]) -> None:
-    """Refuse a second argument that is standard input; `roles` are those that are a dash."""
+    """Raise UsageError if several arguments, listed in `roles`, are standard input."""
     if len(roles) > 1:
         both = f"two {roles[0]}s" if roles[0] == roles[1] else f"{roles[0]} and {roles[1]}"
         raise click.UsageError(f"{both} cannot both be standard input.")
 
 
 def mapped_input(role: str) -> Array:
-    """Map a copy of the .npy file that standard input has; it is gone with the array."""
+    """Map a copy of the .npy file on standard input. The copy lives as long as the array."""
     with tempfile.TemporaryFile() as file:
         with naming(INPUT):
             shutil.copyfileobj(opened(role), file, 1 << 20)
@@ -94,7 +95,7 @@ def mapped_input(role: str) -> Array:
 
 
 def map_file(path: str, name: str | None = None) -> Array:
-    """Map the array of a .npy file, which messages give another name where there is one."""
+    """Map the array of a .npy file. Messages use `name` for the file if it is not None."""
     with open(path, "rb", opener=open_regular) as file:  # NumPy's messages do not name the file
         return _mapped(file, name or path)
 
@@ -111,7 +112,7 @@ def _mapped(file: IO[bytes], name: str) -> Array:
 
 
 def named_file(folder: str, stream: str) -> Location:
-    """Return a .npy file in a folder that messages name as a stream."""
+    """Return the location of a .npy file in a folder. Messages use the name of the stream."""
     from gatherum.files.formats import locate
 
     path = os.path.join(folder, stream.rpartition(" ")[2] + ".npy")

@@ -1,4 +1,4 @@
-"""``gatherum vectors`` writes test vectors for those who build the same operators."""
+"""The command ``gatherum vectors``, which writes test vectors for other implementations."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from .command_group import commands
 from .numbers import Integer
 from .streams import DASH
 
-# As gatherum.conformance has them, which is imported when the command runs; a test compares.
+# Equal to the formats of gatherum.conformance, which is imported only when the command runs. A test
+# compares them.
 FORMATS = ("npz", "onnx", "webnn", "dxdispatch")
 
 
@@ -22,7 +23,7 @@ FORMATS = ("npz", "onnx", "webnn", "dxdispatch")
 @click.argument("folder", type=click.Path(file_okay=False), metavar="DIR")
 @click.option(
     "--format", "target", type=click.Choice(FORMATS), default="npz", show_default=True,
-    help="Whose files to write, and whose rules to follow.",
+    help="The format of the files, and the rules to follow.",
 )  # fmt: skip
 @click.option(
     "--op", type=click.Choice([row.command for row in OPERATORS.values()]),

@@ -1,1 +1,1 @@
-"""The operands of a call on files, and where its result is written."""
+"""The operands of a call on files, and the outputs of its result."""

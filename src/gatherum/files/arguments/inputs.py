@@ -1,4 +1,4 @@
-"""The opened operands of a call give every kind of output what it needs."""
+"""The opened operands of a call, with the values that every kind of output needs."""
 
 import copy
 import math
@@ -48,21 +48,21 @@ class Inputs:
             self._check_numbers()
         self._laid: dict[str, FlatArray] = {}
         self._panels: list[tuple[Panel, RowTable]] | None = None
-        # or what the operator in memory would raise
+        # raises the errors of the operator in memory
         described = [(source.shape, source.dtype) for source in self.sources.values()]
-        made = self._plan = plan(self.row.name, *described, **attributes)
-        self.shape, self.call = made.shape, made.call
+        call_plan = self._plan = plan(self.row.name, *described, **attributes)
+        self.shape, self.call = call_plan.shape, call_plan.call
 
     def _check_numbers(self) -> None:
-        """Take bytes for updates where the table has numbers that NumPy and `.npy` files lack."""
+        """Read updates that are bytes as numbers of a dtype that NumPy and `.npy` files lack."""
         dtype, updates = self.table.dtype, self.sources["updates"]
         if is_added(dtype) and is_bytes(updates.dtype, dtype.itemsize):
             self.sources = self.sources | {"updates": replace(updates, dtype=dtype)}
 
     def again(self, sources: dict[str, Source], opening: Opening) -> "Inputs":
-        """Return the same call on other indices, of the same shape and dtype.
+        """Return the same call on other indices of the same shape and dtype.
 
-        Results that depend only on the table and these are reused.
+        Results that depend only on the table and these settings are reused.
         """
         other = copy.copy(self)
         other.sources, other.opening, other._laid = sources, opening, {}
@@ -70,14 +70,14 @@ class Inputs:
 
     @property
     def entries(self) -> int:
-        """How many indices, or index tuples, there are."""
+        """The number of indices, or of index tuples."""
         shape = self.sources["indices"].shape
         return math.prod(shape[: len(shape) - self.row.tuples])
 
     def is_call(
         self, op: str, attributes: dict[str, Any], fill_value: object, indices: Source
     ) -> bool:
-        """Whether `again` makes this call of these indices."""
+        """Return True if `again` can make this call with these indices."""
         mine = self.sources["indices"]
         same = (mine.shape, mine.dtype) == (indices.shape, indices.dtype)
         return (
@@ -88,14 +88,15 @@ class Inputs:
         )
 
     def check_unchanged(self) -> None:
-        """Raise OSError when an operand changed since it was opened."""
+        """Raise OSError if an operand changed since it was opened."""
         for source in self.sources.values():
             source.opened.check_unchanged()
 
     @contextmanager
     def unchanged(self) -> Iterator[None]:
-        """Raise OSError in the place of a ValueError when an operand changed: the bytes of a file
-        that changes may be damaged.
+        """Raise OSError instead of ValueError if an operand changed.
+
+        The bytes of a changing file may be damaged.
         """
         try:
             yield
@@ -104,7 +105,7 @@ class Inputs:
             raise
 
     def panels(self, depth: int) -> list[tuple[Panel, RowTable]]:
-        """Return the table's rows, whose leading `depth` dimensions are keyed, panel by panel."""
+        """Return the table's rows panel by panel. The leading `depth` dimensions are keyed."""
         if self._panels is None:
             layout = self.table.storage.layout(depth, self.budget)
             self._panels = [(panel, layout.rows(panel)) for panel in layout.panels()]
@@ -112,7 +113,7 @@ class Inputs:
 
     @cached_property
     def fill(self) -> NDArray[Any]:
-        """The item that an invalid index gives, checked as in memory."""
+        """The item that an invalid index returns, checked as in memory."""
         if self.attributes["mode"] not in FILLING or self.row.scatters:
             return np.zeros(1, self.table.dtype)
         beyond = np.array([[1]] if self.row.tuples else [1])
@@ -125,7 +126,7 @@ class Inputs:
         return apply(self.op, one, beyond, mode="fill", fill_value=self.fill_value)
 
     def flat(self, role: str) -> FlatArray:
-        """Return an operand in C order, laid out in a scratch file if it is not."""
+        """Return an operand in C order. Copy it to a scratch file if it has another layout."""
         if role not in self._laid:
             source = self.sources[role]
             array = source.storage.flat(self.opening).array
@@ -152,10 +153,10 @@ class Inputs:
         return Context(*means, requests, build)
 
     def scattered_whole(self) -> NDArray[Any] | None:
-        """Return a scatter's result where the table is flat and all fits in memory, else None.
+        """Return a scatter's result if the table is flat and everything fits in memory, else None.
 
-        The operator in memory needs no order of the updates but their own. Nothing is written until
-        it has checked every index.
+        The operator in memory applies the updates in their order, without sorting. It checks every
+        index before anything is written.
         """
         if not self._fits_whole():
             return None
@@ -163,7 +164,7 @@ class Inputs:
         return self._scattered()[1]
 
     def _fits_whole(self) -> bool:
-        """Whether the table is flat, and all of a scatter fits in memory."""
+        """Return True if the table is flat, and all operands of a scatter fit in memory."""
         storage = self.table.storage
         if not isinstance(storage, FlatStorage) or storage.fortran:
             return False
@@ -172,7 +173,7 @@ class Inputs:
         return not empty and moved + self._plan.scratch <= self.budget.whole
 
     def _scattered(self) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Read all operands; return the table, and a scatter's result."""
+        """Read all operands. Return the table and the result of a scatter."""
         self.meter.expect(sum(source.nbytes for source in self.sources.values()))
         self.meter.expect(2 * self.table.nbytes)
         operands = [self._read_whole(role) for role in self.sources]
@@ -182,12 +183,12 @@ class Inputs:
 
     def _read_whole(self, role: str) -> NDArray[Any]:
         array = self.flat(role)
-        found = array.read(0, array.size).reshape(array.shape)
+        values = array.read(0, array.size).reshape(array.shape)
         self.meter.advance(array.nbytes)
-        return found
+        return values
 
     def scatter(self, context: Context, target: ScatterTarget, *, in_place: bool = False) -> None:
-        """Give every changed block of the table to a target."""
+        """Write every changed block of the table to a target."""
         if context.build.replacing:
             return
         panels = tuple(target.layout.panels())
@@ -198,8 +199,9 @@ class Inputs:
                 self._scatter_panel(context, panel, target)
 
     def _pays_whole(self) -> bool:
-        """Whether a table that is changed in place is better read whole: it is no larger than what
-        is scattered to it.
+        """Return True if reading the whole table is faster for a change in place.
+
+        That is the case if the table is not larger than the other operands.
         """
         others = sum(source.nbytes for role, source in self.sources.items() if role != "table")
         return self.table.nbytes <= others and self._fits_whole()

@@ -1,4 +1,4 @@
-"""An operand is a path, or an array in its place."""
+"""Operands: paths, or arrays."""
 
 import math
 import os
@@ -36,14 +36,14 @@ from .origins import files_of
 __all__ = ["Held", "Operand", "Path", "be", "files_under", "find_operand", "open_all"]
 
 Path = str | os.PathLike[str]
-Operand = Any  # a path, what the functions on arrays take, or an array object of Zarr or h5py
-CHUNK = 64 << 10  # bytes of an array without chunks that are taken together
+Operand = Any  # a path, an operand of the functions on arrays, or an array object of Zarr or h5py
+CHUNK = 64 << 10  # bytes to read together from an array without chunks
 STORED = {"zarr": "Array", "h5py": "Dataset"}
 
 
 @dataclass(frozen=True)
 class Held:
-    """The address of an operand that is an array: the argument of a call."""
+    """The location of an operand that is an array: the argument of a call."""
 
     role: str
     array: Any
@@ -61,15 +61,16 @@ def files_under(where: Location | Held) -> list[str]:
 
 
 def be(role: str) -> str:
-    """Return the verb behind the name of an operand, of which all but the table's are plurals."""
+    """Return the verb after the name of an operand. All names except "table" are plurals."""
     return "is" if role == "table" else "are"
 
 
 def find_operand(role: str, operand: Operand, op: str = "gather") -> Location | Held:
-    """Return where an operand is; nothing is opened. TypeError for neither a path nor an array.
+    """Locate an operand without opening it.
 
-    Lists, numbers, tensors in this processor's memory and whatever else NumPy makes an array of
-    are operands as they are for the operator `op`. Updates without a dtype wait for the table's.
+    Lists, numbers, tensors in CPU memory and other objects that NumPy converts to an array are
+    operands, as for the operator `op`. Updates without a dtype get the dtype of the table later.
+    Raise TypeError if the operand is neither a path nor an array.
     """
     if isinstance(operand, (str, os.PathLike, Location)):
         return locate(operand)
@@ -87,21 +88,21 @@ def find_operand(role: str, operand: Operand, op: str = "gather") -> Location | 
     if is_masked(operand):
         raise TypeError(f"the {role} {be(role)} a masked array, whose mask would be lost")
     name = "data" if role == "table" else role
-    found = registry.spec(op, name, operand)
-    if found is None or isinstance(found, (bytes, bytearray, ArraySpec)):
+    array = registry.spec(op, name, operand)
+    if array is None or isinstance(array, (bytes, bytearray, ArraySpec)):
         raise TypeError(
             f"the {role} must be a path, an array in memory, or an array of Zarr or h5py, "
             f"got {type(operand).__name__}"
         )
-    if role == "updates" and is_weak(found):
-        return Held(role, Weak(op, found))
+    if role == "updates" and is_weak(array):
+        return Held(role, Weak(op, array))
     if role in ("indices", "groups"):
-        return Held(role, as_indices(op, found, name))
-    return Held(role, as_array(op, name, found), names)
+        return Held(role, as_indices(op, array, name))
+    return Held(role, as_array(op, name, array), names)
 
 
 def _has_paths(operand: object) -> bool:
-    """Whether a list or tuple contains a str or a path, at any depth that an array has."""
+    """Return True if a list or tuple contains a str or a path, at any depth that an array has."""
     lists = [operand] if isinstance(operand, (list, tuple)) else []
     for _ in range(MAX_RANK):
         kinds = set(map(type, chain.from_iterable(lists)))
@@ -115,14 +116,14 @@ def _has_paths(operand: object) -> bool:
 
 @dataclass(frozen=True)
 class Weak:
-    """Python's own values, which take the dtype of the table."""
+    """Python scalars or lists, which get the dtype of the table."""
 
     op: str
     values: Any
 
 
 def _is_stored(operand: object) -> bool:
-    """Whether an operand is an array object of Zarr or h5py, which are imported only if it is."""
+    """Return True for an array object of Zarr or h5py, without importing either package."""
     return any(
         isinstance(operand, kind)
         for package, name in STORED.items()
@@ -134,17 +135,17 @@ def _is_stored(operand: object) -> bool:
 def open_all(
     operands: dict[str, Location | Held], opening: Opening, *, in_place: bool = False
 ) -> dict[str, Source]:
-    """Open operands and check all that their headers claim; no element is read.
+    """Open operands and check their headers without reading an element.
 
-    `in_place`: the table is to be changed.
+    `in_place`: the table will be changed.
     """
     sources: dict[str, Source] = {}
     for role, where in operands.items():
-        found = where
+        operand = where
         if isinstance(where, Held) and isinstance(weak := where.array, Weak):
             updates = as_updates(weak.op, weak.values, sources["table"].dtype)
-            found = Held(role, updates)
-        sources[role] = _open(found, opening, role, written=in_place and role == "table")
+            operand = Held(role, updates)
+        sources[role] = _open(operand, opening, role, written=in_place and role == "table")
     return sources
 
 
@@ -171,9 +172,9 @@ def _open_held(where: Held, opening: Opening) -> Source:
 
 
 def _open_plain(where: Held, array: NDArray[Any], meter: Meter) -> Source:
-    """Open an array in memory, without a copy of it."""
+    """Open an array in memory without copying it."""
     fortran = array.flags.f_contiguous and not array.flags.c_contiguous
-    plain = not array.dtype.hasobject and array.dtype.kind != "T"  # others are refused later on
+    plain = not array.dtype.hasobject and array.dtype.kind != "T"  # others raise later
     if plain and (array.flags.c_contiguous or fortran):
         file = MemoryFile(array.T if fortran else array, meter)
         flat = FlatStorage.of(file, 0, array.shape, array.dtype, fortran)
@@ -183,7 +184,7 @@ def _open_plain(where: Held, array: NDArray[Any], meter: Meter) -> Source:
 
 
 class Unwatched(Opened):
-    """An array that the caller holds, and may change; no journal is kept of it."""
+    """An array of the caller, who may change it. It has no journal."""
 
 
 UNWATCHED = Unwatched()

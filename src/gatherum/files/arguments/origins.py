@@ -1,4 +1,4 @@
-"""The files in which an array object lies, such as a memory map or an array of Zarr or h5py."""
+"""The files that store an array object, such as a memory map or an array of Zarr or h5py."""
 
 import os
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ __all__ = ["files_of"]
 def files_of(array: Any) -> list[str]:
     """Return the absolute paths, without symbolic links, of the files that an array is read from.
 
-    None of an array in memory, of a store elsewhere and of a file that is closed.
+    The list is empty for an array in memory, in a remote store or in a closed file.
     """
     return [os.path.realpath(os.fsdecode(path)) for path in _paths(array)]
 
@@ -27,7 +27,7 @@ def _paths(array: Any) -> Iterator[str | bytes | os.PathLike[str]]:
 
 
 def _zarr_paths(array: Any) -> Iterator[str]:
-    """Yield the directory of an array of Zarr whose store is on this machine, or its archive."""
+    """Yield the directory or archive of a Zarr array whose store is on this machine."""
     from gatherum.files.formats.zarr.private import wrapped_store
 
     store = array.store
@@ -45,7 +45,7 @@ def _zarr_paths(array: Any) -> Iterator[str]:
 
 
 def _hdf5_paths(dataset: Any) -> Iterator[str]:
-    """Yield the file of a dataset of HDF5, and the others that its elements lie in."""
+    """Yield the file of an HDF5 dataset, and the other files that store its elements."""
     if not dataset:
         return  # it is closed
     yield (file := dataset.file.filename)

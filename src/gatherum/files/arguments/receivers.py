@@ -1,4 +1,4 @@
-"""The `out` of a call receives its result: an array, or a tensor in this processor's memory."""
+"""The `out` argument of a call: an array, or a tensor in CPU memory."""
 
 import sys
 from typing import Any
@@ -19,26 +19,26 @@ __all__ = ["Receiver"]
 
 
 class Receiver:
-    """The memory that a result goes to, checked as the `out` of the operators in memory."""
+    """The memory of a result, checked like the `out` of the operators in memory."""
 
     def __init__(self, op: str, out: Any, shape: Shape, dtype: np.dtype[Any]) -> None:
         self.op = op
-        found = registry.spec(op, "out", out)
-        if isinstance(found, ArraySpec):
-            spec = found
-            if str(found.dtype) == name_of(dtype):  # NumPy has no name for it, or another
-                spec = ArraySpec(found.shape, dtype, found.strides)
+        outcome = registry.spec(op, "out", out)
+        if isinstance(outcome, ArraySpec):
+            spec = outcome
+            if str(outcome.dtype) == name_of(dtype):  # NumPy lacks it, or names it differently
+                spec = ArraySpec(outcome.shape, dtype, outcome.strides)
             check_out_spec(op, shape, dtype, spec)
             self.array = _bytes_of(op, out).view(dtype).reshape(shape)
             return
-        self.array = conversion.as_plain_out(op, found, shape, dtype)
+        self.array = conversion.as_plain_out(op, outcome, shape, dtype)
         if getattr(out, "requires_grad", False):
             raise ValueError(f"{op}: `out` must not require a gradient; write out.detach()")
 
     def check_apart(self, *operands: object) -> None:
-        """Raise ValueError where it is read-only or shares memory with an operand."""
-        given: list[Any] = [getattr(where, "array", None) for where in operands]
-        data, indices = (x if conversion.is_plain(x) else NOTHING for x in given)
+        """Raise ValueError if the memory is read-only or overlaps an operand."""
+        arrays: list[Any] = [getattr(where, "array", None) for where in operands]
+        data, indices = (x if conversion.is_plain(x) else NOTHING for x in arrays)
         check_out_memory(self.op, data, indices, None, self.array)
 
 
@@ -46,10 +46,10 @@ NOTHING: NDArray[np.uint8] = np.empty(0, np.uint8)
 
 
 def _bytes_of(op: str, tensor: Any) -> NDArray[np.uint8]:
-    """Return the bytes of a tensor of a dtype that NumPy lacks, as bfloat16."""
+    """Return the bytes of a tensor whose dtype NumPy lacks, such as bfloat16."""
     torch = sys.modules.get("torch")
     plain = torch is not None and isinstance(tensor, torch.Tensor) and not tensor.requires_grad
     if not plain or tensor.device.type != "cpu" or not tensor.is_contiguous():
         raise errors.out_not_an_array(op, tensor)
-    found: NDArray[np.uint8] = tensor.reshape(-1).view(sys.modules["torch"].uint8).numpy()
-    return found
+    tensor_bytes: NDArray[np.uint8] = tensor.reshape(-1).view(sys.modules["torch"].uint8).numpy()
+    return tensor_bytes

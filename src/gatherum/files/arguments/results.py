@@ -1,4 +1,4 @@
-"""Results become arrays: a gather into memory, a scatter on a copy in memory."""
+"""Results in memory: a gather into an array, or a scatter on a copy of the table."""
 
 from dataclasses import replace
 from typing import Any
@@ -20,9 +20,9 @@ __all__ = ["as_items", "gathered", "scattered"]
 
 
 def gathered(inputs: Inputs, out: NDArray[Any] | None = None) -> NDArray[Any]:
-    """Return what a gather takes from its table, in `out` where one is given.
+    """Gather from the table. Write the result to `out` if given.
 
-    `out` has the shape and dtype of the result. It is not touched where an index is refused.
+    `out` has the shape and dtype of the result. It is not changed if an index raises an error.
     """
     context, fill = inputs.context(MemoryBuild(inputs.meter)), inputs.fill
     direct = out is not None and out.flags.c_contiguous
@@ -42,14 +42,14 @@ def gathered(inputs: Inputs, out: NDArray[Any] | None = None) -> NDArray[Any]:
 
 
 def as_items(array: NDArray[Any]) -> NDArray[Any]:
-    """View records as bytes: NumPy copies them field by field, without what lies between."""
+    """View records as bytes. NumPy would copy them field by field, without their padding."""
     return array.view(np.dtype((np.void, array.itemsize))) if array.dtype.names else array
 
 
 def _fill_panel(
     context: Context, table: RowTable, result: NDArray[Any], panel: Panel, fill: NDArray[Any]
 ) -> None:
-    """Take one panel of all rows to its columns."""
+    """Gather one panel of the rows into its columns."""
     requests, budget = context.requests, context.budget
     whole = panel.width == result.shape[1]
     row_bytes = max(1, panel.width * table.dtype.itemsize)

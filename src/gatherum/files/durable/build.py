@@ -1,4 +1,4 @@
-"""A build makes an output in a `.partial` file with a journal, then replaces the target."""
+"""Builds write an output to a `.partial` file with a journal, and then replace the target."""
 
 import os
 import shutil
@@ -23,16 +23,16 @@ ASIDE = ".partial.old"
 
 
 class Build:
-    """Makes the file or directory `target` beside it, and puts it in place when it is complete.
+    """Writes the file or directory `target` next to it, and replaces it when it is complete.
 
-    Parts are reported by `finish` once written. Every so often they are forced to the disk and
-    only then recorded, so that a recorded part is never lost, and repeating one that was not
-    recorded does no harm: every part is computed from the inputs alone.
+    `finish` reports each written part. At intervals the parts are forced to the disk, and recorded
+    only afterwards, so that a recorded part is never lost. Repeating an unrecorded part does no
+    harm, because every part depends only on the inputs.
 
-    `target` is an absolute path without symbolic links, and `fingerprint` what it is made from, for
-    the journal. `resume`: go on where a killed run stopped. `check_inputs` raises OSError when an
-    input changed since it was opened. `staged`: rows are laid out in a flat file first, from which
-    the output is made.
+    `target` is an absolute path without symbolic links. `fingerprint` identifies the call and its
+    inputs in the journal. `resume`: continue where a killed run stopped. `check_inputs` raises
+    OSError if an input changed since it was opened. `staged`: first write the rows to a flat file,
+    from which the output is made.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Build:
             raise
 
     def _start_over(self) -> None:
-        """Remove an earlier run's files, and only those known to be its own."""
+        """Remove the files of an earlier run, and only files known to be from such a run."""
         if self.journal.found:
             self._warn()
             self._remove_parts()
@@ -72,25 +72,25 @@ class Build:
         self.journal.begin()
 
     def _warn(self) -> None:
-        """Say what is lost of an earlier run."""
-        if (came := self.journal.progress) and not self.journal.resumed:
+        """Warn about the lost progress of an earlier run."""
+        if (progress := self.journal.progress) and not self.journal.resumed:
             why = f"without {option('resume=True')}"
             why = "as no part of it fits this memory" if self._resume else why
-            text = f"{self.partial}: an earlier run came to {came}; this one starts over, {why}"
+            text = f"{self.partial}: an earlier run came to {progress}; this one starts over, {why}"
             warnings.warn(text, stacklevel=2)
 
     @property
     def replacing(self) -> bool:
-        """Whether the partial output was complete when an earlier run stopped."""
+        """Whether an earlier run stopped after its partial output was complete."""
         return self.journal.has(READY)
 
     def use(self, data: DiskFile, size: int) -> None:
-        """Build in the open file `data`, which is `size` bytes long in the end."""
+        """Write the output to the open file `data`, whose final size is `size` bytes."""
         self.data, self.size = data, size
         data.grow(size)
 
     def has(self, record: Record) -> bool:
-        """Whether the part that `record` names is finished, in this run or an earlier one."""
+        """Return True if this run or an earlier one has finished the part of `record`."""
         return record in self._pending or self.journal.has(record)
 
     def records(self) -> list[Record]:
@@ -98,7 +98,7 @@ class Build:
         return self.journal.records + self._pending
 
     def finish(self, record: Record, nbytes: int) -> None:
-        """Note that a part of `nbytes` is written."""
+        """Report that a part of `nbytes` is written."""
         self._pending.append(record)
         self._unsynced += nbytes
         overdue = time.monotonic() - self._synced_at > SYNC_SECONDS
@@ -136,21 +136,21 @@ class Build:
         self._pending.clear()
 
     def _complete(self) -> None:
-        """Force the whole partial output to the disk, without what lies behind its end."""
+        """Force the whole partial output to the disk, truncated to its final size."""
         if self.data is not None and 0 < self.size < self.data.size:
-            # what is cut off is needed until the parts made from it are recorded
+            # the truncated bytes are needed until the parts made from them are recorded
             self.checkpoint()
             self.data.resize(self.size)
         self.sync()
         self._check_inputs()
 
     def replace(self) -> None:
-        """Put the complete partial output in the place of the target."""
+        """Replace the target with the complete partial output."""
         if self.data is not None and not os.path.isdir(self.partial):
-            self._complete()  # a file is replaced in one step, so no record of progress is needed
+            self._complete()  # a file is replaced in one step, so the journal needs no record of it
         else:
             self.seal()
-        self._close_data()  # or Windows neither replaces nor removes it
+        self._close_data()  # or Windows can neither replace nor remove it
         with uninterrupted():
             if os.path.lexists(self.partial):
                 replace_path(self.partial, self.target)
@@ -158,7 +158,7 @@ class Build:
             self.clear()
 
     def clear(self) -> None:
-        """Remove the journal and all partial files beside the output."""
+        """Remove the journal and all partial files next to the output."""
         self._close_data()
         self._remove_parts()
         self.journal.remove()
@@ -172,7 +172,7 @@ class Build:
             remove_path(path)
 
     def close(self) -> None:
-        """Close the files and keep them for a later resume."""
+        """Close the files, and keep them for a later resume."""
         self._close_data()
         self.journal.close()
 
@@ -182,18 +182,18 @@ class Build:
 
 
 class MemoryBuild(Build):
-    """An output that disappears with the process: nothing is recorded."""
+    """An output in memory, whose parts are not recorded."""
 
     def __init__(self, meter: Meter) -> None:
         self.meter = meter
 
     @property
     def replacing(self) -> bool:
-        """Whether the output was complete when an earlier run stopped."""
+        """Whether an earlier run stopped after its output was complete."""
         return False
 
     def has(self, record: Record) -> bool:
-        """Whether a part is finished: no earlier run has left one."""
+        """Return False: parts of earlier runs do not exist."""
         return False
 
     def records(self) -> list[Record]:
@@ -201,18 +201,18 @@ class MemoryBuild(Build):
         return []
 
     def finish(self, record: Record, nbytes: int) -> None:
-        """Note that a part is written."""
+        """Report that a part is written."""
 
 
 def replace_path(partial: str, target: str) -> None:
-    """Put a file or directory in the place of another of the same name, or leave that as it is."""
+    """Replace `target` with the file or directory `partial`. On failure, keep the old target."""
     if not os.path.isdir(partial):
         if os.path.exists(target):
             os.chmod(partial, stat.S_IMODE(os.stat(target).st_mode))
         os.replace(partial, target)
         return
-    # a directory with files in it cannot be replaced in one step: the old one is renamed first,
-    # and a run that is killed between the two steps is completed from the journal
+    # a directory that is not empty cannot be replaced in one step: the old directory is renamed
+    # first, and a run that is killed between the two steps is completed from the journal
     if os.path.lexists(target):
         remove_path(target + ASIDE)
         os.rename(target, target + ASIDE)
@@ -224,18 +224,18 @@ def replace_path(partial: str, target: str) -> None:
 
 
 def put_back(target: str) -> None:
-    """Rename a directory back that was renamed for a replacement that was not made."""
+    """Undo the renaming of a directory whose replacement failed."""
     if os.path.lexists(target + ASIDE) and not os.path.lexists(target):
         os.rename(target + ASIDE, target)
 
 
 def remove_path(path: str) -> None:
-    """Remove a file or a directory, if there is one."""
+    """Remove a file or a directory, if it exists."""
     if os.path.isdir(path) and not os.path.islink(path):
         try:
             shutil.rmtree(path)
         except OSError as error:
-            if not os.path.isabs(error.filename):  # a name in one of the folders below
+            if not os.path.isabs(error.filename):  # a name in one of its subfolders
                 error.filename = path
             raise
     elif os.path.lexists(path):

@@ -1,4 +1,4 @@
-"""Every step of a call works with one context."""
+"""The context that all steps of a call share."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ __all__ = ["Context", "Means"]
 
 @dataclass(frozen=True)
 class Means:
-    """What a call may use; `at_end` is given what to call when the call ends."""
+    """The resources of a call. `at_end` registers a function to run when the call ends."""
 
     meter: Meter
     budget: Budget
@@ -22,7 +22,7 @@ class Means:
     at_end: Callable[[Callable[[], object]], object]
 
     def scratch(self) -> DiskFile:
-        """Return an unnamed file that is gone when the call ends."""
+        """Return an unnamed file that is deleted when the call ends."""
         file = DiskFile.scratch(self.spill_dir, self.meter)
         self.at_end(file.close)
         return file

@@ -1,4 +1,4 @@
-"""Work in an `uninterrupted` block is finished before a Ctrl-C takes effect."""
+"""Blocks of `uninterrupted` finish before a Ctrl-C takes effect."""
 
 import signal
 import threading
@@ -11,23 +11,23 @@ __all__ = ["uninterrupted"]
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Hold a Ctrl-C back until the block is done, so that it is not left half-done.
+    """Delay a Ctrl-C until the block is done, so that the block is not left half-done.
 
-    The program's own handler, or its choice to ignore the signal, takes effect then.
+    The signal handler of the program, or its choice to ignore the signal, then takes effect.
     """
     before = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or before is None:
-        yield  # signals do not reach other threads, and a handler in C cannot be put back
+        yield  # signals do not reach other threads, and a handler in C cannot be restored
         return
-    held: list[int] = []
+    signals: list[int] = []
 
     def hold(number: int, frame: FrameType | None) -> None:
-        held.append(number)
+        signals.append(number)
 
     signal.signal(signal.SIGINT, hold)
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-    if held:
+    if signals:
         signal.raise_signal(signal.SIGINT)

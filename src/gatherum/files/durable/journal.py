@@ -1,4 +1,4 @@
-"""The journal of an unfinished output records its inputs and the parts that are on the disk."""
+"""The journal of an unfinished output: a record of its inputs and of the parts on the disk."""
 
 import json
 import os
@@ -18,7 +18,7 @@ from gatherum.files.resources.os_calls import (
 __all__ = ["ALL", "COLUMNS", "PERCENT", "READY", "WINDOW", "Journal", "Record", "check_readable"]
 
 Record = dict[str, Any]
-VERSION = 5  # of the records, and of what their numbers mean
+VERSION = 5  # of the records and of the meaning of their numbers
 HEAD = b'{"gatherum": '
 READY: Record = {"ready": True}
 WINDOW, COLUMNS, ALL = "window", "columns", "all"  # of whole rows of an output, from start to stop
@@ -26,14 +26,14 @@ MEMORY, PERCENT = "memory", "percent"
 
 
 class Journal:
-    """Records appended to a file beside the output, each on the disk before the next is begun.
+    """Records appended to a file next to the output. Each is on the disk before the next begins.
 
-    The first record is the fingerprint: operator, attributes, inputs and chunking. The others
-    name finished parts, and the first of those brings the fingerprint to the disk. A record that
-    was cut off by a crash does not count.
+    The first record is the fingerprint: operator, attributes, inputs and chunking. All other
+    records name finished parts. The fingerprint is forced to the disk together with the first of
+    them. A record that a crash truncated is ignored.
 
-    `resume`: go on with the records that are there; ValueError where they belong to another call or
-    to other inputs. BlockingIOError where another process is writing this output.
+    `resume`: continue with the existing records. Raise ValueError if they belong to another call or
+    to other inputs, and BlockingIOError if another process is writing this output.
     """
 
     def __init__(self, path: str, fingerprint: Record, *, resume: bool) -> None:
@@ -45,7 +45,7 @@ class Journal:
             self._first: Record = {"gatherum": VERSION, **_plain(fingerprint)}
             earlier = self._read()
             self.progress = _progress(earlier)
-            self.found = bool(earlier)  # an empty file may be anyone's
+            self.found = bool(earlier)  # an empty file may belong to another program
             self.resumed = resume and self.found
             if self.resumed:
                 self._check_same(earlier, self._first)
@@ -60,8 +60,8 @@ class Journal:
             raise
 
     def begin(self) -> None:
-        """Forget an earlier run's records: none of its parts is left."""
-        self._made = True  # what is in it from now on is this run's
+        """Discard the records of an earlier run, whose parts are all removed."""
+        self._made = True  # the content from now on belongs to this run
         self._cut(0)
         self._append(self._first)
         self.resumed, self.records, self._known = False, [], set()
@@ -70,19 +70,19 @@ class Journal:
         try:
             with naming(self.path):
                 lock(self._fd)
-            # the run that held the lock may have completed, and removed this very file
+            # the run that held the lock may have completed, and removed this file
             same = os.path.samestat(os.stat(self.path), os.fstat(self._fd))
         except (BlockingIOError, FileNotFoundError):
             same = False
         if not same:
-            self._made = False  # or not for this run
+            self._made = False  # or it belongs to another run
             raise BlockingIOError(f"{self.path}: another run is writing this output")
 
     def _read(self) -> list[Record]:
-        """Return the records of an earlier run, and cut off one that is not whole."""
+        """Return the records of an earlier run. Ignore a truncated last record."""
         with naming(self.path):
             head = read_some(self._fd, len(HEAD), 0)
-        if head != HEAD[: len(head)]:  # somebody else's, and perhaps huge
+        if head != HEAD[: len(head)]:  # the file of another program, and perhaps huge
             raise self._not_ours()
         with open(self._fd, "rb", closefd=False) as file, naming(self.path):
             raw = file.read()
@@ -101,12 +101,12 @@ class Journal:
         return ValueError(f"{self.path}: not a journal of gatherum; move it away")
 
     def _check_same(self, earlier: list[Record], first: Record) -> None:
-        """Refuse to go on with the work of another call."""
+        """Raise ValueError if the journal belongs to another call."""
         old, new = dict(earlier[0]), dict(first)
         for either in (old, new):
-            either.pop(MEMORY, None)  # what follows from it is in `_lasting`
+            either.pop(MEMORY, None)  # `_lasting` handles a change of the memory
         if READY in earlier and first.get("in_place"):
-            # the table is being written: it need not be as it was
+            # the table is being written, so it may have changed
             old.pop("table_state", None)
             new.pop("table_state", None)
         if old != new:
@@ -117,23 +117,23 @@ class Journal:
         self._cut(self._whole)
 
     def _lasting(self, earlier: list[Record]) -> list[Record]:
-        """Return the records of parts that runs with the memory of this one have, too.
+        """Return the records of the parts that a run with this memory would also have.
 
-        A record of the memory goes before those of a run that has another one. If no part is left
-        of the earlier runs, this one starts over.
+        A record of the memory precedes the records of a run with another memory. If no part of the
+        earlier runs is usable, this run starts over.
         """
-        memory, found = earlier[0].get(MEMORY), [earlier[0]]
+        memory, lasting = earlier[0].get(MEMORY), [earlier[0]]
         for record in [*earlier[1:], {MEMORY: self._first.get(MEMORY)}]:
             if record.get(MEMORY, memory) != memory:
                 memory = record[MEMORY]
-                found = [found[0], *filter(_is_lasting, found[1:])]
-            found.append(record)
-        del found[-1]
+                lasting = [lasting[0], *filter(_is_lasting, lasting[1:])]
+            lasting.append(record)
+        del lasting[-1]
         if memory != _last_memory(earlier):
-            self.resumed = len(found) > 1
+            self.resumed = len(lasting) > 1
             if self.resumed:
                 self._append({MEMORY: memory})
-        return found
+        return lasting
 
     def _check_not_half_laid(self, earlier: list[Record]) -> None:
         if READY in earlier and earlier[0].get("in_place"):
@@ -143,11 +143,11 @@ class Journal:
             )
 
     def has(self, record: Record) -> bool:
-        """Whether the journal has an equal record."""
+        """Return True if the journal contains an equal record."""
         return _key(record) in self._known
 
     def add(self, *records: Record) -> None:
-        """Append records; they are on the disk when the call returns."""
+        """Append records, and force them to the disk."""
         self._append(*records)
         with naming(self.path):
             os.fsync(self._fd)
@@ -170,27 +170,27 @@ class Journal:
             os.ftruncate(self._fd, size)
 
     def give_up(self) -> None:
-        """Remove the journal if this run has made it, and keep one that was there."""
+        """Remove the journal if this run created it, and keep an earlier one."""
         if self._made:
             self.remove()
         else:
             self.close()
 
     def remove(self) -> None:
-        """Delete the journal: the output is complete, or abandoned."""
+        """Delete the journal, because the output is complete or abandoned."""
         descriptor, self._fd = self._fd, -1
         if descriptor >= 0:
             remove_locked(self.path, descriptor)
 
     def close(self) -> None:
-        """Close the journal and keep its file for a later resume."""
+        """Close the journal, and keep its file for a later resume."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
 
 
 def check_readable(path: str) -> None:
-    """Raise OSError for a table that an in-place run has begun to write and not finished."""
+    """Raise OSError if an in-place run has begun to write the table and has not finished."""
     journal = path + ".partial.journal"
     if not os.path.isfile(journal):
         return
@@ -199,9 +199,9 @@ def check_readable(path: str) -> None:
         naming(journal),
     ):
         if lines.read(len(HEAD)) != HEAD.decode():
-            return  # somebody else's, and perhaps huge
-        first, rest = lines.readline(), lines.read()
-    if '"in_place": true' in first and json.dumps(READY) in rest.splitlines():
+            return  # the file of another program, and perhaps huge
+        first, records = lines.readline(), lines.read()
+    if '"in_place": true' in first and json.dumps(READY) in records.splitlines():
         raise OSError(
             f"{path}: an in-place run was stopped while it wrote this table; "
             f"complete it with {option('resume=True')} first"
@@ -209,7 +209,7 @@ def check_readable(path: str) -> None:
 
 
 def _opened(path: str) -> tuple[int, bool]:
-    """Return a descriptor of the journal, and whether it was not there."""
+    """Return a descriptor of the journal, and whether it was created."""
     flags = os.O_RDWR | os.O_CREAT | NO_LINK
     try:
         return open_regular(path, flags | os.O_EXCL), True
@@ -218,13 +218,13 @@ def _opened(path: str) -> tuple[int, bool]:
 
 
 def _progress(records: list[Record]) -> str:
-    """Return how far a run came, as text; empty if it finished no part."""
+    """Return the progress of a run as text, or "" if it finished no part."""
     shares = [record[PERCENT] for record in records if PERCENT in record]
     return "its end" if READY in records else f"{shares[-1]} %" if shares else ""
 
 
 def _is_lasting(record: Record) -> bool:
-    """Whether a part is the same whatever memory a run has."""
+    """Return True if a part does not depend on the memory of the run."""
     return record == READY or (WINDOW in record and record[COLUMNS] == ALL)
 
 
@@ -237,7 +237,7 @@ def _key(record: Record) -> str:
 
 
 def _plain(fingerprint: Record) -> Record:
-    """Return what JSON makes of the fingerprint, so that it compares equal once read back."""
+    """Return the fingerprint after a round trip through JSON, to compare it with a record."""
     plain: Record = json.loads(json.dumps(fingerprint))
     return plain
 

@@ -1,10 +1,10 @@
-"""A note on a table says which in-place run was the last to complete.
+"""Notes on tables: each names the last in-place run that completed.
 
 A run that is killed after it removed its journal, but before it returned, is complete. Resuming it
-must not apply the updates a second time. The note is an extended attribute of the file and holds
-for the table exactly as that run left it. A run that cannot write its note fails before it changes
-anything. On file systems without such attributes there is no note, and a resume that would need it
-is refused.
+must not apply the updates a second time. The note is an extended attribute of the file, and is
+valid only for the table exactly as that run left it. A run that cannot write its note fails before
+it changes anything. Some file systems do not support extended attributes. There a resume that would
+need the note raises ValueError.
 """
 
 import errno
@@ -23,13 +23,13 @@ UNSUPPORTED = (errno.ENOTSUP, errno.ENOSYS, errno.EPERM)
 
 
 def is_completed(op: str, path: str, fingerprint: dict[str, Any], *, resume: bool) -> bool:
-    """Whether the in-place run that is to be resumed has completed; call it before anything else.
+    """Return True if the in-place run to resume has completed; call this first.
 
-    OSError where the note that says so at the end of the run could not be kept, ValueError where
-    `resume` is asked for, and nothing says whether the run has completed.
+    Raise OSError if the note of completion could not be stored at the end of the run. Raise
+    ValueError for a `resume` if nothing records whether the run has completed.
     """
     if os.path.lexists(path + ".partial.journal"):
-        return False  # the journal says how far the run came
+        return False  # the journal records the progress of the run
     if resume and _is_marked(path, fingerprint):
         return True
     trial = NAME + ".trial"
@@ -62,7 +62,7 @@ def _is_marked(path: str, fingerprint: dict[str, Any]) -> bool:
 
 
 def _set(path: str, name: str, value: bytes) -> bool:
-    """Set an attribute of a file; return whether its file system has attributes."""
+    """Set an extended attribute of a file. Return False if the file system has no support."""
     if not hasattr(os, "setxattr"):
         return False
     try:
@@ -75,7 +75,7 @@ def _set(path: str, name: str, value: bytes) -> bool:
     return True
 
 
-# These do not change the outcome of a run: the budget, and the name of the table.
+# These entries do not affect the result of a run, such as the budget and the name of the table.
 _WITHOUT_EFFECT = ("table_state", "memory", "output", "table")
 
 

@@ -1,7 +1,7 @@
-"""A scatter's changed blocks go to a copy of the table, or to a patch laid over it later.
+"""Targets of a scatter's changed blocks: a copy of the table, or a patch that is applied later.
 
-A patch holds every changed block before the table itself is touched. Until it is complete the
-table is as it was; from then on, laying it over the table can be repeated until it is done.
+A patch contains every changed block before the table itself is changed. Until the patch is
+complete, the table is unchanged. Afterwards, applying it can be repeated until it succeeds.
 """
 
 import os
@@ -22,51 +22,51 @@ from gatherum.files.row_access.table import Panel, RowTable, TableLayout
 
 __all__ = ["FlatPatchTarget", "FlatTarget", "PatchTarget", "ScatterTarget"]
 
-PIECE_HEADER = struct.Struct("<QQ")  # where in the table, how many bytes
+PIECE_HEADER = struct.Struct("<QQ")  # offset in the table, number of bytes
 BUFFERED = 1 << 20
 LOG_END = "log"
 
 
 class ScatterTarget:
-    """Takes the changed blocks of a table for a copy of it; `layout` is that of the table."""
+    """Receives the changed blocks of a table for a copy. `layout` is the layout of the table."""
 
     def __init__(self, context: Context, layout: TableLayout) -> None:
         self.context, self.build, self.layout = context, context.build, layout
         self._prepared = False
 
     def rows(self, panel: Panel) -> RowTable:
-        """Return where a panel's changed blocks are written; all else is copied before."""
+        """Return the rows to write a panel's changed blocks to. Copy everything else first."""
         if not self._prepared:
             self.prepare()
             self._prepared = True
         return self.rows_of(panel)
 
     def prepare(self) -> None:
-        """Copy everything that no update touches."""
+        """Copy everything that no update changes."""
         raise NotImplementedError
 
     def rows_of(self, panel: Panel) -> RowTable:
-        """Return where a panel's changed blocks are written."""
+        """Return the rows to write a panel's changed blocks to."""
         raise NotImplementedError
 
     def finish_part(self, record: Record, nbytes: int) -> None:
-        """Note a finished part in the journal."""
+        """Record a finished part in the journal."""
         self.build.finish(record, nbytes)
 
     def complete(self) -> None:
-        """Put the copy in its place."""
+        """Replace the output with the copy."""
         self.build.replace()
 
 
 class PatchTarget(ScatterTarget):
-    """Takes the changed blocks of a table for the table itself."""
+    """Receives the changed blocks of a table for a patch of the table itself."""
 
     def complete(self) -> None:
         """Record that the patch is complete."""
         self.build.seal()
 
     def lay(self) -> None:
-        """Lay the complete patch over the table; doing so again changes nothing."""
+        """Apply the complete patch to the table. Applying it again changes nothing."""
         raise NotImplementedError
 
     def state(self) -> list[Any]:
@@ -78,7 +78,7 @@ class PatchTarget(ScatterTarget):
 
 
 class FlatTarget(ScatterTarget):
-    """A copy of the flat table `source` in `copy`, which `put` puts in the place of the output."""
+    """A copy of the flat table `source` in `copy`. `put` replaces the output with it."""
 
     def __init__(
         self,
@@ -111,12 +111,12 @@ class FlatTarget(ScatterTarget):
         return self._rows_of(self.copy, panel)
 
     def complete(self) -> None:
-        """Put the copy in its place."""
+        """Replace the output with the copy."""
         self._put()
 
 
 class PatchLog(DiskFile):
-    """A log of the writes to another file, one after another."""
+    """A log of the writes to another file, in their order."""
 
     end = 0
 
@@ -133,13 +133,13 @@ class PatchLog(DiskFile):
             self.flush()
 
     def flush(self) -> None:
-        """Write everything kept so far to the file system."""
+        """Write all buffered writes to the log file."""
         super().write_from(self.end, b"".join(self._waiting))
         self.end += self._waiting_bytes
         self._waiting, self._waiting_bytes = [], 0
 
     def pieces(self, longest: int) -> Iterator[tuple[int, bytes]]:
-        """Return the kept writes, in order, in pieces of at most `longest` bytes."""
+        """Yield the logged writes, in their order, in pieces of at most `longest` bytes."""
         raw = open(self.fd, "rb", closefd=False, buffering=BUFFERED)  # noqa: SIM115
         with raw as stream, naming(self.path):
             stream.seek(0)
@@ -154,7 +154,7 @@ class PatchLog(DiskFile):
 
 
 class FlatPatchTarget(PatchTarget):
-    """The changes of a flat table, logged beside it until they are complete."""
+    """The changes of a flat table, logged in a file next to it until they are complete."""
 
     def __init__(
         self, context: Context, layout: FlatLayout | FortranLayout, table: FlatArray
@@ -166,23 +166,23 @@ class FlatPatchTarget(PatchTarget):
         self.build.use(self._log, 0)
 
     def prepare(self) -> None:
-        """Drop everything after the last recorded part."""
+        """Truncate the log after the last recorded part."""
         ends = [int(record[LOG_END]) for record in self.build.records() if LOG_END in record]
         self._log.end = max(ends, default=0)
         self._log.resize(self._log.end)
 
     def rows_of(self, panel: Panel) -> RowTable:
-        """Return rows that are logged."""
+        """Return rows whose writes are logged."""
         return self._rows_of(replace(self.table, file=self._log), panel)
 
     def finish_part(self, record: Record, nbytes: int) -> None:
-        """Note a finished part, and how long the log is with it."""
+        """Record a finished part, and the length of the log up to it."""
         self._log.flush()
         self.build.finish({LOG_END: self._log.end}, 0)
         self.build.finish(record, nbytes)
 
     def lay(self) -> None:
-        """Write everything in the log where it belongs in the table."""
+        """Write everything in the log to its position in the table."""
         table, log = self.table, self._log
         for offset, piece in log.pieces(self.context.budget.block):
             if not table.offset <= offset <= table.offset + table.nbytes - len(piece):
@@ -195,5 +195,5 @@ class FlatPatchTarget(PatchTarget):
         return self._file.fresh_state()
 
     def close(self) -> None:
-        """Close the table's own file."""
+        """Close the file of the table."""
         self._file.close()

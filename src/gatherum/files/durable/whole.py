@@ -1,7 +1,7 @@
-"""Small outputs are written whole: files whose content is in memory, and folders of new files.
+"""Small outputs that are written as a whole: files from memory, and folders of new files.
 
-Each is made under a new name in the folder where it belongs, forced to the disk, and renamed. A
-call that fails leaves the old files in place, and removes its temporary ones.
+Each output is written under a new name in its folder, forced to the disk, and renamed. A call that
+fails leaves the old files in place, and removes its temporary ones.
 """
 
 import errno
@@ -19,14 +19,14 @@ from gatherum.files.resources.os_calls import NO_LINK, sync_directory, sync_file
 __all__ = ["write_files", "written_folder"]
 
 NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_LINK
-PREFIX, SUFFIX = ".gatherum-", ".partial"  # of names in a folder that is not complete
+PREFIX, SUFFIX = ".gatherum-", ".partial"  # of names in an incomplete folder
 
 
 def write_files(contents: Mapping[str, bytes]) -> None:
-    """Write files of which all appear, or none.
+    """Write several files. Either all of them appear, or none.
 
-    Make missing folders. Follow links, and replace the files that they lead to. Raise OSError,
-    which names the file, if one cannot be written or is not a regular file.
+    Create missing folders. Follow links, and replace the files that they lead to. Raise OSError
+    with the name of the file if a file cannot be written or is not a regular file.
     """
     with ExitStack() as undo:
         staged = {}
@@ -51,7 +51,7 @@ def write_files(contents: Mapping[str, bytes]) -> None:
 
 
 def _staged(path: str, target: str, content: bytes, undo: ExitStack) -> str:
-    """Write the content of a target to a new file in its folder; return the path of that."""
+    """Write the content of a target to a new file in its folder. Return the new path."""
     mode = None
     if os.path.lexists(target):
         status = os.stat(target)
@@ -71,8 +71,8 @@ def _staged(path: str, target: str, content: bytes, undo: ExitStack) -> str:
 
 
 def _kept(target: str, undo: ExitStack) -> str:
-    """Return another name of a file, from which the undo stack restores it."""
-    if os.path.isdir(target):  # it has been made meanwhile, for another of the files
+    """Create a second name of a file, from which the undo stack restores it. Return the name."""
+    if os.path.isdir(target):  # it was created meanwhile, for another of the files
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), target)
     aside = _new_name(os.path.dirname(target))
     try:
@@ -85,15 +85,15 @@ def _kept(target: str, undo: ExitStack) -> str:
 
 def _put_back(aside: str, target: str) -> None:
     os.replace(aside, target)
-    _unlink(aside)  # where both were names of one file, replacing has done nothing
+    _unlink(aside)  # if both are names of one file, os.replace does nothing
 
 
 @contextmanager
 def written_folder(path: str) -> Iterator[str]:
-    """Yield a new folder, whose content becomes that of `path` when the block ends.
+    """Yield a new folder. When the block ends, its content becomes the content of `path`.
 
     If the block fails, `path` does not change. Raise FileExistsError if `path` is neither missing
-    nor an empty folder. An OSError names the file by its place in `path`.
+    nor an empty folder. An OSError names the file by its path in `path`.
     """
     target = os.path.realpath(path)
     with ExitStack() as undo:
@@ -124,7 +124,7 @@ def written_folder(path: str) -> Iterator[str]:
 
 
 def _move_content(staging: str, target: str, undo: ExitStack) -> None:
-    """Move all that a folder has into an empty one, and remove the folder."""
+    """Move the content of a folder into an empty one, and remove the folder."""
     for name in sorted(os.listdir(staging)):
         source, place = os.path.join(staging, name), os.path.join(target, name)
         if os.path.lexists(place):
@@ -135,7 +135,7 @@ def _move_content(staging: str, target: str, undo: ExitStack) -> None:
 
 
 def _is_partial(name: str) -> bool:
-    """Whether a killed run has left the folder of this name."""
+    """Return True if a killed run has left the folder of this name."""
     return name.startswith(PREFIX) and name.endswith(SUFFIX)
 
 
@@ -144,7 +144,7 @@ def _new_name(folder: str) -> str:
 
 
 def _make_folders(path: str, undo: ExitStack) -> None:
-    """Make the folders of a path that are missing."""
+    """Create the missing folders of a path."""
     if os.path.lexists(path) and not os.path.isdir(path):
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
     if not os.path.isdir(path):
@@ -159,13 +159,13 @@ def _unlink(path: str) -> None:
 
 
 def _remove_folder(path: str) -> None:
-    with suppress(OSError):  # somebody else has put a file there
+    with suppress(OSError):  # another process has put a file there
         os.rmdir(path)
 
 
 @contextmanager
 def _naming(path: str, staging: str | None = None) -> Iterator[None]:
-    """Name a file that is written in errors of the system, or its place in a folder."""
+    """Let OSErrors name the file that is written, or its path in a folder."""
     try:
         yield
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Each file format is one class, and a row of the table here."""
+"""File formats. Each format is a class, and an entry of the table in this module."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -16,7 +16,7 @@ from gatherum.files.remote import UrlAddress, address_of
 __all__ = ["FORMATS", "UnknownKind", "locate", "locate_output"]
 
 FORMATS: list[Format] = [Npy(), Npz(), Safetensors(), Hdf5(), Arrow(), Zarr()]
-START = 64 << 10  # bytes of a file that say what it is
+START = 64 << 10  # bytes of a file that determine its format
 UNREAD = {
     b"CDF": "a file of netCDF 3, which is not read; nccopy -k nc4 makes one of netCDF 4 of it",
     b"\x0e\x03\x13\x01": "a file of HDF4, which is not read; h4toh5 makes one of HDF5 of it",
@@ -24,17 +24,17 @@ UNREAD = {
 
 
 class UnknownKind(ValueError):
-    """Neither the name nor the first bytes of a file say what kind it is."""
+    """The format of a file is known neither from its name nor from its first bytes."""
 
 
 def locate(path: str | os.PathLike[str] | Location, name: str | None = None) -> Location:
-    """Read a path or a URL such as ``model.safetensors:tensor``; a Location is returned unchanged.
+    """Parse a path or a URL such as ``model.safetensors:tensor``. Return a Location unchanged.
 
-    The suffix decides the format, without opening the file; otherwise the file's first bytes do.
-    `name`: that of the format, whatever the file's own name and first bytes say.
+    The suffix determines the format, without opening the file; otherwise the first bytes do.
+    `name`: the name of the format, regardless of the file's suffix and first bytes.
 
-    TypeError where it is no path, ValueError where it has none of the known forms, OSError where
-    the file is not a regular file, or cannot be read.
+    Raise TypeError if the argument is not a path, ValueError if no format is known for it, and
+    OSError if the file is not a regular file or cannot be read.
     """
     if isinstance(path, Location):
         return path
@@ -44,15 +44,15 @@ def locate(path: str | os.PathLike[str] | Location, name: str | None = None) -> 
     if "\0" in text:
         raise ValueError(f"{text!r} is not a path: it has a null character")
     remote = address_of(text)
-    text = text if remote is None else remote.shown  # from here on nothing shows a credential
+    text = text if remote is None else remote.shown  # without credentials from here on
     forms = FORMATS if name is None else [form for form in FORMATS if form.name == name]
-    found = [
+    locations = [
         Location(text, parts[0], form, parts[1])
         for form in forms
         if (parts := form.recognise(text))
     ]
-    if found:
-        first = min(found, key=lambda location: len(location.file))  # the first colon counts
+    if locations:
+        first = min(locations, key=lambda location: len(location.file))  # the first colon counts
     elif name is not None:
         first = _given(text, forms[0], local=remote is None)
     elif remote is None:
@@ -63,7 +63,7 @@ def locate(path: str | os.PathLike[str] | Location, name: str | None = None) -> 
 
 
 def locate_output(path: str | os.PathLike[str] | Location) -> Location:
-    """Read the path of an output as `locate` does; UnknownKind names the kinds that are written."""
+    """Parse an output path like `locate`. UnknownKind lists the formats that can be written."""
     if isinstance(path, Location):
         return path
     try:
@@ -80,7 +80,7 @@ def _forms(formats: Iterable[Format] = FORMATS) -> str:
 
 
 def _splits(text: str) -> Iterator[tuple[str, str | None]]:
-    """Yield the files and members that a path may name, the whole of it first."""
+    """Yield the files and members that a path may name, beginning with the whole path."""
     yield text, None
     for at, letter in enumerate(text):
         if letter == ":" and 0 < at < len(text) - 1:
@@ -96,7 +96,7 @@ def _given(text: str, form: Format, *, local: bool) -> Location:
 
 
 def _by_content(text: str) -> Location:
-    """Return the location of a path whose format follows from the file's first bytes."""
+    """Return the location of a path whose format is determined by the file's first bytes."""
     for file, member in _splits(text):
         if not os.path.lexists(file) or os.path.isdir(file):
             continue
@@ -117,22 +117,22 @@ def _by_content(text: str) -> Location:
 
 
 def _check_alone(form: Format, file: str, behind: str | None) -> None:
-    """Refuse the name of a member where a file holds one array."""
+    """Raise ValueError if a member is named in a file of a single array."""
     if behind is not None and not form.members:
         raise ValueError(f"{file}: expected {form.form} alone, got {behind!r} behind it")
 
 
-def _at_url(found: Location, remote: UrlAddress) -> Location:
-    """Return the location of a URL, from the location `found` for its shown form."""
-    if not found.format.remote:
-        raise ValueError(f"{found}: {found.format.name} files are not read from URLs; download it")
-    member = found.member
+def _at_url(shown: Location, remote: UrlAddress) -> Location:
+    """Return the location of a URL from the location of its displayed form."""
+    if not shown.format.remote:
+        raise ValueError(f"{shown}: {shown.format.name} files are not read from URLs; download it")
+    member = shown.member
     if remote.member is not None:
         if member is not None:
             raise ValueError(
-                f"{found.file}: the array is named twice, {member!r} and {remote.member!r}"
+                f"{shown.file}: the array is named twice, {member!r} and {remote.member!r}"
             )
         member = remote.member
-        _check_alone(found.format, found.file, f"#{member}")
-    text = found.file if member is None else f"{found.file}:{member}"
-    return Location(text, found.file, found.format, member, remote.named(found.file))
+        _check_alone(shown.format, shown.file, f"#{member}")
+    text = shown.file if member is None else f"{shown.file}:{member}"
+    return Location(text, shown.file, shown.format, member, remote.named(shown.file))

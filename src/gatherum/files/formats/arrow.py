@@ -1,7 +1,7 @@
-"""Columns of Parquet and Arrow (Feather) files are read by pyarrow, and never written.
+"""Columns of Parquet and Arrow (Feather) files, which pyarrow reads. They are never written.
 
-A column of numbers is an array of one dimension, one of lists of equal length an array of two, and
-so on. Rows are read by the groups that the file stores them in.
+A column of numbers is an array of one dimension, a column of lists of equal length an array of two,
+and so on. Rows are read in the groups in which the file stores them.
 """
 
 from __future__ import annotations
@@ -26,28 +26,28 @@ from gatherum.files.row_access.grid import BoxArray
 __all__ = ["Arrow"]
 
 NULLS = "has nulls, which arrays lack; write it anew after pyarrow's fill_null or drop_null"
-FEATHER1, STREAM = b"FEA1", b"\xff\xff\xff\xff"  # how a file begins
+FEATHER1, STREAM = b"FEA1", b"\xff\xff\xff\xff"  # the first bytes of a file
 
 
 class Arrow(Format):
-    """A column in a file of Parquet or of Arrow's own format."""
+    """A column in a file of Parquet or of Arrow's IPC format."""
 
     name, form, suffixes = "arrow", "'x.parquet:column'", ("parquet", "arrow", "feather")
     read_only = "columns of Parquet and Arrow are read only"
 
     def begins(self, start: bytes) -> bool:
-        """Whether a file of this format begins so."""
+        """Return True if a file of this format can begin with these bytes."""
         return start.startswith((b"PAR1", b"ARROW1", FEATHER1, STREAM))
 
     def require(self) -> None:
-        """Raise ImportError where pyarrow is missing."""
+        """Raise ImportError if pyarrow is missing."""
         try:
             import pyarrow  # noqa: F401
         except ImportError:
             raise ImportError("Parquet and Arrow files need pyarrow: pip install pyarrow") from None
 
     def open(self, location: Location, opening: Opening) -> Source:
-        """Open a column, and check that it is one of numbers."""
+        """Open a column, and check that it contains numbers."""
         file = opening.file(location)
         raw = open(file.fd, "rb", closefd=False)  # noqa: SIM115  # closed when the call ends
         opening.at_end(raw.close)
@@ -63,7 +63,7 @@ class Arrow(Format):
         shape = (sum(groups.lengths), *_measured(location, groups, widths))
         column = ArrowColumn(location.text, groups, shape, dtype, opening.meter)
         checked_shape(location.text, shape)
-        # a group is decoded as a whole, and its rows are copied out of it
+        # a group is decoded as a whole, and its rows are copied from it
         nbytes = 2 * column.chunks[0] * math.prod(shape[1:]) * dtype.itemsize
         opening.budget.check_chunk(location, max(nbytes, groups.held))
         storage = BoxStorage(column, self.read_only)
@@ -71,7 +71,7 @@ class Arrow(Format):
 
 
 def _groups(location: Location, file: DiskFile, raw: Any) -> Groups:
-    """Return the groups of rows of a file, whose first bytes decide its format."""
+    """Return the row groups of a file, whose first bytes determine its format."""
     start = file.read_bytes(0, 8)
     if start.startswith(FEATHER1):
         raise ValueError("Feather's version 1 is not read; write it anew as version 2")
@@ -94,13 +94,13 @@ class ParquetGroups:
         self.lengths: list[int] = []
 
     def choose(self, name: str) -> None:
-        """Take this column."""
-        self._name, about = name, self._file.metadata
-        self.lengths = [about.row_group(i).num_rows for i in range(about.num_row_groups)]
+        """Select a column."""
+        self._name, metadata = name, self._file.metadata
+        self.lengths = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
 
     def read(self, number: int) -> Any:
         """Return the column of one group."""
-        # which also brings the field "b" of a column "a" where a column is named "a.b"
+        # this also reads the field "b" of a column "a" if a column is named "a.b"
         return self._file.read_row_group(number, columns=[self._name]).column(self._name)
 
 
@@ -117,13 +117,13 @@ class ArrowGroups:
         self.lengths: list[int] = []
 
     def choose(self, name: str) -> None:
-        """Take this column; the others are not read."""
+        """Select a column. Other columns are not read."""
         import pyarrow
 
         options = pyarrow.ipc.IpcReadOptions(included_fields=[self.schema.names.index(name)])
         self._raw.seek(0)
         self._file = pyarrow.ipc.open_file(self._raw, options=options)
-        # only a batch itself says how long it is
+        # only the batch itself contains its length
         self.lengths = [len(self.read(i)) for i in range(self._file.num_record_batches)]
 
     def read(self, number: int) -> Any:
@@ -132,7 +132,7 @@ class ArrowGroups:
 
 
 class StreamGroups:
-    """One column of the record batches of an Arrow stream, which nothing in it lists."""
+    """One column of the record batches of an Arrow stream, which has no index of its batches."""
 
     def __init__(self, raw: Any) -> None:
         import pyarrow
@@ -140,15 +140,15 @@ class StreamGroups:
         self._raw = raw
         self.schema = pyarrow.ipc.open_stream(raw).schema
         self.lengths: list[int] = []
-        self.held = 0  # the bytes of the largest batch, which is read with all of its columns
+        self.held = 0  # bytes of the largest batch, which is read with all its columns
 
     def choose(self, name: str) -> None:
-        """Take this column, and find where each batch ends."""
+        """Select a column, and find the end of each batch."""
         import pyarrow
 
         fields = [self.schema.names.index(name)]
         self._options = pyarrow.ipc.IpcReadOptions(included_fields=fields)
-        self._begin = 0  # of the first batch, behind the schema and the dictionaries
+        self._begin = 0  # of the first batch, after the schema and the dictionaries
         self._raw.seek(0)
         for message in pyarrow.ipc.MessageReader.open_stream(self._raw):
             if message.type == "record batch":
@@ -162,7 +162,7 @@ class StreamGroups:
             self.held = max(self.held, self._ends[-1] - self._ends[-2])
 
     def read(self, number: int) -> Any:
-        """Return the column of one batch: read as a stream that holds it alone."""
+        """Return the column of one batch. The batch is read as a stream of only that batch."""
         import pyarrow
 
         parts = []
@@ -177,14 +177,14 @@ Groups = ParquetGroups | ArrowGroups | StreamGroups
 
 
 def _valid(batch: Any) -> Any:
-    """Return the only column of a batch, whose offsets stay within its buffers."""
+    """Return the only column of a batch. Check that its offsets stay within its buffers."""
     batch.validate(full=True)
     return batch.column(0)
 
 
 @contextmanager
 def _plain_errors(where: str) -> Iterator[None]:
-    """Turn what pyarrow raises for damaged files into one line about this one."""
+    """Convert pyarrow's exceptions for damaged files to a one-line ValueError."""
     import pyarrow
 
     try:
@@ -194,7 +194,7 @@ def _plain_errors(where: str) -> Iterator[None]:
 
 
 def _advice(kind: Any) -> str:
-    """Return advice on storing a column of this type as integers."""
+    """Return advice to store a column of this type as integers."""
     from pyarrow import types
 
     from gatherum.groups.errors import DECIMALS, KEYS
@@ -207,9 +207,9 @@ def _advice(kind: Any) -> str:
 
 
 def _described(location: Location, kind: Any) -> tuple[np.dtype[Any], list[int | None]]:
-    """Return the dtype of a column's items, and how long the lists in it are, level by level.
+    """Return the dtype of a column's items, and the lengths of its lists, level by level.
 
-    None: the type does not say how long.
+    A length is None if the type does not define it.
     """
     import pyarrow
 
@@ -246,7 +246,7 @@ def _check_order(location: Location, permutation: list[int] | None) -> None:
 
 
 def _has_lists(kind: Any) -> bool:
-    """Whether a type is one of lists that may differ in length."""
+    """Return True for a type of lists that may differ in length."""
     import pyarrow
 
     names = ("is_list", "is_large_list", "is_list_view", "is_large_list_view")
@@ -254,9 +254,9 @@ def _has_lists(kind: Any) -> bool:
 
 
 def _measured(location: Location, groups: Groups, widths: list[int | None]) -> list[int]:
-    """Return the lengths of a column's lists, those that its type leaves open as in its first row.
+    """Return the lengths of a column's lists. The first row defines lengths that the type does not.
 
-    Whether all lists have these lengths shows when they are read.
+    Reading the lists checks that all of them have these lengths.
     """
     number = next((i for i, length in enumerate(groups.lengths) if length), None)
     if number is None and None in widths:
@@ -265,13 +265,13 @@ def _measured(location: Location, groups: Groups, widths: list[int | None]) -> l
     if number is not None and None in widths:
         with _plain_errors(f"{location}: group {number}"):
             row = groups.read(number)[0]
-    found: list[int] = []
+    lengths: list[int] = []
     for width in widths:
         if row is not None and not row.is_valid:
             raise ValueError(f"{location}: {NULLS}")
-        found.append((0 if row is None else len(row)) if width is None else width)
-        row = row[0] if row is not None and found[-1] else None
-    return found
+        lengths.append((0 if row is None else len(row)) if width is None else width)
+        row = row[0] if row is not None and lengths[-1] else None
+    return lengths
 
 
 def _flat(values: Any, widths: tuple[int, ...]) -> NDArray[Any]:
@@ -295,7 +295,7 @@ def _flat(values: Any, widths: tuple[int, ...]) -> NDArray[Any]:
 
 
 class ArrowColumn(BoxArray):
-    """A column as an array in chunks; a chunk has as many rows as the largest group."""
+    """A column as an array in chunks. A chunk has as many rows as the largest group."""
 
     def __init__(
         self, name: str, groups: Groups,
@@ -308,8 +308,8 @@ class ArrowColumn(BoxArray):
         self._last: tuple[int, NDArray[Any]] | None = None
 
     def read_box(self, box: tuple[slice, ...]) -> NDArray[Any]:
-        """Return some rows, from as many groups as they lie in."""
-        rows, rest = box[0], box[1:]
+        """Read rows from all groups that contain them."""
+        rows, columns = box[0], box[1:]
         values = np.empty([part.stop - part.start for part in box], self.dtype)
         at = rows.start
         while at < rows.stop:
@@ -318,14 +318,14 @@ class ArrowColumn(BoxArray):
             first = self._ends[number] - len(group)
             stop = min(rows.stop, self._ends[number])
             values[at - rows.start : stop - rows.start] = group[
-                (slice(at - first, stop - first), *rest)
+                (slice(at - first, stop - first), *columns)
             ]
             at = stop
         self._meter.read(values.nbytes)
         return values
 
     def _group(self, number: int) -> NDArray[Any]:
-        """Return the rows of one group; the last one is kept, as chunks may share one."""
+        """Return the rows of one group. The last group is cached, because chunks may share it."""
         if self._last is None or self._last[0] != number:
             self._last = None
             self._last = number, self._decoded(number)
@@ -333,5 +333,5 @@ class ArrowColumn(BoxArray):
 
     def _decoded(self, number: int) -> NDArray[Any]:
         with _plain_errors(f"{self._name}: group {number}"):
-            found = np.asarray(_flat(self._groups.read(number), self.shape[1:]), self.dtype)
-            return found.reshape(self._groups.lengths[number], *self.shape[1:])
+            items = np.asarray(_flat(self._groups.read(number), self.shape[1:]), self.dtype)
+            return items.reshape(self._groups.lengths[number], *self.shape[1:])

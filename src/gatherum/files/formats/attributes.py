@@ -1,4 +1,4 @@
-"""Find the attributes of packed numbers as netCDF and xarray keep them."""
+"""The attributes of packed numbers in netCDF files and as xarray writes them."""
 
 import base64
 import struct
@@ -19,7 +19,7 @@ FILL, XARRAY = "_FillValue", "_ARRAY_DIMENSIONS"
 
 
 def attributes_of_hdf5(name: object, dataset: Any) -> Attributes:
-    """Return the function that finds the attributes of a dataset; ValueError for damaged ones."""
+    """Return a function that reads the attributes of a dataset. It raises ValueError for damage."""
     return lambda: dict(_of_hdf5(name, dataset))
 
 
@@ -34,25 +34,27 @@ def _of_hdf5(name: object, dataset: Any) -> Iterator[tuple[str, Any]]:
                 f"{name}: its attribute {key!r} cannot be read ({error}); "
                 f"{option('decode=False')} takes the stored numbers"
             ) from None
-        if isinstance(value, np.ndarray) and value.size == 1:  # as netCDF writes one number
+        if isinstance(value, np.ndarray) and value.size == 1:  # netCDF writes one number so
             value = value.reshape(-1)[0]
         yield key, value.decode("utf-8", "replace") if isinstance(value, bytes) else value
 
 
 def attributes_of_zarr(array: Any) -> Attributes:
-    """Return the function that finds the attributes of an array."""
+    """Return a function that reads the attributes of an array."""
     return partial(_of_zarr, array)
 
 
 def _of_zarr(array: Any) -> Mapping[str, Any]:
-    """Return an array's attributes. In format 2 xarray keeps `_FillValue` as the fill value of its
-    arrays, which have names of dimensions; in format 3 as an attribute, of floats in base64.
+    """Return an array's attributes.
+
+    In format 2 xarray stores `_FillValue` as the fill value of its arrays, which have names of
+    dimensions. In format 3 it is an attribute; floats are encoded in base64.
     """
-    found = {key: value for key, value in dict(array.attrs).items() if key in ATTRIBUTES}
+    packed = {key: value for key, value in dict(array.attrs).items() if key in ATTRIBUTES}
     if array.metadata.zarr_format == 2:
         if XARRAY in array.attrs and array.metadata.fill_value is not None:
-            found[FILL] = array.metadata.fill_value
-    elif isinstance(found.get(FILL), str):
-        with suppress(ValueError, struct.error):  # another text raises later
-            (found[FILL],) = struct.unpack("<d", base64.b64decode(found[FILL], validate=True))
-    return found
+            packed[FILL] = array.metadata.fill_value
+    elif isinstance(packed.get(FILL), str):
+        with suppress(ValueError, struct.error):  # any other text raises later
+            (packed[FILL],) = struct.unpack("<d", base64.b64decode(packed[FILL], validate=True))
+    return packed

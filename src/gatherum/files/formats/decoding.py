@@ -1,4 +1,4 @@
-"""A packed array is decoded box by box, for any storage."""
+"""Decoding of packed arrays, box by box, for any storage."""
 
 import math
 from collections.abc import Iterator
@@ -15,14 +15,14 @@ from gatherum.files.row_access.grid import BoxArray
 
 __all__ = ["decoded"]
 
-COUNTED = ("indices", "groups")  # operands whose numbers count
+COUNTED = ("indices", "groups")  # operands whose numbers are indices
 
 
 def decoded(source: Source, budget: Budget, role: str = "table") -> Source:
     """Return an array with its numbers decoded, if it is packed.
 
-    Indices keep the numbers that mark missing values: the mode decides about invalid indices.
-    ValueError for indices with a scale or an offset, and for an attribute of a wrong type.
+    Indices keep the numbers that mark missing values, because the mode handles invalid indices.
+    Raise ValueError for indices with a scale or an offset, and for an attribute of a wrong type.
     """
     attributes = {name: value for name, value in source.attributes().items() if name in ATTRIBUTES}
     if role in COUNTED:
@@ -43,7 +43,7 @@ def decoded(source: Source, budget: Budget, role: str = "table") -> Source:
 
 
 class DecodedBoxes(BoxArray):
-    """The boxes of an array, decoded."""
+    """The decoded boxes of an array."""
 
     def __init__(self, array: BoxArray, packing: Packing) -> None:
         self._array, self._packing = array, packing
@@ -58,5 +58,5 @@ class DecodedBoxes(BoxArray):
         self._array.announce(boxes)
 
     def stop(self) -> None:
-        """Cancel pending work, as the call is over."""
+        """Cancel pending work, because the call is over."""
         self._array.stop()

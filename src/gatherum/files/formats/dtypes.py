@@ -1,4 +1,4 @@
-"""Formats keep a dtype as far as they can, also types that NumPy itself does not have."""
+"""The dtypes of formats, including types that NumPy lacks."""
 
 from typing import Any
 
@@ -21,36 +21,36 @@ __all__ = [
 
 
 def number_type(name: str) -> np.dtype[Any]:
-    """Return ml_dtypes's dtype of a name; its bytes, where that is not installed or too old."""
+    """Return ml_dtypes's dtype of a name, or its bytes if the package is missing or too old."""
     try:
         import ml_dtypes
 
         extension: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
-    except (ImportError, AttributeError):  # gathers need no more than the bytes
+    except (ImportError, AttributeError):  # gathers need only the bytes
         return bytes_of_numbers.make(name, np.dtype(FORMATS[name].codes).itemsize)
     return extension
 
 
 def name_of(dtype: np.dtype[Any]) -> str:
-    """Return a dtype's name, that of the numbers where it is bytes of them."""
+    """Return a dtype's name. Bytes of narrow floats have the name of the floats."""
     return named_bytes(dtype) or dtype.name
 
 
 def is_added(dtype: np.dtype[Any]) -> bool:
-    """Whether another package, as ml_dtypes, has added the dtype to NumPy, or would add it."""
+    """Return True for a dtype that packages like ml_dtypes add to NumPy, or its named bytes."""
     return dtype.isbuiltin == 2 or named_bytes(dtype) is not None
 
 
 def is_bytes(dtype: np.dtype[Any], size: int) -> bool:
-    """Whether a dtype is plain bytes of a size, which say not what they are."""
+    """Return True if a dtype is plain bytes of a size, without any type of number."""
     plain = dtype.kind == "V" and dtype.names is None and dtype.subdtype is None
     return plain and not is_added(dtype) and dtype.itemsize == size
 
 
 def as_bytes(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return a dtype with plain bytes in the place of every type that was added to NumPy.
+    """Replace every type that was added to NumPy by plain bytes.
 
-    TypeError for such numbers in another byte order than the machine's: plain bytes record none.
+    Raise TypeError for such numbers in non-native byte order, which plain bytes do not record.
     """
     if dtype.subdtype is not None:
         base, shape = dtype.subdtype
@@ -71,7 +71,7 @@ def as_bytes(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def keeps_values(dtype: np.dtype[Any], stored: np.dtype[Any]) -> bool:
-    """Whether a dtype that a library stores differs in byte order and padding alone."""
+    """Return True if a dtype differs only in byte order and padding from the stored one."""
     return _packed(dtype) == _packed(stored)
 
 
@@ -84,5 +84,5 @@ def _packed(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def cannot_hold(what: str, dtype: np.dtype[Any]) -> ValueError:
-    """Return the error of a format that has no such elements."""
+    """Return the error for a format that does not support such elements."""
     return ValueError(f"{what} cannot hold elements of dtype {named_bytes(dtype) or dtype}")

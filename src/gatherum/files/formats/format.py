@@ -1,4 +1,4 @@
-"""A file format has this interface for the engine, with defaults for what formats share."""
+"""The interface of a file format for the engine, with defaults for shared behaviour."""
 
 import os
 import re
@@ -28,17 +28,18 @@ __all__ = [
     "in_zarr", "is_group",
 ]  # fmt: skip
 
-MOST_LISTED = 1000  # members of a file or a group that are looked for
-# Of a sparse matrix of anndata: the lines that indptr divides, and the lines in indices.
+MOST_LISTED = 1000  # maximum number of members of a file or a group to search
+# For a sparse matrix of anndata: the lines that indptr divides, and the lines in indices.
 SPARSE = {"csr_matrix": ("row", "columns"), "csc_matrix": ("column", "rows")}
 
 
 @dataclass(frozen=True)
 class Opening(Means):
-    """The settings that an input is opened with.
+    """The settings for opening an input.
 
-    `watched`: somebody will ask whether it changed meanwhile. `storage_options` is what fsspec's
-    filesystems take for URLs, and is never shown. `decode`: whether packed numbers are decoded.
+    `watched`: the caller will check whether the input changed. `storage_options` contains the
+    options of fsspec's filesystems for URLs, and is never shown. `decode`: whether to decode packed
+    numbers.
     """
 
     watched: bool = True
@@ -55,7 +56,7 @@ class Opening(Means):
         progress: Progress | None = None,
         decode: bool = True,
     ) -> "Opening":
-        """Return the settings that a caller gives, checked; `stack` closes what is opened."""
+        """Return the checked settings of a caller. `stack` closes the opened files."""
         budget, options = Budget.parse(memory), checked_options(storage_options)
         if not (spill_dir is None or isinstance(spill_dir, (str, os.PathLike))):
             raise TypeError(f"spill_dir must be one path, got {type(spill_dir).__name__}")
@@ -78,9 +79,9 @@ class Opening(Means):
 
 @dataclass(frozen=True)
 class Location:
-    """One operand's address: `file` on disk, its format, and the `member` inside it, if any.
+    """The address of an operand: `file` on disk, its format, and the `member` inside it, if any.
 
-    Where the file is at a URL, `remote` is that, and `file` and `text` are how it is shown.
+    If the file is at a URL, `remote` is the URL, and `file` and `text` are its displayed form.
     """
 
     text: str
@@ -91,7 +92,7 @@ class Location:
 
     @cached_property
     def resolved(self) -> str:
-        """The file's absolute path without symbolic links, as they are when it is first asked."""
+        """The file's absolute path without symbolic links, resolved on first access."""
         return self.file if self.remote else os.path.realpath(self.file)
 
     @property
@@ -100,7 +101,7 @@ class Location:
         return self.file if self.remote else os.path.abspath(self.file)
 
     def require(self) -> None:
-        """Raise ImportError where a package is missing that the file needs."""
+        """Raise ImportError if a package that the file needs is missing."""
         self.format.require()
         if self.remote:
             self.remote.require()
@@ -112,44 +113,47 @@ class Location:
 class Format(Protocol):
     """A file format for arrays.
 
-    A format that is only read has a name, `form`, `suffixes`, `read_only` and `open`. One that is
-    written also has `header`, all bytes before the elements of its only array, and the checks
-    before it replaces a file. The other methods suit both.
+    A format that is only read has a name, `form`, `suffixes`, `read_only` and `open`. A format that
+    is also written has `header`, which returns all bytes before the elements of its only array, and
+    the checks before a file is replaced. The other methods work for both.
     """
 
-    name: str  # a short one, such as "npy"
-    form: str  # how an error writes a path of this format
-    suffixes: tuple[str, ...] = ()  # how the names of such files end, without the dot
-    members: bool = True  # whether a file holds several arrays, one of them named after a colon
-    read_only: str | None = None  # why nothing is written to such files
+    name: str  # a short name, such as "npy"
+    form: str  # a path of this format in error messages
+    suffixes: tuple[str, ...] = ()  # suffixes of file names, without the dot
+    members: bool = True  # whether a file contains several arrays, named after a colon
+    read_only: str | None = None  # the reason why such files are not written
     any_order: bool = False  # whether an array may be written in Fortran order
-    remote: bool = False  # whether it is read from URLs, too
+    remote: bool = False  # whether the format is also read from URLs
 
     def recognise(self, text: str) -> tuple[str, str | None] | None:
-        """Return the file and the member that a path of this format names; None for others."""
+        """Return the file and the member in a path of this format, or None for other paths."""
         return find_named(text, *self.suffixes, members=self.members)
 
     def begins(self, start: bytes) -> bool:
-        """Whether a file of this format begins so; asked where the name of a file says nothing."""
+        """Return True if a file of this format can begin with these bytes.
+
+        This is called if the name of a file does not determine the format.
+        """
         return False
 
-    def require(self) -> None:  # most formats need nothing
-        """Raise ImportError where a package is missing that the format needs."""
+    def require(self) -> None:  # most formats need no package
+        """Raise ImportError if a package that the format needs is missing."""
         return
 
     def open(self, location: Location, opening: Opening) -> Source:
-        """Open an input, and check all that its header claims; no element is read.
+        """Open an input, and check its header without reading an element.
 
-        ValueError where the file is not what it claims to be, OSError where it cannot be read.
+        Raise ValueError if the file is not in this format, and OSError if it cannot be read.
         """
 
     # ------------------------------------------------------------------ written
 
     def check_target(self, op: str, out: Location, meter: Meter) -> None:
-        """Refuse an output whose replacement would destroy something else.
+        """Raise if replacing the output would destroy something else.
 
-        ValueError where it holds more than the one array that is to be replaced, OSError where it
-        is a device or another special file.
+        Raise ValueError if it contains more than the one array to replace, and OSError if it is a
+        device or another special file.
         """
         if os.path.isdir(out.resolved):
             raise ValueError(f"{op}: the output {out} is a directory")
@@ -157,9 +161,9 @@ class Format(Protocol):
             check_regular(out.resolved, os.stat(out.resolved))
 
     def staged(self, table: Source | None) -> bool:
-        """Whether rows are laid out in a flat file first, from which the output is made.
+        """Return True if rows are first written to a flat file, from which the output is made.
 
-        `table` is that of which the output is to be a copy, if it is to be one.
+        `table` is the table to copy, if the output is a copy.
         """
         return False
 
@@ -168,14 +172,14 @@ class Format(Protocol):
     ) -> bytes:
         """Return the bytes before the elements of a new file.
 
-        ValueError where the format cannot hold such elements.
+        Raise ValueError if the format does not support such elements.
         """
         return b""
 
     def checked_header(
         self, out: Location, shape: tuple[int, ...], dtype: np.dtype[Any], *, fortran: bool = False
     ) -> bytes:
-        """Return the bytes before the elements of a new file; an error of them names the output."""
+        """Return the bytes before the elements of a new file. Errors name the output."""
         if dtype.itemsize == 0:
             raise ValueError(f"{out}: elements of dtype {dtype} have no bytes to write")
         try:
@@ -196,12 +200,15 @@ class Format(Protocol):
         return array
 
     def put(self, array: FlatArray, like: Source, build: Build, limit: int) -> None:
-        """Put the complete output in its place; `like` is the table, `limit` bytes of memory."""
+        """Replace the target with the complete output.
+
+        `like` is the table, and `limit` the bytes of memory.
+        """
         build.replace()
 
     def copy(self, out: Location, table: Source, context: Context) -> ScatterTarget:
         """Return an output that begins as a copy of the table."""
-        self.checked_header(out, table.shape, table.dtype)  # before the table is laid out
+        self.checked_header(out, table.shape, table.dtype)  # before the table is copied to a file
         laid = table.storage.flat(context, any_order=self.any_order)
         build, limit = context.build, context.budget.block
         copy = self.create(out, table.shape, table.dtype, build, fortran=laid.fortran)
@@ -212,17 +219,17 @@ class Format(Protocol):
 
 
 def split_member(text: str, suffix: str) -> tuple[str, str] | None:
-    """Return the two parts of ``x.suffix:member``, unless there is a file of the whole name."""
+    """Split ``x.suffix:member``. Return None for other names, and for existing files."""
     if ":" not in text:
-        return None  # most paths, for which no pattern need be compiled
+        return None  # most paths, without compiling a pattern
     match = re.fullmatch(rf"(.+?\.{suffix}):(.+)", text, re.DOTALL | re.IGNORECASE)
     return None if match is None or os.path.lexists(text) else (match[1], match[2])
 
 
 def find_named(text: str, *suffixes: str, members: bool = True) -> tuple[str, str | None] | None:
-    """Return the file and the member that a path names by its suffix; None where it has another.
+    """Return the file and the member that a path names by a suffix, or None for other suffixes.
 
-    A directory, and any path in a Zarr directory, is Zarr's.
+    Directories, and all paths inside a Zarr directory, belong to the format Zarr.
     """
     for suffix in suffixes:
         if members and (parts := split_member(text, suffix)):
@@ -233,14 +240,14 @@ def find_named(text: str, *suffixes: str, members: bool = True) -> tuple[str, st
 
 
 def in_zarr(text: str) -> bool:
-    """Whether a part of a path has the suffix of a Zarr directory."""
+    """Return True if a part of a path has the suffix of a Zarr directory."""
     return any(part.endswith(".zarr") for part in PurePath(text.lower()).parts)
 
 
 def choose_member(name: object, what: str, member: str | None, names: list[str]) -> str:
     """Return the member that a location names, or the only one, or raise ValueError.
 
-    `what` is what the file calls its members: arrays, tensors, datasets, columns.
+    `what` is the file's word for a member: array, tensor, dataset or column.
     """
     if member is None and len(names) == 1:
         return names[0]
@@ -256,12 +263,12 @@ def choose_member(name: object, what: str, member: str | None, names: list[str])
 
 
 def is_group(name: object, what: str, names: list[str], encoding: object) -> ValueError:
-    """Return the error of a group in the place of one of its arrays.
+    """Return the error for a group where an array is expected.
 
     `what` is the file's word for an array, and `names` are the arrays in the group. `encoding` is
     the attribute by which anndata marks a sparse matrix.
     """
-    held = f"that holds {_listed(names)}" if names else f"without {what}s"
+    content = f"that holds {_listed(names)}" if names else f"without {what}s"
     advice = ""
     if isinstance(encoding, str) and (parts := SPARSE.get(encoding)):
         line, others = parts
@@ -271,14 +278,14 @@ def is_group(name: object, what: str, names: list[str], encoding: object) -> Val
             f"the {others} indices{part}"
         )
     article = "an" if what[0] in "aeiou" else "a"
-    return ValueError(f"{name}: expected {article} {what}, got a group {held}{advice}")
+    return ValueError(f"{name}: expected {article} {what}, got a group {content}{advice}")
 
 
 def _listed(names: list[str]) -> str:
-    """Return some names, the first ones of many."""
+    """Return names as text, truncated after the first ones."""
     return ", ".join(map(repr, names[:8])) + (", …" if len(names) > 8 else "")
 
 
 def first_line(error: BaseException) -> str:
-    """Return what another package says of an error, in one line."""
+    """Return the first line of another package's error message."""
     return (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -1,9 +1,9 @@
-"""HDF5 datasets are read in place if they lie in one piece, otherwise by their chunks.
+"""HDF5 datasets. Contiguous datasets are read in place, others by their chunks.
 
-A dataset in one piece is a flat file: its rows are read without h5py, and changed in place. A new
-file holds the one dataset in one piece. Chunks are decompressed within their own size, as Zarr's
-are; other filters than these might make anything of one, and are refused. Links are not followed:
-they may lead to any file.
+A contiguous dataset is a flat file: its rows are read without h5py, and changed in place. A new
+file contains one contiguous dataset. Chunks are decompressed within their own size, like the chunks
+of Zarr. Filters with an unbounded output are not supported. Links are not followed, because they
+may lead to any file.
 """
 
 import math
@@ -40,16 +40,16 @@ __all__ = ["Hdf5", "other_filter"]
 
 DEFLATE, SHUFFLE, FLETCHER32 = 1, 2, 3  # HDF5's numbers of filters
 FILTERS = {DEFLATE: "zlib", SHUFFLE: "shuffle", FLETCHER32: "fletcher32"}  # as codecs
-OTHERS = {  # of HDF5 itself, of h5py, and of the list of registered ones
+OTHERS = {  # of HDF5, of h5py, and of the list of registered filters
     4: "szip", 5: "nbit", 6: "scaleoffset", 32000: "lzf",
     305: "lzo", 307: "bzip2", 32001: "blosc", 32003: "snappy", 32004: "lz4", 32008: "bitshuffle",
     32013: "zfp", 32014: "fpzip", 32015: "zstd", 32017: "sz", 32018: "fcidecomp", 32019: "jpeg",
     32022: "bitgroom", 32023: "granular bitround", 32024: "sz3", 32026: "blosc2",
 }  # fmt: skip
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
-USERBLOCKS = tuple(512 << n for n in range(7))  # where it may lie, but at the beginning
+USERBLOCKS = tuple(512 << n for n in range(7))  # other possible offsets of the signature
 DIMENSION_ALONE = b"This is a netCDF dimension but not a netCDF variable"
-PIECE = 1 << 20  # bytes of a dataset without chunks that are read at once
+PIECE = 1 << 20  # bytes to read together from a dataset without chunks
 
 
 class Hdf5(Format):
@@ -58,18 +58,18 @@ class Hdf5(Format):
     name, form, suffixes = "hdf5", "'x.h5:dataset'", ("h5", "hdf5")
 
     def begins(self, start: bytes) -> bool:
-        """Whether a file of this format begins so."""
+        """Return True if a file of this format can begin with these bytes."""
         return any(start[at : at + 8] == SIGNATURE for at in (0, *USERBLOCKS))
 
     def require(self) -> None:
-        """Raise ImportError where h5py is missing."""
+        """Raise ImportError if h5py is missing."""
         try:
             import h5py  # noqa: F401
         except ImportError:
             raise ImportError("HDF5 files need h5py: pip install h5py") from None
 
     def open(self, location: Location, opening: Opening) -> Source:
-        """Open a dataset, flat where it lies in one piece."""
+        """Open a dataset. A contiguous dataset is opened as a flat file."""
         file = opening.file(location)
         dataset = _dataset(location, file, opening)
         try:
@@ -93,7 +93,7 @@ class Hdf5(Format):
         return Source(location, shape, dtype, boxes, file, names=names, attributes=attributes)
 
     def check_target(self, op: str, out: Location, meter: Meter) -> None:
-        """Refuse a file with other datasets, which a new file would lose."""
+        """Raise ValueError if the file contains other datasets, which a new file would lose."""
         super().check_target(op, out, meter)
         name = _plain_name(out, op)
         import h5py
@@ -118,7 +118,7 @@ class Hdf5(Format):
     def header(
         self, out: Location, shape: tuple[int, ...], dtype: np.dtype[Any], *, fortran: bool
     ) -> bytes:
-        """Return all that HDF5 writes before the elements of a dataset in one piece."""
+        """Return all bytes that HDF5 writes before the elements of a contiguous dataset."""
         import h5py
 
         settings = _timeless(h5py.h5p.DATASET_CREATE)  # the same bytes when the run is resumed
@@ -126,7 +126,7 @@ class Hdf5(Format):
         settings.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
         settings.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
         nbytes = math.prod(shape) * dtype.itemsize
-        # a file with a hole in the place of the elements, gone when it is closed
+        # a temporary file with a hole instead of the elements
         with tempfile.TemporaryFile() as raw:
             with _new_file(raw, nbytes) as file:
                 kind = _stored_type(dtype)
@@ -135,8 +135,8 @@ class Hdf5(Format):
                 group = file.id
                 for folder in folders:
                     group = h5py.h5g.create(group, folder, gcpl=_timeless(h5py.h5p.GROUP_CREATE))
-                made = h5py.h5d.create(group, name, kind, space, settings)
-                offset = made.get_offset() if nbytes else None
+                dataset = h5py.h5d.create(group, name, kind, space, settings)
+                offset = dataset.get_offset() if nbytes else None
             size = raw.seek(0, 2)
             raw.seek(0)
             header = raw.read(size if offset is None else offset)
@@ -146,8 +146,9 @@ class Hdf5(Format):
 
 
 def _new_file(raw: Any, nbytes: int) -> Any:
-    """Make an HDF5 file whose header does not depend on the time: h5py.File leaves that to HDF5,
-    whose older versions write it.
+    """Create an HDF5 file whose header does not depend on the time.
+
+    h5py.File uses the default of HDF5, whose older versions write the time.
     """
     import h5py
 
@@ -156,12 +157,12 @@ def _new_file(raw: Any, nbytes: int) -> Any:
     access.set_fclose_degree(h5py.h5f.CLOSE_STRONG)
     access.set_libver_bounds(h5py.h5f.LIBVER_LATEST, h5py.h5f.LIBVER_LATEST)
     access.set_alignment(max(1, nbytes), 64)
-    made = _timeless(h5py.h5p.FILE_CREATE)
-    return h5py.File(h5py.h5f.create(b"in memory", h5py.h5f.ACC_TRUNC, made, access))
+    creation = _timeless(h5py.h5p.FILE_CREATE)
+    return h5py.File(h5py.h5f.create(b"in memory", h5py.h5f.ACC_TRUNC, creation, access))
 
 
 def _timeless(kind: Any) -> Any:
-    """Return the properties of new objects of a kind, which do not say when they were made."""
+    """Return the creation properties for objects of a kind, without time stamps."""
     import h5py
 
     properties = h5py.h5p.create(kind)
@@ -170,7 +171,7 @@ def _timeless(kind: Any) -> Any:
 
 
 def _stored_type(dtype: np.dtype[Any]) -> Any:
-    """Return HDF5's type for a dtype, whose elements lie in a file as they do in memory."""
+    """Return the HDF5 type whose elements have the same bytes in a file as the dtype in memory."""
     import h5py
 
     try:
@@ -212,7 +213,7 @@ def _dataset(location: Location, file: DiskFile, opening: Opening) -> Any:
 
 
 def _list_datasets(group: Any, prefix: str, names: list[str], depth: int) -> None:
-    """Collect the datasets of a group and those in it, a few levels deep; links are left out."""
+    """Collect the datasets of a group and its subgroups, a few levels deep, without links."""
     import h5py
 
     for key in group:
@@ -226,7 +227,7 @@ def _list_datasets(group: Any, prefix: str, names: list[str], depth: int) -> Non
 
 
 def _follow(location: Location, group: Any, parts: list[str]) -> Any:
-    """Walk to a dataset by hard links alone."""
+    """Follow only hard links to a dataset."""
     import h5py
 
     for part in parts:
@@ -244,7 +245,7 @@ def _follow(location: Location, group: Any, parts: list[str]) -> Any:
 
 
 def _is_group(location: Location, group: Any) -> ValueError:
-    """Return the error of a group in the place of a dataset."""
+    """Return the error for a group where a dataset is expected."""
     names: list[str] = []
     prefix = group.name.strip("/")
     _list_datasets(group, f"{prefix}/" if prefix else "", names, 0)
@@ -255,20 +256,21 @@ def _is_group(location: Location, group: Any) -> ValueError:
 
 
 def _variable(dataset: Any) -> Any:
-    """Return the variable of netCDF where a dataset is only the dimension of that name: a variable
-    lon(lat, lon) is kept beside the dimension, if that is not the variable's first one.
+    """Return the netCDF variable if a dataset is only the dimension of the same name.
+
+    A variable lon(lat, lon) is stored separately from its dimension if that is not its first one.
     """
     with suppress(*DAMAGED):
         group, name = dataset.parent, dataset.attrs.get("NAME")
-        beside = "_nc4_non_coord_" + dataset.name.rpartition("/")[2]
-        if isinstance(name, bytes) and name.startswith(DIMENSION_ALONE) and is_hard(group, beside):
-            found = group[beside]
-            return found if isinstance(found, type(dataset)) else dataset
+        sibling = "_nc4_non_coord_" + dataset.name.rpartition("/")[2]
+        if isinstance(name, bytes) and name.startswith(DIMENSION_ALONE) and is_hard(group, sibling):
+            variable = group[sibling]
+            return variable if isinstance(variable, type(dataset)) else dataset
     return dataset
 
 
 def _why_not_changed(dataset: Any) -> str:
-    """Return why a dataset that has no place in one piece is not changed."""
+    """Return the reason why a dataset that is not contiguous cannot be changed."""
     import h5py
 
     status = dataset.id.get_space_status()
@@ -279,10 +281,10 @@ def _why_not_changed(dataset: Any) -> str:
 
 
 def _offset(location: Location, file: DiskFile, dataset: Any) -> int | None:
-    """Return where the elements lie in one piece, as NumPy has them; None where they do not.
+    """Return the offset of the elements if they are contiguous and stored as in NumPy, else None.
 
-    Small ones may be part of the header, and those never written have no place: HDF5 then adds the
-    size of the userblock to an undefined address, so its answer means nothing.
+    Small elements may be part of the header. Elements that were never written have no offset: HDF5
+    then adds the size of the userblock to an undefined address, so its result has no meaning.
     """
     import h5py
 
@@ -294,12 +296,12 @@ def _offset(location: Location, file: DiskFile, dataset: Any) -> int | None:
     try:
         offset = stored.get_offset()
     except RuntimeError:
-        offset = 0  # HDF5 itself refuses to name this address
+        offset = 0  # HDF5 itself raises for this address
     if offset is None:
         return None
-    nbytes, held = math.prod(dataset.shape) * dataset.dtype.itemsize, stored.get_storage_size()
-    if held != nbytes:
-        raise ValueError(f"{location}: HDF5 stores {held} bytes of its {nbytes}")
+    nbytes, size = math.prod(dataset.shape) * dataset.dtype.itemsize, stored.get_storage_size()
+    if size != nbytes:
+        raise ValueError(f"{location}: HDF5 stores {size} bytes of its {nbytes}")
     if offset <= dataset.file.userblock_size:
         raise ValueError(f"{location}: its {nbytes} bytes begin at {offset}, in HDF5's signature")
     if offset + nbytes > file.size:
@@ -308,7 +310,7 @@ def _offset(location: Location, file: DiskFile, dataset: Any) -> int | None:
 
 
 def other_filter(name: str, number: int) -> ValueError:
-    """Return the error of a filter whose result cannot be bounded."""
+    """Return the error for a filter whose output cannot be bounded."""
     import h5py
 
     known = f"{OTHERS[number]} ({number})" if number in OTHERS else str(number)
@@ -331,7 +333,7 @@ class ChunkedDataset(SlicedArray):
                 raise other_filter(name, number)
 
     def read_box(self, box: tuple[slice, ...]) -> NDArray[Any]:
-        """Return a box of the dataset, best one that covers whole chunks."""
+        """Read a box of the dataset, preferably of whole chunks."""
         try:
             for part in self._chunks_of(box) if DEFLATE in self.filters else ():
                 self._check_inflates(part)
@@ -340,22 +342,22 @@ class ChunkedDataset(SlicedArray):
             raise ValueError(f"{self._name}: cannot be read: {first_line(error)}") from None
 
     def _chunks_of(self, box: tuple[slice, ...]) -> list[tuple[int, ...]]:
-        """Return where the chunks begin that a box meets."""
+        """Return the first positions of the chunks that overlap a box."""
         sides = zip(box[: self._rank], self.chunks[: self._rank], strict=True)
         return list(product(*(range(part.start // n * n, part.stop, n) for part, n in sides)))
 
     def _check_inflates(self, corner: tuple[int, ...]) -> None:
-        """Refuse a chunk that would be more than its size, before HDF5 decompresses it."""
-        found = self._array.id.get_chunk_info_by_coord(corner)
-        if found.byte_offset is None:
+        """Check the inflated size of a chunk before HDF5 decompresses it."""
+        chunk = self._array.id.get_chunk_info_by_coord(corner)
+        if chunk.byte_offset is None:
             return
         item = self._array.dtype.itemsize
-        sizes = [math.prod(self._array.chunks) * item]  # before each filter and after the last
+        sizes = [math.prod(self._array.chunks) * item]  # before each filter and after the last one
         for number in self.filters:
             sizes.append(encoded_size(FILTERS[number], {}, sizes[-1])[0])
-        if found.size > 2 * sizes[-1] + 1024:
-            raise ValueError(f"a chunk of {found.size} bytes for {sizes[0]}")
-        run = [i for i, _ in enumerate(self.filters) if not found.filter_mask & 1 << i]
+        if chunk.size > 2 * sizes[-1] + 1024:
+            raise ValueError(f"a chunk of {chunk.size} bytes for {sizes[0]}")
+        run = [i for i, _ in enumerate(self.filters) if not chunk.filter_mask & 1 << i]
         _, raw = self._array.id.read_direct_chunk(corner)
         while any(self.filters[i] == DEFLATE for i in run):
             i = run.pop()

@@ -1,16 +1,17 @@
-"""Compressed chunks are decompressed within a limit.
+"""Decompression of chunks within a limit.
 
-A few bytes can stand for billions. A codec's output is therefore bounded by the size that a chunk
-has before it is compressed (`encoded_size` adds that up), and takes no more memory than that:
+A few bytes can inflate to billions. The output of a codec is therefore limited to the size of the
+chunk before compression, which `encoded_size` adds up. Decompressing needs no more memory than
+that:
 
 - gzip, zlib, bz2 and lzma stop at the limit; lzma's dictionary is bounded too.
-- blosc, lz4 and zstd announce a size, which is checked first; they give exactly as much.
-- zstd that announces no size is decompressed into exactly the chunk's size. If that is not known,
-  behind a filter or another compressor, its blocks of at most 128 KiB are counted first.
-- Checksums, shuffles and filters give a fixed multiple of their input, once their dtypes are
+- blosc, lz4 and zstd announce a size, which is checked first; they output exactly that many bytes.
+- zstd without an announced size is decompressed into exactly the chunk's size. If that is unknown,
+  after a filter or another compressor, its blocks of at most 128 KiB are counted first.
+- Checksums, shuffles and filters output a fixed multiple of their input, once their dtypes are
   numbers of at most 16 bytes.
 
-Every other codec is refused: it might give anything.
+Other codecs are not supported: their output could have any size.
 """
 
 import struct
@@ -31,16 +32,16 @@ STEADY = (
 CHECKSUMS = ("crc32c", "crc32", "adler32", "fletcher32", "jenkins_lookup3")  # of 4 bytes
 DTYPES = ("dtype", "astype", "encode_dtype", "decode_dtype")
 LARGEST_NUMBER = 16
-GROWTH = 512  # what a compressor adds to a few bytes at most: bzip2 does
+GROWTH = 512  # the most bytes that a compressor (bzip2) adds to a short input
 DICTIONARY = 256 << 20
 PIECE = 64 << 10
 BLOSC_HEADER = struct.Struct("<4B3I")
-ZSTD_BLOCK = 128 << 10  # bytes that a block has at most
+ZSTD_BLOCK = 128 << 10  # the maximum bytes of a block
 ZSTD_MAGIC, ZSTD_SKIPPED = 0xFD2FB528, 0x184D2A5
 
 
 def check_codec(name: str, config: Mapping[str, Any]) -> None:
-    """Raise ValueError for a codec that might give more than a fixed multiple of a chunk."""
+    """Raise ValueError for a codec whose output may exceed a fixed multiple of a chunk."""
     if name not in INFLATING and name not in STEADY:
         raise ValueError(f"the codec {name!r} is not run: what it gives cannot be bounded")
     for key in DTYPES:
@@ -51,27 +52,27 @@ def check_codec(name: str, config: Mapping[str, Any]) -> None:
 
 
 def encoded_size(name: str, config: Mapping[str, Any], size: int) -> tuple[int, bool]:
-    """Return how many bytes a codec makes of `size` at most, and whether that is exact."""
+    """Return the maximum number of bytes that a codec makes of `size`, and whether it is exact."""
     if name in INFLATING:
         return size + size // 8 + GROWTH, False
     if name in CHECKSUMS:
         return size + 4, True
     if name == "base64":
         return 4 * -(-size // 3), True
-    stored, given = (
+    stored, decoded = (
         next((np.dtype(config[key]).itemsize for key in keys if config.get(key)), None)
         for keys in (("encode_dtype", "astype"), ("decode_dtype", "dtype"))
     )
-    if stored is None or given is None:
+    if stored is None or decoded is None:
         return size + (name == "packbits"), name != "packbits"
-    return max(size, -(-size * stored // given)), False  # numbers that a filter makes wider
+    return max(size, -(-size * stored // decoded)), False  # numbers that a filter widens
 
 
 def inflated(name: str, config: Mapping[str, Any], data: Any, most: int, exact: bool) -> Any:
     """Decompress a chunk by a codec of `INFLATING` with the settings of Zarr's metadata.
 
-    `most`: the most bytes that it may give, and `exact`: whether it must give exactly so many.
-    ValueError where it would be more, or the data are damaged.
+    `most`: the maximum number of bytes of the result. `exact`: whether the result must have exactly
+    that many. Raise ValueError if the result is larger, or the data are damaged.
     """
     view = memoryview(data).cast("B")
     if name in ("gzip", "zlib", "bz2", "lzma"):
@@ -84,7 +85,7 @@ def inflated(name: str, config: Mapping[str, Any], data: Any, most: int, exact: 
     decode = numcodecs.get_codec({"id": name}).decode
     if exact and not announced:
         return decode(view, out=np.empty(most, np.uint8))
-    if size > most + ZSTD_BLOCK:  # no block but the last one may be short
+    if size > most + ZSTD_BLOCK:  # only the last block may be short
         raise ValueError("a chunk of zstd does not say how large it is, and may be too large")
     decoded = decode(view)
     if len(decoded) > most:
@@ -102,7 +103,7 @@ def _decompressor(name: str, config: Mapping[str, Any]) -> Any:
     if name == "zlib":
         return zlib.decompressobj()
     if name == "bz2":
-        import bz2  # a Python may lack it, or lzma
+        import bz2  # some builds of Python lack it, or lzma
 
         return bz2.BZ2Decompressor()
     import lzma
@@ -124,8 +125,8 @@ def _errors(name: str) -> tuple[type[Exception], ...]:
 
 
 def _streamed(name: str, begin: Callable[[], Any], data: memoryview, most: int) -> bytearray:
-    """Decompress one stream after another, all of them together to `most` bytes."""
-    found, at = bytearray(), 0
+    """Decompress consecutive streams to a total of at most `most` bytes."""
+    output, at = bytearray(), 0
     try:
         while at < len(data):
             stream = begin()
@@ -133,17 +134,17 @@ def _streamed(name: str, begin: Callable[[], Any], data: memoryview, most: int) 
                 if at == len(data):
                     raise ValueError(f"a chunk of {name} ends too early")
                 piece = data[at : at + PIECE]
-                found += stream.decompress(piece, most + 1 - len(found))
-                if len(found) > most:
+                output += stream.decompress(piece, most + 1 - len(output))
+                if len(output) > most:
                     raise _too_large(most)
                 at += len(piece) - len(stream.unused_data)
     except _errors(name) as error:
         raise ValueError(f"a chunk of {name} is damaged: {error}") from None
-    return found
+    return output
 
 
 def _announced(name: str, data: memoryview) -> tuple[int, bool]:
-    """Return the largest size of the data when decompressed, and whether it is exact."""
+    """Return the maximum decompressed size of the data, and whether it is exact."""
     if name == "zstd":
         return _zstd_size(data)
     if name == "lz4" and len(data) >= 4:
@@ -156,7 +157,7 @@ def _announced(name: str, data: memoryview) -> tuple[int, bool]:
 
 
 def _zstd_size(data: memoryview) -> tuple[int, bool]:
-    """Add up the sizes of all frames; of those that announce none, the most of their blocks."""
+    """Add up the sizes of all frames. If a frame has no size, use the maximum of its blocks."""
     total, at, announced = 0, 0, True
     while at < len(data):
         magic, at = _number(data, at, 4)
@@ -178,14 +179,14 @@ def _zstd_size(data: memoryview) -> tuple[int, bool]:
             block, at = _number(data, at, 3)
             last = block & 1
             at += 1 if block >> 1 & 3 == 1 else block >> 3
-            if not known:  # compressed blocks do not say how large they are, the others do
+            if not known:  # compressed blocks do not contain their size, other blocks do
                 total += ZSTD_BLOCK if block & 4 else min(block >> 3, ZSTD_BLOCK)
         at += settings & 4
     return total, announced
 
 
 def _number(data: memoryview, at: int, width: int) -> tuple[int, int]:
-    """Return the number of `width` bytes at `at`, and where it ends."""
+    """Return the number of `width` bytes at `at`, and the position after it."""
     if at + width > len(data):
         raise ValueError("a chunk of zstd is damaged: it ends too early")
     return int.from_bytes(data[at : at + width], "little"), at + width

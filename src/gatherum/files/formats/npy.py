@@ -1,6 +1,6 @@
-"""`.npy` headers are read strictly, and written as NumPy writes them.
+"""`.npy` files, whose headers are read strictly, and written like NumPy's.
 
-NumPy's own reader is less strict: it takes booleans for sizes, checks no size against the file, and
+NumPy's reader is less strict: it accepts booleans as sizes, checks no size against the file, and
 has no public function for format 3.
 """
 
@@ -25,33 +25,33 @@ MAGIC = b"\x93NUMPY"
 PREFIX_BYTES = 12
 LONGEST_HEADER = 1 << 20
 ALIGNMENT = 64
-# Tokens that a header may have. Python's parser writes warnings of others to standard error.
+# Tokens that a header may contain. For others, Python's parser writes warnings to standard error.
 _ESCAPE = r"\\(?:[\\'\"abfnrtv]|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8})"
 _LITERALS = re.compile(
     rf"""(?:[\s()\[\]{{}},:]|-?\d++(?:\.\d++|L)?(?![\w.])|(?:True|False|None)(?!\w)
     |u?'(?:[^'\\\n]|{_ESCAPE})*+'|u?"(?:[^"\\\n]|{_ESCAPE})*+")*+""",
     re.VERBOSE,
 )
-# Python 2 wrote long integers as 10L. A text that ends in such letters stays as it is.
+# Python 2 wrote long integers as 10L. Strings that end in such letters are unchanged.
 _LONG = re.compile(r"""('(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+"|\d++)L?""")
-# A type as NumPy writes it: byte order, name, length, unit. Parts of others it parses as Python;
-# of 'a', once a name of 'S', it warns.
+# A type as NumPy writes it: byte order, name, length, unit. NumPy parses parts of other types as
+# Python code, and warns about 'a', an old name of 'S'.
 _TYPE = re.compile(r"[<>|=]?(?:[A-Zb-z]\w*(?:\[\w+\])?|\?)", re.ASCII)
 
 
 class Npy(Format):
-    """An array in a file of its own, in C or Fortran order."""
+    """An array in a separate file, in C or Fortran order."""
 
     name, form = "npy", "'x.npy'"
     suffixes, members = ("npy",), False
     any_order = remote = True
 
     def begins(self, start: bytes) -> bool:
-        """Whether a file of this format begins so."""
+        """Return True if a file of this format can begin with these bytes."""
         return start.startswith(MAGIC)
 
     def open(self, location: Location, opening: Opening) -> Source:
-        """Open an input, and check all that its header claims."""
+        """Open an input, and check its header."""
         file = opening.file(location)
         return read_header(location.text, file, 0, file.size).source(location, file, 0, file)
 
@@ -73,21 +73,21 @@ class ArrayHeader:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of data, exact however large."""
+        """The bytes of the data, as an exact integer of any size."""
         return math.prod(self.shape) * self.dtype.itemsize
 
     def source(self, location: Location, holder: DiskFile, start: int, opened: DiskFile) -> Source:
-        """Return the array of a file that begins at `start` of another one, `holder`."""
+        """Return the array of a file that begins at `start` of another file, `holder`."""
         at, shape, dtype = start + self.data_offset, self.shape, self.dtype
         storage = FlatStorage.of(holder, at, shape, dtype, self.fortran)
         return Source(location, shape, dtype, storage, opened)
 
 
 def parse_header(name: str, start: bytes, size: int) -> ArrayHeader:
-    """Read the header of a `.npy` file and check it against the file's size.
+    """Parse the header of a `.npy` file and check it against the file's size.
 
-    `start` are its first bytes, to `header_end` or to the file's end. ValueError where the file is
-    not what its name or its header claims.
+    `start` contains the first bytes, up to `header_end` or to the file's end. Raise ValueError if
+    the file does not match its name or its header.
     """
     length, length_bytes, encoding = _version(name, start)
     offset = 8 + length_bytes + length
@@ -117,18 +117,19 @@ def read_header(name: str, file: DiskFile, start: int, size: int) -> ArrayHeader
 
 
 def header_end(name: str, start: bytes) -> int:
-    """Return where the header ends that the first `PREFIX_BYTES` bytes announce."""
+    """Return the position after the header, from the first `PREFIX_BYTES` bytes."""
     length, length_bytes, _ = _version(name, start)
     return 8 + length_bytes + length
 
 
 def write_header(shape: tuple[int, ...], dtype: np.dtype[Any], fortran: bool = False) -> bytes:
-    """Return the header of a `.npy` file as `numpy.save` writes it: the data begin at a multiple of
-    64.
+    """Return the header of a `.npy` file as `numpy.save` writes it.
+
+    The data begin at a multiple of 64.
     """
     try:
         descr = _descr(dtype)
-    except (TypeError, ValueError):  # fields that overlap, or are out of order
+    except (TypeError, ValueError):  # fields overlap, or are out of order
         raise cannot_hold("a .npy file", dtype) from None
     text = f"{{'descr': {descr!r}, 'fortran_order': {fortran}, 'shape': {tuple(shape)!r}, }}"
     for version, length_bytes, encoding in ((1, 2, "latin1"), (2, 4, "latin1"), (3, 4, "utf8")):
@@ -146,7 +147,7 @@ def write_header(shape: tuple[int, ...], dtype: np.dtype[Any], fortran: bool = F
 
 
 def _descr(dtype: np.dtype[Any]) -> Any:
-    """Return how a header names a dtype, as `numpy.save` names those that it can read again."""
+    """Return a dtype's name in a header, as `numpy.save` writes names that it can read again."""
     plain = as_bytes(dtype)
     return f"<V{dtype.itemsize}" if is_added(dtype) else np.lib.format.dtype_to_descr(plain)
 
@@ -190,7 +191,7 @@ def _shape(name: str, shape: Any) -> tuple[int, ...]:
 
 
 def checked_shape(name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return `shape` when an array can have it, or raise ValueError."""
+    """Return `shape` if an array can have it, or raise ValueError."""
     if any(extent < 0 for extent in shape):
         raise ValueError(f"{name}: the header's shape {shape} has a negative extent")
     if len(shape) > MAX_RANK:
@@ -211,7 +212,7 @@ def _dtype(name: str, descr: Any) -> np.dtype[Any]:
         raise ValueError(f"{name}: the header's dtype {descr!r} is not understood") from None
     if dtype.hasobject:
         raise ValueError(f"{name}: holds Python objects, which are never loaded")
-    if dtype.subdtype is not None:  # no array has one: its shape is that of the array
+    if dtype.subdtype is not None:  # an array's own shape would include it
         raise ValueError(f"{name}: the header's dtype {descr!r} is not that of an array")
     if dtype.itemsize == 0:
         raise ValueError(f"{name}: the header's dtype {descr!r} has no bytes")
@@ -219,9 +220,9 @@ def _dtype(name: str, descr: Any) -> np.dtype[Any]:
 
 
 def _is_plain(descr: Any) -> bool:
-    """Return whether every type there is one that NumPy could have written."""
+    """Return True if NumPy could have written every type in the description."""
     if isinstance(descr, list):
-        return all(_is_plain(field[1:]) for field in descr)  # behind its name
+        return all(_is_plain(field[1:]) for field in descr)  # after its name
     if isinstance(descr, tuple):
         return _is_plain(descr[0])  # before its shape
     return isinstance(descr, str) and _TYPE.fullmatch(descr) is not None

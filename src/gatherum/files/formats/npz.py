@@ -1,4 +1,4 @@
-"""Members of `.npz` files are read in place if stored, and from a spill file if deflated."""
+"""Members of `.npz` files. Stored members are read in place, deflated ones from a spill file."""
 
 import errno
 import struct
@@ -20,17 +20,17 @@ PIECE = 1 << 20
 
 
 class Npz(Format):
-    """An array among others in a zip file; read only."""
+    """An array in a zip file, which may contain several; read only."""
 
     name, form, suffixes = "npz", "'x.npz:name'", ("npz",)
     read_only = ".npz files are read only"
 
     def begins(self, start: bytes) -> bool:
-        """Whether a file of this format begins so."""
+        """Return True if a file of this format can begin with these bytes."""
         return start.startswith((b"PK\3\4", b"PK\5\6"))
 
     def open(self, location: Location, opening: Opening) -> Source:
-        """Find an array, stored or deflated, and check all that is claimed of it."""
+        """Find an array, stored or deflated, and check its headers."""
         name, file = location.text, opening.file(location)
         with open(file.fd, "rb", closefd=False) as stream:
             with _damage(name):
@@ -52,7 +52,7 @@ class Npz(Format):
 
 @contextmanager
 def _damage(name: str) -> Iterator[None]:
-    """Turn whatever `zipfile` raises for a damaged archive into one line about it."""
+    """Convert the exceptions of `zipfile` for a damaged archive to a one-line ValueError."""
     try:
         yield
     except (NotImplementedError, RuntimeError) as error:
@@ -66,21 +66,21 @@ def _damage(name: str) -> Iterator[None]:
 
 
 def _find(name: str, archive: zipfile.ZipFile, member: str | None) -> zipfile.ZipInfo:
-    """Return the member of a name, with or without ``.npy`` behind it, as `numpy.load` does."""
+    """Return the member of a name, with or without the suffix ``.npy``, as `numpy.load` does."""
     infos = archive.infolist()
     for wanted in () if member is None else (member, f"{member}.npy"):
-        found = [info for info in infos if info.filename == wanted]
-        if len(found) > 1:
-            raise ValueError(f"{name}: the file has {len(found)} arrays of that name")
-        if found:
-            return found[0]
+        matches = [info for info in infos if info.filename == wanted]
+        if len(matches) > 1:
+            raise ValueError(f"{name}: the file has {len(matches)} arrays of that name")
+        if matches:
+            return matches[0]
     arrays = [info for info in infos if info.filename.endswith(".npy")]
     names = [info.filename.removesuffix(".npy") for info in arrays]
     return arrays[names.index(choose_member(name, "array", member, names))]
 
 
 def _stored_at(name: str, file: DiskFile, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> int:
-    """Return where a stored member begins, which must end before whatever follows it."""
+    """Return the offset of a stored member. Check that it does not overlap the next one."""
     at = info.header_offset
     raw = file.read_bytes(at, LOCAL_HEADER.size) if 0 <= at < file.size else b""
     places = [archive.start_dir, *(other.header_offset for other in archive.infolist())]
@@ -95,14 +95,14 @@ def _stored_at(name: str, file: DiskFile, archive: zipfile.ZipFile, info: zipfil
 
 
 def _pieces(name: str, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Iterator[bytes]:
-    """Return a deflated member in pieces of bounded size."""
+    """Yield a deflated member in pieces of bounded size."""
     with _damage(name), archive.open(info) as unpacked:
         while piece := unpacked.read(PIECE):
             yield piece
 
 
 def _unpack(name: str, pieces: Iterator[bytes], size: int, scratch: DiskFile) -> npy.ArrayHeader:
-    """Lay a member out in a scratch file, once its header agrees with its announced size."""
+    """Copy a member to a scratch file, after checking its header against its announced size."""
     start = next(pieces, b"")
     end = npy.header_end(name, start)
     while len(start) < end and (piece := next(pieces, b"")):

@@ -1,9 +1,9 @@
-"""Packed numbers are decoded as xarray decodes them: masked, multiplied, and added to.
+"""Decoding of packed numbers, with the rules of xarray: mask, multiply, and add.
 
-The attributes are those of netCDF's CF conventions: ``_FillValue`` and ``missing_value`` become
-NaN, ``scale_factor`` multiplies, ``add_offset`` is added, and ``_Unsigned`` reinterprets integers.
+The attributes follow netCDF's CF conventions: ``_FillValue`` and ``missing_value`` become NaN,
+``scale_factor`` multiplies, ``add_offset`` is added, and ``_Unsigned`` reinterprets integers.
 Dtypes, the order of the steps and the types of the numbers follow ``mask_and_scale=True`` of
-``xarray.open_dataset``, so that the values have the same bits. Times are not decoded.
+``xarray.open_dataset``, so that the values are bit-for-bit equal. Times are not decoded.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,7 +23,7 @@ UNSIGNED = "_Unsigned"
 ATTRIBUTES = (*LINEAR, *FILLS, UNSIGNED)
 MOST_FILLS = 100
 
-# Returns the attributes of an array whose names are in ATTRIBUTES; called if it is decoded.
+# Returns the attributes of an array whose names are in ATTRIBUTES. Called only for decoding.
 Attributes = Callable[[], Mapping[str, Any]]
 
 
@@ -32,7 +32,7 @@ class Packing:
     """The steps from stored numbers to decoded ones, and the attributes that require them."""
 
     dtype: np.dtype[Any]  # of decoded numbers
-    stored: np.dtype[Any]  # of stored numbers, as `_Unsigned` has them
+    stored: np.dtype[Any]  # of stored numbers, after applying `_Unsigned`
     fills: tuple[Any, ...]  # stored numbers that become NaN
     scale: Any
     offset: Any
@@ -43,14 +43,14 @@ class Packing:
 
     @property
     def why_not_changed(self) -> str:
-        """The reason why an array that is decoded cannot be changed."""
+        """The reason why a decoded array cannot be changed."""
         return (
             f"it is packed ({self}), and decoded values are not packed again; "
             f"{option('decode=False')} takes the stored numbers"
         )
 
     def decode(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Return stored numbers decoded, in a new array."""
+        """Decode stored numbers into a new array."""
         with np.errstate(all="ignore"):
             decoded = values.astype(self.stored, copy=False).astype(self.dtype)
             masked: Any = False
@@ -66,9 +66,9 @@ class Packing:
 
 
 def packing_of(name: object, attributes: Mapping[str, Any], dtype: np.dtype[Any]) -> Packing | None:
-    """Return the packing of an array of a dtype, None if its stored numbers are the values.
+    """Return the packing of an array, or None if its stored numbers are the values.
 
-    `name` names the array in errors. ValueError for an attribute of a wrong type.
+    `name` is the name of the array in errors. Raise ValueError for an attribute of a wrong type.
     """
     if dtype.kind not in "iuf" or dtype.isbuiltin == 2 or not attributes:
         return None
@@ -81,14 +81,14 @@ def packing_of(name: object, attributes: Mapping[str, Any], dtype: np.dtype[Any]
         result = _with_nan(stored) if fills else stored
     elif fills or not marked:
         result = _decoded_dtype(stored, scale, offset)
-        if fills and result.kind in "iu":  # which have no NaN
+        if fills and result.kind in "iu":  # integers have no NaN
             result = np.dtype(np.float64)
     else:
         result = stored
     packing = Packing(result.newbyteorder("="), stored, fills, scale, offset, attributes)
     try:
         packing.decode(np.empty(0, dtype))
-    except (OverflowError, TypeError) as error:  # a number that the dtype has not
+    except (OverflowError, TypeError) as error:  # a number that the dtype cannot represent
         raise ValueError(f"{name}: cannot be decoded ({packing}): {error}{_instead()}") from None
     return packing
 
@@ -98,7 +98,7 @@ def _instead() -> str:
 
 
 def _number(name: object, attributes: Mapping[str, Any], key: str) -> Any:
-    """Return the number of an attribute with its type, None without the attribute."""
+    """Return the number of an attribute, with its type, or None without the attribute."""
     value = attributes.get(key)
     if value is None:
         return None
@@ -110,7 +110,7 @@ def _number(name: object, attributes: Mapping[str, Any], key: str) -> Any:
 
 
 def _as_signed(unsigned: object, dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the dtype of stored integers once `_Unsigned` counts."""
+    """Return the dtype of stored integers after applying `_Unsigned`."""
     if (dtype.kind, unsigned) in (("i", "true"), ("u", "false")):
         return np.dtype(f"{'u' if dtype.kind == 'i' else 'i'}{dtype.itemsize}")
     return dtype
@@ -119,8 +119,8 @@ def _as_signed(unsigned: object, dtype: np.dtype[Any]) -> np.dtype[Any]:
 def _fills(
     name: object, attributes: Mapping[str, Any], dtype: np.dtype[Any], stored: np.dtype[Any]
 ) -> tuple[tuple[Any, ...], bool]:
-    """Return the numbers that become NaN, and whether an attribute marks any, NaN included."""
-    found, marked = dict[Any, Any](), False
+    """Return the numbers that become NaN, and whether an attribute marks any number or NaN."""
+    fills, marked = dict[Any, Any](), False
     for key in FILLS:
         if (value := attributes.get(key)) is None:
             continue
@@ -133,25 +133,25 @@ def _fills(
         numbers = numbers[~np.isnan(numbers)]
         marked |= numbers.size > 0 or dtype.kind == "f"
         if key == "_FillValue" and stored != dtype:
-            found.pop(next(iter(numbers), None), None)
+            fills.pop(next(iter(numbers), None), None)
             numbers = numbers.astype(dtype).view(stored)
-        found |= dict.fromkeys(numbers)
-    return tuple(found), marked
+        fills |= dict.fromkeys(numbers)
+    return tuple(fills), marked
 
 
 def _with_nan(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the dtype of numbers some of which become NaN."""
+    """Return the dtype of numbers of which some become NaN."""
     if dtype.kind == "f":
         return dtype
     return np.dtype(np.float32 if dtype.itemsize <= 2 else np.float64)
 
 
 def _decoded_dtype(dtype: np.dtype[Any], scale: Any, offset: Any) -> np.dtype[Any]:
-    """Return the dtype of numbers that are multiplied or added to."""
+    """Return the dtype of numbers after the scale and the offset are applied."""
     if offset is None:
         return np.dtype(type(scale))
     kind = None if scale is None else np.dtype(type(scale))
-    exact = dtype.itemsize != 4 or dtype.kind == "f"  # integers of 32 bits need a double
+    exact = dtype.itemsize != 4 or dtype.kind == "f"  # integers of 32 bits need float64
     if kind in (np.float32, np.float64) and kind == np.dtype(type(offset)) and exact:
         return kind
     return np.dtype(np.float64)

@@ -1,7 +1,7 @@
-"""`.safetensors` headers are read with full checks, and written; no package is needed.
+"""`.safetensors` files, whose headers are checked completely. No other package is needed.
 
-A file is the header's length in 8 bytes, a JSON header, and the tensors' bytes, which must follow
-one another without gaps or overlaps to the file's end.
+A file contains the header's length in 8 bytes, a JSON header, and the bytes of the tensors. The
+tensors must follow one another without gaps or overlaps to the file's end.
 """
 
 import json
@@ -43,17 +43,17 @@ EXTENDED = {
 
 
 class Safetensors(Format):
-    """A tensor among others in a file; written alone, in a new file."""
+    """A tensor in a file of several. A written file contains only one tensor."""
 
     name, form, suffixes = "safetensors", "'model.safetensors:tensor'", ("safetensors",)
     remote = True
 
     def begins(self, start: bytes) -> bool:
-        """Whether a file of this format begins so."""
+        """Return True if a file of this format can begin with these bytes."""
         return start[8:9] == b"{" and int.from_bytes(start[:8], "little") <= LONGEST_HEADER
 
     def open(self, location: Location, opening: Opening) -> Source:
-        """Open an input, and check all that the file's header claims."""
+        """Open an input, and check the file's header."""
         file = opening.file(location)
         tensors = read_header(location.file, file)
         tensor = tensors[choose_member(location, "tensor", location.member, list(tensors))]
@@ -62,7 +62,7 @@ class Safetensors(Format):
         return Source(location, tensor.shape, dtype, storage, file)
 
     def check_target(self, op: str, out: Location, meter: Meter) -> None:
-        """Refuse a file with other tensors, which a new file would lose."""
+        """Raise ValueError if the file contains other tensors, which a new file would lose."""
         super().check_target(op, out, meter)
         if out.member is None:
             raise ValueError(f"{op}: name the tensor to write after a colon: {out}:name")
@@ -85,7 +85,7 @@ class Safetensors(Format):
 
 @dataclass(frozen=True)
 class Tensor:
-    """One tensor of a file: `offset` counts from the file's beginning."""
+    """One tensor of a file. `offset` counts from the beginning of the file."""
 
     name: str
     code: str
@@ -94,7 +94,7 @@ class Tensor:
     nbytes: int
 
     def dtype(self, where: str) -> np.dtype[Any]:
-        """Return the NumPy dtype, or raise ValueError for elements that are smaller than a byte."""
+        """Return the NumPy dtype. Raise ValueError for elements smaller than a byte."""
         if self.code in NATIVE:
             return np.dtype(NATIVE[self.code])
         if self.code in EXTENDED:
@@ -103,7 +103,7 @@ class Tensor:
 
 
 def read_header(name: str, file: DiskFile) -> dict[str, Tensor]:
-    """Return the tensors of a file by name; ValueError where its header is not as it must be."""
+    """Return the tensors of a file by name. Raise ValueError if its header is not valid."""
     size = file.size
     length = _header_length(name, size, file.read_bytes(0, 8))
     try:
@@ -122,8 +122,8 @@ def read_header(name: str, file: DiskFile) -> dict[str, Tensor]:
     end = data
     for tensor in sorted(tensors, key=lambda tensor: (tensor.offset, tensor.nbytes)):
         if tensor.offset != end:
-            found = "overlaps" if tensor.offset < end else "leaves a gap after"
-            raise ValueError(f"{name}: tensor {tensor.name!r} {found} the one before it")
+            problem = "overlaps" if tensor.offset < end else "leaves a gap after"
+            raise ValueError(f"{name}: tensor {tensor.name!r} {problem} the one before it")
         end += tensor.nbytes
     if end != size:
         raise ValueError(f"{name}: the tensors end at byte {end}, the file at {size}")
@@ -131,7 +131,7 @@ def read_header(name: str, file: DiskFile) -> dict[str, Tensor]:
 
 
 def _header_length(name: str, size: int, start: bytes) -> int:
-    """Return the length of the JSON header that the first 8 bytes announce."""
+    """Return the length of the JSON header, from the first 8 bytes."""
     if len(start) < 8:
         raise ValueError(f"{name}: not a safetensors file ({size} bytes are too few)")
     length = int.from_bytes(start[:8], "little")
@@ -143,9 +143,9 @@ def _header_length(name: str, size: int, start: bytes) -> int:
 
 
 def write_header(name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> bytes:
-    """Return the beginning of a file that holds one tensor.
+    """Return the bytes before the elements of a file with one tensor.
 
-    ValueError where the format has no type for `dtype`, or the name is reserved.
+    Raise ValueError if the format has no type for `dtype`, or the name is reserved.
     """
     if name == "__metadata__":
         raise ValueError("a safetensors tensor cannot be named __metadata__")
@@ -161,10 +161,10 @@ def write_header(name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> byt
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    members = dict(pairs)
+    if len(members) != len(pairs):
         raise ValueError("a name occurs twice")
-    return found
+    return members
 
 
 def _is_count(value: Any) -> bool:

@@ -1,4 +1,4 @@
-"""A storage gives the rows of an opened array, whatever the format."""
+"""Storages: the elements of an opened array, for all formats."""
 
 import math
 from dataclasses import dataclass, replace
@@ -24,22 +24,22 @@ __all__ = ["Address", "BoxStorage", "FlatStorage", "Opened", "Source", "Storage"
 class Storage:
     """The elements of an opened array."""
 
-    cannot_change: str | None = None  # why the array cannot be changed in place, if it cannot
-    fortran: bool = False  # whether the elements lie in Fortran order
+    cannot_change: str | None = None  # the reason why the array cannot be changed in place, if any
+    fortran: bool = False  # whether the elements are in Fortran order
 
     def layout(self, depth: int, budget: Budget) -> TableLayout:
-        """Return the array's rows, for a call that keys its leading `depth` dimensions."""
+        """Return the array's rows for a call that keys its leading `depth` dimensions."""
         raise NotImplementedError
 
     def flat(self, means: Means, *, any_order: bool = False) -> "FlatStorage":
-        """Return the same array in C order in a file, laid out in a scratch file if need be.
+        """Return the same array in C order in a file, copied to a scratch file if necessary.
 
-        `any_order`: Fortran order is as good.
+        `any_order`: Fortran order is also accepted.
         """
         raise NotImplementedError
 
     def patch(self, context: Context) -> PatchTarget:
-        """Return what takes changes of the array itself, until they are complete."""
+        """Return the target that collects changes of the array itself until they are complete."""
         raise NotImplementedError(self.cannot_change)
 
 
@@ -47,20 +47,20 @@ class Opened(Protocol):
     """An opened input, which must not change while it is read."""
 
     def state(self) -> list[Any]:
-        """Return its identity and version, as the journal keeps them."""
+        """Return the identity and version of the input for the journal."""
         return []
 
     def check_unchanged(self) -> None:
-        """Raise OSError when it changed since it was opened."""
+        """Raise OSError if the input changed since it was opened."""
         return
 
     def stop(self) -> None:
-        """Cancel pending work that may take long, as the call is over."""
+        """Cancel pending work that may take long, because the call is over."""
         return
 
 
 class Address(Protocol):
-    """Where an operand is; its text is the name in messages."""
+    """The address of an operand. Its text is the name of the operand in messages."""
 
     @property
     def path(self) -> str:
@@ -80,10 +80,10 @@ class Source:
     dtype: np.dtype[Any]
     storage: Storage
     opened: Opened  # must not change while it is read
-    names: Names = tuple  # returns the names of its dimensions, none where the file keeps no names
-    order: tuple[int, ...] | None = None  # the file's dimensions, as they are those of the array
-    attributes: Attributes = dict  # returns the attributes by which its numbers are packed
-    packing: Packing | None = None  # how its numbers are decoded, if they are
+    names: Names = tuple  # returns the names of its dimensions, or ()
+    order: tuple[int, ...] | None = None  # the order of the file's dimensions in the array
+    attributes: Attributes = dict  # returns the attributes of packed numbers
+    packing: Packing | None = None  # the rules to decode its numbers, if packed
 
     @property
     def nbytes(self) -> int:
@@ -91,7 +91,7 @@ class Source:
         return math.prod(self.shape) * self.dtype.itemsize
 
     def state(self) -> dict[str, Any]:
-        """Return what the journal keeps of an input, its dimensions in the order of the file."""
+        """Return the journal's description of an input, in the file's order of dimensions."""
         order = self.order or range(len(self.shape))
         decoded = {} if self.packing is None else {"decoded": True}
         return decoded | {
@@ -106,7 +106,7 @@ class Source:
 
 @dataclass(frozen=True)
 class FlatStorage(Storage):
-    """Elements one after another in a file; in Fortran order `array` has the reversed shape."""
+    """Contiguous elements in a file. In Fortran order `array` has the reversed shape."""
 
     array: FlatArray
     fortran: bool = False
@@ -116,7 +116,7 @@ class FlatStorage(Storage):
         cls, file: DiskFile, offset: int, shape: tuple[int, ...], dtype: np.dtype[Any],
         fortran: bool = False,
     ) -> "FlatStorage":  # fmt: skip
-        """Return the elements that begin at `offset` of a file; `shape` is the array's."""
+        """Return the elements at `offset` of a file. `shape` is the shape of the array."""
         fortran = fortran and len(shape) > 1
         return cls(FlatArray(file, offset, shape[::-1] if fortran else shape, dtype), fortran)
 
@@ -135,7 +135,7 @@ class FlatStorage(Storage):
         return _laid_out(boxes, chunks, means)
 
     def _fetched(self, means: Means) -> "FlatStorage":
-        """Return the same array in a scratch file, so that a remote file is read once."""
+        """Copy the array to a scratch file, so that a remote file is read once."""
         file, nbytes, scratch = self.array.file, self.array.nbytes, means.scratch()
         buffer = memoryview(bytearray(min(means.budget.window, nbytes)))
         for start in range(0, nbytes, max(1, len(buffer))):
@@ -145,14 +145,14 @@ class FlatStorage(Storage):
         return replace(self, array=replace(self.array, file=scratch, offset=0))
 
     def patch(self, context: Context) -> PatchTarget:
-        """Return what takes changes of the array itself, until they are complete."""
+        """Return the target that collects changes of the array itself until they are complete."""
         layout = self.layout(context.requests.depth, context.budget)
         return FlatPatchTarget(context, layout, self.array)
 
 
 @dataclass(frozen=True)
 class BoxStorage(Storage):
-    """Elements that are read in boxes, best in whole chunks."""
+    """Elements that are read in boxes, preferably in whole chunks."""
 
     array: BoxArray
     cannot_change: str | None = "it is stored in chunks"
@@ -169,7 +169,7 @@ class BoxStorage(Storage):
 
 
 def _laid_out(boxes: BoxArray, chunks: tuple[int, ...], means: Means) -> FlatStorage:
-    """Lay an array out in C order in a scratch file."""
+    """Copy an array in C order to a scratch file."""
     laid = FlatArray(means.scratch(), 0, boxes.shape, boxes.dtype)
     for _ in copy_boxes(boxes, FlatBoxes(laid, False, chunks), chunks):
         pass
@@ -177,7 +177,7 @@ def _laid_out(boxes: BoxArray, chunks: tuple[int, ...], means: Means) -> FlatSto
 
 
 def boxes_of(storage: Storage) -> BoxArray:
-    """Return an array that is read in boxes; the boxes of a flat file are of about a page."""
+    """Return an array that is read in boxes. The boxes of a flat file have about one page."""
     if isinstance(storage, BoxStorage):
         return storage.array
     assert isinstance(storage, FlatStorage)

@@ -1,4 +1,4 @@
-"""A Table is a handle of a table that stays open, for one lookup after another."""
+"""A Table is a handle of a table that stays open for many lookups."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -33,47 +33,47 @@ def open(
     table : path or array
         As in `gather_file`.
     cache : str or int
-        Bytes of memory for the rows that are asked for most, such as ``"256MiB"``; as many again
-        for `scales` and for `zero_points`. An array in memory has no such cache.
+        The bytes of memory for the most requested rows, such as ``"256MiB"``. `scales` and
+        `zero_points` use the same number of bytes each. An array in memory is not cached.
     readers : int, optional
-        How many threads serve `Table.submit`, `Table.gather_async` and `Table.prefetch`; 16 by
-        default. They are started when they are needed. With `direct`, as many reads of a call are
-        in flight.
+        The number of threads for `Table.submit`, `Table.gather_async` and `Table.prefetch`.
+        Default: 16. They are started on demand. With `direct`, also the number of concurrent reads
+        of a call.
     direct : bool
-        Whether rows go past the system's page cache (``O_DIRECT``), for a table much larger than
-        memory with a row cache of its own. Only files on this machine whose rows lie in one piece
-        can be read so, and only by `Table.gather` along the first axis.
+        Whether to read rows without the system's page cache (``O_DIRECT``), for a table much larger
+        than memory with a row cache. It is supported for local files with contiguous rows, and only
+        for `Table.gather` along the first axis.
     scales : path or array, optional
-        The scales of a quantized table, whose rows `Table.gather` then dequantizes as
-        `gatherum.gather_quantized` does. Its `shape` is that of the values, its `dtype` that of the
-        results, and it has neither `Table.gather_nd` nor `Table.gather_elements`. `zero_points`,
-        `quantize_axis`, `block_size`, `bits` and `dtype` are for such a table alone.
+        The scales of a quantized table, whose rows `Table.gather` dequantizes like
+        `gatherum.gather_quantized`. `shape` is then the shape of the values, and `dtype` the dtype
+        of the results. `Table.gather_nd` and `Table.gather_elements` are not supported.
+        `zero_points`, `quantize_axis`, `block_size`, `bits` and `dtype` require `scales`.
     zero_points : path or array, optional
-        As in `gatherum.gather_quantized`; so are the following.
+        As in `gatherum.gather_quantized`, like the next four parameters.
     quantize_axis : int, default -1
         The axis whose blocks share a scale.
     block_size : int, optional
-        How many values share a scale. It may be left out where the number of scales divides that
-        of the values.
+        The number of values that share a scale. Required unless the number of scales divides the
+        number of values.
     bits : {2, 4, 8}, optional
-        How many bits a value has.
+        The number of bits of a value.
     dtype : {"float32", "float16", "bfloat16"}, default "float32"
         The dtype of the results.
     decode : bool
-        As in `gather_file`. `Table.dtype` and `Table.nbytes` count decoded numbers.
+        As in `gather_file`. `Table.dtype` and `Table.nbytes` describe decoded numbers.
     storage_options : mapping, optional
         As in `gather_file`.
 
     Returns
     -------
     Table
-        A context manager; its method ``close`` closes the table, too.
+        A context manager. Its method ``close`` also closes the table.
 
     Raises
     ------
     TypeError, ValueError, OSError
-        As `gather_file` for its table and `gatherum.gather_quantized` for the others; ValueError
-        also for a cache that holds no row.
+        As in `gather_file` for its table, and as in `gatherum.gather_quantized` for the other
+        operands. ValueError also if the cache is smaller than one row.
 
     Examples
     --------
@@ -92,6 +92,11 @@ def open(
         return Table(table, cache, readers, direct, storage_options, decode)
     from .quantized import QuantizedTable
 
-    how = {"quantize_axis": quantize_axis, "block_size": block_size, "bits": bits, "dtype": dtype}
+    attributes = {
+        "quantize_axis": quantize_axis,
+        "block_size": block_size,
+        "bits": bits,
+        "dtype": dtype,
+    }
     plain = table, cache, readers, direct, storage_options, decode
-    return QuantizedTable(*plain, scales, zero_points, how)
+    return QuantizedTable(*plain, scales, zero_points, attributes)

@@ -1,4 +1,4 @@
-"""Counts of what an open table was asked for, and how long that took."""
+"""Counts of the requests to an open table, and their times."""
 
 import threading
 from array import array
@@ -10,27 +10,28 @@ from gatherum.files.resources.stats import size_text
 
 __all__ = ["Counts", "TableStats"]
 
-KEPT = 1 << 13  # the last requests, whose times are kept
+KEPT = 1 << 13  # the number of latest requests whose times are kept
 
 
 @dataclass(frozen=True)
 class TableStats:
-    """What an open table was asked for so far.
+    """Statistics of an open table.
 
     Attributes
     ----------
     requests, rows : int
-        Calls of the gathers, and the indices (or index tuples) of them.
+        The number of calls of the gathers, and of their indices (or index tuples).
     bytes : int
-        Bytes that these calls returned.
+        The bytes that these calls returned.
     bytes_read : int
-        Bytes that were read of the table's file or asked of its server.
+        The bytes read from the table's file or requested from its server.
     hits, misses : int
-        Rows that the row cache had, and those that it had not; both 0 without a cache.
+        The rows found and not found in the row cache; both 0 without a cache.
     cached_bytes : int
-        Bytes of the rows in the cache.
+        The bytes of the rows in the cache.
     p50, p90, p99 : float
-        Seconds that half, 90% and 99% of the last 8192 calls took at most; 0.0 before the first.
+        The seconds within which 50%, 90% and 99% of the last 8192 calls finished; 0.0 before the
+        first call.
     """
 
     requests: int
@@ -45,8 +46,8 @@ class TableStats:
     p99: float
 
     def __str__(self) -> str:
-        found = self.hits + self.misses
-        share = f", {self.hits / found:.1%} of the rows cached" if found else ""
+        looked_up = self.hits + self.misses
+        share = f", {self.hits / looked_up:.1%} of the rows cached" if looked_up else ""
         return (
             f"{self.requests:,} requests for {self.rows:,} rows, {size_text(self.bytes)}, "
             f"read {size_text(self.bytes_read)}{share}; p50 {self.p50 * 1e6:,.0f} us, "
@@ -63,7 +64,7 @@ class Counts:
         self._times = array("q", bytes(8 * KEPT))
 
     def add(self, rows: int, nbytes: int, took: int) -> None:
-        """Count one call, which took so many nanoseconds."""
+        """Count one call that took `took` nanoseconds."""
         with self.lock:
             self._times[self._requests & (KEPT - 1)] = took
             self._requests += 1
@@ -71,7 +72,7 @@ class Counts:
             self._bytes += nbytes
 
     def stats(self, bytes_read: int, hits: int, misses: int, cached: int) -> TableStats:
-        """Return what has been counted so far."""
+        """Return the current statistics."""
         with self.lock:
             counted = self._requests, self._rows, self._bytes
             times = np.array(self._times[: min(KEPT, self._requests)], np.int64)

@@ -1,4 +1,4 @@
-"""A Handle holds what is open of a table: from `open` to `close`, in threads, pickles and forks."""
+"""A Handle manages an open table from `open` to `close`, including threads, pickles and forks."""
 
 import os
 import threading
@@ -28,7 +28,7 @@ MOST_READERS = 1024
 
 
 class Handle:
-    """A table that is open, or was: what `Table` is but for its lookups."""
+    """An open or closed table: the base of `Table`, without the lookups."""
 
     def __init__(
         self,
@@ -50,14 +50,14 @@ class Handle:
         self._pool: ThreadPoolExecutor | None = None
         self._readers: set[int] = set()  # the threads of the pool
         self._closing = False
-        self._before: Any = None  # in a child, what the parent had opened
+        self._before: Any = None  # in a child process, the version that the parent has opened
         self._state: State | None = self._new_state()
         TABLES.add(self)
 
     def _new_state(self) -> State:
         return State(self._where, self._settings)
 
-    # ------------------------------------------------------------ what it is
+    # ------------------------------------------------------------ properties
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -106,13 +106,13 @@ class Handle:
         return ValueError(f"{name}: the table {self._where} is closed")
 
     def _opened_again(self, name: str) -> State:
-        """Open in a child what its parent has opened; raise ValueError for a closed table."""
+        """Open the parent's table in a child process. Raise ValueError if the table is closed."""
         if self._before is None:
             raise self._closed(name)
         state = reason = None
         try:
             state = self._new_state()
-        except (TypeError, ValueError, RuntimeError) as error:  # the parent could open it
+        except (TypeError, ValueError, RuntimeError) as error:  # the parent was able to open it
             reason = error
         except FileNotFoundError as error:
             error.add_note(RELOAD)
@@ -125,14 +125,14 @@ class Handle:
         return state
 
     def reload(self) -> None:
-        """Open the table again, as it is now; the row cache is emptied.
+        """Open the table again in its current state, with an empty row cache.
 
-        Calls in other threads that have begun end with the old one, or with its error.
+        Calls that run in other threads finish with the old table, or raise its error.
 
         Raises
         ------
         TypeError, ValueError, OSError
-            As `open`; the table then stays as it is.
+            As in `open`. The table is then unchanged.
         """
         if self._before is None:
             self._opened("reload")
@@ -143,10 +143,11 @@ class Handle:
             self._state, self._before = state, None
 
     def close(self) -> None:
-        """Wait for submitted calls, and close the table; further calls do nothing.
+        """Wait for submitted calls, and close the table. Further calls do nothing.
 
         A callback of a future may run in a thread that serves submitted calls, and cannot wait for
-        them: called there, `close` returns at once, and the table is closed when they are done.
+        them. In such a thread, `close` returns immediately, and the table is closed after the
+        calls.
         """
         with self._lock:
             if self._closing:
@@ -173,12 +174,12 @@ class Handle:
         self.close()
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        """Pickle how to open it again; `storage_options` and the password of a URL are in it."""
+        """Pickle the arguments of `open`, including `storage_options` and the password of a URL."""
         self._opened("pickle")
         return type(self), (self._given, *self._settings)
 
     def _after_fork(self) -> None:
-        """Leave to the parent what a child has not: threads, and locks that they hold."""
+        """Reset threads and locks, which a child process does not inherit from its parent."""
         self._lock, self._pool, self._readers = threading.Lock(), None, set()
         self._counts = Counts()
         if self._state is not None:
@@ -189,8 +190,9 @@ TABLES = weakref.WeakSet[Handle]()
 
 
 def anchored(role: str, operand: Operand) -> tuple[Location | Held, Operand]:
-    """Return where an operand of `open` is, whatever directory the process changes to, and what
-    opens it in another process.
+    """Return the location of an operand of `open`, and an operand that opens it in another process.
+
+    Neither depends on the current directory.
     """
     where = find_operand(role, operand, "open")
     if isinstance(where, Held):

@@ -39,7 +39,7 @@ REFUSALS = (TypeError, ValueError, IndexError, ImportError)
 class QuantizedState(State):
     """An opened table of quantized values with its scales, checked against each other.
 
-    `shape` is that of the values, and `dtype` that of the results.
+    `shape` is the shape of the values, `dtype` the dtype of the results.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class QuantizedState(State):
         where: Location | Held,
         beside: list[Location | Held],
         settings: Settings,
-        how: Mapping[str, Any],
+        options: Mapping[str, Any],
     ) -> None:
         super().__init__(where, settings)
         settings = settings._replace(direct=False)
@@ -55,9 +55,9 @@ class QuantizedState(State):
         codes, scales, *zeros = (
             (part.table.shape, name_of(part.table.dtype)) for part in (self, *self.beside)
         )
-        block, q = how["block_size"], how["quantize_axis"]
+        block, q = options["block_size"], options["quantize_axis"]
         some = 1 if block is None else block
-        attributes = as_attributes(0, q, some, how["bits"], how["dtype"], "raise", True)
+        attributes = as_attributes(0, q, some, options["bits"], options["dtype"], "raise", True)
         if block is None:
             in_byte = codes_of(codes[1], attributes.bits).in_byte
             block = _block_size(codes[0], scales[0], attributes.quantize_axis, in_byte)
@@ -70,13 +70,13 @@ class QuantizedState(State):
         self.nbytes = self.table.nbytes
 
     def parts(self, numbers: Ints) -> list[tuple[State, Ints]]:
-        """Return the table, its scales and its zero points, each with the rows to read."""
+        """Return the table, its scales and its zero points, each with the row numbers to read."""
         spec = self.spec._replace(axis=0)
         blocks = np.unique(numbers // spec.block) if spec.quantize_axis == 0 else numbers
         in_byte = spec.codes.in_byte if spec.divides_bytes else 1
         scales, *zeros = self.beside
-        found: list[tuple[State, Ints]] = [(self, np.unique(numbers // in_byte)), (scales, blocks)]
-        return found + [(part, np.unique(blocks // in_byte)) for part in zeros]
+        parts: list[tuple[State, Ints]] = [(self, np.unique(numbers // in_byte)), (scales, blocks)]
+        return parts + [(part, np.unique(blocks // in_byte)) for part in zeros]
 
     @property
     def opened_parts(self) -> tuple[State, ...]:
@@ -92,7 +92,7 @@ class QuantizedState(State):
     def gathered(
         self, indices: Operand, attributes: dict[str, Any], fill_value: object, out: Any = None
     ) -> tuple[Any, int, int]:
-        """Return the result of a gather, or `out`, how many indices it had, and the bytes of codes.
+        """Return a gather's result or `out`, its number of indices, and the bytes of its codes.
 
         The attributes are the arguments of `QuantizedTable.gather`.
         """
@@ -109,35 +109,43 @@ class QuantizedState(State):
         self, indices: Operand, attributes: dict[str, Any], out: Any
     ) -> tuple[Any, int, int]:
         axis, mode, negative = (attributes[name] for name in ("axis", "mode", "negative"))
-        how, spec = self.attributes, self.spec
+        quantization, spec = self.attributes, self.spec
         if not (type(axis) is int and axis == 0 and mode == "raise" and negative is True):
-            q, block, result = how.quantize_axis, how.block_size, how.result
-            how = as_attributes(axis, q, block, how.bits, result, mode, negative)
-            spec = spec._replace(axis=shape_limits.resolve_axis(GATHER, spec.values, how.axis))
-        found = find_operand("indices", indices, GATHER)
-        if not isinstance(found, Held):
+            q, block, result = (
+                quantization.quantize_axis,
+                quantization.block_size,
+                quantization.result,
+            )
+            quantization = as_attributes(axis, q, block, quantization.bits, result, mode, negative)
+            spec = spec._replace(
+                axis=shape_limits.resolve_axis(GATHER, spec.values, quantization.axis)
+            )
+        operand = find_operand("indices", indices, GATHER)
+        if not isinstance(operand, Held):
             raise TypeError(
                 f"{GATHER}: `indices` must be an array for a quantized table, got a path"
             )
-        places = conversion.as_indices(GATHER, found.array)
+        places = conversion.as_indices(GATHER, operand.array)
         shape = spec.result_shape(places.shape)
         shape_limits.check_result(GATHER, shape, self.dtype)
         nbytes = self.nbytes * places.size // max(spec.rows, 1)
         if out is None:
-            return self.dequantized(spec, how, places, shape), places.size, nbytes
+            return self.dequantized(spec, quantization, places, shape), places.size, nbytes
         receiver = Receiver(GATHER, out, shape, self.dtype)
         for part in self.opened_parts:
-            receiver.check_apart(part.table.location, found)
-        receiver.array[...] = self.dequantized(spec, how, places, shape)
+            receiver.check_apart(part.table.location, operand)
+        receiver.array[...] = self.dequantized(spec, quantization, places, shape)
         return out, places.size, nbytes
 
     def dequantized(
-        self, spec: Spec, how: QuantizedAttributes, places: NDArray[Any], shape: Shape
+        self, spec: Spec, quantization: QuantizedAttributes, places: NDArray[Any], shape: Shape
     ) -> NDArray[Any]:
-        """Return the slices that indices name along the axis of a spec."""
+        """Return the dequantized slices at some indices along the axis of a spec."""
         if not is_index(places.dtype):
             raise errors.not_an_index_dtype(GATHER, places.dtype, False)
-        rows = quantized.resolve_rows(places, spec.axis, spec.rows, how.mode, how.negative)
+        rows = quantized.resolve_rows(
+            places, spec.axis, spec.rows, quantization.mode, quantization.negative
+        )
         taken, blocks, numbers = quantized.parts_of(spec, rows)
         scales, *zeros = self.beside
         codes = _unpacked(self, spec, taken)
@@ -152,10 +160,10 @@ class QuantizedState(State):
 
 
 class QuantizedTable(Table):
-    """A table whose rows `gather` dequantizes; `open` with `scales` returns it.
+    """A table whose rows `gather` dequantizes. `open` with `scales` returns it.
 
-    `shape` is that of the values, `dtype` that of the result, and `nbytes` counts the quantized
-    values alone, as do `stats`. It has no `gather_nd` and no `gather_elements`.
+    `shape` is the shape of the values, and `dtype` the dtype of the result. `nbytes` and `stats`
+    count only the quantized values. `gather_nd` and `gather_elements` are not supported.
     """
 
     def __init__(
@@ -168,14 +176,14 @@ class QuantizedTable(Table):
         decode: bool,
         scales: Operand,
         zero_points: Operand | None,
-        how: Mapping[str, Any],
+        options: Mapping[str, Any],
     ) -> None:
-        found = [anchored("scales", scales)]
+        anchors = [anchored("scales", scales)]
         if zero_points is not None:
-            found.append(anchored("zero_points", zero_points))
-        self._beside = [where for where, _ in found]
-        self._given_beside = [given for _, given in found] + [None] * (2 - len(found))
-        self._how = dict(how)
+            anchors.append(anchored("zero_points", zero_points))
+        self._beside = [where for where, _ in anchors]
+        self._given_beside = [operand for _, operand in anchors] + [None] * (2 - len(anchors))
+        self._how = dict(options)
         super().__init__(table, cache, readers, direct, storage_options, decode)
 
     def _new_state(self) -> State:
@@ -199,11 +207,11 @@ class QuantizedTable(Table):
         Parameters
         ----------
         indices : array
-            As in `Table.gather`, but no path.
+            As in `Table.gather`, except a path.
         axis, mode, negative, out
             As in `Table.gather`.
         fill_value : int
-            0: what invalid indices give in the modes ``"fill"`` and ``"drop"``.
+            0: the result for invalid indices in the modes ``"fill"`` and ``"drop"``.
 
         Returns
         -------
@@ -226,36 +234,36 @@ class QuantizedTable(Table):
         raise NotImplementedError("gather_elements: a quantized table has `gather` alone")
 
     def __reduce__(self) -> tuple[Callable[..., Table], tuple[Any, ...]]:
-        """Pickle how to open it again."""
-        _, given = super().__reduce__()
-        return QuantizedTable, (*given, *self._given_beside, self._how)
+        """Pickle the arguments of `open`."""
+        _, arguments = super().__reduce__()
+        return QuantizedTable, (*arguments, *self._given_beside, self._how)
 
 
 def _unpacked(part: State, spec: Spec, numbers: Ints) -> NDArray[Any]:
-    """Return slices by their numbers, each in bytes of its own where it is a part of each byte."""
+    """Return slices by number, with each value unpacked to a byte if bytes contain several."""
     if not spec.divides_bytes:
         return part.taken(numbers, spec.axis)
     in_byte, bits = spec.codes.in_byte, spec.codes.bits
-    found = part.taken(numbers // in_byte, spec.axis)
+    packed = part.taken(numbers // in_byte, spec.axis)
     shifts = (numbers % in_byte * bits).astype(np.uint8)
-    return (found.view(np.uint8) >> shifts).view(found.dtype)
+    return (packed.view(np.uint8) >> shifts).view(packed.dtype)
 
 
 def _named(error: Exception, op: str) -> Exception:
-    """Let an error of `gather_quantized` name the call that was made."""
+    """Replace the name `gather_quantized` in an error by the name of the called function."""
     error.args = tuple(
         f"{op}{one.removeprefix(NAME)}" if str(one).startswith(f"{NAME}: ") else one
         for one in error.args
     )
     if isinstance(error, ImportError):
-        error.msg = error.args[0]  # which it prints
+        error.msg = error.args[0]  # an ImportError prints it
     return error
 
 
 def _block_size(codes: tuple[int, ...], scales: tuple[int, ...], axis: int, in_byte: int) -> int:
-    """Return how many values share a scale, where the shapes leave no choice."""
+    """Return the number of values that share a scale, if the shapes determine it."""
     if not -len(codes) <= axis < len(codes) or len(scales) != len(codes):
-        return 1  # which the check of the shapes refuses
+        return 1  # the check of the shapes raises for it
     last = axis % len(codes) == len(codes) - 1
     size, blocks = codes[axis] * (in_byte if last else 1), scales[axis]
     block = ceil(size / max(blocks, 1))

@@ -1,4 +1,4 @@
-"""Whole rows of an open table are read by their numbers, a few at a time."""
+"""Reads of whole rows of an open table by number."""
 
 import os
 from collections.abc import Callable
@@ -18,11 +18,11 @@ from gatherum.files.resources.disk import DiskFile, StoredRows, byte_view
 __all__ = ["CALL", "DirectReads", "OtherReads", "RowReads", "cache_of", "reads_of"]
 
 Ints = NDArray[np.int64]
-WAITED_ROW, WAITED_CALL = 2_000, 20_000  # nanoseconds, from which on the disk was waited for
-SAMPLED = 8  # one row in so many is asked for, to find out whether all are in the page cache
+WAITED_ROW, WAITED_CALL = 2_000, 20_000  # in nanoseconds; a longer read has waited for the disk
+SAMPLED = 8  # every eighth row is sampled, to check whether all rows are in the page cache
 DIRECT: int | None = getattr(os, "O_DIRECT", None)
-SET = 8  # rows of a cache that share places
-NOTED = 9  # bytes that a cache keeps of a row besides its own
+SET = 8  # rows of a cache that share slots
+NOTED = 9  # bytes per row that a cache needs in addition to the row
 CALL: dict[str, Any] = {"axis": 0, "mode": "raise", "negative": False}
 
 
@@ -30,21 +30,21 @@ class RowReads:
     """Reads rows by number into a flat array of bytes."""
 
     def read(self, numbers: Ints, places: Ints | None, flat: NDArray[np.uint8]) -> bool:
-        """Read row `numbers[i]` to place `places[i]` (None: `i`).
+        """Read row `numbers[i]` to position `places[i]` (None: `i`).
 
-        Returns False, and writes nothing, where a number is no row's.
+        Return False, without writing anything, if a number is out of bounds.
         """
         raise NotImplementedError
 
     def read_kept(
         self, cache: native.RowCache, numbers: Ints, places: Ints | None, flat: NDArray[np.uint8]
     ) -> bool:
-        """Read rows as `read` does: those that the cache has not, and they are kept."""
+        """Read rows like `read`, from the cache if possible. Cache the rows that were not in it."""
         missing = cache.lookup(numbers, places, flat)
         if missing is None or missing is False:
             return missing is None
         wanted = numbers[missing]
-        fresh = np.empty(wanted.size * cache.item, np.uint8)  # nobody else writes there
+        fresh = np.empty(wanted.size * cache.item, np.uint8)  # not shared with other threads
         if not self.read(wanted, None, fresh):
             return False
         cache.insert(wanted, None, fresh)
@@ -53,25 +53,25 @@ class RowReads:
         return True
 
     def are_resident(self, numbers: Ints) -> bool:
-        """Whether the rows are most likely in memory, so that reading them waits for nothing."""
+        """Return True if the rows are probably in memory, so that reading them does not wait."""
         return False
 
     def expect(self, numbers: Ints) -> bool:
-        """Let the system begin to read rows; False where it keeps none of them."""
+        """Let the system begin to read rows. Return False if it cannot."""
         return False
 
 
 def _sorted(numbers: Ints, places: Ints | None) -> tuple[Ints, Ints]:
-    """Put rows in the order of the file: those that share a page are read once."""
+    """Sort rows by their order in the file, so that each shared page is read once."""
     order = numbers.argsort()
     return numbers[order], order if places is None else places[order]
 
 
 class FlatReads(RowReads):
-    """Rows of a flat file on this machine.
+    """Rows of a flat local file.
 
-    Where the disk was waited for, the system is asked for all rows of the next call before they are
-    read, so that many small reads are in flight; no thread is needed for that.
+    After a call that waited for the disk, the next call first requests all its rows from the system
+    and then reads them. Many small reads are then in flight without any thread.
     """
 
     def __init__(self, file: DiskFile, stored: StoredRows) -> None:
@@ -93,7 +93,7 @@ class FlatReads(RowReads):
     def read_kept(
         self, cache: native.RowCache, numbers: Ints, places: Ints | None, flat: NDArray[np.uint8]
     ) -> bool:
-        """Read rows in one call of the core, unless the disk was waited for."""
+        """Read rows in one call of the core, unless the previous call waited for the disk."""
         if self._waited:
             return super().read_kept(cache, numbers, places, flat)
         begun = perf_counter_ns()
@@ -102,7 +102,7 @@ class FlatReads(RowReads):
         return done
 
     def are_resident(self, numbers: Ints) -> bool:
-        """Whether a sample of the rows, each of which there is, lies in the page cache."""
+        """Return True if a sample of the rows, all of which are valid, is in the page cache."""
         sample = numbers[::SAMPLED]
         return self._file.cached_share(self._stored.base + sample * self._stored.stride) == 1.0
 
@@ -144,20 +144,20 @@ class OtherReads(RowReads):
         self._item = table.nbytes // table.shape[0]
 
     def read(self, numbers: Ints, places: Ints | None, flat: NDArray[np.uint8]) -> bool:
-        """Read rows, and put them in their places."""
+        """Read rows, and copy them to their positions."""
         if first_invalid(numbers, self._table.shape[:1], "raise", False, False) is not None:
             return False
         rows, _ = self._lookups.gather("gather", numbers, CALL, 0)
-        found = np.frombuffer(byte_view(rows), np.uint8).reshape(-1, self._item)
-        flat.reshape(-1, self._item)[slice(None) if places is None else places] = found
+        row_bytes = np.frombuffer(byte_view(rows), np.uint8).reshape(-1, self._item)
+        flat.reshape(-1, self._item)[slice(None) if places is None else places] = row_bytes
         return True
 
 
 def reads_of(table: Source, lookups: Lookups, readers: int, direct: bool) -> RowReads | None:
-    """Return what reads rows along the first dimension; None where there are none.
+    """Return a reader of rows along the first dimension, or None without rows.
 
-    `direct` is for files on this machine whose rows lie in one piece, by so many `readers`:
-    ValueError for other tables, and where the system has no direct reads.
+    `direct` requires a local file with contiguous rows, which `readers` threads read. Raise
+    ValueError for other tables, and if the system has no direct reads.
     """
     if not table.shape or not table.nbytes:
         return None
@@ -183,8 +183,9 @@ def reads_of(table: Source, lookups: Lookups, readers: int, direct: bool) -> Row
 
 
 def cache_of(nbytes: int, extent: int, item: int) -> native.RowCache:
-    """Return a cache of `nbytes` for a table of `extent` rows of `item` bytes each; the core has
-    it. ValueError where not one row fits.
+    """Return a cache of `nbytes` in the core, for a table of `extent` rows of `item` bytes each.
+
+    Raise ValueError if it is smaller than one row.
     """
     places = min(nbytes // (item + NOTED), extent + SET)
     if places < 1:

@@ -1,4 +1,4 @@
-"""What is open of a table: its file, and how its rows are read."""
+"""The state of an open table: its file, and the reader of its rows."""
 
 import sys
 import time
@@ -31,17 +31,17 @@ from .row_reads import CALL, OtherReads, cache_of, reads_of
 __all__ = ["FEW", "RELOAD", "Settings", "State"]
 
 Ints = NDArray[np.int64]
-FEW = 4096  # rows of a call that go to where they belong at once; more are planned first
-SOON, SOON_BYTES = 256, 256 << 10  # of rows in memory, for which no thread is asked
-FILLED = 8 << 20  # bytes of rows that are put into the cache together
-NEAR, FAR = 0.01, 1.0  # seconds between two checks that the table is unchanged: here, at a URL
+FEW = 4096  # maximum rows of a call that are read directly to the result; larger calls are planned
+SOON, SOON_BYTES = 256, 256 << 10  # maximum rows in memory to read without a thread
+FILLED = 8 << 20  # bytes of rows that are added to the cache together
+NEAR, FAR = 0.01, 1.0  # seconds between two checks that the table is unchanged: local, at a URL
 INT64 = np.dtype(np.int64)
 RELOAD = "Table.reload opens it again"
-ARGUMENT = TypeError, IndexError  # errors that no bytes of a table cause
+ARGUMENT = TypeError, IndexError  # errors that do not depend on the bytes of a table
 
 
 def _is_plain(mode: object, negative: object, fill_value: object) -> bool:
-    """Whether attributes need no check, and an invalid index gives zeros if it gives anything."""
+    """Return True if the attributes are valid, and the fill value is 0 if the mode uses it."""
     if mode != "raise":
         if type(mode) is not str or mode not in MODES:
             return False
@@ -51,7 +51,7 @@ def _is_plain(mode: object, negative: object, fill_value: object) -> bool:
 
 
 def _numbers_of(indices: NDArray[Any]) -> Ints | None:
-    """Return indices as a flat, contiguous array of int64; None for dtypes that do not fit."""
+    """Return indices as a flat, contiguous array of int64, or None if the dtype does not fit."""
     kind = indices.dtype
     if kind is not INT64:
         if kind.kind not in "iu" or (kind.kind == "u" and kind.itemsize == INT64.itemsize):
@@ -63,7 +63,7 @@ def _numbers_of(indices: NDArray[Any]) -> Ints | None:
 
 
 class Settings(NamedTuple):
-    """How a table is opened: the arguments of `open`, checked."""
+    """The settings of a table: the checked arguments of `open`."""
 
     cache: int
     readers: int
@@ -73,7 +73,7 @@ class Settings(NamedTuple):
 
 
 class State:
-    """An opened table, which is closed when nothing uses it any more."""
+    """An opened table, which is closed when it has no more users."""
 
     def __init__(self, where: Location | Held, settings: Settings) -> None:
         with ExitStack() as stack:
@@ -83,7 +83,7 @@ class State:
             self.shape, self.dtype = self.table.shape, self.table.dtype
             self.lookups, self.meter = Lookups(self.table, opening), opening.meter
             self.reads = reads_of(self.table, self.lookups, settings.readers, settings.direct)
-            # a call that still runs keeps the files open that it reads
+            # a call in progress keeps its files open
             self._files = stack.pop_all()
         weakref.finalize(self, self._files.close).atexit = False
         self.cache: native.RowCache | None = None
@@ -103,8 +103,9 @@ class State:
         """Begin a call on the table."""
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        """Raise OSError if the table has changed, also in the place of another error: the bytes of
-        a table that changes may be damaged.
+        """Raise OSError if the table has changed, also instead of another error.
+
+        The bytes of a changing table may be damaged.
         """
         if error is None or isinstance(error, ARGUMENT):
             self.check()
@@ -135,7 +136,7 @@ class State:
         return (self,)
 
     def source(self, attributes: dict[str, Any], fill_value: object) -> RowSource:
-        """Return the source of rows for one batch after another."""
+        """Return the source of rows for consecutive batches."""
         gather, check = self.gatherer(attributes, fill_value), partial(self.check, now=True)
         return RowSource(gather, self.shape, self.dtype, attributes["axis"], check)
 
@@ -152,15 +153,15 @@ class State:
         return gather
 
     def version(self) -> Any:
-        """Return which versions of the arrays are open, for comparisons."""
+        """Return the versions of the open arrays, for comparisons."""
         return [part.table.state() for part in self.opened_parts]
 
     def taken(self, numbers: Ints, axis: int) -> NDArray[Any]:
-        """Return the slices of some numbers, which are valid."""
-        found = self.rows(numbers, "raise", False, 0, None) if axis == 0 else None
-        if found is None:
-            found, _ = self.lookups.gather("gather", numbers, {**CALL, "axis": axis}, 0)
-        return found
+        """Return the slices at some valid indices."""
+        slices = self.rows(numbers, "raise", False, 0, None) if axis == 0 else None
+        if slices is None:
+            slices, _ = self.lookups.gather("gather", numbers, {**CALL, "axis": axis}, 0)
+        return slices
 
     def cached(self) -> tuple[int, int, int]:
         """Return hits and misses of the row cache, and the bytes of its rows."""
@@ -168,17 +169,19 @@ class State:
         return (0, 0, 0) if cache is None else (cache.hits, cache.misses, cache.held * self._item)
 
     def numbers(self, indices: Operand) -> Ints:
-        """Return the rows that indices name, sorted, each once; raise as a gather of them."""
+        """Return the rows of indices, sorted and distinct. Raise errors like a gather."""
         values = conversion.as_indices("gather", registry.spec("gather", "indices", indices))
         plan("gather", (self.shape, self.table.dtype), values)
         size = self.shape[0]
-        found = first_invalid(values, (size,), "raise", True, False)
-        if found is not None:
-            raise errors.index_out_of_bounds("gather", found.value, 0, size, found.where, "raise")
+        invalid = first_invalid(values, (size,), "raise", True, False)
+        if invalid is not None:
+            raise errors.index_out_of_bounds(
+                "gather", invalid.value, 0, size, invalid.where, "raise"
+            )
         return np.unique(resolve(values.reshape(-1), size, "raise", True)[0])
 
     def are_resident(self, indices: NDArray[Any], axis: object) -> bool:
-        """Whether a gather of these rows is most likely served from memory."""
+        """Return True if a gather of these rows is probably served from memory."""
         reads, plain = self.reads, type(axis) is int and axis == 0
         if reads is None or not plain or indices.dtype.kind not in "iu":
             return False
@@ -189,7 +192,7 @@ class State:
         return reads.are_resident(numbers[inside])
 
     def parts(self, numbers: Ints) -> "list[tuple[State, Ints]]":
-        """Return what rows are read of, and the numbers that they have there."""
+        """Return the arrays to read rows from, each with the row numbers in it."""
         return [(self, numbers)]
 
     def expect(self, numbers: Ints) -> None:
@@ -207,7 +210,7 @@ class State:
     def rows(
         self, indices: NDArray[Any], mode: str, negative: bool, fill_value: object, out: Any
     ) -> NDArray[Any] | None:
-        """Return the rows that a few indices name; None where the call needs all its checks."""
+        """Return the rows at a few indices, or None if the call needs all checks."""
         if not self._quick or indices.size > self._most:
             return None
         numbers = _numbers_of(indices) if _is_plain(mode, negative, fill_value) else None
@@ -220,7 +223,7 @@ class State:
         return None
 
     def _target(self, out: Any, indices: NDArray[Any]) -> NDArray[Any] | None:
-        """Return the memory that rows are read to; None where they cannot be read to `out`."""
+        """Return the memory to read rows into, or None if `out` cannot be used directly."""
         shape, dtype = indices.shape + self._row_shape, self.table.dtype
         if out is None:
             return np.empty(shape, dtype)
@@ -231,7 +234,7 @@ class State:
     def _read_resolved(
         self, numbers: Ints, mode: str, negative: bool, flat: NDArray[np.uint8]
     ) -> bool:
-        """Read rows where some indices are negative or invalid; False where one is refused."""
+        """Read rows if some indices are negative or invalid. Return False for an index error."""
         positions, invalid = resolve(numbers, self.table.shape[0], mode, negative)
         if invalid is None:
             return self._read(positions, None, flat)
@@ -242,7 +245,7 @@ class State:
         return self._read(positions[places], places, flat)
 
     def _read(self, numbers: Ints, places: Ints | None, flat: NDArray[np.uint8]) -> bool:
-        """Read rows by their numbers, from the cache if it has them; False for no rows."""
+        """Read rows by number, from the cache if possible. Return False for invalid numbers."""
         reads, cache = self.reads, self.cache
         assert reads is not None
         if cache is None:

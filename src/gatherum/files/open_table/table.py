@@ -25,11 +25,11 @@ T = TypeVar("T")
 
 
 class Table(Handle):
-    """A table that stays open; `open` returns it. Threads may share it.
+    """A table that stays open. `open` returns it. Threads may share it.
 
-    It pickles by its path, is usable after a fork, and never maps its file into memory. Every call
-    after the table was replaced, removed or written raises OSError, until `reload` opens it again;
-    a change is noticed within 10 ms, at a URL within a second.
+    It pickles by its path, is usable after a fork, and never maps its file into memory. After the
+    table was replaced, removed or written, every call raises OSError until `reload` opens it again.
+    A change is detected within 10 ms, or within a second at a URL.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class Table(Handle):
     """
 
     def stats(self) -> TableStats:
-        """Return what the table was asked for since it was opened, and how long calls took.
+        """Return the number of requests since the table was opened, and their times.
 
         Returns
         -------
@@ -75,8 +75,8 @@ class Table(Handle):
         axis, mode, negative, fill_value
             As in `gatherum.gather`.
         out : ndarray or tensor, optional
-            Where the result goes: an array, or a tensor of PyTorch in this processor's memory, of
-            its shape and dtype. It is not changed where an index is refused; after an OSError its
+            The memory for the result: an array, or a PyTorch tensor in CPU memory, of the result's
+            shape and dtype. It is not changed if an index raises an error. After an OSError its
             content is unspecified.
 
         Returns
@@ -87,24 +87,24 @@ class Table(Handle):
         Raises
         ------
         TypeError, ValueError, IndexError
-            As `gatherum.gather`; ValueError also for a closed table.
+            As in `gatherum.gather`. ValueError also if the table is closed.
         OSError
             The table cannot be read, or changed since it was opened.
         """
         begun = perf_counter_ns()
         state = self._opened("gather")
-        found: Rows | None = None
+        result: Rows | None = None
         if type(axis) is int and axis == 0:
             if type(indices) is not np.ndarray:
                 where = find_operand("indices", indices)
                 indices = where.array if isinstance(where, Held) else where
             if type(indices) is np.ndarray:
                 with state:
-                    found = state.rows(indices, mode, negative, fill_value, out)
-        if found is None:
+                    result = state.rows(indices, mode, negative, fill_value, out)
+        if result is None:
             attributes = {"axis": axis, "mode": mode, "negative": negative}
             return self._gather_by("gather", indices, attributes, fill_value, out)
-        return self._finish(found, indices.size, begun, out)
+        return self._finish(result, indices.size, begun, out)
 
     def gather_nd(
         self,
@@ -116,7 +116,7 @@ class Table(Handle):
         fill_value: Any = 0,
         out: Any = None,
     ) -> Any:
-        """Take the sub-array that each index tuple names, as `gatherum.gather_nd` does.
+        """Take the sub-array that each index tuple addresses, as `gatherum.gather_nd` does.
 
         Parameters
         ----------
@@ -165,12 +165,12 @@ class Table(Handle):
     ) -> Any:
         begun, state = perf_counter_ns(), self._opened(op)
         with state:
-            found, rows = state.lookups.gather(op, indices, attributes, fill_value, out)
-        return self._finish(found, rows, begun, out)
+            result, rows = state.lookups.gather(op, indices, attributes, fill_value, out)
+        return self._finish(result, rows, begun, out)
 
-    def _finish(self, found: Rows, rows: int, begun: int, out: Any) -> Any:
-        self._counts.add(rows, found.nbytes, perf_counter_ns() - begun)
-        return found if out is None else out
+    def _finish(self, result: Rows, rows: int, begun: int, out: Any) -> Any:
+        self._counts.add(rows, result.nbytes, perf_counter_ns() - begun)
+        return result if out is None else out
 
     def rows(
         self,
@@ -181,40 +181,40 @@ class Table(Handle):
         negative: bool = True,
         fill_value: Any = 0,
     ) -> Generator[Rows, None, None]:
-        """Yield the slices that each batch of indices names, as `gatherum.files.rows` does.
+        """Yield the slices at each batch of indices, as `gatherum.files.rows` does.
 
         Parameters
         ----------
         batches : iterable
-            Index arrays; it is iterated in a thread of its own, ahead of what has been yielded.
+            Index arrays. A dedicated thread iterates over them, ahead of the yielded rows.
         axis, mode, negative, fill_value
             As in `gather`.
 
         Yields
         ------
         ndarray
-            The rows of one batch, in memory of its own.
+            The rows of one batch, in separate memory.
         """
         attributes = {"axis": axis, "mode": mode, "negative": negative}
         state = self._opened("rows")
         source, memory = state.source(attributes, fill_value), state.lookups.opening.budget.total
-        # other calls may read the same table: none of its reads is cancelled
+        # other calls may read the same table, so no read is cancelled
         return self._until_closed(rows_of(source, batches, memory, stop=lambda: None))
 
     def _until_closed(self, rows: Generator[Rows, None, None]) -> Generator[Rows, None, None]:
         """Yield rows until the table is closed."""
         with closing(rows):
-            for found in rows:
+            for batch in rows:
                 if self._closing:
                     raise self._closed("rows")
-                yield found
+                yield batch
 
     # ----------------------------------------------------------- in the background
 
     def submit(self, indices: Operand, axis: int = 0, **options: Any) -> "Future[Any]":
-        """Begin a gather, and return at once.
+        """Begin a gather, and return immediately.
 
-        Rows that are in the page cache are read before it returns, without a thread.
+        Rows in the page cache are read before the method returns, without a thread.
 
         Parameters
         ----------
@@ -226,7 +226,7 @@ class Table(Handle):
         Returns
         -------
         concurrent.futures.Future
-            Its result, or its error, is that of `gather`.
+            A future with the result or the error of `gather`.
         """
         return self._submit("submit", indices, axis, options)
 
@@ -244,7 +244,7 @@ class Table(Handle):
         return self._start(self.gather, taken, axis, called=name, **options)
 
     async def gather_async(self, indices: Operand, axis: int = 0, **options: Any) -> Any:
-        """Gather without keeping the event loop waiting.
+        """Gather without blocking the event loop.
 
         Parameters
         ----------
@@ -259,10 +259,10 @@ class Table(Handle):
         return await asyncio.wrap_future(self.submit(indices, axis, **options))
 
     def prefetch(self, indices: Operand) -> None:
-        """Begin to read rows that will be asked for, and return at once.
+        """Begin to read rows for later calls, and return immediately.
 
-        They go to the row cache, and those of a file on this machine to the system's page cache.
-        Of a table without either, as one at a URL without a row cache, nothing is kept.
+        The rows are read to the row cache. Rows of a local file are also read to the system's page
+        cache. Without either cache, as for a URL without a row cache, nothing is kept.
 
         Parameters
         ----------
@@ -272,14 +272,14 @@ class Table(Handle):
         Raises
         ------
         TypeError, IndexError, OSError
-            As `gather`.
+            As in `gather`.
         """
         state = self._opened("prefetch")
         with state:
             for part, numbers in state.parts(state.numbers(indices)):
                 if numbers.size <= FEW:
                     part.expect(numbers)
-                else:  # which takes its time
+                else:  # too slow for this thread
                     self._start(part.expect, numbers, called="prefetch")
                 if part.cache is not None:
                     self._start(part.fill, numbers, called="prefetch")

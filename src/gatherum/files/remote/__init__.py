@@ -1,4 +1,4 @@
-"""Files and Zarr stores at URLs are read by fsspec; only this package uses the network."""
+"""Files and Zarr stores at URLs, read by fsspec. Only this package uses the network."""
 
 from gatherum.files.remote.file import RemoteFile
 from gatherum.files.remote.store import Remote

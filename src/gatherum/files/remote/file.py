@@ -1,4 +1,4 @@
-"""A RemoteFile is read like one on a disk, in parts, several at once."""
+"""A RemoteFile is read like a file on disk, in several parts at the same time."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -14,16 +14,17 @@ from gatherum.files.resources.stats import Meter
 
 __all__ = ["RemoteFile"]
 
-HEAD = 64 << 10  # bytes that are asked for when a file is opened: most headers are in them
-SHORTEST, LONGEST = 256 << 10, 4 << 20  # bytes of a request, where a long part is cut
-SMALLEST = 4096  # bytes of a request for rows, where memory is short
+HEAD = 64 << 10  # bytes to request when a file is opened; most headers fit
+SHORTEST, LONGEST = 256 << 10, 4 << 20  # bytes of a request if a long part is divided
+SMALLEST = 4096  # bytes of a request for rows if memory is short
 
 
 class RemoteFile(DiskFile):
-    """An object at a URL, of which parts are asked for; `options` are of fsspec's filesystem."""
+    """An object at a URL, read in parts. `options` are options of fsspec's filesystem."""
 
     local = False
-    # Beside other requests, one takes about as much time as 64 KiB: smaller gaps are read.
+    # A request that runs concurrently with others costs as much time as 64 KiB, so smaller gaps are
+    # read.
     waste = 16.0
 
     def __init__(self, address: UrlAddress, meter: Meter, options: Mapping[str, Any]) -> None:
@@ -33,7 +34,7 @@ class RemoteFile(DiskFile):
         self._version, count = self._remote.wait(self._remote.begin(memoryview(head)))
         self._head = bytes(head[:count])
         meter.read(count)
-        # an object without any mark of its version is identified by its URL alone
+        # an object without a version is identified only by its URL
         self._mark = address.digest()
 
     def close(self) -> None:
@@ -41,7 +42,7 @@ class RemoteFile(DiskFile):
         self.stop()
 
     def stop(self) -> None:
-        """Cancel pending requests: a server may be slow."""
+        """Cancel pending requests, because a server may be slow."""
         self._remote.stop()
 
     @property
@@ -50,7 +51,7 @@ class RemoteFile(DiskFile):
         return self._version.size
 
     def read_into(self, offset: int, buffer: memoryview) -> None:
-        """Fill `buffer` from position `offset`; an object that ends before is an OSError."""
+        """Fill `buffer` from position `offset`. Raise OSError if the object ends before."""
         until = offset + len(buffer)
         if until > self.size:
             raise self.truncated(self.size, until)
@@ -69,15 +70,15 @@ class RemoteFile(DiskFile):
             pipeline.put(partial(self._remote.fill, offset + at, piece, self._version))
 
     def read_bytes(self, offset: int, length: int) -> bytes:
-        """Return up to `length` bytes from position `offset`, fewer only at the file's end."""
-        found = bytearray(max(0, min(length, self.size - offset)))
-        self.read_into(offset, memoryview(found))
-        return bytes(found)
+        """Return up to `length` bytes from position `offset`; fewer only at the file's end."""
+        content = bytearray(max(0, min(length, self.size - offset)))
+        self.read_into(offset, memoryview(content))
+        return bytes(content)
 
     def read_rows(
-        self, stored: StoredRows, numbers: Ints, places: Ints | None, into: Bytes, how: Reading
+        self, stored: StoredRows, numbers: Ints, places: Ints | None, into: Bytes, reading: Reading
     ) -> int:
-        """Read rows as `DiskFile.read_rows`; those of a request are at most `how.scratch` bytes."""
+        """Read rows like `DiskFile.read_rows`. A request has at most `reading.scratch` bytes."""
         places = np.arange(numbers.size) if places is None else places
         rows = into[: into.size // stored.item * stored.item].reshape(-1, stored.item)
         if min(numbers.min(), places.min()) < 0 or numbers.max() >= stored.extent:
@@ -87,11 +88,11 @@ class RemoteFile(DiskFile):
         if np.any(numbers[1:] < numbers[:-1]):
             order = np.argsort(numbers, kind="stable")
             numbers, places = numbers[order], places[order]
-        longest = max(min(how.scratch // AT_ONCE, LONGEST), SMALLEST)
-        cuts = _runs(stored, np.ascontiguousarray(numbers), how.waste, longest)
-        # a run that holds one row alone takes no scratch memory
+        longest = max(min(reading.scratch // AT_ONCE, LONGEST), SMALLEST)
+        cuts = _runs(stored, np.ascontiguousarray(numbers), reading.waste, longest)
+        # a run of only one row needs no scratch memory
         at_once = (
-            AT_ONCE if stored.item >= longest else min(AT_ONCE, max(1, how.scratch // longest))
+            AT_ONCE if stored.item >= longest else min(AT_ONCE, max(1, reading.scratch // longest))
         )
         with Pipeline(self._remote, at_once) as pipeline:
             for start, stop in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
@@ -102,7 +103,7 @@ class RemoteFile(DiskFile):
         self, pipeline: Pipeline, stored: StoredRows, numbers: Ints, places: Ints,
         rows: Bytes,
     ) -> None:  # fmt: skip
-        """Ask for one run of rows; one row alone is read to where it belongs."""
+        """Request one run of rows. A single row is read directly to its position."""
         first, count = int(numbers[0]), int(numbers[-1] - numbers[0]) + 1
         offset, length = stored.base + first * stored.stride, (count - 1) * stored.stride
         if (until := offset + length + stored.item) > self.size:
@@ -114,31 +115,31 @@ class RemoteFile(DiskFile):
             return
         space = bytearray(length + stored.item)
         shape, strides = (count, stored.item), (stored.stride, 1)
-        found: Bytes = np.ndarray(shape, np.uint8, space, 0, strides)
-        then = partial(_copy, found, numbers - first, places, rows)
+        run: Bytes = np.ndarray(shape, np.uint8, space, 0, strides)
+        then = partial(_copy, run, numbers - first, places, rows)
         pipeline.put(partial(self._remote.fill, offset, memoryview(space), self._version), then)
 
     def cached_share(self, offsets: Ints) -> float:
-        """Return 0: nothing is kept."""
+        """Return 0, because nothing is cached."""
         return 0.0
 
     def write_from(self, offset: int, buffer: memoryview | bytes) -> None:
-        """Refuse: URLs are only read."""
+        """Raise NotImplementedError: URLs are only read."""
         raise NotImplementedError(self.path)
 
     def state(self) -> list[Any]:
-        """Return the object's version, as the journal keeps it."""
+        """Return the object's version for the journal."""
         size, tag, modified = self._version
         return [size, tag or modified or self._mark]
 
     def check_unchanged(self) -> None:
-        """Raise OSError if the object is gone or has been replaced."""
+        """Raise OSError if the object is missing or has been replaced."""
         if self._version.is_other(self._remote.wait(self._remote.version())):
             raise OSError(f"{self.path}: changed while it was being read")
 
 
 def _runs(stored: StoredRows, numbers: Ints, waste: float, longest: int) -> Ints:
-    """Return where sorted requests are cut into runs of at most `longest` bytes, and their end."""
+    """Divide sorted requests into runs of at most `longest` bytes. Return their limits."""
     apart = pages_between(stored, numbers) > native.file_rows_bridge(stored, numbers, waste)
     starts = numbers * np.int64(stored.stride)
     begun = np.maximum.accumulate(np.where(np.r_[True, apart], starts, -1))
@@ -147,6 +148,6 @@ def _runs(stored: StoredRows, numbers: Ints, waste: float, longest: int) -> Ints
     return np.concatenate([[0], cuts, [numbers.size]])
 
 
-def _copy(found: Bytes, which: Ints, places: Ints, rows: Bytes) -> None:
-    """Copy rows from where they were read to their places."""
-    rows[places] = found[which]
+def _copy(source: Bytes, which: Ints, places: Ints, rows: Bytes) -> None:
+    """Copy rows from the memory of a run to their positions."""
+    rows[places] = source[which]

@@ -1,7 +1,7 @@
-"""Finds the private names of fsspec that this package uses.
+"""The private names of fsspec that this package uses.
 
-Tested with fsspec 2025.3 and 2026.9. Where one is missing, what fsspec documents takes its place:
-user and host of a URL are then options that a caller names, and requests go through threads.
+Tested with fsspec 2025.3 and 2026.9. If a name is missing, documented functions of fsspec replace
+it: callers must then pass the user and host of a URL as options, and requests use threads.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ NAMES = {
 
 
 def options_in(kind: Any, url: str) -> dict[str, Any]:
-    """Return what a URL says of a filesystem's options, such as a user and a host."""
+    """Return the options of a filesystem in a URL, such as a user and a host."""
     read = getattr(kind, "_get_kwargs_from_urls", None)
     return {} if read is None else dict(read(url))
 
 
 def path_in(filesystem: Any, url: str) -> str:
-    """Return the path that a filesystem knows a URL by."""
+    """Return the path of a URL in a filesystem."""
     strip: Any = getattr(filesystem, "_strip_protocol", None)
     if strip is None:
         from fsspec.core import strip_protocol
@@ -34,7 +34,7 @@ def path_in(filesystem: Any, url: str) -> str:
 
 
 async def call(filesystem: Any, name: str, *arguments: Any, **options: Any) -> Any:
-    """Call a method of a filesystem: as a coroutine where it has one."""
+    """Call a method of a filesystem, as a coroutine if possible."""
     method = getattr(filesystem, f"_{name}", None) if filesystem.async_impl else None
     if method is not None:
         return await method(*arguments, **options)

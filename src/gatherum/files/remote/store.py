@@ -1,4 +1,4 @@
-"""A Remote makes a few requests at a time and repeats failed ones for a bounded time."""
+"""A Remote makes a few requests at a time, and repeats failed ones for a bounded time."""
 
 import asyncio
 import random
@@ -26,12 +26,12 @@ __all__ = ["AT_ONCE", "Pipeline", "Remote"]
 T = TypeVar("T")
 AT_ONCE = 16  # requests at the same time
 TRIES = 6
-FIRST_PAUSE = 0.2  # seconds; each pause is about twice the one before
-LONGEST = 120.0  # seconds that all tries of a request may take together
+FIRST_PAUSE = 0.2  # seconds; each pause is about twice the previous one
+LONGEST = 120.0  # seconds for all tries of a request together
 
 
 class Remote:
-    """A URL and what lies below it; `options` are those of fsspec's filesystem."""
+    """A URL and the objects below it. `options` are options of fsspec's filesystem."""
 
     def __init__(self, address: UrlAddress, meter: Meter, options: Mapping[str, Any]) -> None:
         self.address, self.meter = address, meter
@@ -41,7 +41,7 @@ class Remote:
         self._stopped = False
 
     def start(self, work: Coroutine[Any, Any, T]) -> "Future[T]":
-        """Begin some work in the loop of the transport."""
+        """Start a coroutine in the event loop of the transport."""
         if self._stopped:
             work.close()
             raise OSError(f"{self.address}: the run was given up")
@@ -51,13 +51,13 @@ class Remote:
         return future
 
     def stop(self) -> None:
-        """Cancel all work and begin no more, so that nothing waits for it."""
+        """Cancel all coroutines, and start no more."""
         self._stopped = True
         for future in list(self._pending):
             future.cancel()
 
     def wait(self, work: Coroutine[Any, Any, T]) -> T:
-        """Return what some work gives; an interruption stops it."""
+        """Return the result of a coroutine. An interruption cancels it."""
         future = self.start(work)
         try:
             return future.result()
@@ -65,17 +65,17 @@ class Remote:
             future.cancel()
 
     async def begin(self, buffer: memoryview) -> tuple[Version, int]:
-        """Return the version of the object, and how many bytes of its beginning were there."""
+        """Return the version of the object, and the number of bytes read from its beginning."""
         return await self._tried(
             self.address, len(buffer), lambda: self._transport.begin(self.address, buffer)
         )
 
     async def version(self) -> Version:
-        """Return the version of the object as it is now."""
+        """Return the current version of the object."""
         return await self._tried(self.address, 1, lambda: self._transport.version(self.address))
 
     async def fill(self, start: int, buffer: memoryview, expected: Version) -> None:
-        """Fill `buffer` from byte `start` of the object, which must be as expected."""
+        """Fill `buffer` from byte `start` of the object, and check its version."""
 
         async def once() -> None:
             version, count = await self._transport.part(self.address, start, buffer)
@@ -88,26 +88,26 @@ class Remote:
         self.meter.read(len(buffer))
 
     async def whole(self, key: str, limit: int) -> bytes | None:
-        """Return an object below the URL, which has at most `limit` bytes; None for none."""
+        """Return an object below the URL of at most `limit` bytes, or None if it does not exist."""
         address = self.address.below(key)
         try:
-            found = await self._tried(address, 0, lambda: self._transport.whole(address, limit))
+            content = await self._tried(address, 0, lambda: self._transport.whole(address, limit))
         except FileNotFoundError:
             return None
-        self.meter.asked(0, len(found))
-        self.meter.read(len(found))
-        return found
+        self.meter.asked(0, len(content))
+        self.meter.read(len(content))
+        return content
 
     async def _tried(
         self, address: UrlAddress, nbytes: int, request: Callable[[], Awaitable[T]]
     ) -> T:
-        """Make a request for so many bytes, and repeat it if that may help."""
+        """Make a request for `nbytes` bytes, and repeat it if that may succeed."""
         until, turn, pause = 0.0, 0, FIRST_PAUSE
         while True:
             turn += 1
             try:
                 async with self._slots:
-                    until = until or time.monotonic() + LONGEST  # waiting for others does not count
+                    until = until or time.monotonic() + LONGEST  # waiting for slots does not count
                     self.meter.asked(1, nbytes)
                     async with asyncio.timeout(until - time.monotonic()):
                         return await request()
@@ -119,16 +119,16 @@ class Remote:
             given_up = turn == TRIES or time.monotonic() + pause >= until
             if isinstance(failure, Refused) or given_up:
                 break
-            await asyncio.sleep(pause * random.uniform(0.75, 1.25))  # not all at once
+            await asyncio.sleep(pause * random.uniform(0.75, 1.25))  # spread in time
             pause *= 2
-        # outside of any handler: the error refers to no other, which might show the URL
+        # raised outside of any handler: the error has no context, which might show the URL
         raised = failure.raised if isinstance(failure, Refused) else ServerError
         times = "" if turn == 1 else f" ({turn} tries)"
         raise raised(f"{address}: {failure}{times}")
 
 
 class Pipeline:
-    """Pieces of work, `at_once` of them at the same time; their results are handled in order."""
+    """Coroutines, `at_once` of them at the same time. Their results are handled in order."""
 
     def __init__(self, remote: Remote, at_once: int) -> None:
         self._remote, self._at_once = remote, at_once
@@ -139,7 +139,7 @@ class Pipeline:
         work: Callable[[], Coroutine[Any, Any, None]],
         then: Callable[[], object] | None = None,
     ) -> None:
-        """Begin a piece, once there are few enough; `then` is called when it is done."""
+        """Start a coroutine when fewer than `at_once` are running. `then` is called afterwards."""
         while len(self._waiting) >= self._at_once:
             self._finish()
         self._waiting.append((self._remote.start(work()), then))
@@ -158,7 +158,7 @@ class Pipeline:
         self, kind: type[BaseException] | None, error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:  # fmt: skip
-        """Finish all pieces; where something went wrong, stop them."""
+        """Finish all coroutines, or cancel them after an error."""
         try:
             while kind is None and self._waiting:
                 self._finish()

@@ -1,6 +1,6 @@
-"""A transport makes one request by fsspec and checks its answer.
+"""A transport makes one request through fsspec, and checks the answer.
 
-No text of a server, aiohttp or a filesystem is passed on: it may hold the URL.
+Texts of a server, aiohttp or a filesystem are not passed on, because they may contain the URL.
 """
 
 import asyncio
@@ -19,19 +19,19 @@ __all__ = [
     "open_transport", "require",
 ]  # fmt: skip
 
-IDLE = 30.0  # seconds without a byte, after which a request is given up
+IDLE = 30.0  # seconds without a byte after which a request fails
 MOST_REDIRECTS = 10
-AGAIN = (408, 425, 429)  # statuses below 500 that another try may change
-LONGEST_PAUSE = 30.0  # seconds that a server may ask us to wait
+AGAIN = (408, 425, 429)  # statuses below 500 that may change in another try
+LONGEST_PAUSE = 30.0  # maximum seconds of a server's Retry-After
 WHEN = ("ETag", "etag", "e_tag", "LastModified", "last_modified", "mtime", "updated", "created",
-        "generation", "version_id")  # what filesystems call it  # fmt: skip
+        "generation", "version_id")  # names of the version in filesystems  # fmt: skip
 PERMANENT = (PermissionError, IsADirectoryError, NotADirectoryError)
 _PART = re.compile(r"bytes ([0-9]{1,18})-([0-9]{1,18})/([0-9]{1,18})")
 UNREACHED = "the server cannot be reached"
 
 
 class ServerError(OSError):
-    """A server did not answer a request as it should."""
+    """A server did not answer a request correctly."""
 
 
 class Failed(Exception):
@@ -39,29 +39,29 @@ class Failed(Exception):
 
     def __init__(self, why: str, pause: float = 0.0) -> None:
         super().__init__(why)
-        self.pause = pause  # seconds that the server asks us to wait
+        self.pause = pause  # seconds that the server requests to wait
 
 
 class Refused(Exception):
-    """A request failed, and no other try can succeed."""
+    """A request failed, and further tries cannot succeed."""
 
-    raised: type[Exception] = ServerError  # of the caller
+    raised: type[Exception] = ServerError  # type of the caller's exception
 
 
 class Missing(Refused):
-    """There is no such object."""
+    """The object does not exist."""
 
     raised = FileNotFoundError
 
 
 class Changed(Refused):
-    """The object is not the one that was opened."""
+    """The object differs from the one that was opened."""
 
     raised = OSError
 
 
 class Unfit(Refused):
-    """Options do not suit the filesystem."""
+    """The filesystem does not accept the options."""
 
     raised = ValueError
 
@@ -73,14 +73,14 @@ class Unfit(Refused):
 
 
 class Version(NamedTuple):
-    """The version of an object: it differs once the object has changed."""
+    """The version of an object, which differs after a change."""
 
     size: int
     tag: str | None = None
     modified: str | None = None
 
     def is_other(self, later: "Version") -> bool:
-        """Whether a later answer is of another object; missing marks compare equal."""
+        """Return True if a later answer is of another object. Missing fields compare equal."""
         return self.size != later.size or any(
             None not in pair and pair[0] != pair[1]
             for pair in zip(self[1:], later[1:], strict=True)
@@ -90,7 +90,7 @@ class Version(NamedTuple):
 def require(address: UrlAddress) -> Any:
     """Return fsspec's filesystem class for a URL.
 
-    ImportError where a package is missing, ValueError where fsspec knows no such protocol.
+    Raise ImportError if a package is missing, and ValueError if fsspec does not know the protocol.
     """
     try:
         import fsspec
@@ -98,36 +98,38 @@ def require(address: UrlAddress) -> Any:
         raise ImportError("URLs need fsspec and aiohttp: pip install fsspec aiohttp") from None
     try:
         return fsspec.get_filesystem_class(address.protocol)
-    except ImportError as error:  # fsspec's words for a protocol, the same for all its URLs
+    except ImportError as error:  # fsspec's message for a protocol, the same for all its URLs
         raise ImportError(f"{address}: {error}") from None
     except ValueError:
         raise ValueError(f"{address}: fsspec knows no protocol {address.protocol!r}") from None
 
 
 def open_transport(address: UrlAddress, options: Mapping[str, Any]) -> "Transport":
-    """Return what asks for objects at `address` and below; `options` are the filesystem's.
+    """Return a transport for objects at `address` and below, with the filesystem's `options`.
 
-    ValueError where it does not take them. OSError where it connects to its server at once, as that
-    for FTP does, and cannot reach it.
+    Raise ValueError if the filesystem does not accept them. Raise OSError if the filesystem
+    connects to its server immediately, as for FTP, and cannot reach it.
     """
     kind = require(address)
     try:
-        # a user and a host in the URL are options of some filesystems
-        found = kind(**{**private.options_in(kind, address.reveal()), **options})
-        transport = Http(found) if address.protocol in ("http", "https") else Filesystem(found)
+        # some filesystems have options for the user and the host in the URL
+        filesystem = kind(**{**private.options_in(kind, address.reveal()), **options})
+        transport = (
+            Http(filesystem) if address.protocol in ("http", "https") else Filesystem(filesystem)
+        )
         if isinstance(transport.loop, asyncio.AbstractEventLoop):
             return transport
         failure: Exception = TypeError()
     except Exception as error:
         failure = error
-    file_missing = isinstance(failure, (*PERMANENT, FileNotFoundError))  # one that options name
+    file_missing = isinstance(failure, (*PERMANENT, FileNotFoundError))  # a file in the options
     if isinstance(failure, OSError) and not file_missing:
         raise OSError(f"{address}: {UNREACHED} ({type(failure).__name__})")
     raise ValueError(f"{address}: {Unfit(address, failure)}")
 
 
 class Http:
-    """HTTP, by the session of fsspec's filesystem: every header and length is checked here.
+    """HTTP, through the session of fsspec's filesystem. Every header and length is checked.
 
     Each call is one request, which runs in `loop`, and raises Failed or Refused.
     """
@@ -136,18 +138,18 @@ class Http:
         self._filesystem, self.loop = filesystem, filesystem.loop
 
     async def begin(self, address: UrlAddress, buffer: memoryview) -> tuple[Version, int]:
-        """Fill `buffer` from the beginning; return the version, and how many bytes came."""
+        """Fill `buffer` from the beginning. Return the version and the number of bytes received."""
         return await self.part(address, 0, buffer)
 
     async def version(self, address: UrlAddress) -> Version:
-        """Return the object's version as it is now."""
+        """Return the object's current version."""
         version, _ = await self.part(address, 0, memoryview(bytearray(1)))
         return version
 
     async def part(
         self, address: UrlAddress, start: int, buffer: memoryview
     ) -> tuple[Version, int]:
-        """Fill `buffer` from byte `start`; return the version, and how many bytes came."""
+        """Fill `buffer` from byte `start`. Return the version, and the number of bytes received."""
         last = start + len(buffer) - 1
         async with self._answer(address, {"Range": f"bytes={start}-{last}"}) as answer:
             said = answer.headers.get("Content-Range", "")
@@ -171,7 +173,7 @@ class Http:
             return _version(answer, size), end + 1 - start
 
     async def whole(self, address: UrlAddress, limit: int) -> bytes:
-        """Return an object that has at most `limit` bytes."""
+        """Return an object of at most `limit` bytes."""
         async with self._answer(address, {}) as answer:
             _check_status(answer.status, answer.headers)
             if answer.status != 200:
@@ -190,7 +192,7 @@ class Http:
 
     @asynccontextmanager
     async def _answer(self, address: UrlAddress, headers: Mapping[str, str]) -> AsyncIterator[Any]:
-        """Send a request, and give the answer, whose body is not read yet."""
+        """Send a request, and yield the answer before its body is read."""
         import aiohttp
 
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=IDLE, sock_read=IDLE)
@@ -214,19 +216,19 @@ class Http:
             if answer is not None:
                 raise
             failure = Unfit(address, error)
-        if failure:  # here nothing refers to the error, which shows the URL
+        if failure:  # outside the handler, whose error shows the URL
             raise failure
 
 
 def _encoded(filesystem: Any, address: UrlAddress) -> Any:
-    """Return a URL as aiohttp takes it; one that is encoded is left as it is, for its signature."""
+    """Return a URL for aiohttp. An encoded URL is unchanged, to keep its signature valid."""
     import yarl
 
     url = address.reveal()
     try:
         return yarl.URL(url, encoded=True) if "%" in url else filesystem.encode_url(url)
     except ValueError:
-        pass  # raised from here on, the error does not refer to yarl's, which shows the URL
+        pass  # raise outside the handler: yarl's error shows the URL
     raise Refused("the URL is not understood")
 
 
@@ -248,7 +250,7 @@ def _version(answer: Any, size: int) -> Version:
 
 
 async def _fill(answer: Any, buffer: memoryview) -> None:
-    """Read exactly as many bytes as `buffer` has."""
+    """Read exactly the number of bytes in `buffer`."""
     done = 0
     async for piece in answer.content.iter_any():
         if done + len(piece) > len(buffer):
@@ -260,7 +262,7 @@ async def _fill(answer: Any, buffer: memoryview) -> None:
 
 
 def _understood(error: Exception) -> Exception:
-    """Return what went wrong, in words that show no URL."""
+    """Return the cause of an error, without a URL in its message."""
     import aiohttp
 
     if isinstance(error, TimeoutError):
@@ -280,12 +282,12 @@ def _understood(error: Exception) -> Exception:
         (aiohttp.ClientPayloadError, "the answer was cut off"),
         (aiohttp.ClientResponseError, "the answer is not HTTP"),
     ]
-    found = (words for kind, words in passing if isinstance(error, kind))
-    return Failed(next(found, "the connection was lost"))
+    messages = (words for kind, words in passing if isinstance(error, kind))
+    return Failed(next(messages, "the connection was lost"))
 
 
 class Filesystem:
-    """Any other filesystem of fsspec. How much it takes for one answer is its own to bound."""
+    """Any other filesystem of fsspec. The filesystem itself must limit the memory for an answer."""
 
     def __init__(self, filesystem: Any) -> None:
         from fsspec.asyn import get_loop
@@ -309,7 +311,7 @@ class Filesystem:
         return None, len(content)
 
     async def version(self, address: UrlAddress) -> Version:
-        """Return the object's size and the other marks of its version."""
+        """Return the object's size and the other fields of its version."""
         self._filesystem.invalidate_cache()
         about = await self._call("info", address)
         if about.get("type") == "directory" or not isinstance(about.get("size"), int):
@@ -318,7 +320,7 @@ class Filesystem:
         return Version(about["size"], " ".join(known) or None)
 
     async def whole(self, address: UrlAddress, limit: int) -> bytes:
-        """Return an object that has at most `limit` bytes."""
+        """Return an object of at most `limit` bytes."""
         content: bytes = await self._call("cat_file", address, start=0, end=limit + 1)
         if len(content) > limit:
             raise Refused(f"it has more than the {limit} bytes that are read")

@@ -1,7 +1,7 @@
-"""URLs are shown without anything that may be a credential.
+"""URLs, which are shown without anything that may be a credential.
 
-A password stands before the ``@`` of the host, a signature in the query. Neither is in what
-messages, journals and representations show. Nothing here imports fsspec.
+A password precedes the ``@`` of the host, and a signature is in the query. Messages, journals and
+representations contain neither. This module does not import fsspec.
 """
 
 import hashlib
@@ -14,7 +14,7 @@ __all__ = ["UrlAddress", "address_of", "checked_options", "is_url", "refuse_url"
 
 PROTOCOL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 CHAINED = re.compile(r"[^/]*::[^/]*://")
-ONE_SLASH = re.compile(r"(https?|s3|s3a|gs|gcs|az|abfss?|hf):/[^/]")  # what pathlib makes of a URL
+ONE_SLASH = re.compile(r"(https?|s3|s3a|gs|gcs|az|abfss?|hf):/[^/]")  # URLs as pathlib changes them
 LOCAL = ("file", "local")
 
 
@@ -22,27 +22,27 @@ LOCAL = ("file", "local")
 class UrlAddress:
     """A URL, whose credentials are not shown."""
 
-    protocol: str  # the text before ``://``, in small letters
+    protocol: str  # the text before ``://``, in lower case
     shown: str  # without user, password and query, for messages, journals and formats
-    member: str | None  # the array in the file, where the URL names one after a ``#``
-    _host: str = field(repr=False)  # as it is asked for, with user and password
-    _rest: str = field(repr=False)  # what follows the host
+    member: str | None  # the array in the file, if the URL names one after a ``#``
+    _host: str = field(repr=False)  # as in requests, with user and password
+    _rest: str = field(repr=False)  # the text after the host
     _query: str = field(repr=False)
 
     def __str__(self) -> str:
         return self.shown
 
     def named(self, file: str) -> "UrlAddress":
-        """Return the address of the file whose name as `shown` is `file`, a beginning of it."""
+        """Return the address of a file whose `shown` form is `file`, a prefix of this one."""
         cut = len(self.shown) - len(file)
         return replace(self, shown=file, member=None, _rest=self._rest[: len(self._rest) - cut])
 
     def below(self, key: str) -> "UrlAddress":
-        """Return the address of what lies below this one."""
+        """Return the address of an object below this one."""
         return replace(self, shown=f"{self.shown}/{key}", _rest=f"{self._rest}/{key}")
 
     def require(self) -> None:
-        """Raise ImportError where a package is missing that the protocol needs."""
+        """Raise ImportError if a package that the protocol needs is missing."""
         from gatherum.files.remote.transport import require
 
         require(self)
@@ -52,67 +52,67 @@ class UrlAddress:
         return hashlib.sha256(f"{self.shown}{self._query}".encode()).hexdigest()
 
     def reveal(self) -> str:
-        """Return the URL as it is asked for; it must not be shown."""
+        """Return the URL for requests, which must not be shown."""
         return f"{self.protocol}://{self._host}{self._rest}{self._query}"
 
 
 def address_of(text: str) -> UrlAddress | None:
-    """Read a URL, in which a ``#`` begins the name of an array if it is of HTTP; None for no URL.
+    """Parse a URL. In HTTP, a ``#`` begins the name of an array. Return None for other texts.
 
-    ValueError where it is a chain of URLs, names a local file, or hides where its host ends. The
-    error shows nothing of it but its protocol.
+    Raise ValueError if the text is a chain of URLs, names a local file, or does not show where the
+    host ends. The error shows only the protocol.
     """
     if CHAINED.match(text):
         raise ValueError("chained URLs, with '::' between them, are not read")
-    if found := ONE_SLASH.match(text):
+    if slash := ONE_SLASH.match(text):
         raise ValueError(
-            f"a URL must be given as text: a path object has made '{found[1]}:/' of '{found[1]}://'"
+            f"a URL must be given as text: a path object has made '{slash[1]}:/' of '{slash[1]}://'"
         )
     match = PROTOCOL.match(text)
     if match is None:
         return None
-    protocol, rest = match[1].lower(), text[match.end() :]
+    protocol, location = match[1].lower(), text[match.end() :]
     if protocol in LOCAL:
         raise ValueError(f"a file on this machine is named by its path, not by {protocol}://")
     if not text.isprintable() or " " in text:
         raise ValueError(f"a URL of {protocol}:// has blanks or control characters: encode them")
-    host = re.split(r"[/?#]", rest, maxsplit=1)[0]
-    if ":" in host and "@" in rest[len(host) :]:  # perhaps a password with a slash in it
+    host = re.split(r"[/?#]", location, maxsplit=1)[0]
+    if ":" in host and "@" in location[len(host) :]:  # maybe a password with a slash in it
         raise ValueError(
             f"a URL of {protocol}:// does not say where its host ends: '@' must be written as %40 "
             "everywhere but before the host"
         )
     member = None
     if protocol in ("http", "https"):
-        rest, _, fragment = rest.partition("#")
+        location, _, fragment = location.partition("#")
         member = fragment or None
-    path, mark, query = rest[len(host) :].partition("?")
+    path, mark, query = location[len(host) :].partition("?")
     bare = host.rpartition("@")[2]
     return UrlAddress(protocol, f"{protocol}://{bare}{path}", member, host, path, mark + query)
 
 
 def is_url(text: str) -> bool:
-    """Whether a text is a URL, or meant to be one."""
+    """Return True if a text is a URL, or intended as one."""
     return any(form.match(text) for form in (PROTOCOL, CHAINED, ONE_SLASH))
 
 
 def refuse_url(text: str, why: str) -> None:
-    """Raise ValueError for a URL where only a file on this machine will do."""
+    """Raise ValueError for a URL if only a local file is supported."""
     if is_url(text):
         raise ValueError(f"{address_of(text)}: {why}")
 
 
-def checked_options(given: object) -> dict[str, Any]:
+def checked_options(options: object) -> dict[str, Any]:
     """Return the `storage_options` of a call.
 
-    TypeError where they are no mapping whose keys are texts; it shows nothing of them but a type.
+    Raise TypeError if they are not a mapping with keys of type str. The error shows only a type.
     """
-    if given is None:
+    if options is None:
         return {}
-    found = type(given).__name__
-    if isinstance(given, Mapping):
-        others = [type(key).__name__ for key in given if not isinstance(key, str)]
+    kind = type(options).__name__
+    if isinstance(options, Mapping):
+        others = [type(key).__name__ for key in options if not isinstance(key, str)]
         if not others:
-            return dict(given)
-        found = f"a key of type {others[0]}"
-    raise TypeError(f"storage_options must be a dict whose keys are of type str, got {found}")
+            return dict(options)
+        kind = f"a key of type {others[0]}"
+    raise TypeError(f"storage_options must be a dict whose keys are of type str, got {kind}")

@@ -1,4 +1,4 @@
-"""A budget divides the memory that a run may use."""
+"""A budget divides the memory of a run."""
 
 import re
 from dataclasses import dataclass
@@ -14,22 +14,23 @@ UNITS |= {f"{u}ib": 1024 ** (i + 1) for i, u in enumerate("kmgt")}
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", re.ASCII)
 
 
-def size_of(name: str, given: object) -> int:
-    """Read a number of bytes, such as ``"512MiB"``, for the argument `name`.
+def size_of(name: str, size: object) -> int:
+    """Parse a number of bytes, such as ``"512MiB"``, for the argument `name`.
 
-    TypeError for neither a str nor an int, ValueError for no size, or 1 EiB and more.
+    Raise TypeError for other types than str and int. Raise ValueError for texts that are not a
+    size, and for 1 EiB and more.
     """
-    if isinstance(given, str):
-        match = _SIZE.fullmatch(given)
+    if isinstance(size, str):
+        match = _SIZE.fullmatch(size)
         if match is None or match[2].lower() not in UNITS:
-            raise ValueError(f"{name} must be a size such as '512MiB', got {given!r:.60}")
-        # more digits than any size has: as a float they might be infinite
+            raise ValueError(f"{name} must be a size such as '512MiB', got {size!r:.60}")
+        # longer than any size: the float might be infinite
         number = float(match[1]) if len(match[1]) <= LONGEST_NUMBER else float(LARGEST)
         total = int(number * UNITS[match[2].lower()])
-    elif isinstance(given, int) and not isinstance(given, bool):
-        total = given
+    elif isinstance(size, int) and not isinstance(size, bool):
+        total = size
     else:
-        raise TypeError(f"{name} must be a str or an int, got {type(given).__name__}")
+        raise TypeError(f"{name} must be a str or an int, got {type(size).__name__}")
     if total >= LARGEST:
         raise ValueError(f"{name} must be less than 1 EiB")
     return total
@@ -37,19 +38,20 @@ def size_of(name: str, given: object) -> int:
 
 @dataclass(frozen=True)
 class Budget:
-    """A number of bytes of anonymous memory, and the shares that the engine takes of it.
+    """A number of bytes of anonymous memory, and its shares for parts of the engine.
 
-    The shares add up to less than `total`; NumPy's own temporaries take the rest.
+    The shares add up to less than `total`; NumPy's temporaries use the rest.
     """
 
     total: int
 
     @classmethod
     def parse(cls, memory: str | int) -> "Budget":
-        """Read a size such as ``"512MiB"``: bytes, or a number with a unit.
+        """Parse a size such as ``"512MiB"``: bytes, or a number with a unit.
 
-        Units are k, M, G, T (powers of 1000), KiB, MiB, GiB and TiB. TypeError for neither a str
-        nor an int; ValueError for no size, less than 64 KiB, or 1 EiB and more.
+        Units are k, M, G, T (powers of 1000), KiB, MiB, GiB and TiB. Raise TypeError for other
+        types than str and int. Raise ValueError for texts that are not a size, for less than 64
+        KiB, and for 1 EiB and more.
         """
         total = size_of("memory", memory)
         if total < SMALLEST:
@@ -57,7 +59,7 @@ class Budget:
         return cls(total)
 
     def check_item(self, name: object, nbytes: int) -> None:
-        """Raise ValueError for an element so large that memory would hold too few of them."""
+        """Raise ValueError for an element that is too large for the memory budget."""
         if nbytes > self.window:
             raise ValueError(
                 f"{name}: one element has {nbytes} bytes, too much for a memory budget of "
@@ -65,7 +67,7 @@ class Budget:
             )
 
     def check_chunk(self, name: object, nbytes: int) -> None:
-        """Raise ValueError for a chunk, or shard, that cannot be in memory twice."""
+        """Raise ValueError for a chunk, or shard, that does not fit in memory twice."""
         if nbytes > self.total // 2:
             raise ValueError(
                 f"{name}: one chunk has {nbytes} bytes, too much for a memory budget of "
@@ -74,30 +76,30 @@ class Budget:
 
     @property
     def window(self) -> int:
-        """Bytes for the rows of one output window, or of the updates held at once."""
+        """Bytes for the rows of one output window, or for the updates in memory."""
         return self.total // 4
 
     @property
     def whole(self) -> int:
-        """Bytes for the rows of an output that is held at once, with its requests (48 bytes each).
+        """Bytes for an output that fits in memory as a whole, with its requests (48 bytes each).
 
-        Larger than `window`, because nothing is kept from one window to the next.
+        Larger than `window`, because no other window is in memory.
         """
         return self.total * 3 // 4
 
     @property
     def block(self) -> int:
-        """Bytes for a block of the table's rows; up to three are held at once."""
+        """Bytes for a block of the table's rows. Up to three blocks are in memory."""
         return min(self.total // 16, 8 << 20)
 
     @property
     def fold(self) -> int:
-        """Bytes for the accumulators of rows whose updates come in several slices."""
+        """Bytes for the accumulators of rows whose updates are applied in several slices."""
         return self.total // 3
 
     @property
     def entries(self) -> int:
-        """Requests held at once, with the order they are sorted in (48 bytes each)."""
+        """The number of requests in memory, with their sorted order (48 bytes each)."""
         return max(64, self.total // 4 // 48)
 
     @property

@@ -1,4 +1,4 @@
-"""A DiskFile is read and written at positions; it counts every byte and notices every change."""
+"""A DiskFile is read and written at positions. It counts every byte and detects every change."""
 
 import errno
 import os
@@ -26,29 +26,29 @@ __all__ = [
 
 Ints = NDArray[np.int64]
 Bytes = NDArray[np.uint8]
-PAGE = 4096  # bytes that a disk reads at least
+PAGE = 4096  # minimum bytes that a disk reads
 LONGEST_TRANSFER = 1 << 30
 WRITE_BEHIND = 1 << 20
 FEW_SCRATCH = 1 << 20  # bytes for a few rows that share pages
-READ_SCRATCH = 1 << 16  # the same, for each read that is in flight
+READ_SCRATCH = 1 << 16  # the same, for each read in flight
 ADVISE = getattr(os, "posix_fadvise", None)
 WILL_NEED = getattr(os, "POSIX_FADV_WILLNEED", 0)
 
 
 class StoredRows(NamedTuple):
-    """Where the rows of a file lie."""
+    """The positions of the rows of a file."""
 
     base: int  # position of row 0
     stride: int  # bytes from one row to the next
-    item: int  # bytes wanted of each row
-    extent: int  # how many rows there are
+    item: int  # bytes to read of each row
+    extent: int  # number of rows
 
 
 class Reading(NamedTuple):
-    """How rows are read."""
+    """The settings to read rows."""
 
-    waste: float = 1.0  # with gaps, so many times the pages that hold wanted rows are read at most
-    once: bool = False  # no page is wanted again, so the system need not keep those it did not have
+    waste: float = 1.0  # maximum ratio of pages read, with gaps, to pages that contain the rows
+    once: bool = False  # pages are not needed again: new pages need not stay cached
     scratch: int = 1 << 20  # bytes of memory for rows that are read with their neighbours
 
 
@@ -62,14 +62,14 @@ def pages_between(stored: StoredRows, numbers: Ints) -> Ints:
 class DiskFile:
     """An open regular file with positional input and output.
 
-    Positional reads into the engine's own buffers keep the page cache out of the process's
-    resident set, and a file that shrinks is reported as an error, not a fatal signal.
+    Positional reads into the engine's buffers keep the page cache out of the process's resident
+    set. A file that shrinks raises an error, instead of a fatal signal.
     """
 
     in_memory = False  # whether the order of reads does not matter
-    local = True  # whether reading it twice costs little
-    waste = 1.1  # bytes read over the bytes of the pages that hold wanted rows, at most
-    in_flight = 0  # reads at once, of a file that is open for whole pages alone (O_DIRECT)
+    local = True  # whether a second read is cheap
+    waste = 1.1  # maximum ratio of bytes read to bytes of the pages that contain the rows
+    in_flight = 0  # concurrent reads, if the file is open for whole pages only (O_DIRECT)
 
     def __init__(self, path: str, meter: Meter, flags: int = os.O_RDONLY, mode: int = 0o666):
         self.path = path
@@ -79,7 +79,7 @@ class DiskFile:
 
     @classmethod
     def scratch(cls, directory: str, meter: Meter) -> "DiskFile":
-        """Return an unnamed file, which disappears with the process, however that ends."""
+        """Return an unnamed file, which is deleted when the process ends for any reason."""
         file = cls.__new__(cls)
         with tempfile.TemporaryFile(dir=directory, buffering=0) as unnamed:
             file.fd = os.dup(unnamed.fileno())
@@ -87,21 +87,21 @@ class DiskFile:
         return file
 
     def close(self) -> None:
-        """Close the file; further calls do nothing."""
+        """Close the file. Further calls do nothing."""
         if self.fd >= 0:
             os.close(self.fd)
             self.fd = -1
 
     def stop(self) -> None:
-        """Do nothing: reads of a disk are never pending."""
+        """Do nothing, because reads of a disk are never pending."""
 
     @property
     def size(self) -> int:
-        """The file's size now."""
+        """The file's current size."""
         return os.fstat(self.fd).st_size
 
     def read_into(self, offset: int, buffer: memoryview) -> None:
-        """Fill `buffer` from position `offset`; a file that ends before is an OSError."""
+        """Fill `buffer` from position `offset`. Raise OSError if the file ends before."""
         done = 0
         while done < len(buffer):
             with naming(self.path):
@@ -112,20 +112,22 @@ class DiskFile:
         self.meter.read(done)
 
     def read_rows(
-        self, stored: StoredRows, numbers: Ints, places: Ints | None, into: Bytes, how: Reading
+        self, stored: StoredRows, numbers: Ints, places: Ints | None, into: Bytes, reading: Reading
     ) -> int:
         """Read row `numbers[i]` of the file into row `places[i]` (None: `i`) of `into`.
 
-        Neighbouring requests for neighbouring rows, in ascending order, are read at once. Returns
-        the number of reads that this took.
+        Adjacent requests for adjacent rows, in ascending order, are read together. Return the
+        number of reads.
         """
         numbers = np.ascontiguousarray(numbers)
         places = places if places is None else np.ascontiguousarray(places)
-        found = native.read_file_rows(self.fd, stored, numbers, places, into, *how, self.in_flight)
-        self.meter.read(found[4])
-        if found[0] != "done":
-            self._raise_failed(found)
-        return found[5]
+        status = native.read_file_rows(
+            self.fd, stored, numbers, places, into, *reading, self.in_flight
+        )
+        self.meter.read(status[4])
+        if status[0] != "done":
+            self._raise_failed(status)
+        return status[5]
 
     def read_few(
         self,
@@ -135,31 +137,31 @@ class DiskFile:
         flat: Bytes,
         cache: native.RowCache | None = None,
     ) -> bool:
-        """Read a few rows as `read_rows` does; return False where a number is no row's.
+        """Read a few rows like `read_rows`. Return False if a number is out of bounds.
 
-        All arrays are contiguous; `flat` is the bytes of the rows. Nothing was written then. With
-        a cache, those that it has are not read, and the others are kept.
+        All arrays are contiguous. `flat` contains the bytes of the rows, and is unchanged if the
+        result is False. With a cache, cached rows are not read, and the other rows are cached.
         """
         if cache is None:
             scratch = FEW_SCRATCH + self.in_flight * READ_SCRATCH
-            found = native.read_file_rows(
+            status = native.read_file_rows(
                 self.fd, stored, numbers, places, flat, self.waste, False, scratch, self.in_flight
             )
         else:
             read = cache.read(self.fd, stored, numbers, places, flat, self.waste, FEW_SCRATCH)
             if read is None:
                 return True
-            found = read
-        if found[0] == "outside":
+            status = read
+        if status[0] == "outside":
             return False
-        self.meter.read(found[4])
-        if found[0] != "done":
-            self._raise_failed(found)
+        self.meter.read(status[4])
+        if status[0] != "done":
+            self._raise_failed(status)
         return True
 
-    def _raise_failed(self, found: tuple[str, int, int, int, int, int]) -> NoReturn:
-        """Raise the error for what the core returned of rows that it could not read."""
-        status, error, position, until, _, _ = found
+    def _raise_failed(self, result: tuple[str, int, int, int, int, int]) -> NoReturn:
+        """Raise the error for a failed read, from the result of the core."""
+        status, error, position, until, _, _ = result
         if status == "truncated":
             raise self.truncated(position, until)
         if status == "failed":
@@ -169,37 +171,37 @@ class DiskFile:
         raise MemoryError(f"{self.path}: no memory to read rows into")
 
     def expect(self, stored: StoredRows, numbers: Ints) -> None:
-        """Let the system begin to read rows, all at the same time, and return at once."""
+        """Let the system begin to read all rows together, and return immediately."""
         if ADVISE is None:
             return
         for number in numbers.tolist():
             ADVISE(self.fd, stored.base + number * stored.stride, stored.item, WILL_NEED)
 
     def cached_share(self, offsets: Ints) -> float:
-        """Return the share of some positions that is in the page cache; 0 if unknown."""
+        """Return the share of some positions in the page cache, or 0 if unknown."""
         flags = getattr(os, "RWF_NOWAIT", None)
         if flags is None or offsets.size == 0:
             return 0.0
-        byte, there = bytearray(1), 0
+        byte, cached = bytearray(1), 0
         for offset in offsets.tolist():
             try:
-                there += os.preadv(self.fd, [byte], offset, flags)
+                cached += os.preadv(self.fd, [byte], offset, flags)
             except BlockingIOError:
                 continue
             except OSError as error:
                 if error.errno != errno.EOPNOTSUPP:
                     raise OSError(error.errno, error.strerror, self.path) from error
                 return 0.0
-        return there / offsets.size
+        return cached / offsets.size
 
     def truncated(self, position: int, until: int) -> OSError:
-        """Return the error of a file that has become shorter."""
+        """Return the error for a file that has become shorter."""
         return OSError(
             f"{self.path}: ends at byte {position} of {until}: truncated while it was being read"
         )
 
     def read_bytes(self, offset: int, length: int) -> bytes:
-        """Return up to `length` bytes from position `offset`, fewer only at the file's end."""
+        """Return up to `length` bytes from position `offset`; fewer only at the file's end."""
         pieces: list[bytes] = []
         with naming(self.path):
             while length > 0 and (piece := read_some(self.fd, length, offset)):
@@ -217,7 +219,7 @@ class DiskFile:
             with naming(self.path):
                 done += write_some(self.fd, view[done : done + LONGEST_TRANSFER], offset + done)
         if done >= WRITE_BEHIND and self._identity is not None:
-            # start writing to the disk now, so that `sync` waits less
+            # begin to write to the disk, so that `sync` waits less
             native.start_writing(self.fd, offset, done)
         self.meter.wrote(done)
 
@@ -232,20 +234,20 @@ class DiskFile:
             os.ftruncate(self.fd, size)
 
     def sync(self) -> None:
-        """Return once everything written is on the disk."""
+        """Force everything written to the disk."""
         with naming(self.path):
             os.fsync(self.fd)
 
     def state(self) -> list[int]:
-        """Return the file's identity and version, as the journal keeps them."""
+        """Return the file's identity and version for the journal."""
         return list(self._identity or ())
 
     def fresh_state(self) -> list[int]:
-        """Return `state` as it is now, after writing."""
+        """Return the current `state`, after writing."""
         return list(self._state(os.fstat(self.fd)))
 
     def check_unchanged(self) -> None:
-        """Raise OSError when the file was replaced, removed or written since it was opened."""
+        """Raise OSError if the file was replaced, removed or written since it was opened."""
         if self._identity is None:
             return
         try:
@@ -261,14 +263,14 @@ class DiskFile:
 
 
 def byte_view(array: NDArray[Any]) -> memoryview:
-    """Return the bytes of a C-contiguous array, whatever its dtype, without a copy."""
+    """Return the bytes of a C-contiguous array of any dtype, without a copy."""
     flat = array.reshape(-1)
     if flat.size == 0:
-        return memoryview(bytearray())  # writable, as what is read into must be
+        return memoryview(bytearray())  # writable, for reading into it
     return flat.view(np.uint8).data.cast("B")
 
 
 def check_within(path: str, root: str) -> None:
-    """Raise ValueError where a path, its links followed, leaves `root`, which has no links."""
+    """Raise ValueError if a path, with links resolved, is outside of `root`, which has no links."""
     if os.path.commonpath([os.path.realpath(path), root]) != root:
         raise ValueError(f"{path}: a link that leads out of the store is not followed")

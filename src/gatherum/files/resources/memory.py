@@ -1,4 +1,4 @@
-"""An array in memory takes the place of a file."""
+"""An array in memory with the interface of a file."""
 
 from typing import Any
 
@@ -12,11 +12,11 @@ from .stats import Meter
 
 __all__ = ["MemoryFile"]
 
-TAKEN_BYTES = 256 << 10  # rows between two places, small enough to stay in the cache
+TAKEN_BYTES = 256 << 10  # rows that are copied together, few enough to stay in the cache
 
 
 class MemoryFile(DiskFile):
-    """The bytes of a C-contiguous array, read and written as a file's are."""
+    """The bytes of a C-contiguous array, read and written like a file."""
 
     in_memory = True
 
@@ -27,7 +27,7 @@ class MemoryFile(DiskFile):
 
     @property
     def size(self) -> int:
-        """How many bytes there are."""
+        """The number of bytes."""
         return int(self._bytes.size)
 
     def read_into(self, offset: int, buffer: memoryview) -> None:
@@ -35,29 +35,29 @@ class MemoryFile(DiskFile):
         buffer[:] = self._bytes[offset : offset + len(buffer)].data
 
     def read_rows(
-        self, stored: StoredRows, numbers: Ints, places: Ints | None, into: Bytes, how: Reading
+        self, stored: StoredRows, numbers: Ints, places: Ints | None, into: Bytes, reading: Reading
     ) -> int:
         """Copy row `numbers[i]` into row `places[i]` (None: `i`) of `into`."""
         item = f"V{stored.item}"
         rows = np.ndarray((stored.extent,), item, self._bytes.data, stored.base, (stored.stride,))
-        found = into.view(item)
+        rows_out = into.view(item)
         if places is None:
-            apply("gather", rows, numbers, out=found[: numbers.size])
+            apply("gather", rows, numbers, out=rows_out[: numbers.size])
             return 1
         step = max(1, TAKEN_BYTES // stored.item)
         for at in range(0, numbers.size, step):
             part = slice(at, at + step)
             taken = apply("gather", rows, numbers[part])
-            apply("scatter_nd", found, places[part, None], taken, out=found)
+            apply("scatter_nd", rows_out, places[part, None], taken, out=rows_out)
         return 1
 
     def cached_share(self, offsets: Ints) -> float:
-        """Return 1: all of it is in memory."""
+        """Return 1, because everything is in memory."""
         return 1.0
 
     def write_from(self, offset: int, buffer: memoryview | bytes) -> None:
-        """Put `buffer` at position `offset`."""
+        """Write `buffer` at position `offset`."""
         self._bytes[offset : offset + len(buffer)] = np.frombuffer(buffer, np.uint8)
 
     def sync(self) -> None:
-        """There is no disk."""
+        """Do nothing."""

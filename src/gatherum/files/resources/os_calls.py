@@ -1,7 +1,7 @@
-"""Systems differ in their calls on open files; `files` asks for the system only here.
+"""Calls on open files that differ between systems. Other modules of `files` do not test the system.
 
-Python has no reads and writes at positions on Windows, so the core has them. Windows locks bytes,
-not files, has no fsync of directories, and neither replaces nor removes an open file.
+Python has no positional reads and writes on Windows, so the core provides them. Windows locks bytes
+instead of files, has no fsync of directories, and neither replaces nor removes an open file.
 """
 
 import os
@@ -20,19 +20,19 @@ __all__ = [
     "sync_file", "write_some",
 ]  # fmt: skip
 
-NO_LINK = getattr(os, "O_NOFOLLOW", 0)  # opens no symbolic link, where the system has the flag
-LOCKED_BYTE = 1 << 30  # behind the end of every journal: a locked byte of Windows cannot be read
+NO_LINK = getattr(os, "O_NOFOLLOW", 0)  # do not open symbolic links, if the system has this flag
+LOCKED_BYTE = 1 << 30  # after the end of any journal: Windows cannot read a locked byte
 
 
 def read_into(fd: int, buffer: memoryview, offset: int) -> int:
-    """Read up to all of `buffer` from position `offset`; return how many bytes came."""
+    """Read up to all of `buffer` from position `offset`. Return the number of bytes."""
     if sys.platform == "win32":
         return native.read_at(fd, buffer, offset)
     return os.preadv(fd, [buffer], offset)
 
 
 def read_some(fd: int, length: int, offset: int) -> bytes:
-    """Return up to `length` bytes from position `offset`, none behind the file's end."""
+    """Return up to `length` bytes from position `offset`, not beyond the file's end."""
     if sys.platform == "win32":
         buffer = bytearray(length)
         return bytes(buffer[: native.read_at(fd, buffer, offset)])
@@ -40,14 +40,14 @@ def read_some(fd: int, length: int, offset: int) -> bytes:
 
 
 def write_some(fd: int, data: memoryview | bytes, offset: int) -> int:
-    """Write at position `offset`; return how many bytes were taken."""
+    """Write at position `offset`. Return the number of bytes written."""
     if sys.platform == "win32":
         return native.write_at(fd, data, offset)
     return os.pwrite(fd, data, offset)
 
 
 def lock(fd: int) -> None:
-    """Lock an open file until it is closed, or raise BlockingIOError where another process has."""
+    """Lock an open file until it is closed, or raise BlockingIOError if another process has it."""
     if sys.platform == "win32":
         before = os.lseek(fd, 0, os.SEEK_CUR)
         os.lseek(fd, LOCKED_BYTE, os.SEEK_SET)
@@ -68,7 +68,7 @@ def remove_locked(path: str, fd: int) -> None:
         os.unlink(path)
     else:
         try:
-            os.unlink(path)  # while it is locked: or it could be the next run's already
+            os.unlink(path)  # while locked: later it may belong to another run
         finally:
             os.close(fd)
 
@@ -79,9 +79,9 @@ def sync_file(path: str) -> None:
 
 
 def sync_directory(path: str) -> None:
-    """Return once a rename or a new name in directory `path` is on the disk.
+    """Force a rename or a new name in directory `path` to the disk.
 
-    Windows cannot be asked for that.
+    Windows has no such operation.
     """
     if sys.platform != "win32":
         _sync(path or ".", os.O_RDONLY | os.O_DIRECTORY)
@@ -103,5 +103,5 @@ def peak_memory() -> int:
             lines = [line.split() for line in status if line.startswith(b"VmHWM:")]
     except OSError:
         lines = []
-    # on Linux the other number may be that of the process that forked
+    # on Linux the other number may belong to the parent process
     return int(lines[0][1]) * 1024 if lines else native.peak_memory()

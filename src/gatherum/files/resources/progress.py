@@ -1,4 +1,4 @@
-"""Progress lines show people how far a run has come."""
+"""Progress bars and lines."""
 
 import sys
 import time
@@ -14,14 +14,14 @@ PAUSE = 1.0  # seconds between two lines
 
 @contextmanager
 def progress_shown(progress: Progress | bool | None) -> Iterator[Progress | None]:
-    """Yield the function called with the bytes moved and expected: for True, it shows a bar.
+    """Yield the function to call with the bytes moved and expected. For True, it shows a bar.
 
-    Where `rich` is not installed, a line a second takes the place of the bar.
+    If `rich` is not installed, it prints a line each second instead.
     """
     if not isinstance(progress, bool):
         yield progress
         return
-    if not progress or sys.stderr is None:  # which is closed
+    if not progress or sys.stderr is None:  # standard error is closed
         yield None
         return
     try:
@@ -35,7 +35,7 @@ def progress_shown(progress: Progress | bool | None) -> Iterator[Progress | None
         from rich.progress import (
             Progress as Bar,
         )
-    except ImportError:  # rich is optional: a line a second says the same
+    except ImportError:  # without rich, print a line each second
         yield lines()
         return
     moved = BarColumn(), DownloadColumn(binary_units=True)
@@ -46,7 +46,7 @@ def progress_shown(progress: Progress | bool | None) -> Iterator[Progress | None
 
 
 def lines() -> Progress:
-    """Return what writes a line on standard error, at most once a second, and at the end."""
+    """Return a function that writes a line to standard error, once a second and at the end."""
     last = time.monotonic()
 
     def line(moved: int, expected: int) -> None:

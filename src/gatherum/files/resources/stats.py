@@ -1,4 +1,4 @@
-"""A meter counts what a run does, and `Stats` reports it at the end."""
+"""A meter counts the work of a run, and `Stats` reports it at the end."""
 
 import threading
 import time
@@ -21,7 +21,7 @@ class Stats:
     rows : int
         Rows gathered, or updates applied: one for each index (or index tuple).
     bytes_read, bytes_written : int
-        Bytes asked of and given to the file system, spilled ones included.
+        Bytes read from and written to the file system, including spilled bytes.
     chunks_touched : int
         Chunks of the table that were read: Zarr chunks or shards, or blocks of
         neighbouring rows of a flat file.
@@ -30,7 +30,7 @@ class Stats:
     peak_memory : int
         The largest resident set of the process so far, in bytes.
     requests, bytes_requested : int
-        Requests to URLs, and the bytes that they asked for, repeated requests included.
+        The number of requests to URLs, and of the bytes requested, including repeated requests.
     """
 
     rows: int
@@ -56,14 +56,14 @@ class Stats:
 
 
 class Meter:
-    """Counts bytes and chunks, and reports to `progress` how far the run has come."""
+    """Counts bytes and chunks, and reports the progress of a run to `progress`."""
 
     def __init__(self, progress: Progress | None = None) -> None:
         self.rows = 0
         self.bytes_read = 0
         self.bytes_written = 0
         self.chunks_touched = 0
-        self.in_chunks = True  # whether the table is stored so
+        self.in_chunks = True  # whether the table is stored in chunks
         self.requests = 0
         self.bytes_requested = 0
         self.expected = 0
@@ -73,7 +73,7 @@ class Meter:
         self._started = time.perf_counter()
 
     def expect(self, nbytes: int) -> None:
-        """Add `nbytes` to the bytes that the run is going to move."""
+        """Add `nbytes` to the bytes that the run will move."""
         self.expected += nbytes
 
     def read(self, nbytes: int) -> None:
@@ -87,24 +87,24 @@ class Meter:
             self.bytes_written += nbytes
 
     def asked(self, requests: int, nbytes: int) -> None:
-        """Count requests, and the bytes that they are for."""
+        """Count requests and their bytes."""
         with self._lock:
             self.requests += requests
             self.bytes_requested += nbytes
 
     def advance(self, nbytes: int) -> None:
-        """Report `nbytes` of the expected work as done; only the thread that runs may call it."""
+        """Report `nbytes` of the expected work as done. Only the thread of the run may call it."""
         self._moved += nbytes
         if self._progress is not None:
             self._progress(min(self._moved, self.expected), self.expected)
 
     @property
     def percent(self) -> int:
-        """How much of the expected work is done."""
+        """The completed percentage of the expected work."""
         return 100 * min(self._moved, self.expected) // max(1, self.expected)
 
     def stats(self) -> Stats:
-        """Return what has been counted so far."""
+        """Return the current statistics."""
         return Stats(
             self.rows,
             self.bytes_read,
@@ -119,7 +119,7 @@ class Meter:
 
 
 def size_text(nbytes: int) -> str:
-    """Write a number of bytes as people read it."""
+    """Format a number of bytes for people."""
     size = float(nbytes)
     for unit in ("B", "KiB", "MiB", "GiB"):
         if size < 1024:

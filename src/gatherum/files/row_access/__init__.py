@@ -1,1 +1,1 @@
-"""Rows of an array in a file: flat, in chunks, or in several files."""
+"""The rows of an array in a file: flat, in chunks, or in several files."""

@@ -1,4 +1,4 @@
-"""Flat files are read and written in boxes: Fortran order, and copies to and from Zarr."""
+"""Boxes of flat files, for Fortran order, and for copies to and from Zarr."""
 
 import math
 from collections.abc import Iterator
@@ -20,9 +20,9 @@ FIRST, ONE = np.zeros(1, np.int64), np.ones(1, np.int64)
 
 
 class FlatBoxes(BoxArray):
-    """A flat file as an array of boxes, of which it prefers those of `chunks`.
+    """A flat file as an array of boxes, with `chunks` as the preferred boxes.
 
-    In Fortran order the array's dimensions are those of the storage reversed.
+    In Fortran order, the array has the reversed dimensions of the storage.
     """
 
     def __init__(self, array: FlatArray, fortran: bool, chunks: tuple[int, ...]) -> None:
@@ -53,7 +53,7 @@ class FlatBoxes(BoxArray):
 
 
 def chunk_boxes(shape: tuple[int, ...], chunks: tuple[int, ...]) -> Iterator[Box]:
-    """Cut an array into its chunks, in row-major order."""
+    """Divide an array into its chunks, in row-major order."""
     steps = (
         [slice(start, min(start + step, n)) for start in range(0, n, step)]
         for n, step in zip(shape, chunks, strict=True)
@@ -64,15 +64,15 @@ def chunk_boxes(shape: tuple[int, ...], chunks: tuple[int, ...]) -> Iterator[Box
 def filled_first(
     shape: tuple[int, ...], item: int, limit: int, *, unit: tuple[int, ...] | None = None
 ) -> tuple[int, ...]:
-    """Return the box of at most `limit` bytes that is filled from the last dimension on.
+    """Return the largest box of at most `limit` bytes, extended from the last dimension on.
 
-    With `unit`, each extent is a multiple of the unit's, or the whole dimension.
+    With `unit`, each extent is a multiple of the unit's extent, or the whole dimension.
     """
     unit = unit or (1,) * len(shape)
     extents = [min(u, n) if n else 1 for u, n in zip(unit, shape, strict=True)]
     for dim in reversed(range(len(shape))):
-        rest = max(1, math.prod(extents) // extents[dim] * item)
-        most = max(1, limit // rest)
+        other_bytes = max(1, math.prod(extents) // extents[dim] * item)
+        most = max(1, limit // other_bytes)
         if most >= shape[dim]:
             extents[dim] = max(1, shape[dim])
             continue
@@ -82,7 +82,7 @@ def filled_first(
 
 
 def copy_boxes(source: BoxArray, target: BoxArray, chunks: tuple[int, ...]) -> Iterator[int]:
-    """Copy an array box by box; yields the bytes of each."""
+    """Copy an array box by box. Yield the bytes of each box."""
     for box in chunk_boxes(source.shape, chunks):
         values = source.read_box(box)
         target.write_box(box, values)
@@ -90,9 +90,10 @@ def copy_boxes(source: BoxArray, target: BoxArray, chunks: tuple[int, ...]) -> I
 
 
 def dataset_type(name: object, dataset: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    """Return the shape and dtype of what a dataset reads as: array types of HDF5 add dimensions.
+    """Return the shape and dtype of the array that a dataset is read as.
 
-    ValueError where it has no shape, as empty datasets of HDF5 have none.
+    HDF5's array types add dimensions. Raise ValueError if the dataset has no shape, as an empty
+    dataset of HDF5.
     """
     if dataset.shape is None:
         raise ValueError(f"{name}: an empty dataset of HDF5 has no shape and no elements")
@@ -100,7 +101,7 @@ def dataset_type(name: object, dataset: Any) -> tuple[tuple[int, ...], np.dtype[
     while dtype.subdtype is not None:
         dtype, inner = dtype.subdtype
         shape += inner
-    if dtype.kind == "S":  # of which h5py says the encoding in metadata that no other format keeps
+    if dtype.kind == "S":  # h5py's metadata contain the encoding, which other formats do not keep
         dtype = np.dtype(dtype.str)
     return shape, dtype
 
@@ -109,14 +110,14 @@ def _chunks_of(array: Any) -> tuple[int, ...] | None:
     """Return the extents of an array's shards or chunks, the largest ones of a rectilinear grid."""
     try:
         return getattr(array, "shards", None) or getattr(array, "chunks", None)
-    except NotImplementedError:  # of zarr 3.2
+    except NotImplementedError:  # raised by zarr 3.2
         return tuple(max(sizes, default=1) for sizes in array.write_chunk_sizes)
 
 
 class SlicedArray(BoxArray):
-    """An array object that gives boxes of itself when it is sliced.
+    """An array object that returns boxes by slicing.
 
-    One without chunks is read by `piece` bytes.
+    An array without chunks is read in pieces of `piece` bytes.
     """
 
     def __init__(self, name: str, array: Any, meter: Meter, piece: int) -> None:

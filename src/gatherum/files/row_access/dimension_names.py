@@ -1,4 +1,4 @@
-"""The names of an array's dimensions are found as xarray and netCDF keep them."""
+"""The names of an array's dimensions, as stored by xarray and netCDF."""
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -9,15 +9,16 @@ from gatherum._arguments.xarray_labels import has_labels
 
 __all__ = ["DAMAGED", "Names", "is_hard", "names_in"]
 
-# They are read when they are asked for, those of each dimension. A dimension may have several.
+# Reads the names of each dimension on demand. A dimension may have several names.
 Names = Callable[[], tuple[tuple[str, ...], ...]]
-DAMAGED = (OSError, RuntimeError, KeyError, TypeError, ValueError)  # what a damaged file raises
+DAMAGED = (OSError, RuntimeError, KeyError, TypeError, ValueError)  # errors of a damaged file
 
 
 def names_in(array: Any) -> Names:
-    """Return what finds the names of the dimensions of an array of Zarr, h5py or xarray.
+    """Return a function that finds the dimension names of an array of Zarr, h5py or xarray.
 
-    A dimension without a name has none of them; there are none where the array keeps no names.
+    Each dimension has a tuple of names, which may be empty. The result is () if the array stores no
+    names.
     """
     if has_labels(array):
         return partial(_of_each, array.dims)
@@ -25,12 +26,12 @@ def names_in(array: Any) -> Names:
 
 
 def _of_each(names: Any) -> tuple[tuple[str, ...], ...]:
-    """Return the names of dimensions that have at most one each, which need not be texts."""
+    """Return the names of dimensions with at most one name each. Ignore names that are not str."""
     return tuple((name,) if name and isinstance(name, str) else () for name in names)
 
 
 def _of_zarr(array: Any) -> tuple[tuple[str, ...], ...]:
-    """Return the names in an array's metadata: those of format 3, or of xarray in format 2."""
+    """Return the names in an array's metadata: from format 3, or from xarray in format 2."""
     names = getattr(getattr(array, "metadata", None), "dimension_names", None)
     if names is None:
         names = dict(getattr(array, "attrs", {})).get("_ARRAY_DIMENSIONS")
@@ -51,33 +52,35 @@ def _of_scales(dataset: Any) -> tuple[tuple[str, ...], ...]:
 
 
 def _of_dimension(dimension: Any, own: str | None) -> Iterator[str]:
-    """Find the names of a dimension; `own` is that of the scale which the dataset is itself."""
+    """Yield the names of a dimension. `own` is the name if the dataset itself is its scale."""
     with suppress(*DAMAGED):
         yield from filter(None, (dimension.label, own))
         yield from filter(None, map(_last_part, dimension.values()))
 
 
 def _of_scale(scale: Any) -> list[str | None]:
-    """Return the names of a scale's dimensions, to which HDF5 attaches no scale. Along several
-    dimensions netCDF keeps their numbers, which their scales have in this group or one around it.
+    """Return the names of a scale's dimensions, to which HDF5 attaches no scale.
+
+    For several dimensions, netCDF stores the numbers of their scales. These scales are in the same
+    group or one around it.
     """
     if scale.ndim == 1:
         return [_last_part(scale)]
     wanted = [int(number) for number in scale.attrs["_Netcdf4Coordinates"]]
-    found: dict[int, str] = {}
+    names: dict[int, str] = {}
     group = scale.parent
-    while not found.keys() >= set(wanted):
+    while not names.keys() >= set(wanted):
         for key in filter(partial(is_hard, group), group):
             if getattr(one := group[key], "is_scale", False) and "_Netcdf4Dimid" in one.attrs:
-                found.setdefault(int(one.attrs["_Netcdf4Dimid"]), key)
+                names.setdefault(int(one.attrs["_Netcdf4Dimid"]), key)
         if group.name == "/":
             break
         group = group.parent
-    return [found.get(wanted[place]) for place in range(scale.ndim)]
+    return [names.get(wanted[place]) for place in range(scale.ndim)]
 
 
 def is_hard(group: Any, key: str) -> bool:
-    """Whether a member of a group of HDF5 is in the same file: other links may lead to any file."""
+    """Return True if a member of an HDF5 group is in the same file; links may lead to any file."""
     return type(group.get(key, getlink=True)).__name__ == "HardLink"
 
 

@@ -1,4 +1,4 @@
-"""The core reads the rows of a flat file, whatever their shape."""
+"""Rows of a flat file, which the core reads."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,14 +15,14 @@ from .table import Block, Ints, Panel, RowTable, Wanted
 __all__ = ["FlatArray", "FlatRows"]
 
 SAMPLES = 256
-LIKE = 8  # of few rows, one in so many is sampled
-FAR_APART = 8192  # bytes of the table for each wanted row: sorting brings no two rows together
+LIKE = 8  # if there are few rows, every eighth one is sampled
+FAR_APART = 8192  # bytes of the table per wanted row: sorting does not make rows adjacent
 ANY = np.iinfo(np.int64).max  # pages between two rows: the core reads whole parts
 
 
 @dataclass(frozen=True)
 class FlatArray:
-    """An array whose elements lie one after another in a file, in C order of `shape`."""
+    """An array whose elements are contiguous in a file, in C order of `shape`."""
 
     file: DiskFile
     offset: int
@@ -31,12 +31,12 @@ class FlatArray:
 
     @property
     def size(self) -> int:
-        """How many elements there are."""
+        """The number of elements."""
         return int(np.prod(self.shape, dtype=object)) if self.shape else 1
 
     @property
     def nbytes(self) -> int:
-        """How many bytes they take."""
+        """The bytes of all elements."""
         return self.size * self.dtype.itemsize
 
     def read(self, start: int, stop: int) -> NDArray[Any]:
@@ -46,16 +46,16 @@ class FlatArray:
         return elements
 
     def write(self, start: int, elements: NDArray[Any]) -> None:
-        """Put contiguous `elements` at position `start` of the flattened array."""
+        """Write contiguous `elements` at position `start` of the flattened array."""
         self.file.write_from(self.offset + start * self.dtype.itemsize, byte_view(elements))
 
 
 class FlatRows(RowTable):
-    """Rows of a flat file: a panel of columns of rows that lie one after another.
+    """Rows of a flat file: a panel of columns of consecutive rows.
 
-    For the core, a row is a number of bytes, and neighbours are equally far apart. So is each range
-    of a panel: its beginnings are multiples of one step. `strides` are the distances in rows
-    between neighbours along each keyed dimension; `row_length` counts the elements of a whole row.
+    For the core, a row is a number of bytes, at a constant distance from the next row. The starts
+    of a panel's ranges are also multiples of one step. `strides` are the distances in rows between
+    neighbours along each keyed dimension. `row_length` is the number of elements of a whole row.
     """
 
     chunked = False
@@ -73,7 +73,7 @@ class FlatRows(RowTable):
         self._place_ranges()
 
     def _place_ranges(self) -> None:
-        """Find what the core calls rows: the ranges of the panel, in every row."""
+        """Compute the rows of the core: the ranges of the panel in every row."""
         item, ranges = self.dtype.itemsize, self.panel.ranges or ((0, 1),)
         (first, end), (last, _) = ranges[0], ranges[-1]
         step = ranges[1][0] - first if len(ranges) > 1 else max(1, self.row_length)
@@ -95,7 +95,7 @@ class FlatRows(RowTable):
     # -------------------------------------------------- rows to places in memory
 
     def ordered(self, numbers: Ints, places: Ints | None) -> Wanted:
-        """Sort requests, unless they are for nearly all pages: the core puts those together."""
+        """Sort requests, unless they cover nearly all pages: the core then reads whole parts."""
         if self.array.file.in_memory:
             return Wanted.as_asked(numbers, places)
         if self.width == self.row_length and self._bridge(numbers) == ANY:
@@ -103,12 +103,12 @@ class FlatRows(RowTable):
         return Wanted.sorted(numbers, places)
 
     def fetch(self, wanted: Wanted, into: NDArray[Any], *, limit: int, once: bool) -> int:
-        """Read rows into their places in `into`; returns how many reads that took."""
-        how = Reading(self.array.file.waste if wanted.ordered else 1.0, once, limit)
-        return self._read_rows(wanted.numbers, wanted.places, into, how)
+        """Read rows to their positions in `into`. Return the number of reads."""
+        reading = Reading(self.array.file.waste if wanted.ordered else 1.0, once, limit)
+        return self._read_rows(wanted.numbers, wanted.places, into, reading)
 
     def _read_rows(
-        self, numbers: Ints, places: Ints | None, into: NDArray[Any], how: Reading
+        self, numbers: Ints, places: Ints | None, into: NDArray[Any], reading: Reading
     ) -> int:
         if numbers.size == 0:
             return 0
@@ -118,25 +118,25 @@ class FlatRows(RowTable):
                 places = (places[:, None] * ranges.size + np.arange(ranges.size)).reshape(-1)
             numbers = (numbers[:, None] * self._per_row + ranges).reshape(-1)
         flat = np.frombuffer(byte_view(into), np.uint8)
-        return self.array.file.read_rows(self._stored, numbers, places, flat, how)
+        return self.array.file.read_rows(self._stored, numbers, places, flat, reading)
 
     def stop(self) -> None:
-        """Cancel pending work, as the call is over."""
+        """Cancel pending work, because the call is over."""
         self.array.file.stop()
 
     def cached_share(self, numbers: Ints) -> float:
-        """Return about which share of some rows is in the page cache; 0 if unknown."""
+        """Estimate the share of some rows in the page cache; 0 if unknown."""
         sample = numbers[:: max(LIKE, numbers.size // SAMPLES)] * np.int64(self._per_row)
         return self.array.file.cached_share(self._stored.base + sample * self._stored.stride)
 
     def is_far_apart(self, count: int) -> bool:
-        """Whether so many rows lie too far apart for sorting to bring any of them together."""
+        """Return True if `count` rows are so far apart that sorting makes none of them adjacent."""
         return self._stored.extent * self._stored.stride >= FAR_APART * count
 
     # ------------------------------------------------------------ blocks of rows
 
     def runs(self, numbers: Ints, most: int) -> tuple[Ints, Ints]:
-        """Return the runs to read for sorted distinct `numbers`, none longer than `most`."""
+        """Return the runs to read for sorted distinct `numbers`, each of at most `most` rows."""
         cuts = np.flatnonzero(pages_between(self._whole(), numbers) > self._bridge(numbers)) + 1
         first = numbers[np.r_[0, cuts]]
         count = numbers[np.r_[cuts, numbers.size] - 1] - first + 1
@@ -148,12 +148,12 @@ class FlatRows(RowTable):
         return first[index] + step, np.minimum(count[index] - step, most)
 
     def _whole(self) -> StoredRows:
-        """Return where whole rows lie."""
+        """Return the positions of whole rows."""
         size = max(1, self.row_length * self.dtype.itemsize)
         return StoredRows(self.array.offset, size, size, self.extent)
 
     def _bridge(self, numbers: Ints) -> int:
-        """Return the most pages between two rows that are cheaper to read than to leave out."""
+        """Return the maximum gap in pages between two rows that is cheaper to read than to skip."""
         waste = self.array.file.waste
         return native.file_rows_bridge(self._whole(), np.ascontiguousarray(numbers), waste)
 
@@ -171,7 +171,7 @@ class FlatRows(RowTable):
         return Block(first, count, rows, space)
 
     def _buffer(self, rows: int) -> NDArray[Any]:
-        """Return one of two buffers in turn: fresh memory would cost more than reading into it."""
+        """Return one of two buffers in turn: new memory would cost more than reading into it."""
         self._buffers.reverse()
         self._capacity = max(self._capacity, rows)
         if len(self._buffers[0]) < self._capacity:
@@ -187,7 +187,7 @@ class FlatRows(RowTable):
             done += length
 
     def _pieces(self, spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
-        """Byte offsets and lengths of runs of rows, in this panel."""
+        """Return byte offsets and lengths of runs of rows, in this panel."""
         base, item = self.array.offset, self.dtype.itemsize
         size = self.row_length * item
         if self.width == self.row_length:

@@ -1,4 +1,4 @@
-"""Rows of a chunked array are numbered chunk by chunk and read by whole chunks."""
+"""Rows of a chunked array, numbered chunk by chunk and read by whole chunks."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -15,11 +15,11 @@ from .table import Block, Ints, Panel, RowTable, Wanted, blocks, distinct
 __all__ = ["Box", "BoxArray", "GridRows"]
 
 Box = tuple[slice, ...]
-TAKEN_BYTES = 256 << 10  # rows between two places, small enough to stay in the cache
+TAKEN_BYTES = 256 << 10  # rows that are copied together, few enough to stay in the cache
 
 
 class BoxArray:
-    """An array that is read, and perhaps written, in boxes, best in whole `chunks`."""
+    """An array that is read, and perhaps written, in boxes, preferably in whole `chunks`."""
 
     shape: tuple[int, ...]
     chunks: tuple[int, ...]
@@ -30,18 +30,18 @@ class BoxArray:
         raise NotImplementedError
 
     def write_box(self, box: Box, values: NDArray[Any]) -> None:
-        """Replace a box of the array, unless it is only read."""
+        """Replace a box of the array. Read-only arrays do not support it."""
         raise NotImplementedError
 
     def announce(self, boxes: Iterator[Box]) -> None:
         """Prepare to read these boxes next, in this order."""
 
     def stop(self) -> None:
-        """Cancel pending work that may take long, as the call is over."""
+        """Cancel pending work that may take long, because the call is over."""
 
 
 class GridRows(RowTable):
-    """Rows of a chunked array, numbered chunk by chunk; a run is always one whole chunk."""
+    """Rows of a chunked array, numbered chunk by chunk. A run is always one whole chunk."""
 
     chunked = True
 
@@ -66,7 +66,7 @@ class GridRows(RowTable):
         return outer * self.chunk_rows + inner
 
     def fetch(self, wanted: Wanted, into: NDArray[Any], *, limit: int, once: bool) -> int:
-        """Read rows into their places in `into`; returns how many chunks were read."""
+        """Read rows to their positions in `into`. Return the number of chunks that were read."""
         if not wanted.ordered:
             wanted = Wanted.sorted(wanted.numbers, wanted.places)
         numbers, places = wanted.numbers, wanted.places
@@ -85,16 +85,16 @@ class GridRows(RowTable):
         return touched
 
     def stop(self) -> None:
-        """Cancel pending work, as the call is over."""
+        """Cancel pending work, because the call is over."""
         self.array.stop()
 
     def runs(self, numbers: Ints, most: int) -> tuple[Ints, Ints]:
-        """Return the chunks that hold sorted distinct `numbers`."""
+        """Return the chunks that contain sorted distinct `numbers`."""
         chunks = distinct(numbers // self.chunk_rows)
         return chunks * self.chunk_rows, np.full(chunks.size, self.chunk_rows, np.int64)
 
     def read(self, first: Ints, count: Ints) -> Block:
-        """Read whole chunks; rows outside of the array, in chunks at its edge, are zero bytes."""
+        """Read whole chunks. Rows outside of the array, in chunks at its edge, are zero bytes."""
         rows = np.empty((first.size * self.chunk_rows, self.width), self.dtype)
         for chunk, values in zip(first, self._by_chunk(rows), strict=True):
             box = self._box(int(chunk))
@@ -112,13 +112,13 @@ class GridRows(RowTable):
             self.array.write_box(box, values[inside])
 
     def _by_chunk(self, rows: NDArray[Any]) -> Iterator[NDArray[Any]]:
-        """Yield each chunk of rows in its own dimensions, which may be all that NumPy has."""
+        """Yield each chunk of rows with the dimensions of the chunk, up to NumPy's maximum rank."""
         shape = (*self.chunk, *(stop - start for start, stop in self.panel.box))
         for start in range(0, len(rows), self.chunk_rows):
             yield rows[start : start + self.chunk_rows].reshape(shape)
 
     def _boxes_of(self, numbers: Ints) -> Iterator[Box]:
-        """Yield the boxes of the chunks that hold sorted numbers."""
+        """Yield the boxes of the chunks that contain sorted numbers."""
         chunks, _ = self.runs(distinct(numbers), 0)
         yield from map(self._box, chunks.tolist())
 

@@ -1,4 +1,4 @@
-"""A layout chooses the row numbers and the panels that suit a table's storage."""
+"""Layouts: the row numbers and the panels for a table's storage."""
 
 import math
 from collections.abc import Iterator
@@ -14,9 +14,9 @@ __all__ = ["BoxLayout", "FlatLayout", "FortranLayout", "flat_layout"]
 
 
 class FlatLayout:
-    """The rows of a flat file in which each lies in one piece, numbered as they lie.
+    """The contiguous rows of a flat file, numbered in their order.
 
-    In Fortran order rows are single elements. Requests give coordinates for the leading `depth`
+    In Fortran order rows are single elements. Requests contain coordinates for the leading `depth`
     dimensions.
     """
 
@@ -30,7 +30,7 @@ class FlatLayout:
             self._strides = tuple(math.prod(keyed[dim + 1 :]) for dim in range(depth))
 
     def panels(self) -> Iterator[Panel]:
-        """Cut the rows into as few panels as memory allows."""
+        """Divide the rows into as few panels as memory allows."""
         part = filled_first(self.row_shape, self.array.dtype.itemsize, self.budget.block)
         return panels(self.row_shape, part)
 
@@ -39,7 +39,7 @@ class FlatLayout:
         return self.rows_of(self.array, panel)
 
     def rows_of(self, other: FlatArray, panel: Panel) -> RowTable:
-        """View another array of the same layout by the same rows."""
+        """Return the rows of another array with the same layout."""
         return FlatRows(other, self._strides, math.prod(self.row_shape), panel)
 
 
@@ -51,7 +51,7 @@ class BoxLayout:
         self.row_shape = array.shape[depth:]
 
     def panels(self) -> Iterator[Panel]:
-        """Cut the rows into as few panels as memory allows."""
+        """Divide the rows into as few panels as memory allows."""
         chunks, item = self.array.chunks, self.array.dtype.itemsize
         rows, unit = math.prod(chunks[: self.depth]), chunks[self.depth :]
         part = filled_first(self.row_shape, item * rows, self.budget.window, unit=unit)
@@ -63,7 +63,7 @@ class BoxLayout:
 
 
 class FortranLayout(BoxLayout):
-    """The rows across a file in Fortran order: a grid of boxes that suits the memory."""
+    """The scattered rows of a file in Fortran order, as a grid of boxes that fit in memory."""
 
     def __init__(self, array: FlatArray, depth: int, budget: Budget) -> None:
         shape, item, limit = array.shape[::-1], array.dtype.itemsize, budget.block
@@ -73,14 +73,14 @@ class FortranLayout(BoxLayout):
         super().__init__(FlatBoxes(array, True, chunks), depth, budget)
 
     def rows_of(self, other: FlatArray, panel: Panel) -> RowTable:
-        """View another array of the same layout by the same rows."""
+        """Return the rows of another array with the same layout."""
         return GridRows(FlatBoxes(other, True, self.array.chunks), self.depth, panel)
 
 
 def flat_layout(
     array: FlatArray, fortran: bool, depth: int, budget: Budget
 ) -> FlatLayout | FortranLayout:
-    """Return how the rows of a flat file are numbered and read."""
+    """Return the layout of the rows of a flat file."""
     row_length = math.prod(array.shape[::-1][depth:]) if fortran else 1
     if fortran and row_length > 1:
         return FortranLayout(array, depth, budget)

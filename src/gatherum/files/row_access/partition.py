@@ -1,4 +1,4 @@
-"""Requests are sorted into buckets of neighbouring rows, in memory or in a spill file."""
+"""Requests sorted into buckets of neighbouring rows, in memory or in a spill file."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -19,11 +19,11 @@ MOST_BINS = 1 << 15
 
 
 class Buckets:
-    """Ranges of row numbers, none of which has more requests than fit in memory if avoidable.
+    """Ranges of row numbers with at most as many requests as fit in memory, if possible.
 
-    Row numbers are counted in bins of equal width first; neighbouring bins then make a bucket.
-    A bucket above the limit is always a single bin. Rows of one chunk, `quantum` of them, are
-    never divided between buckets.
+    Row numbers are first counted in bins of equal width. Neighbouring bins then form a bucket. A
+    bucket above the limit is always a single bin. The `quantum` rows of a chunk are never divided
+    between buckets.
     """
 
     def __init__(self, extent: int, quantum: int) -> None:
@@ -33,19 +33,19 @@ class Buckets:
         self.sizes = np.zeros(1, np.int64)
 
     def count(self, numbers: Ints) -> NDArray[np.int64]:
-        """Add requests, and return how many of them fell into each bin."""
-        found = np.bincount(numbers // self.bin_rows, minlength=self.counts.size)
-        self.counts += found
-        return found
+        """Add requests. Return the number of requests in each bin."""
+        counts = np.bincount(numbers // self.bin_rows, minlength=self.counts.size)
+        self.counts += counts
+        return counts
 
     def settle(self, most: int) -> None:
-        """Merge bins to buckets of at most `most` requests."""
-        bucket, held = 0, 0
+        """Merge bins into buckets of at most `most` requests."""
+        bucket, size = 0, 0
         assigned: list[int] = []
         for n in self.counts.tolist():
-            if held and held + n > most:
-                bucket, held = bucket + 1, 0
-            held += n
+            if size and size + n > most:
+                bucket, size = bucket + 1, 0
+            size += n
             assigned.append(bucket)
         self.of_bin = np.array(assigned, np.uint16)
         self.sizes = np.bincount(self.of_bin, self.counts, bucket + 1).astype(np.int64)
@@ -59,8 +59,9 @@ class Partition:
     """Requests by bucket: row number, request number and, for scatters, the update row.
 
     Within a bucket requests keep their order. The sizes of the buckets must be settled, so the
-    requests are counted once before. `columns` are the dtypes and widths of what is kept of each
-    request; where that is more than `resident` bytes, everything goes to a file of `scratch`.
+    requests are counted in an earlier pass. `columns` are the dtypes and widths of the stored
+    values of each request. If they need more than `resident` bytes, they are stored in a file of
+    `scratch`.
     """
 
     def __init__(
@@ -102,7 +103,7 @@ class Partition:
         self.filled = ends
 
     def slices(self, bucket: int, most: int) -> Iterator[tuple[NDArray[Any], ...]]:
-        """Return a bucket's requests in order, at most `most` at a time."""
+        """Yield a bucket's requests in order, at most `most` at a time."""
         start, stop = int(self.starts[bucket]), int(self.filled[bucket])
         for at in range(start, stop, most):
             end = min(stop, at + most)
@@ -110,5 +111,5 @@ class Partition:
             yield tuple(c.read(at * n, end * n).reshape(-1, n) for c, n in parts)
 
     def close(self) -> None:
-        """Give the spill file back."""
+        """Close the spill file."""
         self._file.close()

@@ -1,7 +1,7 @@
-"""A call requests one row of its table for every index, numbered in row-major order.
+"""Requests: a call requests one row of its table for every index, in row-major order.
 
-All operators use the same form. The table's leading dimensions are *keyed*: a request gives a
-coordinate for each of them, from its own position (the dimensions before `axis`, batch
+All operators have the same form. The leading dimensions of the table are *keyed*: a request has a
+coordinate for each of them, either from its position (the dimensions before `axis`, batch
 dimensions, all other dimensions of the elements operators) or from the value of an index. The
 trailing dimensions are the row that is moved.
 """
@@ -28,10 +28,10 @@ Ints = NDArray[np.int64]
 
 
 class Requests:
-    """All requests of one call, read from the index file a window at a time.
+    """All requests of one call, read from the index file one window at a time.
 
-    `axis` is counted from the front. Up to `resident` bytes of indices are kept in memory. `order`:
-    the numbers that errors give the table's dimensions.
+    `axis` is not negative. Up to `resident` bytes of indices are kept in memory. `order`: the
+    numbers of the table's dimensions in error messages.
     """
 
     def __init__(
@@ -52,14 +52,15 @@ class Requests:
         row, shape = OPERATORS[op], indices.shape
         dimensions = row.dimensions(len(data_shape), shape, axis)
         self.indexed, self.tuple_size = dimensions.indexed, len(dimensions.indexed)
-        # Each place of the free dimensions in front of the axis requests all entries.
+        # Each position of the free dimensions before the axis requests all entries.
         outer = data_shape[: dimensions.addressed.start]
         entries = shape[: len(shape) - row.tuples]
         self.repeats, self.cycle = math.prod(outer), math.prod(entries)
-        self.shape = outer + entries  # that of what moves, less the row
+        self.shape = outer + entries  # the shape of the moved elements without the row
         self.depth = dimensions.addressed.stop
         self.keyed, self.row_shape = data_shape[: self.depth], data_shape[self.depth :]
-        # The dimensions of the requests, those of entries None.
+        # The table's dimension for each dimension of the requests; None for dimensions of the
+        # indices.
         self._dimensions = [d for d, _ in dimensions.moved[: len(self.shape)]]
         self._kept: NDArray[Any] | None = None
         if self.repeats > 1 and indices.nbytes <= resident:
@@ -67,16 +68,16 @@ class Requests:
 
     @property
     def count(self) -> int:
-        """How many requests there are."""
+        """The number of requests."""
         return self.repeats * self.cycle
 
     def windows(self, length: int) -> Iterator[tuple[int, int]]:
-        """Cut the requests into windows of at most `length`."""
+        """Divide the requests into windows of at most `length`."""
         for start in range(0, self.count, length):
             yield start, min(start + length, self.count)
 
     def values(self, start: int, stop: int) -> NDArray[Any]:
-        """Return the index values of requests `start` to `stop`, a row of components each."""
+        """Return the index values of requests `start` to `stop`, one row of components each."""
         if self.repeats == 1:
             values = self.indices.read(start * self.tuple_size, stop * self.tuple_size)
         elif self._kept is not None:
@@ -95,41 +96,41 @@ class Requests:
     def coordinates(
         self, start: int, stop: int
     ) -> tuple[list[Ints | None], NDArray[np.bool_] | None]:
-        """Return the keyed coordinates of requests `start` to `stop`, and which are invalid.
+        """Return the keyed coordinates of requests `start` to `stop`, and a mask of invalid ones.
 
-        IndexError for an invalid index that the mode does not skip: the first in row-major order.
+        Raise IndexError for the first invalid index in row-major order, unless the mode skips it.
         """
         values = self.values(start, stop)
         invalid: NDArray[np.bool_] | None = None
-        found = self._positional(start, stop)
+        coordinates = self._positional(start, stop)
         for component, dim in enumerate(self.indexed):
             column, size = values[:, component], self.keyed[dim]
-            found[dim], bad = resolve(column, size, self.mode, self.negative)
+            coordinates[dim], bad = resolve(column, size, self.mode, self.negative)
             if bad is not None:
                 invalid = bad if invalid is None else invalid | bad
         if invalid is not None:
             self._refuse_invalid(start, values)
-        return found, invalid
+        return coordinates, invalid
 
     def numbers(
         self, table: RowTable, start: int, stop: int
     ) -> tuple[Ints, NDArray[np.bool_] | None]:
-        """Return the row numbers of requests in a table, and which are invalid."""
+        """Return the row numbers of requests in a table, and a mask of invalid ones."""
         coordinates, invalid = self.coordinates(start, stop)
         return table.number(coordinates, stop - start), invalid
 
     def check(self, length: int) -> None:
-        """Check every index, also when no request uses it; raise IndexError as `coordinates`."""
+        """Check every index, even if no request uses it. Raise IndexError like `coordinates`."""
         for start in range(0, self.cycle, length):
             stop = min(start + length, self.cycle)
             entries = self.indices.read(start * self.tuple_size, stop * self.tuple_size)
             self._refuse_invalid(start, entries.reshape(stop - start, self.tuple_size))
 
     def _positional(self, start: int, stop: int) -> list[Ints | None]:
-        """Coordinates that come from a request's own position."""
-        found: list[Ints | None] = [None] * self.depth
+        """Return the coordinates that depend on the position of a request."""
+        coordinates: list[Ints | None] = [None] * self.depth
         if all(d is None for d in self._dimensions):
-            return found
+            return coordinates
         position = np.arange(start, stop, dtype=np.int64)
         step = 1
         for d, size in zip(reversed(self._dimensions), reversed(self.shape), strict=True):
@@ -138,19 +139,19 @@ class Requests:
             elif size != 1:
                 if step > 1:
                     position //= step
-                position, found[d] = np.divmod(position, size)
+                position, coordinates[d] = np.divmod(position, size)
                 step = 1
-        return found
+        return coordinates
 
     def _refuse_invalid(self, start: int, values: NDArray[Any]) -> None:
-        """Raise IndexError for the first invalid index of requests, unless the mode skips them."""
+        """Raise IndexError for the first invalid index of requests, unless the mode skips it."""
         if self.mode in FILLING:
             return
         sizes = [self.keyed[dim] for dim in self.indexed]
-        found = first_invalid(values, sizes, self.mode, self.negative, tuples=True)
-        if found is None:
+        invalid = first_invalid(values, sizes, self.mode, self.negative, tuples=True)
+        if invalid is None:
             return
-        (row,), component, value = found
+        (row,), component, value = invalid
         dim = self.indexed[component]
         entry = (start + row) % self.cycle * self.tuple_size + component
         shape = self.indices.shape

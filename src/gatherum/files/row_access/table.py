@@ -1,7 +1,7 @@
-"""Tables give numbered rows to the engine, whatever stores them.
+"""Tables: numbered rows for the engine, for all storages.
 
-A row is what one request moves. Rows are numbered so that rows that are stored together have
-numbers close together: sorting requests by number puts them in the order of the storage.
+A row is the unit that one request moves. Rows that are stored together have similar numbers, so
+that sorting requests by number puts them in the order of the storage.
 """
 
 import math
@@ -35,9 +35,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Panel:
-    """The columns of every row that are handled together: all of them unless rows are huge.
+    """The columns of every row that are processed together: all columns unless rows are huge.
 
-    `box` is the part of each trailing dimension; `ranges` are the same columns as ranges of the
+    `box` is the part of each trailing dimension. `ranges` are the same columns as ranges of the
     flattened row.
     """
 
@@ -46,11 +46,11 @@ class Panel:
 
     @property
     def width(self) -> int:
-        """How many elements of each row it holds."""
+        """The number of elements of each row."""
         return sum(stop - start for start, stop in self.ranges)
 
     def columns(self) -> Iterator[tuple[int, int, slice]]:
-        """Yield the ranges, each with the place of its columns among those of the panel."""
+        """Yield the ranges, each with the position of its columns in the panel."""
         done = 0
         for start, stop in self.ranges:
             yield start, stop, slice(done, done + stop - start)
@@ -75,10 +75,10 @@ class Panel:
 
 @dataclass(frozen=True)
 class Block:
-    """Runs of neighbouring rows in memory: run `i` holds the numbers from `first[i]` on.
+    """Runs of neighbouring rows in memory. Run `i` has the row numbers from `first[i]` on.
 
-    `space` begins with `rows`. Where rows are only taken out it serves as well, and with one shape
-    for all blocks they share a plan.
+    `space` begins with `rows`. Gathers may use `space` instead: it has the same shape for all
+    blocks, so that they share a plan.
     """
 
     first: Ints
@@ -87,7 +87,7 @@ class Block:
     space: NDArray[Any]
 
     def locate(self, numbers: Ints) -> Ints:
-        """Return where the rows with these numbers are in `rows`."""
+        """Return the positions of the rows with these numbers in `rows`."""
         if self.first.size == 1:
             single: Ints = numbers - self.first[0]
             return single
@@ -98,35 +98,35 @@ class Block:
 
 
 def changed_rows(old: NDArray[Any], new: NDArray[Any]) -> Ints:
-    """Return the numbers of the rows that differ in a byte; both are C-contiguous."""
+    """Return the numbers of the rows whose bytes differ. Both arrays are C-contiguous."""
     word = f"u{math.gcd(old.shape[1] * old.dtype.itemsize, 8)}"
     before, after = (rows.reshape(-1).view(word).reshape(len(rows), -1) for rows in (old, new))
     return np.flatnonzero((before != after).any(axis=1))
 
 
 def stretches(numbers: Ints) -> tuple[Ints, Ints]:
-    """Return the first number and the length of each run of neighbours, of sorted numbers."""
+    """Return the first number and the length of each run of consecutive sorted numbers."""
     starts = np.flatnonzero(np.diff(numbers, prepend=numbers[:1] - 2) != 1)
     return numbers[starts], np.diff(starts, append=numbers.size)
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """Rows that are wanted, in the order in which they are to be read."""
+    """Rows to read, in this order."""
 
     numbers: Ints
-    places: Ints | None  # where each goes; None: one after another
-    ordered: bool  # whether neighbours can be read at once: they ascend, or are of nearly all pages
+    places: Ints | None  # the position of each row; None: consecutive
+    ordered: bool  # whether neighbours can be read together: ascending, or nearly all pages
 
     @classmethod
     def sorted(cls, numbers: Ints, places: Ints | None = None) -> "Wanted":
-        """Put rows in the order of the storage."""
+        """Sort rows by the order of the storage."""
         order = np.argsort(numbers)
         return cls(numbers[order], order if places is None else places[order], True)
 
     @classmethod
     def as_asked(cls, numbers: Ints, places: Ints | None = None) -> "Wanted":
-        """Leave rows in the order of the requests: best for long rows in the page cache."""
+        """Keep the order of the requests, which is best for long rows in the page cache."""
         return cls(numbers, places, False)
 
 
@@ -137,49 +137,49 @@ class RowTable(Protocol):
     width: int
     extent: int
     quantum: int  # rows that are always read and written together
-    chunked: bool  # whether a block may take half of the budget, as chunks are as large as they are
+    chunked: bool  # whether a block may use half of the budget, because chunks have a fixed size
 
     def number(self, coordinates: Sequence[Ints | None], length: int) -> Ints:
         """Return the numbers of the rows at the given keyed coordinates."""
 
     def fetch(self, wanted: Wanted, into: NDArray[Any], *, limit: int, once: bool) -> int:
-        """Read rows into their places in `into`, with at most `limit` bytes for a block of rows.
+        """Read rows to their positions in `into`, with at most `limit` bytes for a block of rows.
 
-        `once` where none of them is wanted again. Returns how many blocks were read.
+        `once`: the rows will not be read again. Return the number of blocks that were read.
         """
 
     def ordered(self, numbers: Ints, places: Ints | None) -> Wanted:
-        """Put requests in the order that is cheapest to read them in: that of the storage."""
+        """Sort requests by the order of the storage, which is cheapest to read."""
         return Wanted.sorted(numbers, places)
 
     def cached_share(self, numbers: Ints) -> float:
-        """Return about which share of some rows is in the page cache; 0 if unknown."""
+        """Estimate the share of some rows in the page cache; 0 if unknown."""
         return 0.0
 
     def is_far_apart(self, count: int) -> bool:
-        """Whether so many rows lie too far apart for sorting to bring any of them together."""
+        """Return True if `count` rows are so far apart that sorting makes none of them adjacent."""
         return False
 
     def runs(self, numbers: Ints, most: int) -> tuple[Ints, Ints]:
         """Return the runs to read (first, count) for sorted distinct `numbers`."""
 
     def stop(self) -> None:
-        """Cancel pending work that may take long, as the call is over."""
+        """Cancel pending work that may take long, because the call is over."""
 
     def read(self, first: Ints, count: Ints) -> Block:
-        """Read runs of rows; a block may be used until the next but one is read."""
+        """Read runs of rows. A block is valid until the next but one is read."""
 
     def write(self, block: Block) -> None:
         """Write runs of rows."""
 
 
 class TableLayout(Protocol):
-    """The rows of a table as its storage has them, for a call that keys its leading dimensions."""
+    """The rows of a table in its storage, for a call that keys its leading dimensions."""
 
     row_shape: tuple[int, ...]
 
     def panels(self) -> Iterator[Panel]:
-        """Cut the rows into as few panels as memory allows."""
+        """Divide the rows into as few panels as memory allows."""
 
     def rows(self, panel: Panel) -> RowTable:
         """Return the table's rows in one panel."""
@@ -198,9 +198,9 @@ def stopped_early(stop: Callable[[], object]) -> Iterator[None]:
 def ahead(
     items: Iterator[T], stop: Callable[[], object] = lambda: None
 ) -> Generator[T, None, None]:
-    """Return items, each of which is made while the one before it is used.
+    """Yield items. Each is computed while the previous one is used.
 
-    `stop` is called when not all of them are wanted.
+    `stop` is called if the caller does not use all items.
     """
     with ThreadPoolExecutor(1) as thread, stopped_early(stop):
         upcoming = thread.submit(next, items, None)
@@ -210,12 +210,12 @@ def ahead(
 
 
 def taken(rows: NDArray[Any], places: Ints) -> NDArray[Any]:
-    """Return the rows at `places`, in memory that is given back at once when it is dropped."""
+    """Return the rows at `places`, in memory that is freed as soon as the result is deleted."""
     return apply("gather", rows, places, out=np.empty((len(places), rows.shape[1]), rows.dtype))
 
 
 def distinct(ordered: Ints) -> Ints:
-    """Return sorted numbers without their repetitions."""
+    """Return sorted numbers without duplicates."""
     keep = np.empty(ordered.size, bool)
     keep[:1] = True
     np.not_equal(ordered[1:], ordered[:-1], out=keep[1:])
@@ -223,23 +223,25 @@ def distinct(ordered: Ints) -> Ints:
 
 
 def blocks(table: RowTable, ordered: Ints, limit: int) -> Iterator[tuple[int, int, Block]]:
-    """Read the rows that sorted numbers name, a block of at most `limit` bytes at a time.
+    """Read the rows with sorted numbers, in blocks of at most `limit` bytes.
 
-    Yields `start` and `stop`, the part of `ordered` that the block serves, and the block.
+    Yield `start` and `stop`, the part of `ordered` that the block covers, and the block.
     """
     if ordered.size == 0:
         return
     most = max(1, limit // max(1, table.width * table.dtype.itemsize))
     first, count = table.runs(distinct(ordered), most)
     batches = list(_batches(ordered, first, count, most))
-    found = ((start, stop, table.read(first[runs], count[runs])) for start, stop, runs in batches)
-    yield from found if len(batches) == 1 else ahead(found, table.stop)
+    block_reads = (
+        (start, stop, table.read(first[runs], count[runs])) for start, stop, runs in batches
+    )
+    yield from block_reads if len(batches) == 1 else ahead(block_reads, table.stop)
 
 
 def _batches(
     ordered: Ints, first: Ints, count: Ints, most: int
 ) -> Iterator[tuple[int, int, slice]]:
-    """Cut runs into batches of about `most` rows, leaving out those that nothing asks for."""
+    """Divide runs into batches of about `most` rows, without batches that nothing requests."""
     total = np.cumsum(count)
     run = 0
     while run < first.size:
@@ -253,7 +255,7 @@ def _batches(
 
 
 def panels(row_shape: tuple[int, ...], chunk: tuple[int, ...]) -> Iterator[Panel]:
-    """Cut rows of shape `row_shape` into panels of `chunk` elements a dimension."""
+    """Divide rows of shape `row_shape` into panels of `chunk` elements a dimension."""
     steps = (
         [(start, min(start + step, n)) for start in range(0, n, max(1, step))] or [(0, 0)]
         for n, step in zip(row_shape, chunk, strict=True)

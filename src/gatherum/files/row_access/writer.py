@@ -1,4 +1,4 @@
-"""A second thread writes rows while the next ones are read."""
+"""A second thread that writes rows while the next ones are read."""
 
 from collections import deque
 from collections.abc import Callable
@@ -13,7 +13,7 @@ __all__ = ["Writer"]
 
 
 class Writer:
-    """Does jobs in order, in a thread of its own, out of two buffers of rows, filled in turn."""
+    """Runs jobs in order, in a dedicated thread, on two buffers of rows that are filled in turn."""
 
     def __init__(self, width: int, dtype: np.dtype[Any]) -> None:
         self.width, self.dtype = width, dtype
@@ -23,9 +23,9 @@ class Writer:
         self._turn, self._failed = 0, False
 
     def rows(self, count: int) -> NDArray[Any]:
-        """Return space for rows, to be filled and handed to `put`.
+        """Return memory for rows, to fill and pass to `put`.
 
-        Two spaces are used in turn, as fresh memory costs more than a copy.
+        Two buffers are used in turn, because new memory costs more than a copy.
         """
         self._turn += 1
         while self._jobs and self._jobs[0][0] < self._turn - 1:
@@ -37,18 +37,18 @@ class Writer:
         return self._buffers[which][:count]
 
     def put(self, job: Callable[..., object], *arguments: Any) -> None:
-        """Do a job when all before it are done; an error of it is raised by a later call."""
+        """Run a job after all previous ones. A later call raises its error."""
         self._jobs.append((self._turn, self._thread.submit(self._do, job, *arguments)))
 
     def _do(self, job: Callable[..., object], *arguments: Any) -> None:
         if self._failed:
-            return  # what comes after a part that was not written must not record it
+            return  # jobs after a part that was not written must not record it
         self._failed = True
         job(*arguments)
         self._failed = False
 
     def drain(self) -> None:
-        """Return when all jobs are done."""
+        """Wait for all jobs."""
         while self._jobs:
             self._jobs.popleft()[1].result()
 

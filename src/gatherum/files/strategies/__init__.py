@@ -1,1 +1,1 @@
-"""How a call on files runs: in blocks of its rows, or in passes over a table."""
+"""The strategies of a call on files: blocks of its rows, or passes over a table."""

@@ -1,4 +1,4 @@
-"""A gather chooses the cheaper of its two strategies."""
+"""A gather, which chooses the cheaper of two strategies."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -20,24 +20,24 @@ __all__ = ["FileGather"]
 
 Ints = NDArray[np.int64]
 CHECKED = 1 << 16  # indices checked together, few enough to stay in the cache
-SPILLED = 3  # cost of parking an output byte and fetching it back, in bytes read
-PARKED = 128  # cost of parking a row, which is put in order twice
+SPILLED = 3  # cost of parking an output byte and reading it again, in bytes read
+PARKED = 128  # cost of parking a row, which is ordered twice
 
 
 @dataclass
 class Survey:
-    """The result of checking all indices: how they are spread; none is refused."""
+    """The result of checking all indices: their distribution. All of them are valid."""
 
     buckets: Buckets
     windowed_bytes: int
     passed_bytes: int
-    cached: float  # the share of the wanted rows that is in the page cache
+    cached: float  # the share of the wanted rows in the page cache
 
 
 class FileGather:
-    """One gather: `table` rows to `out`, through windows of the output.
+    """One gather of `table` rows to `out`, through windows of the output.
 
-    Two strategies give the same bytes: window by window, or in one pass over the table, if windows
+    Two strategies produce the same bytes: window by window, or one pass over the table if windows
     would read the same rows repeatedly from the disk.
     """
 
@@ -64,7 +64,7 @@ class FileGather:
                 self.windows.run(survey.cached, writer)
 
     def _passes(self, survey: Survey) -> bool:
-        """Whether one pass over the table is cheaper; a resumed run keeps its strategy."""
+        """Return True if one pass over the table is cheaper. A resumed run keeps its strategy."""
         if self.windows.number == 1 or not self.windows.whole:
             return False
         if records := self.context.build.records():
@@ -79,7 +79,7 @@ class FileGather:
             numbers = self.windows.keep_numbers()
             return Survey(buckets, 0, 0, self.table.cached_share(numbers))
         cached = self.table.cached_share(self.windows.numbers(0, self.windows.length)[0])
-        # rows in the page cache are never parked, so nothing needs to be counted
+        # rows in the page cache are never parked, so counting is not needed
         settled = cached == 1 and SPILLED > 0 and not self.context.build.records()
         windowed = 0
         for start, stop in self.requests.windows(CHECKED if settled else self.windows.length):
@@ -89,7 +89,7 @@ class FileGather:
         return Survey(buckets, windowed, self._cost(buckets, buckets.counts), cached)
 
     def _cost(self, buckets: Buckets, counts: Ints) -> int:
-        """Estimate the bytes that reading so many rows of each bin takes."""
+        """Estimate the bytes to read the counted rows of each bin."""
         row, table = self.windows.row_bytes, self.table
         each = row * table.quantum if table.chunked else row + PAGE  # chunks are read whole
         return int(np.minimum(counts * each, buckets.bin_rows * row).sum())

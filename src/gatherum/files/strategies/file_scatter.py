@@ -1,4 +1,4 @@
-"""A scatter groups updates by destination and reads, changes and stores each block once."""
+"""A scatter, which groups updates by destination and reads, changes and stores each block once."""
 
 import math
 from collections.abc import Iterator
@@ -43,21 +43,21 @@ class Updates:
         self._stretched = self.own_lead != lead
 
     def read(self, start: int, stop: int) -> NDArray[Any]:
-        """Return the rows of requests `start` to `stop`, (requests, columns)."""
+        """Return the rows of requests `start` to `stop`, of shape (requests, columns)."""
         if self._stretched:
             rows = self._picked(self._sources(start, stop))
         else:
             rows = self._rows.read(np.array([start]), np.array([stop - start])).rows
         if self.columns_stored:
             return rows
-        # A single row may have all the dimensions that NumPy has.
+        # A single row may have as many dimensions as NumPy supports.
         many = (stop - start,) if self.lead else ()
         stretched = np.broadcast_to(rows.reshape((*many, *self.own_row)), (*many, *self.row_shape))
         box: tuple[Any, ...] = tuple(slice(*part) for part in self.panel.box)
         return stretched[(..., *box)].reshape(stop - start, self.panel.width)
 
     def _sources(self, start: int, stop: int) -> Ints:
-        """Which stored row each request takes."""
+        """Return the stored row of each request."""
         position, source, step = np.arange(start, stop), np.zeros(stop - start, np.int64), 1
         for extent, own in zip(reversed(self.lead), reversed(self.own_lead), strict=True):
             position, at = np.divmod(position, extent)
@@ -74,7 +74,7 @@ class Updates:
 
 
 class FileScatter:
-    """One scatter: `updates` into `table` rows, handed block by block to a target."""
+    """One scatter of `updates` into `table` rows, passed block by block to a target."""
 
     def __init__(
         self,
@@ -136,7 +136,7 @@ class FileScatter:
                 self.meter.advance(size * self.row_bytes)
 
     def _direct(self, bucket: int, numbers: Ints, rows: NDArray[Any]) -> None:
-        """Apply all updates of a bucket; those of one destination keep their order."""
+        """Apply all updates of a bucket. Updates of the same destination keep their order."""
         part = {"bucket": bucket, "columns": self.label}
         if self.build.has(part):
             return
@@ -151,7 +151,7 @@ class FileScatter:
         self.target.finish_part(part, stored)
 
     def _folded(self, bucket: int, partition: Partition) -> None:
-        """Apply more updates than fit in memory to the few rows they share, slice by slice."""
+        """Apply more updates than fit in memory to their few rows, slice by slice."""
         part = {"bucket": bucket, "columns": self.label}
         if self.build.has(part):
             return
@@ -167,7 +167,7 @@ class FileScatter:
         self.target.finish_part(part, stored)
 
     def _tiles(self, wanted: Ints) -> Iterator[tuple[Ints, slice]]:
-        """Cut rows into parts, of some rows and columns, whose accumulators fit in memory."""
+        """Divide rows into tiles of rows and columns whose accumulators fit in memory."""
         most = wanted.size * self.table.width
         if self.accumulates:
             each = element_bytes(self.table.dtype, self.attributes.reduction)
@@ -182,7 +182,7 @@ class FileScatter:
         """Apply all updates of some rows and columns of a block, slice by slice."""
         places, target = block.locate(wanted), block.rows[:, columns]
         updates = of_rows(slices, wanted, columns)
-        if not self.accumulates:  # one scatter behind the other is the fold
+        if not self.accumulates:  # consecutive scatters are the left fold
             for where, values in updates:
                 self._apply(target, places[where], values)
             return
@@ -207,7 +207,7 @@ class FileScatter:
 
 
 def of_rows(slices: Slices, wanted: Ints, columns: slice) -> Slices:
-    """Return the updates of sorted rows, in order: the row each goes to, and its values."""
+    """Yield the updates of sorted rows, in order: the position of each row, and its values."""
     for numbers, rows in slices:
         mine = np.flatnonzero((numbers >= wanted[0]) & (numbers <= wanted[-1]))
         if mine.size:

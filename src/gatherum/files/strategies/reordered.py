@@ -1,6 +1,6 @@
-"""A table is read with the dimensions that index tuples address in front of the others.
+"""A table whose first dimensions are those that index tuples address.
 
-Nothing is copied: boxes of the file are transposed as they are read.
+Nothing is copied: boxes of the file are transposed when they are read.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,26 +24,28 @@ Axes = Sequence[int | str]
 
 
 def reordered(op: str, table: Source, indices: errors.Shape, axes: Axes, batch_dims: int) -> Source:
-    """Return a table with its batch dimensions first, then those that `axes` lists.
+    """Return a table with its batch dimensions first, followed by the dimensions in `axes`.
 
-    `axes` are numbers, or names in the file; the first `batch_dims` dimensions of the file are its
-    batch dimensions. TypeError or ValueError where `axes` are not one dimension of the table for
-    each component, or `batch_dims` is not one of its values.
+    `axes` are numbers, or names in the file. The first `batch_dims` dimensions of the file are its
+    batch dimensions. Raise TypeError or ValueError unless `axes` is one dimension of the table for
+    each component, and `batch_dims` is valid.
     """
-    found = _resolved(op, table, axes)
+    addressed = _resolved(op, table, axes)
     batch = range(OPERATORS[op].resolve(table.shape, indices, as_axis(op, batch_dims)))
-    if len(found) != indices[-1]:
+    if len(addressed) != indices[-1]:
         raise ValueError(
             f"{op}: {argument('axes')} must name a dimension for each component of an index tuple, "
-            f"{indices[-1]} here, got {len(found)}"
+            f"{indices[-1]} here, got {len(addressed)}"
         )
-    if shared := [axis for axis in found if axis in batch]:
+    if shared := [axis for axis in addressed if axis in batch]:
         raise ValueError(
             f"{op}: {argument('axes')} must name no batch dimension, got {shared[0]} with "
             f"{argument('batch_dims')} {len(batch)}"
         )
-    rest = (axis for axis in range(len(table.shape)) if axis not in batch and axis not in found)
-    order = (*batch, *found, *rest)
+    others = (
+        axis for axis in range(len(table.shape)) if axis not in batch and axis not in addressed
+    )
+    order = (*batch, *addressed, *others)
     if order == tuple(range(len(order))):
         return table
     boxes = Reordered(boxes_of(table.storage), order)
@@ -52,26 +54,26 @@ def reordered(op: str, table: Source, indices: errors.Shape, axes: Axes, batch_d
 
 
 def _resolved(op: str, table: Source, axes: Axes) -> Order:
-    """Return the dimensions that names and numbers stand for, each counted from the front."""
-    given, rank, found = _listed(op, axes), len(table.shape), list[int]()
-    for axis in given:
+    """Return the dimensions for names and numbers, each counted from the front."""
+    listed, rank, dimensions = _listed(op, axes), len(table.shape), list[int]()
+    for axis in listed:
         if isinstance(axis, str):
-            found.append(_named(op, table, axis))
+            dimensions.append(_named(op, table, axis))
         elif -rank <= axis < rank:
-            found.append(int(axis) % rank)
+            dimensions.append(int(axis) % rank)
         else:
             raise ValueError(f"{op}: {argument('axes')} must be in [{-rank}, {rank}), got {axis}")
-    for place, axis in enumerate(found):
-        if axis in found[:place]:
+    for place, axis in enumerate(dimensions):
+        if axis in dimensions[:place]:
             raise ValueError(
-                f"{op}: {argument('axes')} must name each dimension once, got {given[place]!r} "
+                f"{op}: {argument('axes')} must name each dimension once, got {listed[place]!r} "
                 "twice"
             )
-    return tuple(found)
+    return tuple(dimensions)
 
 
 def _listed(op: str, axes: Axes) -> list[int | str]:
-    """Return the integers and names in `axes`; texts, whose characters are a sequence, are none."""
+    """Return the integers and names in `axes`. A str is not a sequence of names."""
     listed: Any = axes
     if isinstance(listed, np.ndarray):
         ordered = listed.ndim == 1
@@ -95,17 +97,17 @@ def _named(op: str, table: Source, name: str) -> int:
             f"{op}: {table.location} has no names of dimensions, got {name!r}; write "
             f"{argument('axes')} as numbers"
         )
-    found = [axis for axis, known in enumerate(names) if name in known]
-    if len(found) != 1:
+    matches = [axis for axis, known in enumerate(names) if name in known]
+    if len(matches) != 1:
         known = ", ".join(" or ".join(map(repr, each)) for each in names if each)
         raise ValueError(
             f"{op}: {table.location} must have one dimension {name!r}; its dimensions are {known}"
         )
-    return found[0]
+    return matches[0]
 
 
 class Reordered(BoxArray):
-    """An array whose dimensions are those of another; `order` has that of each."""
+    """An array with the dimensions of another in the order `order`."""
 
     def __init__(self, array: BoxArray, order: Order) -> None:
         self._array, self._order = array, order
@@ -126,5 +128,5 @@ class Reordered(BoxArray):
         self._array.announce(map(self._box, boxes))
 
     def stop(self) -> None:
-        """Cancel pending work, as the call is over."""
+        """Cancel pending work, because the call is over."""
         self._array.stop()

@@ -1,8 +1,8 @@
-"""One pass over a table reads rows that a gather's windows would read repeatedly.
+"""One pass over a table, for rows that the windows of a gather would read repeatedly.
 
-Each row is parked in its window's part of the output file; then each window is put in order. Parked
-windows lie behind the final ones in the file, so that ordering a window never destroys data that a
-killed run would need again.
+Each row is parked in its window's part of the output file. Then each window is sorted. Parked
+windows are stored after the final ones in the file, so that sorting a window never destroys data
+that a killed run would need again.
 """
 
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ SETBACK_BYTES = 256 << 20
 
 
 class TablePass:
-    """One pass over the table, the second strategy of a gather; `buckets` counted all requests."""
+    """One pass over the table: a gather's second strategy. `buckets` has counted all requests."""
 
     def __init__(self, windows: Windows, buckets: Buckets, writer: Writer) -> None:
         self.windows, self.buckets, self.writer = windows, buckets, writer
@@ -41,7 +41,7 @@ class TablePass:
         self.arrived = FlatRows(self.parked, (1,), windows.row_length, windows.panel)
 
     def run(self) -> None:
-        """Go through the table once, then order each window."""
+        """Read the table once, then sort each window."""
         self.buckets.settle(self.window)
         self.parked.file.grow(self.parked.offset + self.parked.nbytes)
         self.meter.expect(self.requests.count * self.row_bytes)
@@ -56,14 +56,14 @@ class TablePass:
                     self.writer.put(self.windows.write, start, rows)
                     self.writer.put(self.build.finish, {"ordered": start}, rows.nbytes)
                 if number % self.setback == 0:
-                    # the next windows are written over the parked rows of these
+                    # the next windows overwrite the parked rows of these
                     self.writer.put(self.build.checkpoint)
                 self.meter.advance((stop - start) * self.row_bytes)
 
     def _windows(self) -> Iterator[tuple[int, int, Wanted | None, Mask | None]]:
-        """Return the windows, and the rows that each takes; they arrived bucket by bucket.
+        """Yield the windows, and the parked rows of each. Rows were parked bucket by bucket.
 
-        Nothing is wanted of a window that an earlier run has finished.
+        The rows are None for a window that an earlier run has finished.
         """
         for start, stop in self.requests.windows(self.window):
             if self.build.has({"ordered": start}):
@@ -109,10 +109,10 @@ class TablePass:
     def _slices(
         self, partition: Partition, passed: Mask, arrived: Ints
     ) -> Iterator[tuple[int, Wanted | None, list[int], list[int]]]:
-        """Return the rows to park, bucket by bucket, and where runs of them go.
+        """Yield the rows to park, bucket by bucket, and the positions of their runs.
 
-        Row `cuts[i]` and those behind it go to `rows_at[i]`, up to the next cut. `arrived` counts
-        the rows that each window has. Nothing is wanted at the end of a bucket.
+        The rows from `cuts[i]` to the next cut are written to `rows_at[i]` and following. `arrived`
+        counts the parked rows of each window. The rows are None at the end of a bucket.
         """
         for bucket in np.flatnonzero(~passed).tolist():
             for numbers, places in partition.slices(bucket, self.window):

@@ -1,4 +1,4 @@
-"""Windows of a gather fetch rows in the order of the storage and place them as requested."""
+"""Windows of a gather: rows are read in the order of the storage, and placed as requested."""
 
 from collections.abc import Callable, Generator
 from contextlib import closing
@@ -19,17 +19,17 @@ __all__ = ["Windows", "best_order", "valid"]
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 ENTRY = 48  # bytes for a request, as in Budget.entries
-CACHED_SHARE = 0.95  # from here on, rows count as cached
+CACHED_SHARE = 0.95  # from this share on, rows count as cached
 PIECE = 1 << 20  # bytes that are written while they are still in the processor's cache
-ALONE = 8  # up to so many pieces, one thread is faster than two
-FEW = 4096  # up to so many rows, sorting is faster than asking whether they are cached
+ALONE = 8  # up to this number of pieces, one thread is faster than two
+FEW = 4096  # up to this number of rows, sorting is faster than checking the page cache
 
 
 class Windows:
-    """The windows of a gather's output, filled one after another; `fill` is the item without a row.
+    """The windows of a gather's output, filled in order. `fill` is the item for invalid indices.
 
     For each window, its requests are sorted by row number, and those rows are read and placed. If
-    the table is in the page cache and the rows lie far apart, this is done for a piece of the
+    the table is in the page cache and the rows are far apart, this is done for one piece of the
     window at a time, and rows of a page or more are read in the order of the requests.
     """
 
@@ -47,18 +47,18 @@ class Windows:
         self._kept: tuple[Ints, Mask | None] | None = None
 
     def _length(self) -> int:
-        """Choose how many requests make a window of the output: all, where they fit in memory."""
+        """Choose the number of requests of a window: all of them, if they fit in memory."""
         count, row, budget = self.requests.count, self.row_bytes, self.context.budget
         if self.table.chunked:
             return max(1, min(budget.window // row, budget.entries, count))
         if count * (row + ENTRY) <= budget.whole:
             return count
-        # two windows of rows are held, as one is written while the next is filled
+        # two windows of rows are in memory: one is written while the next is filled
         return max(1, min(budget.window // row, budget.whole // (2 * row + ENTRY)))
 
     @property
     def number(self) -> int:
-        """How many windows the output has."""
+        """The number of windows of the output."""
         return -(-self.requests.count // self.length)
 
     def keep_numbers(self) -> Ints:
@@ -67,21 +67,21 @@ class Windows:
         return self._kept[0]
 
     def numbers(self, start: int, stop: int) -> tuple[Ints, Mask | None]:
-        """Return the row numbers of requests, and which of them have none."""
+        """Return the row numbers of requests, and a mask of invalid requests."""
         return self._kept or self.requests.numbers(self.table, start, stop)
 
     def run(self, cached: float, writer: Writer) -> None:
-        """Make the output window by window."""
+        """Write the output window by window."""
         in_pieces = cached >= CACHED_SHARE and self.table.is_far_apart(self.length)
         piece = min(PIECE, self.context.budget.block)
         longest = max(1, piece // self.row_bytes) if in_pieces else self.length
         pieces = self._pieces(
             longest, Wanted.as_asked if in_pieces and is_long(self.table) else self.table.ordered
         )
-        # A thread is started only if it has enough to do.
-        alone = (ALONE if in_pieces else 1) * longest >= self.requests.count
-        do = _at_once if alone else writer.put
-        with closing(pieces if alone else ahead(pieces)) as prepared:
+        # A thread is started only if it has enough work.
+        single_thread = (ALONE if in_pieces else 1) * longest >= self.requests.count
+        do = _at_once if single_thread else writer.put
+        with closing(pieces if single_thread else ahead(pieces)) as prepared:
             for start, stop, wanted, bad in prepared:
                 if wanted is not None:
                     rows = writer.rows(stop - start)
@@ -101,13 +101,13 @@ class Windows:
 
     def _finished(self) -> list[tuple[int, int]]:
         """Return the requests that earlier runs have finished, in windows of any sizes."""
-        found: list[tuple[int, int]] = []
+        windows: list[tuple[int, int]] = []
         for record in self.build.records():
             if WINDOW in record and record[COLUMNS] == self._columns:
                 start, stop = record[WINDOW]
-                found.append((start, stop))
+                windows.append((start, stop))
         joined: list[tuple[int, int]] = []
-        for start, stop in sorted(found):
+        for start, stop in sorted(windows):
             if joined and start <= joined[-1][1]:
                 joined[-1] = joined[-1][0], max(stop, joined[-1][1])
             else:
@@ -117,9 +117,10 @@ class Windows:
     def _pieces(
         self, longest: int, order: Callable[[Ints, Ints | None], Wanted]
     ) -> Generator[tuple[int, int, Wanted | None, Mask | None], None, None]:
-        """Cut the windows into pieces: start, stop, the wanted rows, and the requests without one.
+        """Divide the windows into pieces.
 
-        Nothing is wanted of a window that an earlier run has finished.
+        Yield start, stop, the rows to read, and a mask of invalid requests. The rows are None for a
+        window that an earlier run has finished.
         """
         finished = self._finished()
         for start, stop in self.requests.windows(self.length):
@@ -139,12 +140,12 @@ class Windows:
     def fetch(
         self, table: RowTable, wanted: Wanted, into: NDArray[Any], *, once: bool = False
     ) -> None:
-        """Read rows of the table, or parked ones, into their places in `into`."""
+        """Read rows of the table, or parked rows, to their positions in `into`."""
         limit = self.context.budget.block
         self.context.meter.chunks_touched += table.fetch(wanted, into, limit=limit, once=once)
 
     def blank(self, rows: NDArray[Any], invalid: Mask | None) -> None:
-        """Fill rows of which some request has none."""
+        """Fill rows if some requests are invalid."""
         if invalid is not None:
             byte_view(rows)[:] = bytes(self.fill.tobytes()) * rows.size
 
@@ -159,18 +160,18 @@ def _at_once(job: Callable[..., object], *arguments: Any) -> None:
 
 
 def best_order(table: RowTable, numbers: Ints, places: Ints | None) -> Wanted:
-    """Put rows in the order that is cheapest to read them in."""
-    asked = numbers.size > FEW and is_long(table) and table.is_far_apart(numbers.size)
-    if asked and table.cached_share(numbers) >= CACHED_SHARE:
+    """Sort rows by the order that is cheapest to read."""
+    in_request_order = numbers.size > FEW and is_long(table) and table.is_far_apart(numbers.size)
+    if in_request_order and table.cached_share(numbers) >= CACHED_SHARE:
         return Wanted.as_asked(numbers, places)
     return table.ordered(numbers, places)
 
 
 def is_long(table: RowTable) -> bool:
-    """Whether rows are so long that two that are sorted share no page, nor what finds it."""
+    """Return True if rows are so long that sorted rows share neither a page nor its lookup."""
     return table.width * table.dtype.itemsize >= PAGE
 
 
 def valid(numbers: Ints, invalid: Mask | None) -> Ints:
-    """Return the numbers of the requests that have one."""
+    """Return the numbers of the valid requests."""
     return numbers if invalid is None else numbers[~invalid]

@@ -1,4 +1,4 @@
-"""The Zarr format reads and writes whole chunks or shards of arrays in a directory."""
+"""The Zarr format: whole chunks or shards of arrays in a directory are read and written."""
 
 import os
 from dataclasses import dataclass, replace
@@ -31,23 +31,23 @@ __all__ = ["CHUNK", "Zarr", "create_like"]
 
 
 class Zarr(Format):
-    """An array in a directory, whose chunks are files."""
+    """An array in a directory whose chunks are files."""
 
     name, form, members = "zarr", "a Zarr directory such as 'x.zarr'", False
     remote = True
 
     def recognise(self, text: str) -> tuple[str, str | None] | None:
-        """Return the directory that a path names: one that exists, or has a part ``x.zarr``."""
+        """Return the directory that a path names: it exists, or has a part ``x.zarr``."""
         if not (in_zarr(text) or os.path.isdir(text)):
             return None
         return text.rstrip(f"/{os.sep}"), None
 
     def require(self) -> None:
-        """Raise ImportError where the `zarr` package is missing."""
+        """Raise ImportError if the `zarr` package is missing."""
         import_bounded()
 
     def open(self, location: Location, opening: Opening) -> Source:
-        """Open an input, once its metadata are checked."""
+        """Open an input after checking its metadata."""
         if location.remote is not None:
             return self._open_remote(location, location.remote, opening)
         watched = opening.watched
@@ -66,7 +66,7 @@ class Zarr(Format):
         return _source(location, array, boxes)
 
     def check_target(self, op: str, out: Location, meter: Meter) -> None:
-        """Refuse a directory with something else in it, and one inside another array."""
+        """Raise ValueError for a directory with other content, or inside another array."""
         target = out.resolved
         for above in Path(target).parents:
             if is_array(str(above)):
@@ -84,16 +84,19 @@ class Zarr(Format):
     def header(
         self, out: Location, shape: tuple[int, ...], dtype: np.dtype[Any], *, fortran: bool
     ) -> bytes:
-        """Return nothing: elements are laid out flat first, where Zarr can hold them at all."""
+        """Return no bytes, after checking that Zarr supports the dtype.
+
+        The elements are first written to a flat file.
+        """
         check_dtype(dtype)
         return b""
 
     def staged(self, table: Source | None) -> bool:
-        """Whether rows are laid out flat first: all but copies of Zarr tables."""
+        """Return True, except for copies of Zarr tables: rows are first written to a flat file."""
         return table is None or not isinstance(table.storage, ZarrStorage)
 
     def put(self, array: FlatArray, like: Source, build: Build, limit: int) -> None:
-        """Make the array from the flat file, in the table's format if that is Zarr's, too."""
+        """Create the array from the flat file, in the table's version of Zarr if it has one."""
         remove_path(build.partial)
         path, most = like.location.path, min(CHUNK, limit)
         chunks = create_like(build.partial, path, array.shape, array.dtype, most)
@@ -105,7 +108,7 @@ class Zarr(Format):
         build.replace()
 
     def copy(self, out: Location, table: Source, context: Context) -> ScatterTarget:
-        """Return an output that begins as a copy of the table, with its chunks if it has any."""
+        """Return an output that begins as a copy of the table, with its chunks if any."""
         if isinstance(table.storage, ZarrStorage):
             return ZarrCopyTarget(context, table.storage.array)
         return super().copy(out, table, context)
@@ -113,8 +116,8 @@ class Zarr(Format):
 
 def _source(location: Location, array: ZarrArray, storage: BoxStorage) -> Source:
     """Return an array as an input."""
-    found = Source(location, array.shape, array.dtype, storage, array)
-    return replace(found, names=array.names, attributes=array.attributes)
+    source = Source(location, array.shape, array.dtype, storage, array)
+    return replace(source, names=array.names, attributes=array.attributes)
 
 
 @dataclass(frozen=True)
@@ -125,5 +128,5 @@ class ZarrStorage(BoxStorage):
     cannot_change: str | None = None
 
     def patch(self, context: Context) -> PatchTarget:
-        """Return what takes changed chunks, until they are complete."""
+        """Return the target that collects changed chunks until they are complete."""
         return ZarrPatchTarget(context, self.array)

@@ -1,4 +1,4 @@
-"""Zarr arrays in a directory, formats 2 and 3, are read and written by whole chunks or shards."""
+"""Zarr arrays in a directory, formats 2 and 3, read and written by whole chunks or shards."""
 
 import hashlib
 import itertools
@@ -36,15 +36,15 @@ from gatherum.files.row_access.grid import BoxArray
 
 __all__ = ["ZarrArray", "check_dtype", "create_like", "tree_state"]
 
-CHUNK = 4 << 20  # bytes of a new array's chunks at most
-INNER_BYTES = 512  # that handling a chunk of a shard takes, about
+CHUNK = 4 << 20  # maximum bytes of a new array's chunks
+INNER_BYTES = 512  # approximate bytes to handle a chunk of a shard
 
 
 class ZarrArray(BoxArray):
-    """An array in a Zarr directory, opened by the `zarr` package once its metadata are checked.
+    """An array in a Zarr directory, opened by the `zarr` package after checking its metadata.
 
     Its elements and chunks must fit in `budget`. `watched`: `state` and `check_unchanged` will be
-    called, which check every file. ValueError where the directory holds no array, or one that
+    called, which check every file. Raise ValueError if the directory contains no array, or one that
     cannot be trusted.
     """
 
@@ -61,11 +61,11 @@ class ZarrArray(BoxArray):
         self._open(store, item, budget, writable=writable)
 
     def _open(self, store: Any, item: int, budget: Budget | None, *, writable: bool) -> None:
-        """Open the array in a store; `item` is what an element has at least."""
+        """Open the array in a store. `item` is the minimum size of an element in bytes."""
         bounds, path = import_bounded(), self.path
         if budget is not None:
-            budget.check_item(path, item)  # before zarr makes one
-        # chunks of fill values are written too: a missing chunk could be a lost one
+            budget.check_item(path, item)  # before zarr allocates an element
+        # also write chunks of fill values: a missing chunk could be a lost one
         with _plain_errors(path), bounds.zarr.config.set({"array.write_empty_chunks": True}):
             array = bounds.zarr.open_array(store, mode="r+" if writable else "r")
             self.dtype = np.dtype(array.dtype)
@@ -83,15 +83,15 @@ class ZarrArray(BoxArray):
             budget.check_chunk(path, max(nbytes + INNER_BYTES * inner, between))
 
     def tree(self) -> str:
-        """Return a digest of every file's name, size and time."""
+        """Return a digest of the name, size and time of every file."""
         return tree_state(self.path, self._root)
 
     def state(self) -> list[str]:
-        """Return the array's version, as the journal keeps it."""
+        """Return the array's version for the journal."""
         return [self._identity]
 
     def check_unchanged(self) -> None:
-        """Raise OSError when a file of the array changed since it was opened."""
+        """Raise OSError if a file of the array changed since it was opened."""
         if not os.path.isdir(self.path):
             raise FileNotFoundError(f"{self.path}: vanished while it was being read")
         if self.tree() != self._identity:
@@ -101,7 +101,7 @@ class ZarrArray(BoxArray):
         """Return a box of the array, which covers whole chunks."""
         try:
             with _plain_errors(self.path):
-                # a scalar comes in native byte order
+                # zarr returns a scalar in native byte order
                 values = np.asarray(self._array[box], self.dtype)
         except ValueError as error:
             raise self._naming_chunk(box, error) from error
@@ -111,7 +111,7 @@ class ZarrArray(BoxArray):
     def _naming_chunk(self, box: tuple[slice, ...], error: ValueError) -> ValueError:
         """Return an error that names the first chunk of a box that cannot be read."""
         if not str(error).startswith(f"{self.path}: "):
-            return error  # it names a file
+            return error  # the error already names a file
         for place in self._places(box):
             part = tuple(slice(p * c, (p + 1) * c) for p, c in zip(place, self.chunks, strict=True))
             try:
@@ -123,7 +123,7 @@ class ZarrArray(BoxArray):
         return error
 
     def _places(self, box: tuple[slice, ...]) -> Iterator[tuple[int, ...]]:
-        """Return where in the grid the chunks of a box are."""
+        """Return the positions of the chunks of a box in the grid."""
         return itertools.product(
             *(
                 range(part.start // chunk, -(-part.stop // chunk))
@@ -137,7 +137,7 @@ class ZarrArray(BoxArray):
 
     def write_box(self, box: tuple[slice, ...], values: NDArray[Any]) -> None:
         """Replace a box of the array, which covers whole chunks."""
-        # zarr stores whole chunks of records as they are, whatever their byte order and padding
+        # zarr stores whole chunks of records with their byte order and padding
         values = values.astype(self.dtype, copy=False)
         with _plain_errors(self.path):
             self._array[box] = values
@@ -147,9 +147,9 @@ class ZarrArray(BoxArray):
 def create_like(
     path: str, like: str, shape: tuple[int, ...], dtype: np.dtype[Any], most: int = CHUNK
 ) -> tuple[int, ...]:
-    """Make an empty array with chunks of at most `most` bytes, compressed as `zarr` does by itself.
+    """Create an empty array with chunks of at most `most` bytes and zarr's default compression.
 
-    It has the format of `like`, if that is an array of Zarr. Returns its chunks.
+    It has the format of `like` if that is a Zarr array. Return its chunks.
     """
     version = 2 if metadata_name(like) == ".zarray" else 3
     chunks = filled_first(shape, dtype.itemsize, most)
@@ -161,8 +161,9 @@ def create_like(
 
 
 def check_dtype(dtype: np.dtype[Any]) -> None:
-    """Raise ValueError for elements that a new array of Zarr 3 would not keep, as one in memory
-    shows: it has no such type, or one that loses more than byte order and padding.
+    """Raise ValueError for elements that a new array of Zarr 3 would not preserve.
+
+    A test in memory detects them: Zarr has no such type, or loses more than byte order and padding.
     """
     zarr = import_bounded().zarr
     if is_added(dtype):
@@ -175,14 +176,14 @@ def check_dtype(dtype: np.dtype[Any]) -> None:
             kept = keeps_values(dtype, np.dtype(zarr.open_array(store, mode="r").dtype))
     except (MemoryError, ImportError):
         raise
-    except Exception:  # whatever zarr's types raise of one that they do not know
+    except Exception:  # zarr's types may raise any exception for an unknown type
         kept = False
     if not kept:
         raise cannot_hold("a Zarr array", dtype)
 
 
 def import_bounded() -> Any:
-    """Return the module that has the `zarr` package within bounds."""
+    """Return the module that wraps the `zarr` package with limits."""
     try:
         import zarr  # noqa: F401
     except ImportError:
@@ -197,10 +198,10 @@ def import_bounded() -> Any:
 
 @contextmanager
 def _plain_errors(path: str) -> Iterator[None]:
-    """Turn any exception of a codec or the metadata parser into one line about this array."""
+    """Convert exceptions of codecs and the metadata parser to one-line errors."""
     try:
         with naming(path), warnings.catch_warnings():
-            # a dtype without a written specification is still read as it was written
+            # ignore the warning about dtypes without a specification
             warnings.simplefilter("ignore")
             yield
     except (OSError, MemoryError, ImportError):
@@ -213,7 +214,7 @@ def _plain_errors(path: str) -> Iterator[None]:
 
 
 def _store_root(path: str) -> str:
-    """Return the outermost directory that Zarr metadata make part of the array's store."""
+    """Return the outermost directory that Zarr metadata include in the array's store."""
     root = os.path.realpath(path)
     names = (*METADATA, ".zgroup")
     while (above := os.path.dirname(root)) != root and any(
@@ -224,7 +225,7 @@ def _store_root(path: str) -> str:
 
 
 def is_array(path: str) -> bool:
-    """Whether a directory holds a Zarr array, or claims so."""
+    """Return True if a directory contains a Zarr array."""
     try:
         check_metadata(path)
     except (ValueError, OSError):
@@ -233,7 +234,7 @@ def is_array(path: str) -> bool:
 
 
 def check_metadata(path: str) -> int:
-    """Refuse metadata that are no array's, or that are absurd; return an element's bytes."""
+    """Check metadata, and return the bytes of an element. Raise ValueError if they are invalid."""
     if not os.path.isdir(path):
         raise FileNotFoundError(f"{path}: there is no such Zarr directory")
     name = metadata_name(path)
@@ -246,7 +247,7 @@ def check_metadata(path: str) -> int:
 
 
 def check_document(path: str, file: str, content: bytes) -> int:
-    """Refuse metadata that are no array's, or that are absurd; return an element's bytes."""
+    """Check metadata, and return the bytes of an element. Raise ValueError if they are invalid."""
     metadata = parsed(file, content)
     if not isinstance(metadata, dict) or metadata.get("node_type", "array") != "array":
         raise is_zarr_group(path, metadata) or ValueError(f"{path}: not a Zarr array")
@@ -264,13 +265,13 @@ def check_document(path: str, file: str, content: bytes) -> int:
         if len(chunks) == len(shape) and any(
             type(c) is int and c < 1 <= n for c, n in zip(chunks, shape, strict=True)
         ):
-            # newer zarr reads them as if they were something
+            # newer versions of zarr would accept them
             raise ValueError(f"{path}: chunks of {tuple(chunks)}, expected positive extents")
     return _announced_item(json.dumps([metadata.get("dtype"), metadata.get("data_type")]))
 
 
 def _check_grid(path: str, grid: Any) -> None:
-    """Raise ValueError for chunks or shards of different sizes, as zarr 3.2 has them."""
+    """Raise ValueError for chunks or shards of different sizes, which zarr 3.2 supports."""
     name = grid.get("name", "regular") if isinstance(grid, dict) else "regular"
     if name != "regular":
         advice = hint("zarr 3.2 reads it: pass an open array, as zarr.open_array(path)")
@@ -281,15 +282,15 @@ def _check_grid(path: str, grid: Any) -> None:
 
 
 def _chunk_shapes(metadata: dict[str, Any]) -> Iterator[list[Any]]:
-    """Yield the chunk shapes that metadata of either format name."""
+    """Yield the chunk shapes in metadata of either format."""
     grid = metadata.get("chunk_grid")
     configuration = grid.get("configuration") if isinstance(grid, dict) else None
-    given = configuration.get("chunk_shape") if isinstance(configuration, dict) else None
-    yield from (chunks for chunks in (given, metadata.get("chunks")) if isinstance(chunks, list))
+    shape = configuration.get("chunk_shape") if isinstance(configuration, dict) else None
+    yield from (chunks for chunks in (shape, metadata.get("chunks")) if isinstance(chunks, list))
 
 
 def _announced_item(dtype: str) -> int:
-    """Add up the lengths of strings and raw bytes in a dtype's JSON; other items are small."""
+    """Add up the lengths of strings and raw bytes in a dtype's JSON. Other items are small."""
     lengths = re.findall(r'([SVUr]|length_bytes": )(\d+)', dtype)
     return sum(int(length) * (4 if kind == "U" else 1) for kind, length in lengths)
 
@@ -297,15 +298,15 @@ def _announced_item(dtype: str) -> int:
 def tree_state(path: str, root: str) -> str:
     """Return a digest of the directory's files.
 
-    A link that leads out of `root` is a ValueError; a special file is an OSError.
+    Raise ValueError for a link that leads out of `root`, and OSError for a special file.
     """
     digest = hashlib.sha256()
     folders = [path]
     while folders:
         folder = folders.pop()
         with os.scandir(folder) as entries:
-            found = sorted(entries, key=lambda entry: entry.name)
-        for entry in found:
+            ordered = sorted(entries, key=lambda entry: entry.name)
+        for entry in ordered:
             if ".partial" in entry.name:
                 continue
             if entry.is_symlink():
@@ -314,7 +315,7 @@ def tree_state(path: str, root: str) -> str:
                 folders.append(entry.path)
                 continue
             status = entry.stat()
-            check_regular(entry.path, status)  # a link to a folder is none either
+            check_regular(entry.path, status)  # also raises for a link to a folder
             text = f"{os.path.relpath(entry.path, path)}\0{status.st_size}\0{status.st_mtime_ns}\n"
             digest.update(text.encode("utf-8", "surrogateescape"))
     return digest.hexdigest()

@@ -1,6 +1,6 @@
-"""The `zarr` package is kept within bounds: regular files only, and codecs with a limit.
+"""The `zarr` package within limits: only regular files, and codecs with a bounded output.
 
-Import this module only where `zarr` is installed.
+Import this module only if `zarr` is installed.
 """
 
 import asyncio
@@ -26,28 +26,28 @@ from gatherum.files.resources.disk import check_within
 __all__ = ["METADATA_KEYS", "RegularStore", "bounded", "inner_chunks", "span"]
 
 METADATA_KEYS = (*METADATA, ".zattrs", ".zgroup", ".zmetadata")
-SLACK = 64 << 10  # bytes that a file may have besides its chunk
+SLACK = 64 << 10  # bytes that a file may have in addition to its chunk
 
 
 class RegularStore(LocalStore):  # type: ignore[misc]  # zarr is not typed here
-    """A directory whose keys are regular files inside of it, and are read up to a limit.
+    """A directory whose keys are regular files inside it, which are read up to a limit.
 
-    A key that is missing is None, as in any store. A key that is not a regular file, such as a
-    folder, is a ValueError: other stores treat it as missing, and give fill values.
+    A missing key is None, as in any store. A key that is not a regular file, such as a folder,
+    raises ValueError: other stores treat it as missing, and return fill values.
     """
 
-    limit = 0  # of chunks; no more is known before the metadata are read
+    limit = 0  # of chunks; unknown until the metadata are read
     within = "/"
 
     @classmethod
     def at(cls, path: str, within: str, *, read_only: bool) -> "RegularStore":
-        """Return the store of the directory `path`, whose files lie within another directory."""
+        """Return the store of the directory `path`, whose files are within another directory."""
         store = cls(path, read_only=read_only)
         store.within = within
         return store
 
     def with_read_only(self, read_only: bool = False) -> "RegularStore":
-        """Return the same store for reading only, or not."""
+        """Return the same store, read-only or writable."""
         store = self.at(str(self.root), self.within, read_only=read_only)
         store.limit = self.limit
         return store
@@ -81,7 +81,7 @@ class RegularStore(LocalStore):  # type: ignore[misc]  # zarr is not typed here
 
 
 def _opened(path: str, within: str) -> int | None:
-    """Return a descriptor of a regular file, None where there is nothing."""
+    """Return a descriptor of a regular file, or None if it does not exist."""
     check_within(path, within)
     try:
         return open_regular(path)
@@ -98,7 +98,7 @@ def _opened(path: str, within: str) -> int | None:
 
 
 def span(wanted: Any, size: int) -> tuple[int, int]:
-    """Return which bytes of `size` a request of zarr is for."""
+    """Return the byte range of a request of zarr for a value of `size` bytes."""
     if isinstance(wanted, RangeByteRequest):
         return wanted.start, min(wanted.end, size)
     if isinstance(wanted, OffsetByteRequest):
@@ -107,11 +107,11 @@ def span(wanted: Any, size: int) -> tuple[int, int]:
 
 
 def bounded(array: Any, store: Any) -> tuple[Any, int]:
-    """Return an array that was opened from `store`, its files and chunks read within bounds.
+    """Return an array opened from `store` whose files and chunks are read within limits.
 
-    The store's `limit` is set, which is how much a chunk in it may have. The second value is how
-    many bytes a chunk or shard may have between two of its codecs. ValueError where a codec cannot
-    be bounded.
+    Set the store's `limit`, the maximum size of a stored chunk. The second result is the maximum
+    number of bytes of a chunk or shard between two of its codecs. Raise ValueError if a codec
+    cannot be bounded.
     """
     metadata, shape = array.metadata, tuple(array.shards or array.chunks)
     item = _item(metadata.dtype)
@@ -135,7 +135,7 @@ def bounded(array: Any, store: Any) -> tuple[Any, int]:
 
 
 def inner_chunks(metadata: Any) -> int:
-    """Return how many chunks a shard holds, at all depths; 0 where there are no shards."""
+    """Return the number of chunks of a shard, at all depths, or 0 without shards."""
     codecs = getattr(metadata, "codecs", ())
     shape, number = None, 0
     if codecs:
@@ -147,15 +147,15 @@ def inner_chunks(metadata: Any) -> int:
 
 
 def _sizes(codecs: Iterable[Any], shape: tuple[int, ...], item: int) -> list[tuple[int, bool]]:
-    """Return how many bytes there are before each codec and after the last one, at most.
+    """Return the maximum number of bytes before each codec and after the last one.
 
-    Each number comes with whether it is exact. A shard has its index, and each of its chunks as
-    encoded by its own codecs.
+    Each number is paired with whether it is exact. A shard contains its index, and each of its
+    chunks as encoded by the codecs of the shard.
     """
     number = math.prod(shape)
-    found = [(number * item, True)]
+    sizes = [(number * item, True)]
     for codec in codecs:
-        most, exact = found[-1]
+        most, exact = sizes[-1]
         name, config = _name(codec), _config(codec)
         if name == "sharding_indexed":
             inner, width = tuple(codec.chunk_shape), -(-most // max(1, number))
@@ -166,8 +166,8 @@ def _sizes(codecs: Iterable[Any], shape: tuple[int, ...], item: int) -> list[tup
         else:
             most, steady = encoded_size(name, config, most)
             exact = exact and steady
-        found.append((most, exact))
-    return found
+        sizes.append((most, exact))
+    return sizes
 
 
 def _item(dtype: Any) -> int:
@@ -189,32 +189,32 @@ def _config(codec: Any) -> Mapping[str, Any]:
 
 
 def _bounded_codecs(codecs: Iterable[Any]) -> tuple[Any, ...]:
-    """Return the codecs of a Zarr 3 array or shard, those that inflate within bounds."""
-    found: list[Any] = []
+    """Return the codecs of a Zarr 3 array or shard, with limits for those that inflate."""
+    bounded_codecs: list[Any] = []
     for codec in codecs:
         name = _name(codec)
         check_codec(name, _config(codec))
         if name in INFLATING:
-            before = tuple(c for c in found if not isinstance(c, ArrayArrayCodec))
-            found.append(BoundedCodec(codec, before))
+            before = tuple(c for c in bounded_codecs if not isinstance(c, ArrayArrayCodec))
+            bounded_codecs.append(BoundedCodec(codec, before))
         elif name == "sharding_indexed":
             inner, index = _bounded_codecs(codec.codecs), _bounded_codecs(codec.index_codecs)
-            found.append(replace(codec, codecs=inner, index_codecs=index))
+            bounded_codecs.append(replace(codec, codecs=inner, index_codecs=index))
         else:
-            found.append(codec)
-    return tuple(found)
+            bounded_codecs.append(codec)
+    return tuple(bounded_codecs)
 
 
 @dataclass(frozen=True)
 class BoundedCodec(BytesBytesCodec):  # type: ignore[misc]  # zarr is not typed here
-    """A codec of Zarr 3 that inflates, to no more than what the codecs `before` it have made."""
+    """A decompressing codec of Zarr 3, limited to the output of the codecs `before` it."""
 
     codec: Any
     before: tuple[Any, ...]
 
     @property
     def is_fixed_size(self) -> bool:
-        """Whether the compressed size is known beforehand."""
+        """Whether the compressed size is known in advance."""
         return bool(self.codec.is_fixed_size)
 
     def to_dict(self) -> Any:
@@ -222,16 +222,16 @@ class BoundedCodec(BytesBytesCodec):  # type: ignore[misc]  # zarr is not typed 
         return self.codec.to_dict()
 
     def compute_encoded_size(self, input_byte_length: int, chunk_spec: Any) -> int:
-        """Return the compressed size, where that is known."""
+        """Return the compressed size, if it is known."""
         return int(self.codec.compute_encoded_size(input_byte_length, chunk_spec))
 
     async def _decode_single(self, chunk_bytes: Any, chunk_spec: Any) -> Any:
         data = chunk_bytes.to_bytes()
         most = _sizes(self.before, chunk_spec.shape, _item(chunk_spec.dtype))[-1]
-        found = await asyncio.to_thread(
+        decoded = await asyncio.to_thread(
             inflated, _name(self.codec), _config(self.codec), data, *most
         )
-        return chunk_spec.prototype.buffer.from_bytes(found)
+        return chunk_spec.prototype.buffer.from_bytes(decoded)
 
     async def _encode_single(self, chunk_bytes: Any, chunk_spec: Any) -> Any:
         (encoded,) = await self.codec.encode([(chunk_bytes, chunk_spec)])
@@ -239,9 +239,9 @@ class BoundedCodec(BytesBytesCodec):  # type: ignore[misc]  # zarr is not typed 
 
 
 class BoundedNumcodec(Codec):  # type: ignore[misc]  # numcodecs is not typed here
-    """A codec of Zarr 2, compressor or filter, that gives at most `most` bytes."""
+    """A codec of Zarr 2, compressor or filter, limited to `most` bytes of output."""
 
-    codec_id = ""  # that of the codec, once there is one
+    codec_id = ""  # set to the ID of the codec
 
     def __init__(self, codec: Any, most: int, exact: bool) -> None:
         self.codec_id, self.codec = codec.codec_id, codec

@@ -1,4 +1,4 @@
-"""A directory of Zarr is a node: an array, or a group of nodes."""
+"""Nodes of a Zarr directory: arrays, and groups of nodes."""
 
 import json
 import os
@@ -12,16 +12,16 @@ __all__ = ["ATTRIBUTES", "LONGEST_METADATA", "METADATA", "is_zarr_group", "metad
 METADATA = ("zarr.json", ".zarray")
 GROUP, ATTRIBUTES = ".zgroup", ".zattrs"  # of format 2
 LONGEST_METADATA = 16 << 20
-DEEPEST = 8  # levels of groups in which arrays are looked for
+DEEPEST = 8  # levels of groups to search for arrays
 
 
 def metadata_name(path: str) -> str | None:
-    """Return the name of the file that describes the array in a directory, if there is one."""
+    """Return the name of the metadata file of an array in a directory, if it exists."""
     return next((n for n in METADATA if os.path.lexists(os.path.join(path, n))), None)
 
 
 def parsed(file: str, content: bytes) -> Any:
-    """Return the content of a file of metadata; ValueError if it is not valid JSON."""
+    """Parse a metadata file. Raise ValueError if it is not valid JSON."""
     try:
         return json.loads(content)
     except (ValueError, RecursionError) as error:
@@ -29,7 +29,7 @@ def parsed(file: str, content: bytes) -> Any:
 
 
 def is_zarr_group(path: str, metadata: Any = None) -> ValueError | None:
-    """Return the error of a group in the place of an array; None if the node is not a group.
+    """Return the error for a group where an array is expected, or None if the node is not a group.
 
     `metadata` is the content of zarr.json, None in format 2. The members of a group at a URL are
     read from consolidated metadata.
@@ -52,12 +52,12 @@ def is_zarr_group(path: str, metadata: Any = None) -> ValueError | None:
 
 
 def _kind_of(metadata: Any) -> object:
-    """Return the type of a node in the metadata of format 3."""
+    """Return the type of a node from metadata of format 3."""
     return metadata.get("node_type") if isinstance(metadata, dict) else None
 
 
 def _read(file: str) -> Any:
-    """Return the content of a file of metadata, None if it cannot be read."""
+    """Return the content of a metadata file, or None if it cannot be read."""
     try:
         return parsed(file, read_regular(file, LONGEST_METADATA))
     except (OSError, ValueError):
@@ -65,7 +65,7 @@ def _read(file: str) -> Any:
 
 
 def _list_arrays(folder: str, prefix: str, names: list[str], depth: int) -> None:
-    """Collect the arrays of a group and its groups, a few levels deep, without links."""
+    """Collect the arrays of a group and its subgroups, a few levels deep, without links."""
     with os.scandir(folder) as entries:
         nodes = sorted(one.name for one in entries if one.is_dir(follow_symlinks=False))
     for name in nodes:
@@ -80,7 +80,7 @@ def _list_arrays(folder: str, prefix: str, names: list[str], depth: int) -> None
 
 
 def _node(path: str) -> object:
-    """Return the type of the node in a directory, None if there is no node."""
+    """Return the type of the node in a directory, or None if it contains no node."""
     name = metadata_name(path)
     if name == "zarr.json":
         return _kind_of(_read(os.path.join(path, name)))
@@ -90,7 +90,7 @@ def _node(path: str) -> object:
 
 
 def _consolidated(metadata: Any) -> list[str]:
-    """Return the arrays that the metadata of a group of format 3 list, where they do."""
+    """Return the arrays listed in the consolidated metadata of a group of format 3, if any."""
     nodes: Any = metadata.get("consolidated_metadata") if isinstance(metadata, dict) else None
     nodes = nodes.get("metadata") if isinstance(nodes, dict) else None
     if not isinstance(nodes, dict):

@@ -1,8 +1,8 @@
-"""Finds the private names of zarr that this package uses.
+"""The private names of zarr that this package uses.
 
-Tested with zarr 3.0.8 and 3.1.6. Codecs are kept within bounds by the methods that each codec of
-zarr replaces. Where one is missing, Zarr arrays are refused: nothing would bound what a chunk
-inflates to. Import this module only where `zarr` is installed.
+Tested with zarr 3.0.8 and 3.1.6. Codecs are bounded through the methods that each codec of zarr
+overrides. If one of these methods is missing, Zarr arrays are not supported, because nothing would
+bound the inflated size of a chunk. Import this module only if `zarr` is installed.
 """
 
 from typing import Any
@@ -28,14 +28,15 @@ if default_buffer_prototype is None:
 
 
 def wrapped_store(store: Any) -> Any:
-    """Return the store that a wrapper of zarr holds, else None: its attribute is private. Without
-    it the paths of a wrapped store are not known.
+    """Return the store inside a wrapper of zarr, else None.
+
+    The attribute is private. Without it the paths of a wrapped store are unknown.
     """
     return getattr(store, "_store", None)
 
 
 def check_names() -> None:
-    """Raise ImportError where a name is missing that nothing can stand for."""
+    """Raise ImportError if a name without a substitute is missing."""
     if _missing:
         import zarr
 

@@ -1,6 +1,6 @@
-"""Zarr arrays at URLs request several chunks at once, before they decode them.
+"""Zarr arrays at URLs, which request several chunks together before decoding them.
 
-Import this module only where `zarr` is installed.
+Import this module only if `zarr` is installed.
 """
 
 import asyncio
@@ -25,14 +25,14 @@ __all__ = ["RemoteZarrArray"]
 
 
 class RemoteZarrArray(ZarrArray):
-    """An array at a URL; shards are read as a whole."""
+    """An array at a URL. Shards are read as a whole."""
 
     def __init__(self, remote: Remote, budget: Budget) -> None:
         self.path, self.meter, self._remote = str(remote.address), remote.meter, remote
         name, content = self._metadata()
         self._identity = self._digest(content)
         known = {name: content}
-        if name == ".zarray":  # of format 2, whose attributes lie apart
+        if name == ".zarray":  # format 2 stores attributes separately
             attributes = remote.wait(remote.whole(ATTRIBUTES, LONGEST_METADATA))
             known |= {} if attributes is None else {ATTRIBUTES: attributes}
         self._store = RemoteStore(remote, known)
@@ -55,16 +55,16 @@ class RemoteZarrArray(ZarrArray):
         return hashlib.sha256(content).hexdigest()
 
     def tree(self) -> str:
-        """Return a digest of the current metadata; chunks are not checked."""
+        """Return a digest of the current metadata. Chunks are not checked."""
         return self._digest(self._metadata()[1])
 
     def check_unchanged(self) -> None:
-        """Raise OSError when the metadata changed since they were read."""
+        """Raise OSError if the metadata changed since they were read."""
         if self.tree() != self._identity:
             raise OSError(f"{self.path}: changed while it was being read")
 
     def announce(self, boxes: Iterator[tuple[slice, ...]]) -> None:
-        """Prepare to read these boxes next; the first are requested at once."""
+        """Prepare to read these boxes next. The first ones are requested immediately."""
         self._store.forget()
         self._coming = boxes
         self._fetch_ahead()
@@ -84,15 +84,15 @@ class RemoteZarrArray(ZarrArray):
             self._fetch_ahead()
 
     def stop(self) -> None:
-        """Cancel pending requests: a server may be slow."""
+        """Cancel pending requests, because a server may be slow."""
         self._coming = iter(())
         self._remote.stop()
 
 
 class RemoteStore(Store):  # type: ignore[misc]  # zarr is not typed here
-    """A store for `zarr` of checked metadata and of chunks that are being fetched."""
+    """A store for `zarr` with the checked metadata, and with chunks that are being fetched."""
 
-    limit = 0  # of chunks; no more is known before the metadata are read
+    limit = 0  # of chunks; unknown until the metadata are read
     supports_writes = supports_deletes = supports_partial_writes = supports_listing = False
 
     def __init__(self, remote: Remote, known: dict[str, bytes]) -> None:
@@ -112,23 +112,23 @@ class RemoteStore(Store):  # type: ignore[misc]  # zarr is not typed here
     __hash__ = object.__hash__
 
     def with_read_only(self, read_only: bool = False) -> "RemoteStore":
-        """Return the store, which is only read."""
+        """Return the store itself, which is always read-only."""
         return self
 
     # ------------------------------------------------------------- chunks ahead
 
     @property
     def waiting(self) -> int:
-        """How many chunks are held."""
+        """The number of chunks that are kept."""
         return len(self._held)
 
     def hold(self, keys: Iterable[str]) -> None:
-        """Fetch chunks, and keep them."""
+        """Fetch chunks and keep them."""
         for key in keys:
             self._future(key)
 
     def drop(self, keys: Iterable[str]) -> None:
-        """Let chunks go."""
+        """Release chunks."""
         for key in keys:
             with self._lock:
                 future = self._held.pop(key, None)
@@ -136,7 +136,7 @@ class RemoteStore(Store):  # type: ignore[misc]  # zarr is not typed here
                 future.cancel()
 
     def forget(self) -> None:
-        """Let all chunks go."""
+        """Release all chunks."""
         self.drop(list(self._held))
 
     def _future(self, key: str) -> "Future[bytes | None]":
@@ -145,7 +145,7 @@ class RemoteStore(Store):  # type: ignore[misc]  # zarr is not typed here
                 self._held[key] = self._remote.start(self._remote.whole(key, self.limit))
             return self._held[key]
 
-    # ------------------------------------------------------- what `zarr` calls
+    # -------------------------------------------------------- zarr's interface
 
     async def get(self, key: str, prototype: Any = None, byte_range: Any = None) -> Any:
         """Return the value of `key`, or a part of it."""
@@ -164,7 +164,7 @@ class RemoteStore(Store):  # type: ignore[misc]  # zarr is not typed here
         return [await self.get(key, prototype, part) for key, part in key_ranges]
 
     async def exists(self, key: str) -> bool:
-        """Whether there is something under `key`."""
+        """Return True if the store contains `key`."""
         return await self.get(key) is not None
 
     def _refuse(self, *_: Any) -> Never:

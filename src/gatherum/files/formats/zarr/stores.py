@@ -1,4 +1,4 @@
-"""A scatter's changed chunks go beside copies of all others, or alone into a patch."""
+"""Targets of a scatter's changed chunks: a copy of the array, or a patch of changed chunks only."""
 
 import os
 import shutil
@@ -21,14 +21,14 @@ __all__ = ["ZarrCopyTarget", "ZarrPatchTarget", "copy_array", "lay_chunks"]
 class _ChunkTarget(ScatterTarget):
     """Changed chunks in the partial directory."""
 
-    whole: bool  # whether the other chunks are copied there, too
+    whole: bool  # whether unchanged chunks are copied, too
 
     def __init__(self, context: Context, table: ZarrArray) -> None:
         super().__init__(context, BoxLayout(table, context.requests.depth, context.budget))
         self.table = table
 
     def prepare(self) -> None:
-        """Copy the table's metadata, and its chunks if the result is to be whole."""
+        """Copy the table's metadata, and its chunks if the result is a complete array."""
         build, copied = self.build, {"copied": True}
         if not build.has(copied):
             remove_path(build.partial)
@@ -49,7 +49,7 @@ class ZarrCopyTarget(_ChunkTarget):
 
 
 class ZarrPatchTarget(_ChunkTarget, PatchTarget):
-    """The changed chunks of a Zarr table, beside it until they are complete."""
+    """The changed chunks of a Zarr table, stored next to it until they are complete."""
 
     whole = False
 
@@ -63,7 +63,7 @@ class ZarrPatchTarget(_ChunkTarget, PatchTarget):
 
 
 def copy_array(source: str, target: str, meter: Meter, *, whole: bool) -> None:
-    """Copy an array's metadata to a new directory, and its chunks if that is to be whole."""
+    """Copy an array's metadata to a new directory, and its chunks if `whole`."""
     os.makedirs(target)
     with os.scandir(source) as entries:
         for entry in entries:
@@ -80,7 +80,7 @@ def copy_array(source: str, target: str, meter: Meter, *, whole: bool) -> None:
 
 
 def lay_chunks(patch: str, table: str) -> None:
-    """Move the chunk files of a patch over those of the table; doing so again goes on with it."""
+    """Move the chunk files of a patch into the table. A repeated call resumes the move."""
     for folder, _, names in os.walk(patch):
         into = os.path.normpath(os.path.join(table, os.path.relpath(folder, patch)))
         os.makedirs(into, exist_ok=True)
