@@ -1,8 +1,8 @@
-"""Rules of ``torch.func.vmap``: each op on a batch is one op, on views.
+"""Rules of ``torch.func.vmap``: each op on a batch becomes one op, on views.
 
-Where data and indices share the dimensions in front of the attribute, the batch is one more. Other
-operators take it in front of the data where one list of indices serves all; otherwise every index
-becomes a tuple of one, with a batch dimension.
+If data and indices share leading dimensions, the batch is one more of them. For other operators, if
+all members share the indices, the batch becomes the leading dimension of the data. Otherwise every
+index becomes a tuple of one component, with a batch dimension.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ Batched: TypeAlias = tuple[Tensor, int]
 
 
 def front(tensor: Tensor, dim: int | None, n: int) -> Tensor:
-    """Return a tensor with the batch in front, repeated without a copy where it has none."""
+    """Move the batch to the front. Without a batch dimension, repeat the tensor without a copy."""
     return tensor.expand(n, *tensor.shape) if dim is None else tensor.movedim(dim, 0)
 
 
 def _one(tensor: Tensor, dim: int | None) -> Tensor:
-    """Return one member of the batch, for its shape."""
+    """Return a member of the batch, for its shape."""
     return tensor if dim is None else tensor.select(dim, 0)
 
 
@@ -78,7 +78,7 @@ def _scatter(operator: Operator, info: Any, dims: Any, data: Tensor, indices: Te
 
 
 def stretched(updates: Tensor, moved: tuple[int, ...]) -> Tensor:
-    """Stretch the updates of a batch to the shape that moves, behind the batch dimension."""
+    """Broadcast the updates of a batch, behind the batch dimension, to the moved shape."""
     missing = len(moved) - (updates.dim() - 1)
     n, own = updates.shape[0], updates.shape[1:]
     return updates.reshape(n, *(1,) * missing, *own).expand(n, *moved)
