@@ -1,7 +1,7 @@
 """`gatherum.aggregate` on tensors: ``torch.ops.gatherum.aggregate``, with derivatives.
 
-The gradient of a sum goes back along the same edges: it is an aggregate with its ends exchanged.
-Derivatives of products and extremes are those of a gather, a product and a scatter.
+The gradient of a sum is an aggregation along the same edges with sources and targets exchanged.
+Products, maxima and minima are differentiated as a gather, a multiplication and a scatter.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ _on_arrays: Any = aggregation.aggregate
 
 @torch.compiler.allow_in_graph  # type: ignore[untyped-decorator]
 def aggregate(data: Tensor, *edges: Any, **how: Any) -> Any:
-    """Reduce rows of a tensor into others, edge by edge: see `gatherum.aggregate`."""
+    """Reduce rows of a tensor into other rows, edge by edge; see `gatherum.aggregate`."""
     return aggregation.aggregate(data, *edges, **how)
 
 
 def run(
     data: Any, sources: Any, targets: Any, fold: AggregateOptions, weights: Any, out: Tensor | None
 ) -> Tensor:
-    """Run `aggregate` where the data are a tensor."""
+    """Run `aggregate` on data that are a tensor."""
     data = namespace.as_values(NAME, "data", data)
     sources = namespace.as_groups(NAME, "gather_indices", sources, data)
     if isinstance(targets, Pointer):
@@ -62,7 +62,7 @@ def run(
 
 
 def _as_weights(value: Any, data: Tensor) -> Tensor:
-    """Return weights as a tensor; Python's numbers take the data's dtype."""
+    """Return weights as a tensor. Python numbers adopt the data's dtype."""
     if not isinstance(value, Tensor):
         checks.check_container(NAME, "weights", value)
         if not dtypes.is_of_numpy(data.dtype):
@@ -75,7 +75,7 @@ def _as_weights(value: Any, data: Tensor) -> Tensor:
 
 
 def _array(tensor: Tensor, kind: Any) -> np.ndarray[Any, Any]:
-    """View a CPU tensor as an array of NumPy."""
+    """View a CPU tensor as a NumPy array."""
     found = dtypes.as_array(tensor.resolve_conj().resolve_neg())
     return found if dtypes.is_of_numpy(tensor.dtype) else found.view(kind)
 
@@ -84,7 +84,7 @@ def _on_cpu(data: Tensor, sources: Tensor, targets: Tensor, size: int, reduction
             weights: Tensor | None = None, bounds: str = "raise", negative: bool = True,
             pointer: str = "") -> Tensor:  # fmt: skip
     kind: Any = dtypes.plan_dtype(NAME, "data", data.dtype)
-    if not isinstance(kind, np.dtype):  # NumPy has no arrays of it
+    if not isinstance(kind, np.dtype):  # NumPy lacks the dtype
         how = size, reduction, weights, bounds, negative, pointer
         return _composed(data, sources, targets, *how)
     tensors = [data, sources, targets, *([] if weights is None else [weights])]
@@ -109,7 +109,7 @@ def _composed(data: Tensor, sources: Tensor, targets: Tensor, size: int, reducti
 
 
 def _listed(targets: Tensor, edges: int, pointer: str) -> Tensor:
-    """Return the target of each edge, where a pointer may have their place."""
+    """Return the target of each edge. Expand a pointer if one was passed instead."""
     if not pointer:
         return targets
     known: Any = namespace.to_numpy(targets)
@@ -193,12 +193,12 @@ def _again(
 
 
 def _full(call: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return all arguments of a call, which may leave the last ones out."""
+    """Return all arguments of a call, with defaults for omitted ones."""
     return *call, *(None, "raise", True, "")[len(call) - 5 :]
 
 
 def _recorded(keyset: Any, *given: Any) -> Any:
-    """Record a call where a derivative may be wanted."""
+    """Run a call, and record it if it may be differentiated."""
     call = _full(given)
     operands = call[0], call[5]
     if call[4] not in _LINEAR and (private.transforms_active() or records(operands)):

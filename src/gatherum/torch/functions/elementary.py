@@ -1,8 +1,7 @@
-"""exp and log of the core, and exact square roots: ``torch.ops.gatherum.exp``, ``log``, ``sqrt``.
+"""exp, log and exact square roots: ``torch.ops.gatherum.exp``, ``log`` and ``sqrt``.
 
-They are bit-for-bit equal to `_derivatives.elementary` on NumPy arrays; torch's own
-functions, square roots too, differ from processor to processor. The derivative of a root at 0 is 0,
-as in `torch.std`.
+They are bit-for-bit equal to `_derivatives.elementary` on NumPy arrays. Torch's functions, also
+square roots, differ between processors. The derivative of a root at 0 is 0, as in `torch.std`.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ NAMES = ("exp", "log", "sqrt")
 
 
 def _checked(name: str, x: Tensor) -> Tensor:
-    """Return a contiguous tensor of the same values, or raise for what has no such function."""
+    """Return a contiguous tensor of the same values. Raise TypeError for unsupported dtypes."""
     check_dense(name, "x", x, x.device)
     if not (x.is_floating_point() and dtypes.has_sums(x.dtype)):
         raise torch_errors.no_float(name, dtypes.plan_dtype(name, "x", x.dtype))

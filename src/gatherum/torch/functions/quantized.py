@@ -1,6 +1,6 @@
 """`gatherum.gather_quantized` on tensors: ``torch.ops.gatherum.gather_quantized``.
 
-The gradient goes to the scales, of which the result is a linear function but for its rounding.
+Only the scales have a gradient. Except for rounding, the result is linear in them.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _OPERANDS = ("data", "indices", "scales", "zero_points")
 
 @torch.compiler.allow_in_graph  # type: ignore[untyped-decorator]
 def gather_quantized(data: Tensor, *operands: Any, **how: Any) -> Any:
-    """Take slices of a quantized tensor, and dequantize them: see `gatherum.gather_quantized`."""
+    """Gather slices of a quantized tensor and dequantize them; see `gatherum.gather_quantized`."""
     return quantized.gather_quantized(data, *operands, **how)
 
 
 def run(
     attributes: QuantizedAttributes, data: Any, indices: Any, scales: Any, zero_points: Any
 ) -> Tensor:
-    """Run `gather_quantized` where the data are a tensor."""
+    """Run `gather_quantized` on data that are a tensor."""
     checks.check_container(NAME, "data", data)
     zeros = None if zero_points is None else _as_tensor("zero_points", zero_points, data)
     factors = _as_tensor("scales", scales, data)
@@ -126,8 +126,9 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
 
 
 def _backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-    """Return the gradient of the scales: the sum, over each block, of the gradient times the
-    values without their scale.
+    """Return the gradient of the scales.
+
+    It is the sum, over each block, of the gradient times the values before scaling.
     """
     none = (None,) * (len(QuantizedAttributes._fields) + 1)
     if not ctx.needs_input_grad[2]:
@@ -150,13 +151,13 @@ def _backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
 
 
 def _size(data: Tensor, attributes: QuantizedAttributes, axis: int) -> int:
-    """Return how many values the axis has."""
+    """Return the number of values along the axis."""
     in_byte = codes_of(_name(data), attributes.bits).in_byte if axis == data.dim() - 1 else 1
     return int(data.shape[axis]) * in_byte
 
 
 def _summed(x: Tensor, d: int, block: int, blocks: int) -> Tensor:
-    """Add up the blocks of a dimension."""
+    """Sum the blocks of a dimension."""
     block = min(block, max(x.shape[d], 1))
     missing = blocks * block - x.shape[d]
     padding = [0, 0] * (x.dim() - 1 - d) + [0, missing]
