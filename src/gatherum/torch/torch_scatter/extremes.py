@@ -1,6 +1,6 @@
-"""Maxima and minima with the position of each in one pass of the core: ``gatherum::extremes``.
+"""Maxima and minima with argmax and argmin in one core pass: ``gatherum::extremes``.
 
-The op has no derivative and no rule for `torch.func`: see `applies`.
+The op has no derivative and no rule for `torch.func`; see `applies`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _SCHEMA = (
 
 
 def applies(src: Tensor) -> bool:
-    """Whether the core's pass has the positions: in CPU memory, and outside of transforms."""
+    """Return True if the core's pass supports the call: CPU memory and no transforms."""
     watched = (
         private.transforms_active() or private.in_forward_mode() or symbolic_sizes.is_scripted()
     )
@@ -46,9 +46,9 @@ def applies(src: Tensor) -> bool:
 
 def call(places: Places, data: Tensor, updates: Tensor, fold: FoldRule, none: int
          ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """Return the extremes, and the number of the first update that is equal to each.
+    """Return the extremes, and the number of the first update equal to each.
 
-    `none` is the number where the old value is the extreme, or nothing arrives.
+    `none` is the number if the old value is the extreme, or a destination has no updates.
     """
     how = places.attributes.with_fold(fold)
     found: tuple[Tensor, Tensor] = overload(NAME)(
@@ -83,7 +83,7 @@ def _split(rest: tuple[Any, ...]) -> tuple[tuple[Any, ...], str]:
 
 
 def _new(shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
-    """Return a tensor in the core's memory: a large one on huge pages, from the cache."""
+    """Return a tensor in the core's memory. A large one uses cached huge pages."""
     memory = native.new_result(np.dtype(f"i{dtype.itemsize}"), shape)
     return torch.from_numpy(memory).view(dtype)
 

@@ -1,8 +1,8 @@
-"""softmax and log_softmax over groups in one op, on the memory of CPU tensors.
+"""Compute softmax and log_softmax over groups in one op, on CPU tensors.
 
-Its bits are those of the composition, whose steps use each other's memory here. It saves nothing
-but its result, of which the derivatives are made: with s(x) the sums of each group, given back to
-its values, they are ``y * (g - s(g * y))`` for softmax, and ``g - exp(y) * s(g)`` for log_softmax.
+The op is bit-for-bit equal to the composition, but its steps reuse memory. It saves only its result
+for the derivatives. Let s(x) be the sums of each group, broadcast back to its values. The
+derivatives are ``y * (g - s(g * y))`` for softmax, and ``g - exp(y) * s(g)`` for log_softmax.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ NAME = "group_softmax"
 
 
 def fused(name: str, values: Tensor, places: Places) -> Tensor | None:
-    """Return softmax or log_softmax of values, None inside of transforms, which see its steps."""
+    """Return softmax or log_softmax of values, or None inside transforms, which need the steps."""
     if private.transforms_active() or name not in ("softmax", "log_softmax"):
         return None
     values = namespace.astype(
@@ -69,7 +69,7 @@ _Function: Any = private.recorded_function(lambda ctx: ctx.call)
 
 
 class _Softmax(_Function):  # type: ignore[misc]
-    """One call, of which only the result is kept."""
+    """One call, of which only the result is saved."""
 
     @staticmethod
     def forward(
@@ -94,7 +94,7 @@ class _Softmax(_Function):  # type: ignore[misc]
 
 
 def _through(ctx: Any, change: Tensor, back: bool) -> Tensor:
-    """Return a change of the result of one of the values, or the other direction."""
+    """Return the derivative of the result applied to `change`, or its transpose if `back`."""
     found, indices = ctx.saved_tensors
     name, size, *how = ctx.call
     places = _places(namespace, found, indices, size, *how)
@@ -107,7 +107,7 @@ def _through(ctx: Any, change: Tensor, back: bool) -> Tensor:
 
 
 def _sums(places: Places, values: Tensor) -> Tensor:
-    """Return to each value the sum of its group."""
+    """Return, for each value, the sum of its group."""
     zero = values.new_zeros(()).expand(places.shape)
     found: Tensor = places.take(places.put(zero, values, ADD))
     return found
