@@ -30,17 +30,17 @@ def _cupy() -> DeviceFramework:
 
 def _framework_of(value: object) -> DeviceFramework | None:
     """Return the framework of an array on a CUDA device, None for any other value."""
-    if (found := registry.foreign(type(value))) is None:
+    if (foreign := registry.foreign(type(value))) is None:
         return None
-    if found.source.name == "cupy":
+    if foreign.source.name == "cupy":
         loaded = "cupy" in sys.modules
         return _cupy() if loaded and _cupy().owns(value) else None
-    return _protocols if found.source is registry.CUDA and _protocols.owns(value) else None
+    return _protocols if foreign.source is registry.CUDA and _protocols.owns(value) else None
 
 
-def _run(op: str, data: Any, indices: Any, updates: Any, *given: Any) -> Any:
-    *how, fill_value = given
-    attributes = plain_values.as_attributes(op, *how)
+def _run(op: str, data: Any, indices: Any, updates: Any, *arguments: Any) -> Any:
+    *options, fill_value = arguments
+    attributes = plain_values.as_attributes(op, *options)
     operands = {"data": data, "indices": indices, "updates": updates, "fill_value": fill_value}
     registry.check_one_framework(op, operands)
     adapter = registry.adapter_of(type(data))

@@ -147,8 +147,8 @@ class Protocols(DeviceFramework):
 
 
 def _interface(value: object) -> dict[str, Any] | None:
-    found = getattr(value, "__cuda_array_interface__", None)
-    return found if isinstance(found, dict) else None
+    interface = getattr(value, "__cuda_array_interface__", None)
+    return interface if isinstance(interface, dict) else None
 
 
 def _stream_of(value: object) -> int | None:
@@ -176,8 +176,8 @@ def _by_interface(op: str, operand: str, value: object, interface: dict[str, Any
     if isinstance(value, DeviceArray):
         dtype = value.dtype  # the protocol cannot name some dtypes
     shape = tuple(int(n) for n in interface["shape"])
-    given = interface.get("strides")
-    strides = contiguous_strides(shape, dtype.itemsize) if given is None else tuple(map(int, given))
+    steps = interface.get("strides")
+    strides = contiguous_strides(shape, dtype.itemsize) if steps is None else tuple(map(int, steps))
     address = int(interface["data"][0] or 0)
     device = open_driver().device_of(address) if address else None
     return View(address, ArraySpec(shape, dtype, strides), device, value)
@@ -214,8 +214,8 @@ def _by_dlpack(op: str, operand: str, value: Any) -> View:
     tensor = _Tensor.from_address(_pointer_of(capsule, b"dltensor"))
     code = dtype_of_dlpack(tensor.code, tensor.bits) if tensor.lanes == 1 else None
     if code is None:
-        found = f"code {tensor.code}, {tensor.bits} bits, {tensor.lanes} lanes"
-        raise framework_errors.no_whole_items(op, operand, "DLPack", found)
+        description = f"code {tensor.code}, {tensor.bits} bits, {tensor.lanes} lanes"
+        raise framework_errors.no_whole_items(op, operand, "DLPack", description)
     dtype = dtype_of(code)
     shape = tuple(tensor.shape[: tensor.ndim])
     if tensor.strides:

@@ -73,7 +73,7 @@ def _raise_first(run: Execution, record: Buffer, only: int = -1) -> None:
     run.device.clear(record, RECORD_BYTES)
     check_indices(run, record, only)
     find_first(run, record, only)
-    _, inverse, found, component, value = _read(run, record)
+    _, inverse, is_found, component, value = _read(run, record)
     # Not found: another stream has changed the indices meanwhile.
-    position = ~inverse & (1 << 64) - 1 if found else -1
+    position = ~inverse & (1 << 64) - 1 if is_found else -1
     raise_invalid(run.plan, position, component + max(only, 0), value)

@@ -54,12 +54,12 @@ class _Stream:
 def radix_sort(framework: Any, pairs: Pairs, device: int, stream: int) -> Pairs:
     """Sort pairs in scratch memory. The results are in scratch memory of the same framework."""
     driver, (keys, payload, count, widths) = open_driver(), pairs
-    found = [framework.allocate(count * width, device, stream) for width in widths[:2]]
+    buffers = [framework.allocate(count * width, device, stream) for width in widths[:2]]
     operands = {
         "d_in_keys": _Array(keys.address, count, widths.key),
-        "d_out_keys": _Array(found[0].address, count, widths.key),
+        "d_out_keys": _Array(buffers[0].address, count, widths.key),
         "d_in_values": _Array(payload.address, count, widths.payload),
-        "d_out_values": _Array(found[1].address, count, widths.payload),
+        "d_out_values": _Array(buffers[1].address, count, widths.payload),
     }
     with _sorting, driver.on(device):
         sorter = _loaded(widths[:2], architecture_of(driver, device))
@@ -69,7 +69,7 @@ def radix_sort(framework: Any, pairs: Pairs, device: int, stream: int) -> Pairs:
         nbytes = max(nbytes, 1)  # with a null address, the next call would only query the size
         scratch = framework.allocate(nbytes, device, stream)
         sorter(temp_storage=_Array(scratch.address, nbytes, 1), **operands, **more)
-    return pairs._replace(keys=found[0], payload=found[1])
+    return pairs._replace(keys=buffers[0], payload=buffers[1])
 
 
 @cache
@@ -98,8 +98,8 @@ def sorter_code(widths: tuple[int, int], architecture: str) -> bytes:
             order=compute.SortOrder.ASCENDING,
             compute_capability=int(architecture.removeprefix("sm_")),
         )
-        found: bytes = compute.serialize(sorter)
-        return found
+        code: bytes = compute.serialize(sorter)
+        return code
 
     package = f"cuda-cccl {metadata.version('cuda-cccl')}"
     parts = "radix_sort", package, open_compiler().version(), architecture, *map(str, widths)

@@ -57,8 +57,8 @@ class CuPy(DeviceFramework):
     ) -> tuple[object, int]:
         """Return a new array and its address."""
         with self._cupy.cuda.Device(device):
-            made = self._cupy.empty(shape, like.dtype)
-        return made, int(made.data.ptr)
+            array = self._cupy.empty(shape, like.dtype)
+        return array, int(array.data.ptr)
 
     def allocate(self, nbytes: int, device: int, stream: int) -> _Scratch:
         """Return memory from CuPy's current allocator."""
@@ -73,8 +73,8 @@ class CuPy(DeviceFramework):
                 for scratch, width in zip(pairs[:2], pairs.widths[:2], strict=True)
             )
             order = self._cupy.argsort(keys)
-            found = self._cupy.take(keys, order), self._cupy.take(payload, order)
-            one, other = (_Scratch(each.data) for each in found)
+            arrays = self._cupy.take(keys, order), self._cupy.take(payload, order)
+            one, other = (_Scratch(each.data) for each in arrays)
             return pairs._replace(keys=one, payload=other)
 
     def lasting(self, result: Any, device: int, stream: int) -> AbstractContextManager[None]:
@@ -87,13 +87,13 @@ class CuPy(DeviceFramework):
         with driver.on(device):
             if not driver.captures(stream):
                 return nullcontext()
-        allocator, held = self._cupy.cuda.get_allocator(), []
+        allocator, blocks = self._cupy.cuda.get_allocator(), []
 
         def allocate(nbytes: int) -> Any:
-            held.append(allocator(nbytes))
-            return held[-1]
+            blocks.append(allocator(nbytes))
+            return blocks[-1]
 
-        weakref.finalize(result, held.clear).atexit = False
+        weakref.finalize(result, blocks.clear).atexit = False
         lasting: AbstractContextManager[None] = self._cupy.cuda.using_allocator(allocate)
         return lasting
 
@@ -116,8 +116,8 @@ def functions() -> OnDevice | None:
     device = cupy.cuda.runtime.getDeviceProperties(number)["name"].decode()
 
     def back(array: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
-        found: NDArray[Any] = cupy.asnumpy(array).view(dtype)
-        return found
+        values: NDArray[Any] = cupy.asnumpy(array).view(dtype)
+        return values
 
     name = f"cuda:{number}, {device}, arrays of CuPy {cupy.__version__}"
     return OnDevice(name, cupy.array, back)

@@ -40,7 +40,7 @@ class HostOperand(NamedTuple):
     spec: ArraySpec
 
 
-Given: TypeAlias = View | HostOperand
+Operand: TypeAlias = View | HostOperand
 
 
 def call(
@@ -63,8 +63,8 @@ def call(
     dtype = operands.data.spec.dtype
     item = fill(dtype) if attributes.fills else b""
     number = _one_device(op, operands)
-    given = [value for value in (data, indices, updates, out) if framework.owns(value)]
-    stream = framework.stream(number, given)
+    arrays = [value for value in (data, indices, updates, out) if framework.owns(value)]
+    stream = framework.stream(number, arrays)
     _check_capture(framework, plan, operands, number, stream)
     at, holders = _on_device(framework, operands, number, stream)
     result = out
@@ -93,11 +93,11 @@ class DeviceOperands(NamedTuple):
     """The operands of a call, as they will be on the device."""
 
     data: View
-    indices: Given
-    updates: Given | None
+    indices: Operand
+    updates: Operand | None
     out: View | None
 
-    def named(self) -> Iterator[tuple[str, Given | None]]:
+    def named(self) -> Iterator[tuple[str, Operand | None]]:
         """Yield the name and value of each operand."""
         return zip(self._fields, self, strict=True)
 
@@ -113,19 +113,19 @@ def _operands(
     """Return the operands, checked as far as the conversion requires."""
     op = attributes.op
     table = framework.view(op, "data", data)
-    places = _given(framework, op, "indices", indices, None)
+    places = _operand(framework, op, "indices", indices, None)
     to, of = table.spec, places.spec
     check_before_updates(op, to.shape, of.shape, attributes.axis, to.dtype, of.dtype)
     others = None
     if attributes.operator.scatters:
-        others = _given(framework, op, "updates", updates, to.dtype)
+        others = _operand(framework, op, "updates", updates, to.dtype)
     target = None if out is None else framework.view(op, "out", out)
     return DeviceOperands(table, places, others, target)
 
 
-def _given(
+def _operand(
     framework: DeviceFramework, op: str, name: str, value: Any, dtype: AnyDType | None
-) -> Given:
+) -> Operand:
     """Return indices (`dtype` is None) or updates, on the device or on the host."""
     if framework.owns(value):
         return framework.view(op, name, value)
@@ -146,32 +146,32 @@ def _values(array: NDArray[Any]) -> HostOperand:
     compact = np.ascontiguousarray(once).reshape(once.shape)
     steps = contiguous_strides(compact.shape, array.itemsize)
     strides = tuple(
-        0 if given == 0 else step for given, step in zip(array.strides, steps, strict=True)
+        0 if stride == 0 else step for stride, step in zip(array.strides, steps, strict=True)
     )
     return HostOperand(compact, ArraySpec(array.shape, array.dtype, strides))
 
 
-def _one_device(op: str, given: DeviceOperands) -> int:
+def _one_device(op: str, operands: DeviceOperands) -> int:
     """Return the number of the device that all arrays are on, or raise TypeError."""
-    found: int | None = None
-    for name, operand in given.named():
+    device: int | None = None
+    for name, operand in operands.named():
         if not isinstance(operand, View) or operand.device is None:
             continue
-        if found is None:
-            found = operand.device
-        elif operand.device != found:
-            words = [f"cuda:{number}" for number in (found, operand.device)]
+        if device is None:
+            device = operand.device
+        elif operand.device != device:
+            words = [f"cuda:{number}" for number in (device, operand.device)]
             raise framework_errors.other_device(op, name, words[0], words[1], "copy it there")
-    return found or 0
+    return device or 0
 
 
 def _check_capture(
-    framework: DeviceFramework, plan: Plan, given: DeviceOperands, number: int, stream: int
+    framework: DeviceFramework, plan: Plan, operands: DeviceOperands, number: int, stream: int
 ) -> None:
     """Raise RuntimeError if a CUDA graph that the stream captures cannot contain the call."""
     s = plan.call
     op, mode = s.operator.name, s.mode
-    copied = [name for name, operand in given.named() if isinstance(operand, HostOperand)]
+    copied = [name for name, operand in operands.named() if isinstance(operand, HostOperand)]
     nowhere = unaddressable(s, work_of(plan)) >= 0
     if mode != "raise" and not nowhere and not copied and framework.captures_graphs:
         return
@@ -189,12 +189,12 @@ def _check_capture(
 
 
 def _on_device(
-    framework: DeviceFramework, given: DeviceOperands, number: int, stream: int
+    framework: DeviceFramework, operands: DeviceOperands, number: int, stream: int
 ) -> tuple[dict[str, int], list[object]]:
     """Copy host operands to the device. Return all addresses and the owners of the memory."""
-    addresses = {name: 0 for name, _ in given.named()}
+    addresses = {name: 0 for name, _ in operands.named()}
     holders: list[object] = []
-    for name, operand in given.named():
+    for name, operand in operands.named():
         if isinstance(operand, View):
             addresses[name] = operand.address
             holders.append(operand.holder)
@@ -210,10 +210,10 @@ def _on_device(
     return addresses, holders
 
 
-def _check_overlaps(plan: Plan, given: DeviceOperands, addresses: dict[str, int]) -> None:
+def _check_overlaps(plan: Plan, operands: DeviceOperands, addresses: dict[str, int]) -> None:
     """Raise ValueError if `out` shares memory with an input that it must not overlap."""
     places = [
         None if operand is None else place_at(addresses[name], operand.spec)
-        for name, operand in given.named()
+        for name, operand in operands.named()
     ]
     check_out_memory(plan.call.op, *places)  # type: ignore[arg-type]  # data, indices and out are there

@@ -31,14 +31,14 @@ class Driver:
 
     def call(self, name: str, *arguments: Any) -> Any:
         """Call a driver function. Return its results, or raise an error for its status."""
-        status, *given = getattr(self.api, name)(*arguments)
+        status, *results = getattr(self.api, name)(*arguments)
         if status != self.api.CUresult.CUDA_SUCCESS:
             raise self._failed(name, status)
-        return given[0] if len(given) == 1 else tuple(given)
+        return results[0] if len(results) == 1 else tuple(results)
 
     def _failed(self, name: str, status: Any) -> Exception:
-        found, words = self.api.cuGetErrorString(status)
-        known = found == self.api.CUresult.CUDA_SUCCESS and words
+        lookup, words = self.api.cuGetErrorString(status)
+        known = lookup == self.api.CUresult.CUDA_SUCCESS and words
         text = words.decode() if known else "an unknown error"
         if status == self.api.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
             return cuda_errors.no_device_memory(name, text)
@@ -183,10 +183,10 @@ class Compiler:
 
     def call(self, name: str, *arguments: Any) -> Any:
         """Call an NVRTC function. Return its results, or raise an error for its status."""
-        status, *given = getattr(self.api, name)(*arguments)
+        status, *results = getattr(self.api, name)(*arguments)
         if status != self.api.nvrtcResult.NVRTC_SUCCESS:
             raise cuda_errors.driver_failed(name, status.name, "NVRTC")
-        return given[0] if len(given) == 1 else tuple(given)
+        return results[0] if len(results) == 1 else tuple(results)
 
     def version(self) -> str:
         """Return the NVRTC version, which affects the compiled code."""
@@ -207,8 +207,8 @@ class Compiler:
             [file.encode() for file in headers],
         )
         try:
-            given = [option.encode() for option in options]
-            status, *_ = self.api.nvrtcCompileProgram(program, len(given), given)
+            encoded = [option.encode() for option in options]
+            status, *_ = self.api.nvrtcCompileProgram(program, len(encoded), encoded)
             if status != self.api.nvrtcResult.NVRTC_SUCCESS:
                 raise cuda_errors.not_compiled(name, self._log(program))
             code = bytes(self.call("nvrtcGetCUBINSize", program))

@@ -81,8 +81,8 @@ class Listing:
         """Record the sort."""
         key, payload, bits = pairs.widths
         self.steps.append("sort")
-        found = f"{bits} bits of keys of {key} bytes, payload of {payload} bytes"
-        self.lines.append(f"{'sort':<14} {_PURPOSES['sort']}; {found}")
+        description = f"{bits} bits of keys of {key} bytes, payload of {payload} bytes"
+        self.lines.append(f"{'sort':<14} {_PURPOSES['sort']}; {description}")
         return pairs
 
     def read(self, buffer: Buffer, nbytes: int) -> bytes:
@@ -93,17 +93,17 @@ class Listing:
 def _line(name: str, macros: dict[str, str], copies: bool) -> str:
     """Return the line that describes a kernel's purpose and variant."""
     purpose = _PURPOSES["copy" if copies else name]
-    found = [purpose.format(**_LONG.get(macros.get("GROUP", ""), {}))]
+    parts = [purpose.format(**_LONG.get(macros.get("GROUP", ""), {}))]
     if (index := macros.get("INDEX")) and not copies:
         order = " of the other byte order" if macros["SWAPPED"] == "1" else ""
-        found.append(f"{index} indices{order}")
+        parts.append(f"{index} indices{order}")
     if "WIDTH" in macros:
-        found.append(f"{macros['WIDTH']} bytes at a time")
+        parts.append(f"{macros['WIDTH']} bytes at a time")
     if "REDUCTION" in macros:
-        found.append(f"{macros['REDUCTION']} of {macros['VALUE'].removeprefix('value_')}")
+        parts.append(f"{macros['REDUCTION']} of {macros['VALUE'].removeprefix('value_')}")
     if int(macros.get("LANES", 1)) > 1:
-        found.append(f"{macros['LANES']} items at a time")
-    return f"{name:<14} {'; '.join(found)}; {macros['OFFSET_BITS']}-bit offsets"
+        parts.append(f"{macros['LANES']} items at a time")
+    return f"{name:<14} {'; '.join(parts)}; {macros['OFFSET_BITS']}-bit offsets"
 
 
 def list_launches(plan: Plan) -> Listing:

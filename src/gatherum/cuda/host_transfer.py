@@ -31,8 +31,8 @@ class OnDevice:
         return partial(self._call, op)
 
     def _call(self, op: str, *operands: Any, **attributes: Any) -> Array:
-        found = FUNCTIONS.named(op)(*map(self._moved, operands), **attributes)
-        return self.back(found, operands[0].dtype)
+        result = FUNCTIONS.named(op)(*map(self._moved, operands), **attributes)
+        return self.back(result, operands[0].dtype)
 
     def _moved(self, value: Any) -> Any:
         """Return an array on the device. Return lists and numbers unchanged."""

@@ -47,10 +47,10 @@ class Nvidia:
 
     def read(self, buffer: Buffer, nbytes: int) -> bytes:
         """Wait for the stream and return the first bytes of scratch."""
-        found = ctypes.create_string_buffer(nbytes)
+        content = ctypes.create_string_buffer(nbytes)
         with self._driver.on(self._number):
-            self._driver.copy_out(ctypes.addressof(found), buffer.address, nbytes, self._stream)
-        return found.raw
+            self._driver.copy_out(ctypes.addressof(content), buffer.address, nbytes, self._stream)
+        return content.raw
 
 
 @cache

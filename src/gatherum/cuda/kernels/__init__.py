@@ -41,8 +41,8 @@ def _reductions() -> str:
     """Return the header with the core's properties of each reduction."""
 
     def among(has: Callable[[Reduction], bool]) -> str:
-        found = [f"R == Reduction::{name}" for name in reductions.FOLDS if has(Reduction[name])]
-        return " || ".join(found) or "false"
+        tests = [f"R == Reduction::{name}" for name in reductions.FOLDS if has(Reduction[name])]
+        return " || ".join(tests) or "false"
 
     return _REDUCTIONS.format(
         names=", ".join(reductions.FOLDS),
