@@ -23,8 +23,8 @@ def run(op: str, data: Tensor, indices: Tensor, updates: Tensor | None, attribut
         return int(results[0].data_ptr())
 
     views = view(op, "data", data), view(op, "indices", indices), view(op, "updates", updates)
-    how: Any = *attributes, item, view(op, "out", out), allocate, False
-    native.call_memory(op, *views, *how)
+    options: Any = *attributes, item, view(op, "out", out), allocate, False
+    native.call_memory(op, *views, *options)
     return results[0] if out is None else out
 
 
@@ -61,9 +61,9 @@ def first_outside_storage(operands: tuple[Any, ...]) -> int:
         if 0 in tensor.shape:
             continue
         try:
-            held = tensor.untyped_storage().nbytes()
+            nbytes = tensor.untyped_storage().nbytes()
         except (NotImplementedError, RuntimeError):  # a wrapper of torch.func
             continue
-        if end(tensor) > held:
+        if end(tensor) > nbytes:
             return number
     return -1

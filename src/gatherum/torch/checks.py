@@ -51,11 +51,11 @@ def refuse_operand(op: str, operand: str, value: object) -> NoReturn:
     check_container(op, operand, value)
     conversion.check_items(op, operand, value)
     foreign = registry.foreign(type(value))
-    found = foreign.name if foreign else type(value).__name__
+    kind = foreign.name if foreign else type(value).__name__
     numbers = (list, tuple, bool, int, float, complex, np.ndarray, np.generic)
     convertible = isinstance(value, numbers) or (foreign and foreign.source.name != "torch")
     instead = f"write torch.as_tensor({operand})" if convertible else ""
-    raise torch_errors.no_tensor(op, operand, found, instead)
+    raise torch_errors.no_tensor(op, operand, kind, instead)
 
 
 def check_container(op: str, operand: str, value: object) -> None:
@@ -90,8 +90,8 @@ def check_plain_tensor(op: str, operand: str, tensor: Tensor) -> None:
         instead = f"write {operand}.{'int_repr' if integers else 'dequantize'}()"
         raise torch_errors.no_tensor(op, operand, "quantized tensor", instead)
     if tensor.layout is not torch.strided:
-        found = f"tensor of layout {str(tensor.layout).removeprefix('torch.')}"
-        raise torch_errors.no_tensor(op, operand, found, f"write {operand}.to_dense()")
+        description = f"tensor of layout {str(tensor.layout).removeprefix('torch.')}"
+        raise torch_errors.no_tensor(op, operand, description, f"write {operand}.to_dense()")
     if refusals.is_masked_tensor(type(tensor)):
         instead = f"write {operand}.to_tensor(0) to fill what is masked"
         raise torch_errors.no_tensor(op, operand, "MaskedTensor", instead)
@@ -150,8 +150,8 @@ def check_storages(op: str, names: Sequence[str], operands: tuple[object, ...]) 
     number = find.first_outside_storage(operands)
     if number >= 0:
         tensor: Any = operands[number]
-        held = tensor.untyped_storage().nbytes()
-        raise torch_errors.outside_storage(op, names[number], held, addresses.end(tensor))
+        nbytes = tensor.untyped_storage().nbytes()
+        raise torch_errors.outside_storage(op, names[number], nbytes, addresses.end(tensor))
 
 
 def check_storage(op: str, operand: str, tensor: Tensor) -> None:

@@ -62,8 +62,8 @@ class _Torch(DeviceFramework):
         self, shape: Shape, dtype: AnyDType, like: Tensor, device: int, stream: int
     ) -> tuple[object, int]:
         """Return a new tensor and its address."""
-        made = torch.empty(shape, dtype=like.dtype, device=like.device)
-        return made, made.data_ptr()
+        tensor = torch.empty(shape, dtype=like.dtype, device=like.device)
+        return tensor, tensor.data_ptr()
 
     def allocate(self, nbytes: int, device: int, stream: int) -> _Scratch:
         """Return memory from torch's allocator."""
@@ -116,12 +116,12 @@ def run(
 def map_values(function: str, values: Tensor) -> Tensor:
     """Return "exp" or "log" of a contiguous floating-point tensor on a CUDA device."""
     _check_device(function)
-    found, number = torch.empty_like(values), values.device.index or 0
+    result, number = torch.empty_like(values), values.device.index or 0
     device = device_calls.open_device(FRAMEWORK, number, FRAMEWORK.stream(number, (values,)))
     dtype = str(values.dtype).removeprefix("torch.")
-    addresses = values.data_ptr(), found.data_ptr()
+    addresses = values.data_ptr(), result.data_ptr()
     elementary.map_on_device(device, function, dtype, *addresses, values.numel())
-    return found
+    return result
 
 
 def _check_device(op: str) -> None:

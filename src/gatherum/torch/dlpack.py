@@ -36,18 +36,18 @@ def run(
     out: Tensor | None,
 ) -> Tensor:
     """Run one call on dense CPU tensors. Return the result, or `out`."""
-    op, how = attributes.op, attributes.positional
+    op, options = attributes.op, attributes.positional
     for name, tensor in (("data", data), ("indices", indices), ("updates", updates), ("out", out)):
         if tensor is not None:
             dtypes.code_of(op, name, tensor.dtype)
     item = fill_item(op, fill, data.dtype) if fills(attributes.mode, fill) else None
     if private.exchange is None:
         check_storages(op, ("data", "indices", "updates", "out"), (data, indices, updates, out))
-        run = partial(addresses.run, op, data, indices, updates, how, item, out)
+        run = partial(addresses.run, op, data, indices, updates, options, item, out)
         return cast(Tensor, index_errors.run_for(attributes.caller, run))
-    call = op, data, indices, updates, *how, item, out, None, False
-    found: Tensor = index_errors.run_for(attributes.caller, native.call_memory, *call)
-    return found
+    call = op, data, indices, updates, *options, item, out, None, False
+    result: Tensor = index_errors.run_for(attributes.caller, native.call_memory, *call)
+    return result
 
 
 def open_exchange(record: Callable[..., Tensor], record_total: Callable[..., Tensor]) -> None:
@@ -113,5 +113,5 @@ def spec(op: str, operand: str, value: Tensor) -> NDArray[Any] | ArraySpec:
     lazy = lazy or is_batched(value)
     if value.device.type != "cpu" or lazy or not dtypes.is_of_numpy(value.dtype):
         return spec
-    found: NDArray[Any] = value.detach().numpy()
-    return found
+    array: NDArray[Any] = value.detach().numpy()
+    return array

@@ -53,14 +53,14 @@ def as_array(tensor: torch.Tensor) -> NDArray[Any]:
     plain = tensor.detach()
     if not is_of_numpy(plain.dtype):
         plain = plain.view(bits(plain.dtype))
-    found: NDArray[Any] = plain.numpy()
-    return found
+    array: NDArray[Any] = plain.numpy()
+    return array
 
 
 def signed(dtype: torch.dtype) -> torch.dtype:
     """Return the signed integer dtype of the same width."""
-    found: torch.dtype = getattr(torch, f"int{8 * dtype.itemsize}")
-    return found
+    integers: torch.dtype = getattr(torch, f"int{8 * dtype.itemsize}")
+    return integers
 
 
 def of_name(name: str) -> torch.dtype | None:

@@ -100,20 +100,20 @@ def counting(most: int) -> torch.dtype:
 
 
 def gather(attributes: Attributes, data: Tensor, indices: Tensor, fill_value: Any = 0) -> Tensor:
-    op, how = attributes.op, attributes.positional
+    op, options = attributes.op, attributes.positional
     caller = attributes.caller
     if _is_recorded(data):
         axis, mode, negative = attributes[1:4]
         return cast(Tensor, overload(op)(data, indices, axis, mode, negative, fill_value, caller))
-    call = op, data, indices, None, *how, fill_value, None
+    call = op, data, indices, None, *options, fill_value, None
     return cast(Tensor, index_errors.run_for(caller, native.call, *call))
 
 
 def scatter(attributes: Attributes, data: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
-    op, how = attributes.op, attributes.positional
+    op, options = attributes.op, attributes.positional
     if _is_recorded(data, updates):
-        return cast(Tensor, overload(op)(data, indices, updates, *how, attributes.caller))
-    call = op, data, indices, updates, *how, 0, None
+        return cast(Tensor, overload(op)(data, indices, updates, *options, attributes.caller))
+    call = op, data, indices, updates, *options, 0, None
     return cast(Tensor, index_errors.run_for(attributes.caller, native.call, *call))
 
 
@@ -161,9 +161,9 @@ def kind(x: Tensor) -> AnyDType:
 
 
 def dtype(of: AnyDType) -> torch.dtype:
-    found = dtypes.of_name(of.name)
-    assert found is not None, of
-    return found
+    result = dtypes.of_name(of.name)
+    assert result is not None, of
+    return result
 
 
 def item(op: str, of: AnyDType, value: object, like: Tensor) -> Tensor:
@@ -178,11 +178,13 @@ def item(op: str, of: AnyDType, value: object, like: Tensor) -> Tensor:
 def to_numpy(x: Tensor) -> np.ndarray[Any, Any] | None:
     if torch.compiler.is_compiling() or x.is_meta or checks.is_batched(x):
         return None
-    held = x.detach().cpu()
+    tensor = x.detach().cpu()
     # Inside a transform of `torch.func`, every tensor that an operation returns is a wrapper.
     inside = private.transforms_active()
-    found: np.ndarray[Any, Any] = np.from_dlpack(checks.innermost(held)) if inside else held.numpy()
-    return found
+    array: np.ndarray[Any, Any] = (
+        np.from_dlpack(checks.innermost(tensor)) if inside else tensor.numpy()
+    )
+    return array
 
 
 def size_of(op: str, operand: str, groups: Tensor) -> int:
@@ -278,8 +280,8 @@ def fused(name: str, values: Tensor, places: Any) -> Tensor | None:
 
 def resolve(attributes: Attributes, entries: Tensor, size: int) -> Tensor:
     numbers = arange(0, size, entries)
-    how = Attributes("gather", 0, attributes.mode, attributes.negative, caller=attributes.caller)
-    return gather(how, numbers, entries, -1)
+    lookup = Attributes("gather", 0, attributes.mode, attributes.negative, caller=attributes.caller)
+    return gather(lookup, numbers, entries, -1)
 
 
 # --- for pointers to edges

@@ -54,12 +54,12 @@ def as_updates(op: str, value: object, data: Tensor) -> Tensor:
     if is_symbol(value):
         return torch.ops.gatherum.number(op, value, dtype=data.dtype, device=data.device)
     if conversion.is_weak(value) and not dtypes.is_of_numpy(data.dtype):
-        found = conversion.as_narrow(op, "updates", value, kind)
+        rounded = conversion.as_narrow(op, "updates", value, kind)
         if torch.jit.is_tracing():  # it cannot view another dtype
-            made = torch.from_numpy(np.asarray(found.values)).to(data.dtype)
+            tensor = torch.from_numpy(np.asarray(rounded.values)).to(data.dtype)
         else:
-            made = torch.from_numpy(found.codes).view(data.dtype)
-        return _moved(op, "updates", made, data)
+            tensor = torch.from_numpy(rounded.codes).view(data.dtype)
+        return _moved(op, "updates", tensor, data)
     return as_tensor(op, "updates", conversion.as_updates(op, value, kind), data)
 
 
@@ -130,10 +130,10 @@ def _fill(op: str, value: object, dtype: torch.dtype) -> NDArray[Any]:
 def _narrow_fill(op: str, value: object, dtype: torch.dtype) -> Rounded:
     """Return `fill_value` in a dtype that NumPy lacks. Typed values must convert exactly."""
     kind = dtypes.plan_dtype(op, "data", dtype)
-    found = conversion.as_narrow(op, "fill_value", number := _number(value), kind)
-    if number is not value and not np.array_equal(found.values, np.asarray(number), equal_nan=True):
+    fill = conversion.as_narrow(op, "fill_value", number := _number(value), kind)
+    if number is not value and not np.array_equal(fill.values, np.asarray(number), equal_nan=True):
         raise errors.does_not_fit(op, "fill_value", kind, value, isinstance(value, np.inexact))
-    return found
+    return fill
 
 
 def _number(value: object) -> object:

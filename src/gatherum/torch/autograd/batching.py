@@ -38,10 +38,10 @@ def shape_of_one(tensor: Tensor, dim: int | None) -> tuple[Any, ...]:
 
 
 def _gather(operator: Operator, info: Any, dims: Any, data: Tensor, indices: Tensor,
-            *rest: Any) -> Batched:  # fmt: skip
-    n, (of_data, of_indices), more = info.batch_size, dims[:2], rest[1:]
+            *arguments: Any) -> Batched:  # fmt: skip
+    n, (of_data, of_indices), more = info.batch_size, dims[:2], arguments[1:]
     shapes = (shape_of_one(data, of_data), shape_of_one(indices, of_indices))
-    axis = operator.resolve(*shapes, rest[0] if rest else 0)
+    axis = operator.resolve(*shapes, arguments[0] if arguments else 0)
     op = overload(operator.name)
     if operator.addressing.shares_front:
         data, indices = front(data, of_data, n), front(indices, of_indices, n)
@@ -52,16 +52,16 @@ def _gather(operator: Operator, info: Any, dims: Any, data: Tensor, indices: Ten
     if of_data is None:
         return op(data, indices, axis, *more), axis
     rows = data.movedim(of_data, 0).movedim(axis + 1, 1)
-    found = overload("gather_nd")(rows, indices.unsqueeze(-1), 1, *more)
+    result = overload("gather_nd")(rows, indices.unsqueeze(-1), 1, *more)
     q = indices.dim() - 1
-    return found.movedim(tuple(range(1, 1 + q)), tuple(range(1 + axis, 1 + axis + q))), 0
+    return result.movedim(tuple(range(1, 1 + q)), tuple(range(1 + axis, 1 + axis + q))), 0
 
 
 def _scatter(operator: Operator, info: Any, dims: Any, data: Tensor, indices: Tensor,
-             updates: Tensor, *rest: Any) -> Batched:  # fmt: skip
-    n, (of_data, of_indices, of_updates), more = info.batch_size, dims[:3], rest[1:]
+             updates: Tensor, *arguments: Any) -> Batched:  # fmt: skip
+    n, (of_data, of_indices, of_updates), more = info.batch_size, dims[:3], arguments[1:]
     one = _one(data, of_data), _one(indices, of_indices), _one(updates, of_updates)
-    axis, moved = moved_shape(scatter_attributes(operator.name, *rest), *one)
+    axis, moved = moved_shape(scatter_attributes(operator.name, *arguments), *one)
     data = front(data, of_data, n)
     updates = stretched(front(updates, of_updates, n), moved)
     if operator.addressing.shares_front:

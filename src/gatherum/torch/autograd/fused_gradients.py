@@ -54,24 +54,24 @@ def call(
 ) -> tuple[Tensor | None, Tensor | None]:
     """Return the gradients of data and of updates, of the moved shape. None if not requested."""
     data, updates, result = values
-    op, how = places.attributes.op, places.attributes.positional
-    found = overload(NAME)(op, gradient, data, places.indices, updates, result, *how, *wanted)
-    of_data, of_updates = (one if asked else None for one, asked in zip(found, wanted, strict=True))
+    op, options = places.attributes.op, places.attributes.positional
+    both = overload(NAME)(op, gradient, data, places.indices, updates, result, *options, *wanted)
+    of_data, of_updates = (one if asked else None for one, asked in zip(both, wanted, strict=True))
     return of_data, of_updates
 
 
 def places_of(
-    scatter: str, data: Tensor, indices: Tensor, *rest: Any
+    scatter: str, data: Tensor, indices: Tensor, *arguments: Any
 ) -> tuple[Places, tuple[bool, bool]]:
     """Return the op's destinations, and which gradients are requested."""
-    *how, of_data, of_updates = rest
-    attributes = scatter_attributes(scatter, *how)
+    *options, of_data, of_updates = arguments
+    attributes = scatter_attributes(scatter, *options)
     return Places(namespace, attributes, indices, tuple(data.shape)), (of_data, of_updates)
 
 
 def _on_cpu(scatter: str, gradient: Tensor, data: Tensor, indices: Tensor, updates: Tensor,
-            result: Tensor, *rest: Any) -> tuple[Tensor, ...]:  # fmt: skip
-    places, wanted = places_of(scatter, data, indices, *rest)
+            result: Tensor, *arguments: Any) -> tuple[Tensor, ...]:  # fmt: skip
+    places, wanted = places_of(scatter, data, indices, *arguments)
     (reduction, takes_part), moved = places.attributes.fold, places.moved()
     product = reduction in _PRODUCTS
     dtype = gradient.dtype
@@ -80,17 +80,17 @@ def _on_cpu(scatter: str, gradient: Tensor, data: Tensor, indices: Tensor, updat
     def whole(tensor: Tensor) -> Tensor:
         return tensor.to(wide).contiguous()
 
-    found = native.differentiate(
+    gradients = native.differentiate(
         scatter, whole(gradient), whole(data) if takes_part else None, indices,
         whole(updates.expand(moved)), None if product else whole(result),
         *places.attributes.positional, *wanted,
     )  # fmt: skip
-    return tuple(gradient.new_empty(0) if one is None else one.to(dtype) for one in found)
+    return tuple(gradient.new_empty(0) if one is None else one.to(dtype) for one in gradients)
 
 
 def _shapes(scatter: str, gradient: Tensor, data: Tensor, indices: Tensor, updates: Tensor,
-            result: Tensor, *rest: Any) -> tuple[Tensor, Tensor]:  # fmt: skip
-    places, (of_data, of_updates) = places_of(scatter, data, indices, *rest)
+            result: Tensor, *arguments: Any) -> tuple[Tensor, Tensor]:  # fmt: skip
+    places, (of_data, of_updates) = places_of(scatter, data, indices, *arguments)
     moved = places.moved()
     return (
         gradient.new_empty(data.shape if of_data else (0,)),

@@ -63,11 +63,11 @@ class _Gather(_Call):  # type: ignore[misc]
 
     @staticmethod
     def forward(
-        ctx: Any, keyset: Any, operator: Operator, data: Tensor, indices: Tensor, *rest: Any
+        ctx: Any, keyset: Any, operator: Operator, data: Tensor, indices: Tensor, *arguments: Any
     ) -> Any:
-        _save(ctx, gather_attributes(operator.name, *rest), data, indices)
-        ctx.unused = (None,) * (1 + len(rest))
-        return below_recording(overload(operator.name), keyset, data, indices, *rest)
+        _save(ctx, gather_attributes(operator.name, *arguments), data, indices)
+        ctx.unused = (None,) * (1 + len(arguments))
+        return below_recording(overload(operator.name), keyset, data, indices, *arguments)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor | None) -> Any:
@@ -133,11 +133,11 @@ class _Total(_Plain):
     def forward(
         ctx: Any, updates: Tensor, indices: Tensor, result: tuple[Tensor, _Attributes]
     ) -> Any:
-        found, ctx.call = result
+        total, ctx.call = result
         ctx.save_for_backward(indices)
         ctx.set_materialize_grads(False)
-        ctx.shape = found.shape
-        return found
+        ctx.shape = total.shape
+        return total
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor | None) -> Any:
@@ -147,8 +147,8 @@ class _Total(_Plain):
         if not is_traced():
             op, axis, mode, negative = ctx.call
             operands = _INVERSE[op], gradient, ctx.saved_tensors[0], None
-            how = axis, "none", True, mode, negative
-            taken = native.call_memory(*operands, *how, None, None, None, True)
+            options = axis, "none", True, mode, negative
+            taken = native.call_memory(*operands, *options, None, None, None, True)
         if taken is None:
             taken = _Plain.places(ctx).take(gradient)
         return taken, None, None
@@ -160,10 +160,10 @@ class _Scatter(_Call):  # type: ignore[misc]
     @staticmethod
     def forward(
         ctx: Any, keyset: Any, operator: Operator, data: Tensor, indices: Tensor,
-        updates: Tensor, *rest: Any,
+        updates: Tensor, *arguments: Any,
     ) -> Any:  # fmt: skip
-        attributes = scatter_attributes(operator.name, *rest)
-        operands: tuple[Any, ...] = (data, indices, updates, *rest)
+        attributes = scatter_attributes(operator.name, *arguments)
+        operands: tuple[Any, ...] = (data, indices, updates, *arguments)
         if keyset is None:  # see `record`
             everything: tuple[Any, ...] = (operator.name, *operands, None, None, None, False)
             result = native.call_memory(*everything)
@@ -173,7 +173,7 @@ class _Scatter(_Call):  # type: ignore[misc]
         values = () if linear else (data, updates, result)
         _save(ctx, attributes, data, indices, *values)
         ctx.updates_shape = updates.shape
-        ctx.unused = (None,) * len(rest)
+        ctx.unused = (None,) * len(arguments)
         return result
 
     @staticmethod
@@ -229,29 +229,29 @@ def _places(indices: Tensor, attributes: Attributes, shape: tuple[int, ...]) -> 
 
 def _recorded_gradients(
     keyset: Any, scatter: str, gradient: Tensor, data: Tensor, indices: Tensor, updates: Tensor,
-    result: Tensor, *rest: Any,
+    result: Tensor, *arguments: Any,
 ) -> Any:  # fmt: skip
     """Differentiate with torch operations if the gradients may be differentiated."""
     tensors = gradient, data, indices, updates, result
     recorded = torch.is_grad_enabled() and private.any_requires_grad(*tensors)
     if recorded or private.transforms_active() or has_tangent(tensors):
-        places, wanted = fused_gradients.places_of(scatter, data, indices, *rest)
+        places, wanted = fused_gradients.places_of(scatter, data, indices, *arguments)
         values = ScatterValues(data, updates, result)
-        found = derivatives.cotangents(places, values, gradient, wanted)
-        return tuple(gradient.new_empty(0) if one is None else one for one in found)
-    return redispatched(overload(fused_gradients.NAME), keyset, scatter, *tensors, *rest)
+        gradients = derivatives.cotangents(places, values, gradient, wanted)
+        return tuple(gradient.new_empty(0) if one is None else one for one in gradients)
+    return redispatched(overload(fused_gradients.NAME), keyset, scatter, *tensors, *arguments)
 
 
-def record(op: str, data: Tensor, indices: Tensor, updates: Tensor | None, *rest: Any) -> Any:
+def record(op: str, data: Tensor, indices: Tensor, updates: Tensor | None, *arguments: Any) -> Any:
     """Run a call on plain tensors that requires a gradient.
 
     Transforms, modes and subclasses are absent, so torch's dispatcher is not needed. The dispatcher
     would take ten times as long and then call this function.
     """
     if updates is None:
-        axis, _, _, mode, negative = rest
+        axis, _, _, mode, negative = arguments
         return _Taken.apply(data, indices, (op, axis, mode, negative))
-    return _Scatter.apply(None, OPERATORS[op], data, indices, updates, *rest)
+    return _Scatter.apply(None, OPERATORS[op], data, indices, updates, *arguments)
 
 
 def record_total(
@@ -267,8 +267,8 @@ def _recorded(operator: Operator) -> Callable[..., Any]:
     function = _Scatter if operator.scatters else _Gather
 
     def kernel(keyset: Any, *operands: Any) -> Any:
-        if (found := _plain(operator, *operands)) is not None:
-            return found
+        if (result := _plain(operator, *operands)) is not None:
+            return result
         check_storages(operator.name, names, operands)
         try:
             return apply(function, op, keyset, operands, operands, operator)
@@ -279,28 +279,28 @@ def _recorded(operator: Operator) -> Callable[..., Any]:
     return kernel
 
 
-def _named(operator: Operator, rest: tuple[Any, ...]) -> str:
+def _named(operator: Operator, arguments: tuple[Any, ...]) -> str:
     """Return the function name for error messages, from the op's other arguments."""
     attributes = scatter_attributes if operator.scatters else gather_attributes
-    caller = caller_of(attributes(operator.name, *rest).caller)
+    caller = caller_of(attributes(operator.name, *arguments).caller)
     return caller.op if caller else operator.name
 
 
-def _plain(operator: Operator, data: Tensor, indices: Tensor, *rest: Any) -> Tensor | None:
+def _plain(operator: Operator, data: Tensor, indices: Tensor, *arguments: Any) -> Tensor | None:
     """Return the result of a call on plain tensors, or None for any other call.
 
     This skips the kernels below, which take several times as long as a small call.
     """
-    updates = rest[0] if operator.scatters else None
+    updates = arguments[0] if operator.scatters else None
     if operator.scatters:
-        attributes = scatter_attributes(operator.name, *rest[1:])
+        attributes = scatter_attributes(operator.name, *arguments[1:])
     else:
-        attributes = gather_attributes(operator.name, *rest)
-        if fills(attributes.mode, fill_of(rest)):
+        attributes = gather_attributes(operator.name, *arguments)
+        if fills(attributes.mode, fill_of(arguments)):
             return None
     call = operator.name, data, indices, updates, *attributes.positional, None, None, None, True
-    found: Tensor | None = index_errors.run_for(attributes.caller, native.call_memory, *call)
-    return found
+    result: Tensor | None = index_errors.run_for(attributes.caller, native.call_memory, *call)
+    return result
 
 
 def _refused(operator: Operator, name: str, onward: Callable[..., Any]) -> Callable[..., Any]:

@@ -49,8 +49,8 @@ def recording() -> Iterator[None]:
 
 def value_alone(saved: Tensor) -> Tensor:
     """Return a saved tensor without its tangent of this level."""
-    found: Tensor = forward_ad.unpack_dual(saved, level=0)[0]
-    return found
+    value: Tensor = forward_ad.unpack_dual(saved, level=0)[0]
+    return value
 
 
 def apply(

@@ -172,8 +172,8 @@ def named(op: str) -> Callable[..., Tensor]:
 
 def _run(op: str, data: Tensor, *call: Any) -> Tensor:
     run = _traced if _traces(op, data) else call_core
-    found: Tensor = run(op, data, *call)
-    return found
+    result: Tensor = run(op, data, *call)
+    return result
 
 
 def _traces(op: str, data: object) -> bool:
@@ -198,18 +198,21 @@ def _traced(
 
 
 def _through_ops(
-    attributes: Attributes, given: tuple[Tensor, ...], how: tuple[Any, ...], out: Tensor | None
+    attributes: Attributes,
+    tensors: tuple[Tensor, ...],
+    options: tuple[Any, ...],
+    out: Tensor | None,
 ) -> Tensor:
     op = attributes.op
     if out is None:
-        return getattr(_ops, op)(*given, *how)
+        return getattr(_ops, op)(*tensors, *options)
     if operands.is_indirect(out):
         checks.check_storage(op, "out", out)
-        return out.copy_(getattr(_ops, op)(*given, *how))
-    if attributes.operator.scatters and out is given[0]:
-        getattr(_ops, f"{op}_")(*given, *how)
+        return out.copy_(getattr(_ops, op)(*tensors, *options))
+    if attributes.operator.scatters and out is tensors[0]:
+        getattr(_ops, f"{op}_")(*tensors, *options)
     else:
-        getattr(_ops, f"{op}_out")(*given, out, *how)
+        getattr(_ops, f"{op}_out")(*tensors, out, *options)
     return out
 
 
@@ -230,16 +233,16 @@ def call(
     """Run a call by the custom ops, after the required checks."""
     op, operator, traced = attributes.op, attributes.operator, torch.compiler.is_dynamo_compiling()
     checks.check_out_tensor(op, out)
-    given: Any = traced_operands if traced else operands
-    indices = given.as_indices(op, indices, data)
+    converter: Any = traced_operands if traced else operands
+    indices = converter.as_indices(op, indices, data)
     if not traced:  # in a traced graph, the fake kernels check operands
         _check(op, data, indices, None, out)
     check_range(operator, data.shape, indices.shape, attributes.axis)
     if operator.scatters:
-        updates = given.as_updates(op, updates, data)
+        updates = converter.as_updates(op, updates, data)
         if not traced:
             _check(op, data, indices, updates, out)
         return _through_ops(attributes, (data, indices, updates), attributes.positional, out)
-    fill = given.as_fill(op, fill_value, data) if attributes.fills else 0
-    how = attributes.axis, attributes.mode, attributes.negative, fill
-    return _through_ops(attributes, (data, indices), how, out)
+    fill = converter.as_fill(op, fill_value, data) if attributes.fills else 0
+    options = attributes.axis, attributes.mode, attributes.negative, fill
+    return _through_ops(attributes, (data, indices), options, out)

@@ -40,8 +40,8 @@ class PreparedOnTensors:
         if tuple(data.shape) != self._shape:
             raise errors.other_prepared_shape(self._op, self._shape, tuple(data.shape))
         if data.dtype != self._dtype:
-            found = dtypes.plan_dtype(self._op, "data", data.dtype)
-            raise errors.other_prepared_dtype(self._op, self._kind, found)
+            dtype = dtypes.plan_dtype(self._op, "data", data.dtype)
+            raise errors.other_prepared_dtype(self._op, self._kind, dtype)
         if not self._scatters:
             return self._function(
                 data, self._indices.to(data.device), out=out, fill_value=fill_value,

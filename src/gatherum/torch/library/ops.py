@@ -40,8 +40,8 @@ def _new_library() -> torch.library.Library:
     namespace = vars(torch.ops.gatherum)
     if (earlier := namespace.get("_library")) is not None:
         private.destroy(earlier)
-    namespace["_library"] = made = torch.library.Library("gatherum", "DEF")
-    return made
+    namespace["_library"] = library = torch.library.Library("gatherum", "DEF")
+    return library
 
 
 LIBRARY = _new_library()
@@ -49,13 +49,13 @@ LIBRARY = _new_library()
 
 def _define(operator: Operator) -> None:
     name, of = operator.name, "Tensor data, Tensor indices"
-    rest = (_SCATTERS if operator.scatters else _GATHERS).format(operator.attribute)
-    rest += f", {CALLER}"
+    attributes = (_SCATTERS if operator.scatters else _GATHERS).format(operator.attribute)
+    attributes += f", {CALLER}"
     if operator.scatters:
         of += ", Tensor updates"
-        _define_one(f"{name}_", f"({of.replace('data', '(a!) data', 1)}, {rest}) -> ()")
-    _define_one(name, f"({of}, {rest}) -> Tensor")
-    _define_one(f"{name}_out", f"({of}, Tensor(a!) out, {rest}) -> ()")
+        _define_one(f"{name}_", f"({of.replace('data', '(a!) data', 1)}, {attributes}) -> ()")
+    _define_one(name, f"({of}, {attributes}) -> Tensor")
+    _define_one(f"{name}_out", f"({of}, Tensor(a!) out, {attributes}) -> ()")
 
 
 def _define_one(name: str, schema: str) -> None:
@@ -115,9 +115,9 @@ def scatter_attributes(
     return Attributes(op, axis, bounds, negative, reduction, include_self, caller=caller)
 
 
-def fill_of(rest: tuple[Any, ...]) -> Any:
+def fill_of(arguments: tuple[Any, ...]) -> Any:
     """Return the fill value from a gather's arguments after the tensors."""
-    return rest[3] if len(rest) > 3 else 0
+    return arguments[3] if len(arguments) > 3 else 0
 
 
 def kernels(operator: Operator, run: Kernel) -> dict[str, Kernel]:
@@ -128,24 +128,26 @@ def kernels(operator: Operator, run: Kernel) -> dict[str, Kernel]:
     op = operator.name
     if not operator.scatters:
 
-        def gather(data: Tensor, indices: Tensor, *rest: Any) -> Tensor:
-            return run(gather_attributes(op, *rest), data, indices, None, fill_of(rest), None)
+        def gather(data: Tensor, indices: Tensor, *arguments: Any) -> Tensor:
+            return run(
+                gather_attributes(op, *arguments), data, indices, None, fill_of(arguments), None
+            )
 
-        def gather_out(data: Tensor, indices: Tensor, out: Tensor, *rest: Any) -> None:
-            run(gather_attributes(op, *rest), data, indices, None, fill_of(rest), out)
+        def gather_out(data: Tensor, indices: Tensor, out: Tensor, *arguments: Any) -> None:
+            run(gather_attributes(op, *arguments), data, indices, None, fill_of(arguments), out)
 
         return {op: gather, f"{op}_out": gather_out}
 
-    def scatter(data: Tensor, indices: Tensor, updates: Tensor, *rest: Any) -> Tensor:
-        return run(scatter_attributes(op, *rest), data, indices, updates, 0, None)
+    def scatter(data: Tensor, indices: Tensor, updates: Tensor, *arguments: Any) -> Tensor:
+        return run(scatter_attributes(op, *arguments), data, indices, updates, 0, None)
 
-    def scatter_(data: Tensor, indices: Tensor, updates: Tensor, *rest: Any) -> None:
-        run(scatter_attributes(op, *rest), data, indices, updates, 0, data)
+    def scatter_(data: Tensor, indices: Tensor, updates: Tensor, *arguments: Any) -> None:
+        run(scatter_attributes(op, *arguments), data, indices, updates, 0, data)
 
     def scatter_out(
-        data: Tensor, indices: Tensor, updates: Tensor, out: Tensor, *rest: Any
+        data: Tensor, indices: Tensor, updates: Tensor, out: Tensor, *arguments: Any
     ) -> None:
-        run(scatter_attributes(op, *rest), data, indices, updates, 0, out)
+        run(scatter_attributes(op, *arguments), data, indices, updates, 0, out)
 
     return {op: scatter, f"{op}_": scatter_, f"{op}_out": scatter_out}
 
@@ -160,8 +162,8 @@ def _on_cuda(*call: Any) -> Tensor:
 def _elsewhere(op: str) -> Kernel:
     """Return the kernel for unsupported backends. It raises an error that names the device."""
 
-    def kernel(data: Tensor, *rest: Any) -> Any:
-        for name, tensor in zip(("data", "indices", "updates"), (data, *rest), strict=False):
+    def kernel(data: Tensor, *others: Any) -> Any:
+        for name, tensor in zip(("data", "indices", "updates"), (data, *others), strict=False):
             if isinstance(tensor, Tensor):
                 checks.check_dense(op, name, tensor, data.device)
         raise torch_errors.no_device(op, str(data.device))

@@ -57,10 +57,10 @@ def known_call(
     if fold is None or torch.compiler.is_dynamo_compiling():
         return None
     reduction, include_self = fold  # unpacked in the arguments: 0.1 us more
-    found: Tensor | None = native.scatter_into_zeros(
+    result: Tensor | None = native.scatter_into_zeros(
         "scatter_slices", size, index, src, dim, reduction, include_self, mode, False, pointer
     )
-    return found
+    return result
 
 
 def known_take(op: str, src: Any, index: Any) -> Tensor | None:
@@ -69,14 +69,14 @@ def known_take(op: str, src: Any, index: Any) -> Tensor | None:
         return None
     if type(index) is not Tensor or index.dim() != 1 or index.dtype in WIDE_UNSIGNED:
         return None
-    how = 0, "none", True, "raise", False
+    options = 0, "none", True, "raise", False
     try:
-        found: Tensor | None = native.call_memory(
-            "gather", src, index, None, *how, None, None, None, True
+        result: Tensor | None = native.call_memory(
+            "gather", src, index, None, *options, None, None, None, True
         )
     except (IndexError, TypeError, ValueError) as error:
         raise errors.renamed(error, op, {"data": "src", "indices": "index"}) from None
-    return found
+    return result
 
 
 def reduction_of(op: str, reduce: object) -> str:
@@ -145,8 +145,8 @@ def _check_fits(op: str, name: str, narrow: Tensor) -> None:
     traced = torch.compiler.is_compiling() or symbolic_sizes.is_scripted()
     if traced or narrow.is_meta or checks.is_batched(narrow):
         return
-    if len(found := (narrow < 0).nonzero()):
-        position = tuple(found[0].tolist())
+    if len(invalid := (narrow < 0).nonzero()):
+        position = tuple(invalid[0].tolist())
         value = int(narrow[position]) + 2**64
         if name == "index":
             raise torch_errors.index_past_sizes(op, value, position)
@@ -172,18 +172,18 @@ def cheapest_places(
     If the shape of the index ends at `dim`, or has size 1 behind `dim`, the index moves rows. If it
     has size 1 in front of `dim`, it moves the same slices everywhere.
     """
-    given = tuple(index.shape)
+    sizes = tuple(index.shape)
     shape = (*moved[:dim], size, *moved[dim + 1 :])
-    if symbolic_sizes.same(given, (moved[dim],)):
-        how = Attributes("scatter_slices", dim, mode, False, caller=caller.text)
-        return Places(namespace, how, index, shape)
-    whole = (1,) * dim + given if len(given) == 1 else given
+    if symbolic_sizes.same(sizes, (moved[dim],)):
+        attributes = Attributes("scatter_slices", dim, mode, False, caller=caller.text)
+        return Places(namespace, attributes, index, shape)
+    whole = (1,) * dim + sizes if len(sizes) == 1 else sizes
     whole += (1,) * (len(moved) - len(whole))
     if not broadcasts(whole, moved, symbolic_sizes.may_hold):
         has_dim = not caller.op.startswith("segment")
-        fits = (n for n in range(len(moved)) if has_dim and symbolic_sizes.same(given, (moved[n],)))
+        fits = (n for n in range(len(moved)) if has_dim and symbolic_sizes.same(sizes, (moved[n],)))
         raise torch_errors.no_broadcast(
-            caller.op, "index", given, "src", tuple(moved), next(fits, None)
+            caller.op, "index", sizes, "src", tuple(moved), next(fits, None)
         )
     index = index.reshape(whole)
     if not _all_one(whole[dim + 1 :]):
@@ -193,7 +193,7 @@ def cheapest_places(
         name, axis, index = "scatter_nd", dim, rows.unsqueeze(-1)
     else:
         name, axis, index = "scatter_slices", dim, index.reshape(whole[dim]).expand(moved[dim])
-    caller = caller._replace(place="same" if tuple(index.shape) == given else "")
+    caller = caller._replace(place="same" if tuple(index.shape) == sizes else "")
     return Places(namespace, Attributes(name, axis, mode, False, caller=caller.text), index, shape)
 
 

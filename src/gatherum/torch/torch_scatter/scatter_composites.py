@@ -52,8 +52,8 @@ def scatter_std(
     tensor([1.4142, 0.0000, 0.0000])
     """
     src, places = scatter_operands("scatter_std", src, index, dim, out, dim_size)
-    found = _std(src, index, dim, places.shape[dim % src.dim()], out, bool(unbiased))
-    return found if out is None else out.copy_(found)
+    result = _std(src, index, dim, places.shape[dim % src.dim()], out, bool(unbiased))
+    return result if out is None else out.copy_(result)
 
 
 def scatter_softmax(src: Tensor, index: Any, dim: int = -1, dim_size: int | None = None) -> Tensor:
@@ -126,8 +126,8 @@ def scatter_logsumexp(
     tensor([0.6931, 0.0000, 7.0000])
     """
     src, places = scatter_operands("scatter_logsumexp", src, index, dim, out, dim_size)
-    found = _log_sum(src, index, dim, places.shape[dim % src.dim()], out)
-    return found if out is None else out.copy_(found)
+    result = _log_sum(src, index, dim, places.shape[dim % src.dim()], out)
+    return result if out is None else out.copy_(result)
 
 
 # Graphs see the functions below as single calls, traced below Dynamo. Sizes are known here.
@@ -142,8 +142,8 @@ def _grouped(op: str, src: Tensor, index: Any, dim: int, size: int) -> tuple[Ten
 def _transformed(op: str, name: str, src: Tensor, index: Any, dim: int, size: int) -> Tensor:
     src, by = _grouped(op, src, index, dim, size)
     with called(by.places):
-        found: Tensor = reducing.transformed(name, src, by)
-    return found
+        result: Tensor = reducing.transformed(name, src, by)
+    return result
 
 
 @torch.compiler.allow_in_graph  # type: ignore[untyped-decorator]
@@ -167,8 +167,8 @@ def _std(
 def _added(places: Places, out: Tensor | None, values: Tensor) -> Tensor:
     """Sum values, and add the old values of `out`."""
     start = values.new_zeros(()).expand(places.shape) if out is None else out.to(values.dtype)
-    found: Tensor = places.put(start, values, ADD)
-    return found
+    total: Tensor = places.put(start, values, ADD)
+    return total
 
 
 @torch.compiler.allow_in_graph  # type: ignore[untyped-decorator]
@@ -180,9 +180,9 @@ def _log_sum(src: Tensor, index: Any, dim: int, size: int, out: Tensor | None) -
         if out is None:
             whole: Tensor = reducing.reduced(row.name, src, by, 0, 0)
             return whole
-        found, old = functions.working(src, by), functions.working(out, by)
-        shift = by.places.put(old.detach(), found.detach(), FoldRule("max"))
+        values, old = functions.working(src, by), functions.working(out, by)
+        shift = by.places.put(old.detach(), values.detach(), FoldRule("max"))
         shift = torch.where(shift.isinf(), 0, shift)
-        powers = namespace.exp(found - by.gather(shift))
+        powers = namespace.exp(values - by.gather(shift))
         total = by.places.put(namespace.exp(old - shift), powers, ADD)
         return namespace.rounded(shift + namespace.log(total), out.dtype)

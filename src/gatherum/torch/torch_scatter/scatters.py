@@ -154,9 +154,9 @@ def scattered_fold(
 ) -> Tensor:
     """Reduce the values with the same destination."""
     if out is None:
-        found = known_call(src, index, dim, dim_size, reduce, "raise", False)
-        if found is not None:
-            return found
+        result = known_call(src, index, dim, dim_size, reduce, "raise", False)
+        if result is not None:
+            return result
     reduction = reduction_of(op, reduce)
     src, places = scatter_operands(op, src, index, dim, out, dim_size)
     with called(places):
@@ -218,22 +218,22 @@ def extreme(
     plain = src.detach()
     if extremes.applies(plain):
         data = plain.new_zeros(()).expand(places.shape) if out is None else out.detach()
-        how = FoldRule(reduction, out is not None)
-        found, arg = extremes.call(places, data, plain, how, src.shape[dim])
+        rule = FoldRule(reduction, out is not None)
+        result, arg = extremes.call(places, data, plain, rule, src.shape[dim])
         if not differentiated:
-            return found if out is None else out.copy_(found), arg
+            return result if out is None else out.copy_(result), arg
     else:
         old = None if out is None else out.detach().clone()
         if differentiated and old is not None:
             with torch.no_grad():
-                found = places.put(old, plain, FoldRule(reduction))
+                result = places.put(old, plain, FoldRule(reduction))
         else:
-            found = fold_into(places, plain, reduction, out)
+            result = fold_into(places, plain, reduction, out)
         with torch.no_grad():
-            arg = _first(places, plain, found, old, dim)
+            arg = _first(places, plain, result, old, dim)
         if not differentiated:
-            return found, arg
-    values = _taken(src, arg, found, dim, reduction)
+            return result, arg
+    values = _taken(src, arg, result, dim, reduction)
     if out is None:
         return values, arg
     return out.copy_(torch.where(arg == src.shape[dim], out.clone(), values)), arg
@@ -247,31 +247,31 @@ def _differentiated(src: Tensor, out: Tensor | None) -> bool:
     return recording.records((src, out))
 
 
-def _first(places: Places, src: Tensor, found: Tensor, old: Tensor | None, dim: int) -> Tensor:
+def _first(places: Places, src: Tensor, result: Tensor, old: Tensor | None, dim: int) -> Tensor:
     """Return the first position of each destination's value, or ``src.size(dim)`` if there is none.
 
     Values are compared with the final value of their destination. One more scatter finds the
     minimum of the equal positions.
     """
     n = src.shape[dim]
-    taken = _same(src, places.take(found))
+    taken = _same(src, places.take(result))
     if old is not None:
-        taken &= places.take(~_same(old, found))
+        taken &= places.take(~_same(old, result))
     behind = (1,) * (src.dim() - dim - 1)
     position = torch.arange(n, device=src.device).reshape(n, *behind)
     first = torch.where(taken, position, n)
     return places.put(first.new_full((), n).expand(places.shape), first, FoldRule("min"))
 
 
-def _taken(src: Tensor, arg: Tensor, found: Tensor, dim: int, reduction: str) -> Tensor:
+def _taken(src: Tensor, arg: Tensor, result: Tensor, dim: int, reduction: str) -> Tensor:
     """Return the values at `arg` with the bits of the result, and 0 for no position.
 
     Only the sign of a zero may differ: +0 is larger than -0.
     """
-    how = Attributes("gather_elements", dim, "fill", False)
-    taken = namespace.gather(how, src, arg)
-    zeros = taken + found if reduction == "max" else -(-found - taken)
-    return torch.where(found == 0, zeros, taken)
+    attributes = Attributes("gather_elements", dim, "fill", False)
+    taken = namespace.gather(attributes, src, arg)
+    zeros = taken + result if reduction == "max" else -(-result - taken)
+    return torch.where(result == 0, zeros, taken)
 
 
 def _same(one: Tensor, other: Tensor) -> Tensor:

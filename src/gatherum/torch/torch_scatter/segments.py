@@ -260,8 +260,8 @@ def gather_coo(src: Tensor, index: Any, out: Tensor | None = None) -> Tensor:
     tensor([1, 1, 2, 4])
     """
     op = "gather_coo"
-    if out is None and (found := known_take(op, src, index)) is not None:
-        return found
+    if out is None and (known := known_take(op, src, index)) is not None:
+        return known
     index, dim = _along(op, src, index)
     moved = (*src.shape[:dim], index.shape[dim], *src.shape[dim + 1 :])
     caller = Caller(op, "index", "src")
@@ -288,9 +288,9 @@ def _along(op: str, src: Tensor, index: Any) -> tuple[Tensor, int]:
 
 def _segmented(op: str, src: Tensor, indptr: Any, out: Tensor | None, reduce: object) -> Tensor:
     if out is None:
-        found = known_call(src, indptr, 0, None, reduce, "drop", True)
-        if found is not None:
-            return found
+        known = known_call(src, indptr, 0, None, reduce, "drop", True)
+        if known is not None:
+            return known
     reduction = reduction_of(op, reduce)
     src, indptr = _pointed(op, src, indptr)
     places = _segments(op, src, indptr)
@@ -383,8 +383,8 @@ def _segment_numbers(op: str, indptr: Tensor, size: int, *, ends_itself: bool = 
             raise torch_errors.no_segments(op, named)
     shape = (*indptr.shape[:-1], size + 1)
     caller = Caller(op, "indptr").text
-    how = Attributes("scatter_elements", indptr.dim() - 1, negative=False, caller=caller)
-    begin = Places(namespace, how, indptr, shape)
+    attributes = Attributes("scatter_elements", indptr.dim() - 1, negative=False, caller=caller)
+    begin = Places(namespace, attributes, indptr, shape)
     one = torch.ones((), dtype=torch.int64, device=indptr.device)
     with called(begin):
         counts = begin.put(torch.zeros_like(one).expand(shape), one, ADD)

@@ -76,11 +76,11 @@ def _check_fake_out(op: str, shape: Shape, data: Tensor, indices: Tensor, update
 
 def _check_memory(op: str, data: Tensor, indices: Tensor, updates: Tensor | None, out: Tensor
                   ) -> None:  # fmt: skip
-    found = [None if t is None else _extent(t, out) for t in (data, indices, updates, out)]
-    if found[3] is None:
+    extents = [None if t is None else _extent(t, out) for t in (data, indices, updates, out)]
+    if extents[3] is None:
         return
     apart = np.empty(0, np.uint8)
-    first, second, third, written = (apart if one is None else one for one in found)
+    first, second, third, written = (apart if one is None else one for one in extents)
     check_out_memory(op, first, second, None if updates is None else third, written)
 
 

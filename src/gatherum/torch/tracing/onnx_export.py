@@ -97,8 +97,8 @@ def _scatter_elements(data: Value, indices: Value, updates: Value, axis: int = 0
     op = _opset()
     places = _along(data, indices, axis, negative)
 
-    def scatter(table: Value, values: Value, how: str) -> Value:
-        return op.ScatterElements(table, places, values, axis=axis, reduction=how)
+    def scatter(table: Value, values: Value, fold: str) -> Value:
+        return op.ScatterElements(table, places, values, axis=axis, reduction=fold)
 
     values = _stretched(updates, indices.shape, lambda: op.Shape(indices))
     return _folded(scatter, data, values, reduction, include_self)
@@ -133,14 +133,14 @@ def _scatter_slices(data: Value, indices: Value, updates: Value, axis: int = 0,
         data = op.Transpose(data, perm=front)
         data.shape = sizes
         entries = list(range(axis, axis + q))
-        rest = [i for i in range(rank - 1 + q) if i not in entries]
-        updates = op.Transpose(updates, perm=[*entries, *rest])
+        others = [i for i in range(rank - 1 + q) if i not in entries]
+        updates = op.Transpose(updates, perm=[*entries, *others])
     rows = op.Unsqueeze(indices, op.Constant(value_ints=[-1]))
     rows.shape = type(indices.shape)([*indices.shape, 1])
     rows.dtype = indices.dtype
     more = reduction, include_self, negative
-    found = _scatter_tuples("scatter_slices", data, rows, updates, *more)
-    return op.Transpose(found, perm=[front.index(i) for i in range(rank)]) if axis > 0 else found
+    result = _scatter_tuples("scatter_slices", data, rows, updates, *more)
+    return op.Transpose(result, perm=[front.index(i) for i in range(rank)]) if axis > 0 else result
 
 
 def _scatter_tuples(name: str, data: Value, indices: Value, updates: Value, reduction: str,
@@ -149,12 +149,12 @@ def _scatter_tuples(name: str, data: Value, indices: Value, updates: Value, redu
     places = _tuples(name, data, indices, 0, negative)
     every = _may_address_every_row(data, indices)
 
-    def scatter(table: Value, values: Value, how: str) -> Value:
-        if how == "none" or not every:
-            return op.ScatterND(table, places, values, reduction=how)
+    def scatter(table: Value, values: Value, fold: str) -> Value:
+        if fold == "none" or not every:
+            return op.ScatterND(table, places, values, reduction=fold)
         front = op.Constant(value_ints=[0])
         rows = op.Unsqueeze(places, front), op.Unsqueeze(values, front)
-        return op.ScatterND(table, *rows, reduction=how)
+        return op.ScatterND(table, *rows, reduction=fold)
 
     if name == "scatter_nd":
         k = indices.shape[-1]

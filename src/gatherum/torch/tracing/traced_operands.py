@@ -31,9 +31,9 @@ def as_indices(op: str, indices: Any, data: Tensor) -> Tensor:
         raise TypeError(_of_tensors(op, type(indices).__name__))
     if not isinstance(indices, (int, float, list, tuple, range, np.ndarray, np.generic)):
         raise errors.no_array(op, "indices", indices)
-    found = torch.as_tensor(indices, device=data.device)
+    tensor = torch.as_tensor(indices, device=data.device)
     listed = isinstance(indices, (list, tuple))
-    return found.to(torch.int64) if listed and found.numel() == 0 else found
+    return tensor.to(torch.int64) if listed and tensor.numel() == 0 else tensor
 
 
 @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
