@@ -1,8 +1,8 @@
-"""The six operators on arrays in an NVIDIA GPU's memory, with the bits of the processor's.
+"""Run the six operators on arrays in an NVIDIA GPU's memory, bit-for-bit as on the CPU.
 
-Tensors of PyTorch, arrays of CuPy, and those of any framework that have `__cuda_array_interface__`
-or `__dlpack__`. `gatherum.gather(array, ...)` and the other five come here, too. This package alone
-imports CuPy or anything of CUDA, and only when a call needs it.
+Accepts PyTorch tensors, CuPy arrays, and any array that implements `__cuda_array_interface__` or
+`__dlpack__`. `gatherum.gather(array, ...)` and the other five functions also dispatch here. Only
+this package imports CuPy or CUDA libraries, and only when a call needs them.
 """
 
 from gatherum._exports.help_signatures import plain_help

@@ -1,4 +1,4 @@
-"""Runs calls on arrays that are on a CUDA device."""
+"""Run calls on arrays that are on a CUDA device."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ def _cupy() -> DeviceFramework:
 
 def _framework_of(value: object) -> DeviceFramework | None:
     """Return the framework of an array on a CUDA device, None for any other value."""
-    if (found := registry.foreign(type(value))) is None:
+    if (foreign := registry.foreign(type(value))) is None:
         return None
-    if found.source.name == "cupy":
+    if foreign.source.name == "cupy":
         loaded = "cupy" in sys.modules
         return _cupy() if loaded and _cupy().owns(value) else None
-    return _protocols if found.source is registry.CUDA and _protocols.owns(value) else None
+    return _protocols if foreign.source is registry.CUDA and _protocols.owns(value) else None
 
 
-def _run(op: str, data: Any, indices: Any, updates: Any, *given: Any) -> Any:
-    *how, fill_value = given
-    attributes = plain_values.as_attributes(op, *how)
+def _run(op: str, data: Any, indices: Any, updates: Any, *arguments: Any) -> Any:
+    *options, fill_value = arguments
+    attributes = plain_values.as_attributes(op, *options)
     operands = {"data": data, "indices": indices, "updates": updates, "fill_value": fill_value}
     registry.check_one_framework(op, operands)
     adapter = registry.adapter_of(type(data))
@@ -54,7 +54,7 @@ FUNCTIONS: Functions[Any] = Functions(__name__, _run)
 
 
 class CudaAdapter(Framework):
-    """The adapter of arrays on a CUDA device: those of CuPy, or known by a protocol."""
+    """Adapter for arrays on a CUDA device: CuPy arrays and arrays with a protocol."""
 
     def __init__(self, name: str) -> None:
         source = source_named(name)
@@ -62,7 +62,7 @@ class CudaAdapter(Framework):
         self.modules: tuple[str, ...] = () if source is registry.CUDA else (name,)
 
     def owns(self, kind: type) -> bool:
-        """Return True: only a value says whether it is on a device."""
+        """Return True. Only a value, not its type, tells whether it is on a device."""
         return True
 
     def call(
@@ -74,7 +74,7 @@ class CudaAdapter(Framework):
         fill_value: object,
         out: object,
     ) -> Any:
-        """Run a call on the device; `out` is refused."""
+        """Run a call on the device. Raise an error if `out` is given."""
         if (framework := _framework_of(data)) is None:
             return NotImplemented
         if out is not None:
@@ -87,10 +87,10 @@ class CudaAdapter(Framework):
         return call(framework, attributes, data, indices, updates, fill)
 
     def spec(self, op: str, operand: str, value: Any) -> Any:
-        """Return the spec of an array on a device, and any other value as it is."""
+        """Return the spec of an array on a device. Return any other value unchanged."""
         framework = _framework_of(value)
         return value if framework is None else framework.view(op, operand, value).spec
 
     def device(self, value: Any) -> str:
-        """Return "cuda" for an array on a device."""
+        """Return "cuda" for an array on a device, else "cpu"."""
         return "cpu" if _framework_of(value) is None else "cuda"

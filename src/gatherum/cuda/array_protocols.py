@@ -1,8 +1,9 @@
-"""Arrays of any framework, by `__cuda_array_interface__` or `__dlpack__`.
+"""Support arrays of any framework through `__cuda_array_interface__` or `__dlpack__`.
 
-Nothing is known of their framework's streams and memory. So a call goes to the stream that an array
-names, or to the legacy default stream; it waits there for the other arrays' streams; and it keeps
-the arrays until its work is done. Results are a `DeviceArray`, in memory of the driver's own pool.
+The framework's streams and memory pool are unknown. A call therefore runs on the stream that an
+array names, or on the legacy default stream. That stream waits for the streams of the other arrays,
+and the arrays are kept alive until the call has finished on the device. The result is a
+`DeviceArray` in memory from the driver's pool.
 """
 
 from __future__ import annotations
@@ -26,18 +27,18 @@ from .device import Pairs
 from .device_views import DeviceFramework, View
 from .driver import LEGACY_STREAM, Driver, Kept, open_driver
 
-# Devices of DLPack whose memory a CUDA device reads at its address: its own, and managed memory.
+# DLPack device types whose memory a CUDA device can address: CUDA memory and managed memory.
 _DLPACK_CUDA = (2, 13)
 
 
 class Memory:
-    """Memory of the driver's pool, given back in the order of a stream."""
+    """Memory from the driver's pool, freed in stream order."""
 
     def __init__(self, driver: Driver, nbytes: int, device: int, stream: int) -> None:
         with driver.on(device):
             self.address = driver.allocate(nbytes, stream)
         self._free = weakref.finalize(self, _release, driver, self.address, device, stream)
-        self._free.atexit = False  # the process's memory goes with it
+        self._free.atexit = False  # the memory is freed when the process ends
 
 
 def _release(driver: Driver, address: int, device: int, stream: int) -> None:
@@ -46,7 +47,7 @@ def _release(driver: Driver, address: int, device: int, stream: int) -> None:
 
 
 class DeviceArray:
-    """An array in a CUDA device's memory, for any framework to take by its interface.
+    """An array in a CUDA device's memory that other frameworks can import without a copy.
 
     ``cupy.asarray(result)``, ``torch.as_tensor(result, device="cuda")`` and
     ``numba.cuda.as_cuda_array(result)`` make arrays of the same memory.
@@ -54,9 +55,9 @@ class DeviceArray:
     Attributes
     ----------
     shape : tuple of int
-        Its sizes; it lies in C order.
+        Sizes of the dimensions. The array is in C order.
     dtype : numpy.dtype
-        Its dtype.
+        Data type.
     """
 
     def __init__(self, memory: Any, shape: Shape, dtype: AnyDType, stream: int) -> None:
@@ -67,7 +68,7 @@ class DeviceArray:
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        """The array for other frameworks, which wait for the stream that wrote it."""
+        """The interface's fields. Readers wait for the stream that wrote the array."""
         fields = {} if self.dtype.names is None else {"descr": self.dtype.descr}
         return fields | {
             "shape": self.shape,
@@ -83,28 +84,28 @@ class DeviceArray:
 
 
 def _type_string(dtype: AnyDType) -> str:
-    """Return a dtype's name in the protocol, which has none for what NumPy itself does not know."""
+    """Return the protocol's string for a dtype, or raw bytes (V) for a dtype that NumPy lacks."""
     known = not isinstance(dtype, Extension) and (dtype.isbuiltin == 1 or dtype.names is not None)
     return dtype.str if known else f"|V{dtype.itemsize}"  # type: ignore[union-attr]  # known
 
 
 class Protocols(DeviceFramework):
-    """Arrays of frameworks without an adapter of their own, by protocol."""
+    """Arrays of frameworks that have no adapter, accessed by protocol."""
 
     name = "cuda"
-    # The memory pool would take part in the graph, and whether operands have been read cannot be
-    # asked while it is captured.
+    # A captured graph would include the memory pool's operations, and events cannot be queried
+    # during capture to find out whether operands have been read.
     captures_graphs = False
 
     def __init__(self) -> None:
         self._kept = Kept()
 
     def owns(self, value: object) -> bool:
-        """Whether a value has one of the protocols, and is on a CUDA device."""
+        """Return True if a value has one of the protocols and is on a CUDA device."""
         return _interface(value) is not None or _dlpack_device(value)[0] in _DLPACK_CUDA
 
     def view(self, op: str, operand: str, value: Any) -> View:
-        """Return an array by its interface, or else by DLPack."""
+        """Return a view of an array through its CUDA interface, or else through DLPack."""
         if (interface := _interface(value)) is not None:
             return _by_interface(op, operand, value, interface)
         kind, _ = _dlpack_device(value)
@@ -125,35 +126,35 @@ class Protocols(DeviceFramework):
     def empty(
         self, shape: Shape, dtype: AnyDType, like: object, device: int, stream: int
     ) -> tuple[object, int]:
-        """Return a `DeviceArray` and its address."""
+        """Return a new `DeviceArray` and its address."""
         nbytes = dtype.itemsize * int(np.prod(shape, dtype=object))
         memory = Memory(open_driver(), nbytes, device, stream)
         return DeviceArray(memory, shape, dtype, stream), memory.address
 
     def allocate(self, nbytes: int, device: int, stream: int) -> Memory:
-        """Return memory of the driver's pool."""
+        """Return memory from the driver's pool."""
         return Memory(open_driver(), nbytes, device, stream)
 
     def sort(self, pairs: Pairs, device: int, stream: int) -> Pairs:
-        """Sort by CUB's radix sort, which is stable."""
+        """Sort with CUB's radix sort, which is stable."""
         from .cub import radix_sort
 
         return radix_sort(self, pairs, device, stream)
 
     def keep(self, holders: Sequence[object], device: int, stream: int) -> None:
-        """Keep arrays until the stream has come to this point, and let go of earlier ones."""
+        """Keep arrays until the stream reaches this point. Release earlier ones that are done."""
         self._kept.until_done(open_driver(), device, stream, holders)
 
 
 def _interface(value: object) -> dict[str, Any] | None:
-    found = getattr(value, "__cuda_array_interface__", None)
-    return found if isinstance(found, dict) else None
+    interface = getattr(value, "__cuda_array_interface__", None)
+    return interface if isinstance(interface, dict) else None
 
 
 def _stream_of(value: object) -> int | None:
-    """Return the stream that comes first for an array, None where none does."""
+    """Return the stream that must finish before an array is read, or None."""
     if (interface := _interface(value)) is None:
-        return LEGACY_STREAM  # which was passed to DLPack's exporter
+        return LEGACY_STREAM  # the stream passed to DLPack's exporter
     stream = interface.get("stream")
     return None if stream is None else int(stream)
 
@@ -173,17 +174,17 @@ def _by_interface(op: str, operand: str, value: object, interface: dict[str, Any
     fields = interface["typestr"][1] == "V" and len(descr) > 1
     dtype: AnyDType = np.dtype(descr if fields else interface["typestr"])
     if isinstance(value, DeviceArray):
-        dtype = value.dtype  # which the protocol may have no name for
+        dtype = value.dtype  # the protocol cannot name some dtypes
     shape = tuple(int(n) for n in interface["shape"])
-    given = interface.get("strides")
-    strides = contiguous_strides(shape, dtype.itemsize) if given is None else tuple(map(int, given))
+    steps = interface.get("strides")
+    strides = contiguous_strides(shape, dtype.itemsize) if steps is None else tuple(map(int, steps))
     address = int(interface["data"][0] or 0)
     device = open_driver().device_of(address) if address else None
     return View(address, ArraySpec(shape, dtype, strides), device, value)
 
 
 class _Tensor(ctypes.Structure):
-    """DLPack's DLTensor."""
+    """The DLTensor struct of DLPack."""
 
     _fields_ = (
         ("data", ctypes.c_void_p),
@@ -205,13 +206,16 @@ _pointer_of.argtypes = (ctypes.py_object, ctypes.c_char_p)
 
 
 def _by_dlpack(op: str, operand: str, value: Any) -> View:
-    """Return an array by DLPack. The capsule is not consumed but kept: its own end frees it."""
+    """Return a view of an array through DLPack.
+
+    The capsule is kept, not consumed; its destructor frees the tensor.
+    """
     capsule = value.__dlpack__(stream=LEGACY_STREAM)
     tensor = _Tensor.from_address(_pointer_of(capsule, b"dltensor"))
     code = dtype_of_dlpack(tensor.code, tensor.bits) if tensor.lanes == 1 else None
     if code is None:
-        found = f"code {tensor.code}, {tensor.bits} bits, {tensor.lanes} lanes"
-        raise framework_errors.no_whole_items(op, operand, "DLPack", found)
+        description = f"code {tensor.code}, {tensor.bits} bits, {tensor.lanes} lanes"
+        raise framework_errors.no_whole_items(op, operand, "DLPack", description)
     dtype = dtype_of(code)
     shape = tuple(tensor.shape[: tensor.ndim])
     if tensor.strides:

@@ -1,8 +1,9 @@
-"""Invalid indices: the record that kernels leave on the device, and what is raised for it.
+"""Check indices on the device and raise errors for invalid ones.
 
-In mode "raise" a scatter's indices are checked by a launch of their own; what is launched behind it
-reads the record first and writes nothing unless it is clean. So the call waits for the device
-once, at its end. A gather checks while it moves, for nothing is promised of its result then.
+In mode "raise", a separate launch checks the indices of a scatter and writes the result to a record
+on the device. Later launches read the record first and write nothing if an index is invalid. So the
+call waits for the device only once, at its end. A gather checks while it moves data, because its
+result is undefined if an index is invalid.
 """
 
 from __future__ import annotations
@@ -15,30 +16,30 @@ from .device import Buffer
 from .execution import Execution
 from .loops import unaddressable
 
-# ``Record`` of kernels/nest.cuh: count, inverse, found, component, value.
+# Layout of ``Record`` in kernels/nest.cuh: count, inverse, found, component, value.
 _RECORD = struct.Struct("=QQQQq")
 RECORD_BYTES = _RECORD.size
 
 
 def new_record(run: Execution) -> Buffer | None:
-    """Return a clean record where the call can raise, else None."""
+    """Return a cleared record if the call can raise, else None."""
     if run.plan.call.mode != "raise" or not run.work.checks:
         return None
     return run.cleared(RECORD_BYTES)
 
 
 def address(record: Buffer | None) -> int:
-    """Return what kernels take: the record's address, or null."""
+    """Return the record's address for kernels, or 0 (null)."""
     return 0 if record is None else record.address
 
 
 def check_indices(run: Execution, record: Buffer, only: int = -1) -> None:
-    """Check every index tuple, or one component of each."""
+    """Check every index tuple, or only one component of each."""
     _launch("check", run, record, only)
 
 
 def find_first(run: Execution, record: Buffer, only: int = -1) -> None:
-    """Read the first invalid tuple that a check has found again, for the message about it."""
+    """Find the first invalid tuple again and record it for the error message."""
     _launch("first", run, record, only)
 
 
@@ -50,13 +51,13 @@ def _launch(name: str, run: Execution, record: Buffer, only: int) -> None:
 
 
 def raise_found(run: Execution, record: Buffer | None) -> None:
-    """Wait for the device, and raise IndexError if the record holds an invalid index."""
+    """Wait for the device. Raise IndexError if the record holds an invalid index."""
     if record is not None and _read(run, record)[0]:
         _raise_first(run, record)
 
 
 def refuse_unaddressable(run: Execution) -> None:
-    """Raise IndexError where clip or wrap have no place to go to, and there is an index."""
+    """Raise IndexError if clip or wrap must resolve an index in a dimension of size 0."""
     only = unaddressable(run.plan.call, run.work)
     if only >= 0:
         _raise_first(run, run.cleared(RECORD_BYTES), only)
@@ -68,11 +69,11 @@ def _read(run: Execution, record: Buffer) -> tuple[int, ...]:
 
 
 def _raise_first(run: Execution, record: Buffer, only: int = -1) -> None:
-    """Find the first invalid index in row-major order, and raise IndexError for it."""
+    """Find the first invalid index in row-major order and raise IndexError for it."""
     run.device.clear(record, RECORD_BYTES)
     check_indices(run, record, only)
     find_first(run, record, only)
-    _, inverse, found, component, value = _read(run, record)
+    _, inverse, is_found, component, value = _read(run, record)
     # Not found: another stream has changed the indices meanwhile.
-    position = ~inverse & (1 << 64) - 1 if found else -1
+    position = ~inverse & (1 << 64) - 1 if is_found else -1
     raise_invalid(run.plan, position, component + max(only, 0), value)

@@ -1,9 +1,9 @@
-"""Compiled kernels and sorters kept on disk, by what they were compiled from.
+"""Cache compiled kernels and sorters on disk.
 
-An entry's name is a digest of all that decides its content. It begins with a digest of what
-follows, so a torn or changed file is noticed, compiled anew and replaced. Entries are replaced
-whole: of two processes that compile the same, the last one wins, and both have the same bytes.
-A folder that cannot be read or written only costs time.
+The name of an entry is a digest of everything that determines its content. The content begins with
+a digest of the code that follows, so a truncated or changed file is detected, compiled again and
+replaced. Entries are replaced atomically. If two processes compile the same entry, the last one
+wins; both write the same bytes. A folder that cannot be read or written only costs time.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 from gatherum._system.regular_files import read_regular
 
 VARIABLE = "GATHERUM_CUDA_CACHE"
-# Entries of another layout have other names.
+# Part of every name, so that entries of another layout have other names.
 _LAYOUT = b"gatherum-kernels-1"
 _DIGEST = hashlib.sha256
 _DIGEST_BYTES = _DIGEST().digest_size
@@ -27,8 +27,9 @@ _LARGEST = 1 << 28
 
 
 def folder() -> Path | None:
-    """Return where compiled kernels are kept: ``GATHERUM_CUDA_CACHE``, or the user's cache; None
-    for a user without a home.
+    """Return the cache folder, or None for a user without a home directory.
+
+    The folder is ``GATHERUM_CUDA_CACHE`` if set, else the user's cache directory.
     """
     try:
         return _folder()
@@ -45,7 +46,7 @@ def _folder() -> Path:
         base = "~/Library/Caches"
     else:
         base = os.environ.get("XDG_CACHE_HOME", "")
-    # The XDG specification: what is not absolute counts as unset.
+    # The XDG specification ignores paths that are not absolute.
     root = Path(base).expanduser()
     return (root if root.is_absolute() else Path("~/.cache").expanduser()) / "gatherum" / "cuda"
 
@@ -53,9 +54,9 @@ def _folder() -> Path:
 def cached_code(
     parts: Iterable[str], compile_: Callable[[], bytes], suffix: str = ".cubin"
 ) -> bytes:
-    """Return what `compile_` returns, from disk where it is there.
+    """Return the result of `compile_`, from disk if it is cached.
 
-    `parts` are all that it depends on: the source, the options, the architecture, the compiler.
+    `parts` is everything that the result depends on: source, options, architecture, compiler.
     """
     if (where := folder()) is None:
         return compile_()
@@ -75,7 +76,7 @@ def _name(parts: Iterable[str]) -> str:
 
 
 def _read(path: Path) -> bytes | None:
-    """Return the code of an entry, None where there is none, or no sound one."""
+    """Return the code of an entry, or None if the entry is missing or corrupt."""
     try:
         content = read_regular(path, _LARGEST)
     except OSError:
@@ -85,7 +86,7 @@ def _read(path: Path) -> bytes | None:
 
 
 def _write(path: Path, code: bytes) -> None:
-    """Put an entry in its place, all at once; where that is impossible, leave it."""
+    """Write an entry atomically. Do nothing if the folder is not writable."""
     with contextlib.suppress(OSError):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         file, temporary = tempfile.mkstemp(dir=path.parent, prefix=".new-")

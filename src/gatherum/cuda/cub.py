@@ -1,7 +1,7 @@
-"""CUB's stable radix sort, by `cuda.compute`, for arrays whose framework has no sort of its own.
+"""Sort with CUB's stable radix sort, through `cuda.compute`, if the framework has no sort.
 
-Its sorters take seconds to compile, for each pair of widths. They are kept beside the compiled
-kernels, as bytes that `cuda.compute` makes of them.
+A sorter takes seconds to compile for each pair of widths. Sorters are cached next to the compiled
+kernels, as the bytes that `cuda.compute` serializes them to.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from .device import Pairs
 from .driver import open_compiler, open_driver
 from .nvidia import architecture_of
 
-# A sorter is shared by all calls of the same types, and holds the pointers of the last one.
+# A sorter is shared by all calls of the same types and holds the pointers of the last call.
 _sorting = Lock()
 _ADDRESS = 256
 
 
 class _Array:
-    """Scratch memory as an array of integers, for `cuda.compute`."""
+    """Scratch memory as an integer array, for `cuda.compute`."""
 
     def __init__(self, address: int, count: int, width: int) -> None:
         self.dtype = np.dtype(f"u{width}")
@@ -42,7 +42,7 @@ class _Array:
 
 
 class _Stream:
-    """A stream by its number, for `cuda.compute`."""
+    """A stream given by its handle, for `cuda.compute`."""
 
     def __init__(self, stream: int) -> None:
         self._stream = stream
@@ -52,41 +52,43 @@ class _Stream:
 
 
 def radix_sort(framework: Any, pairs: Pairs, device: int, stream: int) -> Pairs:
-    """Sort pairs in scratch memory; the results are in scratch memory of the same framework."""
+    """Sort pairs in scratch memory. The results are in scratch memory of the same framework."""
     driver, (keys, payload, count, widths) = open_driver(), pairs
-    found = [framework.allocate(count * width, device, stream) for width in widths[:2]]
+    buffers = [framework.allocate(count * width, device, stream) for width in widths[:2]]
     operands = {
         "d_in_keys": _Array(keys.address, count, widths.key),
-        "d_out_keys": _Array(found[0].address, count, widths.key),
+        "d_out_keys": _Array(buffers[0].address, count, widths.key),
         "d_in_values": _Array(payload.address, count, widths.payload),
-        "d_out_values": _Array(found[1].address, count, widths.payload),
+        "d_out_values": _Array(buffers[1].address, count, widths.payload),
     }
     with _sorting, driver.on(device):
         sorter = _loaded(widths[:2], architecture_of(driver, device))
         ends = {"begin_bit": 0, "end_bit": widths.bits}
         more = {"num_items": count, "stream": _Stream(stream), **ends}
         nbytes = sorter(temp_storage=None, **operands, **more)
-        nbytes = max(nbytes, 1)  # without an address the next call would only ask for the size
+        nbytes = max(nbytes, 1)  # with a null address, the next call would only query the size
         scratch = framework.allocate(nbytes, device, stream)
         sorter(temp_storage=_Array(scratch.address, nbytes, 1), **operands, **more)
-    return pairs._replace(keys=found[0], payload=found[1])
+    return pairs._replace(keys=buffers[0], payload=buffers[1])
 
 
 @cache
 def _loaded(widths: tuple[int, int], architecture: str) -> Any:
-    """Return a sorter for devices of an architecture; the current one has to be."""
+    """Return a sorter for an architecture, which must match the current device."""
     return _compute().deserialize(sorter_code(widths, architecture))
 
 
 def sorter_code(widths: tuple[int, int], architecture: str) -> bytes:
-    """Return what `cuda.compute.deserialize` makes a sorter of for keys and payloads of so many
-    bytes, from disk where it is there; it needs no device.
+    """Return a serialized sorter for keys and payloads of the given widths in bytes.
+
+    `cuda.compute.deserialize` reads it. The code is taken from disk if it is cached. No device is
+    needed.
     """
     compute = _compute()
 
     def compile_() -> bytes:
-        # No one reads there. With arrays that have no address, like `cuda.compute.ProxyArray`, it
-        # would compile a sort of keys alone.
+        # These addresses are never read. For arrays without an address, such as
+        # `cuda.compute.ProxyArray`, cuda.compute would compile a sort of keys without payloads.
         keys, values = (_Array(_ADDRESS, 1, width) for width in widths)
         sorter = compute.make_radix_sort(
             d_in_keys=keys,
@@ -96,8 +98,8 @@ def sorter_code(widths: tuple[int, int], architecture: str) -> bytes:
             order=compute.SortOrder.ASCENDING,
             compute_capability=int(architecture.removeprefix("sm_")),
         )
-        found: bytes = compute.serialize(sorter)
-        return found
+        code: bytes = compute.serialize(sorter)
+        return code
 
     package = f"cuda-cccl {metadata.version('cuda-cccl')}"
     parts = "radix_sort", package, open_compiler().version(), architecture, *map(str, widths)
@@ -106,14 +108,15 @@ def sorter_code(widths: tuple[int, int], architecture: str) -> bytes:
 
 @cache
 def _compute() -> Any:
-    """Return `cuda.compute`, or raise ImportError: without libraries that it loads its import
-    warns, and its functions are not there.
+    """Return `cuda.compute`, or raise ImportError.
+
+    If a library that it loads is missing, its import only warns and its functions are absent.
     """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             compute = import_module("cuda.compute")
-        except (ImportError, RuntimeError) as why:  # a RuntimeError: a library is not found
+        except (ImportError, RuntimeError) as why:  # RuntimeError: a library is missing
             raise cuda_errors.no_cuda_sort(why) from why
     if not hasattr(compute, "deserialize"):
         reason = caught[0].message if caught else "it has no function deserialize"

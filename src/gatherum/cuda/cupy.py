@@ -1,4 +1,4 @@
-"""CuPy's arrays: their memory pool, their current stream, their sort."""
+"""Support CuPy arrays with CuPy's memory pool, current stream and sort."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .host_transfer import OnDevice
 
 
 class _Scratch:
-    """Bytes of CuPy's pool, which gives them out again in the order of the stream."""
+    """Bytes from CuPy's pool, which reuses them in stream order."""
 
     def __init__(self, memory: Any) -> None:
         self.memory = memory
@@ -40,16 +40,16 @@ class CuPy(DeviceFramework):
         self._kept = Kept()
 
     def owns(self, value: object) -> bool:
-        """Whether a value is an array of CuPy."""
+        """Return True for a CuPy array."""
         return isinstance(value, self._cupy.ndarray)
 
     def view(self, op: str, operand: str, value: Any) -> View:
-        """Return a view of an array; all of CuPy's are on a device."""
+        """Return a view of an array. Every CuPy array is on a device."""
         spec = ArraySpec(tuple(value.shape), value.dtype, tuple(value.strides))
         return View(int(value.data.ptr), spec, int(value.device.id), value)
 
     def stream(self, device: int, operands: Sequence[object]) -> int:
-        """Return CuPy's current stream of a device."""
+        """Return CuPy's current stream on a device."""
         return int(self._cupy.cuda.get_current_stream(device).ptr) or LEGACY_STREAM
 
     def empty(
@@ -57,54 +57,57 @@ class CuPy(DeviceFramework):
     ) -> tuple[object, int]:
         """Return a new array and its address."""
         with self._cupy.cuda.Device(device):
-            made = self._cupy.empty(shape, like.dtype)
-        return made, int(made.data.ptr)
+            array = self._cupy.empty(shape, like.dtype)
+        return array, int(array.data.ptr)
 
     def allocate(self, nbytes: int, device: int, stream: int) -> _Scratch:
-        """Return memory of CuPy's current allocator."""
+        """Return memory from CuPy's current allocator."""
         with self._cupy.cuda.Device(device):
             return _Scratch(self._cupy.cuda.alloc(nbytes))
 
     def sort(self, pairs: Pairs, device: int, stream: int) -> Pairs:
-        """Sort by `cupy.argsort`, which is stable, and since CuPy 14 does not wait."""
+        """Sort with `cupy.argsort`, which is stable and, since CuPy 14, does not wait."""
         with self._cupy.cuda.Device(device):
             keys, payload = (
                 self._cupy.ndarray((pairs.length,), np.dtype(f"i{width}"), scratch.memory)
                 for scratch, width in zip(pairs[:2], pairs.widths[:2], strict=True)
             )
             order = self._cupy.argsort(keys)
-            found = self._cupy.take(keys, order), self._cupy.take(payload, order)
-            one, other = (_Scratch(each.data) for each in found)
+            arrays = self._cupy.take(keys, order), self._cupy.take(payload, order)
+            one, other = (_Scratch(each.data) for each in arrays)
             return pairs._replace(keys=one, payload=other)
 
     def lasting(self, result: Any, device: int, stream: int) -> AbstractContextManager[None]:
-        """Keep all memory that CuPy takes for a captured graph, its sort's too, with the result:
-        its pool would give it to other arrays, which a replay of the graph would then overwrite.
+        """Keep all memory that CuPy allocates during a graph capture as long as the result.
+
+        This includes the memory of its sort. Otherwise, the pool would reuse that memory for other
+        arrays, which a replay of the graph would overwrite.
         """
         driver = open_driver()
         with driver.on(device):
             if not driver.captures(stream):
                 return nullcontext()
-        allocator, held = self._cupy.cuda.get_allocator(), []
+        allocator, blocks = self._cupy.cuda.get_allocator(), []
 
         def allocate(nbytes: int) -> Any:
-            held.append(allocator(nbytes))
-            return held[-1]
+            blocks.append(allocator(nbytes))
+            return blocks[-1]
 
-        weakref.finalize(result, held.clear).atexit = False
+        weakref.finalize(result, blocks.clear).atexit = False
         lasting: AbstractContextManager[None] = self._cupy.cuda.using_allocator(allocate)
         return lasting
 
     def keep(self, holders: Sequence[object], device: int, stream: int) -> None:
-        """Keep the host's memory: CuPy's pool gives its own out in the order of its stream."""
+        """Keep host memory. CuPy's pool reuses device memory in stream order."""
         copied = [holder for holder in holders if isinstance(holder, np.ndarray)]
         if copied:
             self._kept.until_done(open_driver(), device, stream, copied)
 
 
 def functions() -> OnDevice | None:
-    """Return the six functions on NumPy arrays, run on CuPy's current device; None where it finds
-    none.
+    """Return the six functions for NumPy arrays, run on CuPy's current device.
+
+    Return None if CuPy finds no device.
     """
     cupy: Any = import_module("cupy")
     if not cupy.cuda.is_available():
@@ -113,8 +116,8 @@ def functions() -> OnDevice | None:
     device = cupy.cuda.runtime.getDeviceProperties(number)["name"].decode()
 
     def back(array: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
-        found: NDArray[Any] = cupy.asnumpy(array).view(dtype)
-        return found
+        values: NDArray[Any] = cupy.asnumpy(array).view(dtype)
+        return values
 
     name = f"cuda:{number}, {device}, arrays of CuPy {cupy.__version__}"
     return OnDevice(name, cupy.array, back)

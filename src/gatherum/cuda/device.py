@@ -1,23 +1,24 @@
-"""Defines what `gatherum.cuda` requires of a device; nothing else reaches one.
+"""Define the device interface of `gatherum.cuda`, the only access to a device.
 
 `plan_launches.run` turns a plan into launches on a `Device`. One implementation drives an NVIDIA
-GPU; the tests have another, which runs the same kernels, compiled by g++, on NumPy memory.
+GPU. The tests have another implementation, which runs the same kernels, compiled by g++, on NumPy
+memory.
 
 The protocol, in short:
 
 - A **kernel** is one file, ``kernels/<name>.cu``, with one ``extern "C" __global__`` function of
-  the same name. It includes the ``.cuh`` files beside it by their names. `Kernel.macros` are its
-  options, ``-DNAME=VALUE`` each: they choose widths, types, the reduction, the mode. What is
-  compiled is known by the text of the folder, the macros, `COMPILER_OPTIONS` and the architecture.
-- A kernel takes **one struct by value**, at most 32 764 bytes, which arrives here packed:
-  ``launch(kernel, grid, block, arguments)``. Pointers in it are addresses as 64-bit integers. Grids
-  and blocks have one dimension. No dynamic shared memory.
-- Everything goes to **one stream in order**, the caller's current one. Only `read` waits. Without
-  `read` a call can be captured in a CUDA graph; then nothing that `run` does waits for the device.
-- **Scratch** lives as long as its `Buffer` is referenced, and what was launched before it went may
-  still use it: a device frees in stream order, as torch's and CuPy's allocators do.
-- **Sorting** is stable, of unsigned keys whose highest bit is 0, so that signed sorts do. Neither
-  keys nor payloads mean anything to it.
+  the same name. It includes ``.cuh`` files of the same folder. `Kernel.macros` are passed as
+  ``-DNAME=VALUE`` options; they select widths, types, the reduction and the mode. Compiled code is
+  identified by the text of the folder, the macros, `COMPILER_OPTIONS` and the architecture.
+- A kernel takes **one struct by value**, at most 32 764 bytes, which is passed packed:
+  ``launch(kernel, grid, block, arguments)``. Pointers in the struct are 64-bit integers. Grids
+  and blocks have one dimension. Kernels use no dynamic shared memory.
+- All work runs on **one stream in order**, the caller's current stream. Only `read` waits. A call
+  without `read` can be captured in a CUDA graph; then nothing in `run` waits for the device.
+- **Scratch** lives as long as its `Buffer` is referenced. Kernels launched before its release may
+  still use it: a device frees in stream order, as the allocators of PyTorch and CuPy do.
+- **Sorting** is stable. Keys are unsigned with the highest bit 0, so a signed sort works too. The
+  sort does not interpret keys or payloads.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 Macros: TypeAlias = tuple[tuple[str, str], ...]
 
-# For NVRTC, beside the architecture and the macros. Left folds have the bits of the processor's:
-# no fused multiply-add, no flush to zero, division and roots rounded right.
+# NVRTC options, in addition to the architecture and the macros. They make left folds bit-for-bit
+# equal to the CPU's: no fused multiply-add, no flush to zero, correctly rounded division and roots.
 COMPILER_OPTIONS = (
     "--std=c++17",
     "--fmad=false",
@@ -42,12 +43,12 @@ COMPILER_OPTIONS = (
 class Kernel:
     """A kernel and its compile-time options."""
 
-    name: str  # of the file ``kernels/<name>.cu`` and of the function in it
+    name: str  # name of the file ``kernels/<name>.cu`` and of its function
     macros: Macros  # names and values, sorted by name
 
     @classmethod
     def of(cls, name: str, **macros: object) -> Kernel:
-        """Return a kernel with these macros."""
+        """Return a kernel with the given macros."""
         return cls(name, tuple(sorted((key, str(value)) for key, value in macros.items())))
 
 
@@ -56,11 +57,11 @@ class Buffer(Protocol):
 
     @property
     def address(self) -> int:
-        """Where it starts; a multiple of 256."""
+        """Address of the first byte, a multiple of 256."""
 
 
 class Widths(NamedTuple):
-    """Bytes of a key, 4 or 8, and of a payload, 4 or 8; and how many bits of a key count."""
+    """Bytes of a key (4 or 8), bytes of a payload (4 or 8), and significant bits of a key."""
 
     key: int
     payload: int
@@ -68,8 +69,10 @@ class Widths(NamedTuple):
 
 
 class Pairs(NamedTuple):
-    """What is sorted: `length` keys, at least one, and as many integers that go with them, in
-    scratch memory. All keys are below ``2**bits``; there are 1 to ``8 * key - 1`` bits.
+    """Key-payload pairs to sort, in scratch memory.
+
+    There are `length` keys, at least one, and as many integers as payload. All keys are below
+    ``2**bits``, with `bits` from 1 to ``8 * key - 1``.
     """
 
     keys: Any
@@ -79,19 +82,19 @@ class Pairs(NamedTuple):
 
 
 class Device(Protocol):
-    """A device with one stream, as this module's docstring says."""
+    """A device with one stream, as described in the module's docstring."""
 
     @property
     def processors(self) -> int:
-        """How many multiprocessors it has: grids are a multiple of it."""
+        """Number of multiprocessors. Grid sizes are derived from it."""
 
     def allocate(self, nbytes: int) -> Buffer:
-        """Return at least `nbytes` (at least 1) of scratch, with anything in it.
+        """Return at least `nbytes` (at least 1) of uninitialized scratch memory.
 
         Raises
         ------
         MemoryError
-            If the device has none left, or what the framework's allocator raises.
+            If the device is out of memory, or the error of the framework's allocator.
         """
 
     def clear(self, buffer: Buffer, nbytes: int) -> None:
@@ -101,10 +104,10 @@ class Device(Protocol):
         """Start `grid` blocks of `block` threads, in stream order."""
 
     def sort(self, pairs: Pairs) -> Pairs:
-        """Sort pairs by their keys, equal keys in the order they stand, in stream order.
+        """Sort pairs by key, stably, in stream order.
 
-        What is given may be overwritten, and may hold what is returned.
+        The input buffers may be overwritten, and the result may use them.
         """
 
     def read(self, buffer: Buffer, nbytes: int) -> bytes:
-        """Wait for the stream, and return the first `nbytes` of scratch."""
+        """Wait for the stream and return the first `nbytes` of scratch."""

@@ -1,4 +1,4 @@
-"""One call on a device's arrays: operands, plan, memory, launches."""
+"""Run one call on a device's arrays: check operands, plan, allocate memory and launch."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ from .driver import open_driver
 from .loops import unaddressable, work_of
 from .nvidia import Nvidia
 
-# Takes the dtype of the data, returns what a gather stores for an invalid index, b"" for zeros.
+# Maps the dtype of the data to the item that a gather stores for an invalid index; b"" for zeros.
 Fill: TypeAlias = Callable[[AnyDType], bytes]
 
 
 class HostOperand(NamedTuple):
-    """An operand in the host's memory, and its spec on the device.
+    """An operand in host memory and its spec on the device.
 
-    Dimensions that repeat one value are copied once: `array` has them with size 1.
+    Dimensions that repeat one value are copied once: `array` has size 1 there.
     """
 
     array: NDArray[Any]
     spec: ArraySpec
 
 
-Given: TypeAlias = View | HostOperand
+Operand: TypeAlias = View | HostOperand
 
 
 def call(
@@ -52,10 +52,10 @@ def call(
     fill: Fill,
     out: Any = None,
 ) -> object:
-    """Run an operator on arrays of a framework that are on one device; return the result, or `out`.
+    """Run an operator on arrays of one framework and one device. Return the result, or `out`.
 
-    The attributes are checked already. Indices and updates may be NumPy's, lists or numbers: they
-    are copied.
+    The attributes must be checked already. Indices and updates may be NumPy arrays, lists or
+    numbers; these are copied to the device.
     """
     op, operands = attributes.op, _operands(framework, attributes, data, indices, updates, out)
     specs = (None if operand is None else operand.spec for operand in operands)
@@ -63,8 +63,8 @@ def call(
     dtype = operands.data.spec.dtype
     item = fill(dtype) if attributes.fills else b""
     number = _one_device(op, operands)
-    given = [value for value in (data, indices, updates, out) if framework.owns(value)]
-    stream = framework.stream(number, given)
+    arrays = [value for value in (data, indices, updates, out) if framework.owns(value)]
+    stream = framework.stream(number, arrays)
     _check_capture(framework, plan, operands, number, stream)
     at, holders = _on_device(framework, operands, number, stream)
     result = out
@@ -73,7 +73,7 @@ def call(
     else:
         _check_overlaps(plan, operands, at)
     device = open_device(framework, number, stream)
-    waits = attributes.mode == "raise"  # which no graph captures
+    waits = attributes.mode == "raise"  # graphs cannot capture mode "raise"
     try:
         with nullcontext() if waits else framework.lasting(result, number, stream):
             plan_launches.run(
@@ -85,20 +85,20 @@ def call(
 
 
 def open_device(framework: DeviceFramework, number: int, stream: int) -> Device:
-    """Return the device of a number, with a stream of its own."""
+    """Return the device with the given number, bound to a stream."""
     return Nvidia(framework, number, stream)
 
 
 class DeviceOperands(NamedTuple):
-    """The operands of a call as they will be on the device."""
+    """The operands of a call, as they will be on the device."""
 
     data: View
-    indices: Given
-    updates: Given | None
+    indices: Operand
+    updates: Operand | None
     out: View | None
 
-    def named(self) -> Iterator[tuple[str, Given | None]]:
-        """Yield each with its name."""
+    def named(self) -> Iterator[tuple[str, Operand | None]]:
+        """Yield the name and value of each operand."""
         return zip(self._fields, self, strict=True)
 
 
@@ -110,67 +110,68 @@ def _operands(
     updates: Any,
     out: Any,
 ) -> DeviceOperands:
-    """Return the operands, checked as far as their conversion needs."""
+    """Return the operands, checked as far as the conversion requires."""
     op = attributes.op
     table = framework.view(op, "data", data)
-    places = _given(framework, op, "indices", indices, None)
+    places = _operand(framework, op, "indices", indices, None)
     to, of = table.spec, places.spec
     check_before_updates(op, to.shape, of.shape, attributes.axis, to.dtype, of.dtype)
     others = None
     if attributes.operator.scatters:
-        others = _given(framework, op, "updates", updates, to.dtype)
+        others = _operand(framework, op, "updates", updates, to.dtype)
     target = None if out is None else framework.view(op, "out", out)
     return DeviceOperands(table, places, others, target)
 
 
-def _given(
+def _operand(
     framework: DeviceFramework, op: str, name: str, value: Any, dtype: AnyDType | None
-) -> Given:
-    """Return indices (without `dtype`) or updates, on the device or not."""
+) -> Operand:
+    """Return indices (`dtype` is None) or updates, on the device or on the host."""
     if framework.owns(value):
         return framework.view(op, name, value)
     if dtype is not None:
         return _values(conversion.as_updates(op, value, dtype))
     array = conversion.as_indices(op, value)
-    if array.dtype.kind in "iu":  # anything else is refused with its own dtype
+    if array.dtype.kind in "iu":  # other dtypes raise an error that names the dtype
         array = array.astype(array.dtype.newbyteorder("="), copy=False)
     return _values(array)
 
 
 def _values(array: NDArray[Any]) -> HostOperand:
-    """Return an array of the host's memory with its spec on the device: in C order, and what
-    repeats stays so.
+    """Return a host array with its spec on the device.
+
+    The copy is in C order. Dimensions that repeat one value keep stride 0.
     """
     once = array[(*(slice(0, 1) if step == 0 else slice(None) for step in array.strides), ...)]
     compact = np.ascontiguousarray(once).reshape(once.shape)
     steps = contiguous_strides(compact.shape, array.itemsize)
     strides = tuple(
-        0 if given == 0 else step for given, step in zip(array.strides, steps, strict=True)
+        0 if stride == 0 else step for stride, step in zip(array.strides, steps, strict=True)
     )
     return HostOperand(compact, ArraySpec(array.shape, array.dtype, strides))
 
 
-def _one_device(op: str, given: DeviceOperands) -> int:
+def _one_device(op: str, operands: DeviceOperands) -> int:
     """Return the number of the device that all arrays are on, or raise TypeError."""
-    found: int | None = None
-    for name, operand in given.named():
+    device: int | None = None
+    for name, operand in operands.named():
         if not isinstance(operand, View) or operand.device is None:
             continue
-        if found is None:
-            found = operand.device
-        elif operand.device != found:
-            words = [f"cuda:{number}" for number in (found, operand.device)]
+        if device is None:
+            device = operand.device
+        elif operand.device != device:
+            words = [f"cuda:{number}" for number in (device, operand.device)]
             raise framework_errors.other_device(op, name, words[0], words[1], "copy it there")
-    return found or 0
+    return device or 0
 
 
 def _check_capture(
-    framework: DeviceFramework, plan: Plan, given: DeviceOperands, number: int, stream: int
+    framework: DeviceFramework, plan: Plan, operands: DeviceOperands, number: int, stream: int
 ) -> None:
-    """Raise RuntimeError for what cannot be part of a CUDA graph that the stream captures."""
+    """Raise RuntimeError if a CUDA graph that the stream captures cannot contain the call."""
     s = plan.call
     op, mode = s.operator.name, s.mode
-    copied = [name for name, operand in given.named() if isinstance(operand, HostOperand)]
+    copied = [name for name, operand in operands.named() if isinstance(operand, HostOperand)]
     nowhere = unaddressable(s, work_of(plan)) >= 0
     if mode != "raise" and not nowhere and not copied and framework.captures_graphs:
         return
@@ -188,12 +189,12 @@ def _check_capture(
 
 
 def _on_device(
-    framework: DeviceFramework, given: DeviceOperands, number: int, stream: int
+    framework: DeviceFramework, operands: DeviceOperands, number: int, stream: int
 ) -> tuple[dict[str, int], list[object]]:
-    """Copy what is not on the device; return the addresses, and what keeps the memory."""
-    addresses = {name: 0 for name, _ in given.named()}
+    """Copy host operands to the device. Return all addresses and the owners of the memory."""
+    addresses = {name: 0 for name, _ in operands.named()}
     holders: list[object] = []
-    for name, operand in given.named():
+    for name, operand in operands.named():
         if isinstance(operand, View):
             addresses[name] = operand.address
             holders.append(operand.holder)
@@ -204,15 +205,15 @@ def _on_device(
             with driver.on(number):
                 driver.copy_in(buffer.address, array.ctypes.data, array.nbytes, stream)
             addresses[name] = buffer.address
-            # The driver may still be reading the host's memory where a device can reach it.
+            # The driver may still be reading host memory that the device can access.
             holders += [buffer, array]
     return addresses, holders
 
 
-def _check_overlaps(plan: Plan, given: DeviceOperands, addresses: dict[str, int]) -> None:
-    """Raise ValueError for an `out` that shares memory with an input that it must not."""
+def _check_overlaps(plan: Plan, operands: DeviceOperands, addresses: dict[str, int]) -> None:
+    """Raise ValueError if `out` shares memory with an input that it must not overlap."""
     places = [
         None if operand is None else place_at(addresses[name], operand.spec)
-        for name, operand in given.named()
+        for name, operand in operands.named()
     ]
     check_out_memory(plan.call.op, *places)  # type: ignore[arg-type]  # data, indices and out are there

@@ -1,4 +1,4 @@
-"""What `gatherum.cuda` requires of a framework, and a view of one of its arrays."""
+"""Define the framework interface of `gatherum.cuda`, and views of a framework's arrays."""
 
 from __future__ import annotations
 
@@ -16,28 +16,29 @@ from .device import Buffer, Pairs
 class View(NamedTuple):
     """An array in a device's memory."""
 
-    address: int  # of its first element
+    address: int  # address of the first element
     spec: ArraySpec
-    device: int | None  # its number; None for an array without memory
-    holder: object  # keeps the memory
+    device: int | None  # device number; None for an array without memory
+    holder: object  # keeps the memory alive
 
 
 class DeviceFramework(Protocol):
-    """Where arrays come from, and their results and scratch memory with them."""
+    """A framework's arrays, memory, streams and sort."""
 
     name: str
-    captures_graphs: bool  # whether calls can be part of a CUDA graph that their stream captures
+    captures_graphs: bool  # whether CUDA graphs can capture calls
 
     def owns(self, value: object) -> bool:
-        """Whether a value is an array of the framework, on whatever device."""
+        """Return True if a value is an array of the framework, on any device."""
 
     def view(self, op: str, operand: str, value: Any) -> View:
-        """Return a view of an array, or raise TypeError for one that is elsewhere."""
+        """Return a view of an array. Raise TypeError if the array is not on a CUDA device."""
 
     def stream(self, device: int, operands: Sequence[object]) -> int:
-        """Return the stream that a call on operands goes to: the caller's current one.
+        """Return the stream to run a call on: the caller's current one.
 
-        What other streams have been given for the operands comes before what it is given next.
+        Work already submitted to other streams for the operands completes before later work on this
+        stream.
         """
 
     def empty(
@@ -46,19 +47,21 @@ class DeviceFramework(Protocol):
         """Return a new array in C order, of the dtype of the array `like`, and its address."""
 
     def allocate(self, nbytes: int, device: int, stream: int) -> Buffer:
-        """Return scratch memory, which goes back in the order of the stream."""
+        """Return scratch memory, which is freed in stream order."""
 
     def sort(self, pairs: Pairs, device: int, stream: int) -> Pairs:
-        """Sort as `Device.sort` does; the pairs lie in memory that `allocate` has returned."""
+        """Sort like `Device.sort`. The pairs are in memory returned by `allocate`."""
 
     def lasting(self, result: Any, device: int, stream: int) -> AbstractContextManager[None]:
-        """Return a context: what memory is taken in it lasts as long as `result` where the stream
-        captures a graph, which will use that memory whenever it is replayed. A framework that
-        captures none, or gives each of its graphs a pool of its own, has nothing to do.
+        """Return a context in which allocated memory lasts as long as `result` during a capture.
+
+        A replay of the captured graph uses that memory again. A framework that captures no graphs,
+        or that has a separate pool for each graph, returns an empty context.
         """
         return nullcontext()
 
     def keep(self, holders: Sequence[object], device: int, stream: int) -> None:
-        """Keep memory for as long as what the stream has been given until now may use it: that of
-        operands, and that of the host which is being copied.
+        """Keep memory alive until the work submitted to the stream so far has finished.
+
+        `holders` own the memory of operands and the host memory that is being copied.
         """

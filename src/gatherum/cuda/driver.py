@@ -1,6 +1,6 @@
-"""The CUDA driver and NVRTC, by `cuda.bindings`: a method per call, which checks every status.
+"""Call the CUDA driver and NVRTC through `cuda.bindings`, and check every status.
 
-Nothing here is imported or loaded before the first call on a device's arrays.
+Nothing is imported or loaded before the first call on a device's arrays.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import Any
 
 from . import errors as cuda_errors
 
-# The legacy default stream by a number of its own: 0 would be another stream where cuda.bindings
-# has been set, by an environment variable, to a default stream per thread.
+# Explicit handle of the legacy default stream. With handle 0, cuda.bindings may use a default
+# stream per thread, depending on an environment variable.
 LEGACY_STREAM = 1
 
 
 class Driver:
-    """The calls of the driver that this package makes, by `cuda.bindings.driver`."""
+    """The driver functions that this package uses, from `cuda.bindings.driver`."""
 
     def __init__(self, api: Any) -> None:
         self.api = api
@@ -30,15 +30,15 @@ class Driver:
         self.call("cuInit", 0)
 
     def call(self, name: str, *arguments: Any) -> Any:
-        """Call a function of the driver; return what it gives, or raise what its status says."""
-        status, *given = getattr(self.api, name)(*arguments)
+        """Call a driver function. Return its results, or raise an error for its status."""
+        status, *results = getattr(self.api, name)(*arguments)
         if status != self.api.CUresult.CUDA_SUCCESS:
             raise self._failed(name, status)
-        return given[0] if len(given) == 1 else tuple(given)
+        return results[0] if len(results) == 1 else tuple(results)
 
     def _failed(self, name: str, status: Any) -> Exception:
-        found, words = self.api.cuGetErrorString(status)
-        known = found == self.api.CUresult.CUDA_SUCCESS and words
+        lookup, words = self.api.cuGetErrorString(status)
+        known = lookup == self.api.CUresult.CUDA_SUCCESS and words
         text = words.decode() if known else "an unknown error"
         if status == self.api.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
             return cuda_errors.no_device_memory(name, text)
@@ -57,27 +57,27 @@ class Driver:
             self.call("cuCtxPopCurrent")
 
     def attribute(self, device: int, name: str) -> int:
-        """Return an attribute of a device by the end of its name."""
+        """Return a device attribute by the suffix of its name."""
         number = getattr(self.api.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}")
         return int(self.call("cuDeviceGetAttribute", number, self.call("cuDeviceGet", device)))
 
     def architecture(self, device: int) -> str:
-        """Return a device's architecture as compilers call it: ``"sm_90"``."""
+        """Return a device's architecture as compilers name it: ``"sm_90"``."""
         major = self.attribute(device, "COMPUTE_CAPABILITY_MAJOR")
         return f"sm_{major}{self.attribute(device, 'COMPUTE_CAPABILITY_MINOR')}"
 
     def device_of(self, address: int) -> int:
-        """Return the number of the device that memory belongs to."""
+        """Return the number of the device that owns the memory at an address."""
         kind = self.api.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
         return int(self.call("cuPointerGetAttribute", kind, address))
 
     def captures(self, stream: int) -> bool:
-        """Whether a stream records a graph."""
+        """Return True if a stream is capturing a graph."""
         status = self.call("cuStreamIsCapturing", stream)
         return bool(status != self.api.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE)
 
     def load(self, code: bytes) -> Any:
-        """Load compiled code; it is good for every device of its architecture."""
+        """Load compiled code, which any device of its architecture can run."""
         return self.call("cuLibraryLoadData", code, [], [], 0, [], [], 0)
 
     def kernel(self, library: Any, name: str) -> Any:
@@ -85,7 +85,7 @@ class Driver:
         return self.call("cuLibraryGetKernel", library, name.encode())
 
     def launch(self, kernel: Any, grid: int, block: int, stream: int, arguments: bytes) -> None:
-        """Start a kernel that takes one struct by value; the driver copies it."""
+        """Launch a kernel with one struct passed by value. The driver copies the struct."""
         struct = (ctypes.c_char * len(arguments)).from_buffer_copy(arguments)
         parameters = (ctypes.c_void_p * 1)(ctypes.addressof(struct))
         sizes = grid, 1, 1, block, 1, 1, 0
@@ -93,23 +93,23 @@ class Driver:
         self.call("cuLaunchKernel", handle, *sizes, stream, ctypes.addressof(parameters), 0)
 
     def clear(self, address: int, nbytes: int, stream: int) -> None:
-        """Make bytes of a device zero."""
+        """Set bytes on a device to zero."""
         if nbytes:
             self.call("cuMemsetD8Async", address, 0, nbytes, stream)
 
     def copy_in(self, address: int, source: int, nbytes: int, stream: int) -> None:
-        """Copy from the host, whose memory may still be read when this returns."""
+        """Copy from the host. The host memory may still be read after this returns."""
         if nbytes:
             self.call("cuMemcpyHtoDAsync", address, source, nbytes, stream)
 
     def copy_out(self, target: int, address: int, nbytes: int, stream: int) -> None:
-        """Copy to the host, and wait for it and for all that the stream was given before."""
+        """Copy to the host. Wait for the copy and for all earlier work on the stream."""
         if nbytes:
             self.call("cuMemcpyDtoHAsync", target, address, nbytes, stream)
         self.call("cuStreamSynchronize", stream)
 
     def time_copy(self, target: int, source: int, nbytes: int, stream: int) -> float:
-        """Return how long a copy on the device takes, in seconds."""
+        """Return the duration of a copy on the device, in seconds."""
         flags = self.api.CUevent_flags.CU_EVENT_DEFAULT
         events = [self.call("cuEventCreate", flags) for _ in range(2)]
         self.call("cuEventRecord", events[0], stream)
@@ -122,21 +122,21 @@ class Driver:
         return milliseconds / 1e3
 
     def allocate(self, nbytes: int, stream: int) -> int:
-        """Return memory of the current device, in the order of a stream."""
+        """Allocate memory on the current device, in stream order. Return its address."""
         return int(self.call("cuMemAllocAsync", max(nbytes, 1), stream))
 
     def free(self, address: int, stream: int) -> None:
-        """Give memory back, in the order of a stream."""
+        """Free memory, in stream order."""
         self.call("cuMemFreeAsync", address, stream)
 
     def record(self, stream: int) -> Any:
-        """Return an event for all that a stream was given until now."""
+        """Record an event after all work submitted to a stream so far."""
         event = self.call("cuEventCreate", self.api.CUevent_flags.CU_EVENT_DISABLE_TIMING)
         self.call("cuEventRecord", event, stream)
         return event
 
     def is_done(self, event: Any) -> bool:
-        """Whether what an event stands for is done."""
+        """Return True if the work before an event is done."""
         status, *_ = self.api.cuEventQuery(event)
         if status == self.api.CUresult.CUDA_ERROR_NOT_READY:
             return False
@@ -145,25 +145,25 @@ class Driver:
         return True
 
     def destroy(self, event: Any) -> None:
-        """Let go of an event."""
+        """Destroy an event."""
         self.call("cuEventDestroy", event)
 
     def wait(self, stream: int, other: int) -> None:
-        """Let a stream wait for all that another one was given until now."""
+        """Make a stream wait for all work submitted to another stream so far."""
         event = self.record(other)
         self.call("cuStreamWaitEvent", stream, event, 0)
         self.destroy(event)
 
 
 class Kept:
-    """What streams may still use, until they have come past the point where it was put here."""
+    """Objects that streams may still use, each kept until its stream passes an event."""
 
     def __init__(self) -> None:
         self._kept: deque[tuple[Any, object]] = deque()
         self._lock = Lock()
 
     def until_done(self, driver: Driver, device: int, stream: int, used: object) -> None:
-        """Keep `used` until all that a stream was given is done, and let go of what is done now."""
+        """Keep `used` until all work of a stream so far is done. Release objects that are done."""
         with driver.on(device):
             event = driver.record(stream)
         done = []
@@ -176,25 +176,26 @@ class Kept:
 
 
 class Compiler:
-    """NVRTC, by `cuda.bindings.nvrtc`: it compiles for any architecture, and needs no device."""
+    """NVRTC, through `cuda.bindings.nvrtc`. It compiles for any architecture without a device."""
 
     def __init__(self, api: Any) -> None:
         self.api = api
 
     def call(self, name: str, *arguments: Any) -> Any:
-        """Call a function of NVRTC; return what it gives, or raise what its status says."""
-        status, *given = getattr(self.api, name)(*arguments)
+        """Call an NVRTC function. Return its results, or raise an error for its status."""
+        status, *results = getattr(self.api, name)(*arguments)
         if status != self.api.nvrtcResult.NVRTC_SUCCESS:
             raise cuda_errors.driver_failed(name, status.name, "NVRTC")
-        return given[0] if len(given) == 1 else tuple(given)
+        return results[0] if len(results) == 1 else tuple(results)
 
     def version(self) -> str:
-        """Return the version, which decides what comes out."""
+        """Return the NVRTC version, which affects the compiled code."""
         return ".".join(map(str, self.call("nvrtcVersion")))
 
     def compile(self, name: str, sources: Mapping[str, str], options: Sequence[str]) -> bytes:
-        """Return the cubin of a kernel, whose source is ``<name>.cu``, for the architecture that
-        the options name. `sources` are the texts of all files by their names.
+        """Compile the kernel in ``<name>.cu`` to a cubin for the architecture in the options.
+
+        `sources` maps the names of all files to their text.
         """
         headers = {file: text for file, text in sources.items() if file.endswith(".cuh")}
         program = self.call(
@@ -206,8 +207,8 @@ class Compiler:
             [file.encode() for file in headers],
         )
         try:
-            given = [option.encode() for option in options]
-            status, *_ = self.api.nvrtcCompileProgram(program, len(given), given)
+            encoded = [option.encode() for option in options]
+            status, *_ = self.api.nvrtcCompileProgram(program, len(encoded), encoded)
             if status != self.api.nvrtcResult.NVRTC_SUCCESS:
                 raise cuda_errors.not_compiled(name, self._log(program))
             code = bytes(self.call("nvrtcGetCUBINSize", program))
@@ -224,21 +225,21 @@ class Compiler:
 
 @cache
 def open_driver() -> Driver:
-    """Return the driver, or raise an error that says what is missing."""
+    """Return the driver, or raise an error that names the missing part."""
     api = _import("driver")
     try:
         return Driver(api)
-    except RuntimeError as why:  # no library of the driver, or no device
+    except RuntimeError as why:  # missing driver library, or no device
         raise cuda_errors.no_cuda_driver(why) from None
 
 
 @cache
 def open_compiler() -> Compiler:
-    """Return NVRTC, or raise an error that says what is missing."""
+    """Return NVRTC, or raise an error that names the missing package."""
     compiler = Compiler(_import("nvrtc"))
     try:
         compiler.version()
-    except RuntimeError:  # no library of that name
+    except RuntimeError:  # the NVRTC library is missing
         raise cuda_errors.no_cuda_package("NVRTC") from None
     return compiler
 

@@ -1,4 +1,4 @@
-"""exp and log of every item of contiguous memory on a device, with the bits of NumPy's calls."""
+"""Compute exp or log of contiguous device memory, bit-for-bit equal to the NumPy calls."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ def map_on_device(
 ) -> None:
     """Write "exp" or "log" of `count` items of a dtype from one address to another.
 
-    See `gatherum._derivatives.elementary`. The two may be the same; both are aligned to the items.
+    See `gatherum._derivatives.elementary`. Both addresses are aligned to the items and may be
+    equal.
     """
     if count == 0:
         return

@@ -1,4 +1,4 @@
-"""What calls on CUDA devices alone answer with; what others do, too, is in `errors`."""
+"""Errors that only calls on CUDA devices raise; shared errors are in `errors`."""
 
 
 def not_on_cuda(op: str, operand: str, found: str, device: object) -> TypeError:

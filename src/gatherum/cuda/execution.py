@@ -1,4 +1,4 @@
-"""One call on a device: its operands, and what all its launches have in common."""
+"""Hold one call on a device and launch its kernels."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from .device import Buffer, Device, Kernel
 from .kernel_tables import Fields, Parts, Steps
 from .loops import Work, index_strides
 
-# Macros of a kernel by their names.
+# Macros of a kernel, by name.
 Macros: TypeAlias = dict[str, object]
 
-# Threads of a block, and the chunks that a thread of a movement has in flight.
+# Threads per block, and chunks in flight per thread in movement kernels.
 THREADS = 256
 EACH = 4
-# Blocks of a grid for each multiprocessor, at most: each thread then takes more.
-# All three wait for a measurement on a device.
+# Maximum blocks of a grid per multiprocessor; larger launches give each thread more work. All three
+# values still need a measurement on a device.
 BLOCKS = 64
-# Offsets have 32 bits where all numbers of a launch are below this: what a grid adds to a flat
-# number before it ends (THREADS * EACH * BLOCKS for each multiprocessor) stays below 2**31.
+# Offsets have 32 bits if all numbers of a launch are below this limit. A thread's flat number can
+# exceed the total by one grid (THREADS * EACH * BLOCKS per multiprocessor) and stays below 2**31.
 NARROW = (1 << 31) - (1 << 27)
 
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """One call: the device, the plan, what it asks for, and the addresses of the operands."""
+    """One call: the device, the plan and its work, and the addresses of the operands."""
 
     device: Device
     plan: Plan
@@ -39,7 +39,7 @@ class Execution:
     other: int
 
     def index_macros(self, mode: str) -> Macros:
-        """Return the macros of a kernel that reads indices, and resolves them in a mode."""
+        """Return the macros of a kernel that reads indices and resolves them in a mode."""
         dtype = self.plan.call.indices.dtype
         kind = "int" if dtype.kind == "i" else "uint"
         return {
@@ -52,7 +52,7 @@ class Execution:
         }
 
     def alignment(self, most: int, *numbers: int) -> int:
-        """Return what data and the other operand, and all steps in them, are aligned to."""
+        """Return the common alignment of data, the other operand and all their steps."""
         work = self.work
         steps = (*work.tuples, *work.row)
         return kernel_tables.alignment(
@@ -74,7 +74,7 @@ class Execution:
         macros: Macros,
         each: int = 1,
     ) -> None:
-        """Launch a kernel whose arguments are `first`, the total, the loops and the components."""
+        """Launch a kernel with the arguments `first`, the total, the loops and the components."""
         bits = 32 if kernel_tables.reach(steps, parts, 16) < NARROW else 64
         size = kernel_tables.table_size((steps,))
         few = len(parts) <= kernel_tables.FEW_COMPONENTS
@@ -86,7 +86,7 @@ class Execution:
         launch(self.device, Kernel.of(name, **macros, **own), total, fields, each=each)
 
     def cleared(self, nbytes: int) -> Buffer:
-        """Return scratch memory of zeros."""
+        """Return scratch memory set to zero."""
         buffer = self.device.allocate(nbytes)
         self.device.clear(buffer, nbytes)
         return buffer
@@ -101,7 +101,7 @@ def launch(
     threads: int = THREADS,
     each: int = 1,
 ) -> None:
-    """Launch a kernel over so many flat numbers, as blocks of `threads` that take `each`."""
+    """Launch a kernel over `total` flat numbers, in blocks of `threads` with `each` per thread."""
     blocks = -(-total // (threads * each))
     most = device.processors * BLOCKS
     device.launch(kernel, min(blocks, most), threads, kernel_tables.struct_bytes(fields))

@@ -1,4 +1,4 @@
-"""What a plan would do on a device: its launches in order, its scratch, its floor."""
+"""Describe the launches of a plan on a device, its scratch memory and its lower bound."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from .driver import LEGACY_STREAM, open_driver
 from .folds import LONG_THREADS, THREAD_RUN, WARP, WARP_RUN
 from .plan_launches import run, scratch
 
-# A multiple of every alignment that a kernel asks about.
+# A multiple of every alignment that kernels distinguish.
 _ADDRESS = 1 << 40
-# Why a plan has these launches, by the launch that decides.
+# The reason for a plan's launches, by the deciding launch.
 _REASONS = {
     "fold_exact": "the updates are sorted by destination, and each run of them is added up exactly",
     "sort": "the updates are sorted by destination, and each run of them is taken in order",
@@ -23,7 +23,7 @@ _REASONS = {
     "scatter": "no two updates can meet",
     "gather": "every item of the result is read on its own",
 }
-# What a launch does, by its kernel; in a scatter `gather` copies.
+# The purpose of a launch, by kernel. In a scatter, `gather` copies.
 _PURPOSES = {
     "check": "checks every index",
     "gather": "moves what the indices point to",
@@ -39,7 +39,7 @@ _PURPOSES = {
     "fold_exact_long": "where a destination has more than {above} updates: by a {group}",
     "fold_atomic": "folds each update where it goes",
 }
-# By the threads that share a run.
+# By the number of threads that share a run.
 _LONG: dict[str, dict[str, object]] = {
     str(WARP): {"above": THREAD_RUN, "group": "warp"},
     str(LONG_THREADS): {"above": WARP_RUN, "group": "block"},
@@ -47,13 +47,13 @@ _LONG: dict[str, dict[str, object]] = {
 
 
 class Scratch(NamedTuple):
-    """Scratch memory that nobody uses."""
+    """Placeholder for scratch memory; never accessed."""
 
     address: int
 
 
 class Listing:
-    """A device that notes what it is asked for, and finds no invalid index."""
+    """A device that records its launches and never reports an invalid index."""
 
     processors = 1
 
@@ -64,25 +64,25 @@ class Listing:
         self.lines: list[str] = []
 
     def allocate(self, nbytes: int) -> Buffer:
-        """Return memory that is nowhere."""
+        """Return a placeholder address."""
         return Scratch(_ADDRESS)
 
     def clear(self, buffer: Buffer, nbytes: int) -> None:
-        """Note nothing: this is no kernel of ours."""
+        """Record nothing, because this is not a kernel of this package."""
 
     def launch(self, kernel: Kernel, grid: int, block: int, arguments: bytes) -> None:
-        """Note a kernel."""
+        """Record a kernel."""
         self.steps.append(kernel.name)
         self.kernels.append(kernel)
         copies = self._scatters and kernel.name == "gather"
         self.lines.append(_line(kernel.name, dict(kernel.macros), copies))
 
     def sort(self, pairs: Pairs) -> Pairs:
-        """Note the sort."""
+        """Record the sort."""
         key, payload, bits = pairs.widths
         self.steps.append("sort")
-        found = f"{bits} bits of keys of {key} bytes, payload of {payload} bytes"
-        self.lines.append(f"{'sort':<14} {_PURPOSES['sort']}; {found}")
+        description = f"{bits} bits of keys of {key} bytes, payload of {payload} bytes"
+        self.lines.append(f"{'sort':<14} {_PURPOSES['sort']}; {description}")
         return pairs
 
     def read(self, buffer: Buffer, nbytes: int) -> bytes:
@@ -91,23 +91,23 @@ class Listing:
 
 
 def _line(name: str, macros: dict[str, str], copies: bool) -> str:
-    """Return a line on a kernel: what it does, and which variant of it."""
+    """Return the line that describes a kernel's purpose and variant."""
     purpose = _PURPOSES["copy" if copies else name]
-    found = [purpose.format(**_LONG.get(macros.get("GROUP", ""), {}))]
+    parts = [purpose.format(**_LONG.get(macros.get("GROUP", ""), {}))]
     if (index := macros.get("INDEX")) and not copies:
         order = " of the other byte order" if macros["SWAPPED"] == "1" else ""
-        found.append(f"{index} indices{order}")
+        parts.append(f"{index} indices{order}")
     if "WIDTH" in macros:
-        found.append(f"{macros['WIDTH']} bytes at a time")
+        parts.append(f"{macros['WIDTH']} bytes at a time")
     if "REDUCTION" in macros:
-        found.append(f"{macros['REDUCTION']} of {macros['VALUE'].removeprefix('value_')}")
+        parts.append(f"{macros['REDUCTION']} of {macros['VALUE'].removeprefix('value_')}")
     if int(macros.get("LANES", 1)) > 1:
-        found.append(f"{macros['LANES']} items at a time")
-    return f"{name:<14} {'; '.join(found)}; {macros['OFFSET_BITS']}-bit offsets"
+        parts.append(f"{macros['LANES']} items at a time")
+    return f"{name:<14} {'; '.join(parts)}; {macros['OFFSET_BITS']}-bit offsets"
 
 
 def list_launches(plan: Plan) -> Listing:
-    """Return what a plan launches, for operands that are aligned as allocators align them."""
+    """Return the launches of a plan, for operands with the usual allocator alignment."""
     listing = Listing(plan.call.operator.scatters)
     if not _raises(plan):
         run(listing, plan, _ADDRESS, _ADDRESS, _ADDRESS, _ADDRESS)
@@ -115,14 +115,14 @@ def list_launches(plan: Plan) -> Listing:
 
 
 def _raises(plan: Plan) -> bool:
-    """Whether every call raises an IndexError: clip and wrap have no place to go to."""
+    """Return True if every call raises IndexError: clip or wrap in a dimension of size 0."""
     from .loops import unaddressable, work_of
 
     return unaddressable(plan.call, work_of(plan)) >= 0
 
 
 def describe(plan: Plan) -> Description:
-    """Return the launches of a plan in order, the reason for them, and its scratch in bytes."""
+    """Return a plan's launches in order, the reason for them, and the scratch in bytes."""
     listing = list_launches(plan)
     steps = listing.steps
     reason = next((why for name, why in _REASONS.items() if name in steps), "nothing moves")
@@ -131,17 +131,17 @@ def describe(plan: Plan) -> Description:
 
 def plan(op: object, data: object, indices: object, updates: object = None, /,
          **attributes: object) -> Plan:  # fmt: skip
-    """Return the plan of a call on a device, as `gatherum.plan` does for arrays that are on one.
+    """Return the plan of a call on a device, like `gatherum.plan` for arrays on a device.
 
     Parameters
     ----------
     op, data, indices, updates, **attributes
-        As of `gatherum.plan`; descriptions of operands, ``(shape, dtype)``, will do.
+        As in `gatherum.plan`. Operands may be descriptions ``(shape, dtype)``.
 
     Returns
     -------
     Plan
-        Its `algorithm` names the launches in order, and its `scratch` is the device's.
+        The plan. `algorithm` names the launches in order; `scratch` is the device memory used.
 
     Examples
     --------
@@ -157,9 +157,10 @@ _ROUNDS = 5
 
 
 def copy_bandwidth(number: int = 0) -> float:
-    """Return the bytes a second, read and written, of the device's own copy: the best of a few.
+    """Return the bandwidth of device copies in bytes per second, read plus write.
 
-    It takes half a gigabyte for a moment, and waits for the device.
+    The result is the best of several copies. The function briefly allocates half a gigabyte and
+    waits for the device.
     """
     driver = open_driver()
     stream = LEGACY_STREAM

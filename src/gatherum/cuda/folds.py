@@ -1,4 +1,4 @@
-"""Updates in order of their destination, and what is done with them: folds, and moves."""
+"""Sort updates by destination, then fold them or move the last one."""
 
 from __future__ import annotations
 
@@ -15,33 +15,35 @@ from .kernel_tables import Fields, Steps, count_points
 from .loops import Work
 from .movement import WIDEST, writing_mode
 
-# Runs of at most so many entries are folded by a thread for each part of the row, and by a warp;
-# longer ones by a block. Both numbers wait for a measurement on a device.
+# Largest number of entries in a run that one thread folds per part of the row, and that one warp
+# folds. A block folds longer runs. Both values still need a measurement on a device.
 THREAD_RUN = 16
 WARP_RUN = 512
-# Threads of a warp; of a block that folds longer runs; and of either, those that fold, the others
-# fetch. The last two wait as well.
+# Threads of a warp; of a block that folds longer runs; and, in either, of the folding threads. The
+# other threads fetch. The last two values also need a measurement.
 WARP = 32
 LONG_THREADS = 128
 FOLDERS = 32
-# Of exact sums those that round at the end: each has hundreds of bytes in shared memory.
+# Rounding threads of exact sums; each of their sums takes hundreds of bytes of shared memory.
 EXACT_FOLDERS = 8
-# Bytes of the largest item that a sort carries.
+# Largest item, in bytes, that a sort carries as payload.
 _MOST_CARRIED = 8
 
 _ATOMIC_VALUES = ("int32", "int64", "uint32", "uint64")
 
 
 def carried_bytes(s: Call, work: Work) -> int:
-    """Return the bytes of an update that the sort carries itself, or 0: then it carries where the
-    update stands. Single items of a fold are carried.
+    """Return the bytes of an update that the sort carries as payload, or 0.
+
+    Only the single items of a fold are carried. Otherwise the payload is the position of the
+    update.
     """
     single = count_points(work.row) * work.block == s.data.dtype.itemsize
     return work.block if s.reduction != "none" and single and work.block <= _MOST_CARRIED else 0
 
 
 def widths_of(s: Call, work: Work) -> Widths:
-    """Return the widths for a call: keys number the destinations, and one more stands for none."""
+    """Return the key and payload widths. Keys number the destinations; one extra key marks none."""
     bits = max(work.destinations.bit_length(), 1)
     carried = carried_bytes(s, work)
     wide = carried > 4 if carried else work.entries >= 1 << 31
@@ -49,7 +51,7 @@ def widths_of(s: Call, work: Work) -> Widths:
 
 
 def sort(run: Execution) -> Pairs:
-    """Return the tuples in order of their destination, those of each in row-major order."""
+    """Return the tuples sorted by destination, and in row-major order within each."""
     s, device, work = run.plan.call, run.device, run.work
     n, widths = work.entries, widths_of(s, work)
     keys, payload = device.allocate(n * widths.key), device.allocate(n * widths.payload)
@@ -71,7 +73,7 @@ def scatter_sorted(run: Execution, guard: Buffer | None) -> None:
 
 
 def fold_updates(run: Execution, guard: Buffer | None) -> None:
-    """Fold the updates of every destination, in row-major order; exact sums need none."""
+    """Fold the updates of every destination in row-major order. Exact sums need no order."""
     s, work = run.plan.call, run.work
     exact = is_exact(Reduction[s.reduction])
     name = "fold_exact" if exact else "fold"
@@ -87,7 +89,7 @@ def fold_updates(run: Execution, guard: Buffer | None) -> None:
     }
     macros |= {} if exact else {"LANES": lanes}
     parts = count_points(row)
-    # The threads of rows of so many parts are a warp that reads side by side as it is.
+    # Rows with this many parts already fill a warp, which reads contiguous memory.
     alone = THREAD_RUN if parts < WARP else WARP_RUN
     total = [work.entries * parts, alone, s.include_self]
     _launch(run, name, pairs, row, guard, total, [], macros)
@@ -106,7 +108,7 @@ def _value(s: Call) -> str:
 
 
 def _part(s: Call) -> tuple[str, int]:
-    """Return the type and the bytes of what an exact sum adds up: of complex numbers, the parts."""
+    """Return the type and size in bytes of an exact sum's terms: for complex numbers, the parts."""
     size = s.data.dtype.itemsize
     return (f"value_float{4 * size}", size // 2) if s.data.dtype.kind == "c" else (_value(s), size)
 
@@ -121,8 +123,9 @@ def _launch(
     divided_by: Fields,
     macros: Macros,
 ) -> None:
-    """Launch a kernel whose arguments hold ``Sorted`` of kernels/sorted.cuh: `total`, the flat
-    numbers first, stands before it, and what numbers are divided by after it.
+    """Launch a kernel whose arguments contain ``Sorted`` of kernels/sorted.cuh.
+
+    The numbers in `total`, flat numbers first, precede it; the divisors of flat numbers follow it.
     """
     work = run.work
     all_steps = work.to, work.tuples, row
@@ -142,20 +145,20 @@ def _launch(
 
 
 def may_be_atomic(s: Call) -> bool:
-    """Whether atomics on integers fold where the data lie, if these are aligned."""
+    """Return True if integer atomics can fold in place, provided that the data are aligned."""
     atomic = ROWS[s.reduction].cuda_atomic and s.include_self
     return atomic and value_of(s.data.dtype).name in _ATOMIC_VALUES
 
 
 def is_atomic(run: Execution) -> bool:
-    """Whether they do."""
+    """Return True if integer atomics fold in place."""
     s = run.plan.call
     item = s.data.dtype.itemsize
     return may_be_atomic(s) and run.alignment(item) == item
 
 
 def fold_atomic(run: Execution, guard: Buffer | None) -> None:
-    """Fold integers where they lie."""
+    """Fold integers in place."""
     s, work = run.plan.call, run.work
     macros = run.index_macros(writing_mode(run))
     macros |= {"VALUE": _value(s), "REDUCTION": s.reduction}

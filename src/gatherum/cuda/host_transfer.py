@@ -1,4 +1,4 @@
-"""Runs the six functions on NumPy arrays on a device, for checks and benchmarks."""
+"""Run the six functions on NumPy arrays on a device, for checks and benchmarks."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class OnDevice:
-    """Copies operands to a device, calls `gatherum.cuda`, and copies the answer back."""
+    """Copy operands to a device, call `gatherum.cuda`, and copy the result back."""
 
-    name: str  # of the device and of the framework whose arrays are used
-    there: Callable[[Array], Any]  # from a NumPy array to one on the device
-    back: Callable[[Any, np.dtype[Any]], Array]  # from one on the device and its dtype to values
+    name: str  # of the device and of the framework in use
+    there: Callable[[Array], Any]  # converts a NumPy array to a device array
+    back: Callable[[Any, np.dtype[Any]], Array]  # converts a device array and its dtype to values
 
     def __getattr__(self, op: str) -> Callable[..., Array]:
         if op not in OPERATORS:
@@ -31,11 +31,11 @@ class OnDevice:
         return partial(self._call, op)
 
     def _call(self, op: str, *operands: Any, **attributes: Any) -> Array:
-        found = FUNCTIONS.named(op)(*map(self._moved, operands), **attributes)
-        return self.back(found, operands[0].dtype)
+        result = FUNCTIONS.named(op)(*map(self._moved, operands), **attributes)
+        return self.back(result, operands[0].dtype)
 
     def _moved(self, value: Any) -> Any:
-        """Return an array on the device; lists and numbers as they are."""
+        """Return an array on the device. Return lists and numbers unchanged."""
         if not isinstance(value, np.ndarray):
             return value
         return self.there(value.astype(value.dtype.newbyteorder("="), copy=False))

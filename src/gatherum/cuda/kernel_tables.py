@@ -1,7 +1,7 @@
-"""The nest of a plan as the kernels read it: tables of loops and of components, packed.
+"""Pack a plan's nest into the tables of loops and components that kernels read.
 
-The fields stand in the order of the structs in ``kernels/nest.cuh`` and ``kernels/indices.cuh``.
-Each is 64 bits wide, so structs have no gaps.
+The fields are in the order of the structs in ``kernels/nest.cuh`` and ``kernels/indices.cuh``. Each
+field has 64 bits, so the structs have no padding.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import NamedTuple, TypeAlias
 
 Fields: TypeAlias = list[int]
 
-# How many loops and components a table holds: for nearly all calls, and for every call.
+# Number of loops and components of a table: enough for nearly all calls, and for every call.
 FEW_LOOPS, FEW_COMPONENTS = 8, 4
 MOST_LOOPS, MOST_COMPONENTS = 66, 64
 
 
 class Step(NamedTuple):
-    """A loop: its extent, and what one step of it adds to the fields of a place."""
+    """A loop: its extent, and the increments that one step adds to the fields of a place."""
 
     extent: int
     data: int = 0
@@ -30,8 +30,9 @@ class Step(NamedTuple):
 
 
 class IndexComponent(NamedTuple):
-    """A component of an index tuple; `from_end` is added to a negative index, where one counts
-    from the end.
+    """A component of an index tuple.
+
+    `from_end` is added to a negative index if negative indices count from the end.
     """
 
     size: int
@@ -46,12 +47,12 @@ Parts: TypeAlias = tuple[IndexComponent, ...]
 
 
 def count_points(steps: Iterable[Step]) -> int:
-    """Return how many places loops go through."""
+    """Return the number of points that loops iterate over."""
     return prod(step.extent for step in steps)
 
 
 def divisor(extent: int, bits: int) -> Fields:
-    """Return what divides by `extent` in words of so many bits: see ``kernels/nest.cuh``."""
+    """Return the fields to divide by `extent` in words of `bits` bits; see ``kernels/nest.cuh``."""
     shift = (extent - 1).bit_length()
     return [extent, (1 << (bits - 1 + shift)) // extent + 1, shift]
 
@@ -73,13 +74,13 @@ def tuple_of(parts: Parts, size: int) -> Fields:
 
 
 def struct_bytes(fields: Sequence[int]) -> bytes:
-    """Return the bytes of a struct of 64-bit fields, signed and unsigned ones alike."""
+    """Return the bytes of a struct of 64-bit fields, signed or unsigned."""
     mask = (1 << 64) - 1
     return struct.pack(f"={len(fields)}Q", *(field & mask for field in fields))
 
 
 def reach(steps: Steps, parts: Parts, width: int) -> int:
-    """Return a bound of all intermediate numbers of a place, in any of its fields."""
+    """Return an upper bound of all intermediate values of a place, in any field."""
     most = count_points(steps)
     for field in range(1, len(Step._fields)):
         most = max(most, sum(abs(step[field]) * (step.extent - 1) for step in steps))
@@ -93,10 +94,10 @@ def reach(steps: Steps, parts: Parts, width: int) -> int:
 
 
 def alignment(most: int, *numbers: int) -> int:
-    """Return the greatest power of two that divides all numbers, at most `most`, itself one."""
+    """Return the greatest power of two up to `most`, also one, that divides all numbers."""
     return gcd(most, *numbers)
 
 
 def table_size(tables: Iterable[Steps]) -> int:
-    """Return how many loops the tables of a launch hold."""
+    """Return the number of loops in the tables of a launch."""
     return FEW_LOOPS if all(len(steps) <= FEW_LOOPS for steps in tables) else MOST_LOOPS

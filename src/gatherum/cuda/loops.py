@@ -1,12 +1,11 @@
-"""What a plan asks of a device: its nest parted into tuples, rows and destinations.
+"""Split a plan's nest into tuples, rows and destinations for a device.
 
-    tuples   the loops with an index of their own, over which indices are read
-    row      the loops inside them, which move with no index, and the chunks of a contiguous block
-    to       the destinations of a scatter: the loops of the tuples that move the data, and the
-             components
+    tuples   the loops over index tuples, which read indices
+    row      the inner loops, which read no index, and the chunks of a contiguous block
+    to       the destinations of a scatter: the tuple loops that move the data, and the components
 
-Two tuples meet at a destination when these agree; the other loops of the tuples, which do not move
-the data, are the ordered fold, and number the updates of a destination in row-major order.
+Two tuples have the same destination if `to` agrees. The other loops of the tuples do not move the
+data. They are the ordered fold: they number the updates of a destination in row-major order.
 """
 
 from __future__ import annotations
@@ -27,37 +26,37 @@ from .kernel_tables import IndexComponent, Parts, Step, Steps, count_points
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A plan's nest, for launches."""
+    """A plan's nest, prepared for launches."""
 
-    # See above; without the chunks of a block, whose width a launch chooses.
+    # See the module's docstring. The chunks of a block are excluded: a launch chooses their width.
     tuples: Steps
     row: Steps
     to: Steps
     parts: Parts  # the components of an index tuple
-    block: int  # contiguous bytes that a point of the row moves; 0 where the call moves nothing
-    destinations: int  # how many distinct ones a scatter has
-    positions: int  # how many updates may meet at one of them, at most
-    # The loops over all index tuples, in row-major order; empty where there is none to check, and
-    # one loop of one step for a single tuple.
+    block: int  # contiguous bytes moved per point of the row; 0 if the call moves nothing
+    destinations: int  # number of distinct destinations of a scatter
+    positions: int  # maximum number of updates per destination
+    # The loops over all index tuples, in row-major order. Empty if the call checks no indices. A
+    # single tuple is one loop of one step.
     checks: Steps
-    copy: Steps  # the loops that make the data the start of the result
-    # Contiguous bytes that a point of the copy moves; 0 where there is nothing to copy.
+    copy: Steps  # the loops that copy the data to the result
+    # Contiguous bytes copied per point of the copy; 0 if nothing is copied.
     copy_block: int
 
     @property
     def entries(self) -> int:
-        """How many tuples move something."""
+        """Number of tuples that move something."""
         return count_points(self.tuples)
 
     def chunks(self, width: int) -> Steps:
-        """Return the row with its blocks in chunks of `width` bytes."""
+        """Return the row with its blocks split into chunks of `width` bytes."""
         return with_chunks(self.row, self.block, width)
 
 
 @native.emptied_at_exit
 @lru_cache(maxsize=1024)
 def work_of(plan: Plan) -> Work:
-    """Return what a plan asks of a device."""
+    """Return the work of a plan for a device."""
     s, nest, program = plan.call, plan.nest, plan.program
     from_end = s.negative and s.indices.dtype.kind == "i"
     parts = tuple(_part(component, from_end) for component in nest.components)
@@ -93,8 +92,10 @@ def _part(component: Component, from_end: bool) -> IndexComponent:
 
 
 def _numbered(tuples: Steps, parts: Parts) -> tuple[Steps, Parts, list[int]]:
-    """Return loops and components that number the destinations, and the updates that may meet at
-    one, by mixed radixes, the last digit fastest; and the radixes of the destinations.
+    """Return loops and components numbered by mixed radices, and the destinations' radices.
+
+    They number the destinations, and the updates of each destination. The last digit varies
+    fastest.
     """
     sizes = [*(step.extent for step in tuples if step.data), *(part.size for part in parts)]
     numbers = iter(_strides(sizes))
@@ -120,7 +121,7 @@ def with_chunks(steps: Steps, block: int, width: int) -> Steps:
 
 
 def unaddressable(s: Call, work: Work) -> int:
-    """Return the first component that clip or wrap cannot resolve, for there is no place, or -1."""
+    """Return the first component that clip or wrap cannot resolve (size 0), or -1."""
     if s.mode not in MOVING or not work.checks:
         return -1
     empty = [c for c, part in enumerate(work.parts) if part.size == 0]

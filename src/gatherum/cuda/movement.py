@@ -1,4 +1,4 @@
-"""Gathers, copies, and scatters that move bits."""
+"""Launch gathers, copies, and scatters without arithmetic."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from .loops import Work, with_chunks
 WIDEST = 16
 # Bytes of a fill item that one launch of ``pattern`` writes.
 _PIECE = 240
-# A copy has no components: whatever stands here.
+# A copy has no components, so these values are unused.
 _NO_INDEX = {"INDEX": "int64", "INDEX_ALIGN": 8, "SWAPPED": 0, "MODE": "mode_drop"}
 
 
 def gather(run: Execution, record: Buffer | None, fill: bytes) -> None:
-    """Move from where the indices point to `other`."""
+    """Move data from the indexed positions to `other`."""
     work = run.work
     width = run.alignment(WIDEST, work.block)
     pattern, chunks = _pattern(run, fill, width)
@@ -32,7 +32,7 @@ def gather(run: Execution, record: Buffer | None, fill: bytes) -> None:
 
 
 def _pattern(run: Execution, fill: bytes, width: int) -> tuple[Buffer | None, int]:
-    """Return what an invalid tuple's chunks are taken from, and how many there are."""
+    """Return the chunks to store for an invalid tuple, and their number."""
     if run.plan.call.mode not in FILLING or not any(fill):
         return None, 1
     nbytes = lcm(len(fill), width)
@@ -46,7 +46,7 @@ def _pattern(run: Execution, fill: bytes, width: int) -> tuple[Buffer | None, in
 
 
 def copy_data(run: Execution, source: int, guard: Buffer | None) -> None:
-    """Make the data the start of a scatter's result."""
+    """Copy the data to a scatter's result."""
     work = run.work
     steps = work.copy
     moved = [number for step in steps for number in (step.data, step.other)]
@@ -58,7 +58,7 @@ def copy_data(run: Execution, source: int, guard: Buffer | None) -> None:
 
 
 def scatter(run: Execution, guard: Buffer | None, winners: Buffer | None) -> None:
-    """Move `other` to where the indices point: what wins, where there are winners."""
+    """Move `other` to the indexed positions. With `winners`, move only the winning updates."""
     work = run.work
     width = run.alignment(WIDEST, work.block)
     macros = run.index_macros(writing_mode(run)) | {"WIDTH": width, "EACH": EACH}
@@ -79,13 +79,15 @@ def find_winners(run: Execution) -> Buffer:
 
 
 def winner_width(work: Work) -> int:
-    """Return the bytes of one entry of the table of winners: it holds 0 to `positions`."""
+    """Return the bytes of an entry in the table of winners, which holds 0 to `positions`."""
     return 4 if work.positions < 1 << 32 else 8
 
 
 def writing_mode(run: Execution) -> str:
-    """Return the mode of what writes in a scatter: in mode "raise" the indices have been checked,
-    and what another stream has made invalid since is dropped.
+    """Return the mode of a scatter's writing launches.
+
+    In mode "raise" the indices are already checked. Indices that another stream has invalidated
+    since are dropped.
     """
     mode = run.plan.call.mode
     return "drop" if mode == "raise" else mode

@@ -1,4 +1,4 @@
-"""A `Device` that is an NVIDIA GPU: kernels compiled by NVRTC, launched by the driver."""
+"""Implement `Device` for an NVIDIA GPU: NVRTC compiles kernels, the driver launches them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .driver import Driver, open_compiler, open_driver
 
 
 class Nvidia:
-    """A GPU by its number, with one stream, and a framework whose memory and sort it uses."""
+    """A GPU by number, with one stream, and the framework that supplies memory and sort."""
 
     def __init__(self, framework: DeviceFramework, number: int, stream: int) -> None:
         self._framework = framework
@@ -23,11 +23,11 @@ class Nvidia:
 
     @property
     def processors(self) -> int:
-        """How many multiprocessors it has."""
+        """Number of multiprocessors."""
         return _processors(self._driver, self._number)
 
     def allocate(self, nbytes: int) -> Buffer:
-        """Return scratch of the framework's allocator."""
+        """Return scratch memory from the framework's allocator."""
         return self._framework.allocate(nbytes, self._number, self._stream)
 
     def clear(self, buffer: Buffer, nbytes: int) -> None:
@@ -36,21 +36,21 @@ class Nvidia:
             self._driver.clear(buffer.address, nbytes, self._stream)
 
     def launch(self, kernel: Kernel, grid: int, block: int, arguments: bytes) -> None:
-        """Start a kernel, compiled for this device."""
+        """Launch a kernel, compiled for this device."""
         with self._driver.on(self._number):
             function = loaded(self._driver, kernel, architecture_of(self._driver, self._number))
             self._driver.launch(function, grid, block, self._stream, arguments)
 
     def sort(self, pairs: Pairs) -> Pairs:
-        """Sort by the framework's stable sort."""
+        """Sort with the framework's stable sort."""
         return self._framework.sort(pairs, self._number, self._stream)
 
     def read(self, buffer: Buffer, nbytes: int) -> bytes:
-        """Wait for the stream, and return the first bytes of scratch."""
-        found = ctypes.create_string_buffer(nbytes)
+        """Wait for the stream and return the first bytes of scratch."""
+        content = ctypes.create_string_buffer(nbytes)
         with self._driver.on(self._number):
-            self._driver.copy_out(ctypes.addressof(found), buffer.address, nbytes, self._stream)
-        return found.raw
+            self._driver.copy_out(ctypes.addressof(content), buffer.address, nbytes, self._stream)
+        return content.raw
 
 
 @cache
@@ -60,18 +60,18 @@ def _processors(driver: Driver, number: int) -> int:
 
 @cache
 def architecture_of(driver: Driver, number: int) -> str:
-    """Return a device's architecture as compilers call it; it is asked for once."""
+    """Return a device's architecture as compilers name it. The value is cached."""
     return driver.architecture(number)
 
 
 @cache
 def loaded(driver: Driver, kernel: Kernel, architecture: str) -> Any:
-    """Return a kernel that can be launched on devices of an architecture."""
+    """Return a kernel that devices of an architecture can launch."""
     return driver.kernel(driver.load(kernel_code(kernel, architecture)), kernel.name)
 
 
 def kernel_code(kernel: Kernel, architecture: str) -> bytes:
-    """Return a kernel's cubin for an architecture, from disk where it is there."""
+    """Return a kernel's cubin for an architecture, from disk if it is cached."""
     compiler = open_compiler()
     options = options_of(kernel, architecture)
     sources = _sources()
@@ -81,7 +81,7 @@ def kernel_code(kernel: Kernel, architecture: str) -> bytes:
 
 
 def options_of(kernel: Kernel, architecture: str) -> tuple[str, ...]:
-    """Return the compiler's options for a kernel."""
+    """Return the compiler options of a kernel."""
     macros = (f"-D{name}={value}" for name, value in kernel.macros)
     return (f"--gpu-architecture={architecture}", *COMPILER_OPTIONS, *macros)
 

@@ -1,17 +1,17 @@
-"""From a plan to the launches that run it.
+"""Turn a plan into kernel launches.
 
 A gather is one launch. A scatter is, in order: a check of every index (mode "raise"); a copy of the
 data (unless it works in place); and one of
 
-- movement where no two tuples can meet: one launch;
-- movement by a table of winners: the last update of every destination, then what wins moves;
-- movement by a sort, where that table would be larger than what a sort takes;
-- integers of 32 and 64 bits, `add`, `max` and `min`: atomics;
-- every other fold: the updates sorted by their destination, stable, then each run of them folded in
-  row-major order of the indices, or added up exactly, by a thread, a warp or a block according to
-  its length.
+- movement if no two tuples have the same destination: one launch;
+- movement by a table of winners: find the last update of every destination, then move the winners;
+- movement by a sort, if that table would be larger than the buffers of a sort;
+- atomics for `add`, `max` and `min` of 32- and 64-bit integers;
+- every other fold: sort the updates by destination, stably, then fold each run in row-major order
+  of the indices, or sum it exactly. A thread, a warp or a block folds a run, depending on its
+  length.
 
-Modes other than "raise" never wait for the device.
+Only mode "raise" waits for the device.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from .device import Buffer, Device
 from .execution import Execution
 from .loops import Work, work_of
 
-# A table of winners may be this large, however small the call is.
+# A table of winners may always have this size, even in small calls.
 _SMALL_TABLE = 1 << 24
 
 
@@ -49,13 +49,13 @@ def run(
     Parameters
     ----------
     device : Device
-        Whose stream everything goes to.
+        Device whose stream runs the call.
     plan : Plan
-        What `gatherum.plan` made of the operands' shapes, dtypes and strides.
+        Plan of the call, from the operands' shapes, dtypes and strides.
     data, indices, updates, out : int
-        Addresses of the operands' first elements; a gather ignores `updates`. `out` is
-        laid out as the plan's ``out``, or in C order where the plan has none. A scatter whose `out`
-        is `data`, in the same layout, works in place.
+        Addresses of the operands' first elements; a gather ignores `updates`. `out` has the layout
+        of the plan's ``out``, or is in C order if the plan has none. If `out` is `data` with the
+        same layout, a scatter works in place.
     fill : bytes
         The item that a gather stores for an invalid index in modes "fill" and "drop"; empty for
         zeros.
@@ -63,9 +63,9 @@ def run(
     Raises
     ------
     IndexError
-        In mode "raise", which waits for the stream: a scatter has then written nothing to `out`,
-        and what a gather has written means nothing. In "clip" and "wrap" where an index addresses a
-        dimension of size 0.
+        In mode "raise", if an index is invalid. The call waits for the stream. A scatter has then
+        not written to `out`; the result of a gather is undefined. In modes "clip" and "wrap", if an
+        index addresses a dimension of size 0.
     """
     if plan.call.operator.scatters:
         _scatter(Execution(device, plan, work_of(plan), out, indices, updates), data)
@@ -101,7 +101,7 @@ def _is_in_place(run: Execution, source: int) -> bool:
 
 
 def _write(run: Execution, record: Buffer | None) -> None:
-    """Write the updates, unless the record says that an index is invalid."""
+    """Write the updates, unless the record holds an invalid index."""
     if run.plan.call.reduction != "none":
         (folds.fold_atomic if folds.is_atomic(run) else folds.fold_updates)(run, record)
     elif run.work.positions <= 1:
@@ -113,7 +113,7 @@ def _write(run: Execution, record: Buffer | None) -> None:
 
 
 def _has_table(s: Call, work: Work) -> bool:
-    """Whether winners are found by a table of all destinations, rather than by a sort."""
+    """Return True to find winners by a table of all destinations instead of a sort."""
     return _table_bytes(work) <= max(_SMALL_TABLE, _sort_bytes(s, work))
 
 
@@ -127,20 +127,20 @@ def _sort_bytes(s: Call, work: Work) -> int:
 
 
 def scratch(plan: Plan) -> int:
-    """Return the bytes of working memory that a plan takes on a device.
+    """Return the bytes of working memory that a plan uses on a device.
 
     With `n` index tuples that move something and `d` distinct destinations::
 
         gathers                               0
-        movement, where tuples may meet       min(4 d, 16 n), 4 d up to 16 MiB
+        movement, if tuples may collide       min(4 d, 16 n), 4 d up to 16 MiB
         add, max, min of 32- and 64-bit ints  0
         other folds                           16 n
 
-    and 40 bytes for the record of mode "raise". ``4 d`` is ``8 d`` where ``2**32`` updates or more
-    may meet at one destination. ``16 n`` is keys and payload, twice, of 4 bytes each. Keys have 8
-    from ``2**31`` destinations on; the payload has 8 from ``2**31`` tuples on, and where single
-    items of 8 bytes are folded. What a library's sort takes beside its input and its output comes
-    on top.
+    and 40 bytes for the record of mode "raise". ``4 d`` becomes ``8 d`` if a destination may have
+    ``2**32`` updates or more. ``16 n`` is two copies of keys and payload, 4 bytes each. Keys have 8
+    bytes from ``2**31`` destinations on. The payload has 8 bytes from ``2**31`` tuples on, and for
+    folds of single 8-byte items. Memory that a library's sort needs besides its input and output is
+    not included.
     """
     s, work = plan.call, work_of(plan)
     record = RECORD_BYTES if s.mode == "raise" and work.checks else 0

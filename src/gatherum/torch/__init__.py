@@ -1,11 +1,12 @@
-"""The six operators on PyTorch's tensors, with gradients; ``torch.ops.gatherum`` behind them.
+"""Run the six operators on PyTorch tensors with gradients, through ``torch.ops.gatherum``.
 
-This package alone imports torch. `gatherum.gather(tensor, ...)` and the other five come here, too.
+Only this package imports torch. `gatherum.gather(tensor, ...)` and the other five functions also
+dispatch here.
 """
 
 from . import private
 
-private.check_version()  # before anything is used that older ones lack
+private.check_version()  # before any use of names that older versions lack
 
 # ruff: noqa: E402  # imports behind the check
 from gatherum._frameworks import registry

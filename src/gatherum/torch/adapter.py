@@ -1,4 +1,4 @@
-"""Runs the calls of gatherum's functions on tensors that the core has left."""
+"""Handle tensor calls that the core's fast path declined."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .functions import aggregation, prepared, quantized
 
 
 class TorchAdapter(Framework):
-    """The adapter of PyTorch."""
+    """Adapter for PyTorch."""
 
     name = "torch"
     modules = ("torch",)
@@ -39,7 +39,7 @@ class TorchAdapter(Framework):
         return aggregation.run(data, sources, targets, fold, weights, out)
 
     def owns(self, kind: type) -> bool:
-        """Return whether a type is that of tensors, or of what stands for one in a graph."""
+        """Return True for a tensor type or a graph proxy of one."""
         fx = sys.modules.get("torch.fx")
         return issubclass(kind, Tensor) or (fx is not None and issubclass(kind, fx.Proxy))
 
@@ -52,18 +52,21 @@ class TorchAdapter(Framework):
         fill_value: object,
         out: object,
     ) -> Tensor:
-        """Run a call that the core has left: it runs most calls on plain CPU tensors itself."""
+        """Run a call that the core declined. The core handles most calls on plain CPU tensors
+        itself.
+        """
         checks.check_container(attributes.op, "data", data)
         with errors.for_tensors():
             return call(attributes, data, indices, updates, fill_value, out)
 
     def spec(self, op: str, operand: str, value: Any) -> NDArray[Any] | ArraySpec:
-        """Return an array of a tensor's memory, or its spec where NumPy cannot read the values:
-        another device, a lazy conjugate, a dtype of torch's own.
+        """Return an array of a tensor's memory, or its spec if NumPy cannot read the values.
+
+        NumPy cannot read other devices, lazy conjugates and dtypes that only torch has.
         """
         checks.check_container(op, operand, value)
         return dlpack.spec(op, operand, value)
 
     def device(self, value: Any) -> str:
-        """Return "cuda" for a tensor on a CUDA device."""
+        """Return "cuda" for a tensor on a CUDA device, else "cpu"."""
         return "cuda" if isinstance(value, Tensor) and value.is_cuda else "cpu"

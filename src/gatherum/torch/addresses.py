@@ -1,4 +1,4 @@
-"""A call of the core on the addresses of CPU tensors, where torch exchanges no tensors with it."""
+"""Call the core with the addresses of CPU tensors, for torch versions without tensor exchange."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from . import dtypes
 
 def run(op: str, data: Tensor, indices: Tensor, updates: Tensor | None, attributes: tuple[Any, ...],
         item: bytes | None, out: Tensor | None) -> Tensor:  # fmt: skip
-    """Run one call on dense CPU tensors that lie in their storages."""
+    """Run one call on dense CPU tensors that are within their storages."""
     results: list[Tensor] = []
 
     def allocate(shape: tuple[int, ...]) -> int:
@@ -23,19 +23,19 @@ def run(op: str, data: Tensor, indices: Tensor, updates: Tensor | None, attribut
         return int(results[0].data_ptr())
 
     views = view(op, "data", data), view(op, "indices", indices), view(op, "updates", updates)
-    how: Any = *attributes, item, view(op, "out", out), allocate, False
-    native.call_memory(op, *views, *how)
+    options: Any = *attributes, item, view(op, "out", out), allocate, False
+    native.call_memory(op, *views, *options)
     return results[0] if out is None else out
 
 
 def spec_of(op: str, operand: str, tensor: Tensor) -> ArraySpec:
-    """Return the spec of a tensor, or raise TypeError for a dtype that no plan has."""
+    """Return the spec of a tensor. Raise TypeError for a dtype that plans do not support."""
     strides = tuple(step * tensor.element_size() for step in tensor.stride())
     return ArraySpec(tuple(tensor.shape), dtypes.plan_dtype(op, operand, tensor.dtype), strides)
 
 
 def view(op: str, operand: str, tensor: Tensor | None) -> native.View | None:
-    """Return the memory of a tensor as the core takes it; None for none."""
+    """Return a tensor's memory for the core, or None for None."""
     if tensor is None:
         return None
     strides = tuple(step * tensor.element_size() for step in tensor.stride())
@@ -44,15 +44,16 @@ def view(op: str, operand: str, tensor: Tensor | None) -> native.View | None:
 
 
 def end(tensor: Tensor) -> int:
-    """Return the byte of its storage that a tensor reaches to."""
+    """Return the offset in its storage, in bytes, at which a tensor ends."""
     reach = sum((n - 1) * step for n, step in zip(tensor.shape, tensor.stride(), strict=True))
     stop: int = (tensor.storage_offset() + reach + 1) * tensor.element_size()
     return stop
 
 
 def first_outside_storage(operands: tuple[Any, ...]) -> int:
-    """Return the number of the first tensor that reaches past the end of its storage, -1 if none
-    does. No call reads one without a plain storage.
+    """Return the number of the first tensor that extends past the end of its storage, or -1.
+
+    Calls do not read tensors without a plain storage.
     """
     for number, tensor in enumerate(operands):
         if type(tensor) not in (Tensor, torch.nn.Parameter) or tensor.layout is not torch.strided:
@@ -60,9 +61,9 @@ def first_outside_storage(operands: tuple[Any, ...]) -> int:
         if 0 in tensor.shape:
             continue
         try:
-            held = tensor.untyped_storage().nbytes()
+            nbytes = tensor.untyped_storage().nbytes()
         except (NotImplementedError, RuntimeError):  # a wrapper of torch.func
             continue
-        if end(tensor) > held:
+        if end(tensor) > nbytes:
             return number
     return -1

@@ -1,4 +1,4 @@
-"""Which values are tensors that the operators can read, and what to write for others."""
+"""Check that values are tensors that the operators support, and suggest alternatives."""
 
 from __future__ import annotations
 
@@ -20,45 +20,46 @@ from . import errors as torch_errors
 
 
 def check_data_tensor(op: str, value: object) -> None:
-    """Raise TypeError for `data` that is no tensor."""
+    """Raise TypeError if `data` is not a tensor."""
     if not isinstance(value, Tensor):
         refuse_operand(op, "data", value)
 
 
 def check_out_tensor(op: str, value: object) -> None:
-    """Raise for an `out` that is no tensor, or one that must not be changed."""
+    """Raise an error if `out` is not a tensor, or must not be changed."""
     if value is None:
         return
     if not isinstance(value, Tensor):
         refuse_operand(op, "out", value)
-    if not torch.compiler.is_dynamo_compiling():  # it cannot ask a tensor that
+    if not torch.compiler.is_dynamo_compiling():  # Dynamo cannot query a tensor
         check_changeable(op, "out", value)
 
 
 def check_changeable(op: str, operand: str, tensor: Tensor) -> None:
-    """Raise RuntimeError for a tensor that was made in inference mode, outside of it: autograd does
-    not count its changes.
+    """Raise RuntimeError for an inference tensor outside of inference mode.
+
+    Autograd does not track changes of such a tensor.
     """
     if tensor.is_inference() and not torch.is_inference_mode_enabled():
         raise torch_errors.inference_tensor(op, operand)
 
 
 def refuse_operand(op: str, operand: str, value: object) -> NoReturn:
-    """Raise TypeError for a value that is no tensor where it has to be one."""
+    """Raise TypeError for an operand that must be a tensor."""
     if conversion.is_masked(value):  # torch.as_tensor would drop the mask
         raise errors.masked_array(op, operand)
     check_container(op, operand, value)
     conversion.check_items(op, operand, value)
     foreign = registry.foreign(type(value))
-    found = foreign.name if foreign else type(value).__name__
+    kind = foreign.name if foreign else type(value).__name__
     numbers = (list, tuple, bool, int, float, complex, np.ndarray, np.generic)
     convertible = isinstance(value, numbers) or (foreign and foreign.source.name != "torch")
     instead = f"write torch.as_tensor({operand})" if convertible else ""
-    raise torch_errors.no_tensor(op, operand, found, instead)
+    raise torch_errors.no_tensor(op, operand, kind, instead)
 
 
 def check_container(op: str, operand: str, value: object) -> None:
-    """Raise TypeError for what stands for a tensor in torch, and is none."""
+    """Raise TypeError for a torch object that contains tensors but is not one."""
     fx = sys.modules.get("torch.fx")
     if fx is not None and isinstance(value, fx.Proxy):
         instead = "call it in a function of yours that torch.fx.wrap marks"
@@ -68,7 +69,7 @@ def check_container(op: str, operand: str, value: object) -> None:
 
 
 def check_dense(op: str, operand: str, tensor: Tensor, device: torch.device) -> None:
-    """Raise for a tensor that the core cannot read: sparse, or on another device."""
+    """Raise an error for a tensor that is sparse or on another device."""
     strided = tensor.layout is torch.strided and not (tensor.is_nested or tensor.is_quantized)
     if not strided or type(tensor) is not Tensor:
         check_plain_tensor(op, operand, tensor)
@@ -80,7 +81,7 @@ def check_dense(op: str, operand: str, tensor: Tensor, device: torch.device) -> 
 
 
 def check_plain_tensor(op: str, operand: str, tensor: Tensor) -> None:
-    """Raise TypeError for a tensor that is more than its values and their places."""
+    """Raise TypeError for a tensor that is more than strided values."""
     if tensor.is_nested:
         instead = f"call it for each of {operand}.unbind(), or pad by torch.nested.to_padded_tensor"
         raise torch_errors.no_tensor(op, operand, "nested tensor", instead)
@@ -89,8 +90,8 @@ def check_plain_tensor(op: str, operand: str, tensor: Tensor) -> None:
         instead = f"write {operand}.{'int_repr' if integers else 'dequantize'}()"
         raise torch_errors.no_tensor(op, operand, "quantized tensor", instead)
     if tensor.layout is not torch.strided:
-        found = f"tensor of layout {str(tensor.layout).removeprefix('torch.')}"
-        raise torch_errors.no_tensor(op, operand, found, f"write {operand}.to_dense()")
+        description = f"tensor of layout {str(tensor.layout).removeprefix('torch.')}"
+        raise torch_errors.no_tensor(op, operand, description, f"write {operand}.to_dense()")
     if refusals.is_masked_tensor(type(tensor)):
         instead = f"write {operand}.to_tensor(0) to fill what is masked"
         raise torch_errors.no_tensor(op, operand, "MaskedTensor", instead)
@@ -98,12 +99,12 @@ def check_plain_tensor(op: str, operand: str, tensor: Tensor) -> None:
 
 def refuse_subclass(op: str, names: Sequence[str], operands: Sequence[Any], error: Exception
                     ) -> None:  # fmt: skip
-    """Raise TypeError where a call has failed because a subclass of Tensor has no rule for it."""
+    """Raise TypeError if a call failed because a Tensor subclass does not implement it."""
     unknown = isinstance(error, (NotImplementedError, TypeError)) or "gatherum." in str(error)
     if not unknown or str(error).startswith(f"{op}: "):
         return
     named = list(zip(names, operands, strict=False))
-    for name, value in reversed(named):  # the data may be made by the function that calls
+    for name, value in reversed(named):  # the calling function may have made the data
         if isinstance(value, Tensor) and _dispatches(type(value)):
             check_plain_tensor(op, name, value)
             distributed = type(value).__name__ == "DTensor"
@@ -113,12 +114,12 @@ def refuse_subclass(op: str, names: Sequence[str], operands: Sequence[Any], erro
 
 
 def _dispatches(kind: type) -> bool:
-    """Whether calls on a subclass of Tensor go to code of its own."""
+    """Return True if a Tensor subclass overrides ``__torch_dispatch__``."""
     return kind.__torch_dispatch__ is not Tensor.__torch_dispatch__  # type: ignore[attr-defined]
 
 
 def check_values(op: str, operand: str, tensor: Tensor, instead: str) -> None:
-    """Raise for a tensor whose values a size depends on, where they cannot be read."""
+    """Raise an error if a size depends on the values of a tensor that cannot be read."""
     if torch.compiler.is_compiling():
         return
     if is_batched(tensor):
@@ -128,7 +129,7 @@ def check_values(op: str, operand: str, tensor: Tensor, instead: str) -> None:
 
 
 def is_batched(tensor: Tensor) -> bool:
-    """Whether a tensor stands for many, inside ``torch.func.vmap``."""
+    """Return True if a tensor is a batch inside ``torch.func.vmap``."""
     if not private.transforms_active():
         return False
     while private.is_wrapped(tensor):
@@ -139,8 +140,9 @@ def is_batched(tensor: Tensor) -> bool:
 
 
 def check_storages(op: str, names: Sequence[str], operands: tuple[object, ...]) -> None:
-    """Raise ValueError for a tensor with elements outside of its storage, which can be made smaller
-    under it. Torch does not check that again, not even before it copies.
+    """Raise ValueError for a tensor with elements outside of its storage.
+
+    A storage can shrink under a tensor. Torch does not check for that, not even before it copies.
     """
     if private.transforms_active():
         operands = tuple(map(innermost, operands))
@@ -148,17 +150,17 @@ def check_storages(op: str, names: Sequence[str], operands: tuple[object, ...]) 
     number = find.first_outside_storage(operands)
     if number >= 0:
         tensor: Any = operands[number]
-        held = tensor.untyped_storage().nbytes()
-        raise torch_errors.outside_storage(op, names[number], held, addresses.end(tensor))
+        nbytes = tensor.untyped_storage().nbytes()
+        raise torch_errors.outside_storage(op, names[number], nbytes, addresses.end(tensor))
 
 
 def check_storage(op: str, operand: str, tensor: Tensor) -> None:
-    """Raise ValueError for one tensor with elements outside of its storage."""
+    """Raise ValueError if a tensor has elements outside of its storage."""
     check_storages(op, (operand,), (tensor,))
 
 
 def innermost(value: Any) -> Any:
-    """Return the tensor that has the memory, without the wrappers of `torch.func`."""
+    """Return the tensor that owns the memory, without the wrappers of `torch.func`."""
     while isinstance(value, Tensor) and private.is_wrapped(value):
         value = private.unwrapped(value)
     return value

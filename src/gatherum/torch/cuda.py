@@ -1,4 +1,4 @@
-"""A call on the memory of tensors on a CUDA device: torch's streams, torch's allocator."""
+"""Run calls on CUDA tensors with torch's streams and allocator."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from gatherum.cuda.host_transfer import OnDevice
 from . import addresses, checks, dtypes
 from .operands import fill_item
 
-# What torch.sort takes along a dimension on a CUDA device.
+# Maximum number of elements that torch.sort supports along a dimension on a CUDA device.
 _MOST_SORTED = (1 << 31) - 1
 
 
 class _Scratch:
-    """Bytes of torch's caching allocator, which gives them out again in the order of the stream."""
+    """Bytes from torch's caching allocator, which reuses them in stream order."""
 
     def __init__(self, memory: Tensor) -> None:
         self.memory = memory
         self.address = memory.data_ptr()
 
     def integers(self, count: int, width: int) -> Tensor:
-        """Return its first bytes as integers."""
+        """Return the first bytes as integers."""
         return self.memory[: count * width].view(torch.int32 if width == 4 else torch.int64)
 
 
@@ -46,7 +46,7 @@ class _Torch(DeviceFramework):
     captures_graphs = True
 
     def owns(self, value: object) -> bool:
-        """Whether a value is a tensor."""
+        """Return True for a tensor."""
         return isinstance(value, Tensor)
 
     def view(self, op: str, operand: str, value: Tensor) -> View:
@@ -55,25 +55,25 @@ class _Torch(DeviceFramework):
         return View(value.data_ptr(), spec, value.device.index, value)
 
     def stream(self, device: int, operands: Sequence[object]) -> int:
-        """Return torch's current stream of a device."""
+        """Return torch's current stream on a device."""
         return int(torch.cuda.current_stream(device).cuda_stream) or LEGACY_STREAM
 
     def empty(
         self, shape: Shape, dtype: AnyDType, like: Tensor, device: int, stream: int
     ) -> tuple[object, int]:
         """Return a new tensor and its address."""
-        made = torch.empty(shape, dtype=like.dtype, device=like.device)
-        return made, made.data_ptr()
+        tensor = torch.empty(shape, dtype=like.dtype, device=like.device)
+        return tensor, tensor.data_ptr()
 
     def allocate(self, nbytes: int, device: int, stream: int) -> _Scratch:
-        """Return memory of torch's allocator."""
+        """Return memory from torch's allocator."""
         return _Scratch(torch.empty(nbytes, dtype=torch.uint8, device=self._place(device)))
 
     def _place(self, device: int) -> torch.device:
         return torch.device("cuda", device)
 
     def sort(self, pairs: Pairs, device: int, stream: int) -> Pairs:
-        """Sort by `torch.sort`, asked to be stable, or, where that refuses so many, by CUB."""
+        """Sort with torch's stable sort. Use CUB for lengths that torch does not support."""
         count, widths = pairs.length, pairs.widths
         if count > _MOST_SORTED:
             return cub.radix_sort(self, pairs, device, stream)
@@ -83,7 +83,7 @@ class _Torch(DeviceFramework):
         return pairs._replace(keys=one, payload=other)
 
     def keep(self, holders: Sequence[object], device: int, stream: int) -> None:
-        """Keep nothing: torch's allocator gives memory out again in the order of its stream."""
+        """Keep nothing, because torch's allocator reuses memory in stream order."""
 
 
 FRAMEWORK = _Torch()
@@ -97,7 +97,7 @@ def run(
     fill: Any,
     out: Tensor | None,
 ) -> Tensor:
-    """Run one call on dense tensors of one CUDA device, and return the result, or `out`."""
+    """Run one call on dense tensors of one CUDA device. Return the result, or `out`."""
     op = attributes.op
     _check_device(op)
     for name, tensor in (("data", data), ("indices", indices), ("updates", updates), ("out", out)):
@@ -114,25 +114,26 @@ def run(
 
 
 def map_values(function: str, values: Tensor) -> Tensor:
-    """Return "exp" or "log" of a contiguous tensor of floats on a CUDA device."""
+    """Return "exp" or "log" of a contiguous floating-point tensor on a CUDA device."""
     _check_device(function)
-    found, number = torch.empty_like(values), values.device.index or 0
+    result, number = torch.empty_like(values), values.device.index or 0
     device = device_calls.open_device(FRAMEWORK, number, FRAMEWORK.stream(number, (values,)))
     dtype = str(values.dtype).removeprefix("torch.")
-    addresses = values.data_ptr(), found.data_ptr()
+    addresses = values.data_ptr(), result.data_ptr()
     elementary.map_on_device(device, function, dtype, *addresses, values.numel())
-    return found
+    return result
 
 
 def _check_device(op: str) -> None:
-    """Raise TypeError where torch calls the devices of AMD "cuda"."""
+    """Raise TypeError on ROCm, where torch names AMD devices "cuda"."""
     if torch.version.hip is not None:
         raise cuda_errors.on_rocm(op, torch.version.hip)
 
 
 def functions(number: int = 0) -> OnDevice | None:
-    """Return the six functions on NumPy arrays, run on a CUDA device by torch; None where torch
-    sees none.
+    """Return the six functions for NumPy arrays, run on a CUDA device by torch.
+
+    Return None if torch finds no device.
     """
     if not torch.cuda.is_available():
         return None

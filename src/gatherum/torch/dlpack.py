@@ -1,4 +1,4 @@
-"""A call of the core on the memory of dense CPU tensors: nothing is copied."""
+"""Call the core on the memory of dense CPU tensors, without copies."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .operands import fill_item
 
 
 def fills(mode: str, fill: Any) -> bool:
-    """Whether a call needs an item to fill with: not where it is all zero bits, as -0.0 is not."""
+    """Return True if a call needs a fill item. All-zero bits need none; -0.0 does."""
     return mode in FILLING and not (isinstance(fill, int) and fill == 0)
 
 
@@ -35,24 +35,26 @@ def run(
     fill: Any,
     out: Tensor | None,
 ) -> Tensor:
-    """Run one call on dense CPU tensors, and return the result, or `out`."""
-    op, how = attributes.op, attributes.positional
+    """Run one call on dense CPU tensors. Return the result, or `out`."""
+    op, options = attributes.op, attributes.positional
     for name, tensor in (("data", data), ("indices", indices), ("updates", updates), ("out", out)):
         if tensor is not None:
             dtypes.code_of(op, name, tensor.dtype)
     item = fill_item(op, fill, data.dtype) if fills(attributes.mode, fill) else None
     if private.exchange is None:
         check_storages(op, ("data", "indices", "updates", "out"), (data, indices, updates, out))
-        run = partial(addresses.run, op, data, indices, updates, how, item, out)
+        run = partial(addresses.run, op, data, indices, updates, options, item, out)
         return cast(Tensor, index_errors.run_for(attributes.caller, run))
-    call = op, data, indices, updates, *how, item, out, None, False
-    found: Tensor = index_errors.run_for(attributes.caller, native.call_memory, *call)
-    return found
+    call = op, data, indices, updates, *options, item, out, None, False
+    result: Tensor = index_errors.run_for(attributes.caller, native.call_memory, *call)
+    return result
 
 
 def open_exchange(record: Callable[..., Tensor], record_total: Callable[..., Tensor]) -> None:
-    """Set how the core reaches the memory of tensors, what it asks before, what makes a call of
-    which a gradient is wanted, and what gives such a scatter into zeros its gradient.
+    """Register torch's functions with the core.
+
+    These functions access the memory of tensors, check for active transforms and modes, and run
+    calls that require gradients, including scatters of sums into zeros.
     """
     if private.exchange is None:
         return
@@ -78,7 +80,7 @@ def open_exchange(record: Callable[..., Tensor], record_total: Callable[..., Ten
 
 
 def find_storage() -> None:
-    """Set how the core asks for the storage of a tensor."""
+    """Register the functions with which the core finds the storage of a tensor."""
     size, offset = (_address(f"aoti_torch_get_storage_{what}") for what in ("size", "offset"))
     example = torch.empty(1, device="cpu")
     handle = private.handle_of(example)
@@ -87,14 +89,14 @@ def find_storage() -> None:
 
 
 def _bytes_behind(tensor: Tensor) -> int:
-    """Return how many bytes of its storage there are from a tensor's first element on."""
+    """Return the number of bytes from a tensor's first element to the end of its storage."""
     before: int = tensor.storage_offset() * tensor.element_size()
     size: int = tensor.untyped_storage().nbytes()
     return size - before
 
 
 def _address(name: str) -> int:
-    """Return the address of a function of torch's stable C interface, 0 where there is none."""
+    """Return the address of a function of torch's stable C interface, or 0 if it is missing."""
     try:
         library = ctypes.CDLL("torch_cpu.dll" if os.name == "nt" else private.library_path())
         return ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0
@@ -103,7 +105,7 @@ def _address(name: str) -> int:
 
 
 def spec(op: str, operand: str, value: Tensor) -> NDArray[Any] | ArraySpec:
-    """Return an array of a tensor's memory, or its spec where NumPy cannot read the values."""
+    """Return an array of a tensor's memory, or its spec if NumPy cannot read the values."""
     check_dense(op, operand, value, value.device)
     check_storage(op, operand, value)
     spec = addresses.spec_of(op, operand, value)
@@ -111,5 +113,5 @@ def spec(op: str, operand: str, value: Tensor) -> NDArray[Any] | ArraySpec:
     lazy = lazy or is_batched(value)
     if value.device.type != "cpu" or lazy or not dtypes.is_of_numpy(value.dtype):
         return spec
-    found: NDArray[Any] = value.detach().numpy()
-    return found
+    array: NDArray[Any] = value.detach().numpy()
+    return array

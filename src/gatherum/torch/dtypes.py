@@ -1,4 +1,4 @@
-"""Which dtypes of torch the operators take, and what plans and the core call them."""
+"""Map torch dtypes to the dtypes of plans and of the core."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from gatherum._core import DType
 from gatherum._model import dtypes, framework_errors
 from gatherum._model.dtypes import AnyDType, is_reducible
 
-# Those whose items are whole bytes of one number, by their names, which are the core's too.
+# Dtypes whose items are whole bytes of one number, by the names that the core also uses.
 _NAMES = (
     "bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64",
     "float16", "bfloat16", "float32", "float64", "complex64", "complex128",
     "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu",
 )  # fmt: skip
-WIDE_UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)  # torch itself cannot compare these
+WIDE_UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)  # torch cannot compare these
 _CODES = {getattr(torch, name): DType[name] for name in _NAMES if hasattr(torch, name)}
 _SUMMED = {kind for kind, code in _CODES.items() if is_reducible(dtypes.dtype_of(code), "add")}
 _BY_NAME = {code.name: kind for kind, code in _CODES.items()}
 
 
 def code_of(op: str, operand: str, dtype: torch.dtype) -> DType:
-    """Return the core's number of a dtype, or raise TypeError for one that it does not have:
-    packed, quantized, complex32.
+    """Return the core's code of a dtype. Raise TypeError for packed, quantized and complex32
+    dtypes.
     """
     try:
         return _CODES[dtype]
@@ -34,45 +34,45 @@ def code_of(op: str, operand: str, dtype: torch.dtype) -> DType:
 
 
 def plan_dtype(op: str, operand: str, dtype: torch.dtype) -> AnyDType:
-    """Return what plans call a dtype, or raise TypeError."""
+    """Return the dtype that plans use, or raise TypeError."""
     return dtypes.dtype_of(code_of(op, operand, dtype))
 
 
 def is_of_numpy(dtype: torch.dtype) -> bool:
-    """Whether NumPy itself has the dtype, whatever packages add to it."""
+    """Return True for a dtype of NumPy itself, regardless of packages that extend it."""
     return not _CODES[dtype].name.startswith(("bfloat", "float8"))
 
 
 def bits(dtype: torch.dtype) -> torch.dtype:
-    """Return the unsigned integers that are as wide."""
+    """Return the unsigned integer dtype of the same width."""
     return torch.uint8 if dtype.itemsize == 1 else torch.uint16
 
 
 def as_array(tensor: torch.Tensor) -> NDArray[Any]:
-    """View a CPU tensor's memory as an array; of dtypes that NumPy lacks, their bits."""
+    """View a CPU tensor as an array. A dtype that NumPy lacks is viewed as its bits."""
     plain = tensor.detach()
     if not is_of_numpy(plain.dtype):
         plain = plain.view(bits(plain.dtype))
-    found: NDArray[Any] = plain.numpy()
-    return found
+    array: NDArray[Any] = plain.numpy()
+    return array
 
 
 def signed(dtype: torch.dtype) -> torch.dtype:
-    """Return the signed integers that are as wide."""
-    found: torch.dtype = getattr(torch, f"int{8 * dtype.itemsize}")
-    return found
+    """Return the signed integer dtype of the same width."""
+    integers: torch.dtype = getattr(torch, f"int{8 * dtype.itemsize}")
+    return integers
 
 
 def of_name(name: str) -> torch.dtype | None:
-    """Return torch's dtype of a name of NumPy's, bfloat16 of ml_dtypes included."""
+    """Return the torch dtype for a NumPy name, including bfloat16 of ml_dtypes."""
     return _BY_NAME.get(name)
 
 
 def has_sums(dtype: torch.dtype) -> bool:
-    """Whether items can be added up: those of 8 bits that are no integers only move."""
+    """Return True if items can be added. 8-bit dtypes other than integers can only be moved."""
     return dtype in _SUMMED
 
 
 def wide(dtype: torch.dtype) -> torch.dtype:
-    """Return the dtype in which gradients of a dtype are computed: float32 for narrower floats."""
+    """Return the dtype in which gradients are computed: float32 for narrower floats."""
     return torch.float32 if dtype.is_floating_point and dtype.itemsize < 4 else dtype

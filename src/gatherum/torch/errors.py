@@ -1,4 +1,4 @@
-"""What calls on tensors alone answer with; what others do, too, is in `errors`."""
+"""Errors that only calls on tensors raise; shared errors are in `errors`."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ def inference_tensor(op: str, operand: str) -> RuntimeError:
 def no_broadcast(
     op: str, operand: str, found: Shape, other: str, expected: Shape, dim: int | None
 ) -> ValueError:
-    """`dim` is a dimension along which the shape that was found would fit."""
+    """Report a shape. `dim` is a dimension along which that shape would fit."""
     behind = "" if dim is None else f"; write dim={dim} for one entry for each slice there"
     return ValueError(
         f"{op}: `{operand}` must have a shape that broadcasts to {expected}, that of `{other}`, "
@@ -52,7 +52,7 @@ def not_a_pointer(op: str, found: Any) -> TypeError:
 
 
 def no_segments(op: str, size: int | None, found: str = "") -> ValueError:
-    """`size` is None where the pointer itself says how large it is."""
+    """Report a pointer. `size` is None if the pointer itself determines the size."""
     values = "of at least 0" if size is None else f"in [0, {size}]"
     return ValueError(f"{op}: `indptr` must not decrease, with values {values}{found}")
 

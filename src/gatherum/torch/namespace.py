@@ -49,7 +49,7 @@ def isnan(x: Tensor) -> Tensor:
 
 def flip(x: Tensor, axes: Shape) -> Tensor:
     if x.dtype in dtypes.WIDE_UNSIGNED or (x.dtype.itemsize == 1 and x.is_floating_point()):
-        return x.view(dtypes.signed(x.dtype)).flip(axes).view(x.dtype)  # torch has no other
+        return x.view(dtypes.signed(x.dtype)).flip(axes).view(x.dtype)  # torch flips no others
     return x.flip(axes)
 
 
@@ -67,12 +67,13 @@ def arange(start: int, stop: int, like: Tensor) -> Tensor:
 
 def full(shape: Shape, value: int, dtype: torch.dtype, like: Tensor) -> Tensor:
     one = torch.full((), value, dtype=dtype, device=like.device)
-    return one.expand(shape)  # one number in memory, read from everywhere
+    return one.expand(shape)  # one number in memory, broadcast by stride 0
 
 
 def sum_to(x: Tensor, shape: Shape) -> Tensor:
-    """Do what `Tensor.sum_to_size` does, also where sizes are not known yet: those that may be
-    equal are.
+    """Do the same as `Tensor.sum_to_size`, also for sizes that are not known yet.
+
+    Sizes that may be equal are treated as equal.
     """
     first = x.dim() - len(shape)
     over = list(range(first))
@@ -92,33 +93,34 @@ def truth() -> torch.dtype:
 
 
 def counting(most: int) -> torch.dtype:
-    """Choose as few bytes as count that far, where sizes are numbers: counts are many."""
+    """Return the dtype for counts up to `most`: narrow if `most` is known, else int64."""
     if torch.compiler.is_compiling() or isinstance(most, torch.SymInt):
         return torch.int64
     return torch.int32 if most < 2**31 - 1 else torch.int64
 
 
 def gather(attributes: Attributes, data: Tensor, indices: Tensor, fill_value: Any = 0) -> Tensor:
-    op, how = attributes.op, attributes.positional
+    op, options = attributes.op, attributes.positional
     caller = attributes.caller
     if _is_recorded(data):
         axis, mode, negative = attributes[1:4]
         return cast(Tensor, overload(op)(data, indices, axis, mode, negative, fill_value, caller))
-    call = op, data, indices, None, *how, fill_value, None
+    call = op, data, indices, None, *options, fill_value, None
     return cast(Tensor, index_errors.run_for(caller, native.call, *call))
 
 
 def scatter(attributes: Attributes, data: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
-    op, how = attributes.op, attributes.positional
+    op, options = attributes.op, attributes.positional
     if _is_recorded(data, updates):
-        return cast(Tensor, overload(op)(data, indices, updates, *how, attributes.caller))
-    call = op, data, indices, updates, *how, 0, None
+        return cast(Tensor, overload(op)(data, indices, updates, *options, attributes.caller))
+    call = op, data, indices, updates, *options, 0, None
     return cast(Tensor, index_errors.run_for(attributes.caller, native.call, *call))
 
 
 def _is_recorded(*operands: Tensor) -> bool:
-    """Return whether a call goes through torch's dispatcher, which takes several times as long as
-    a small call.
+    """Return True if a call must use torch's dispatcher.
+
+    The dispatcher takes several times as long as a small call.
     """
     recorded = torch.is_grad_enabled() and any(operand.requires_grad for operand in operands)
     return torch.compiler.is_compiling() or recorded
@@ -159,9 +161,9 @@ def kind(x: Tensor) -> AnyDType:
 
 
 def dtype(of: AnyDType) -> torch.dtype:
-    found = dtypes.of_name(of.name)
-    assert found is not None, of
-    return found
+    result = dtypes.of_name(of.name)
+    assert result is not None, of
+    return result
 
 
 def item(op: str, of: AnyDType, value: object, like: Tensor) -> Tensor:
@@ -176,11 +178,13 @@ def item(op: str, of: AnyDType, value: object, like: Tensor) -> Tensor:
 def to_numpy(x: Tensor) -> np.ndarray[Any, Any] | None:
     if torch.compiler.is_compiling() or x.is_meta or checks.is_batched(x):
         return None
-    held = x.detach().cpu()
-    # Inside a transform of `torch.func` every tensor that an operation returns is a wrapper.
+    tensor = x.detach().cpu()
+    # Inside a transform of `torch.func`, every tensor that an operation returns is a wrapper.
     inside = private.transforms_active()
-    found: np.ndarray[Any, Any] = np.from_dlpack(checks.innermost(held)) if inside else held.numpy()
-    return found
+    array: np.ndarray[Any, Any] = (
+        np.from_dlpack(checks.innermost(tensor)) if inside else tensor.numpy()
+    )
+    return array
 
 
 def size_of(op: str, operand: str, groups: Tensor) -> int:
@@ -216,7 +220,7 @@ def product(x: Tensor, y: Tensor) -> Tensor:
 
 
 def subtract(x: Tensor, y: Tensor, spare: Tensor) -> Tensor:
-    if x.is_complex():  # torch multiplies y by 1, and a NaN part makes the other one NaN
+    if x.is_complex():  # torch multiplies y by 1, and a NaN part makes the other part NaN
         return torch.complex(x.real - y.real, x.imag - y.imag)
     return x - y
 
@@ -238,7 +242,7 @@ def rounded(x: Tensor, to: torch.dtype) -> Tensor:
         return torch.complex(rounded(x.real, to.to_real()), rounded(x.imag, to.to_real()))
     if x.dtype is torch.float64 and to in (torch.float16, torch.bfloat16):
         x = rounding.off_ties(sys.modules[__name__], x, dtypes.plan_dtype("", "", to).name)
-    x = x.to(to)  # of a NaN in bfloat16, torch makes various ones
+    x = x.to(to)  # torch makes various NaNs in bfloat16
     return torch.where(torch.isnan(x), torch.nan, x)
 
 
@@ -276,15 +280,15 @@ def fused(name: str, values: Tensor, places: Any) -> Tensor | None:
 
 def resolve(attributes: Attributes, entries: Tensor, size: int) -> Tensor:
     numbers = arange(0, size, entries)
-    how = Attributes("gather", 0, attributes.mode, attributes.negative, caller=attributes.caller)
-    return gather(how, numbers, entries, -1)
+    lookup = Attributes("gather", 0, attributes.mode, attributes.negative, caller=attributes.caller)
+    return gather(lookup, numbers, entries, -1)
 
 
 # --- for pointers to edges
 
 
 def traced_segments(op: str, operand: str, indptr: Tensor, edges: Tensor) -> Tensor | None:
-    """Return the segment of each edge in a graph, which knows no values; None outside of one."""
+    """Return the segment of each edge while a graph is traced, else None."""
     if not (torch.compiler.is_compiling() or symbolic_sizes.is_scripted()):
         checks.check_values(op, operand, indptr, "give `scatter_indices`")
         return None

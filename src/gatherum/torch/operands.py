@@ -1,4 +1,4 @@
-"""From what a caller passes to tensors: `data` decides the dtype and the device."""
+"""Convert a caller's operands to tensors; `data` determines the dtype and the device."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ from .checks import check_container, check_plain_tensor, check_storage, check_va
 
 
 def is_indirect(tensor: Tensor) -> bool:
-    """Whether only torch can write to a tensor: its memory holds conjugates or negatives of the
-    values, or ``torch.func.functionalize`` counts what is written. In a graph that is traced torch
-    sees to that itself.
+    """Return True if only torch can write to a tensor.
+
+    Its memory holds conjugates or negatives of the values, or ``torch.func.functionalize`` tracks
+    writes. In a traced graph, torch handles these cases itself.
     """
     if torch.compiler.is_compiling():
         return False
@@ -31,7 +32,7 @@ def is_indirect(tensor: Tensor) -> bool:
 
 
 def as_indices(op: str, value: object, data: Tensor, operand: str = "indices") -> Tensor:
-    """Return `indices` as a tensor where the data is; arrays and lists by the rules of NumPy's."""
+    """Return `indices` as a tensor on the data's device. NumPy's rules convert arrays and lists."""
     if isinstance(value, Tensor):
         return value
     check_container(op, operand, value)
@@ -45,7 +46,7 @@ def as_indices(op: str, value: object, data: Tensor, operand: str = "indices") -
 
 
 def as_updates(op: str, value: object, data: Tensor) -> Tensor:
-    """Return `updates` as a tensor where the data is; Python's numbers take the data's dtype."""
+    """Return `updates` as a tensor on the data's device. Python numbers adopt the data's dtype."""
     if isinstance(value, Tensor):
         return value
     check_container(op, "updates", value)
@@ -53,35 +54,35 @@ def as_updates(op: str, value: object, data: Tensor) -> Tensor:
     if is_symbol(value):
         return torch.ops.gatherum.number(op, value, dtype=data.dtype, device=data.device)
     if conversion.is_weak(value) and not dtypes.is_of_numpy(data.dtype):
-        found = conversion.as_narrow(op, "updates", value, kind)
-        if torch.jit.is_tracing():  # it has no view as another dtype
-            made = torch.from_numpy(np.asarray(found.values)).to(data.dtype)
+        rounded = conversion.as_narrow(op, "updates", value, kind)
+        if torch.jit.is_tracing():  # it cannot view another dtype
+            tensor = torch.from_numpy(np.asarray(rounded.values)).to(data.dtype)
         else:
-            made = torch.from_numpy(found.codes).view(data.dtype)
-        return _moved(op, "updates", made, data)
+            tensor = torch.from_numpy(rounded.codes).view(data.dtype)
+        return _moved(op, "updates", tensor, data)
     return as_tensor(op, "updates", conversion.as_updates(op, value, kind), data)
 
 
 def is_symbol(value: object) -> bool:
-    """Whether a number is one that a graph computes: it is known when the graph runs."""
+    """Return True for a number that a graph computes at run time."""
     return isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool))
 
 
 def has_symbols(value: object) -> bool:
-    """Whether a list holds such numbers."""
+    """Return True for a list that contains numbers computed by a graph."""
     if isinstance(value, (list, tuple)):
         return any(map(has_symbols, value))
     return is_symbol(value)
 
 
 def check_fill_gradient(op: str, value: Tensor) -> None:
-    """Raise ValueError for a `fill_value` of which a gradient is wanted."""
+    """Raise ValueError if `fill_value` requires a gradient."""
     if value.requires_grad and torch.is_grad_enabled():
         raise torch_errors.fill_needs_gradient(op)
 
 
 def as_fill(op: str, value: object, data: Tensor) -> Any:
-    """Return `fill_value` as a number of Python that the data's dtype holds exactly."""
+    """Return `fill_value` as a Python number that the data's dtype represents exactly."""
     check_container(op, "fill_value", value)
     if isinstance(value, Tensor):
         value = _number_in(op, value, data.dtype)
@@ -95,7 +96,7 @@ def as_fill(op: str, value: object, data: Tensor) -> Any:
 
 
 def _number_in(op: str, fill: Tensor, dtype: torch.dtype) -> Any:
-    """Return the number in a tensor that is a `fill_value`."""
+    """Return the number in a tensor that is used as `fill_value`."""
     check_plain_tensor(op, "fill_value", fill)
     check_storage(op, "fill_value", fill)
     if is_batched(fill):
@@ -108,7 +109,7 @@ def _number_in(op: str, fill: Tensor, dtype: torch.dtype) -> Any:
 
 
 def as_number(op: str, operand: str, value: object, dtype: torch.dtype) -> Any:
-    """Return a number of Python as one that the dtype holds exactly."""
+    """Return a Python number as one that the dtype represents exactly."""
     kind = dtypes.plan_dtype(op, "data", dtype)
     if dtypes.is_of_numpy(dtype):
         return conversion.as_updates(op, value, kind, operand).item()
@@ -127,44 +128,47 @@ def _fill(op: str, value: object, dtype: torch.dtype) -> NDArray[Any]:
 
 
 def _narrow_fill(op: str, value: object, dtype: torch.dtype) -> Rounded:
-    """Return `fill_value` in a dtype that NumPy lacks; what has a dtype must convert exactly."""
+    """Return `fill_value` in a dtype that NumPy lacks. Typed values must convert exactly."""
     kind = dtypes.plan_dtype(op, "data", dtype)
-    found = conversion.as_narrow(op, "fill_value", number := _number(value), kind)
-    if number is not value and not np.array_equal(found.values, np.asarray(number), equal_nan=True):
+    fill = conversion.as_narrow(op, "fill_value", number := _number(value), kind)
+    if number is not value and not np.array_equal(fill.values, np.asarray(number), equal_nan=True):
         raise errors.does_not_fit(op, "fill_value", kind, value, isinstance(value, np.inexact))
-    return found
+    return fill
 
 
 def _number(value: object) -> object:
-    """Return Python's number of a scalar of NumPy's, anything else as it is."""
+    """Return a NumPy scalar as a Python number, and any other value unchanged."""
     if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0):
         return value.item()
     return value
 
 
 def as_tensor(op: str, operand: str, array: NDArray[Any], data: Tensor) -> Tensor:
-    """Return an array as a tensor of the same memory, or a copy where torch cannot see it."""
+    """Return an array as a tensor that shares its memory, or as a copy if torch cannot share it."""
     dtype = dtypes.of_name(array.dtype.name)
     if dtype is None:
         raise framework_errors.no_whole_items(op, operand, "torch", array.dtype)
     array = array.astype(array.dtype.newbyteorder("="), copy=False)
     if array.dtype.kind in "iu":
-        array = array.view(array.dtype.str)  # of C's types of one width, torch knows one
+        array = array.view(array.dtype.str)  # of C types with equal width, torch knows only one
     if not array.flags.writeable or any(step < 0 for step in array.strides):
         array = array.copy()
     if not dtypes.is_of_numpy(dtype):
         array = array.view(f"u{array.itemsize}")
     try:
         tensor = torch.from_numpy(array)
-    except ValueError:  # strides that are no multiple of the item size
+    except ValueError:  # strides are not multiples of the item size
         tensor = torch.from_numpy(array.copy())
-    if tensor.dtype != dtype:  # torch.jit.trace has no view of the same dtype
+    if tensor.dtype != dtype:  # torch.jit.trace cannot view the same dtype
         tensor = tensor.view(dtype)
     return _moved(op, operand, tensor, data)
 
 
 def _moved(op: str, operand: str, tensor: Tensor, data: Tensor) -> Tensor:
-    """Return a tensor where the data is; a CUDA graph would repeat the copy without its values."""
+    """Return a tensor on the data's device.
+
+    A CUDA graph would replay a copy without its values.
+    """
     if data.is_cuda and torch.cuda.is_current_stream_capturing():
         raise framework_errors.copy_in_capture(op, operand)
     return tensor.to(data.device)

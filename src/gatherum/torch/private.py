@@ -1,9 +1,9 @@
-"""Finds the private names of torch that this package uses; no other module uses any.
+"""Look up the private names of torch that this package uses; other modules use none.
 
-They were tested with torch 2.13. Each has a fallback in what torch documents, so that calls on
-tensors and their gradients work without it; what needs a missing name is refused with a message
-that names it. `_frameworks.torch_compile` sets the marks that ``torch.compile`` reads
-before torch is imported.
+They were tested with torch 2.13. Each name has a fallback in torch's public interface, so that
+calls on tensors and their gradients work without it. A feature that needs a missing name raises an
+error that names it. `_frameworks.torch_compile` sets the marks that ``torch.compile`` reads before
+torch is imported.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _REFUSED = "gradients inside a transform of torch.func are refused"
 _INNER = f"each op calls a second one that has no kernel for Autograd; {_REFUSED}"
 _KNOWN = "what it would say is assumed"
 
-# Each name, and what happens where it is missing.
+# Each name, and the effect if it is missing.
 NAMES = {
     "torch.Tensor.__dlpack_c_exchange_api__": _ADDRESSES,
     "torch._C._len_torch_dispatch_stack": _SLOW,
@@ -65,7 +65,7 @@ _OF_TRANSFORMS = tuple(name for name, without in NAMES.items() if without.endswi
 
 
 def check_version() -> None:
-    """Raise ImportError for a torch that is too old."""
+    """Raise ImportError if torch is too old."""
     parts = torch.__version__.split(".")[:2]
     if tuple(map(int, parts)) < tuple(map(int, OLDEST.split("."))):
         raise ImportError(
@@ -74,7 +74,7 @@ def check_version() -> None:
 
 
 def _find(name: str) -> Any:
-    """Return what a name of `NAMES` stands for, None where it is missing."""
+    """Return the object of a name in `NAMES`, or None if it is missing."""
     assert name in NAMES
     return private_names.find_name(name)
 
@@ -87,7 +87,7 @@ def _always() -> bool:
     return True
 
 
-# What watches calls of torch; each returns whether it does, or how many do. The core asks them.
+# Functions that report active observers of torch calls, as a bool or a count. The core calls them.
 transforms_active: Callable[[], bool] = (
     _find("torch._C._are_functorch_transforms_active") or _always
 )
@@ -101,7 +101,7 @@ watchers: list[Callable[[], Any]] = [
 
 
 def level_module() -> types.ModuleType:
-    """Return the module in which the core reads ``_current_level``, the level of forward mode."""
+    """Return the module from which the core reads ``_current_level``, the level of forward mode."""
     if _find("torch.autograd.forward_ad._current_level") is not None:
         module: types.ModuleType = forward_ad
         return module
@@ -114,17 +114,17 @@ _levels = vars(level_module())
 
 
 def in_forward_mode() -> bool:
-    """Whether a level of forward mode is entered."""
+    """Return True inside a level of forward mode."""
     level: int = _levels["_current_level"]
     return level >= 0
 
 
-# The capsule with the functions that exchange tensors; None: there is none that the core knows.
+# The capsule with the functions that exchange tensors, or None if the core does not support it.
 exchange: Any = _find("torch.Tensor.__dlpack_c_exchange_api__")
 
 
 def handle_of(tensor: Tensor) -> int:
-    """Return the address of a tensor's C++ object, 0 where it is unknown."""
+    """Return the address of a tensor's C++ object, or 0 if it is unknown."""
     return 0 if _find("torch.Tensor._cdata") is None else int(tensor._cdata)
 
 
@@ -138,7 +138,7 @@ _knows_storages = _find("torch.UntypedStorage._cdata") is not None
 
 
 def share_storage(one: Tensor, other: Tensor) -> bool:
-    """Whether two tensors are known to lie in one storage, which need not have memory."""
+    """Return True if two tensors are known to share a storage, even one without memory."""
     if one is other or not _knows_storages:
         return one is other
     return bool(one.untyped_storage()._cdata == other.untyped_storage()._cdata)
@@ -150,19 +150,19 @@ def _ask_each(*operands: object) -> bool:
 
 any_requires_grad: Callable[..., bool] = _find("torch._C._any_requires_grad") or _ask_each
 
-# Whether an op can go on to the kernels below its own. If not, a second op has those kernels; it
-# would lose the outer ones of nested transforms.
+# Whether an op can redispatch to the kernels below its current one. Otherwise a second op has those
+# kernels, which would lose the outer levels of nested transforms.
 redispatches = all(_find(name) is not None for name in _OF_REDISPATCH)
 
 
 def below_autograd(op: Any, keyset: Any, operands: tuple[Any, ...]) -> Any:
-    """Go on to the kernels below the Autograd key."""
+    """Redispatch to the kernels below the Autograd key."""
     with torch._C._AutoDispatchBelowAutograd():
         return op.redispatch(keyset & torch._C._after_autograd_keyset, *operands)
 
 
 def below_counting(op: Any, keyset: Any, operands: tuple[Any, ...]) -> Any:
-    """Go on to the kernels below the one that counts changes."""
+    """Redispatch to the kernels below the ADInplaceOrView key, which tracks changes."""
     return op.redispatch(keyset & torch._C._after_ADInplaceOrView_keyset, *operands)
 
 
@@ -170,13 +170,14 @@ _no_transforms = next((name for name in _OF_TRANSFORMS if _find(name) is None), 
 
 
 def known_active() -> bool:
-    """Whether a transform of ``torch.func`` is known to be active."""
+    """Return True if a transform of ``torch.func`` is known to be active."""
     return transforms_active is not _always and transforms_active()
 
 
 def check_transforms(op: str) -> None:
-    """Raise NotImplementedError inside a transform of ``torch.func`` where a name is missing that
-    derivatives need there.
+    """Raise NotImplementedError inside a transform of ``torch.func`` if torch lacks a name.
+
+    Derivatives need these names there.
     """
     if _no_transforms is not None and known_active():
         raise torch_errors.no_transforms(op, _lacking(_no_transforms))
@@ -190,12 +191,12 @@ _set_forward = _find("torch.autograd.forward_ad._set_fwd_grad_enabled")
 
 
 def forward_mode_enabled() -> AbstractContextManager[None]:
-    """Let forward mode record."""
+    """Return a context in which forward mode records."""
     return nullcontext() if _set_forward is None else _set_forward(True)
 
 
 def recorded_function(key: Callable[[Any], Any]) -> Any:
-    """Return a base for what autograd records at a single level of ``torch.func``.
+    """Return a base class of autograd functions for a single level of ``torch.func``.
 
     A call's `key` distinguishes the graphs of compiled autograd.
     """
@@ -215,7 +216,7 @@ def _is_not(_: Tensor) -> bool:
 _of_wrappers = [_find(name) for name in _OF_TRANSFORMS if "torch._C._functorch." in name]
 if None in _of_wrappers:
     _of_wrappers = [_is_not, lambda tensor: tensor, _is_not]
-# Tensors of the transforms of ``torch.func``: wrappers around others, or batches of them.
+# Tensors of ``torch.func`` transforms: wrappers of other tensors, or batches.
 is_wrapped: Callable[[Tensor], bool]
 unwrapped: Callable[[Tensor], Tensor]
 is_batch: Callable[[Tensor], bool]
@@ -226,22 +227,22 @@ def _in_transform(_: Tensor) -> bool:
     return known_active()
 
 
-# Whether ``torch.func.functionalize`` counts what is written to a tensor.
+# Whether ``torch.func.functionalize`` tracks writes to a tensor.
 is_functional: Callable[[Tensor], bool] = _find("torch._is_functional_tensor") or _in_transform
 
 
 def _learn_nothing(condition: Any) -> None:
-    """Take a condition that a graph need not know."""
+    """Ignore a condition that a graph need not know."""
 
 
 learn: Callable[[Any], None] = _find("torch._check") or _learn_nothing
 
-# Raises an error with a message when the graph runs; None: there is no such op.
+# Raises an error with a message when the graph runs. None if torch has no such op.
 assert_when_run: Any = _find("torch.ops.aten._assert_async.msg")
 
 
 def destroy(library: torch.library.Library) -> None:
-    """Take a library's definitions back."""
+    """Remove a library's definitions."""
     if _find(name := "torch.library.Library._destroy") is None:
         raise ImportError(f"gatherum.torch cannot be imported a second time: {_lacking(name)}")
     library._destroy()
@@ -251,8 +252,9 @@ INDUCTOR = "torch._inductor.codegen.custom_extern_kernel_codegen"
 
 
 def inductor_table() -> tuple[dict[str, Any], Any] | None:
-    """Return inductor's table of how ops are written, and the type of its rows; None where
-    inductor is not loaded, or has no such table.
+    """Return inductor's table of op writers and the type of its rows.
+
+    Return None if inductor is not loaded or has no such table.
     """
     module = sys.modules.get(INDUCTOR)
     row = None if module is None else _find(f"{INDUCTOR}.CustomCodegen")

@@ -1,4 +1,4 @@
-"""The kernels' source, which is compiled when a kernel is first launched."""
+"""The source of the kernels, each compiled at its first launch."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ inline constexpr bool kDivides = {divides};
 
 
 def sources() -> dict[str, str]:
-    """Return the text of every file by its name: kernels, and what they include."""
+    """Return the text of every file by name: kernels and headers."""
     files = sorted((*FOLDER.glob("*.cu"), *FOLDER.glob("*.cuh")))
     texts = {path.name: path.read_text(encoding="ascii") for path in files}
     return texts | {"reductions.cuh": _reductions()}
 
 
 def _reductions() -> str:
-    """Return the header that says what the core knows of each reduction."""
+    """Return the header with the core's properties of each reduction."""
 
     def among(has: Callable[[Reduction], bool]) -> str:
-        found = [f"R == Reduction::{name}" for name in reductions.FOLDS if has(Reduction[name])]
-        return " || ".join(found) or "false"
+        tests = [f"R == Reduction::{name}" for name in reductions.FOLDS if has(Reduction[name])]
+        return " || ".join(tests) or "false"
 
     return _REDUCTIONS.format(
         names=", ".join(reductions.FOLDS),

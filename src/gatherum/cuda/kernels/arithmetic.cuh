@@ -1,14 +1,14 @@
-// Reductions: what `op=` means for each value type, with the bits of src/core/fold/combine.hpp.
+// Reductions for each value type, bit-for-bit equal to src/core/fold/combine.hpp.
 //
 //   fold(a, b)              one step of the left fold, in the accumulation type
-//   finish(a, n, folded)    the stored result of n values; `folded`: whether there was any step
+//   finish(a, n, folded)    the stored result of n values; `folded`: whether any step was done
 //
-// Integers wrap; float16 and bfloat16 accumulate in float32 and round once; a NaN that a step makes is the
-// canonical quiet NaN; max and min are IEEE 754-2019 maximum and minimum. The canonical NaN is put in once,
-// in finish, not at every step: once a sum or a product is NaN it stays so, whatever its payload, and that
-// takes the comparison out of the chain of dependent additions. Every operation is an intrinsic that is
-// rounded by itself, so nothing is fused. Halves are converted on bits: what is only copied keeps all of
-// them.
+// Integers wrap. float16 and bfloat16 accumulate in float32 and round once. A NaN that a step produces
+// becomes the canonical quiet NaN. max and min are IEEE 754-2019 maximum and minimum. Only finish replaces
+// NaNs by the canonical one, not every step: a sum or product that is NaN stays NaN with any payload. This
+// keeps the comparison out of the chain of dependent additions. Every operation is an intrinsic with its own
+// rounding, so nothing is fused. Half-precision values are converted bitwise, so a copied value keeps all its
+// bits.
 #pragma once
 
 #include "platform.cuh"
@@ -70,7 +70,7 @@ __device__ __forceinline__ Complex<T> canonical(Complex<T> v) {
   return {canonical(v.re), canonical(v.im)};
 }
 
-// Integers in an unsigned type of at least 32 bits: no promotion to a signed int that could overflow.
+// Integers as an unsigned type of at least 32 bits, to avoid promotion to a signed int that could overflow.
 template <class T>
 using Wrapping =
     typename Either<(sizeof(T) < 4), uint32, typename Word<(sizeof(T) < 4 ? 4 : sizeof(T))>::Type>::Type;
@@ -100,7 +100,7 @@ __device__ __forceinline__ Complex<T> multiply(Complex<T> a, Complex<T> b) {
           sum(product(a.re, b.im), product(a.im, b.re))};
 }
 
-// Of two equal floats, zeros of either sign: max takes the bits that both have, min those that one has.
+// For equal floats (zeros may differ in sign), max is the AND of their bits and min the OR.
 template <Reduction R, class T>
 __device__ __forceinline__ T extreme(T a, T b) {
   constexpr bool greatest = R == Reduction::max;
@@ -113,7 +113,7 @@ __device__ __forceinline__ T extreme(T a, T b) {
   return (greatest ? a > b : a < b) ? a : b;
 }
 
-// Of two halves, by integers in the same order: -0 is below +0.
+// Maps half-precision bits to integers in the same order, with -0 below +0.
 __device__ __forceinline__ int ordered(uint16 half) {
   return half & 0x8000 ? 0x8000 - static_cast<int>(half) - 1 : static_cast<int>(half);
 }
@@ -130,7 +130,7 @@ __device__ __forceinline__ float widened(Half, uint16 h) {
   const uint32 sign = static_cast<uint32>(h & 0x8000u) << 16;
   const uint32 magnitude = static_cast<uint32>(h & 0x7FFFu) << 13;
   if (magnitude >= 0x7C00u << 13) return bits_as<float>(sign | (magnitude + 0x70000000u));
-  // In place the exponent is 112 too small; one exact product mends it, and normalises subnormals.
+  // The shifted exponent is 112 too small. One exact product corrects it and normalises subnormals.
   return bits_as<float>(sign | bits_as<uint32>(product(bits_as<float>(magnitude), 0x1p112f)));
 }
 __device__ __forceinline__ float widened(Bfloat16, uint16 b) {
@@ -140,17 +140,17 @@ __device__ __forceinline__ float widened(Bfloat16, uint16 b) {
 __device__ __forceinline__ uint16 narrowed(Half, float f) {
   const uint32 bits = bits_as<uint32>(f), magnitude = bits & 0x7FFFFFFFu;
   uint32 half;
-  if (magnitude > 0x7F800000u)  // NaN: its quiet bit and as much of its payload as fits
+  if (magnitude > 0x7F800000u)  // NaN: the quiet bit and the part of the payload that fits
     half = 0x7C00u | (magnitude >> 13 & 0x3FFu);
-  else if (magnitude >= 0x477FF000u)  // from 65520 on infinity
+  else if (magnitude >= 0x477FF000u)  // infinity from 65520 on
     half = 0x7C00u;
   else if (magnitude >= 0x38800000u)
     half = (magnitude + 0xFFFu + (magnitude >> 13 & 1u) - 0x38000000u) >> 13;
-  else  // below 2^-14: adding 1/2 rounds at the bit that float16's subnormals end at
+  else  // below 2^-14: adding 1/2 rounds at the last bit of float16's subnormals
     half = bits_as<uint32>(sum(bits_as<float>(magnitude), 0.5f)) - 0x3F000000u;
   return static_cast<uint16>(half | (bits >> 16 & 0x8000u));
 }
-// A NaN has zeros in its lower half here, as the canonical one and all widened ones have.
+// The lower 16 bits of a NaN must be zero, as in the canonical NaN and in widened NaNs.
 __device__ __forceinline__ uint16 narrowed(Bfloat16, float f) {
   const uint32 bits = bits_as<uint32>(f);
   return static_cast<uint16>((bits + 0x7FFFu + (bits >> 16 & 1u)) >> 16);
@@ -159,7 +159,7 @@ __device__ __forceinline__ uint16 narrowed(Bfloat16, float f) {
 template <class T>
 __device__ __forceinline__ T divided(T total, int64 count) {
   if constexpr (kIsFloat<T>) {
-    // By a double, as on processors: one rounding for counts below 2^53.
+    // Through double, as on the CPU: one rounding for counts below 2^53.
     return canonical(quotient(total, static_cast<T>(static_cast<double>(count))));
   } else if constexpr (static_cast<T>(-1) < 0) {
     return total / count - (total % count < 0 ? 1 : 0);
@@ -179,7 +179,7 @@ inline constexpr bool kIsComplex<Complex<T>> = true;
 template <class V>
 inline constexpr bool kIsHalf = kSame<V, Half> || kSame<V, Bfloat16>;
 
-// How a value is stored, and in what a reduction accumulates.
+// The storage type of a value, and the accumulation type of a reduction.
 template <class V>
 struct StoredAs {
   using Type = V;

@@ -1,9 +1,9 @@
 // Checks every index tuple, in row-major order of the indices.
 //
-//   count = how many are invalid        inverse = max of ~p over the invalid positions p
+//   count = number of invalid tuples        inverse = max of ~p over the invalid positions p
 //
-// The plan guarantees: loops over the tuples alone, none of them empty. Cost: the indices read once; atomics
-// for invalid ones alone.
+// The plan guarantees: only loops over the tuples, none of them empty. Cost: the indices read once; atomics
+// only for invalid tuples.
 #include "indices.cuh"
 
 namespace gatherum {

@@ -1,7 +1,7 @@
-// exp or log of every item, with the bits of the processor's: out[i] = FUNCTION(in[i]).
+// Computes exp or log of every item, bit-for-bit equal to the CPU: out[i] = FUNCTION(in[i]).
 //
-// The call guarantees: both arrays are contiguous and aligned to their items; they may be the same.
-// Cost: each item read and written once; about forty operations of double for it.
+// The call guarantees: both arrays are contiguous and aligned to their items; they may be the same. Cost:
+// each item read and written once; about forty double operations per item.
 #include "arithmetic.cuh"
 #include "nest.cuh"
 
@@ -16,7 +16,7 @@ __device__ __forceinline__ double choose(bool c, double a, double b) { return c 
 
 __device__ __forceinline__ double value_of(double x) { return FUNCTION::of<false>(x); }
 __device__ __forceinline__ float value_of(float x) {
-  return canonical(static_cast<float>(FUNCTION::of<true>(x)));  // a device's conversion has a NaN of its own
+  return canonical(static_cast<float>(FUNCTION::of<true>(x)));  // the device's conversion makes another NaN
 }
 
 template <class V>

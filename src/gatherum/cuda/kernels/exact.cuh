@@ -1,17 +1,17 @@
-// Sums of floats without rounding, whatever their order, with the bits of src/core/fold/exact/exact_limbs.hpp.
+// Exact float sums in any order, bit-for-bit equal to src/core/fold/exact/exact_limbs.hpp.
 //
 //   N = sum over limbs i of limb[i] * 2^(32 (i - 1)),   sum of the terms = N * (smallest subnormal)
 //   take(v)    limb[p / 32 + 1] += m << p % 32, by two words of 32 bits,   v = m * 2^p * (smallest subnormal)
-//   finish     N, or N / count, rounded once, to nearest even
+//   finish     N, or N / count, rounded once, to nearest, ties to even
 //
-// A limb is a signed word with 32 bits of its own; carries pile up in the others and move on (`carry`) before
-// they could fill them. Limb 0 is behind the point: a division leaves bits there. NaN, infinities and the
-// signs of zeros are flags. Limbs [low, high) are in use, and the others hold anything: terms of similar size
-// touch few words of the thread's stack. Integers alone: no rounding mode and no fused operation changes a
-// bit.
+// A limb is a signed word whose low 32 bits are its digit. Carries accumulate in the high bits, and `carry`
+// propagates them before they overflow. Limb 0 is the fraction, which a division fills. NaN, infinities and
+// the signs of zeros are flags. Only limbs [low, high) are in use; the other limbs are uninitialized. So
+// terms of similar size access few words of the thread's stack. All operations are on integers, so rounding
+// modes and fused operations cannot change the result.
 //
-// Complex numbers are two sums, and two items of a row. Cost: a term takes two additions in local memory;
-// a finish takes what is in use, and a division 192 steps.
+// A complex sum is two sums, of two items of a row. Cost: two additions in local memory per term; `finish`
+// reads the limbs in use; a division takes 192 steps.
 #pragma once
 
 #include "arithmetic.cuh"
@@ -42,21 +42,21 @@ template <class V>
 class ExactSum {
   static constexpr int kM = FloatForm<V>::kSignificand, kE = FloatForm<V>::kExponent;
   static constexpr int64 kLow = 0xFFFFFFFF, kOver = int64{1} << 32;
-  // One limb behind the point, those of the largest number, and two for the carries of 2^62 terms.
+  // One fraction limb, the limbs of the largest number, and two for the carries of 2^62 terms.
   static constexpr int kLimbs = 1 + ((1 << kE) - 3 + kM + 31) / 32 + 2;
-  // After so many terms carries move on: below 2^63 in a limb until then.
+  // Number of terms between carries, which keeps a limb below 2^63.
   static constexpr uint32 kTerms = uint32{1} << (kM - 1 > 32 ? 62 - (kM - 1) : 30);
 
   static constexpr uint64 kHidden = uint64{1} << (kM - 1), kSign = kHidden << kE;
   static constexpr uint64 kInfinity = kSign - kHidden, kQuiet = kInfinity | kHidden >> 1;
 
-  static constexpr uint32 kMinusZero = 1, kOther = 2;  // a term was -0; a finite one was not
+  static constexpr uint32 kMinusZero = 1, kOther = 2;  // set by a -0 term; set by any other finite term
   static constexpr uint32 kNaN = 4, kPlusInfinity = 8, kMinusInfinity = 16;
 
  public:
   using Bits = typename Word<sizeof(typename StoredAs<V>::Type)>::Type;
 
-  // What the threads of a group add their sums to.
+  // The sum that the threads of a group share.
   struct Shared {
     uint64 limb[kLimbs];
     uint32 flags;
@@ -81,7 +81,7 @@ class ExactSum {
     if (++terms_ == kTerms) carry();
   }
 
-  // Adds this sum to one that others add theirs to: at most 2^20 of them. It starts at zeros.
+  // Adds this sum to a shared sum, which starts at zero and may receive at most 2^20 sums.
   __device__ void add_to(Shared& shared) {
     carry();
     for (int i = low_; i < high_; ++i)
@@ -96,7 +96,7 @@ class ExactSum {
     flags_ = shared.flags;
   }
 
-  // The sum over the count. It is of no use afterwards.
+  // Returns the sum divided by the count. Leaves the object unusable.
   __device__ __noinline__ Bits finish(uint64 count) {
     const bool infinite = (flags_ & (kPlusInfinity | kMinusInfinity)) != 0;
     const bool both = (flags_ & kPlusInfinity) != 0 && (flags_ & kMinusInfinity) != 0;
@@ -110,20 +110,20 @@ class ExactSum {
       carry();
     }
     trim();
-    if (high_ == low_) return 0;  // from other terms than -0
+    if (high_ == low_) return 0;  // the terms are not all -0
     const bool rest = count > 1 && divide(count);
     return static_cast<Bits>((negative ? kSign : 0) | rounded(rest));
   }
 
  private:
-  // Makes limbs [first, last) those that are in use, too.
+  // Extends the limbs in use to include limbs [first, last).
   __device__ __forceinline__ void use(int first, int last) {
     if (high_ == 0) low_ = high_ = first;
     while (low_ > first) limb_[--low_] = 0;
     while (high_ < last) limb_[high_++] = 0;
   }
 
-  // Leaves 32 bits in every limb, and 33 with the sign in the highest.
+  // Leaves 32 bits in every limb, and 33 bits with the sign in the highest limb.
   __device__ __noinline__ void carry() {
     terms_ = 0;
     if (high_ == 0) return;
@@ -145,8 +145,8 @@ class ExactSum {
     while (high_ > low_ && limb_[high_ - 1] == 0) --high_;
   }
 
-  // Divides digits, all of 32 bits. Returns whether it leaves a remainder; what does not reach the six
-  // highest digits is remainder as well: two of them may be 0, and four have more bits than are kept.
+  // Divides the digits, each of 32 bits. Returns whether there is a remainder. Digits below the six highest
+  // count as remainder: two of the six may be 0, and the other four have more bits than the result.
   __device__ bool divide(uint64 count) {
     const int top = high_ - 1, bottom = top > 5 ? top - 5 : 0;
     bool more = false;
@@ -155,7 +155,7 @@ class ExactSum {
     uint64 rest = 0;
     for (int i = top; i >= bottom; --i) {
       uint64 digit = static_cast<uint64>(limb_[i]) << 32;
-      for (int bit = 0; bit < 32; ++bit) {  // a bit leaves at the top, one of the quotient comes below
+      for (int bit = 0; bit < 32; ++bit) {  // a dividend bit leaves at the top, a quotient bit enters below
         rest = rest << 1 | digit >> 63;
         const bool one = rest >= count;
         rest -= one ? count : 0;
@@ -171,16 +171,16 @@ class ExactSum {
     return i >= low_ ? static_cast<uint64>(limb_[i]) : 0;
   }
 
-  // The bits of the nearest magnitude, the even one of two. `rest`: what is not 0 follows the digits.
+  // Returns the bits of the nearest magnitude, ties to even. `rest`: nonzero bits follow the digits.
   __device__ uint64 rounded(bool rest) const {
     if (high_ == low_) return 0;
     const int top = high_ - 1, zeros = __clz(static_cast<int>(limb_[top]));
-    // The highest 64 bits from the first one on, and whether any follow.
+    // The highest 64 bits from the first nonzero bit on, and whether nonzero bits follow.
     const uint64 third = digit(top - 2) << zeros;
     const uint64 head = (digit(top) << 32 | digit(top - 1)) << zeros | third >> 32;
     bool more = rest || static_cast<uint32>(third) != 0;
     for (int i = low_; i < top - 2; ++i) more |= limb_[i] != 0;
-    // The last bit that is kept is worth the smallest subnormal, or more where there are kM bits above it.
+    // The last bit kept: the smallest subnormal, or a higher one, so that at most kM bits are kept.
     const int first = 32 * top + 31 - zeros;
     const int last = first - (kM - 1) > 32 ? first - (kM - 1) : 32, dropped = last - (first - 63);
     if (dropped > 64) return 0;
@@ -200,18 +200,18 @@ using Sum = ExactSum<VALUE>;
 
 __device__ __forceinline__ Sum::Bits load_item(const char* at) { return load<Sum::Bits, VALUE_ALIGN>(at); }
 
-// The item of entry j, `place` bytes into its row.
+// Returns the item of entry j at byte `place` of its row.
 __device__ __forceinline__ Sum::Bits update_of(const Sorted& sorted, const char* other, Offset j,
                                                Offset place) {
 #if CARRIED != 0
   (void)other;
-  return static_cast<Sum::Bits>(sorted.payload[j] >> 8 * place);  // of a complex number one part
+  return static_cast<Sum::Bits>(sorted.payload[j] >> 8 * place);  // for a complex number, one part
 #else
   return load_item(other + sorted.update(j) + place);
 #endif
 }
 
-// Stores the sum of `entries` updates, and of the old value if it takes part.
+// Stores the sum of `entries` updates, plus the old value if `self`.
 __device__ __forceinline__ void finish(char* at, Sum& sum, Offset entries, bool self) {
   if (self) sum.take(load_item(at));
   const uint64 count = static_cast<uint64>(entries) + (self ? 1 : 0);

@@ -1,20 +1,20 @@
-// The formulas of exp and log, for processors (src/core/fold/exp_log.hpp) and CUDA devices (elementary.cu),
-// which must give the same bits: additions, multiplications, divisions, selections and integer operations
-// alone, each rounded by itself, as no compiler here fuses them.
+// The formulas of exp and log for the CPU (src/core/fold/exp_log.hpp) and CUDA devices (elementary.cu), which
+// must agree bit for bit. They use only additions, multiplications, divisions, selections and integer
+// operations. Each operation rounds separately, because no compiler used here fuses them.
 //
 //   exp(x) = 2^k exp(r),  k = round(x / ln 2),  r = x - k ln 2 in two parts,  |r| <= 0.347
 //   log(x) = k ln 2 + log(1 + f),  x = 2^k (1 + f),  1 + f in [sqrt(1/2), sqrt(2)),  s = f / (2 + f),
 //            log(1 + f) = 2 s + 2/3 s^3 + 2/5 s^5 + ...
 //
-// float is computed in double, with fewer terms, and rounded once. NaN, and the log of a negative number, is
+// float is computed in double with fewer terms, and rounded once. NaN, and the log of a negative number, give
 // the canonical NaN.
 //
-// It is included inside a namespace that has uint64, bits_of, of_bits and choose(c, a, b), which is
-// c ? a : b, and after GATHERUM_FORMULA, which stands before each function.
+// Include this file inside a namespace that declares uint64, bits_of, of_bits and choose(c, a, b), which
+// means c ? a : b. Define GATHERUM_FORMULA first; it precedes each function.
 
-// Adding it rounds a number below 2^51 to an integer, which is then in its low bits.
+// Adding this rounds a number below 2^51 to an integer in the low bits.
 inline constexpr double kRound = 6755399441055744.0;  // 1.5 * 2^52
-// ln 2 in two parts. The first has 21 zeros at its end: its products with exponents are exact.
+// ln 2 in two parts. The first ends in 21 zero bits, so its products with exponents are exact.
 inline constexpr double kLn2High = 6.93147180369123816490e-01, kLn2Low = 1.90821492927058770002e-10;
 
 GATHERUM_FORMULA double infinity() { return of_bits(uint64{0x7FF0} << 48); }
@@ -23,7 +23,7 @@ GATHERUM_FORMULA double canonical_nan() { return of_bits(uint64{0x7FF8} << 48); 
 // 2^k for k in [-1022, 1023], modulo 2^64.
 GATHERUM_FORMULA double power_of_two(uint64 k) { return of_bits((k + 1023) << 52); }
 
-// 1/2! + r/3! + r^2/4! + ... Both series are written out: no vectors are made of loops in loops.
+// 1/2! + r/3! + r^2/4! + ... Both series are unrolled, because compilers do not vectorize nested loops.
 template <int kTerms, int kFirst = 0>
 GATHERUM_FORMULA double exp_series(double r) {
   constexpr double kInverse[] = {1.0 / 2,       1.0 / 6,        1.0 / 24,        1.0 / 120,
@@ -37,11 +37,11 @@ GATHERUM_FORMULA double exp_series(double r) {
 
 template <int kTerms>
 GATHERUM_FORMULA double exp_of(double x) {
-  // Beyond these all results are 0 or infinite.
+  // Outside these bounds all results are 0 or infinite.
   const double bounded = choose(x < -746.0, -746.0, choose(x > 710.0, 710.0, x));
   const double shifted = bounded * 1.44269504088896338700 + kRound;
   const double k = shifted - kRound;
-  const uint64 exponent = bits_of(shifted) - bits_of(kRound);  // modulo 2^64; anything, where x is NaN
+  const uint64 exponent = bits_of(shifted) - bits_of(kRound);  // modulo 2^64; arbitrary if x is NaN
   const double high = bounded - k * kLn2High, low = k * kLn2Low;
   const double r = high - low, rest = (high - r) - low;
   const double found = 1.0 + (r + (rest + r * r * exp_series<kTerms>(r)));
@@ -67,7 +67,7 @@ GATHERUM_FORMULA double log_of(double x) {
   constexpr uint64 kRootHalf = 0x3FE6A09E667F3BCDu;  // sqrt(1/2)
   const bool subnormal = x < kLeastNormal;
   const uint64 bits = bits_of(choose(subnormal, x * 18014398509481984.0, x));  // 2^54
-  // The exponent with an offset, so that the shift is of a number above 0.
+  // The exponent with an offset, so that the shifted number is positive.
   const uint64 exponent = (bits - kRootHalf + (uint64{1023} << 52)) >> 52;
   const double k = (of_bits(bits_of(kRound) + exponent) - kRound) - choose(subnormal, 1077.0, 1023.0);
   const double f = of_bits(bits - ((exponent - 1023) << 52)) - 1.0;
@@ -79,7 +79,7 @@ GATHERUM_FORMULA double log_of(double x) {
   return choose(x >= 0.0, found, canonical_nan());
 }
 
-// Each in double: with as many terms as a result of that type needs, or as one that is rounded to float.
+// Each computes in double, with as many terms as double needs, or fewer if the result is rounded to float.
 struct Exp {
   template <bool kRounded>
   static GATHERUM_FORMULA double of(double x) {

@@ -1,7 +1,7 @@
-// Reads the first invalid tuple again, for the error message. One thread.
+// Reads the first invalid tuple again, for the error message. Runs as one thread.
 //
-// `inverse` says where it is, when `count` says that there is one. Finds nothing where another stream has
-// changed the indices meanwhile.
+// If `count` is not 0, `inverse` holds the position. Records nothing if another stream has changed the
+// indices meanwhile.
 #include "indices.cuh"
 
 namespace gatherum {

@@ -1,15 +1,15 @@
-// Folds every run in row-major order of the indices: one thread a run and LANES items of the row.
+// Folds every run in row-major order of the indices: one thread per run and LANES items of the row.
 //
 //   D[e] = finish(fold(...fold(a, u[i])..., u[i + n - 1]))   for the run i..i+n-1 of e, u[j] entry j's update
 //
-// a is the old value, or, without include_self, the first update, copied. Destinations without a run keep
-// their bits. Neighbouring threads fold neighbouring items of a row, or neighbouring runs. A run of more than
-// `longest` entries is left to fold_long.cu: its thread alone would wait for each load.
+// a is the old value or, without include_self, a copy of the first update. Destinations without a run keep
+// their bits. Neighbouring threads fold neighbouring items of a row, or neighbouring runs. fold_long.cu folds
+// runs of more than `longest` entries, because a single thread would wait for each load.
 //
 // The plan guarantees: D overlaps neither U nor X nor itself; D, U and all their strides are multiples of
 // VALUE_ALIGN. Cost: keys read twice, payload once, the updates once, each destination read and written once.
 //
-// Waiting for a measurement on a device: `longest`.
+// To be measured on a device: `longest`.
 #include "folding.cuh"
 #include "runs.cuh"
 

@@ -1,12 +1,12 @@
-// Folds integers of 32 and 64 bits where they lie, by atomics: their sums, greatest and least are the same in
-// any order.
+// Folds integers of 32 and 64 bits in place by atomics. Their sum, maximum and minimum are the same in any
+// order.
 //
 //   *(D + f . sD + sum over components c of check(X[f . sX + x_c], n_c) * d_c) op= *U(f . sU)
 //
-// f runs over all items. Never for floats. An invalid tuple folds nothing.
+// f runs over all items. Floats are not supported. An invalid tuple folds nothing.
 //
 // The plan guarantees: as in scatter.cu; the old value takes part; items are aligned. Cost: indices and
-// updates read once, one atomic an update.
+// updates read once, one atomic per update.
 #include "indices.cuh"
 #include "reductions.cuh"
 

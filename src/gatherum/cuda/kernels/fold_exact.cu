@@ -1,14 +1,14 @@
-// Adds up every run without rounding: one thread a run and item of the row.
+// Sums every run exactly: one thread per run and item of the row.
 //
 //   D[e] = rounded(sum of u[i..i+n-1], and of the old D[e] with include_self)   for the run of e, u[j] as in
 //          fold.cu; for fmean that sum over the number of its terms
 //
-// Destinations without a run keep their bits. Neighbouring threads take neighbouring items of a row, or
-// neighbouring runs. A run of more than `longest` entries is left to fold_exact_long.cu.
+// Destinations without a run keep their bits. Neighbouring threads sum neighbouring items of a row, or
+// neighbouring runs. fold_exact_long.cu sums runs of more than `longest` entries.
 //
-// The plan guarantees: as in fold.cu. Cost: as in fold.cu, and the limbs in use (exact.cuh).
+// The plan guarantees: as in fold.cu. Cost: as in fold.cu, plus the limbs in use (exact.cuh).
 //
-// Waiting for a measurement on a device: `longest`.
+// To be measured on a device: `longest`.
 #include "exact.cuh"
 #include "runs.cuh"
 

@@ -1,15 +1,15 @@
-// Adds up the longer runs without rounding: a warp or a block a run and a stretch of its rows.
+// Sums the longer runs exactly: a warp or a block per run and stretch of its rows.
 //
 //   D[e] as in fold_exact.cu, for every run of more than `above` entries and at most `longest` (0: no limit)
 //
-// Integers may be added in any order: of the GROUP threads every one adds up each so many-th update of one
-// item of the row, then all add their limbs to those in shared memory by atomics, and one thread an item
-// rounds. FOLDERS items of a row make a stretch.
+// Integers may be added in any order. The GROUP threads share the updates in strides: each sums every n-th
+// update of one item of the row. Then all threads add their limbs to shared memory by atomics, and one thread
+// per item rounds. FOLDERS items of a row form a stretch.
 //
-// The plan guarantees: as in fold_long.cu. Cost: as in fold_exact.cu, and for each thread one atomic a limb
-// in use.
+// The plan guarantees: as in fold_long.cu. Cost: as in fold_exact.cu, plus one atomic per thread and limb in
+// use.
 //
-// Waiting for a measurement on a device: FOLDERS, `above` and `longest`.
+// To be measured on a device: FOLDERS, `above` and `longest`.
 #include "exact.cuh"
 #include "runs.cuh"
 
@@ -17,7 +17,7 @@ namespace gatherum {
 
 using Sums = Sum::Shared[FOLDERS];
 
-// Every thread of the group comes here with the same run. Inlined, ptxas takes minutes for it on sm_100.
+// All threads of the group call this with the same run. Not inlined, or ptxas takes minutes on sm_100.
 __device__ __noinline__ void add_run(const Arguments& call, const Run& run, int lane, Sums& sums) {
   const int strands = GROUP / run.parts, strand = lane / run.parts, part = lane - strand * run.parts;
   if (lane < run.parts) sums[lane] = {};

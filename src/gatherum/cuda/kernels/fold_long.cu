@@ -1,31 +1,32 @@
-// Folds the longer runs in row-major order of the indices: a warp or a block a run and a stretch of its rows.
+// Folds the longer runs in row-major order of the indices: a warp or a block per run and stretch of its rows.
 //
 //   D[e] as in fold.cu, for every run of more than `above` entries and at most `longest` (0: no limit)
 //
-// GROUP threads fetch the updates of the next entries, in no order, into shared memory, where all their loads
-// wait side by side. FOLDERS of them fold those that lie there, one thread a part of the row (LANES items),
-// in order. So the chain of dependent additions waits for shared memory, not for the device's. In a block the
-// first warp folds while the others fetch what comes next; in a warp all fetch, then those fold that have a
-// part. A block takes rows of more parts than FOLDERS in stretches of so many; a warp has no such rows, for
-// of these the neighbouring threads of fold.cu load a whole stretch at once.
+// GROUP threads fetch the updates of the next entries into shared memory in any order, so that their loads
+// overlap. FOLDERS of the threads fold the fetched updates in order, one thread per part of the row (LANES
+// items). So the chain of dependent additions waits for shared memory, not for device memory. In a block, the
+// first warp folds while the other threads fetch the next updates. In a warp, all threads fetch, then those
+// with a part fold. A block handles rows with more than FOLDERS parts in stretches of FOLDERS parts. A warp
+// has no such rows, because for these the neighbouring threads of fold.cu load a whole stretch in one
+// transaction.
 //
 // The plan guarantees: as in fold.cu; blocks of THREADS, which are one group, or groups of one warp each.
-// Cost: as in fold.cu, and one read of every `above`-th key.
+// Cost: as in fold.cu, plus one read of every `above`-th key.
 //
-// Waiting for a measurement on a device: kTile, `above` and `longest`.
+// To be measured on a device: kTile, `above` and `longest`.
 #include "folding.cuh"
 #include "runs.cuh"
 
 namespace gatherum {
 
-// Updates that lie in shared memory for a group, twice: 64 bytes a thread, and one for each folder at least.
+// Updates of a group in shared memory, double-buffered: 64 bytes per thread, and at least one per folder.
 inline constexpr int kUpdates = 64 * GROUP / static_cast<int>(sizeof(Sums));
 inline constexpr int kTile = kUpdates < FOLDERS ? FOLDERS : kUpdates;
 using Tiles = Sums[2][kTile];
 // The first thread of a group that fetches.
 inline constexpr int kFetcher = GROUP > FOLDERS ? FOLDERS : 0;
 
-// Fetches the updates of entries [begin, end), as far as the tile goes; `lane` numbers the group's threads.
+// Fetches the updates of entries [begin, end) that fit the tile; `lane` numbers the group's threads.
 __device__ __forceinline__ void fetch(const Arguments& call, const Run& run, Offset begin, int lane,
                                       Sums* tile) {
   constexpr int fetchers = GROUP - kFetcher;
@@ -45,12 +46,12 @@ __device__ __forceinline__ void fetch(const Arguments& call, const Run& run, Off
     for (int k = 0; k < kAhead; ++k) {
       if (base + k * fetchers >= n) continue;
       const Sums sums = widen(u[k]);
-      tile[base + k * fetchers] = sums;  // in two steps: ThreadSanitizer does not see what a call stores
+      tile[base + k * fetchers] = sums;  // in two steps: ThreadSanitizer does not see stores by a call
     }
   }
 }
 
-// Every thread of the group comes here with the same run.
+// All threads of the group call this with the same run.
 __device__ void fold_run(const Arguments& call, const Run& run, int lane, Tiles& tiles) {
   const int rows = kTile / run.parts;
   const bool self = call.include_self != 0, fetches = lane >= kFetcher, folds = lane < run.parts;
@@ -58,7 +59,7 @@ __device__ void fold_run(const Arguments& call, const Run& run, int lane, Tiles&
   char* const at = call.data + call.sorted.destination(call.sorted.keys[run.begin]) + p.data;
   Sums a = {};
   if (folds && self) a = widen(load_items(at));
-  // Each time the entries from `next` on are fetched, and those before them are folded.
+  // Each iteration fetches the entries from `next` on and folds the entries before them.
   int current = 0;
   for (Offset next = run.begin, begin = next; begin < run.end; current ^= 1) {
     if (fetches && next < run.end) fetch(call, run, next, lane, tiles[current]);

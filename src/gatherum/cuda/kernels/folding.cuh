@@ -1,7 +1,7 @@
-// Updates in order of their destination, as values: what fold.cu and fold_long.cu share.
+// Values of updates sorted by destination, shared by fold.cu and fold_long.cu.
 //
-// A thread folds LANES neighbouring items of a row side by side, which it reads and writes as one where they
-// are aligned.
+// A thread folds LANES neighbouring items of a row independently. It reads and writes them as one word if
+// they are aligned.
 #pragma once
 
 #include "arithmetic.cuh"
@@ -13,7 +13,7 @@ using F = Fold<VALUE, Reduction::REDUCTION>;
 using Stored = typename F::Stored;
 using Sum = typename F::Sum;
 
-// The updates that a thread has in flight; to be measured on a device.
+// Updates in flight per thread; to be measured on a device.
 inline constexpr int kAhead = 4;
 
 struct Items {
@@ -25,7 +25,7 @@ struct Sums {
 
 __device__ __forceinline__ Items load_items(const char* at) { return load<Items, VALUE_ALIGN>(at); }
 
-// The items of entry j, `place` bytes into its row.
+// Returns the items of entry j at byte `place` of its row.
 __device__ __forceinline__ Items update_of(const Sorted& sorted, const char* other, Offset j, Offset place) {
 #if CARRIED != 0
   (void)other, (void)place;
@@ -49,7 +49,7 @@ __device__ __forceinline__ void fold_into(Sums& a, const Sums& b) {
   for (int l = 0; l < LANES; ++l) a.item[l] = F::fold(a.item[l], b.item[l]);
 }
 
-// Stores what `entries` updates, and the old value if it takes part, were folded to.
+// Stores the fold of `entries` updates, and of the old value if `self`.
 __device__ __forceinline__ void finish(char* at, const Sums& a, Offset entries, bool self) {
   const int64 count = static_cast<int64>(entries) + (self ? 1 : 0);
   Items items;

@@ -1,16 +1,16 @@
-// Moves from where indices point; without components, copies.
+// Moves data from the indexed positions; without components, copies.
 //
 //   *U(f . sU) = *(D + f . sD + sum over components c of check(X[f . sX + x_c], n_c) * d_c)
 //
 // f runs over all chunks of WIDTH bytes: the loops of the nest and, last, the chunks of a contiguous block.
-// Neighbouring threads move neighbouring chunks, so rows are read and written in whole lines; a row's index
-// is read by all threads of the row, from one cache line. Each thread has EACH loads in flight.
+// Neighbouring threads move neighbouring chunks, so rows are read and written in whole cache lines. All
+// threads of a row read its index, from one cache line. Each thread has EACH loads in flight.
 //
 // The plan guarantees: U does not overlap D or X, nor itself; D, U and all their strides are multiples of
-// WIDTH. Cost: every byte read and written once, some 30 instructions a chunk.
+// WIDTH. Cost: every byte read and written once, some 30 instructions per chunk.
 //
-// Waiting for a measurement on a device: EACH, cache hints (ld.global.nc, st.global.cs), a group of threads
-// that resolves a row's index once, and loops of fixed rank.
+// To be measured on a device: EACH, cache hints (ld.global.nc, st.global.cs), a group of threads that
+// resolves a row's index once, and loops of fixed rank.
 #include "indices.cuh"
 
 namespace gatherum {
@@ -20,7 +20,7 @@ struct Arguments {
   const char* index;
   char* other;
   Record* record;        // mode_raise counts invalid tuples here
-  const Record* guard;   // or null: see is_stopped
+  const Record* guard;   // or null; see is_stopped
   const char* pattern;   // mode_drop stores this for an invalid tuple, chunk by chunk; null: zeros
   int64 pattern_chunks;  // divides the chunks of a block
   int64 total;

@@ -1,9 +1,9 @@
-// The one place on a device where an index is read, resolved and checked.
+// Reads, resolves and checks indices. No other file on the device does.
 //
 //   offset = sum over components c of check(X[x + x_c], n_c) * d_c
 //
-// Every component is read once and checked by itself before any arithmetic, in every pass. What another
-// stream writes meanwhile can change the answer, never where it goes: an offset is always inside the data.
+// Every pass reads each component once and checks it before any arithmetic. Writes by another stream can
+// change the result, but every offset stays inside the data.
 #pragma once
 
 #include "nest.cuh"
@@ -15,7 +15,7 @@ enum Mode { mode_raise, mode_clip, mode_wrap, mode_drop };
 struct Component {
   int64 size, stride, offset;
   int64 number;    // the step from one destination to the next, for scatters
-  int64 from_end;  // what is added to a negative index: the size, or 0 where it is invalid
+  int64 from_end;  // added to a negative index: the size, or 0 if negative indices are invalid
 };
 
 struct Tuple {
@@ -25,7 +25,7 @@ struct Tuple {
 
 inline constexpr bool kSignedIndex = static_cast<INDEX>(-1) < 0;
 
-// The index by its value; of a uint64 from 2^63 on, the bits.
+// Returns the index as an int64; a uint64 of 2^63 or more keeps its bits.
 __device__ __forceinline__ int64 load_index(const char* at) {
   if constexpr (SWAPPED) {
     using Bits = typename Word<sizeof(INDEX)>::Type;
@@ -68,7 +68,7 @@ struct Target {
   bool valid;
 };
 
-// Where a tuple points. One without components points at the start.
+// Returns the position of a tuple in the data. A tuple without components has offset 0.
 template <Mode M>
 __device__ __forceinline__ Target target_of(const Tuple& tuple, const char* at) {
   Target t = {0, 0, true};

@@ -1,14 +1,14 @@
-// What is sorted where updates are put in order of their destination.
+// Writes the keys and payload that sort updates by destination.
 //
-//   key[f] = number of the destination of tuple f, or how many destinations there are where it is invalid
-//   payload[f] = f, or, where the sort carries the updates, the update
+//   key[f] = number of the destination of tuple f, or the number of destinations if the tuple is invalid
+//   payload[f] = f, or, if the sort carries the updates, the update
 //
-// A stable sort by the key keeps each destination's updates in row-major order of the indices, and puts the
-// invalid ones last. Single items of up to 8 bytes are carried, so that they are read side by side here and
-// in the fold, not one by one from all over the updates.
+// A stable sort by the key keeps each destination's updates in row-major order of the indices, with invalid
+// tuples last. Single items of up to 8 bytes are carried as payload. Then this kernel and the fold read them
+// contiguously, instead of one by one from scattered positions.
 //
-// The plan guarantees: loops over the tuples, without those of the row. Cost: the indices read once, keys and
-// payload written once; carried updates read once.
+// The plan guarantees: loops over the tuples, without the loops of the row. Cost: the indices read once, keys
+// and payload written once; carried updates read once.
 #include "indices.cuh"
 
 namespace gatherum {

@@ -1,11 +1,11 @@
-// Loops as tables: a flat number becomes a place in the three operands.
+// Tables of loops, which map a flat number to a place in the three operands.
 //
 //   place(f) = sum over loops l of digit_l(f) * (data_l, index_l, other_l, number_l, position_l)
 //
-// where the digits of f have the extents of the loops as radices, the last loop fastest. `number` numbers
-// the destinations of a scatter from 0; `position` numbers the updates that may meet at one, in row-major
-// order of the indices. Digits are found by multiplication: m = floor(2^(N-1+s) / d) + 1 with s = ceil(log2
-// d) gives floor(n / d) = high(2n * m) >> s for every n below 2^(N-1), in words of N bits.
+// The digits of f have the extents of the loops as radices, the last loop fastest. `number` numbers the
+// destinations of a scatter from 0. `position` numbers the updates of a destination in row-major order of the
+// indices. Digits are computed by multiplication: m = floor(2^(N-1+s) / d) + 1 with s = ceil(log2 d) gives
+// floor(n / d) = high(2n * m) >> s for every n below 2^(N-1), in words of N bits.
 #pragma once
 
 #include "platform.cuh"
@@ -55,7 +55,7 @@ __device__ __forceinline__ void step(Place& p, const Loop& loop, Offset steps) {
   p.position += steps * static_cast<Offset>(loop.position);
 }
 
-// What a kernel does not use of the place costs nothing: the compiler leaves it out.
+// Unused fields of the place cost nothing: the compiler removes them.
 __device__ __forceinline__ Place place_of(const Loops& loops, Offset flat) {
   Place p = {0, 0, 0, 0, 0};
   for (int i = static_cast<int>(loops.rank) - 1; i > 0; --i) {
@@ -68,8 +68,9 @@ __device__ __forceinline__ Place place_of(const Loops& loops, Offset flat) {
   return p;
 }
 
-// Flat numbers are dealt to threads so that neighbours have neighbours: thread t of block b begins at
-// b * threads * each + t and takes `each` of them, `threads` apart, before it goes on by the whole grid.
+// Flat numbers are assigned so that neighbouring threads have neighbouring numbers. Thread t of block b
+// starts at b * threads * each + t, takes `each` numbers, `threads` apart, and then advances by the whole
+// grid.
 __device__ __forceinline__ Offset first_of_thread(int each) {
   return static_cast<Offset>(blockIdx.x) * static_cast<Offset>(blockDim.x) * each +
          static_cast<Offset>(threadIdx.x);
@@ -78,16 +79,16 @@ __device__ __forceinline__ Offset whole_grid(int each) {
   return static_cast<Offset>(gridDim.x) * static_cast<Offset>(blockDim.x) * each;
 }
 
-// What went wrong. Zeros mean: nothing.
+// The record of invalid tuples; all zeros if there are none.
 struct Record {
-  uint64 count;      // invalid tuples met
-  uint64 inverse;    // the greatest ~position of one, which is the first position
-  uint64 found;      // 1 where `first` has found it again; below is what it found
-  uint64 component;  // of the tuple
-  int64 value;       // an unsigned one by its bits
+  uint64 count;      // number of invalid tuples
+  uint64 inverse;    // maximum of ~position, which gives the first position
+  uint64 found;      // 1 if kernel `first` found the tuple again and set the next two fields
+  uint64 component;  // the invalid component of the tuple
+  int64 value;       // its value; an unsigned value keeps its bits
 };
 
-// Whether a launch is to write nothing, because an index before it was invalid.
+// Returns whether a launch must not write, because an index was invalid.
 __device__ __forceinline__ bool is_stopped(const Record* guard) {
   return guard != nullptr && guard->count != 0;
 }

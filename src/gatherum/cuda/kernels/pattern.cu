@@ -1,4 +1,4 @@
-// Writes up to 240 bytes of the arguments to scratch memory: a fill item, piece by piece. One block.
+// Writes up to 240 bytes of the arguments to scratch memory: a piece of a fill item. Runs as one block.
 //
 // A copy from the host would need memory that outlives a captured graph.
 #include "platform.cuh"

@@ -1,25 +1,25 @@
-// What every kernel includes first: integer types by their width, and the macros that a launch sets.
+// First include of every kernel: fixed-width integer types, and the macros that a launch sets.
 //
-// NVRTC compiles these files without any header of the system. The tests compile the same files with g++,
-// where shim.hpp stands in for what CUDA C++ adds to the language.
+// NVRTC compiles these files without system headers. The tests compile the same files with g++;
+// shim.hpp then provides the extensions of CUDA C++.
 //
-// Macros, as far as a kernel asks for them (plan_launches.py chooses them):
-//   OFFSET_BITS   64, or 32 where every offset, number and position of the launch is below 2^31
-//   LOOPS         how many loops a table of the arguments holds
-//   COMPONENTS    how many components of an index tuple it holds
+// Macros, if a kernel uses them (plan_launches.py chooses them):
+//   OFFSET_BITS   64, or 32 if every offset, number and position of the launch is below 2^31
+//   LOOPS         number of loops in a table of the arguments
+//   COMPONENTS    number of components of an index tuple in the arguments
 //   INDEX         the type of an index: int8 to uint64
 //   INDEX_ALIGN   bytes that every index is aligned to, at most its width
-//   SWAPPED       1 where indices have the other byte order
+//   SWAPPED       1 if the indices have the other byte order
 //   MODE          mode_raise, mode_clip, mode_wrap or mode_drop
-//   WIDTH         bytes moved as one: 1, 2, 4, 8 or 16; data and other are aligned to it
+//   WIDTH         bytes moved as one word: 1, 2, 4, 8 or 16; data and other are aligned to it
 //   VALUE         value_bool to value_complex128
 //   VALUE_ALIGN   bytes that LANES items of data and other are aligned to, at most their size
-//   LANES         neighbouring items of a row that a thread folds side by side
-//   CARRIED       bytes of an item, where the sort carries the updates themselves; else 0
+//   LANES         neighbouring items of a row that a thread folds
+//   CARRIED       bytes of an item if the sort carries the updates as payload, else 0
 //   REDUCTION     one of reductions.cuh
-//   THREADS, GROUP, FOLDERS   threads of a block, of those that share a run, and of those that fold it
-//   EACH          chunks that a thread has in flight
-//   KEY_WIDTH, PAYLOAD_WIDTH, WINNER_WIDTH   bytes of those integers: 4 or 8
+//   THREADS, GROUP, FOLDERS   threads per block, threads that share a run, threads that fold it
+//   EACH          chunks in flight per thread
+//   KEY_WIDTH, PAYLOAD_WIDTH, WINNER_WIDTH   bytes of these integers: 4 or 8
 #pragma once
 
 namespace gatherum {
@@ -35,7 +35,7 @@ using uint64 = unsigned long long;
 
 static_assert(sizeof(int16) == 2 && sizeof(int32) == 4 && sizeof(int64) == 8, "as on every CUDA device");
 
-// The unsigned integer of so many bytes, and 16 bytes.
+// The unsigned integer of W bytes; for 16 bytes, a vector.
 template <int W>
 struct Word;
 template <>
@@ -68,7 +68,7 @@ struct Either<false, A, B> {
   using Type = B;
 };
 
-// A branch of a chain that only a reduction reaches which the chain has forgotten.
+// For static_assert in the last branch of a chain, reached only by a reduction that the chain lacks.
 template <auto>
 inline constexpr bool kIsForgotten = true;
 
@@ -77,7 +77,7 @@ inline constexpr bool kSame = false;
 template <class A>
 inline constexpr bool kSame<A, A> = true;
 
-// The same bits as another type.
+// Reinterprets the bits as another type.
 template <class T, class U>
 __device__ __forceinline__ T bits_as(U value) {
   static_assert(sizeof(T) == sizeof(U), "as many bits");
@@ -86,7 +86,7 @@ __device__ __forceinline__ T bits_as(U value) {
   return same;
 }
 
-// Reads a value from an address that is a multiple of ALIGN, by the widest words that such addresses allow.
+// Reads a value from an address that is a multiple of ALIGN, by the widest words that are aligned.
 template <class T, int ALIGN>
 __device__ __forceinline__ T load(const char* at) {
   constexpr int bytes = static_cast<int>(sizeof(T)), width = ALIGN < bytes ? ALIGN : bytes;

@@ -1,7 +1,7 @@
-// The runs of sorted updates: the arguments of the kernels that fold them, and where the longer ones are.
+// Runs of sorted updates: the arguments of the kernels that fold them, and the search for longer runs.
 //
-// A run with more than `above` entries holds a multiple of `above`; the first such entry stands for it, and
-// its thread finds where the run begins and ends. No list of long runs is kept anywhere.
+// A run with more than `above` entries contains a multiple of `above`. The thread of the first such entry
+// finds where the run begins and ends, so no list of long runs is needed.
 #pragma once
 
 #include "sorted.cuh"
@@ -10,25 +10,25 @@ namespace gatherum {
 
 #ifndef GROUP
 
-// For a thread a run and part of the row.
+// A thread folds a run and a part of the row.
 struct Arguments {
   char* data;
   const char* other;
   const Record* guard;
   int64 total;  // entries times the parts of a row
   int64 longest;
-  int64 include_self;  // 1 where the old value takes part
+  int64 include_self;  // 1 if the old value takes part
   Sorted sorted;
 };
 
 #else
 
-// For a warp or a block a run and stretch of its rows.
+// A warp or a block folds a run and a stretch of its rows.
 struct Arguments {
   char* data;
   const char* other;
   const Record* guard;
-  int64 total;  // candidates, which are the entries at multiples of `above`, times the stretches
+  int64 total;  // candidates (entries at multiples of `above`) times the stretches
   int64 above;
   int64 longest;
   int64 include_self;
@@ -45,7 +45,7 @@ __device__ __forceinline__ void wait_for_group() {
     __syncwarp();
 }
 
-// The first entry in (low, high] of the key of entry high.
+// Returns the first entry in (low, high] with the key of entry high.
 __device__ __forceinline__ Offset begin_of(const Sorted& sorted, Offset low, Offset high) {
   const Key key = sorted.keys[high];
   while (high - low > 1) {
@@ -58,7 +58,7 @@ __device__ __forceinline__ Offset begin_of(const Sorted& sorted, Offset low, Off
   return high;
 }
 
-// One past the last entry of the key of entry `inside`.
+// Returns one past the last entry with the key of entry `inside`.
 __device__ __forceinline__ Offset end_of(const Sorted& sorted, Offset inside) {
   const Key key = sorted.keys[inside];
   const Offset count = static_cast<Offset>(sorted.count);
@@ -79,7 +79,7 @@ __device__ __forceinline__ Offset end_of(const Sorted& sorted, Offset inside) {
 }
 
 struct Run {
-  Offset begin, end;  // end 0: no run of this kernel's
+  Offset begin, end;  // end 0: not a run for this kernel
   Offset first;       // the stretch of the row
   int parts;
 };
@@ -101,8 +101,8 @@ __device__ __forceinline__ Run run_at(const Arguments& call, Offset number) {
   return {begin, end_of(sorted, begin + above), first, parts};
 }
 
-// Every group finds the runs of its candidates and works on one after the other: work(run, lane, group), all
-// of a group's threads at once.
+// Every group finds the runs of its candidates and processes them in order: all threads of a group call
+// work(run, lane, group) together.
 template <class Work>
 __device__ __forceinline__ void each_long_run(const Arguments& call, Run* found, const Work& work) {
   const int t = static_cast<int>(threadIdx.x), lane = t % GROUP;

@@ -1,14 +1,14 @@
-// Moves to where indices point; of several updates to a destination only the last.
+// Moves updates to the indexed positions; if several have the same destination, only the last.
 //
 //   *(D + f . sD + sum over components c of check(X[f . sX + x_c], n_c) * d_c) = *U(f . sU)
 //
-// f runs over all chunks as in gather.cu. With WINNER_WIDTH, a chunk moves when its tuple is the winner that
-// winners.cu has found; 0 says that no two tuples of the call meet. An invalid tuple moves nothing, and so
-// does a tuple that another stream has changed since the winners were found: at worst a destination keeps
-// what it had.
+// f runs over all chunks as in gather.cu. A chunk moves if its tuple is the winner found by winners.cu.
+// WINNER_WIDTH 0 means that no two tuples have the same destination. An invalid tuple moves nothing. The same
+// holds for a tuple that another stream has changed since the winners were found: at worst, a destination
+// keeps its old value.
 //
 // The plan guarantees: D does not overlap U or X, nor itself; D, U and all their strides are multiples of
-// WIDTH. Cost: the updates that win read and written once, the indices and the winners read once.
+// WIDTH. Cost: the winning updates read and written once, the indices and the winners read once.
 #include "indices.cuh"
 
 namespace gatherum {

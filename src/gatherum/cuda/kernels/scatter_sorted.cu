@@ -1,9 +1,9 @@
-// Moves the last update of every run to its destination: where there are too many destinations for the table
-// of winners.cu.
+// Moves the last update of every run to its destination. Used if there are too many destinations for the
+// table of winners.cu.
 //
 //   D[key[j]] = U[payload[j]] for every j that ends a run
 //
-// The plan guarantees: as in scatter.cu. Cost: keys and payload read once, the updates that win read and
+// The plan guarantees: as in scatter.cu. Cost: keys and payload read once, the winning updates read and
 // written once.
 #include "sorted.cuh"
 

@@ -1,8 +1,8 @@
-// Updates in order of their destination: what a sort of the pairs of keys.cu has left.
+// Updates sorted by destination: the result of sorting the pairs of keys.cu.
 //
 // Entry j belongs to destination key[j]; payload[j] is its tuple's number, or its update (CARRIED). A run is
-// all the entries of one destination, in row-major order of the indices. Entries with key >= destinations are
-// those of invalid tuples, at the end. The keys were checked before they were sorted, so no index is read
+// all the entries of one destination, in row-major order of the indices. Entries with key >= destinations
+// belong to invalid tuples, at the end. The keys were checked before the sort, so the indices are not read
 // again.
 #pragma once
 
@@ -30,7 +30,7 @@ struct Sorted {
   __device__ __forceinline__ bool ends(Offset j) const {
     return j + 1 == static_cast<Offset>(count) || keys[j + 1] != keys[j];
   }
-  // Whether entry j is there and belongs to a destination.
+  // Returns whether entry j exists and has this key.
   __device__ __forceinline__ bool has(Offset j, Key key) const {
     return j < static_cast<Offset>(count) && keys[j] == key;
   }

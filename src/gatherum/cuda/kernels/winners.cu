@@ -1,12 +1,12 @@
-// The last update of every destination, where there are few enough destinations for a table.
+// Finds the last update of every destination, if a table can hold all destinations.
 //
 //   W[e] = max over tuples with destination e of 1 + their position        0: none
 //
-// e numbers the destinations and the position counts in row-major order of the indices, so the greatest is
-// the last. The maximum of integers is the same in any order. An invalid tuple has no destination.
+// e numbers the destinations. The position counts in row-major order of the indices, so the greatest position
+// is the last update. The maximum of integers is the same in any order. An invalid tuple has no destination.
 //
-// The plan guarantees: loops over the tuples, without those of the row; W is zero. Cost: the indices read
-// once, and one atomic a tuple.
+// The plan guarantees: loops over the tuples, without the loops of the row; W is zero. Cost: the indices read
+// once, and one atomic per tuple.
 #include "indices.cuh"
 
 namespace gatherum {

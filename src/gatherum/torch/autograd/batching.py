@@ -1,8 +1,8 @@
-"""Rules of ``torch.func.vmap``: each op on a batch is one op, on views.
+"""Rules of ``torch.func.vmap``: each op on a batch becomes one op, on views.
 
-Where data and indices share the dimensions in front of the attribute, the batch is one more. Other
-operators take it in front of the data where one list of indices serves all; otherwise every index
-becomes a tuple of one, with a batch dimension.
+If data and indices share leading dimensions, the batch is one more of them. For other operators, if
+all members share the indices, the batch becomes the leading dimension of the data. Otherwise every
+index becomes a tuple of one component, with a batch dimension.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ Batched: TypeAlias = tuple[Tensor, int]
 
 
 def front(tensor: Tensor, dim: int | None, n: int) -> Tensor:
-    """Return a tensor with the batch in front, repeated without a copy where it has none."""
+    """Move the batch to the front. Without a batch dimension, repeat the tensor without a copy."""
     return tensor.expand(n, *tensor.shape) if dim is None else tensor.movedim(dim, 0)
 
 
 def _one(tensor: Tensor, dim: int | None) -> Tensor:
-    """Return one member of the batch, for its shape."""
+    """Return a member of the batch, for its shape."""
     return tensor if dim is None else tensor.select(dim, 0)
 
 
@@ -38,10 +38,10 @@ def shape_of_one(tensor: Tensor, dim: int | None) -> tuple[Any, ...]:
 
 
 def _gather(operator: Operator, info: Any, dims: Any, data: Tensor, indices: Tensor,
-            *rest: Any) -> Batched:  # fmt: skip
-    n, (of_data, of_indices), more = info.batch_size, dims[:2], rest[1:]
+            *arguments: Any) -> Batched:  # fmt: skip
+    n, (of_data, of_indices), more = info.batch_size, dims[:2], arguments[1:]
     shapes = (shape_of_one(data, of_data), shape_of_one(indices, of_indices))
-    axis = operator.resolve(*shapes, rest[0] if rest else 0)
+    axis = operator.resolve(*shapes, arguments[0] if arguments else 0)
     op = overload(operator.name)
     if operator.addressing.shares_front:
         data, indices = front(data, of_data, n), front(indices, of_indices, n)
@@ -52,16 +52,16 @@ def _gather(operator: Operator, info: Any, dims: Any, data: Tensor, indices: Ten
     if of_data is None:
         return op(data, indices, axis, *more), axis
     rows = data.movedim(of_data, 0).movedim(axis + 1, 1)
-    found = overload("gather_nd")(rows, indices.unsqueeze(-1), 1, *more)
+    result = overload("gather_nd")(rows, indices.unsqueeze(-1), 1, *more)
     q = indices.dim() - 1
-    return found.movedim(tuple(range(1, 1 + q)), tuple(range(1 + axis, 1 + axis + q))), 0
+    return result.movedim(tuple(range(1, 1 + q)), tuple(range(1 + axis, 1 + axis + q))), 0
 
 
 def _scatter(operator: Operator, info: Any, dims: Any, data: Tensor, indices: Tensor,
-             updates: Tensor, *rest: Any) -> Batched:  # fmt: skip
-    n, (of_data, of_indices, of_updates), more = info.batch_size, dims[:3], rest[1:]
+             updates: Tensor, *arguments: Any) -> Batched:  # fmt: skip
+    n, (of_data, of_indices, of_updates), more = info.batch_size, dims[:3], arguments[1:]
     one = _one(data, of_data), _one(indices, of_indices), _one(updates, of_updates)
-    axis, moved = moved_shape(scatter_attributes(operator.name, *rest), *one)
+    axis, moved = moved_shape(scatter_attributes(operator.name, *arguments), *one)
     data = front(data, of_data, n)
     updates = stretched(front(updates, of_updates, n), moved)
     if operator.addressing.shares_front:
@@ -78,7 +78,7 @@ def _scatter(operator: Operator, info: Any, dims: Any, data: Tensor, indices: Te
 
 
 def stretched(updates: Tensor, moved: tuple[int, ...]) -> Tensor:
-    """Stretch the updates of a batch to the shape that moves, behind the batch dimension."""
+    """Broadcast the updates of a batch, behind the batch dimension, to the moved shape."""
     missing = len(moved) - (updates.dim() - 1)
     n, own = updates.shape[0], updates.shape[1:]
     return updates.reshape(n, *(1,) * missing, *own).expand(n, *moved)

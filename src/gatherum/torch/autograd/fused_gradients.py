@@ -1,7 +1,7 @@
-"""The gradients of products, maxima and minima in one pass of the core: ``gatherum::gradients``.
+"""Gradients of products, maxima and minima in one core pass: ``gatherum::gradients``.
 
-The op has no derivative of its own. Where one is recorded, its Autograd kernel computes the same
-by `gatherum._derivatives.derivatives`, which torch differentiates.
+The op is not differentiable. If a derivative is recorded, its Autograd kernel computes the same
+values with `gatherum._derivatives.derivatives`, which torch differentiates.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from gatherum.torch.library.ops import (
 )
 
 NAME = "gradients"
-# What the core's rows say, as plain values: graphs that are traced cannot ask the core.
+# Properties of the core's reductions as plain values, because traced graphs cannot call the core.
 _KERNELS = {name: gradient_of(Reduction[name]) for name in REDUCTIONS}
 _HAS_GRADIENTS = frozenset(name for name, one in _KERNELS.items() if one is not Gradient.none)
 _PRODUCTS = frozenset(name for name, one in _KERNELS.items() if one is Gradient.product)
@@ -37,8 +37,10 @@ _SCHEMA = (
 
 
 def applies(places: Places, wanted: tuple[bool, bool]) -> bool:
-    """Whether the core's pass has the gradients, and pays: it puts the updates of a place side by
-    side, which costs extremes of single items more than it saves.
+    """Return True if the core's pass supports the gradients and is faster.
+
+    The pass groups the updates by destination. For maxima and minima of single items, this costs
+    more than it saves.
     """
     reduction, takes_part = places.attributes.fold
     of_data, of_updates = wanted
@@ -50,45 +52,45 @@ def applies(places: Places, wanted: tuple[bool, bool]) -> bool:
 def call(
     places: Places, values: ScatterValues, gradient: Tensor, wanted: tuple[bool, bool]
 ) -> tuple[Tensor | None, Tensor | None]:
-    """Return the gradients of data and of updates, of the shape that moves; None for unwanted."""
+    """Return the gradients of data and of updates, of the moved shape. None if not requested."""
     data, updates, result = values
-    op, how = places.attributes.op, places.attributes.positional
-    found = overload(NAME)(op, gradient, data, places.indices, updates, result, *how, *wanted)
-    of_data, of_updates = (one if asked else None for one, asked in zip(found, wanted, strict=True))
+    op, options = places.attributes.op, places.attributes.positional
+    both = overload(NAME)(op, gradient, data, places.indices, updates, result, *options, *wanted)
+    of_data, of_updates = (one if asked else None for one, asked in zip(both, wanted, strict=True))
     return of_data, of_updates
 
 
 def places_of(
-    scatter: str, data: Tensor, indices: Tensor, *rest: Any
+    scatter: str, data: Tensor, indices: Tensor, *arguments: Any
 ) -> tuple[Places, tuple[bool, bool]]:
-    """Return the places that the op's arguments name, and which gradients they want."""
-    *how, of_data, of_updates = rest
-    attributes = scatter_attributes(scatter, *how)
+    """Return the op's destinations, and which gradients are requested."""
+    *options, of_data, of_updates = arguments
+    attributes = scatter_attributes(scatter, *options)
     return Places(namespace, attributes, indices, tuple(data.shape)), (of_data, of_updates)
 
 
 def _on_cpu(scatter: str, gradient: Tensor, data: Tensor, indices: Tensor, updates: Tensor,
-            result: Tensor, *rest: Any) -> tuple[Tensor, ...]:  # fmt: skip
-    places, wanted = places_of(scatter, data, indices, *rest)
+            result: Tensor, *arguments: Any) -> tuple[Tensor, ...]:  # fmt: skip
+    places, wanted = places_of(scatter, data, indices, *arguments)
     (reduction, takes_part), moved = places.attributes.fold, places.moved()
     product = reduction in _PRODUCTS
     dtype = gradient.dtype
-    wide = dtypes.wide(dtype) if product else dtype  # factors are kept in what products fold in
+    wide = dtypes.wide(dtype) if product else dtype  # keep factors in the accumulation dtype
 
     def whole(tensor: Tensor) -> Tensor:
         return tensor.to(wide).contiguous()
 
-    found = native.differentiate(
+    gradients = native.differentiate(
         scatter, whole(gradient), whole(data) if takes_part else None, indices,
         whole(updates.expand(moved)), None if product else whole(result),
         *places.attributes.positional, *wanted,
     )  # fmt: skip
-    return tuple(gradient.new_empty(0) if one is None else one.to(dtype) for one in found)
+    return tuple(gradient.new_empty(0) if one is None else one.to(dtype) for one in gradients)
 
 
 def _shapes(scatter: str, gradient: Tensor, data: Tensor, indices: Tensor, updates: Tensor,
-            result: Tensor, *rest: Any) -> tuple[Tensor, Tensor]:  # fmt: skip
-    places, (of_data, of_updates) = places_of(scatter, data, indices, *rest)
+            result: Tensor, *arguments: Any) -> tuple[Tensor, Tensor]:  # fmt: skip
+    places, (of_data, of_updates) = places_of(scatter, data, indices, *arguments)
     moved = places.moved()
     return (
         gradient.new_empty(data.shape if of_data else (0,)),

@@ -1,4 +1,4 @@
-"""Kernels for the Autograd key of each op, by the rules of `gatherum._derivatives.derivatives`."""
+"""Autograd kernels of each op, by the rules of `gatherum._derivatives.derivatives`."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _INVERSE = {name: inverse(operator).name for name, operator in OPERATORS.items()
 
 
 def _graph_key(ctx: Any) -> tuple[Any, ...]:
-    """Return what distinguishes graphs of compiled autograd."""
+    """Return the key that distinguishes graphs of compiled autograd."""
     return getattr(ctx, "call", None) or ctx.attributes, *ctx.shape
 
 
@@ -59,15 +59,15 @@ _Call: Any = private.recorded_function(_graph_key)
 
 
 class _Gather(_Call):  # type: ignore[misc]
-    """A gather; back, the sum of what has been taken from each place."""
+    """A gather. Its gradient is a scatter that sums into the data's shape."""
 
     @staticmethod
     def forward(
-        ctx: Any, keyset: Any, operator: Operator, data: Tensor, indices: Tensor, *rest: Any
+        ctx: Any, keyset: Any, operator: Operator, data: Tensor, indices: Tensor, *arguments: Any
     ) -> Any:
-        _save(ctx, gather_attributes(operator.name, *rest), data, indices)
-        ctx.unused = (None,) * (1 + len(rest))
-        return below_recording(overload(operator.name), keyset, data, indices, *rest)
+        _save(ctx, gather_attributes(operator.name, *arguments), data, indices)
+        ctx.unused = (None,) * (1 + len(arguments))
+        return below_recording(overload(operator.name), keyset, data, indices, *arguments)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor | None) -> Any:
@@ -84,19 +84,21 @@ class _Gather(_Call):  # type: ignore[misc]
 
 
 class _Plain(_Call):  # type: ignore[misc]
-    """A call on plain tensors, of which the core knows most plans: there is neither a transform nor
-    a tangent. It is as short as can be, since a small call is mostly this.
+    """A call on plain tensors, usually with a plan that the core has cached.
+
+    There are no transforms or tangents. The code is minimal because it dominates the time of a
+    small call.
     """
 
     @staticmethod
     def places(ctx: Any) -> Places:
-        """Return the places of the call."""
+        """Return the destinations of the call."""
         ctx.attributes = Attributes(*ctx.call)
         return _saved(ctx)[0]
 
 
 class _Taken(_Plain):
-    """A gather, see `record`; back, the sum of what has been taken from each place."""
+    """A gather; see `record`. Its gradient is a scatter that sums into the data's shape."""
 
     @staticmethod
     def forward(ctx: Any, data: Tensor, indices: Tensor, call: _Attributes) -> Any:
@@ -125,17 +127,17 @@ class _Taken(_Plain):
 
 
 class _Total(_Plain):
-    """A scatter of sums into zeros, see `record_total`; back, what has gone there."""
+    """A scatter of sums into zeros; see `record_total`. Its gradient is a gather."""
 
     @staticmethod
     def forward(
         ctx: Any, updates: Tensor, indices: Tensor, result: tuple[Tensor, _Attributes]
     ) -> Any:
-        found, ctx.call = result
+        total, ctx.call = result
         ctx.save_for_backward(indices)
         ctx.set_materialize_grads(False)
-        ctx.shape = found.shape
-        return found
+        ctx.shape = total.shape
+        return total
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor | None) -> Any:
@@ -145,23 +147,23 @@ class _Total(_Plain):
         if not is_traced():
             op, axis, mode, negative = ctx.call
             operands = _INVERSE[op], gradient, ctx.saved_tensors[0], None
-            how = axis, "none", True, mode, negative
-            taken = native.call_memory(*operands, *how, None, None, None, True)
+            options = axis, "none", True, mode, negative
+            taken = native.call_memory(*operands, *options, None, None, None, True)
         if taken is None:
             taken = _Plain.places(ctx).take(gradient)
         return taken, None, None
 
 
 class _Scatter(_Call):  # type: ignore[misc]
-    """A scatter, by the rule of its reduction."""
+    """A scatter, differentiated by the rule of its reduction."""
 
     @staticmethod
     def forward(
         ctx: Any, keyset: Any, operator: Operator, data: Tensor, indices: Tensor,
-        updates: Tensor, *rest: Any,
+        updates: Tensor, *arguments: Any,
     ) -> Any:  # fmt: skip
-        attributes = scatter_attributes(operator.name, *rest)
-        operands: tuple[Any, ...] = (data, indices, updates, *rest)
+        attributes = scatter_attributes(operator.name, *arguments)
+        operands: tuple[Any, ...] = (data, indices, updates, *arguments)
         if keyset is None:  # see `record`
             everything: tuple[Any, ...] = (operator.name, *operands, None, None, None, False)
             result = native.call_memory(*everything)
@@ -171,7 +173,7 @@ class _Scatter(_Call):  # type: ignore[misc]
         values = () if linear else (data, updates, result)
         _save(ctx, attributes, data, indices, *values)
         ctx.updates_shape = updates.shape
-        ctx.unused = (None,) * len(rest)
+        ctx.unused = (None,) * len(arguments)
         return result
 
     @staticmethod
@@ -194,15 +196,15 @@ class _Scatter(_Call):  # type: ignore[misc]
         with recording():
             places, values = _saved(ctx)
             if private.transforms_active():
-                # The values alone: what they carry of this level is in the tangents.
+                # Use the values without the tangents of this level.
                 values = values and ScatterValues(*map(value_alone, values))
             return derivatives.tangent(places, values, tangents[2], tangents[4])
 
 
 def _save(ctx: Any, attributes: Attributes, data: Tensor, indices: Tensor, *values: Tensor) -> None:
-    """Keep what the derivatives need; tensors where torch can see them."""
+    """Save the inputs of the derivatives. Save tensors where torch can track them."""
     ctx.save_for_backward(indices, *values)
-    ctx.set_materialize_grads(False)  # zeros in place of no tangent would meet infinite factors
+    ctx.set_materialize_grads(False)  # with infinite factors, zeros would give NaN
     if may_have_tangents() or private.transforms_active():
         ctx.save_for_forward(indices, *values)
     ctx.attributes, ctx.shape = attributes, tuple(data.shape)
@@ -217,45 +219,45 @@ def _saved(ctx: Any) -> tuple[Places, Any]:
 
 
 def _places(indices: Tensor, attributes: Attributes, shape: tuple[int, ...]) -> Places:
-    """Return the places that a call with data of a shape has found valid."""
+    """Return the destinations of a call whose indices have already been checked."""
     mode = "drop" if attributes.mode == "fill" else attributes.mode
     if mode == "raise" and indices.is_cuda:
-        mode = "drop"  # to ask again would wait for the device
+        mode = "drop"  # another check would wait for the device
     axis = attributes.operator.resolve(shape, tuple(indices.shape), attributes.axis)
     return Places(namespace, attributes._replace(axis=axis, mode=mode), indices, shape)
 
 
 def _recorded_gradients(
     keyset: Any, scatter: str, gradient: Tensor, data: Tensor, indices: Tensor, updates: Tensor,
-    result: Tensor, *rest: Any,
+    result: Tensor, *arguments: Any,
 ) -> Any:  # fmt: skip
-    """Differentiate in operations of torch, where a derivative of the gradients may be wanted."""
+    """Differentiate with torch operations if the gradients may be differentiated."""
     tensors = gradient, data, indices, updates, result
     recorded = torch.is_grad_enabled() and private.any_requires_grad(*tensors)
     if recorded or private.transforms_active() or has_tangent(tensors):
-        places, wanted = fused_gradients.places_of(scatter, data, indices, *rest)
+        places, wanted = fused_gradients.places_of(scatter, data, indices, *arguments)
         values = ScatterValues(data, updates, result)
-        found = derivatives.cotangents(places, values, gradient, wanted)
-        return tuple(gradient.new_empty(0) if one is None else one for one in found)
-    return redispatched(overload(fused_gradients.NAME), keyset, scatter, *tensors, *rest)
+        gradients = derivatives.cotangents(places, values, gradient, wanted)
+        return tuple(gradient.new_empty(0) if one is None else one for one in gradients)
+    return redispatched(overload(fused_gradients.NAME), keyset, scatter, *tensors, *arguments)
 
 
-def record(op: str, data: Tensor, indices: Tensor, updates: Tensor | None, *rest: Any) -> Any:
-    """Make a call on plain tensors of which a gradient is wanted.
+def record(op: str, data: Tensor, indices: Tensor, updates: Tensor | None, *arguments: Any) -> Any:
+    """Run a call on plain tensors that requires a gradient.
 
-    There is no transform, mode or subclass, for which torch's dispatcher would be needed: it takes
-    ten times as long, and comes back here.
+    Transforms, modes and subclasses are absent, so torch's dispatcher is not needed. The dispatcher
+    would take ten times as long and then call this function.
     """
     if updates is None:
-        axis, _, _, mode, negative = rest
+        axis, _, _, mode, negative = arguments
         return _Taken.apply(data, indices, (op, axis, mode, negative))
-    return _Scatter.apply(None, OPERATORS[op], data, indices, updates, *rest)
+    return _Scatter.apply(None, OPERATORS[op], data, indices, updates, *arguments)
 
 
 def record_total(
     result: Tensor, updates: Tensor, indices: Tensor, op: str, axis: int, mode: str, negative: bool
 ) -> Any:
-    """Return the result of a scatter of sums into zeros with its gradient, for plain tensors."""
+    """Attach a gradient to a scatter of sums into zeros, for plain tensors."""
     return _Total.apply(updates, indices, (result, (op, axis, mode, negative)))
 
 
@@ -265,8 +267,8 @@ def _recorded(operator: Operator) -> Callable[..., Any]:
     function = _Scatter if operator.scatters else _Gather
 
     def kernel(keyset: Any, *operands: Any) -> Any:
-        if (found := _plain(operator, *operands)) is not None:
-            return found
+        if (result := _plain(operator, *operands)) is not None:
+            return result
         check_storages(operator.name, names, operands)
         try:
             return apply(function, op, keyset, operands, operands, operator)
@@ -277,31 +279,32 @@ def _recorded(operator: Operator) -> Callable[..., Any]:
     return kernel
 
 
-def _named(operator: Operator, rest: tuple[Any, ...]) -> str:
-    """Return the name of the function that errors of a call have, by the op's other arguments."""
+def _named(operator: Operator, arguments: tuple[Any, ...]) -> str:
+    """Return the function name for error messages, from the op's other arguments."""
     attributes = scatter_attributes if operator.scatters else gather_attributes
-    caller = caller_of(attributes(operator.name, *rest).caller)
+    caller = caller_of(attributes(operator.name, *arguments).caller)
     return caller.op if caller else operator.name
 
 
-def _plain(operator: Operator, data: Tensor, indices: Tensor, *rest: Any) -> Tensor | None:
-    """Return the result of a call on plain tensors, without the kernels below, which take several
-    times as long as a small call; None where a call is more than that.
+def _plain(operator: Operator, data: Tensor, indices: Tensor, *arguments: Any) -> Tensor | None:
+    """Return the result of a call on plain tensors, or None for any other call.
+
+    This skips the kernels below, which take several times as long as a small call.
     """
-    updates = rest[0] if operator.scatters else None
+    updates = arguments[0] if operator.scatters else None
     if operator.scatters:
-        attributes = scatter_attributes(operator.name, *rest[1:])
+        attributes = scatter_attributes(operator.name, *arguments[1:])
     else:
-        attributes = gather_attributes(operator.name, *rest)
-        if fills(attributes.mode, fill_of(rest)):
+        attributes = gather_attributes(operator.name, *arguments)
+        if fills(attributes.mode, fill_of(arguments)):
             return None
     call = operator.name, data, indices, updates, *attributes.positional, None, None, None, True
-    found: Tensor | None = index_errors.run_for(attributes.caller, native.call_memory, *call)
-    return found
+    result: Tensor | None = index_errors.run_for(attributes.caller, native.call_memory, *call)
+    return result
 
 
 def _refused(operator: Operator, name: str, onward: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the Autograd kernel of a form that writes, which has no derivative."""
+    """Return the Autograd kernel of a writing form, which has no derivative."""
     names = operand_names(operator, name)
 
     def kernel(keyset: Any, *operands: Any) -> Any:
@@ -319,7 +322,7 @@ def _refused(operator: Operator, name: str, onward: Callable[..., Any]) -> Calla
 
 
 def _counted(operator: Operator, name: str, place: int) -> Callable[..., Any]:
-    """Return the kernel that counts a change of a tensor, which a gradient may have saved."""
+    """Return the kernel that tracks the change of a tensor, which autograd may have saved."""
     op = overload(name)
     changed = operand_names(operator, name)[place]
 
@@ -331,7 +334,7 @@ def _counted(operator: Operator, name: str, place: int) -> Callable[..., Any]:
                 return private.below_counting(op, keyset, operands)
             return below(op)(*operands)
         except (IndexError, TypeError, ValueError):
-            written = not operator.scatters  # they refuse a call before they write
+            written = not operator.scatters  # scatters raise before they write
             raise
         finally:
             if written:

@@ -1,9 +1,9 @@
-"""What the Autograd kernels of all ops share: when a call is recorded, and how it goes on below.
+"""Decide when Autograd kernels record a call, and dispatch it to the kernels below.
 
-`torch.library.register_autograd` and plain `autograd.Function` are not used: the first has no
-forward mode (`jvp` gives zero in silence), the second gives wrong gradients in silence where
-`torch.compile` traces `torch.func.grad` of it. A function of a single level, applied by a kernel,
-is what both are made of. Its names are private: `private` has them, and what is done where one is
+`torch.library.register_autograd` and plain `autograd.Function` are not used. The first lacks
+forward mode: `jvp` silently returns zero. The second silently returns wrong gradients if
+`torch.compile` traces `torch.func.grad` of it. Both are built on a function of a single level,
+which a kernel applies. Its names are private: `private` has the names and the fallbacks if one is
 missing.
 """
 
@@ -22,22 +22,23 @@ from gatherum.torch.library.ops import below, name_of
 
 
 def redispatched(op: Any, keyset: Any, *operands: Any) -> Any:
-    """Go on to the kernels below the Autograd key."""
+    """Dispatch to the kernels below the Autograd key."""
     if private.redispatches:
         return private.below_autograd(op, keyset, operands)
     return below(op)(*operands)
 
 
 def below_recording(op: Any, keyset: Any, *operands: Any) -> Any:
-    """Do the same from a function of a single level, with the other levels recording."""
+    """Dispatch like `redispatched` from a function of a single level; the other levels record."""
     with recording():
         return redispatched(op, keyset, *operands)
 
 
 @contextmanager
 def recording() -> Iterator[None]:
-    """Let the other transforms of `torch.func` record, which a function of a single level has
-    switched off for all of them.
+    """Re-enable recording for the other transforms of `torch.func`.
+
+    A function of a single level has disabled recording for all of them.
     """
     if not private.transforms_active():
         yield
@@ -48,16 +49,16 @@ def recording() -> Iterator[None]:
 
 def value_alone(saved: Tensor) -> Tensor:
     """Return a saved tensor without its tangent of this level."""
-    found: Tensor = forward_ad.unpack_dual(saved, level=0)[0]
-    return found
+    value: Tensor = forward_ad.unpack_dual(saved, level=0)[0]
+    return value
 
 
 def apply(
     function: Any, op: Any, keyset: Any, call: tuple[Any, ...], operands: Any, *before: Any
 ) -> Any:
-    """Run a call of an op, recorded by a function where a derivative of the operands may be wanted.
+    """Run a call of an op. Record it with a function if it may be differentiated.
 
-    The function takes `before` and the call.
+    The function receives `before` and the call.
     """
     if private.transforms_active():
         private.check_transforms(name_of(op))
@@ -69,26 +70,27 @@ def apply(
 
 
 def records(operands: tuple[Any, ...]) -> bool:
-    """Whether an operand needs a gradient, or may have a tangent."""
+    """Return True if an operand requires a gradient or may have a tangent."""
     if torch.is_grad_enabled() and private.any_requires_grad(*operands):
         return True
     return may_have_tangents()
 
 
 def may_have_tangents() -> bool:
-    """Whether a level of forward mode is entered; a graph that is traced may enter one without
-    Python's count of them.
+    """Return True inside a level of forward mode.
+
+    A traced graph may enter a level without a change of Python's count.
     """
     return private.in_forward_mode() or private.count_dispatch_modes() > 0
 
 
 def has_tangent(operands: tuple[Any, ...]) -> bool:
-    """Whether an operand has a tangent."""
+    """Return True if an operand has a tangent."""
     if not may_have_tangents():
         return False
     from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
 
-    with disable_proxy_modes_tracing():  # or the question is written into a graph
+    with disable_proxy_modes_tracing():  # otherwise the query is traced into a graph
         return any(
             forward_ad.unpack_dual(operand, level=0)[1] is not None
             for operand in operands

@@ -1,7 +1,7 @@
 """`gatherum.aggregate` on tensors: ``torch.ops.gatherum.aggregate``, with derivatives.
 
-The gradient of a sum goes back along the same edges: it is an aggregate with its ends exchanged.
-Derivatives of products and extremes are those of a gather, a product and a scatter.
+The gradient of a sum is an aggregation along the same edges with sources and targets exchanged.
+Products, maxima and minima are differentiated as a gather, a multiplication and a scatter.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ _on_arrays: Any = aggregation.aggregate
 
 
 @torch.compiler.allow_in_graph  # type: ignore[untyped-decorator]
-def aggregate(data: Tensor, *edges: Any, **how: Any) -> Any:
-    """Reduce rows of a tensor into others, edge by edge: see `gatherum.aggregate`."""
-    return aggregation.aggregate(data, *edges, **how)
+def aggregate(data: Tensor, *edges: Any, **options: Any) -> Any:
+    """Reduce rows of a tensor into other rows, edge by edge; see `gatherum.aggregate`."""
+    return aggregation.aggregate(data, *edges, **options)
 
 
 def run(
     data: Any, sources: Any, targets: Any, fold: AggregateOptions, weights: Any, out: Tensor | None
 ) -> Tensor:
-    """Run `aggregate` where the data are a tensor."""
+    """Run `aggregate` on data that are a tensor."""
     data = namespace.as_values(NAME, "data", data)
     sources = namespace.as_groups(NAME, "gather_indices", sources, data)
     if isinstance(targets, Pointer):
@@ -57,12 +57,12 @@ def run(
     with errors.for_tensors():
         ends = sources, sources if fold.pointer else targets
         edge_reductions.check_edges(namespace.kind, data, *ends, weights, fold.reduction)
-    found = _again(data, sources, targets, weights, fold)
-    return found if out is None else checked_out(NAME, out, found).copy_(found)
+    result = _again(data, sources, targets, weights, fold)
+    return result if out is None else checked_out(NAME, out, result).copy_(result)
 
 
 def _as_weights(value: Any, data: Tensor) -> Tensor:
-    """Return weights as a tensor; Python's numbers take the data's dtype."""
+    """Return weights as a tensor. Python numbers adopt the data's dtype."""
     if not isinstance(value, Tensor):
         checks.check_container(NAME, "weights", value)
         if not dtypes.is_of_numpy(data.dtype):
@@ -75,28 +75,28 @@ def _as_weights(value: Any, data: Tensor) -> Tensor:
 
 
 def _array(tensor: Tensor, kind: Any) -> np.ndarray[Any, Any]:
-    """View a CPU tensor as an array of NumPy."""
-    found = dtypes.as_array(tensor.resolve_conj().resolve_neg())
-    return found if dtypes.is_of_numpy(tensor.dtype) else found.view(kind)
+    """View a CPU tensor as a NumPy array."""
+    array = dtypes.as_array(tensor.resolve_conj().resolve_neg())
+    return array if dtypes.is_of_numpy(tensor.dtype) else array.view(kind)
 
 
 def _on_cpu(data: Tensor, sources: Tensor, targets: Tensor, size: int, reduction: str,
             weights: Tensor | None = None, bounds: str = "raise", negative: bool = True,
             pointer: str = "") -> Tensor:  # fmt: skip
     kind: Any = dtypes.plan_dtype(NAME, "data", data.dtype)
-    if not isinstance(kind, np.dtype):  # NumPy has no arrays of it
-        how = size, reduction, weights, bounds, negative, pointer
-        return _composed(data, sources, targets, *how)
+    if not isinstance(kind, np.dtype):  # NumPy lacks the dtype
+        options = size, reduction, weights, bounds, negative, pointer
+        return _composed(data, sources, targets, *options)
     tensors = [data, sources, targets, *([] if weights is None else [weights])]
     checks.check_storages(NAME, ("data", "gather_indices", "scatter_indices", "weights"),
                           tuple(tensors))  # fmt: skip
     table, of, to, *scales = (_array(tensor, kind) for tensor in tensors)
     scale, ends = scales[0] if scales else None, Pointer(pointer, to) if pointer else to
     with errors.for_tensors():
-        found = _on_arrays(table, of, ends, size, reduction, scale, mode=bounds, negative=negative)
+        result = _on_arrays(table, of, ends, size, reduction, scale, mode=bounds, negative=negative)
     if dtypes.is_of_numpy(data.dtype):
-        return torch.from_numpy(found)
-    return torch.from_numpy(found.view(np.uint16)).view(data.dtype)
+        return torch.from_numpy(result)
+    return torch.from_numpy(result.view(np.uint16)).view(data.dtype)
 
 
 def _composed(data: Tensor, sources: Tensor, targets: Tensor, size: int, reduction: str,
@@ -104,12 +104,12 @@ def _composed(data: Tensor, sources: Tensor, targets: Tensor, size: int, reducti
               pointer: str = "") -> Tensor:  # fmt: skip
     fold = AggregateOptions(size, reduction, bounds, negative)
     targets = _listed(targets, sources.shape[0], pointer)
-    found: Tensor = edge_reductions.composed(namespace, data, sources, targets, weights, fold)
-    return found
+    result: Tensor = edge_reductions.composed(namespace, data, sources, targets, weights, fold)
+    return result
 
 
 def _listed(targets: Tensor, edges: int, pointer: str) -> Tensor:
-    """Return the target of each edge, where a pointer may have their place."""
+    """Return the target of each edge. Expand a pointer if one was passed instead."""
     if not pointer:
         return targets
     known: Any = namespace.to_numpy(targets)
@@ -164,8 +164,8 @@ class _Sum(_Function):  # type: ignore[misc]
                 ctx.saved_tensors[0].dtype
             )
         if weights is not None and ctx.needs_input_grad[6]:
-            found = edge_reductions.of_weights(namespace, gradient, data, sources, targets, fold)
-            of_weights = namespace.sum_to(found, more[0].shape).to(more[0].dtype)
+            per_edge = edge_reductions.of_weights(namespace, gradient, data, sources, targets, fold)
+            of_weights = namespace.sum_to(per_edge, more[0].shape).to(more[0].dtype)
         return None, of_data, None, None, None, None, of_weights, None, None, None
 
     @staticmethod
@@ -187,19 +187,19 @@ class _Sum(_Function):  # type: ignore[misc]
 def _again(
     data: Tensor, sources: Tensor, targets: Tensor, weights: Tensor | None, fold: AggregateOptions
 ) -> Tensor:
-    how = fold.size, fold.reduction, weights, fold.mode, fold.negative, fold.pointer
-    found: Tensor = overload(NAME)(data, sources, targets, *how)
-    return found
+    options = fold.size, fold.reduction, weights, fold.mode, fold.negative, fold.pointer
+    result: Tensor = overload(NAME)(data, sources, targets, *options)
+    return result
 
 
 def _full(call: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return all arguments of a call, which may leave the last ones out."""
+    """Return all arguments of a call, with defaults for omitted ones."""
     return *call, *(None, "raise", True, "")[len(call) - 5 :]
 
 
-def _recorded(keyset: Any, *given: Any) -> Any:
-    """Record a call where a derivative may be wanted."""
-    call = _full(given)
+def _recorded(keyset: Any, *arguments: Any) -> Any:
+    """Run a call, and record it if it may be differentiated."""
+    call = _full(arguments)
     operands = call[0], call[5]
     if call[4] not in _LINEAR and (private.transforms_active() or records(operands)):
         return _composed(*call)
@@ -207,10 +207,10 @@ def _recorded(keyset: Any, *given: Any) -> Any:
 
 
 def _batched(info: Any, dims: Any, *call: Any) -> tuple[Tensor, int]:
-    data, sources, targets, *rest = _full(call)
+    data, sources, targets, *options = _full(call)
     if dims[0] is not None and all(dim is None for dim in dims[1:]) and data.dim() > 1:
-        return overload(NAME)(data.movedim(dims[0], 1), sources, targets, *rest), 1
-    size, reduction, weights, bounds, negative, pointer = rest
+        return overload(NAME)(data.movedim(dims[0], 1), sources, targets, *options), 1
+    size, reduction, weights, bounds, negative, pointer = options
     edges = shape_of_one(sources, dims[1])
     targets = _listed(targets, prod(edges), pointer)
     data, sources, targets = (
@@ -220,8 +220,10 @@ def _batched(info: Any, dims: Any, *call: Any) -> tuple[Tensor, int]:
     if weights is not None:
         weights = stretched(front(weights, dims[5], info.batch_size), edges)
     fold = AggregateOptions(size, reduction, bounds, negative)
-    found = edge_reductions.composed(namespace, data, sources, targets, weights, fold, batched=True)
-    return found, 0
+    result = edge_reductions.composed(
+        namespace, data, sources, targets, weights, fold, batched=True
+    )
+    return result, 0
 
 
 _SCHEMA = (

@@ -1,6 +1,6 @@
 """The six functions on tensors, which call the core.
 
-Calls that the core leaves, and those of a traced graph, are checked here and run by the ops.
+Calls that the core declines, and calls in a traced graph, are checked here and run by the ops.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def gather(
     out: Tensor | None = None,
     **unknown: Never,
 ) -> Tensor:
-    """Take slices of a tensor along one axis, by their numbers."""
+    """Take slices of a tensor along one axis, by index."""
     if unknown:
         raise errors.unknown_argument("gather", unknown)
     if _traces("gather", data):
@@ -106,7 +106,7 @@ def scatter_slices(
     out: Tensor | None = None,
     **unknown: Never,
 ) -> Tensor:
-    """Write slices to a tensor along one axis, by their numbers: the inverse of `gather`."""
+    """Write slices to a tensor along one axis, by index: the inverse of `gather`."""
     if unknown:
         raise errors.unknown_argument("scatter_slices", unknown)
     more = axis, reduction, include_self, mode, negative
@@ -164,7 +164,7 @@ for _name in OPERATORS:
 
 
 def named(op: str) -> Callable[..., Tensor]:
-    """Return the function of an operator that is not written out above, made from its row."""
+    """Return the function of an operator that is not defined above, from its table row."""
     operator = OPERATORS[op]
     like: Any = scatter_slices if operator.scatters else gather
     return function_of(operator, like, _run)
@@ -172,13 +172,14 @@ def named(op: str) -> Callable[..., Tensor]:
 
 def _run(op: str, data: Tensor, *call: Any) -> Tensor:
     run = _traced if _traces(op, data) else call_core
-    found: Tensor = run(op, data, *call)
-    return found
+    result: Tensor = run(op, data, *call)
+    return result
 
 
 def _traces(op: str, data: object) -> bool:
-    """Whether a graph is traced, which does not see into the core: a call goes round it. Raises
-    where the data are no tensor.
+    """Return True while a graph is traced, because tracing cannot follow the core.
+
+    Raise an error if the data are not a tensor.
     """
     checks.check_data_tensor(op, data)
     return bool(torch.compiler.is_compiling())
@@ -188,7 +189,7 @@ def _traced(
     op: str, data: Tensor, indices: Any, updates: Any, axis: Any, reduction: Any,
     include_self: Any, mode: Any, negative: Any, fill_value: Any, out: Any,
 ) -> Tensor:  # fmt: skip
-    """Make a call while a graph is traced. Dynamo does not follow what changes error messages."""
+    """Run a call while a graph is traced. Dynamo does not support changed error messages."""
     attributes = plain_values.as_attributes(op, axis, reduction, include_self, mode, negative)
     if torch.compiler.is_dynamo_compiling():
         return call(attributes, data, indices, updates, fill_value, out)
@@ -197,18 +198,21 @@ def _traced(
 
 
 def _through_ops(
-    attributes: Attributes, given: tuple[Tensor, ...], how: tuple[Any, ...], out: Tensor | None
+    attributes: Attributes,
+    tensors: tuple[Tensor, ...],
+    options: tuple[Any, ...],
+    out: Tensor | None,
 ) -> Tensor:
     op = attributes.op
     if out is None:
-        return getattr(_ops, op)(*given, *how)
+        return getattr(_ops, op)(*tensors, *options)
     if operands.is_indirect(out):
         checks.check_storage(op, "out", out)
-        return out.copy_(getattr(_ops, op)(*given, *how))
-    if attributes.operator.scatters and out is given[0]:
-        getattr(_ops, f"{op}_")(*given, *how)
+        return out.copy_(getattr(_ops, op)(*tensors, *options))
+    if attributes.operator.scatters and out is tensors[0]:
+        getattr(_ops, f"{op}_")(*tensors, *options)
     else:
-        getattr(_ops, f"{op}_out")(*given, out, *how)
+        getattr(_ops, f"{op}_out")(*tensors, out, *options)
     return out
 
 
@@ -218,7 +222,7 @@ def _check(op: str, data: Tensor, indices: Tensor, updates: Tensor | None, out: 
     for name, tensor in named:
         if tensor is not None:
             checks.check_dense(op, name, tensor, data.device)
-    if torch.is_inference_mode_enabled():  # else autograd's kernels of the ops check that
+    if torch.is_inference_mode_enabled():  # otherwise the ops' autograd kernels check this
         names = ("data", "indices", "updates", "out")
         checks.check_storages(op, names, (data, indices, updates, out))
 
@@ -226,19 +230,19 @@ def _check(op: str, data: Tensor, indices: Tensor, updates: Tensor | None, out: 
 def call(
     attributes: Attributes, data: Tensor, indices: Any, updates: Any, fill_value: Any, out: Any
 ) -> Tensor:
-    """Run a call by the custom ops, after the checks that are due before them."""
+    """Run a call by the custom ops, after the required checks."""
     op, operator, traced = attributes.op, attributes.operator, torch.compiler.is_dynamo_compiling()
     checks.check_out_tensor(op, out)
-    given: Any = traced_operands if traced else operands
-    indices = given.as_indices(op, indices, data)
-    if not traced:  # then the kernels for tensors without values check operands
+    converter: Any = traced_operands if traced else operands
+    indices = converter.as_indices(op, indices, data)
+    if not traced:  # in a traced graph, the fake kernels check operands
         _check(op, data, indices, None, out)
     check_range(operator, data.shape, indices.shape, attributes.axis)
     if operator.scatters:
-        updates = given.as_updates(op, updates, data)
+        updates = converter.as_updates(op, updates, data)
         if not traced:
             _check(op, data, indices, updates, out)
         return _through_ops(attributes, (data, indices, updates), attributes.positional, out)
-    fill = given.as_fill(op, fill_value, data) if attributes.fills else 0
-    how = attributes.axis, attributes.mode, attributes.negative, fill
-    return _through_ops(attributes, (data, indices), how, out)
+    fill = converter.as_fill(op, fill_value, data) if attributes.fills else 0
+    options = attributes.axis, attributes.mode, attributes.negative, fill
+    return _through_ops(attributes, (data, indices), options, out)

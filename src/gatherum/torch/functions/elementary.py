@@ -1,8 +1,7 @@
-"""exp and log of the core, and exact square roots: ``torch.ops.gatherum.exp``, ``log``, ``sqrt``.
+"""exp, log and exact square roots: ``torch.ops.gatherum.exp``, ``log`` and ``sqrt``.
 
-They are bit-for-bit equal to `_derivatives.elementary` on NumPy arrays; torch's own
-functions, square roots too, differ from processor to processor. The derivative of a root at 0 is 0,
-as in `torch.std`.
+They are bit-for-bit equal to `_derivatives.elementary` on NumPy arrays. Torch's functions, also
+square roots, differ between processors. The derivative of a root at 0 is 0, as in `torch.std`.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ NAMES = ("exp", "log", "sqrt")
 
 
 def _checked(name: str, x: Tensor) -> Tensor:
-    """Return a contiguous tensor of the same values, or raise for what has no such function."""
+    """Return a contiguous tensor of the same values. Raise TypeError for unsupported dtypes."""
     check_dense(name, "x", x, x.device)
     if not (x.is_floating_point() and dtypes.has_sums(x.dtype)):
         raise torch_errors.no_float(name, dtypes.plan_dtype(name, "x", x.dtype))
@@ -34,23 +33,23 @@ def _checked(name: str, x: Tensor) -> Tensor:
 
 
 def _computed(name: str, x: Tensor) -> Tensor:
-    given = _checked(name, x)
-    found = torch.empty_like(given)
-    values, out = dtypes.as_array(given), dtypes.as_array(found)
+    source = _checked(name, x)
+    result = torch.empty_like(source)
+    values, out = dtypes.as_array(source), dtypes.as_array(result)
     if name == "sqrt":
         with np.errstate(invalid="ignore"):
             np.sqrt(values, out=out)
     else:
-        elementary.map_into(name, str(given.dtype).removeprefix("torch."), values, out)
-    return found
+        elementary.map_into(name, str(source.dtype).removeprefix("torch."), values, out)
+    return result
 
 
 def _on_cuda(name: str, x: Tensor) -> Tensor:
     from gatherum.torch import cuda
 
-    given = _checked(name, x)
+    source = _checked(name, x)
     return (
-        given.sqrt() if name == "sqrt" else cuda.map_values(name, given)
+        source.sqrt() if name == "sqrt" else cuda.map_values(name, source)
     )  # the root is exact there
 
 
@@ -71,13 +70,13 @@ class _Elementary(_Function):  # type: ignore[misc]
 
     @staticmethod
     def forward(ctx: Any, keyset: Any, name: str, x: Tensor) -> Tensor:
-        found: Tensor = below_recording(overload(name), keyset, x)
-        kept = x if name == "log" else found
+        result: Tensor = below_recording(overload(name), keyset, x)
+        kept = x if name == "log" else result
         ctx.name = name
         ctx.save_for_backward(kept)
         ctx.save_for_forward(kept)
         ctx.set_materialize_grads(False)
-        return found
+        return result
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor | None) -> Any:

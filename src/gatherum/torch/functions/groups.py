@@ -1,6 +1,6 @@
-"""The functions over groups as graphs take them: whole, and traced below Dynamo.
+"""The group functions as graphs see them: one call each, traced below Dynamo.
 
-There they are calls of the operators and of torch, with the checks of an eager call.
+Below Dynamo, they consist of calls of the operators and of torch, with the checks of an eager call.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from gatherum.groups import reducing
 
 @torch.compiler.allow_in_graph  # type: ignore[untyped-decorator]
 def reduce(values: Tensor, groups: Any, *arguments: Any, **more: Any) -> Any:
-    """Reduce the values of each group: see `gatherum.groups.reduce`."""
+    """Reduce the values of each group; see `gatherum.groups.reduce`."""
     return reducing.reduce(values, groups, *arguments, **more)
 
 
 @torch.compiler.allow_in_graph  # type: ignore[untyped-decorator]
 def transform(values: Tensor, groups: Any, *arguments: Any, **more: Any) -> Any:
-    """Change each value by what its group has: see `gatherum.groups.transform`."""
+    """Transform each value by its group; see `gatherum.groups.transform`."""
     return reducing.transform(values, groups, *arguments, **more)

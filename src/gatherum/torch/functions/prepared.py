@@ -1,4 +1,4 @@
-"""Calls that `gatherum.prepare` has made, on tensors."""
+"""Run prepared calls of `gatherum.prepare` on tensors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from . import api
 
 
 class PreparedOnTensors:
-    """Runs a call on tensors with indices that are known to be valid."""
+    """A call on tensors with indices that are already checked."""
 
     def __init__(
         self,
@@ -36,12 +36,12 @@ class PreparedOnTensors:
         self._on_arrays = on_arrays
 
     def __call__(self, data: Any, updates: Any, out: Any, fill_value: Any) -> Any:
-        """Run the call: by the order of the updates where that is kept, and nothing is recorded."""
+        """Run the call. Use the prepared order of updates if the call is not recorded."""
         if tuple(data.shape) != self._shape:
             raise errors.other_prepared_shape(self._op, self._shape, tuple(data.shape))
         if data.dtype != self._dtype:
-            found = dtypes.plan_dtype(self._op, "data", data.dtype)
-            raise errors.other_prepared_dtype(self._op, self._kind, found)
+            dtype = dtypes.plan_dtype(self._op, "data", data.dtype)
+            raise errors.other_prepared_dtype(self._op, self._kind, dtype)
         if not self._scatters:
             return self._function(
                 data, self._indices.to(data.device), out=out, fill_value=fill_value,
@@ -54,7 +54,7 @@ class PreparedOnTensors:
 
 
 def _are_plain(*tensors: Any) -> bool:
-    """Whether tensors are memory of this processor alone, and nobody records what is done."""
+    """Return True if all tensors are plain CPU tensors and the call is not recorded."""
     if private.transforms_active() or private.count_dispatch_modes():
         return False
     if any(type(tensor) is not Tensor for tensor in tensors) or recording.records(tensors):

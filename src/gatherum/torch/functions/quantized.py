@@ -1,6 +1,6 @@
 """`gatherum.gather_quantized` on tensors: ``torch.ops.gatherum.gather_quantized``.
 
-The gradient goes to the scales, of which the result is a linear function but for its rounding.
+Only the scales have a gradient. Except for rounding, the result is linear in them.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ _OPERANDS = ("data", "indices", "scales", "zero_points")
 
 
 @torch.compiler.allow_in_graph  # type: ignore[untyped-decorator]
-def gather_quantized(data: Tensor, *operands: Any, **how: Any) -> Any:
-    """Take slices of a quantized tensor, and dequantize them: see `gatherum.gather_quantized`."""
-    return quantized.gather_quantized(data, *operands, **how)
+def gather_quantized(data: Tensor, *operands: Any, **options: Any) -> Any:
+    """Gather slices of a quantized tensor and dequantize them; see `gatherum.gather_quantized`."""
+    return quantized.gather_quantized(data, *operands, **options)
 
 
 def run(
     attributes: QuantizedAttributes, data: Any, indices: Any, scales: Any, zero_points: Any
 ) -> Tensor:
-    """Run `gather_quantized` where the data are a tensor."""
+    """Run `gather_quantized` on data that are a tensor."""
     checks.check_container(NAME, "data", data)
     zeros = None if zero_points is None else _as_tensor("zero_points", zero_points, data)
     factors = _as_tensor("scales", scales, data)
     with errors.for_tensors():
         chosen = operands.as_indices(NAME, indices, data)
-    found: Tensor = overload(NAME)(data, chosen, factors, zeros, *attributes)
-    return found
+    result: Tensor = overload(NAME)(data, chosen, factors, zeros, *attributes)
+    return result
 
 
 def _as_tensor(operand: str, value: Any, data: Tensor) -> Tensor:
@@ -60,8 +60,8 @@ def _spec(
     zeros: Tensor | None,
 ) -> Spec:
     """Check tensors, but not their values."""
-    given = (data, indices, scales, zeros)
-    for name, tensor in zip(_OPERANDS, given, strict=True):
+    tensors = (data, indices, scales, zeros)
+    for name, tensor in zip(_OPERANDS, tensors, strict=True):
         if tensor is not None:
             checks.check_dense(NAME, name, tensor, data.device)
             if name != "scales" and tensor.requires_grad:
@@ -82,81 +82,84 @@ def _name(tensor: Tensor) -> str:
 
 
 def _on_cpu(
-    data: Tensor, indices: Tensor, scales: Tensor, zeros: Tensor | None, *rest: Any
+    data: Tensor, indices: Tensor, scales: Tensor, zeros: Tensor | None, *options: Any
 ) -> Tensor:
-    attributes = QuantizedAttributes(*rest)
+    attributes = QuantizedAttributes(*options)
     spec = _spec(attributes, data, indices, scales, zeros)
-    given = (data, indices, scales, *([] if zeros is None else [zeros]))
-    checks.check_storages(NAME, _OPERANDS, given)
-    table, chosen, factors, *points = map(dtypes.as_array, given)
+    tensors = (data, indices, scales, *([] if zeros is None else [zeros]))
+    checks.check_storages(NAME, _OPERANDS, tensors)
+    table, chosen, factors, *points = map(dtypes.as_array, tensors)
     stored = np.dtype(np.float32 if spec.result == "float32" else np.uint16)
     with errors.for_tensors():
-        found = run_on_arrays(
+        result = run_on_arrays(
             attributes, spec, table, chosen, factors, points[0] if points else None, stored
         )
-    return torch.from_numpy(found).view(_result(attributes))
+    return torch.from_numpy(result).view(_result(attributes))
 
 
 def _result(attributes: QuantizedAttributes) -> torch.dtype:
-    found: torch.dtype = getattr(torch, attributes.result)
-    return found
+    dtype: torch.dtype = getattr(torch, attributes.result)
+    return dtype
 
 
-def _elsewhere(data: Tensor, *rest: Any) -> Tensor:
-    for name, tensor in zip(_OPERANDS, (data, *rest[:3]), strict=True):
+def _elsewhere(data: Tensor, *arguments: Any) -> Tensor:
+    for name, tensor in zip(_OPERANDS, (data, *arguments[:3]), strict=True):
         if tensor is not None:
             checks.check_dense(NAME, name, tensor, data.device)
     raise torch_errors.not_on_cpu(NAME, str(data.device))
 
 
 def _fake(
-    data: Tensor, indices: Tensor, scales: Tensor, zeros: Tensor | None, *rest: Any
+    data: Tensor, indices: Tensor, scales: Tensor, zeros: Tensor | None, *options: Any
 ) -> Tensor:
-    attributes = QuantizedAttributes(*rest)
+    attributes = QuantizedAttributes(*options)
     spec = _spec(attributes, data, indices, scales, zeros)
     shape = spec.result_shape(tuple(indices.shape))
     return data.new_empty(shape, dtype=_result(attributes))
 
 
 def _keep(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    data, indices, scales, zeros, *rest = inputs
+    data, indices, scales, zeros, *options = inputs
     ctx.save_for_backward(data, indices, *([] if zeros is None else [zeros]))
-    ctx.attributes, ctx.shape = QuantizedAttributes(*rest), tuple(scales.shape)
+    ctx.attributes, ctx.shape = QuantizedAttributes(*options), tuple(scales.shape)
     ctx.dtype = scales.dtype
 
 
 def _backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-    """Return the gradient of the scales: the sum, over each block, of the gradient times the
-    values without their scale.
+    """Return the gradient of the scales.
+
+    It is the sum, over each block, of the gradient times the values before scaling.
     """
     none = (None,) * (len(QuantizedAttributes._fields) + 1)
     if not ctx.needs_input_grad[2]:
         return None, None, None, *none
     data, indices, *zeros = ctx.saved_tensors
-    how = ctx.attributes._replace(result="float32")
+    attributes = ctx.attributes._replace(result="float32")
     ones = torch.ones(ctx.shape, device=data.device)
-    values = overload(NAME)(data, indices, ones, zeros[0] if zeros else None, *how)
-    found = gradient.float() * values
+    values = overload(NAME)(data, indices, ones, zeros[0] if zeros else None, *attributes)
+    scaled = gradient.float() * values
     rank = len(ctx.shape)
-    axis, q, block = how.axis % rank, how.quantize_axis % rank, how.block_size
+    axis, q, block = attributes.axis % rank, attributes.quantize_axis % rank, attributes.block_size
     if q != axis:
-        found = _summed(found, q if q < axis else q + indices.dim() - 1, block, ctx.shape[q])
+        scaled = _summed(scaled, q if q < axis else q + indices.dim() - 1, block, ctx.shape[q])
         block = 1
-    numbers = torch.arange(_size(data, how, axis), device=data.device)
-    places = overload("gather")(numbers // block, indices, 0, how.mode, how.negative, -1)
+    numbers = torch.arange(_size(data, attributes, axis), device=data.device)
+    places = overload("gather")(
+        numbers // block, indices, 0, attributes.mode, attributes.negative, -1
+    )
     zero = torch.zeros(ctx.shape, device=data.device)
-    found = overload("scatter_slices")(zero, places, found, axis, "add", True, "drop", False)
-    return None, None, found.to(ctx.dtype), *none
+    scaled = overload("scatter_slices")(zero, places, scaled, axis, "add", True, "drop", False)
+    return None, None, scaled.to(ctx.dtype), *none
 
 
 def _size(data: Tensor, attributes: QuantizedAttributes, axis: int) -> int:
-    """Return how many values the axis has."""
+    """Return the number of values along the axis."""
     in_byte = codes_of(_name(data), attributes.bits).in_byte if axis == data.dim() - 1 else 1
     return int(data.shape[axis]) * in_byte
 
 
 def _summed(x: Tensor, d: int, block: int, blocks: int) -> Tensor:
-    """Add up the blocks of a dimension."""
+    """Sum the blocks of a dimension."""
     block = min(block, max(x.shape[d], 1))
     missing = blocks * block - x.shape[d]
     padding = [0, 0] * (x.dim() - 1 - d) + [0, missing]

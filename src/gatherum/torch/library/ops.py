@@ -1,8 +1,8 @@
-"""The operators as ``torch.ops.gatherum``: definitions, and kernels for CPU and CUDA.
+"""Define the operators as ``torch.ops.gatherum``, with kernels for CPU and CUDA.
 
-Each operator has a functional form, and one that writes: `name_out` into a tensor of its own,
-and, for scatters, `name_` into the data. The argument `mode` is `bounds` here: functionalization
-takes the other word for its own.
+Each operator has a functional form and a writing form: `name_out` writes to a separate tensor and,
+for scatters, `name_` writes to the data. The argument `mode` is named `bounds` here, because
+functionalization reserves the name `mode`.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from . import inductor
 
 Kernel: TypeAlias = Callable[..., Any]
 
-# The attributes as schemas say them, after the tensors.
+# The attributes in schemas, after the tensors.
 _GATHERS = "int {}=0, str bounds='raise', bool negative=True, Scalar fill_value=0"
 _SCATTERS = (
     "int {}=0, str reduction='none', bool include_self=True, str bounds='raise', bool negative=True"
 )
 # The text of a `callers.Caller`, for errors.
 CALLER = "str caller=''"
-# The same of ops that are not called by name.
+# The same without defaults, for ops that only this package calls.
 SCATTER_ATTRIBUTES = re.sub("=[^,]*", "", _SCATTERS.format("axis"))
 
 
 def _new_library() -> torch.library.Library:
-    """Return the library of the ops; it replaces that of an earlier import of this module."""
+    """Return the library of the ops. It replaces the library of an earlier import."""
     namespace = vars(torch.ops.gatherum)
     if (earlier := namespace.get("_library")) is not None:
         private.destroy(earlier)
-    namespace["_library"] = made = torch.library.Library("gatherum", "DEF")
-    return made
+    namespace["_library"] = library = torch.library.Library("gatherum", "DEF")
+    return library
 
 
 LIBRARY = _new_library()
@@ -49,13 +49,13 @@ LIBRARY = _new_library()
 
 def _define(operator: Operator) -> None:
     name, of = operator.name, "Tensor data, Tensor indices"
-    rest = (_SCATTERS if operator.scatters else _GATHERS).format(operator.attribute)
-    rest += f", {CALLER}"
+    attributes = (_SCATTERS if operator.scatters else _GATHERS).format(operator.attribute)
+    attributes += f", {CALLER}"
     if operator.scatters:
         of += ", Tensor updates"
-        _define_one(f"{name}_", f"({of.replace('data', '(a!) data', 1)}, {rest}) -> ()")
-    _define_one(name, f"({of}, {rest}) -> Tensor")
-    _define_one(f"{name}_out", f"({of}, Tensor(a!) out, {rest}) -> ()")
+        _define_one(f"{name}_", f"({of.replace('data', '(a!) data', 1)}, {attributes}) -> ()")
+    _define_one(name, f"({of}, {attributes}) -> Tensor")
+    _define_one(f"{name}_out", f"({of}, Tensor(a!) out, {attributes}) -> ()")
 
 
 def _define_one(name: str, schema: str) -> None:
@@ -64,14 +64,15 @@ def _define_one(name: str, schema: str) -> None:
 
 
 def with_below(name: str) -> tuple[str, ...]:
-    """Return the ops of a name: one, and another of the same kernels without one for Autograd,
-    where that cannot go on to the kernels below.
+    """Return the op name and, if torch cannot redispatch, the name of a second op.
+
+    The second op has the same kernels except the Autograd kernel.
     """
     return (name,) if private.redispatches else (name, f"{name}_below")
 
 
 def below(op: Any) -> Any:
-    """Return the op without a kernel for Autograd."""
+    """Return the op without an Autograd kernel."""
     return overload(f"{name_of(op)}_below")
 
 
@@ -81,12 +82,12 @@ def name_of(op: Any) -> str:
     return name
 
 
-# Mode "raise", the default, waits for the device, which no CUDA graph can. So those that inductor
-# makes (mode="reduce-overhead") leave the ops out.
+# Mode "raise", the default, waits for the device, which CUDA graphs do not support. So the tag
+# excludes the ops from inductor's graphs (mode="reduce-overhead").
 _TAGS = (torch.Tag.pt2_compliant_tag, torch.Tag.cudagraph_unsafe)
 
 
-# Every kernel takes what a schema says, in its order.
+# The parameters of every kernel follow the order of its schema.
 
 
 def gather_attributes(
@@ -97,7 +98,7 @@ def gather_attributes(
     fill_value: Any = 0,
     caller: str = "",
 ) -> Attributes:
-    """Return the attributes of a gather from an op's arguments, which may leave some out."""
+    """Return the attributes of a gather from an op's arguments. The last ones may be omitted."""
     return Attributes(op, axis, bounds, negative, caller=caller)
 
 
@@ -110,56 +111,59 @@ def scatter_attributes(
     negative: bool = True,
     caller: str = "",
 ) -> Attributes:
-    """Return the attributes of a scatter from an op's arguments, which may leave some out."""
+    """Return the attributes of a scatter from an op's arguments. The last ones may be omitted."""
     return Attributes(op, axis, bounds, negative, reduction, include_self, caller=caller)
 
 
-def fill_of(rest: tuple[Any, ...]) -> Any:
-    """Return the fill value among a gather's arguments after the tensors."""
-    return rest[3] if len(rest) > 3 else 0
+def fill_of(arguments: tuple[Any, ...]) -> Any:
+    """Return the fill value from a gather's arguments after the tensors."""
+    return arguments[3] if len(arguments) > 3 else 0
 
 
 def kernels(operator: Operator, run: Kernel) -> dict[str, Kernel]:
-    """Return the kernels of an operator's forms, all of which are one function of attributes, data,
-    indices, updates, the fill value, and `out`.
+    """Return the kernels of all forms of an operator, made from one function.
+
+    The function's parameters are attributes, data, indices, updates, the fill value and `out`.
     """
     op = operator.name
     if not operator.scatters:
 
-        def gather(data: Tensor, indices: Tensor, *rest: Any) -> Tensor:
-            return run(gather_attributes(op, *rest), data, indices, None, fill_of(rest), None)
+        def gather(data: Tensor, indices: Tensor, *arguments: Any) -> Tensor:
+            return run(
+                gather_attributes(op, *arguments), data, indices, None, fill_of(arguments), None
+            )
 
-        def gather_out(data: Tensor, indices: Tensor, out: Tensor, *rest: Any) -> None:
-            run(gather_attributes(op, *rest), data, indices, None, fill_of(rest), out)
+        def gather_out(data: Tensor, indices: Tensor, out: Tensor, *arguments: Any) -> None:
+            run(gather_attributes(op, *arguments), data, indices, None, fill_of(arguments), out)
 
         return {op: gather, f"{op}_out": gather_out}
 
-    def scatter(data: Tensor, indices: Tensor, updates: Tensor, *rest: Any) -> Tensor:
-        return run(scatter_attributes(op, *rest), data, indices, updates, 0, None)
+    def scatter(data: Tensor, indices: Tensor, updates: Tensor, *arguments: Any) -> Tensor:
+        return run(scatter_attributes(op, *arguments), data, indices, updates, 0, None)
 
-    def scatter_(data: Tensor, indices: Tensor, updates: Tensor, *rest: Any) -> None:
-        run(scatter_attributes(op, *rest), data, indices, updates, 0, data)
+    def scatter_(data: Tensor, indices: Tensor, updates: Tensor, *arguments: Any) -> None:
+        run(scatter_attributes(op, *arguments), data, indices, updates, 0, data)
 
     def scatter_out(
-        data: Tensor, indices: Tensor, updates: Tensor, out: Tensor, *rest: Any
+        data: Tensor, indices: Tensor, updates: Tensor, out: Tensor, *arguments: Any
     ) -> None:
-        run(scatter_attributes(op, *rest), data, indices, updates, 0, out)
+        run(scatter_attributes(op, *arguments), data, indices, updates, 0, out)
 
     return {op: scatter, f"{op}_": scatter_, f"{op}_out": scatter_out}
 
 
 def _on_cuda(*call: Any) -> Tensor:
-    """Run one call on tensors of a CUDA device; `gatherum.cuda` is imported for the first."""
+    """Run one call on CUDA tensors. The first call imports `gatherum.cuda`."""
     from gatherum.torch import cuda
 
     return cuda.run(*call)
 
 
 def _elsewhere(op: str) -> Kernel:
-    """Return the kernel of all backends without one of their own: it says what is missing."""
+    """Return the kernel for unsupported backends. It raises an error that names the device."""
 
-    def kernel(data: Tensor, *rest: Any) -> Any:
-        for name, tensor in zip(("data", "indices", "updates"), (data, *rest), strict=False):
+    def kernel(data: Tensor, *others: Any) -> Any:
+        for name, tensor in zip(("data", "indices", "updates"), (data, *others), strict=False):
             if isinstance(tensor, Tensor):
                 checks.check_dense(op, name, tensor, data.device)
         raise torch_errors.no_device(op, str(data.device))
@@ -168,19 +172,19 @@ def _elsewhere(op: str) -> Kernel:
 
 
 def forms(operator: Operator) -> tuple[str, ...]:
-    """Return the names of an operator's forms: the functional one first."""
+    """Return the names of an operator's forms, the functional form first."""
     in_place = (f"{operator.name}_",) if operator.scatters else ()
     return (operator.name, f"{operator.name}_out", *in_place)
 
 
 def operand_names(operator: Operator, name: str) -> tuple[str, ...]:
-    """Return what the op of a name calls its tensors."""
+    """Return the tensor argument names of an op."""
     updates = ("updates",) if operator.scatters else ()
     return ("data", "indices", *updates, *(("out",) if name.endswith("_out") else ()))
 
 
 def overload(name: str) -> Any:
-    """Return the op of a name."""
+    """Return the op with the given name."""
     return getattr(torch.ops.gatherum, name).default
 
 

@@ -1,6 +1,6 @@
-"""Sizes that a graph knows only when it runs, and conditions on them.
+"""Handle sizes that a graph knows only at run time, and conditions on them.
 
-They are symbols where Dynamo or `torch.export` trace, and tensors where ``torch.jit.trace`` does.
+They are symbols while Dynamo or `torch.export` trace, and tensors while ``torch.jit.trace`` does.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from gatherum.torch import private
 
 
 def may_hold(condition: Any) -> bool:
-    """Whether a condition is met, or open: then the call that runs checks it."""
+    """Return True if a condition is true or undecided. If undecided, the running call checks it."""
     if _is_plain(condition):
         return bool(condition)
     from torch.fx.experimental.symbolic_shapes import guard_or_true
@@ -25,7 +25,7 @@ def may_hold(condition: Any) -> bool:
 
 
 def surely_holds(condition: Any) -> bool:
-    """Whether a condition is met whatever values the graph meets."""
+    """Return True if a condition holds for all values that the graph may receive."""
     if _is_plain(condition):
         return bool(condition)
     from torch.fx.experimental.symbolic_shapes import guard_or_false
@@ -34,31 +34,32 @@ def surely_holds(condition: Any) -> bool:
 
 
 def _is_plain(condition: Any) -> bool:
-    """Whether a condition is no symbol. Dynamo shows symbols as plain booleans."""
+    """Return True if a condition is not a symbol. Dynamo shows symbols as plain booleans."""
     return not (torch.compiler.is_dynamo_compiling() or isinstance(condition, torch.SymBool))
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two shapes may be equal."""
+    """Return True if two shapes may be equal."""
     if len(one) != len(other):
         return False
     return all(may_hold(n == m) for n, m in zip(one, other, strict=True))
 
 
 def is_scripted() -> bool:
-    """Whether ``torch.jit.trace`` records what is done. Sizes of tensors are tensors then; made
-    integers, those of the first call would be constants of the graph.
+    """Return True inside ``torch.jit.trace``.
+
+    Sizes are tensors there. Converted to integers, the first call's sizes would become constants.
     """
     return not torch.compiler.is_compiling() and bool(torch.jit.is_tracing())
 
 
 def as_size(op: str, name: str, value: object) -> int:
-    """Return a size that is given as an argument."""
+    """Return a size that is passed as an argument."""
     if isinstance(value, (int, torch.SymInt)) or (is_scripted() and isinstance(value, Tensor)):
         size = cast(int, value)
     else:
         try:
-            size = operator.index(value)  # type: ignore[arg-type]  # what is no integer raises
+            size = operator.index(value)  # type: ignore[arg-type]  # non-integers raise TypeError
         except TypeError:
             raise errors.not_an_integer(op, name, value) from None
     if surely_holds(size < 0):
@@ -69,15 +70,15 @@ def as_size(op: str, name: str, value: object) -> int:
 
 
 def least(index: Tensor) -> int:
-    """Return the size of a dimension that all the indices fit in."""
+    """Return the smallest size of a dimension for which all indices are valid."""
     if not (torch.compiler.is_compiling() or is_scripted()):
         return max(int(index.max()) + 1, 0) if index.numel() else 0
-    none = index.new_full((1,), -1, dtype=torch.int64)  # there may be no other
+    none = index.new_full((1,), -1, dtype=torch.int64)  # for an empty index
     return of(torch.cat((none, index.reshape(-1).to(torch.int64))).max() + 1)
 
 
 def of(tensor: Tensor) -> int:
-    """Return a size that a tensor holds."""
+    """Return a size that a tensor contains."""
     if is_scripted():
         return cast(int, tensor)
     if not torch.compiler.is_compiling():

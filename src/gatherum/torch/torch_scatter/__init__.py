@@ -1,7 +1,8 @@
-"""torch_scatter's functions with its names, arguments and defaults.
+"""Provide torch_scatter's functions with its names, arguments and defaults.
 
-``import gatherum.torch.torch_scatter as torch_scatter`` is the whole port. Before PyTorch Geometric
-is imported, ``sys.modules["torch_scatter"] = gatherum.torch.torch_scatter`` makes it use these.
+To port code, write ``import gatherum.torch.torch_scatter as torch_scatter``. To make PyTorch
+Geometric use these functions, set ``sys.modules["torch_scatter"] = gatherum.torch.torch_scatter``
+before it is imported.
 """
 
 from gatherum.torch.torch_scatter.scatter_composites import (
@@ -36,7 +37,7 @@ from gatherum.torch.torch_scatter.segments import (
     segment_sum_csr,
 )
 
-# The version of torch_scatter that has these names, for those who ask for one.
+# The torch_scatter version with the same names, for callers that check it.
 __version__ = "2.1.2"
 
 __all__ = [

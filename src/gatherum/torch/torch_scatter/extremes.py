@@ -1,6 +1,6 @@
-"""Maxima and minima with the position of each in one pass of the core: ``gatherum::extremes``.
+"""Maxima and minima with argmax and argmin in one core pass: ``gatherum::extremes``.
 
-The op has no derivative and no rule for `torch.func`: see `applies`.
+The op has no derivative and no rule for `torch.func`; see `applies`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _SCHEMA = (
 
 
 def applies(src: Tensor) -> bool:
-    """Whether the core's pass has the positions: in CPU memory, and outside of transforms."""
+    """Return True if the core's pass supports the call: CPU memory and no transforms."""
     watched = (
         private.transforms_active() or private.in_forward_mode() or symbolic_sizes.is_scripted()
     )
@@ -46,53 +46,55 @@ def applies(src: Tensor) -> bool:
 
 def call(places: Places, data: Tensor, updates: Tensor, fold: FoldRule, none: int
          ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """Return the extremes, and the number of the first update that is equal to each.
+    """Return the extremes, and the number of the first update equal to each.
 
-    `none` is the number where the old value is the extreme, or nothing arrives.
+    `none` is the number if the old value is the extreme, or a destination has no updates.
     """
-    how = places.attributes.with_fold(fold)
-    found: tuple[Tensor, Tensor] = overload(NAME)(
-        how.op, data, places.indices, updates, *how.positional, none, how.caller
+    attributes = places.attributes.with_fold(fold)
+    operands = data, places.indices, updates
+    result: tuple[Tensor, Tensor] = overload(NAME)(
+        attributes.op, *operands, *attributes.positional, none, attributes.caller
     )
-    return found
+    return result
 
 
-def _on_cpu(scatter: str, data: Tensor, indices: Tensor, updates: Tensor, *rest: Any
+def _on_cpu(scatter: str, data: Tensor, indices: Tensor, updates: Tensor, *arguments: Any
             ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    how, caller = _split(rest)
-    none = rest[len(how)]
+    options, caller = _split(arguments)
+    none = arguments[len(options)]
     operands = {"data": data, "indices": indices, "updates": updates}
     check_storages(scatter, tuple(operands), tuple(operands.values()))
     specs = [addresses.spec_of(scatter, name, tensor) for name, tensor in operands.items()]
     with index_errors.naming(caller), errors.for_tensors():
-        plan = build_once(Call(scatter_attributes(scatter, *how)._replace(caller=caller), *specs))
+        attributes = scatter_attributes(scatter, *options)._replace(caller=caller)
+        plan = build_once(Call(attributes, *specs))
     values = _new(plan.shape, data.dtype)
     positions = _new(plan.shape, torch.int64)
 
     def at(name: str, tensor: Tensor) -> Any:
         return addresses.view(scatter, name, tensor)
 
-    given = at("data", data), at("indices", indices), at("updates", updates)
-    native.extremes(plan, *given, at("out", values), at("positions", positions), none)
+    views = at("data", data), at("indices", indices), at("updates", updates)
+    native.extremes(plan, *views, at("out", values), at("positions", positions), none)
     return values, positions
 
 
-def _split(rest: tuple[Any, ...]) -> tuple[tuple[Any, ...], str]:
+def _split(arguments: tuple[Any, ...]) -> tuple[tuple[Any, ...], str]:
     """Return the attributes of the scatter and its caller."""
-    return rest[:5], rest[6] if len(rest) > 6 else ""
+    return arguments[:5], arguments[6] if len(arguments) > 6 else ""
 
 
 def _new(shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
-    """Return a tensor in the core's memory: a large one on huge pages, from the cache."""
+    """Return a tensor in the core's memory. A large one uses cached huge pages."""
     memory = native.new_result(np.dtype(f"i{dtype.itemsize}"), shape)
     return torch.from_numpy(memory).view(dtype)
 
 
-def _shapes(scatter: str, data: Tensor, indices: Tensor, updates: Tensor, *rest: Any
+def _shapes(scatter: str, data: Tensor, indices: Tensor, updates: Tensor, *arguments: Any
             ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    how, caller = _split(rest)
+    options, caller = _split(arguments)
     with index_errors.naming(caller):
-        moved_shape(scatter_attributes(scatter, *how), data, indices, updates)
+        moved_shape(scatter_attributes(scatter, *options), data, indices, updates)
     return data.new_empty(data.shape), data.new_empty(data.shape, dtype=torch.int64)
 
 

@@ -1,7 +1,7 @@
-"""The arguments of torch_scatter's functions: what is checked, and where values go.
+"""Check the arguments of torch_scatter's functions and find the destinations.
 
-`index` broadcasts to `src`. Where its values repeat behind the dimension, whole rows move by one
-index, at the cost of `scatter_slices` or `scatter_nd`; otherwise each element has its own.
+`index` broadcasts to `src`. If its values repeat behind the dimension, one index moves a whole row,
+at the cost of `scatter_slices` or `scatter_nd`. Otherwise each element has a separate index.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from gatherum.torch import errors as torch_errors
 from gatherum.torch.dtypes import WIDE_UNSIGNED
 from gatherum.torch.library import symbolic_sizes
 
-# What folds call the data and the updates of a scatter.
+# The names of a scatter's data and updates in folds.
 FOLDED = "out", "src"
 
-# The words of torch_scatter and those that PyG's `scatter` has besides, and our reductions.
+# Maps the words of torch_scatter, and further words of PyG's `scatter`, to reductions.
 _WORDS = {word: row.name for row in ROWS.values() for word in row.torch_scatter}
 
 
-# How values fold into a number that all places hold before; it takes part in a sum alone.
+# Fold rules of a scatter into a constant. The constant takes part only in a sum.
 FOLDS = {name: FoldRule(name, name == "add") for name in ROWS}
 _INTO_ZEROS = {word: tuple(FOLDS[name]) for word, name in _WORDS.items() if not ROWS[name].empty}
 
 
 def called(places: Places) -> AbstractContextManager[None]:
-    """Let errors of the operator that a function calls name the function and its operands."""
-    if torch.compiler.is_compiling():  # then `fakes` does
+    """Return a context in which errors name the function and operands of the original call."""
+    if torch.compiler.is_compiling():  # `fakes` does so then
         return nullcontext()
     return index_errors.naming(places.attributes.caller)
 
@@ -49,33 +49,34 @@ def called(places: Places) -> AbstractContextManager[None]:
 def known_call(
     src: object, index: object, dim: object, size: object, reduce: object, mode: str, pointer: bool
 ) -> Tensor | None:
-    """Return the scatter of plain tensors whose plan the core knows, as most small calls are, or
-    None; a call that raises is None, too.
+    """Return the result of a scatter of plain tensors if the core knows its plan, else None.
+
+    Most small calls have a known plan. The result is also None for calls that raise.
     """
     fold = _INTO_ZEROS.get(reduce) if type(reduce) is str else None
     if fold is None or torch.compiler.is_dynamo_compiling():
         return None
-    reduction, include_self = fold  # spread among the arguments: 0.1 us more
-    found: Tensor | None = native.scatter_into_zeros(
+    reduction, include_self = fold  # unpacked in the arguments: 0.1 us more
+    result: Tensor | None = native.scatter_into_zeros(
         "scatter_slices", size, index, src, dim, reduction, include_self, mode, False, pointer
     )
-    return found
+    return result
 
 
 def known_take(op: str, src: Any, index: Any) -> Tensor | None:
-    """Return what one index for each row takes from plain tensors; None for any other call."""
+    """Return the result of a gather of plain tensors with one index per row, or None."""
     if torch.compiler.is_dynamo_compiling() or type(src) is not Tensor or not src.dim():
         return None
     if type(index) is not Tensor or index.dim() != 1 or index.dtype in WIDE_UNSIGNED:
         return None
-    how = 0, "none", True, "raise", False
+    options = 0, "none", True, "raise", False
     try:
-        found: Tensor | None = native.call_memory(
-            "gather", src, index, None, *how, None, None, None, True
+        result: Tensor | None = native.call_memory(
+            "gather", src, index, None, *options, None, None, None, True
         )
     except (IndexError, TypeError, ValueError) as error:
         raise errors.renamed(error, op, {"data": "src", "indices": "index"}) from None
-    return found
+    return result
 
 
 def reduction_of(op: str, reduce: object) -> str:
@@ -85,7 +86,7 @@ def reduction_of(op: str, reduce: object) -> str:
 
 def scatter_operands(op: str, src: Tensor, index: Any, dim: Any, out: Tensor | None, dim_size: Any
                ) -> tuple[Tensor, Places]:  # fmt: skip
-    """Check the operands of a scatter; return `src` and where its values go."""
+    """Check the operands of a scatter. Return `src` and the destinations."""
     src = dense(op, "src", src, src)
     index = as_index(op, "index", index, src)
     if src.dim() == 0:
@@ -114,7 +115,7 @@ def dense(op: str, name: str, value: object, src: Tensor) -> Tensor:
 
 
 def changed(op: str, out: object, src: Tensor) -> Tensor:
-    """Return `out`, which is going to be changed in place."""
+    """Return `out`, which will be changed in place."""
     tensor = dense(op, "out", out, src)
     if not torch.compiler.is_compiling():
         checks.check_storage(op, "out", tensor)
@@ -123,7 +124,7 @@ def changed(op: str, out: object, src: Tensor) -> Tensor:
 
 
 def as_index(op: str, name: str, value: object, src: Tensor) -> Tensor:
-    """Return indices as a tensor of a type that torch compares."""
+    """Return indices as a tensor of a dtype that torch can compare."""
     if not isinstance(value, Tensor):
         conversion.check_items(op, name, value)
         with errors.for_tensors():
@@ -140,12 +141,12 @@ def as_index(op: str, name: str, value: object, src: Tensor) -> Tensor:
 
 
 def _check_fits(op: str, name: str, narrow: Tensor) -> None:
-    """Refuse numbers of uint64 that became negative, where values are there to be read."""
+    """Raise an error for uint64 numbers that became negative, if the values can be read."""
     traced = torch.compiler.is_compiling() or symbolic_sizes.is_scripted()
     if traced or narrow.is_meta or checks.is_batched(narrow):
         return
-    if len(found := (narrow < 0).nonzero()):
-        position = tuple(found[0].tolist())
+    if len(invalid := (narrow < 0).nonzero()):
+        position = tuple(invalid[0].tolist())
         value = int(narrow[position]) + 2**64
         if name == "index":
             raise torch_errors.index_past_sizes(op, value, position)
@@ -168,21 +169,21 @@ def cheapest_places(
 ) -> Places:
     """Choose the cheapest operator for this index and return its destinations.
 
-    A shape of the index that ends early, or has 1 behind `dim`, sends rows; the same in front of
-    `dim` sends the same slices everywhere.
+    If the shape of the index ends at `dim`, or has size 1 behind `dim`, the index moves rows. If it
+    has size 1 in front of `dim`, it moves the same slices everywhere.
     """
-    given = tuple(index.shape)
+    sizes = tuple(index.shape)
     shape = (*moved[:dim], size, *moved[dim + 1 :])
-    if symbolic_sizes.same(given, (moved[dim],)):
-        how = Attributes("scatter_slices", dim, mode, False, caller=caller.text)
-        return Places(namespace, how, index, shape)
-    whole = (1,) * dim + given if len(given) == 1 else given
+    if symbolic_sizes.same(sizes, (moved[dim],)):
+        attributes = Attributes("scatter_slices", dim, mode, False, caller=caller.text)
+        return Places(namespace, attributes, index, shape)
+    whole = (1,) * dim + sizes if len(sizes) == 1 else sizes
     whole += (1,) * (len(moved) - len(whole))
     if not broadcasts(whole, moved, symbolic_sizes.may_hold):
         has_dim = not caller.op.startswith("segment")
-        fits = (n for n in range(len(moved)) if has_dim and symbolic_sizes.same(given, (moved[n],)))
+        fits = (n for n in range(len(moved)) if has_dim and symbolic_sizes.same(sizes, (moved[n],)))
         raise torch_errors.no_broadcast(
-            caller.op, "index", given, "src", tuple(moved), next(fits, None)
+            caller.op, "index", sizes, "src", tuple(moved), next(fits, None)
         )
     index = index.reshape(whole)
     if not _all_one(whole[dim + 1 :]):
@@ -192,7 +193,7 @@ def cheapest_places(
         name, axis, index = "scatter_nd", dim, rows.unsqueeze(-1)
     else:
         name, axis, index = "scatter_slices", dim, index.reshape(whole[dim]).expand(moved[dim])
-    caller = caller._replace(place="same" if tuple(index.shape) == given else "")
+    caller = caller._replace(place="same" if tuple(index.shape) == sizes else "")
     return Places(namespace, Attributes(name, axis, mode, False, caller=caller.text), index, shape)
 
 
@@ -201,7 +202,7 @@ def _all_one(shape: Any) -> bool:
 
 
 def checked_out(op: str, out: Tensor, result: Tensor) -> Tensor:
-    """Return `out`, or raise where the result cannot go there."""
+    """Return `out`, or raise an error if the result does not fit."""
     if tuple(changed(op, out, result).shape) != tuple(result.shape):
         raise errors.other_shape(op, "out", tuple(result.shape), tuple(out.shape))
     if out.dtype != result.dtype:

@@ -1,6 +1,6 @@
-"""torch_scatter's functions that are composed of others: deviations, softmax, logsumexp.
+"""torch_scatter's composite functions: standard deviation, softmax, logsumexp.
 
-They are the compositions of `gatherum.groups` on the places that `index` names, with the same bits.
+They are the compositions of `gatherum.groups` on the groups in `index`, bit-for-bit equal.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ def scatter_std(
     dim_size: int | None = None,
     unbiased: bool = True,
 ) -> Tensor:
-    """Return the standard deviation of what goes to the same place.
+    """Return the standard deviation of the values with the same destination.
 
     Parameters
     ----------
     src, index, dim, dim_size
-        As of `gatherum.torch.scatter`.
+        As in `gatherum.torch.scatter`.
     out : Tensor, optional
         The result, changed in place; its old values are added to the sums of squares.
     unbiased : bool, default True
-        Whether sums of squares are divided by the number of values less 1; by at least 1.
+        Whether to divide sums of squares by the number of values less 1, but at least by 1.
 
     Returns
     -------
     Tensor
-        `out`, or a new tensor: 0 where one value or none arrives.
+        `out`, or a new tensor: 0 for fewer than two values.
 
     Examples
     --------
@@ -52,22 +52,22 @@ def scatter_std(
     tensor([1.4142, 0.0000, 0.0000])
     """
     src, places = scatter_operands("scatter_std", src, index, dim, out, dim_size)
-    found = _std(src, index, dim, places.shape[dim % src.dim()], out, bool(unbiased))
-    return found if out is None else out.copy_(found)
+    result = _std(src, index, dim, places.shape[dim % src.dim()], out, bool(unbiased))
+    return result if out is None else out.copy_(result)
 
 
 def scatter_softmax(src: Tensor, index: Any, dim: int = -1, dim_size: int | None = None) -> Tensor:
-    """Return ``exp(x - m) / sum(exp(x - m))``, where m is the largest value of the same place.
+    """Return ``exp(x - m) / sum(exp(x - m))``, where m is the maximum of the same group.
 
     Parameters
     ----------
     src, index, dim, dim_size
-        As of `gatherum.torch.scatter`.
+        As in `gatherum.torch.scatter`.
 
     Returns
     -------
     Tensor
-        Of the shape of `src`.
+        A tensor with the shape of `src`.
 
     Examples
     --------
@@ -86,8 +86,8 @@ def scatter_log_softmax(
 ) -> Tensor:
     """Return the logarithm of `scatter_softmax`, ``x - m - log(sum(exp(x - m)))``.
 
-    Parameters, but for `eps`, are those of `gatherum.torch.scatter`. `eps` changes nothing: no sum
-    is below 1.
+    The parameters, except `eps`, are as in `gatherum.torch.scatter`. `eps` has no effect, because
+    every sum is at least 1.
     """
     op = "scatter_log_softmax"
     src, places = scatter_operands(op, src, index, dim, None, dim_size)
@@ -102,21 +102,21 @@ def scatter_logsumexp(
     dim_size: int | None = None,
     eps: float = 1e-12,
 ) -> Tensor:
-    """Return the logarithm of the sum of exponentials of what goes to the same place.
+    """Return the log-sum-exp of the values with the same destination.
 
     Parameters
     ----------
     src, index, dim, dim_size
-        As of `gatherum.torch.scatter`.
+        As in `gatherum.torch.scatter`.
     out : Tensor, optional
-        The result, changed in place: its old values take part.
+        The result, changed in place. Its old values take part.
     eps : float
-        It changes nothing: no sum is below 1.
+        No effect, because every sum is at least 1.
 
     Returns
     -------
     Tensor
-        `out`, or a new tensor: 0 where nothing arrives.
+        `out`, or a new tensor: 0 for destinations without values.
 
     Examples
     --------
@@ -126,11 +126,11 @@ def scatter_logsumexp(
     tensor([0.6931, 0.0000, 7.0000])
     """
     src, places = scatter_operands("scatter_logsumexp", src, index, dim, out, dim_size)
-    found = _log_sum(src, index, dim, places.shape[dim % src.dim()], out)
-    return found if out is None else out.copy_(found)
+    result = _log_sum(src, index, dim, places.shape[dim % src.dim()], out)
+    return result if out is None else out.copy_(result)
 
 
-# What follows stays whole in a graph: it is traced below Dynamo. The sizes are known here.
+# Graphs see the functions below as single calls, traced below Dynamo. Sizes are known here.
 
 
 def _grouped(op: str, src: Tensor, index: Any, dim: int, size: int) -> tuple[Tensor, Grouping]:
@@ -142,8 +142,8 @@ def _grouped(op: str, src: Tensor, index: Any, dim: int, size: int) -> tuple[Ten
 def _transformed(op: str, name: str, src: Tensor, index: Any, dim: int, size: int) -> Tensor:
     src, by = _grouped(op, src, index, dim, size)
     with called(by.places):
-        found: Tensor = reducing.transformed(name, src, by)
-    return found
+        result: Tensor = reducing.transformed(name, src, by)
+    return result
 
 
 @torch.compiler.allow_in_graph  # type: ignore[untyped-decorator]
@@ -165,10 +165,10 @@ def _std(
 
 
 def _added(places: Places, out: Tensor | None, values: Tensor) -> Tensor:
-    """Add values up, to the old values of `out`."""
+    """Sum values, and add the old values of `out`."""
     start = values.new_zeros(()).expand(places.shape) if out is None else out.to(values.dtype)
-    found: Tensor = places.put(start, values, ADD)
-    return found
+    total: Tensor = places.put(start, values, ADD)
+    return total
 
 
 @torch.compiler.allow_in_graph  # type: ignore[untyped-decorator]
@@ -180,9 +180,9 @@ def _log_sum(src: Tensor, index: Any, dim: int, size: int, out: Tensor | None) -
         if out is None:
             whole: Tensor = reducing.reduced(row.name, src, by, 0, 0)
             return whole
-        found, old = functions.working(src, by), functions.working(out, by)
-        shift = by.places.put(old.detach(), found.detach(), FoldRule("max"))
+        values, old = functions.working(src, by), functions.working(out, by)
+        shift = by.places.put(old.detach(), values.detach(), FoldRule("max"))
         shift = torch.where(shift.isinf(), 0, shift)
-        powers = namespace.exp(found - by.gather(shift))
+        powers = namespace.exp(values - by.gather(shift))
         total = by.places.put(namespace.exp(old - shift), powers, ADD)
         return namespace.rounded(shift + namespace.log(total), out.dtype)

@@ -1,10 +1,10 @@
 """torch_scatter's scatters, with the `reduce` words of PyG's `scatter`.
 
-Each value of `src` goes to the place that `index` names along one dimension:
+Each value of `src` is reduced into the destination that `index` gives along one dimension:
 
     out[a.., index[a.., i, b..], b..] op= src[a.., i, b..]
 
-Places that nothing goes to hold 0, and 1 for products.
+A destination without values is 0, or 1 for products.
 """
 
 from __future__ import annotations
@@ -34,38 +34,38 @@ def scatter(
     dim_size: int | None = None,
     reduce: str = "sum",
 ) -> Tensor:
-    """Reduce the values of `src` that go to the same place along a dimension.
+    """Reduce the values of `src` with the same destination along a dimension.
 
     ``out[a.., index[a.., i, b..], b..] op= src[a.., i, b..]``, in the order of `i`.
 
     Parameters
     ----------
     src : Tensor
-        Values, of any dtype that the operators take.
+        Values, of any dtype that the operators support.
     index : Tensor of integers
-        Where they go: one number for each `i` of dimension `dim`, or any shape that broadcasts to
-        the shape of `src`; missing dimensions are those behind. A list or an array will do.
+        Destinations: one number for each `i` of dimension `dim`, or any shape that broadcasts to
+        the shape of `src`. Missing trailing dimensions are added. May be a list or an array.
     dim : int, optional
-        The dimension.
+        The dimension that `index` addresses.
     out : Tensor, optional
-        The result, changed in place: its old values take part, but in the count of a mean.
+        The result, changed in place. Its old values take part, except in the count of a mean.
     dim_size : int, optional
-        The size of the result along `dim`; without it and `out`, the largest index plus 1.
+        The size of the result along `dim`. Default: the size of `out`, or the largest index plus 1.
     reduce : str, optional
         ``"sum"`` or ``"add"``, ``"mul"``, ``"mean"``, ``"min"`` or ``"amin"``, ``"max"`` or
-        ``"amax"``; ``"any"`` lets the last one stay.
+        ``"amax"``; ``"any"`` keeps the last value.
 
     Returns
     -------
     Tensor
-        `out`, or a new tensor: 0 where nothing arrives, 1 for ``"mul"``.
+        `out`, or a new tensor: 0 for destinations without values, 1 for ``"mul"``.
 
     Raises
     ------
     IndexError
-        An index is negative, or not below the size of the result.
+        If an index is negative, or not below the size of the result.
     TypeError, ValueError
-        A dtype, a shape or a word does not fit.
+        If a dtype, a shape or a word is invalid.
 
     Examples
     --------
@@ -80,48 +80,48 @@ def scatter(
 def scatter_sum(
     src: Tensor, index: Any, dim: int = -1, out: Tensor | None = None, dim_size: int | None = None
 ) -> Tensor:
-    """Add up what goes to the same place: `scatter` with ``reduce="sum"``."""
+    """Sum the values with the same destination: `scatter` with ``reduce="sum"``."""
     return scattered_fold("scatter_sum", src, index, dim, out, dim_size, "sum")
 
 
 def scatter_add(
     src: Tensor, index: Any, dim: int = -1, out: Tensor | None = None, dim_size: int | None = None
 ) -> Tensor:
-    """Add up what goes to the same place: `scatter` with ``reduce="add"``."""
+    """Sum the values with the same destination: `scatter` with ``reduce="add"``."""
     return scattered_fold("scatter_add", src, index, dim, out, dim_size, "add")
 
 
 def scatter_mul(
     src: Tensor, index: Any, dim: int = -1, out: Tensor | None = None, dim_size: int | None = None
 ) -> Tensor:
-    """Multiply what goes to the same place: `scatter` with ``reduce="mul"``."""
+    """Multiply the values with the same destination: `scatter` with ``reduce="mul"``."""
     return scattered_fold("scatter_mul", src, index, dim, out, dim_size, "mul")
 
 
 def scatter_mean(
     src: Tensor, index: Any, dim: int = -1, out: Tensor | None = None, dim_size: int | None = None
 ) -> Tensor:
-    """Average what goes to the same place: `scatter` with ``reduce="mean"``."""
+    """Average the values with the same destination: `scatter` with ``reduce="mean"``."""
     return scattered_fold("scatter_mean", src, index, dim, out, dim_size, "mean")
 
 
 def scatter_max(
     src: Tensor, index: Any, dim: int = -1, out: Tensor | None = None, dim_size: int | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Return the largest value that goes to each place, and where it stood along `dim`.
+    """Return the maximum of each destination, and its argmax along `dim`.
 
     Parameters
     ----------
     src, index, dim, out, dim_size
-        As of `scatter`.
+        As in `scatter`.
 
     Returns
     -------
     values : Tensor
-        `out`, or a new tensor: 0 where nothing arrives.
+        `out`, or a new tensor: 0 for destinations without values.
     arg : Tensor of int64
-        The first `i` whose value is the largest; ``src.size(dim)`` where nothing arrives, or where
-        the old value of `out` stays.
+        The first `i` with the largest value; ``src.size(dim)`` for destinations without values,
+        or whose old value in `out` remains.
 
     Examples
     --------
@@ -136,9 +136,9 @@ def scatter_max(
 def scatter_min(
     src: Tensor, index: Any, dim: int = -1, out: Tensor | None = None, dim_size: int | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Return the smallest value that goes to each place, and where it stood along `dim`.
+    """Return the minimum of each destination, and its argmin along `dim`.
 
-    Parameters, returned tensors and ties are those of `scatter_max`.
+    Parameters, results and ties are as in `scatter_max`.
     """
     return scattered_extreme("scatter_min", "min", src, index, dim, out, dim_size)
 
@@ -152,11 +152,11 @@ def scattered_fold(
     dim_size: Any,
     reduce: object,
 ) -> Tensor:
-    """Reduce what goes to the same place."""
+    """Reduce the values with the same destination."""
     if out is None:
-        found = known_call(src, index, dim, dim_size, reduce, "raise", False)
-        if found is not None:
-            return found
+        result = known_call(src, index, dim, dim_size, reduce, "raise", False)
+        if result is not None:
+            return result
     reduction = reduction_of(op, reduce)
     src, places = scatter_operands(op, src, index, dim, out, dim_size)
     with called(places):
@@ -164,12 +164,12 @@ def scattered_fold(
 
 
 def fold_into(places: Places, src: Tensor, reduction: str, out: Tensor | None) -> Tensor:
-    """Fold values into `out`, or into a new tensor that holds one number everywhere."""
+    """Fold values into `out`, or into a new tensor filled with a constant."""
     if out is None:
         empty = src.new_full((), ROWS[reduction].empty).expand(places.shape)
         return places.put(empty, src, FOLDS[reduction])
-    if reduction == "mean":  # of the updates and the old value, over the number of updates
-        if out.dtype in (torch.float16, torch.bfloat16):  # which are rounded once
+    if reduction == "mean":  # sum of updates and old value, over the number of updates
+        if out.dtype in (torch.float16, torch.bfloat16):  # round only once
             wide = fold_into(places, src.to(torch.float32), "mean", out.to(torch.float32))
             return out.copy_(wide)
         total = fold_into(places, src, "add", out)
@@ -197,7 +197,7 @@ def scattered_extreme(
     out: Tensor | None,
     dim_size: int | None,
 ) -> tuple[Tensor, Tensor]:
-    """Return the extreme values, and where the first of each stood along `dim`."""
+    """Return the extremes, and the first position of each along `dim`."""
     src, places = scatter_operands(op, src, index, dim, out, dim_size)
     with called(places):
         return extreme(places, src, dim % src.dim(), reduction, out)
@@ -206,9 +206,10 @@ def scattered_extreme(
 def extreme(
     places: Places, src: Tensor, dim: int, reduction: str, out: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Return the extreme values, and where the first of each stands along `dim`.
+    """Return the extremes, and the first position of each along `dim`.
 
-    Its gradient is that of the value there: one scatter. The old value of `out` comes first.
+    One scatter computes the gradient, of the values at these positions. The old value of `out`
+    counts as first.
     """
     eager = not torch.compiler.is_compiling()
     if out is not None and eager and (checks.is_batched(out) or checks.is_batched(src)):
@@ -217,22 +218,22 @@ def extreme(
     plain = src.detach()
     if extremes.applies(plain):
         data = plain.new_zeros(()).expand(places.shape) if out is None else out.detach()
-        how = FoldRule(reduction, out is not None)
-        found, arg = extremes.call(places, data, plain, how, src.shape[dim])
+        rule = FoldRule(reduction, out is not None)
+        result, arg = extremes.call(places, data, plain, rule, src.shape[dim])
         if not differentiated:
-            return found if out is None else out.copy_(found), arg
+            return result if out is None else out.copy_(result), arg
     else:
         old = None if out is None else out.detach().clone()
         if differentiated and old is not None:
             with torch.no_grad():
-                found = places.put(old, plain, FoldRule(reduction))
+                result = places.put(old, plain, FoldRule(reduction))
         else:
-            found = fold_into(places, plain, reduction, out)
+            result = fold_into(places, plain, reduction, out)
         with torch.no_grad():
-            arg = _first(places, plain, found, old, dim)
+            arg = _first(places, plain, result, old, dim)
         if not differentiated:
-            return found, arg
-    values = _taken(src, arg, found, dim, reduction)
+            return result, arg
+    values = _taken(src, arg, result, dim, reduction)
     if out is None:
         return values, arg
     return out.copy_(torch.where(arg == src.shape[dim], out.clone(), values)), arg
@@ -246,33 +247,33 @@ def _differentiated(src: Tensor, out: Tensor | None) -> bool:
     return recording.records((src, out))
 
 
-def _first(places: Places, src: Tensor, found: Tensor, old: Tensor | None, dim: int) -> Tensor:
-    """Return the first position of what each place holds, ``src.size(dim)`` for none of them.
+def _first(places: Places, src: Tensor, result: Tensor, old: Tensor | None, dim: int) -> Tensor:
+    """Return the first position of each destination's value, or ``src.size(dim)`` if there is none.
 
-    Values are compared with what their place holds in the end; the least position among the equal
-    ones is one more scatter.
+    Values are compared with the final value of their destination. One more scatter finds the
+    minimum of the equal positions.
     """
     n = src.shape[dim]
-    taken = _same(src, places.take(found))
+    taken = _same(src, places.take(result))
     if old is not None:
-        taken &= places.take(~_same(old, found))
+        taken &= places.take(~_same(old, result))
     behind = (1,) * (src.dim() - dim - 1)
     position = torch.arange(n, device=src.device).reshape(n, *behind)
     first = torch.where(taken, position, n)
     return places.put(first.new_full((), n).expand(places.shape), first, FoldRule("min"))
 
 
-def _taken(src: Tensor, arg: Tensor, found: Tensor, dim: int, reduction: str) -> Tensor:
-    """Return the values that stand at `arg`, with the bits that are found, and 0 for none.
+def _taken(src: Tensor, arg: Tensor, result: Tensor, dim: int, reduction: str) -> Tensor:
+    """Return the values at `arg` with the bits of the result, and 0 for no position.
 
-    Only a zero may stand there with another sign: of both, 0 is the larger one.
+    Only the sign of a zero may differ: +0 is larger than -0.
     """
-    how = Attributes("gather_elements", dim, "fill", False)
-    taken = namespace.gather(how, src, arg)
-    zeros = taken + found if reduction == "max" else -(-found - taken)
-    return torch.where(found == 0, zeros, taken)
+    attributes = Attributes("gather_elements", dim, "fill", False)
+    taken = namespace.gather(attributes, src, arg)
+    zeros = taken + result if reduction == "max" else -(-result - taken)
+    return torch.where(result == 0, zeros, taken)
 
 
 def _same(one: Tensor, other: Tensor) -> Tensor:
-    """Whether values are equal; a NaN is another's equal."""
+    """Return a mask of equal values. NaNs are equal to each other."""
     return (one == other) | (one.isnan() & other.isnan())

@@ -1,4 +1,4 @@
-"""torch_scatter's segments: neighbouring values that go to the same place, and back."""
+"""torch_scatter's segment functions: reduce neighbouring values, and repeat them."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ _BATCH = "it takes a batch itself, with dimensions of `indptr` in front"
 
 
 def segment_csr(src: Tensor, indptr: Any, out: Tensor | None = None, reduce: str = "sum") -> Tensor:
-    """Reduce neighbouring values: place `s` takes those from ``indptr[s]`` to ``indptr[s + 1]``.
+    """Reduce segments: destination `s` gets the values from ``indptr[s]`` to ``indptr[s + 1]``.
 
     Parameters
     ----------
     src : Tensor
-        Values; segments lie along dimension ``indptr.dim() - 1``.
+        Values. The segments are along dimension ``indptr.dim() - 1``.
     indptr : Tensor of integers
-        Where segments begin, and where the last one ends: not decreasing, at most the size of that
-        dimension. Dimensions in front broadcast to those of `src`.
+        The start of each segment and the end of the last one. Values must not decrease, and are at
+        most the size of that dimension. Leading dimensions broadcast to those of `src`.
     out : Tensor, optional
-        The result; its old values take no part.
+        The result. Its old values are ignored.
     reduce : str, optional
-        As of `gatherum.torch.scatter`.
+        As in `gatherum.torch.scatter`.
 
     Returns
     -------
@@ -64,12 +64,12 @@ def segment_csr(src: Tensor, indptr: Any, out: Tensor | None = None, reduce: str
 
 
 def segment_sum_csr(src: Tensor, indptr: Any, out: Tensor | None = None) -> Tensor:
-    """Add up each segment: `gatherum.torch.segment_csr` with ``reduce="sum"``."""
+    """Sum each segment: `gatherum.torch.segment_csr` with ``reduce="sum"``."""
     return _segmented("segment_sum_csr", src, indptr, out, "sum")
 
 
 def segment_add_csr(src: Tensor, indptr: Any, out: Tensor | None = None) -> Tensor:
-    """Add up each segment: `gatherum.torch.segment_csr` with ``reduce="add"``."""
+    """Sum each segment: `gatherum.torch.segment_csr` with ``reduce="add"``."""
     return _segmented("segment_add_csr", src, indptr, out, "add")
 
 
@@ -79,12 +79,12 @@ def segment_mean_csr(src: Tensor, indptr: Any, out: Tensor | None = None) -> Ten
 
 
 def segment_max_csr(src: Tensor, indptr: Any, out: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """Return the largest value of each segment, and where it stands along the dimension.
+    """Return the maximum of each segment, and its argmax along the dimension.
 
     Parameters
     ----------
     src, indptr, out
-        As of `gatherum.torch.segment_csr`.
+        As in `gatherum.torch.segment_csr`.
 
     Returns
     -------
@@ -104,7 +104,7 @@ def segment_max_csr(src: Tensor, indptr: Any, out: Tensor | None = None) -> tupl
 
 
 def segment_min_csr(src: Tensor, indptr: Any, out: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """Return the smallest value of each segment, and where it stands: see `segment_max_csr`."""
+    """Return the minimum of each segment, and its argmin; see `segment_max_csr`."""
     return _segment_extreme("segment_min_csr", src, indptr, out, "min")
 
 
@@ -114,16 +114,16 @@ def gather_csr(src: Tensor, indptr: Any, out: Tensor | None = None) -> Tensor:
     Parameters
     ----------
     src : Tensor
-        Values; ``indptr.shape[-1] - 1`` along dimension ``indptr.dim() - 1``.
+        Values. Dimension ``indptr.dim() - 1`` has size ``indptr.shape[-1] - 1``.
     indptr : Tensor of integers
-        As of `gatherum.torch.segment_csr`. Its last value is the size of the result.
+        As in `gatherum.torch.segment_csr`. The last value is the size of the result.
     out : Tensor, optional
         The result.
 
     Returns
     -------
     Tensor
-        `out`, or a new tensor; 0 in front of the first segment.
+        `out`, or a new tensor; 0 before the first segment.
 
     Examples
     --------
@@ -162,22 +162,22 @@ def segment_coo(
     dim_size: int | None = None,
     reduce: str = "sum",
 ) -> Tensor:
-    """Reduce the values of `src` that go to the same place along the last dimension of `index`.
+    """Reduce the values of `src` with the same destination along the last dimension of `index`.
 
     Parameters
     ----------
     src : Tensor
-        Values, of at least as many dimensions as `index`.
+        Values, with at least as many dimensions as `index`.
     index : Tensor of integers
-        Where they go along dimension ``index.dim() - 1``. Dimensions in front broadcast to those of
-        `src`. It need not be sorted.
+        Destinations along dimension ``index.dim() - 1``, in any order. Leading dimensions broadcast
+        to those of `src`.
     out, dim_size, reduce
-        As of `gatherum.torch.scatter`.
+        As in `gatherum.torch.scatter`.
 
     Returns
     -------
     Tensor
-        `out`, or a new tensor: 0 where nothing arrives, 1 for ``"mul"``.
+        `out`, or a new tensor: 0 for destinations without values, 1 for ``"mul"``.
 
     Examples
     --------
@@ -194,28 +194,28 @@ def segment_coo(
 def segment_sum_coo(
     src: Tensor, index: Any, out: Tensor | None = None, dim_size: int | None = None
 ) -> Tensor:
-    """Add up what goes to the same place: `segment_coo` with ``reduce="sum"``."""
+    """Sum the values with the same destination: `segment_coo` with ``reduce="sum"``."""
     return _coo("segment_sum_coo", src, index, out, dim_size, "sum")
 
 
 def segment_add_coo(
     src: Tensor, index: Any, out: Tensor | None = None, dim_size: int | None = None
 ) -> Tensor:
-    """Add up what goes to the same place: `segment_coo` with ``reduce="add"``."""
+    """Sum the values with the same destination: `segment_coo` with ``reduce="add"``."""
     return _coo("segment_add_coo", src, index, out, dim_size, "add")
 
 
 def segment_mean_coo(
     src: Tensor, index: Any, out: Tensor | None = None, dim_size: int | None = None
 ) -> Tensor:
-    """Average what goes to the same place: `segment_coo` with ``reduce="mean"``."""
+    """Average the values with the same destination: `segment_coo` with ``reduce="mean"``."""
     return _coo("segment_mean_coo", src, index, out, dim_size, "mean")
 
 
 def segment_max_coo(
     src: Tensor, index: Any, out: Tensor | None = None, dim_size: int | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Return the largest value that goes to each place, and where it stood.
+    """Return the maximum of each destination, and its argmax.
 
     See `gatherum.torch.scatter_max`.
     """
@@ -226,7 +226,7 @@ def segment_max_coo(
 def segment_min_coo(
     src: Tensor, index: Any, out: Tensor | None = None, dim_size: int | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Return the smallest value that goes to each place, and where it stood.
+    """Return the minimum of each destination, and its argmin.
 
     See `gatherum.torch.scatter_max`.
     """
@@ -235,15 +235,15 @@ def segment_min_coo(
 
 
 def gather_coo(src: Tensor, index: Any, out: Tensor | None = None) -> Tensor:
-    """Repeat the value of each place that `index` names: the inverse of `segment_coo`.
+    """Return the value at each index: the inverse of `segment_coo`.
 
     Parameters
     ----------
     src : Tensor
-        Values, of at least as many dimensions as `index`.
+        Values, with at least as many dimensions as `index`.
     index : Tensor of integers
-        The places along dimension ``index.dim() - 1``, of any order. Dimensions in front broadcast
-        to those of `src`.
+        Positions along dimension ``index.dim() - 1``, in any order. Leading dimensions broadcast to
+        those of `src`.
     out : Tensor, optional
         The result.
 
@@ -260,8 +260,8 @@ def gather_coo(src: Tensor, index: Any, out: Tensor | None = None) -> Tensor:
     tensor([1, 1, 2, 4])
     """
     op = "gather_coo"
-    if out is None and (found := known_take(op, src, index)) is not None:
-        return found
+    if out is None and (known := known_take(op, src, index)) is not None:
+        return known
     index, dim = _along(op, src, index)
     moved = (*src.shape[:dim], index.shape[dim], *src.shape[dim + 1 :])
     caller = Caller(op, "index", "src")
@@ -288,9 +288,9 @@ def _along(op: str, src: Tensor, index: Any) -> tuple[Tensor, int]:
 
 def _segmented(op: str, src: Tensor, indptr: Any, out: Tensor | None, reduce: object) -> Tensor:
     if out is None:
-        found = known_call(src, indptr, 0, None, reduce, "drop", True)
-        if found is not None:
-            return found
+        known = known_call(src, indptr, 0, None, reduce, "drop", True)
+        if known is not None:
+            return known
     reduction = reduction_of(op, reduce)
     src, indptr = _pointed(op, src, indptr)
     places = _segments(op, src, indptr)
@@ -310,7 +310,7 @@ def _segment_extreme(
 
 
 def _segments(op: str, src: Tensor, indptr: Tensor) -> Places:
-    """Return where the values of segments go."""
+    """Return the destinations of the values of segments."""
     dim = indptr.dim() - 1
     index = _segment_numbers(op, indptr, src.shape[dim])
     caller = Caller(op, "indptr", *FOLDED)
@@ -338,7 +338,7 @@ def _pointed(op: str, src: Tensor, indptr: Any) -> tuple[Tensor, Tensor]:
 
 
 def edge_segments(op: str, indptr: Tensor, edges: int) -> Tensor:
-    """Return the segment of each edge in a graph, by a pointer to all of them."""
+    """Return the segment of each edge in a traced graph, from a pointer that covers all edges."""
     whole = (indptr[0] == 0) & (indptr[-1] == edges)
     if symbolic_sizes.is_scripted() or private.assert_when_run is None:
         indptr = torch.where(whole, indptr, -1)
@@ -349,19 +349,20 @@ def edge_segments(op: str, indptr: Tensor, edges: int) -> Tensor:
 
 
 def _segment_numbers(op: str, indptr: Tensor, size: int, *, ends_itself: bool = False) -> Tensor:
-    """Return for each of `size` positions the segment that it lies in.
+    """Return the segment number of each of `size` positions.
 
-    That is how many segments begin at it or before, less one: a count and a running sum. In front
-    of the first it is -1, behind the last one the number of segments, and both address nothing.
-    With `ends_itself` the size is the last value of the pointer, which messages do not name.
+    It is the number of segments that begin at or before the position, less 1, computed by a count
+    and a cumulative sum. Positions before the first segment get -1; positions after the last
+    segment get the number of segments. Both are out of bounds. With `ends_itself`, `size` is the
+    last value of the pointer and error messages omit it.
     """
-    # Values are there when the graph runs.
+    # The values are known when the graph runs.
     if torch.compiler.is_compiling() or symbolic_sizes.is_scripted():
         before = torch.arange(-1, indptr.shape[-1] - 1, device=indptr.device).clamp(min=0)
         ordered = (indptr.index_select(-1, before) <= indptr).all()
         ordered &= (indptr >= 0).all() & (indptr <= size).all()
         if symbolic_sizes.is_scripted() or private.assert_when_run is None:
-            # TorchScript drops assertions, but not what refuses an index.
+            # TorchScript drops assertions, but not the index checks.
             indptr = torch.where(ordered, indptr, -1)
         else:
             private.assert_when_run(ordered, f"{op}: `indptr` must not decrease")
@@ -369,7 +370,7 @@ def _segment_numbers(op: str, indptr: Tensor, size: int, *, ends_itself: bool = 
         checks.check_values(op, "indptr", indptr, _BATCH)
         named = None if ends_itself else size
         if indptr.dim() == 1 and indptr.is_cpu and (read := namespace.to_numpy(indptr)) is not None:
-            # A few numbers take NumPy a tenth of the time.
+            # NumPy needs a tenth of the time for a few numbers.
             ends = np.empty(len(read) + 2, np.int64)
             ends[0], ends[1:-1], ends[-1] = 0, read, size
             lengths = ends[1:] - ends[:-1]
@@ -382,8 +383,8 @@ def _segment_numbers(op: str, indptr: Tensor, size: int, *, ends_itself: bool = 
             raise torch_errors.no_segments(op, named)
     shape = (*indptr.shape[:-1], size + 1)
     caller = Caller(op, "indptr").text
-    how = Attributes("scatter_elements", indptr.dim() - 1, negative=False, caller=caller)
-    begin = Places(namespace, how, indptr, shape)
+    attributes = Attributes("scatter_elements", indptr.dim() - 1, negative=False, caller=caller)
+    begin = Places(namespace, attributes, indptr, shape)
     one = torch.ones((), dtype=torch.int64, device=indptr.device)
     with called(begin):
         counts = begin.put(torch.zeros_like(one).expand(shape), one, ADD)

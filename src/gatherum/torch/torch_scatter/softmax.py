@@ -1,8 +1,8 @@
-"""softmax and log_softmax over groups in one op, on the memory of CPU tensors.
+"""Compute softmax and log_softmax over groups in one op, on CPU tensors.
 
-Its bits are those of the composition, whose steps use each other's memory here. It saves nothing
-but its result, of which the derivatives are made: with s(x) the sums of each group, given back to
-its values, they are ``y * (g - s(g * y))`` for softmax, and ``g - exp(y) * s(g)`` for log_softmax.
+The op is bit-for-bit equal to the composition, but its steps reuse memory. It saves only its result
+for the derivatives. Let s(x) be the sums of each group, broadcast back to its values. The
+derivatives are ``y * (g - s(g * y))`` for softmax, and ``g - exp(y) * s(g)`` for log_softmax.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ NAME = "group_softmax"
 
 
 def fused(name: str, values: Tensor, places: Places) -> Tensor | None:
-    """Return softmax or log_softmax of values, None inside of transforms, which see its steps."""
+    """Return softmax or log_softmax of values, or None inside transforms, which need the steps."""
     if private.transforms_active() or name not in ("softmax", "log_softmax"):
         return None
     values = namespace.astype(
         values, namespace.dtype(functions.working_dtype(namespace.kind(values)))
     )
     op, axis, mode, negative = places.attributes[:4]
-    how = op, axis, mode, negative, places.attributes.caller
-    found: Tensor = overload(NAME)(values, places.indices, name, places.shape[axis], *how)
-    return found
+    options = op, axis, mode, negative, places.attributes.caller
+    result: Tensor = overload(NAME)(values, places.indices, name, places.shape[axis], *options)
+    return result
 
 
 def _places(
@@ -47,18 +47,19 @@ def _places(
     return Places(xp, Attributes(op, axis, mode, negative, caller=caller), indices, shape)
 
 
-def _on_cpu(values: Tensor, indices: Tensor, name: str, size: int, *how: Any) -> Tensor:
+def _on_cpu(values: Tensor, indices: Tensor, name: str, size: int, *options: Any) -> Tensor:
     check_storages(name, ("values", "groups"), (values, indices))
     table, entries = values.detach().resolve_neg().numpy(), indices.detach().numpy()
-    by = Grouping(name, "groups", None, _places(arrays, table, entries, size, *how), how[1])
+    by = Grouping(name, "groups", None, _places(arrays, table, entries, size, *options), options[1])
     with np.errstate(all="ignore"):
         return torch.from_numpy(functions.TRANSFORMS[name].compose(table, by, table.dtype))
 
 
-def _elsewhere(values: Tensor, indices: Tensor, name: str, size: int, *how: Any) -> Tensor:
-    by = Grouping(name, "groups", None, _places(namespace, values, indices, size, *how), how[1])
-    found: Tensor = functions.TRANSFORMS[name].compose(values, by, values.dtype)
-    return found
+def _elsewhere(values: Tensor, indices: Tensor, name: str, size: int, *options: Any) -> Tensor:
+    places = _places(namespace, values, indices, size, *options)
+    by = Grouping(name, "groups", None, places, options[1])
+    result: Tensor = functions.TRANSFORMS[name].compose(values, by, values.dtype)
+    return result
 
 
 def _shape(values: Tensor, *_: Any) -> Tensor:
@@ -69,23 +70,23 @@ _Function: Any = private.recorded_function(lambda ctx: ctx.call)
 
 
 class _Softmax(_Function):  # type: ignore[misc]
-    """One call, of which only the result is kept."""
+    """One call, of which only the result is saved."""
 
     @staticmethod
     def forward(
-        ctx: Any, keyset: Any, values: Tensor, indices: Tensor, name: str, *rest: Any
+        ctx: Any, keyset: Any, values: Tensor, indices: Tensor, name: str, *options: Any
     ) -> Tensor:
-        found: Tensor = below_recording(overload(NAME), keyset, values, indices, name, *rest)
-        ctx.save_for_backward(found, indices)
-        ctx.save_for_forward(found, indices)
+        result: Tensor = below_recording(overload(NAME), keyset, values, indices, name, *options)
+        ctx.save_for_backward(result, indices)
+        ctx.save_for_forward(result, indices)
         ctx.set_materialize_grads(False)
-        ctx.call = name, *rest
-        return found
+        ctx.call = name, *options
+        return result
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor | None) -> Any:
-        found = None if gradient is None else _through(ctx, gradient, back=True)
-        return None, found, *(None,) * (1 + len(ctx.call))
+        change = None if gradient is None else _through(ctx, gradient, back=True)
+        return None, change, *(None,) * (1 + len(ctx.call))
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Any:
@@ -94,23 +95,23 @@ class _Softmax(_Function):  # type: ignore[misc]
 
 
 def _through(ctx: Any, change: Tensor, back: bool) -> Tensor:
-    """Return a change of the result of one of the values, or the other direction."""
-    found, indices = ctx.saved_tensors
-    name, size, *how = ctx.call
-    places = _places(namespace, found, indices, size, *how)
+    """Return the derivative of the result applied to `change`, or its transpose if `back`."""
+    result, indices = ctx.saved_tensors
+    name, size, *options = ctx.call
+    places = _places(namespace, result, indices, size, *options)
     if name == "softmax":
-        return found * (change - _sums(places, change * found))
-    shares = namespace.exp(found)
+        return result * (change - _sums(places, change * result))
+    shares = namespace.exp(result)
     if back:
         return change - shares * _sums(places, change)
     return change - _sums(places, shares * change)
 
 
 def _sums(places: Places, values: Tensor) -> Tensor:
-    """Return to each value the sum of its group."""
+    """Return, for each value, the sum of its group."""
     zero = values.new_zeros(()).expand(places.shape)
-    found: Tensor = places.take(places.put(zero, values, ADD))
-    return found
+    sums: Tensor = places.take(places.put(zero, values, ADD))
+    return sums
 
 
 def _recorded(keyset: Any, *call: Any) -> Any:

@@ -1,7 +1,7 @@
-"""The ops on tensors without values: the checks of a call, and the shape of its result.
+"""Fake kernels of the ops: check a call and return the shape of its result.
 
-They run while a graph is traced, and on the device ``meta``. Sizes may be symbols there, some of
-values that only a run has; what depends on those, the kernels check that run.
+They run while a graph is traced, and on the device ``meta``. Sizes may be symbols, and some depend
+on values that are known only at run time. The real kernels check conditions on these.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from gatherum.torch.library import inductor, symbolic_sizes
 from gatherum.torch.library.ops import LIBRARY, kernels, with_below
 
 shape_limits.register_conditions(torch.SymBool, symbolic_sizes.may_hold)
-# Dynamo follows no call of the core; the roles depend on ranks alone, which a graph has anyway.
+# Dynamo cannot trace calls of the core. The roles depend only on ranks, which a graph fixes anyway.
 torch.compiler.assume_constant_result(find_roles)
 
 
 def moved_shape(
     attributes: Attributes, data: Tensor, indices: Tensor, updates: Tensor | None
 ) -> tuple[int, Shape]:
-    """Check a call by its shapes and dtypes; return the axis, and the shape that moves."""
-    inductor.register_ops()  # a graph is traced, which it may write next
+    """Check a call by its shapes and dtypes. Return the axis and the moved shape."""
+    inductor.register_ops()  # inductor may compile this graph next
     op = attributes.op
     for name, tensor in (("data", data), ("indices", indices), ("updates", updates)):
         if tensor is not None:
@@ -54,7 +54,7 @@ def _run(
     fill: Any,
     out: Tensor | None,
 ) -> Tensor:
-    """Check a call, and return `out`, or a result of the right shape."""
+    """Check a call. Return `out`, or a result of the right shape."""
     with index_errors.naming(attributes.caller):
         _, moved = moved_shape(attributes, data, indices, updates)
         shape = moved if updates is None else tuple(data.shape)
@@ -76,17 +76,18 @@ def _check_fake_out(op: str, shape: Shape, data: Tensor, indices: Tensor, update
 
 def _check_memory(op: str, data: Tensor, indices: Tensor, updates: Tensor | None, out: Tensor
                   ) -> None:  # fmt: skip
-    found = [None if t is None else _extent(t, out) for t in (data, indices, updates, out)]
-    if found[3] is None:
+    extents = [None if t is None else _extent(t, out) for t in (data, indices, updates, out)]
+    if extents[3] is None:
         return
     apart = np.empty(0, np.uint8)
-    first, second, third, written = (apart if one is None else one for one in found)
+    first, second, third, written = (apart if one is None else one for one in extents)
     check_out_memory(op, first, second, None if updates is None else third, written)
 
 
 def _extent(tensor: Tensor, out: Tensor) -> Any:
-    """Return where a tensor lies in the storage of `out`, as an array; None for one that lies
-    elsewhere, and where that depends on values.
+    """Return the memory range of a tensor in the storage of `out`, as an array, or None.
+
+    The result is None for another storage, or if the range depends on values.
     """
     from torch.fx.experimental.symbolic_shapes import has_free_unbacked_symbols
 

@@ -1,7 +1,7 @@
-"""What the ops are in ONNX: Gather, GatherElements, GatherND, ScatterElements and ScatterND.
+"""Translate the ops to Gather, GatherElements, GatherND, ScatterElements and ScatterND of ONNX.
 
-``torch.onnx.export`` takes the functions of `onnx_translations` for its own. What ONNX cannot say
-is refused while a model is exported.
+``torch.onnx.export`` accepts the functions of `onnx_translations`. The export raises an error for
+calls that ONNX cannot express.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from gatherum._model.reductions import ROWS, known_to_onnx
 from gatherum.torch import errors as torch_errors
 from gatherum.torch.library.ops import overload
 
-Value: TypeAlias = Any  # of a graph that is made: it knows its shape and its dtype
+Value: TypeAlias = Any  # of a graph under construction, with shape and dtype
 
 _OPSET = 18
 
 
 def onnx_translations() -> dict[Any, Callable[..., Any]]:
-    """Return what ``torch.onnx.export`` takes as ``custom_translation_table``.
+    """Return the ``custom_translation_table`` for ``torch.onnx.export``.
 
     Needs onnxscript, as the exporter does, and opset 18 or later.
 
     Returns
     -------
     dict
-        For each functional op of ``torch.ops.gatherum`` a function that writes its nodes.
+        A function for each functional op of ``torch.ops.gatherum``, which writes its nodes.
 
     Raises
     ------
@@ -45,7 +45,7 @@ def onnx_translations() -> dict[Any, Callable[..., Any]]:
 
 
 def _refused(operator: Operator) -> Callable[..., Any]:
-    """Return the translation of an operator that ONNX has no counterpart of."""
+    """Return the translation of an operator that ONNX has no counterpart for."""
     instead = "write the call with an operator that it has"
 
     def gather(data: Value, indices: Value, axis: int = 0, bounds: str = "raise",
@@ -61,7 +61,7 @@ def _refused(operator: Operator) -> Callable[..., Any]:
     return scatter if operator.scatters else gather
 
 
-# The exporter reads the signatures: they are those of the ops.
+# The exporter reads the signatures, which must match the ops.
 
 
 def _gather(data: Value, indices: Value, axis: int = 0, bounds: str = "raise",
@@ -97,8 +97,8 @@ def _scatter_elements(data: Value, indices: Value, updates: Value, axis: int = 0
     op = _opset()
     places = _along(data, indices, axis, negative)
 
-    def scatter(table: Value, values: Value, how: str) -> Value:
-        return op.ScatterElements(table, places, values, axis=axis, reduction=how)
+    def scatter(table: Value, values: Value, fold: str) -> Value:
+        return op.ScatterElements(table, places, values, axis=axis, reduction=fold)
 
     values = _stretched(updates, indices.shape, lambda: op.Shape(indices))
     return _folded(scatter, data, values, reduction, include_self)
@@ -118,7 +118,7 @@ def _scatter_slices(data: Value, indices: Value, updates: Value, axis: int = 0,
                     reduction: str = "none", include_self: bool = True, bounds: str = "raise",
                     negative: bool = True, caller: str = ""
                ) -> Value:  # fmt: skip
-    """Write whole slices: the axis comes to the front, where they are rows of ScatterND."""
+    """Scatter slices. The axis is moved to the front, so the slices are rows of ScatterND."""
     _refuse("scatter_slices", bounds, reduction)
     op = _opset()
     rank, q = len(data.shape), len(indices.shape)
@@ -133,14 +133,14 @@ def _scatter_slices(data: Value, indices: Value, updates: Value, axis: int = 0,
         data = op.Transpose(data, perm=front)
         data.shape = sizes
         entries = list(range(axis, axis + q))
-        rest = [i for i in range(rank - 1 + q) if i not in entries]
-        updates = op.Transpose(updates, perm=[*entries, *rest])
+        others = [i for i in range(rank - 1 + q) if i not in entries]
+        updates = op.Transpose(updates, perm=[*entries, *others])
     rows = op.Unsqueeze(indices, op.Constant(value_ints=[-1]))
     rows.shape = type(indices.shape)([*indices.shape, 1])
     rows.dtype = indices.dtype
     more = reduction, include_self, negative
-    found = _scatter_tuples("scatter_slices", data, rows, updates, *more)
-    return op.Transpose(found, perm=[front.index(i) for i in range(rank)]) if axis > 0 else found
+    result = _scatter_tuples("scatter_slices", data, rows, updates, *more)
+    return op.Transpose(result, perm=[front.index(i) for i in range(rank)]) if axis > 0 else result
 
 
 def _scatter_tuples(name: str, data: Value, indices: Value, updates: Value, reduction: str,
@@ -149,12 +149,12 @@ def _scatter_tuples(name: str, data: Value, indices: Value, updates: Value, redu
     places = _tuples(name, data, indices, 0, negative)
     every = _may_address_every_row(data, indices)
 
-    def scatter(table: Value, values: Value, how: str) -> Value:
-        if how == "none" or not every:
-            return op.ScatterND(table, places, values, reduction=how)
+    def scatter(table: Value, values: Value, fold: str) -> Value:
+        if fold == "none" or not every:
+            return op.ScatterND(table, places, values, reduction=fold)
         front = op.Constant(value_ints=[0])
         rows = op.Unsqueeze(places, front), op.Unsqueeze(values, front)
-        return op.ScatterND(table, *rows, reduction=how)
+        return op.ScatterND(table, *rows, reduction=fold)
 
     if name == "scatter_nd":
         k = indices.shape[-1]
@@ -166,22 +166,23 @@ def _scatter_tuples(name: str, data: Value, indices: Value, updates: Value, redu
 
 
 def _may_address_every_row(data: Value, indices: Value) -> bool:
-    """Return whether the indices may be the constants 0, 1, ..., n - 1 of the n rows.
+    """Return True if the indices may be the constants 0, 1, ..., n - 1 of the n rows.
 
     The exporter's optimizer (onnxscript's rule ScatterAllStatic) replaces ScatterND by the updates
     there and ignores `reduction`. The rule compares the shapes of data and updates, so a leading
     dimension of size 1 keeps such a reduction.
     """
     if len(indices.shape) != 2 or indices.shape[1] != 1 or not isinstance(indices.shape[0], int):
-        return False  # constants have sizes that are numbers
+        return False  # constants have numeric sizes
     rows = data.shape[0]
     return not isinstance(rows, int) or bool(rows == indices.shape[0])
 
 
 def _folded(scatter: Callable[[Value, Value, str], Value], data: Value, updates: Value,
             reduction: str, include_self: bool) -> Value:  # fmt: skip
-    """Scatter once; or twice where old values take no part: what changes nothing goes there first,
-    which is one of the updates themselves for a maximum or minimum.
+    """Scatter once, or twice if old values do not take part.
+
+    The first of two scatters writes a neutral value; for a maximum or minimum, one of the updates.
     """
     if reduction != "none" and not include_self:
         op = _opset()
@@ -195,7 +196,7 @@ def _folded(scatter: Callable[[Value, Value, str], Value], data: Value, updates:
 
 
 def _along(data: Value, indices: Value, axis: int, negative: bool) -> Value:
-    """Return the indices into one axis as ONNX takes them."""
+    """Return the indices into one axis in ONNX form."""
     op = _opset()
     return _checked(
         indices, negative, lambda: op.Gather(op.Shape(data), op.Constant(value_int=axis))
@@ -203,7 +204,7 @@ def _along(data: Value, indices: Value, axis: int, negative: bool) -> Value:
 
 
 def _tuples(name: str, data: Value, indices: Value, batch_dims: int, negative: bool) -> Value:
-    """Return index tuples as ONNX takes them."""
+    """Return index tuples in ONNX form."""
     op = _opset()
     k = indices.shape[-1]
     if k == 0:
@@ -213,11 +214,11 @@ def _tuples(name: str, data: Value, indices: Value, batch_dims: int, negative: b
 
 
 def _checked(indices: Value, negative: bool, sizes: Callable[[], Value]) -> Value:
-    """Return indices of int64. One that may not be negative is out of bounds for ONNX, too."""
+    """Return int64 indices. If negative indices are invalid, map them out of bounds for ONNX."""
     from onnx_ir import DataType
 
     op = _opset()
-    huge = indices.dtype == DataType.UINT64  # from 2 to the 63 on they become negative
+    huge = indices.dtype == DataType.UINT64  # from 2**63 on, they become negative
     if indices.dtype != DataType.INT64:
         indices = op.Cast(indices, to=DataType.INT64)
     if negative and not huge:
@@ -226,7 +227,7 @@ def _checked(indices: Value, negative: bool, sizes: Callable[[], Value]) -> Valu
 
 
 def _stretched(updates: Value, moved: Any, shape: Callable[[], Value]) -> Value:
-    """Broadcast updates, which ONNX does not."""
+    """Broadcast updates, because ONNX does not."""
     if updates.shape is not None and tuple(updates.shape) == tuple(moved):
         return updates
     op = _opset()

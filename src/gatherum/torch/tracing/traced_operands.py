@@ -1,7 +1,7 @@
-"""What Dynamo traces in place of `operands`: it follows Python, but not NumPy.
+"""Replace `operands` while Dynamo traces: Dynamo follows Python, but not NumPy.
 
-Numbers go into a graph by ``gatherum::number``, whose kernel converts and checks them as eager
-calls do: while the graph is traced, or when it runs, where a number is not known before.
+``gatherum::number`` inserts numbers into a graph. Its kernel converts and checks them as in eager
+calls: during tracing, or at run time if a number is not known before.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ LIBRARY.define(f"open_number{_NUMBER}", tags=torch.Tag.pt2_compliant_tag)
 
 
 def as_indices(op: str, indices: Any, data: Tensor) -> Tensor:
-    """Return `indices` as a tensor; an empty list says nothing of its dtype."""
+    """Return `indices` as a tensor. An empty list does not determine the dtype."""
     if isinstance(indices, Tensor):
         return indices
     if _holds_tensors(indices):
         raise TypeError(_of_tensors(op, type(indices).__name__))
     if not isinstance(indices, (int, float, list, tuple, range, np.ndarray, np.generic)):
         raise errors.no_array(op, "indices", indices)
-    found = torch.as_tensor(indices, device=data.device)
+    tensor = torch.as_tensor(indices, device=data.device)
     listed = isinstance(indices, (list, tuple))
-    return found.to(torch.int64) if listed and found.numel() == 0 else found
+    return tensor.to(torch.int64) if listed and tensor.numel() == 0 else tensor
 
 
 @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
 def _of_tensors(op: str, kind: str) -> str:
-    """Return the message for a list that holds tensors; Dynamo does not follow `for_tensors`."""
+    """Return the message for a list that contains tensors. Dynamo cannot trace `for_tensors`."""
     with errors.for_tensors():
         return str(errors.holds_arrays(op, () if kind == "tuple" else []))
 
@@ -50,7 +50,7 @@ def _holds_tensors(value: Any) -> bool:
 
 
 def as_updates(op: str, updates: Any, data: Tensor) -> Tensor:
-    """Return `updates` as a tensor: one, or a single number."""
+    """Return `updates` as a tensor: a tensor, or a single number."""
     if isinstance(updates, Tensor):
         return updates
     if not _is_number(updates):
@@ -61,7 +61,7 @@ def as_updates(op: str, updates: Any, data: Tensor) -> Tensor:
 
 
 def as_fill(op: str, value: Any, data: Tensor) -> Any:
-    """Return `fill_value` as a number of Python; the kernels convert and check it."""
+    """Return `fill_value` as a Python number. The kernels convert and check it."""
     if isinstance(value, Tensor) and value.shape == ():
         operands.check_fill_gradient(op, value)
         value = value.item()
@@ -75,7 +75,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _in_scalar(op: str, operand: str, value: Any, data: Tensor) -> Any:
-    """Return a number as the schemas of ops take it: integers of 64 bits."""
+    """Return a number for the ops' schemas, which have 64-bit integers."""
     if not isinstance(value, int) or (may_hold(value >= -(2**63)) and may_hold(value < 2**64)):
         return value
     if not (data.is_floating_point() or data.is_complex()):
