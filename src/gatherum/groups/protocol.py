@@ -32,7 +32,7 @@ class Arrays(Basics, Protocol):
         """Convert values to an array, or raise TypeError."""
 
     def as_groups(self, op: str, operand: str, value: object, values: Array) -> Array:
-        """Convert an array or a list of integers to an array on the device of `values`."""
+        """Convert an array or a list of integers to an array, placed or chunked like `values`."""
 
     def kind(self, x: Array) -> AnyDType:
         """Return the dtype of an array in the form that plans use."""
