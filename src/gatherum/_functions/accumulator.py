@@ -130,7 +130,7 @@ class Accumulator:
         self._sum_dtype = accumulator_dtype(moved, attributes.reduction)
         self._fold = _core_fold(attributes.fold, dtype)
         self._keeps_data = self._fold.any_order or dtype.itemsize == 0
-        # To check batches: an array of the data's shape and dtype that uses no memory of that size.
+        # Batches are checked against this array, of the data's shape and dtype and with strides 0.
         self._like: Array = np.ndarray(
             shape, dtype, np.zeros(moved.itemsize, np.uint8), strides=(0,) * len(shape)
         )

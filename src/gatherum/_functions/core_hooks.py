@@ -50,8 +50,8 @@ def _normalise(*call: object) -> object:
     return plain
 
 
-def _plain_attributes(op: str, axis: object, *rest: object) -> tuple[object, ...]:
-    attributes = plain_values.as_attributes(op, axis, *rest)
+def _plain_attributes(op: str, axis: object, *others: object) -> tuple[object, ...]:
+    attributes = plain_values.as_attributes(op, axis, *others)
     if not -(2**63) <= attributes.axis < 2**63:  # the core has 64 bits, more than any shape needs
         operator, rank = attributes.operator, shape_limits.MAX_RANK
         low = 0 if operator.counts_indices else -rank
@@ -70,11 +70,11 @@ def _spec(operand: _Operand) -> ArraySpec:
     return ArraySpec.of(operand)
 
 
-def _make_plan(op: str, data: _Operand, *rest: Any) -> Plan:
+def _make_plan(op: str, data: _Operand, *arguments: Any) -> Plan:
     if not isinstance(data, tuple):
-        return _plan_of(op, data, *rest)
+        return _plan_of(op, data, *arguments)
     with errors.for_tensors():  # only tensors are passed as tuples
-        return _plan_of(op, data, *rest)
+        return _plan_of(op, data, *arguments)
 
 
 def _plan_of(
@@ -82,17 +82,17 @@ def _plan_of(
     data: _Operand,
     indices: _Operand,
     updates: _Operand | None,
-    *rest: Any,
+    *arguments: Any,
 ) -> Plan:
-    *positional, out = rest
+    *positional, out = arguments
     if not isinstance(data, tuple):
         conversion.check_decimals(op, "data", data)
     attributes, to, of = Attributes.from_positional(op, *positional), _spec(data), _spec(indices)
     if updates is None and OPERATORS[op].scatters:
         check_before_updates(op, to.shape, of.shape, attributes.axis, to.dtype, of.dtype)
         raise errors.no_array(op, "updates", None)
-    others = (None if operand is None else _spec(operand) for operand in (updates, out))
-    return build(Call(attributes, to, of, *others))
+    optional = (None if operand is None else _spec(operand) for operand in (updates, out))
+    return build(Call(attributes, to, of, *optional))
 
 
 def _check_operands(

@@ -28,12 +28,11 @@ from gatherum._plans.plans import apply, planned
 from gatherum._system import native
 
 NAME = "prepare"
-# Rows of fewer bytes are folded faster in the order of the updates: a list would be as large as the
-# rows.
+# Shorter rows are folded faster in the order of the updates, as a list would be as large as they.
 SHORTEST_ROW = 32
-# Items get lists from this number of updates on, if there is at least one for each destination, and
-# from this number of result bytes on: below, one thread is as fast as two. A list covers about
-# BLOCK_BYTES of results, so that their accumulators stay in a core's private cache.
+# Items have lists only for at least FEWEST_ITEMS updates, at least one update for each destination,
+# and at least FEWEST_BYTES of results. Below these limits one thread is as fast as two. A list
+# covers about BLOCK_BYTES of results, so that their accumulators fit a core's private cache.
 FEWEST_ITEMS = 1 << 16
 FEWEST_BYTES = 32 << 10
 BLOCK_BYTES = 1 << 20
@@ -165,7 +164,7 @@ class Prepared:
         s = self._call
         values = conversion.as_updates(s.op, updates, data.dtype)
         if values.shape != self._moved or values.dtype != data.dtype:
-            return None  # to broadcast, or to raise: the operator decides
+            return None  # the operator broadcasts the updates, or raises
         plain_out = None
         if out is not None:
             plain_out = conversion.as_plain_out(s.op, out, data.shape, data.dtype)
@@ -243,8 +242,8 @@ def _row_lists(s: Call, indices: Array, axis: int) -> _Rows | None:
 def _block(s: Call, destinations: int, updates: int) -> int:
     """Return the number of destinations that share a list, 0 if lists of items do not pay.
 
-    With lists, each thread reads only the updates of its own destinations, and only one thread
-    reads the indices.
+    With lists, each thread reads only the updates of the destinations that it writes, and only one
+    thread reads the indices.
     """
     threads, result = native.get_num_threads(), destinations * s.data.dtype.itemsize
     items = prod(s.data.shape) == destinations
@@ -341,7 +340,7 @@ def prepare(
 
 
 def _pointed(operator: Operator, indices: object, indptr: object) -> tuple[Array, int]:
-    """Return the indices that `indptr` stands for, and the number of its segments."""
+    """Expand `indptr` to the index of each entry. Return these, and the number of segments."""
     if operator.name not in ("gather", "scatter_slices"):
         raise errors.unknown_attribute(NAME, "indptr", tuple(Attributes(operator.name).keywords))
     if indices is not None:

@@ -138,7 +138,7 @@ class Grouping:
         return self.xp.to_numpy(self.places.indices[:0]) is None
 
     def _checked(self) -> Places:
-        """Return the places after a check of the entries in forward order."""
+        """Check the entries in forward order. Return places that drop the invalid entries."""
         if self.places.skips:
             return self.places
         attributes = self.places.attributes._replace(mode="drop", negative=False)

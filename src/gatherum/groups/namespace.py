@@ -92,7 +92,7 @@ def astype(x: Array, to: DType) -> Array:
 
 
 def full(shape: Shape, value: int, to: DType, like: Array) -> Array:
-    number = np.array(value, to) if value else np.zeros((), to)  # of bytes, too
+    number = np.array(value, to) if value else np.zeros((), to)  # also for bytes
     return np.broadcast_to(number, shape) if shape else number
 
 

@@ -16,8 +16,8 @@ from .reference_ops import reference_ops
 class Evaluator(ReferenceEvaluator):
     """``ReferenceEvaluator`` with gatherum's gathers and scatters, everywhere in a model.
 
-    ONNX's evaluator does not pass `new_ops` on to local functions. It evaluates them with its own
-    class, so this class also applies to them.
+    ONNX's evaluator does not pass `new_ops` on to local functions. It evaluates local functions
+    with an instance of the same class, so this class applies to them as well.
 
     Parameters
     ----------

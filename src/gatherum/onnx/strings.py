@@ -27,7 +27,7 @@ def apply_to_strings(
     """Run an operator on string tensors. Scatters must not have a reduction."""
     strings = data.reshape(-1)
     operands = [np.arange(data.size, dtype=np.int64).reshape(data.shape), indices]
-    if updates is None:  # the fill value is an empty string after the others
+    if updates is None:  # the fill value addresses an empty string that is appended
         strings = np.concatenate([strings, np.array([""], data.dtype)])
         attributes["fill_value"] = data.size
     else:
