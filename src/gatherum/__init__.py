@@ -1,32 +1,32 @@
-"""Gather and scatter on arrays: exact, checked, and the same bits on any number of threads.
+"""Gather and scatter on arrays: exact, checked, bit-for-bit equal on any number of threads.
 
 Take from an array by index
-    `gather` slices along an axis, `gather_elements` one element for every index, `gather_nd` by
-    tuples of indices.
-Put back, and combine what meets: set, add, mul, max, min, mean, fsum, fmean
-    `scatter_slices`, `scatter_elements`, `scatter_nd`; `Accumulator` takes the updates in batches.
-Do both at once, or many times
-    `aggregate` reduces gathered rows into others without storing them; `prepare` checks and sorts
-    the indices of a call once for many runs.
+    `gather` takes slices along an axis, `gather_elements` one element for each index, `gather_nd`
+    slices by index tuples.
+Write or reduce into an array: none (replace), add, mul, max, min, mean, fsum, fmean
+    `scatter_slices`, `scatter_elements`, `scatter_nd`. `Accumulator` accepts updates in batches.
+Gather and scatter in one call, or repeat a call
+    `aggregate` reduces gathered rows without storing them. `prepare` checks and sorts the indices
+    of a call once for many runs.
 Take from a quantized array
     `gather_quantized` takes slices and dequantizes them in one pass.
 Inspect a call without running it
     `plan`, `explain`, `index_report`.
-Test others against it
-    `vectors` yields calls with the oracle's answers, each with the rule that it tests.
+Test other implementations
+    `vectors` yields calls with expected results, each with the rule that it tests.
 Settings
     `set_num_threads`, `get_num_threads`, `set_output_cache_limit`, `get_output_cache_limit`,
     `clear_output_cache`, `config`, `show_config`.
 Call the core from C
     `get_include`, `get_library`.
 
-Subpackages: `gatherum.groups` (sums, means, extremes and more of groups of values),
+Subpackages: `gatherum.groups` (sums, means, extremes and other reductions of groups of values),
 `gatherum.files` (the operators on files larger than memory), `gatherum.torch`, `gatherum.jax` and
-`gatherum.dask` (on their arrays), `gatherum.cuda` (on arrays of a GPU), `gatherum.onnx`,
+`gatherum.dask` (on arrays of these frameworks), `gatherum.cuda` (on GPU arrays), `gatherum.onnx`,
 `gatherum.directml`, and `gatherum.reference` (the operators as plain loops, to test against).
 
-The import itself loads nothing. Each name is imported when it is first used, NumPy and the core
-with the first of them.
+``import gatherum`` loads nothing else. Each name is imported on first use; the first one also
+imports NumPy and the core.
 """
 
 from typing import TYPE_CHECKING
@@ -126,10 +126,10 @@ _MODULES = {
     "scatter_slices": "gatherum._functions.scatters",
     "vectors": "gatherum.conformance",
 }
-# The first operator that is used imports all of them: a child of a fork would wait forever for what
-# another thread of its parent was importing.
+# The first operator that is used imports all of them. Otherwise a forked child could wait forever
+# for a module that another thread of its parent was importing.
 _OPERATORS = ("gatherum._functions.gathers", "gatherum._functions.scatters")
-# The subpackages, and what each of them needs.
+# The subpackages, and the package that each one requires.
 _SUBPACKAGES = {
     "cuda": "cuda",
     "dask": "dask",
@@ -151,7 +151,7 @@ def __dir__() -> list[str]:
     return sorted([*__all__, *present])
 
 
-if not TYPE_CHECKING:  # checkers know every name without it, and refuse others
+if not TYPE_CHECKING:  # without `__getattr__`, type checkers report unknown names
 
     def __getattr__(name: str) -> object:
         if name not in _SUBPACKAGES and name not in _MODULES:
@@ -169,7 +169,7 @@ if not TYPE_CHECKING:  # checkers know every name without it, and refuse others
         modules = _OPERATORS if _MODULES[name] in _OPERATORS else (_MODULES[name],)
         for each, module in _MODULES.items():
             if module in modules:
-                found = getattr(importlib.import_module(module), each)
-                plain_signatures(found)
-                globals()[each] = found
+                value = getattr(importlib.import_module(module), each)
+                plain_signatures(value)
+                globals()[each] = value
         return globals()[name]

@@ -1,4 +1,4 @@
-"""Accumulator: a scatter whose updates come in batches."""
+"""Accumulator: a scatter that accepts its updates in batches."""
 
 from __future__ import annotations
 
@@ -32,28 +32,28 @@ from .accumulator_state import (
     state_of,
 )
 
-# The accumulators of this process, for a forked child to check.
+# The accumulators of this process, which a forked child checks.
 _LIVING: weakref.WeakSet[Accumulator] = weakref.WeakSet()
 
 
 def _new_lock() -> Any:
-    from threading import RLock  # not needed by calls, and slow to import
+    from threading import RLock  # slow to import, and not needed by operator calls
 
     return RLock()
 
 
 class Accumulator:
-    """A scatter that takes its updates in batches.
+    """A scatter that accepts its updates in batches.
 
-    However the updates are split, the result has the bits of one scatter of all batches, one after
-    the other: float16 and bfloat16 keep float32 accumulators between batches, ``"mean"`` its exact
-    counts, and ``include_self=False`` which elements have been touched.
+    The result is bit-for-bit equal to one scatter of the concatenated batches, however the updates
+    are split: float16 and bfloat16 keep float32 accumulators between batches, ``"mean"`` keeps
+    exact counts, and ``include_self=False`` keeps the set of updated elements.
 
     Parameters
     ----------
     data : array_like
-        The array to start from. It is copied: what happens to it later changes nothing here, and
-        it is never changed.
+        The array to start from. It is copied and never changed; later changes to it have no
+        effect.
     reduction : str
         How updates combine with existing values: ``"none"``, ``"add"`` or another reduction of
         `scatter_nd`.
@@ -70,22 +70,23 @@ class Accumulator:
         If `data` holds objects or is a masked array, the reduction is not defined for its dtype,
         or `include_self` or `negative` is not a bool.
     ValueError
-        If `reduction` or `mode` is not one of its values, or `data` has too many dimensions.
+        If `reduction` or `mode` has an invalid value, or `data` has too many dimensions.
 
     See Also
     --------
-    scatter_nd, scatter_elements, scatter_slices : All updates at once.
+    scatter_nd, scatter_elements, scatter_slices : Apply all updates in one call.
 
     Notes
     -----
-    Beside an accumulator, every element of `data` has a count of 8 bytes. Integers, bools,
-    ``"max"``, ``"min"``, ``"fsum"`` and ``"fmean"`` keep a copy of `data` as well, so that they can
-    be merged. The accumulators of the last two take 32 bytes for float16, 88 for bfloat16 and
+    Each element of `data` has an accumulator and a count of 8 bytes. Integers, bools, ``"max"``,
+    ``"min"``, ``"fsum"`` and ``"fmean"`` also keep a copy of `data`, so that they can be merged.
+    The accumulators of ``"fsum"`` and ``"fmean"`` use 32 bytes for float16, 88 for bfloat16 and
     float32, 544 for float64, and twice as many for complex numbers.
 
-    Threads may share an accumulator: each batch is folded as a whole, in the order in which they
-    come. An accumulator pickles, with everything that it has taken so far. In a child forked while
-    another thread was inside one of its methods, it raises RuntimeError: half a batch may be in it.
+    Threads may share an accumulator: batches are applied as a whole, in the order of the calls. A
+    pickled accumulator contains all updates so far. If a process forks while another thread is
+    inside a method of an accumulator, the child would see a half-applied batch, so the accumulator
+    raises RuntimeError there.
 
     Examples
     --------
@@ -107,14 +108,14 @@ class Accumulator:
         mode: ModeName = "raise",
         negative: bool = True,
     ) -> None:
-        how = plain_values.as_attributes(NAME, 0, reduction, include_self, mode, negative)
+        attributes = plain_values.as_attributes(NAME, 0, reduction, include_self, mode, negative)
         xarray_labels.refuse_labels(NAME, data=data)
         start = conversion.as_array(NAME, "data", data)
-        check_data(start.shape, start.dtype, how.reduction)
-        self._describe(start.dtype, start.shape, how)
+        check_data(start.shape, start.dtype, attributes.reduction)
+        self._describe(start.dtype, start.shape, attributes)
         start = apply("gather_nd", start, ALL)
         self._counts: NDArray[np.int64] = np.zeros(start.shape, np.int64)
-        self._most = 0  # no element has had more updates
+        self._most = 0  # an upper bound of the counts
         self._sums: Array = np.zeros(start.shape, self._sum_dtype)
         self._data: Array | None = start if self._keeps_data else None
         if not self._keeps_data:
@@ -123,13 +124,13 @@ class Accumulator:
     def _describe(self, dtype: DType, shape: tuple[int, ...], attributes: Attributes) -> None:
         """Set everything but the arrays."""
         self._dtype, self._shape, self._attributes = dtype, shape, attributes
-        # Items of no byte have no address, by which they could be counted: bytes stand in for them.
+        # Items of 0 bytes have no address to count updates by, so each is replaced by a byte.
         moved = dtype if dtype.itemsize else np.dtype(np.uint8)
         self._operand = ArraySpec.contiguous(shape, dtype)
         self._sum_dtype = accumulator_dtype(moved, attributes.reduction)
         self._fold = _core_fold(attributes.fold, dtype)
         self._keeps_data = self._fold.any_order or dtype.itemsize == 0
-        # Batches are checked against this: an array of the data's shape and dtype in no memory.
+        # Batches are checked against this array, of the data's shape and dtype and with strides 0.
         self._like: Array = np.ndarray(
             shape, dtype, np.zeros(moved.itemsize, np.uint8), strides=(0,) * len(shape)
         )
@@ -138,15 +139,15 @@ class Accumulator:
 
     @contextmanager
     def _whole(self) -> Iterator[None]:
-        """Hold the lock of an accumulator that has taken each of its batches as a whole."""
+        """Hold the lock, or raise RuntimeError if a fork left a half-applied batch."""
         with self._lock:
             if self._torn:
                 raise errors.torn_accumulator()
             yield
 
     def _after_fork(self) -> None:
-        """Give up waiting, in a forked child, for a thread that only the parent has."""
-        if self._lock.acquire(blocking=False):  # free, or held by the thread that forked
+        """Replace, in a forked child, a lock that a thread of the parent holds."""
+        if self._lock.acquire(blocking=False):  # free, or held by the forking thread
             self._lock.release()
         else:
             self._lock, self._torn = _new_lock(), True
@@ -158,7 +159,7 @@ class Accumulator:
         batch_dims: int = 0,
         **unknown: Never,
     ) -> Accumulator:
-        """Take a batch of elements or slices by tuples of indices.
+        """Apply a batch of elements or slices by index tuples.
 
         Parameters
         ----------
@@ -168,13 +169,13 @@ class Accumulator:
         Returns
         -------
         Accumulator
-            This one.
+            This accumulator.
 
         Raises
         ------
         TypeError, ValueError, IndexError
-            As `gatherum.scatter_nd`, in whose name they speak. Nothing of the batch has then been
-            taken.
+            As `gatherum.scatter_nd`, with its name in the message. No update of the batch has been
+            applied then.
         """
         if unknown:
             raise errors.unknown_argument("scatter_nd", unknown, has_axis=False)
@@ -187,9 +188,9 @@ class Accumulator:
         axis: int = 0,
         **unknown: Never,
     ) -> Accumulator:
-        """Take a batch of one element for every index, as `scatter_nd` does.
+        """Apply a batch of one element for each index; see `scatter_nd`.
 
-        The arguments are those of `gatherum.scatter_elements`.
+        The arguments are the same as in `gatherum.scatter_elements`.
         """
         if unknown:
             raise errors.unknown_argument("scatter_elements", unknown)
@@ -198,9 +199,9 @@ class Accumulator:
     def scatter_slices(
         self, indices: ArrayLike, updates: ArrayLike, axis: int = 0, **unknown: Never
     ) -> Accumulator:
-        """Take a batch of one slice for every index, as `scatter_nd` does.
+        """Apply a batch of one slice for each index; see `scatter_nd`.
 
-        The arguments are those of `gatherum.scatter_slices`.
+        The arguments are the same as in `gatherum.scatter_slices`.
         """
         if unknown:
             raise errors.unknown_argument("scatter_slices", unknown)
@@ -208,11 +209,11 @@ class Accumulator:
 
     def _take(self, op: str, indices: object, updates: object, axis: object) -> Accumulator:
         xarray_labels.refuse_labels(op, indices=indices, updates=updates)
-        how = self._attributes.positional[1:]
-        plain: Any = conversion.normalise(op, self._like, indices, updates, axis, *how, 0, None)
-        where, values = plain[2:4]
-        pins = conversion.pinned(where, values)
-        specs = ArraySpec.of(where), ArraySpec.of(values)
+        others = self._attributes.positional[1:]
+        plain: Any = conversion.normalise(op, self._like, indices, updates, axis, *others, 0, None)
+        numbers, values = plain[2:4]
+        pins = conversion.pinned(numbers, values)
+        specs = ArraySpec.of(numbers), ArraySpec.of(values)
         attributes = self._attributes._replace(op=op, axis=plain[4])
         plan = build_once(Call(attributes, self._operand, *specs))
         if self._dtype.itemsize == 0:
@@ -221,15 +222,16 @@ class Accumulator:
             byte = ArraySpec.contiguous(self._shape, values.dtype)
             plan = build_once(Call(attributes, byte, *specs))
         with self._whole():
-            self._expect(where.size)
-            self._fold.accumulate(plan, self._sums, self._counts, where, values)
+            self._expect(numbers.size)
+            self._fold.accumulate(plan, self._sums, self._counts, numbers, values)
         del pins
         return self
 
     def _expect(self, updates: int) -> None:
-        """Count so many updates of any one element, or raise ValueError for more than MOST_UPDATES.
+        """Add a number of updates to the bound of the counts, or raise ValueError if an element
+        would have more than MOST_UPDATES.
 
-        The bound is above the counts, which are asked only where it says that there are too many.
+        The exact maximum is computed only if the bound exceeds the limit.
         """
         if self._most + updates > MOST_UPDATES:
             self._most = int(self._counts.max(initial=0))
@@ -238,40 +240,41 @@ class Accumulator:
         self._most += updates
 
     def counts(self) -> NDArray[np.int64]:
-        """Return how many updates each element has had.
+        """Return the number of updates of each element.
 
         Returns
         -------
         numpy.ndarray of int64
-            Of `data`'s shape; a copy. Dropped updates are not counted.
+            A copy, of `data`'s shape. Dropped updates are not counted.
         """
         with self._whole():
             return self._counts.copy()
 
     def merge(self, other: Accumulator) -> Accumulator:
-        """Take all that another accumulator has taken, as if its batches had come here.
+        """Apply all updates of another accumulator.
 
-        The data that `other` started from takes no part.
+        The data that `other` started from is ignored.
 
         Parameters
         ----------
         other : Accumulator
-            Of the same shape, dtype, reduction and `include_self`; it is not changed.
+            An accumulator of the same shape, dtype, reduction and `include_self`. It is not
+            changed.
 
         Returns
         -------
         Accumulator
-            This one.
+            This accumulator.
 
         Raises
         ------
         TypeError
             If `other` is not an accumulator.
         ValueError
-            If it is one of something else, or the order of the updates would matter: merged can be
-            integers and bools with any reduction but ``"none"``, ``"max"`` and ``"min"`` of
-            floats, and ``"fsum"`` and ``"fmean"``. Also if an element would then have had more than
-            2^52 - 2 updates, which is as far as they are counted.
+            If the accumulators differ, or the result depends on the order of the updates. It does
+            not for integers and bools with any reduction except ``"none"``, for ``"max"`` and
+            ``"min"`` of floats, and for ``"fsum"`` and ``"fmean"``. Also if an element would have
+            more than 2^52 - 2 updates, the largest supported count.
 
         Examples
         --------
@@ -287,23 +290,24 @@ class Accumulator:
                 raise errors.other_accumulator(name, mine, others)
         if not self._fold.any_order:
             raise errors.order_matters(self._attributes.reduction, self._dtype)
-        first, second = sorted((self, other), key=id)  # two threads that merge crosswise
+        # One lock order, so that two threads that merge a into b and b into a do not deadlock.
+        first, second = sorted((self, other), key=id)
         with first._whole(), second._whole():
             self._expect(other._most)
             self._fold.merge(self._sums, self._counts, other._sums, other._counts)
         return self
 
     def _kind(self) -> dict[str, Any]:
-        """Return what accumulators that merge have in common."""
+        """Return the properties that must be equal in accumulators that merge."""
         return {"shape": self._shape, "dtype": self._dtype, **self._attributes.fold_keywords}
 
     def finish(self, out: Array | None = None) -> Array:
-        """Return the result of all batches so far; more may follow.
+        """Return the result of all batches so far. More batches may follow.
 
         Parameters
         ----------
         out : numpy.ndarray, optional
-            Where the result goes: of the shape and dtype of the data, with any strides.
+            The array to store the result in, of the data's shape and dtype, with any strides.
 
         Returns
         -------
@@ -338,8 +342,8 @@ class Accumulator:
         return result
 
     def __repr__(self) -> str:
-        how = (f"{name}={value!r}" for name, value in state_of(self._attributes).items())
-        return f"<{NAME} of {self._dtype} {self._shape}, {', '.join(how)}>"
+        attributes = (f"{name}={value!r}" for name, value in state_of(self._attributes).items())
+        return f"<{NAME} of {self._dtype} {self._shape}, {', '.join(attributes)}>"
 
     def __getstate__(self) -> dict[str, Any]:
         with self._whole():
@@ -348,18 +352,18 @@ class Accumulator:
                 name: None if array is None else apply("gather_nd", array, ALL)
                 for name, array in arrays.items()
             }
-        how = state_of(self._attributes)
-        return {"version": VERSION, "dtype": self._dtype, **how, **copies}
+        attributes = state_of(self._attributes)
+        return {"version": VERSION, "dtype": self._dtype, **attributes, **copies}
 
     def __setstate__(self, state: object) -> None:
         dtype, attributes, arrays = checked_state(state)
         data, sums, counts = arrays.values()
-        made = Accumulator.__new__(Accumulator)  # a state that is refused changes nothing here
-        made._describe(dtype, counts.shape, attributes)
-        dtypes = (made._dtype if made._keeps_data else None), made._sum_dtype
-        made._data, made._sums, made._counts = checked_arrays((data, sums, counts), dtypes)
-        made._most = int(made._counts.max(initial=0))
-        self.__dict__.update(made.__dict__)
+        loaded = Accumulator.__new__(Accumulator)  # an invalid state must not change `self`
+        loaded._describe(dtype, counts.shape, attributes)
+        dtypes = (loaded._dtype if loaded._keeps_data else None), loaded._sum_dtype
+        loaded._data, loaded._sums, loaded._counts = checked_arrays((data, sums, counts), dtypes)
+        loaded._most = int(loaded._counts.max(initial=0))
+        self.__dict__.update(loaded.__dict__)
         _LIVING.add(self)
 
 
@@ -373,17 +377,17 @@ if hasattr(os, "register_at_fork"):
 
 
 def begin(data: ArrayLike, attributes: Attributes) -> Accumulator:
-    """Return an accumulator for scatters of these attributes."""
+    """Return an accumulator for scatters with these attributes."""
     return Accumulator(data, **state_of(attributes))
 
 
 def element_bytes(dtype: DType, reduction: str) -> int:
-    """Return what an element takes at most: its count, its accumulator, and its value twice."""
+    """Return the most bytes that an element uses: its count, its accumulator, and two values."""
     return 2 * dtype.itemsize + accumulator_dtype(dtype, reduction).itemsize + 8
 
 
 def can_merge(dtype: DType, reduction: str) -> bool:
-    """Whether accumulators of this dtype can be merged: the order of updates does not matter."""
+    """Whether accumulators of this dtype can be merged, as their order of updates is irrelevant."""
     return _core_fold(FoldRule(reduction), dtype).any_order
 
 

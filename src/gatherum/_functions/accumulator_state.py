@@ -1,4 +1,4 @@
-"""The pickled state of an accumulator, and the checks of a state that is loaded."""
+"""The pickled state of an accumulator, and the checks of a loaded state."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from gatherum._plans.plans import apply
 
 NAME = "Accumulator"
 VERSION = 1
-# An element has no more updates than this: its count, and the old value's one more, are exact as
-# doubles and do not wrap. Counted one by one they take months; a pickled state or a merge gets
-# there at once.
+# The limit of updates for each element: the count, plus 1 for the old value, is exact as a double
+# and does not wrap. Single updates would take months to reach it; a pickled state or a merge can
+# reach it in one call.
 MOST_UPDATES = (1 << 52) - 2
-# One tuple of no component addresses all of an array: a copy of it, bit for bit.
+# One tuple without components addresses the whole array: `gather_nd` then copies it bit for bit.
 ALL = np.empty(0, np.int64)
 
 _ARRAYS = ("data", "sums", "counts")
@@ -28,7 +28,7 @@ _STATE = {"version", "dtype", *_ATTRIBUTES, *_ARRAYS}
 
 
 def check_data(shape: tuple[int, ...], dtype: DType, reduction: str) -> None:
-    """Raise what a scatter into such data would raise whatever its updates are."""
+    """Raise the errors of a scatter into such data that do not depend on its updates."""
     check_movable(NAME, "data", dtype)
     if reduction != "none" and not is_reducible(dtype, reduction):
         raise errors.not_reducible(NAME, reduction, dtype)
@@ -37,12 +37,12 @@ def check_data(shape: tuple[int, ...], dtype: DType, reduction: str) -> None:
 
 
 def state_of(attributes: Attributes) -> dict[str, Any]:
-    """Return what a pickled state keeps of the attributes."""
+    """Return the attributes that a pickled state contains."""
     return {name: getattr(attributes, name) for name in _ATTRIBUTES}
 
 
 def checked_state(state: object) -> tuple[DType, Attributes, dict[str, Any]]:
-    """Return what a pickled state is of, and its three arrays."""
+    """Return the dtype, the attributes and the three arrays of a pickled state."""
     if not isinstance(state, dict) or state.get("version") != VERSION or set(state) != _STATE:
         raise errors.damaged_state(f"it is not one of version {VERSION}")
     kept = dict(state)
@@ -52,27 +52,27 @@ def checked_state(state: object) -> tuple[DType, Attributes, dict[str, Any]]:
     if not isinstance(kept["dtype"], np.dtype):
         raise errors.damaged_state("its dtype is not a dtype")
     try:
-        how = plain_values.as_attributes(NAME, 0, *(kept[name] for name in _ATTRIBUTES))
-        check_data(kept["counts"].shape, kept["dtype"], how.reduction)
+        attributes = plain_values.as_attributes(NAME, 0, *(kept[name] for name in _ATTRIBUTES))
+        check_data(kept["counts"].shape, kept["dtype"], attributes.reduction)
     except (TypeError, ValueError) as why:
         raise errors.damaged_state(why) from None
-    return kept["dtype"], how, {name: kept[name] for name in _ARRAYS}
+    return kept["dtype"], attributes, {name: kept[name] for name in _ARRAYS}
 
 
 def checked_arrays(
-    given: tuple[Array | None, Array, Array], dtypes: tuple[DType | None, DType]
+    arrays: tuple[Array | None, Array, Array], dtypes: tuple[DType | None, DType]
 ) -> tuple[Array | None, Array, NDArray[np.int64]]:
-    """Return copies of the data, sums and counts of a pickled state, which nobody else can change.
+    """Return private copies of the data, sums and counts of a pickled state.
 
-    `dtypes` are those of the data, None where it is not kept, and of the sums.
+    `dtypes` is the pair of the data's dtype, None if the data is not kept, and the sums' dtype.
     """
-    data, sums, counts = given
+    data, sums, counts = arrays
     sums = _reordered(sums, dtypes[1])
-    found = (None if data is None else data.dtype), sums.dtype
+    actual = (None if data is None else data.dtype), sums.dtype
     alike = sums.shape == counts.shape and (data is None or data.shape == counts.shape)
-    # The core knows a type by its number, and a C type of the same size has another one.
+    # The core identifies a type by its number; another C type of the same size has another number.
     counted = counts.dtype.num == np.dtype(np.int64).num and counts.dtype.isnative
-    if found != dtypes or not alike or not counted:
+    if actual != dtypes or not alike or not counted:
         raise errors.damaged_state("its arrays do not belong together")
     data = None if data is None else apply("gather_nd", data, ALL)
     sums, counts = (apply("gather_nd", array, ALL) for array in (sums, counts))
@@ -82,6 +82,6 @@ def checked_arrays(
 
 
 def _reordered(array: Array, dtype: DType) -> Array:
-    """Return the array in the byte order of `dtype`: pickles before protocol 5 lose it."""
+    """Return the array in the byte order of `dtype`, which pickles before protocol 5 lose."""
     lost = not dtype.isnative and array.dtype == dtype.newbyteorder("=")
     return array.byteswap().view(dtype) if lost else array

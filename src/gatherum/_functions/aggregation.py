@@ -86,82 +86,84 @@ def aggregate(
     out: Any | None = None,
     **unknown: Never,
 ) -> Any:
-    """Reduce rows of an array into others, edge by edge: a graph's messages, none of them stored.
+    """Reduce rows of an array edge by edge: message passing on a graph without stored messages.
 
     ``out[scatter_indices[e]] op= data[gather_indices[e]] * weights[e]``
 
     Parameters
     ----------
     data : array_like
-        The rows, along the first dimension, of a dtype that `reduction` is defined for: what NumPy
-        takes, a tensor or an array of JAX. The result for an ``xarray.DataArray`` is one, whose
-        first dimension is named ``"row"``, or as `scatter_indices` is where that is a DataArray
-        with a name.
+        The rows, along the first dimension, of a dtype that `reduction` is defined for: an
+        array_like, a tensor or a JAX array. An ``xarray.DataArray`` returns a DataArray, whose
+        first dimension has the name of `scatter_indices` if that is a named DataArray, else
+        ``"row"``.
     gather_indices : array_like of int, or sparse matrix
-        The row of `data` that each edge comes from, of any shape.
+        The source of each edge, a row of `data`; of any shape.
         Any integer dtype, signed or unsigned, of 8 to 64 bits, in either byte order.
         Or all edges as a matrix ``A``, with `scatter_indices`, `size` and `weights` None: an entry
-        ``A[i, j]`` goes from row j of `data` to row i of the result, with its value as the weight.
-        With ``"add"`` that is ``A @ data``. In CSR, CSC or COO format, of SciPy or of torch.
+        ``A[i, j]`` is an edge from row j of `data` to row i of the result, with its value as the
+        weight. With ``"add"`` the result is ``A @ data``. In CSR, CSC or COO format, of SciPy or of
+        torch.
     scatter_indices : array_like of int, optional
-        The row of the result that each edge goes to, of the shape of `gather_indices`; None where
-        `indptr` or a matrix says it.
+        The destination of each edge, a row of the result; of the shape of `gather_indices`. None
+        with `indptr` or a matrix.
     size : int, optional
-        The number of rows of the result; None where `indptr` or a matrix says it.
+        The number of rows of the result. None with `indptr` or a matrix.
     reduction : str
-        How the rows that meet combine: ``"add"`` or another reduction of `scatter_slices`.
+        How rows with the same destination combine: ``"add"`` or another reduction of
+        `scatter_slices`.
     weights : array_like, optional
-        What each edge's row is multiplied by, of `data`'s dtype, and of the shape of
-        `gather_indices` or one that broadcasts to it. Plain Python values and lists take `data`'s
-        dtype.
+        A factor for the row of each edge, of `data`'s dtype, and of the shape of `gather_indices`
+        or one that broadcasts to it. Python scalars and lists are converted to `data`'s dtype.
     indptr : array_like of int, optional
-        In the place of `scatter_indices`, for edges in order of their destinations: edges
-        ``indptr[i]`` up to ``indptr[i + 1]`` go to row i, as in a CSR matrix. It has an entry more
-        than the result has rows, begins with 0, does not decrease, and ends with the number of
-        edges, whose `gather_indices` have one dimension.
+        Replaces `scatter_indices` for edges that are sorted by destination: edges ``indptr[i]`` up
+        to ``indptr[i + 1]`` have destination i, as in a CSR matrix. It has one entry more than the
+        result has rows, begins with 0, does not decrease, and ends with the number of edges.
+        `gather_indices` must be one-dimensional.
     mode : {"raise", "clip", "wrap", "fill", "drop"}, default "raise"
-        How to treat out-of-bounds indices of both kinds: raise IndexError; move to the nearest
-        valid one; wrap around (floor modulo); or leave the edge out (``"fill"`` is the same here).
+        How to treat out-of-bounds sources and destinations: raise IndexError, clip to the nearest
+        valid index, wrap around (floor modulo), or drop the edge. ``"fill"`` is the same as
+        ``"drop"``.
     negative : bool, default True
-        Whether values from -n to -1 count from the end of a dimension of size n.
+        If True, indices from -n to -1 count from the end of a dimension of size n.
     out : numpy.ndarray, optional
-        Where the result goes: of its shape and dtype, with any strides. It must share no memory
-        with an input.
+        The array to store the result in, of the result's shape and dtype, with any strides. It
+        must not share memory with an input.
 
     Returns
     -------
     numpy.ndarray
-        `out`, or a new C-contiguous array of shape ``(size, *data.shape[1:])``; a tensor or an
-        array of JAX of those.
+        `out`, or a new C-contiguous array of shape ``(size, *data.shape[1:])``. For tensors and JAX
+        arrays, an array of the same framework.
 
     Raises
     ------
     TypeError
         If `size` is not an integer, `negative` is not a boolean, the reduction is not defined for
-        `data`'s dtype, indices are not of an integer dtype, `weights` is not of `data`'s dtype, an
-        operand is not an array, masked, or of another framework, a matrix has another format, or
-        `out` is not an ndarray or has another dtype.
+        `data`'s dtype, indices have a non-integer dtype, `weights` has another dtype than `data`,
+        an operand is not an array, is masked or belongs to another framework, a matrix has another
+        format, or `out` is not an ndarray or has another dtype.
     ValueError
-        If `reduction` or `mode` is not one of its values, `size` is negative, the shapes do not
-        fit, `indptr` is no pointer to the edges, destinations are given twice or not at all, or
+        If `reduction` or `mode` has an invalid value, `size` is negative, the shapes do not match,
+        `indptr` does not partition the edges, destinations are given twice or not at all, or
         `out` has another shape, is read-only, overlaps itself or shares memory with an
         input.
     IndexError
         If an index is invalid in mode ``"raise"``, or cannot be clipped or wrapped because its
-        dimension has size 0. It names the first one in row-major order, in `gather_indices` before
-        `scatter_indices`.
+        dimension has size 0. The message names the first invalid index in row-major order, in
+        `gather_indices` before `scatter_indices`.
 
     See Also
     --------
-    gather : The rows of all edges.
-    scatter_slices : The reduction alone.
-    prepare : The same edges many times.
-    gatherum.groups.aggregate : Another function: it reduces values by their groups, with the
+    gather : Take the rows of all edges.
+    scatter_slices : Reduce rows.
+    prepare : Run a call many times with the same indices.
+    gatherum.groups.aggregate : A different function, which reduces values by group, with the
         arguments of numpy_groupies.
 
     Notes
     -----
-    The result has the bits of these three calls, for any number of threads::
+    The result is bit-for-bit equal to these calls, for any number of threads::
 
         messages = gather(data, gather_indices)
         messages = messages * weights
@@ -169,25 +171,25 @@ def aggregate(
         out = scatter_slices(start, scatter_indices, messages, reduction=reduction,
                              include_self=False)
 
-    So a row that edges go to is the fold of their messages alone, in row-major order of the edges;
-    a row that none goes to is 0, and 1 for ``"mul"``.
+    A row with edges is the left fold of its messages, in row-major order of the edges. A row
+    without edges is 0, or 1 for ``"mul"``.
 
-    A product is that of ``reduction="mul"``: integers wrap around, bools give and, float16 and
-    bfloat16 are multiplied in float32 and rounded to `data`'s dtype, complex numbers give
-    ``(ac-bd, ad+bc)`` in separate operations. A NaN that a product makes is the canonical quiet
-    one, where NumPy's has the bits that the processor gives it.
+    Products follow ``reduction="mul"``: integers wrap around, bools use logical and, float16 and
+    bfloat16 are multiplied in float32 and rounded to `data`'s dtype, and complex products are
+    ``(ac-bd, ad+bc)`` in separate operations. A NaN that a product creates is the canonical quiet
+    NaN; in NumPy its bits depend on the processor.
 
-    Tensors and arrays of JAX have derivatives, forward and backward, of any order. That of a sum or
-    a mean with respect to `data` goes back along the same edges: an `aggregate` with its ends
-    exchanged. Others, calls in ``torch.func.vmap`` with weights, and calls in ``jax.jit`` store
-    what the edges carry.
+    Tensors and JAX arrays support derivatives of any order, in forward and in reverse mode. The
+    derivative of a sum or a mean with respect to `data` is an `aggregate` with sources and
+    destinations exchanged. Other derivatives, calls in ``torch.func.vmap`` with weights, and calls
+    in ``jax.jit`` store the messages.
 
-    A pointer and a matrix have the bits of the call with both indices of each entry, in the order
-    in which they are stored; entries of the same place are edges of their own.
+    `indptr` and a matrix are bit-for-bit equal to the call with both indices of each entry, in
+    storage order. Duplicate entries of a matrix are separate edges.
 
-    Working memory is 12 to 32 bytes an edge, and 4 or 8 for each row of the result and thread. By a
-    pointer, or a CSR matrix of it, it is 8 bytes for each row of the result, and for each thread 4
-    to 24 bytes for an edge of the row of the result that has most of them.
+    Working memory is 12 to 32 bytes for each edge, plus 4 or 8 for each row of the result and
+    thread. With `indptr` or a CSR matrix it is 8 bytes for each row of the result, plus, for each
+    thread, 4 to 24 bytes for each edge of the result row with the most edges.
 
     Examples
     --------
@@ -202,7 +204,7 @@ def aggregate(
     >>> gatherum.aggregate(planets, [0, 1], [0, 0], 1, "max", weights=[4.0, 1.0])
     array([[ 4., 40.]])
 
-    Edges in order of their destinations, two of them to row 0 and one to row 2:
+    Edges sorted by destination, two for row 0 and one for row 2:
 
     >>> gatherum.aggregate(planets, [0, 1, 2], None, None, "add", indptr=[0, 2, 2, 3])
     array([[ 3., 30.],
@@ -215,25 +217,25 @@ def aggregate(
         xarray_labels.check_no_out(NAME, out)
         ends = map(xarray_labels.plain_array, (data, gather_indices, scatter_indices))
         of_edges, pointer = map(xarray_labels.plain_array, (weights, indptr))
-        how_else = {"indptr": pointer, "mode": mode, "negative": negative}
-        run_plain = partial(aggregate, *ends, size, reduction, of_edges, **how_else)
+        keywords = {"indptr": pointer, "mode": mode, "negative": negative}
+        run_plain = partial(aggregate, *ends, size, reduction, of_edges, **keywords)
         named = NAME, "scatter_indices", data, 0, scatter_indices
         return xarray_labels.renumbered(*named, "row", run_plain)
     if indptr is not None or scatter_indices is None or size is None:
         listed = sparse_edges.list_edges(
             data, gather_indices, scatter_indices, size, weights, indptr
         )
-        how_else = {"mode": mode, "negative": negative, "out": out}
+        keywords = {"mode": mode, "negative": negative, "out": out}
         with listed.renaming:
-            return aggregate(data, *listed.ends, reduction, listed.weights, **how_else)
+            return aggregate(data, *listed.ends, reduction, listed.weights, **keywords)
     reduction = plain_values.as_choice(NAME, "reduction", reduction, FOLDS)  # type: ignore[assignment]
-    how = plain_values.as_choice(NAME, "mode", mode, MODES)
+    mode_name = plain_values.as_choice(NAME, "mode", mode, MODES)
     negative = plain_values.as_boolean(NAME, "negative", negative)
     operands = {"data": data, "gather_indices": gather_indices, "scatter_indices": scatter_indices}
     if run := registry.namespace(NAME, operands | {"weights": weights}, "aggregate"):
-        fold = AggregateOptions(size, reduction, how, negative)
-        found: NDArray[Any] = run(data, gather_indices, scatter_indices, fold, weights, out)
-        return found
+        options = AggregateOptions(size, reduction, mode_name, negative)
+        reduced: NDArray[Any] = run(data, gather_indices, scatter_indices, options, weights, out)
+        return reduced
     rows = plain_values.as_size(NAME, "size", size)
     table = conversion.as_array(NAME, "data", data)
     check_movable(NAME, "data", table.dtype)
@@ -252,9 +254,9 @@ def aggregate(
     shape_limits.check_result(NAME, shape, table.dtype)
     sources = EdgeEnd("gather_indices", of, len(table))
     targets = EdgeEnd(operand, to, rows)
-    given = None if out is None else _as_out(out, shape, table, scale, sources, targets)
-    pins = conversion.pinned(table, sources.indices, targets.indices, scale, given)
-    rows_of = _Rows(table, scale, reduction, how, negative, shape, given)
+    plain_out = None if out is None else _as_out(out, shape, table, scale, sources, targets)
+    pins = conversion.pinned(table, sources.indices, targets.indices, scale, plain_out)
+    rows_of = _Rows(table, scale, reduction, mode_name, negative, shape, plain_out)
     result = rows_of.fold_pointed(sources, targets) if pointed else rows_of.fold(sources, targets)
     del pins
     return result if out is None else out
@@ -264,7 +266,7 @@ follow_tensors(aggregate, "functions", "aggregation")
 
 
 class _Rows(NamedTuple):
-    """What is folded along edges, and how."""
+    """The rows, weights and options of a fold along edges."""
 
     table: Array
     weights: Array | None
@@ -275,7 +277,7 @@ class _Rows(NamedTuple):
     out: Array | None
 
     def fold(self, sources: EdgeEnd, targets: EdgeEnd) -> Array:
-        """Return the result for two indices of each edge."""
+        """Return the result for edges with a source and a destination index."""
         edges = EdgeLoops.of(targets.indices, sources.indices, self._weight_steps(sources))
         weighs = self.weights is not None
         lists = edges.make_lists(NAME, targets, sources, weighs, self.mode, self.negative)
@@ -287,14 +289,15 @@ class _Rows(NamedTuple):
         return result
 
     def fold_pointed(self, sources: EdgeEnd, pointer: EdgeEnd) -> Array:
-        """Return the result for a pointer to the edges of each row of it."""
+        """Return the result for edges sorted by destination, with a pointer for each row."""
         if 0 not in self.shape:
             edges = EdgeLoops.of(sources.indices, sources.indices, self._weight_steps(sources))
             result = self._result()
             program = edges.row_program(self.table, result, FoldRule.afresh(self.reduction))
-            given = self.table, self.weights, self._empty()
-            how = self.mode, self.negative, program
-            if edges.fold_pointed(NAME, pointer, sources, *how, *given, result, self.out is None):
+            inputs = self.table, self.weights, self._empty()
+            options = self.mode, self.negative, program
+            fresh = self.out is None
+            if edges.fold_pointed(NAME, pointer, sources, *options, *inputs, result, fresh):
                 return result
         count = len(sources.indices)
         numbers = sparse_edges.segment_numbers(NAME, pointer.operand, pointer.indices, count)
@@ -303,14 +306,14 @@ class _Rows(NamedTuple):
     def _result(self) -> Array:
         if self.out is not None:
             return self.out
-        made: Array = native.new_result(self.table.dtype, self.shape)
-        return made
+        result: Array = native.new_result(self.table.dtype, self.shape)
+        return result
 
     def _empty(self) -> Array:
         return np.full((), ROWS[self.reduction].empty, self.table.dtype)
 
     def _weight_steps(self, sources: EdgeEnd) -> tuple[int, ...]:
-        """Return the strides that give each edge its weight."""
+        """Return the strides of the weights over the edges."""
         edges, weights = sources.indices.shape, self.weights
         if weights is None:
             return (0,) * len(edges)
@@ -328,7 +331,7 @@ def _as_out(
     sources: EdgeEnd,
     targets: EdgeEnd,
 ) -> Array:
-    """Return `out` as a plain array, or raise where the result cannot go there."""
+    """Return `out` as a plain array, or raise if the result cannot be stored in it."""
     plain = conversion.as_plain_out(NAME, out, shape, table.dtype)
     inputs = [("data", table), *((end.operand, end.indices) for end in (sources, targets))]
     if weights is not None:

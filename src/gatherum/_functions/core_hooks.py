@@ -1,4 +1,4 @@
-"""The Python functions that the core calls: they convert arguments, make plans, and raise errors.
+"""The Python functions that the core calls to convert arguments, make plans and raise errors.
 
 The core calls them for arguments that it cannot read, for calls without a plan, and for errors (see
 `callbacks.hpp`).
@@ -29,37 +29,37 @@ def _normalise(*call: object) -> object:
     if kind not in registry.COMMON and registry.imports_adapter(kind):
         return NotImplemented  # the core tries its fast path again
     if kind not in registry.COMMON and (adapter := registry.adapter_of(kind)):
-        op, data, indices, updates, *given, fill_value, out = call
-        attributes = plain_values.as_attributes(str(op), *given)
+        op, data, indices, updates, *positional, fill_value, out = call
+        attributes = plain_values.as_attributes(str(op), *positional)
         operands = {"data": data, "indices": indices, "updates": updates, "out": out}
         registry.check_one_framework(str(op), operands)
         result = adapter.call(attributes, data, indices, updates, fill_value, out)
-        if isinstance(result, tuple):  # the core would take it for arguments
+        if isinstance(result, tuple):  # the core would read a tuple as arguments
             raise no_array_result(attributes.op, type(adapter).__name__, result)
         if result is not NotImplemented:
             return result
     elif kind not in registry.COMMON and xarray_labels.has_labels(call[1]):
-        op, data, indices, updates, *given, fill_value, out = call
-        attributes = plain_values.as_attributes(str(op), *given)
+        op, data, indices, updates, *positional, fill_value, out = call
+        attributes = plain_values.as_attributes(str(op), *positional)
         return xarray_labels.run(attributes, data, indices, updates, fill_value, out)
-    plain = conversion.normalise(*call)  # type: ignore[arg-type]  # the core passes eleven
+    plain = conversion.normalise(*call)  # type: ignore[arg-type]  # the core passes 11 arguments
     out = plain[-1]
     if out is not None and not conversion.is_plain(out):
-        _plan_of(*plain[:9], None)  # type: ignore[arg-type]  # earlier errors come first
+        _plan_of(*plain[:9], None)  # type: ignore[arg-type]  # raises earlier errors first
         conversion.as_out(str(plain[0]), out)
     return plain
 
 
-def _plain_attributes(op: str, axis: object, *rest: object) -> tuple[object, ...]:
-    attributes = plain_values.as_attributes(op, axis, *rest)
-    if not -(2**63) <= attributes.axis < 2**63:  # the core has 64 bits; no shape has so many
+def _plain_attributes(op: str, axis: object, *others: object) -> tuple[object, ...]:
+    attributes = plain_values.as_attributes(op, axis, *others)
+    if not -(2**63) <= attributes.axis < 2**63:  # the core has 64 bits, more than any shape needs
         operator, rank = attributes.operator, shape_limits.MAX_RANK
         low = 0 if operator.counts_indices else -rank
         raise errors.out_of_range(op, operator.attribute, attributes.axis, low, rank)
     return op, *attributes.positional
 
 
-# An operand as the core passes it: an array, or (shape, dtype, strides) of one that is not NumPy's.
+# An operand as the core passes it: a NumPy array, or (shape, dtype, strides) of another array.
 _Operand: TypeAlias = Array | tuple[Shape, DTypeCode, Shape]
 
 
@@ -70,11 +70,11 @@ def _spec(operand: _Operand) -> ArraySpec:
     return ArraySpec.of(operand)
 
 
-def _make_plan(op: str, data: _Operand, *rest: Any) -> Plan:
+def _make_plan(op: str, data: _Operand, *arguments: Any) -> Plan:
     if not isinstance(data, tuple):
-        return _plan_of(op, data, *rest)
-    with errors.for_tensors():  # they alone are passed as tuples
-        return _plan_of(op, data, *rest)
+        return _plan_of(op, data, *arguments)
+    with errors.for_tensors():  # only tensors are passed as tuples
+        return _plan_of(op, data, *arguments)
 
 
 def _plan_of(
@@ -82,46 +82,46 @@ def _plan_of(
     data: _Operand,
     indices: _Operand,
     updates: _Operand | None,
-    *rest: Any,
+    *arguments: Any,
 ) -> Plan:
-    *how, out = rest
+    *positional, out = arguments
     if not isinstance(data, tuple):
         conversion.check_decimals(op, "data", data)
-    attributes, to, of = Attributes.from_positional(op, *how), _spec(data), _spec(indices)
+    attributes, to, of = Attributes.from_positional(op, *positional), _spec(data), _spec(indices)
     if updates is None and OPERATORS[op].scatters:
         check_before_updates(op, to.shape, of.shape, attributes.axis, to.dtype, of.dtype)
         raise errors.no_array(op, "updates", None)
-    others = (None if operand is None else _spec(operand) for operand in (updates, out))
-    return build(Call(attributes, to, of, *others))
+    optional = (None if operand is None else _spec(operand) for operand in (updates, out))
+    return build(Call(attributes, to, of, *optional))
 
 
 def _check_operands(
     plan: Plan, data: Array, indices: Array, updates: Array | None, out: Array | None
 ) -> None:
-    """Raise for arrays that differ from what a plan was made for."""
+    """Raise for arrays that differ from the specs of a plan."""
     s = plan.call
-    given = (
+    operands = (
         ("data", s.data, data),
         ("indices", s.indices, indices),
         ("updates", s.updates, updates),
         ("out", s.out, out),
     )
-    for name, expected, array in given:
+    for name, expected, array in operands:
         if array is not None and not conversion.is_plain(array):
             raise errors.not_an_operand(s.op, name, array)
-        found = None if array is None else ArraySpec.of(array)
-        if found is not None:
-            check_units(s.op, name, found.dtype)
-        if not same_spec(expected, found):
-            raise errors.other_layout(s.op, name, expected, found)
+        actual = None if array is None else ArraySpec.of(array)
+        if actual is not None:
+            check_units(s.op, name, actual.dtype)
+        if not same_spec(expected, actual):
+            raise errors.other_layout(s.op, name, expected, actual)
     if s.data.dtype.names is not None:
-        check_dtypes(s)  # fields can have been renamed since the plan was made
+        check_dtypes(s)  # fields may have been renamed since the plan was made
 
 
 def _check_memory(
     plan: Plan, data: Array, indices: Array, updates: Array | None, out: Array
 ) -> None:
-    """Do what `check_out_memory` does for a call of a plan."""
+    """Run `check_out_memory` for a call of a plan."""
     check_out_memory(plan.call.op, data, indices, updates, out)
 
 
@@ -130,7 +130,7 @@ def _make_fill(plan: Plan, dtype: DType, fill_value: object) -> Array:
 
 
 def _raise_changed(plan: Plan, number: int) -> NoReturn:
-    """Raise ValueError for an operand that user code has moved or reshaped during the call."""
+    """Raise ValueError for an operand that user code moved or reshaped during the call."""
     name = ("data", "indices", "updates", "out")[number]
     raise errors.operand_changed(plan.call.op, name)
 

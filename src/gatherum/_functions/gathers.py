@@ -1,7 +1,7 @@
-"""The three gathers: their contracts as docstrings, and one line of code each.
+"""The three gathers: docstrings that define their behavior, and one line of code each.
 
-The core finds the plan of a call among those it has made, and runs it. `plan` describes plans and
-the checks of calls. In the overloads a result has the dtype of `data`, for type checkers.
+The core looks up the plan of a call in its cache and runs it. `plan` describes plans and the checks
+of calls. The overloads tell type checkers that a result has the dtype of `data`.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def gather(
     out: Any | None = None,
     **unknown: Never,
 ) -> Any:
-    """Take slices of an array along one axis, by their numbers.
+    """Take slices from an array along one axis, by index.
 
     ``out[a.., i.., s..] = data[a.., indices[i..], s..]``, where ``a..`` runs over the dimensions
     before `axis` and ``s..`` over those after it.
@@ -79,26 +79,26 @@ def gather(
     Parameters
     ----------
     data : array_like
-        The array to take from, of rank 1 to 64. Any dtype of a fixed size without objects.
+        The array to take from, of rank 1 to 64. Any fixed-size dtype without objects.
     indices : array_like of int
-        The numbers of the slices, of any shape, 0-d included.
+        Positions of the slices on `axis`, of any shape, including 0-d.
         Any integer dtype, signed or unsigned, of 8 to 64 bits, in either byte order.
     axis : int, default 0
-        The axis along which `indices` counts, in ``[-data.ndim, data.ndim)``.
+        The axis that `indices` addresses, in ``[-data.ndim, data.ndim)``.
     mode : {"raise", "clip", "wrap", "fill", "drop"}, default "raise"
-        How to treat out-of-bounds indices: raise IndexError; move to the nearest valid
-        one; wrap around (floor modulo); or give `fill_value` (``"drop"`` is the same for a
-        gather).
+        How to treat out-of-bounds indices: raise IndexError, clip to the nearest valid index,
+        wrap around (floor modulo), or return `fill_value`. For a gather, ``"drop"`` is the same
+        as ``"fill"``.
     negative : bool, default True
-        Whether values from -n to -1 count from the end of a dimension of size n. Otherwise they
-        are invalid; ``"clip"`` then takes them to 0.
+        If True, indices from -n to -1 count from the end of a dimension of size n. If False, they
+        are invalid, and ``"clip"`` clips them to 0.
     fill_value : scalar, default 0
-        What ``"fill"`` and ``"drop"`` give. A Python number takes `data`'s dtype and rounds; any
-        other value must convert exactly. 0 is the item whose bytes are all zero, of any dtype.
-        Other modes ignore it.
+        The value that ``"fill"`` and ``"drop"`` return. A Python number is rounded to `data`'s
+        dtype; any other value must convert exactly. For any dtype, 0 is the item whose bytes are
+        all zero. Other modes ignore it.
     out : numpy.ndarray, optional
-        Where the result goes: of its shape and dtype, with any strides, sharing no memory with
-        an input.
+        The array to store the result in, of the result's shape and dtype, with any strides. It
+        must not share memory with an input.
 
     Returns
     -------
@@ -109,33 +109,33 @@ def gather(
     Raises
     ------
     TypeError
-        If `axis` is not an integer, `negative` is not a boolean, `data` holds objects, `indices` is
-        not of an integer dtype, an operand is not an array, masked, or of another framework, or
-        `out` is not an ndarray or has another dtype.
+        If `axis` is not an integer, `negative` is not a boolean, `data` holds objects, `indices`
+        has a non-integer dtype, an operand is not an array, is masked or belongs to another
+        framework, or `out` is not an ndarray or has another dtype.
     ValueError
-        If `mode`, `axis` or `fill_value` is not one of its values, the shapes do not fit,
+        If `mode`, `axis` or `fill_value` has an invalid value, the shapes do not match,
         or `out` has another shape, is read-only, overlaps itself or shares memory with an input.
     IndexError
         If an index is invalid in mode ``"raise"``, or cannot be clipped or wrapped because its
-        dimension has size 0. It names the first one in row-major order of `indices`.
+        dimension has size 0. The message names the first invalid index in row-major order.
 
     See Also
     --------
-    gather_elements : One element for every index.
-    gather_nd : Slices by tuples of indices.
+    gather_elements : Take one element for each index.
+    gather_nd : Take slices by index tuples.
     scatter_slices : The inverse.
 
     Notes
     -----
-    Elements move as bytes: NaN payloads, signed zeros and the padding of records survive, and
-    half-precision types are copied like any other. An index may occur any number of times. Every
-    index is checked, also when the result is empty. After an IndexError the contents of `out` are
+    Elements are copied as bytes: NaN payloads, signed zeros and the padding of records are
+    preserved, also for half-precision types. An index may occur any number of times. Every index
+    is checked, even if the result is empty. After an IndexError the contents of `out` are
     unspecified.
 
-    The counterparts are ONNX's Gather (version 13,
-    https://onnx.ai/onnx/operators/onnx__Gather.html) and DirectML's GATHER
+    The counterparts are Gather in ONNX (version 13,
+    https://onnx.ai/onnx/operators/onnx__Gather.html), GATHER in DirectML
     (https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_gather_operator_desc,
-    see `gatherum.directml`). NumPy's is `numpy.take`.
+    see `gatherum.directml`) and `numpy.take`.
 
     Examples
     --------
@@ -208,35 +208,35 @@ def gather_elements(
     out: Any | None = None,
     **unknown: Never,
 ) -> Any:
-    """Take one element of an array for every index.
+    """Take one element from an array for each index.
 
     ``out[i, j, k] = data[i, indices[i, j, k], k]`` for three dimensions and axis 1: the index
-    replaces the position on `axis`, and the others stay.
+    replaces the position on `axis`, and the other positions are unchanged.
 
     Parameters
     ----------
     data : array_like
-        The array to take from, of rank 1 to 64. Any dtype of a fixed size without objects.
+        The array to take from, of rank 1 to 64. Any fixed-size dtype without objects.
     indices : array_like of int
-        Positions on `axis`, of `data`'s rank. Off the axis it may be smaller than `data`, and then
-        addresses the leading part; nothing broadcasts.
+        Positions on `axis`, of `data`'s rank. In the other dimensions `indices` may be smaller than
+        `data`, and then addresses the leading part; it is not broadcast.
         Any integer dtype, signed or unsigned, of 8 to 64 bits, in either byte order.
     axis : int, default 0
-        The axis along which `indices` counts, in ``[-data.ndim, data.ndim)``.
+        The axis that `indices` addresses, in ``[-data.ndim, data.ndim)``.
     mode : {"raise", "clip", "wrap", "fill", "drop"}, default "raise"
-        How to treat out-of-bounds indices: raise IndexError; move to the nearest valid
-        one; wrap around (floor modulo); or give `fill_value` (``"drop"`` is the same for a
-        gather).
+        How to treat out-of-bounds indices: raise IndexError, clip to the nearest valid index,
+        wrap around (floor modulo), or return `fill_value`. For a gather, ``"drop"`` is the same
+        as ``"fill"``.
     negative : bool, default True
-        Whether values from -n to -1 count from the end of a dimension of size n. Otherwise they
-        are invalid; ``"clip"`` then takes them to 0.
+        If True, indices from -n to -1 count from the end of a dimension of size n. If False, they
+        are invalid, and ``"clip"`` clips them to 0.
     fill_value : scalar, default 0
-        What ``"fill"`` and ``"drop"`` give. A Python number takes `data`'s dtype and rounds; any
-        other value must convert exactly. 0 is the item whose bytes are all zero, of any dtype.
-        Other modes ignore it.
+        The value that ``"fill"`` and ``"drop"`` return. A Python number is rounded to `data`'s
+        dtype; any other value must convert exactly. For any dtype, 0 is the item whose bytes are
+        all zero. Other modes ignore it.
     out : numpy.ndarray, optional
-        Where the result goes: of its shape and dtype, with any strides, sharing no memory with
-        an input.
+        The array to store the result in, of the result's shape and dtype, with any strides. It
+        must not share memory with an input.
 
     Returns
     -------
@@ -246,32 +246,32 @@ def gather_elements(
     Raises
     ------
     TypeError
-        If `axis` is not an integer, `negative` is not a boolean, `data` holds objects, `indices` is
-        not of an integer dtype, an operand is not an array, masked, or of another framework, or
-        `out` is not an ndarray or has another dtype.
+        If `axis` is not an integer, `negative` is not a boolean, `data` holds objects, `indices`
+        has a non-integer dtype, an operand is not an array, is masked or belongs to another
+        framework, or `out` is not an ndarray or has another dtype.
     ValueError
-        If `mode`, `axis` or `fill_value` is not one of its values, the shapes do not fit,
+        If `mode`, `axis` or `fill_value` has an invalid value, the shapes do not match,
         or `out` has another shape, is read-only, overlaps itself or shares memory with an input.
     IndexError
         If an index is invalid in mode ``"raise"``, or cannot be clipped or wrapped because its
-        dimension has size 0. It names the first one in row-major order of `indices`.
+        dimension has size 0. The message names the first invalid index in row-major order.
 
     See Also
     --------
-    gather : Whole slices along one axis.
+    gather : Take whole slices along one axis.
     scatter_elements : The inverse.
 
     Notes
     -----
-    Elements move as bytes: NaN payloads, signed zeros and the padding of records survive, and
-    half-precision types are copied like any other. An index may occur any number of times. Every
-    index is checked, also when the result is empty. After an IndexError the contents of `out` are
+    Elements are copied as bytes: NaN payloads, signed zeros and the padding of records are
+    preserved, also for half-precision types. An index may occur any number of times. Every index
+    is checked, even if the result is empty. After an IndexError the contents of `out` are
     unspecified.
 
-    The counterparts are ONNX's GatherElements (version 13,
-    https://onnx.ai/onnx/operators/onnx__GatherElements.html) and DirectML's GATHER_ELEMENTS
-    (DML_GATHER_ELEMENTS_OPERATOR_DESC, see `gatherum.directml`), which wants equal sizes off the
-    axis. NumPy's is `numpy.take_along_axis`, PyTorch's is ``torch.gather``.
+    The counterparts are GatherElements in ONNX (version 13,
+    https://onnx.ai/onnx/operators/onnx__GatherElements.html), GATHER_ELEMENTS in DirectML
+    (DML_GATHER_ELEMENTS_OPERATOR_DESC, see `gatherum.directml`), which requires equal sizes in the
+    other dimensions, `numpy.take_along_axis` and ``torch.gather``.
 
     Examples
     --------
@@ -340,35 +340,36 @@ def gather_nd(
     out: Any | None = None,
     **unknown: Never,
 ) -> Any:
-    """Take elements or slices of an array by tuples of indices.
+    """Take elements or slices from an array by index tuples.
 
     ``out[b.., i.., s..] = data[b.., *indices[b.., i.., :], s..]``, where ``b..`` runs over the
-    batch dimensions and ``s..`` over those that no component of a tuple addresses.
+    batch dimensions and ``s..`` over the trailing dimensions that the tuples do not address.
 
     Parameters
     ----------
     data : array_like
-        The array to take from, of rank up to 64. Any dtype of a fixed size without objects.
+        The array to take from, of rank up to 64. Any fixed-size dtype without objects.
     indices : array_like of int
-        Tuples along the last dimension, of ``k = indices.shape[-1]`` components, each for one
-        dimension of `data` after the batch dimensions. Tuples of no component address all of them.
+        Index tuples along the last dimension, of ``k = indices.shape[-1]`` components, one for each
+        of the first k dimensions of `data` after the batch dimensions. If k is 0, a tuple addresses
+        the whole sub-array of its batch.
         Any integer dtype, signed or unsigned, of 8 to 64 bits, in either byte order.
     batch_dims : int, default 0
-        How many leading dimensions `data` and `indices` share, in ``[0, indices.ndim)``.
+        The number of leading dimensions that `data` and `indices` share, in ``[0, indices.ndim)``.
     mode : {"raise", "clip", "wrap", "fill", "drop"}, default "raise"
-        How to treat out-of-bounds indices: raise IndexError; move to the nearest valid
-        one; wrap around (floor modulo); or give `fill_value` (``"drop"`` is the same for a
-        gather).
+        How to treat out-of-bounds indices: raise IndexError, clip to the nearest valid index,
+        wrap around (floor modulo), or return `fill_value`. For a gather, ``"drop"`` is the same
+        as ``"fill"``.
     negative : bool, default True
-        Whether values from -n to -1 count from the end of a dimension of size n. Otherwise they
-        are invalid; ``"clip"`` then takes them to 0.
+        If True, indices from -n to -1 count from the end of a dimension of size n. If False, they
+        are invalid, and ``"clip"`` clips them to 0.
     fill_value : scalar, default 0
-        What ``"fill"`` and ``"drop"`` give. A Python number takes `data`'s dtype and rounds; any
-        other value must convert exactly. 0 is the item whose bytes are all zero, of any dtype.
-        Other modes ignore it.
+        The value that ``"fill"`` and ``"drop"`` return. A Python number is rounded to `data`'s
+        dtype; any other value must convert exactly. For any dtype, 0 is the item whose bytes are
+        all zero. Other modes ignore it.
     out : numpy.ndarray, optional
-        Where the result goes: of its shape and dtype, with any strides, sharing no memory with
-        an input.
+        The array to store the result in, of the result's shape and dtype, with any strides. It
+        must not share memory with an input.
 
     Returns
     -------
@@ -380,33 +381,33 @@ def gather_nd(
     ------
     TypeError
         If `batch_dims` is not an integer, `negative` is not a boolean, `data` holds objects,
-        `indices` is not of an integer dtype, an operand is not an array, masked, or of another
-        framework, or `out` is not an ndarray or has another dtype.
+        `indices` has a non-integer dtype, an operand is not an array, is masked or belongs to
+        another framework, or `out` is not an ndarray or has another dtype.
     ValueError
-        If `mode`, `batch_dims` or `fill_value` is not one of its values, the shapes do not fit,
+        If `mode`, `batch_dims` or `fill_value` has an invalid value, the shapes do not match,
         or `out` has another shape, is read-only, overlaps itself or shares memory with an input.
     IndexError
         If an index is invalid in mode ``"raise"``, or cannot be clipped or wrapped because its
-        dimension has size 0. It names the first one in row-major order of `indices`.
+        dimension has size 0. The message names the first invalid index in row-major order.
 
     See Also
     --------
-    gather : Slices along one axis.
+    gather : Take slices along one axis.
     scatter_nd : The inverse.
 
     Notes
     -----
-    Elements move as bytes: NaN payloads, signed zeros and the padding of records survive, and
-    half-precision types are copied like any other. An index may occur any number of times. Every
-    index is checked, also when the result is empty. After an IndexError the contents of `out` are
+    Elements are copied as bytes: NaN payloads, signed zeros and the padding of records are
+    preserved, also for half-precision types. An index may occur any number of times. Every index
+    is checked, even if the result is empty. After an IndexError the contents of `out` are
     unspecified.
 
-    Each component of a tuple is checked against its own dimension; in the modes ``"fill"`` and
-    ``"drop"`` one invalid component makes the tuple invalid.
+    Each component of a tuple is checked against the dimension that it addresses. In the modes
+    ``"fill"`` and ``"drop"`` one invalid component makes the tuple invalid.
 
-    The counterparts are ONNX's GatherND (version 13,
-    https://onnx.ai/onnx/operators/onnx__GatherND.html) and DirectML's GATHER_ND and GATHER_ND1
-    (DML_GATHER_ND1_OPERATOR_DESC, see `gatherum.directml`), which want ``k`` of at least 1.
+    The counterparts are GatherND in ONNX (version 13,
+    https://onnx.ai/onnx/operators/onnx__GatherND.html) and GATHER_ND and GATHER_ND1 in DirectML
+    (DML_GATHER_ND1_OPERATOR_DESC, see `gatherum.directml`), which require ``k`` to be at least 1.
 
     Examples
     --------
@@ -428,6 +429,6 @@ def gather_nd(
     )
 
 
-for _name in GATHERS:  # a row of the table without a function is a KeyError
+for _name in GATHERS:  # a KeyError if a row of the table has no function
     accelerate(globals()[_name])
     follow_tensors(globals()[_name])

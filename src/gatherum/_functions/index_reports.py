@@ -1,4 +1,4 @@
-"""Report what a call's indices do without the call: invalid entries and repeated destinations."""
+"""Report the invalid entries and repeated destinations of a call's indices without running it."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from gatherum._model.shape_limits import OperandLayout, place_of
 class IndexReport(NamedTuple):
     """The result of `index_report` for the indices of a call.
 
-    An entry is one index, or one index tuple of the ``*_nd`` operators. Positions are those of
-    `indices`, less the tuple dimension.
+    An entry is one index, or one index tuple of the ``*_nd`` operators. Positions refer to
+    `indices` without the tuple dimension.
 
     Attributes
     ----------
     entries : int
-        How many entries there are.
+        The number of entries.
     invalid : int
-        How many of them are outside of the data.
+        The number of entries that are out of bounds.
     duplicates : int
-        How many address what an earlier one, in row-major order, has addressed.
+        The number of entries whose destination an earlier entry, in row-major order, addresses.
     first_invalid, first_duplicate : tuple of int or None
-        Where the first of each is.
+        The position of the first invalid and of the first duplicate entry.
     """
 
     entries: int
@@ -64,33 +64,32 @@ def index_report(
     /,
     **attributes: Unpack[IndexAttributes],
 ) -> IndexReport:
-    """Count the invalid and the duplicate entries of a call's indices, and find the first of each.
+    """Count the invalid and the duplicate entries of a call's indices, and locate the first ones.
 
     Parameters
     ----------
     op : str or callable
-        An operator's name (``"gather_nd"``, or ``"gather-nd"`` as in the command), or the function
-        itself.
+        The name of an operator (``"gather_nd"``, or ``"gather-nd"`` as on the command line), or the
+        function itself.
     data : array_like, tensor, tuple of int, or (shape, dtype)
-        The call's data, of which only the shape counts: an array, its shape, or a description as
-        of `gatherum.plan`.
+        The data of the call: an array, its shape, or a description as in `gatherum.plan`. Only the
+        shape matters.
     indices : array_like of int or tensor
-        The call's indices.
+        The indices of the call.
     **attributes
-        `axis` or `batch_dims`, `mode`, `negative` and a gather's `fill_value`, as of the operator,
-        though nothing is filled. With the modes
-        ``"clip"`` and ``"wrap"`` an invalid entry still counts as one, and addresses what it is
-        brought to.
+        `axis` or `batch_dims`, `mode`, `negative` and, for a gather, `fill_value`, as in the
+        operator; `fill_value` has no effect. With the modes ``"clip"`` and ``"wrap"`` an invalid
+        entry still counts as invalid, and addresses the destination that the mode moves it to.
 
     Returns
     -------
     IndexReport
-        Frozen; printing it gives one line.
+        An immutable report that prints as one line.
 
     Raises
     ------
     TypeError, ValueError
-        As the operator would.
+        As the operator.
 
     Examples
     --------
@@ -118,16 +117,16 @@ def reported(
     indices: ArrayLike,
     attributes: dict[str, object],
 ) -> IndexReport:
-    """Return the report on an operator's indices, as `index_report` does."""
+    """Return the report of `index_report` for a row of the operator table."""
     fill = () if operator.scatters else ("fill_value",)
     names = operator.attribute, "mode", "negative", *fill
     a = plain_values.attributes_from(operator.name, attributes, names)
     shape = plain_values.as_shape(operator.name, "data", data_shape)
     spec: Any = registry.spec(operator.name, "indices", indices)
     if spec is not indices and is_spec(spec):
-        found = registry.foreign(type(indices))
+        framework = registry.foreign(type(indices))
         raise framework_errors.unread_values(
-            operator.name, "indices", found.name if found else "description"
+            operator.name, "indices", framework.name if framework else "description"
         )
     array = conversion.as_indices(operator.name, spec)
     pins = conversion.pinned(array)
@@ -155,8 +154,8 @@ def reported(
 def _numbered_space(
     operator: Operator, data: Shape, indices: Array, axis: int
 ) -> tuple[Shape, int]:
-    """Check the shapes, and return the dimensions of the data that distinguish destinations, and
-    `axis` counted among them.
+    """Check the shapes. Return the sizes of the data's dimensions that distinguish destinations,
+    and the position of `axis` among them.
     """
     op = operator.name
     shape_limits.check_rank(op, "`data`", len(data))
@@ -169,7 +168,7 @@ def _numbered_space(
 
 
 def _duplicates(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the places of the numbers that occurred before; -1 is no number."""
+    """Return the positions of the numbers that occurred before, ignoring -1."""
     order = np.argsort(numbers, kind="stable")
     ordered = numbers[order]
     again: NDArray[np.int64] = order[1:][(ordered[1:] == ordered[:-1]) & (ordered[1:] >= 0)]

@@ -1,4 +1,4 @@
-"""Calls prepared: indices checked, and put in order, once for many calls."""
+"""Prepared calls: indices are checked and sorted once for many runs."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ from gatherum._plans.plans import apply, planned
 from gatherum._system import native
 
 NAME = "prepare"
-# Rows of fewer bytes are folded sooner where they come: their lists would be as long as they are.
+# Shorter rows are folded faster in the order of the updates, as a list would be as large as they.
 SHORTEST_ROW = 32
-# Items have lists where there are so many updates, at least one for each destination, and so many
-# bytes of results: one thread folds fewer in the time that two take. Those of about BLOCK_BYTES of
-# results share a list: their accumulators stay in a core's own cache.
+# Items have lists only for at least FEWEST_ITEMS updates, at least one update for each destination,
+# and at least FEWEST_BYTES of results. Below these limits one thread is as fast as two. A list
+# covers about BLOCK_BYTES of results, so that their accumulators fit a core's private cache.
 FEWEST_ITEMS = 1 << 16
 FEWEST_BYTES = 32 << 10
 BLOCK_BYTES = 1 << 20
 
 
 class Prepared:
-    """A call of an operator whose indices are known: what `gatherum.prepare` returns.
+    """A call of an operator with known indices, as `gatherum.prepare` returns it.
 
     Attributes
     ----------
@@ -48,12 +48,12 @@ class Prepared:
     shape : tuple of int
         The result's shape.
     dtype : numpy.dtype
-        The data's, and the result's.
+        The dtype of the data and of the result.
     indices : numpy.ndarray
-        The indices after `mode` and `negative` are applied: read-only, of their shape. One that is
-        left out is -1.
+        The indices after `mode` and `negative` are applied, read-only and of the same shape. A
+        dropped or filled entry is -1.
     nbytes : int
-        The memory that is kept.
+        The memory that the prepared call holds.
     """
 
     def __init__(self, call: Call, indices: Array) -> None:
@@ -67,25 +67,25 @@ class Prepared:
         self._runners: dict[type, Callable[..., Any]] = {}
 
     def _runner_of(self, kind: type) -> Callable[..., Any] | None:
-        """Return what runs the call on a framework's arrays of a type, None for those of NumPy."""
+        """Return the function that runs the call on a framework's array type, None for NumPy."""
         adapter = registry.adapter_of(kind)
         prepared = getattr(adapter, "prepared", None)
         if prepared is not None and kind not in self._runners:
             like = self._call.data
-            made = prepared(self._resolved, like, self.indices, self._on_arrays)
-            self._runners |= dict.fromkeys((kind, *getattr(adapter, "kinds", ())), made)
+            runner = prepared(self._resolved, like, self.indices, self._on_arrays)
+            self._runners |= dict.fromkeys((kind, *getattr(adapter, "kinds", ())), runner)
         return self._runners.get(kind)
 
     @property
     def _resolved(self) -> Attributes:
-        """The attributes of a call with indices that have been checked."""
+        """The attributes of a call with the checked indices."""
         s = self._call
         mode = s.mode if s.mode in FILLING else "raise"
         return s.attributes._replace(mode=mode, negative=False)
 
     @property
     def nbytes(self) -> int:
-        """The memory that is kept."""
+        """The memory that the prepared call holds, in bytes."""
         return int(self.indices.nbytes) + (0 if self._rows is None else self._rows.lists.nbytes)
 
     def __call__(
@@ -96,28 +96,28 @@ class Prepared:
         out: NDArray[Any] | None = None,
         fill_value: object = 0,
     ) -> NDArray[Any]:
-        """Run the call on data, and for a scatter on updates.
+        """Run the call on data and, for a scatter, on updates.
 
         Parameters
         ----------
         data : array_like
             Of the shape and dtype that the call was prepared for, with any strides.
         updates : array_like, optional
-            For scatters, as the operator takes them.
+            For scatters, as in the operator.
         out : numpy.ndarray, optional
-            As for the operator.
+            As in the operator.
         fill_value : object
-            As for the operator, where it gathers.
+            For gathers, as in the operator.
 
         Returns
         -------
         numpy.ndarray
-            The bits that the operator would have given for the indices that were prepared.
+            Bit-for-bit equal to the operator's result for the prepared indices.
 
         Raises
         ------
         TypeError, ValueError
-            As the operator would, and where `data` has another shape or dtype. No index is invalid.
+            As the operator, and if `data` has another shape or dtype. Indices are already checked.
         """
         kind = type(data)
         run = self._runners.get(kind)
@@ -125,13 +125,13 @@ class Prepared:
             run = self._runner_of(kind)
         if run is None:
             return self._on_arrays(data, updates, out=out, fill_value=fill_value)
-        found: NDArray[Any] = run(data, updates, out, fill_value)
-        return found
+        result: NDArray[Any] = run(data, updates, out, fill_value)
+        return result
 
     def _on_arrays(
         self, data: ArrayLike, updates: object = None, *, out: Any = None, fill_value: object = 0
     ) -> NDArray[Any]:
-        """Run the call on arrays of NumPy."""
+        """Run the call on NumPy arrays."""
         s = self._call
         xarray_labels.refuse_labels(s.op, data=data, updates=updates)
         data = conversion.as_array(s.op, "data", data)
@@ -147,34 +147,36 @@ class Prepared:
         return apply(s.op, *operands, out=out, fill_value=fill_value, **self._resolved.keywords)
 
     def __reduce__(self) -> tuple[Callable[..., Prepared], tuple[object, ...]]:
-        """Pickle what the call was made of: indices are checked anew, where it is read."""
+        """Pickle the arguments of `prepare`; unpickling checks the indices again."""
         s = self._call
         like = s.data.shape, s.data.dtype
         attributes = s.attributes.keywords | {"negative": False}
         return _prepared_again, (s.op, like, self.indices, attributes)
 
     def _pays(self, rows: _Rows) -> bool:
-        """Whether the order of the updates helps: one thread adds sooner where they come."""
+        """Whether sorting the updates pays: one thread often adds faster in their given order."""
         s = self._call
         fresh = s.attributes.fold.needs_accumulator(s.data.dtype)
         return native.get_num_threads() > 1 or (fresh and rows.block == 1)
 
     def _folded(self, rows: _Rows, data: Array, updates: object, out: object) -> Array | None:
-        """Fold updates by the lists; None where they, or a result, do not lie in rows."""
+        """Fold updates by the lists; None if the updates or the result cannot be viewed as rows."""
         s = self._call
         values = conversion.as_updates(s.op, updates, data.dtype)
         if values.shape != self._moved or values.dtype != data.dtype:
-            return None  # it may broadcast, or be wrong: the operator knows
-        given = None
+            return None  # the operator broadcasts the updates, or raises
+        plain_out = None
         if out is not None:
-            given = conversion.as_plain_out(s.op, out, data.shape, data.dtype)
-            check_out_memory(s.op, data, self.indices, values, given)
+            plain_out = conversion.as_plain_out(s.op, out, data.shape, data.dtype)
+            check_out_memory(s.op, data, self.indices, values, plain_out)
         source = rows.of_updates(values)
-        result: Array = native.new_result(data.dtype, data.shape) if given is None else given
+        result: Array = (
+            native.new_result(data.dtype, data.shape) if plain_out is None else plain_out
+        )
         target, start = rows.of_data(result), rows.of_data(data)
         if source is None or target is None or start is None or start.strides != target.strides:
             return None
-        pins = conversion.pinned(values, data, given)
+        pins = conversion.pinned(values, data, plain_out)
         program = rows.edges.row_program(source, target, s.attributes.fold)
         rows.lists.fold(program, source, None, start, np.zeros((), data.dtype), target, out is None)
         del pins
@@ -186,13 +188,13 @@ class Prepared:
 
 
 class _Rows(NamedTuple):
-    """The updates of a scatter in order of their destinations, or of blocks of them."""
+    """The updates of a scatter, sorted by destination or by block of destinations."""
 
     lists: native.RowLists
     edges: EdgeLoops
     block: int
-    keyed: int  # so many leading dimensions of the data are addressed
-    entries: int  # so many of the updates' have an index
+    keyed: int  # the number of leading dimensions of the data that indices address
+    entries: int  # the number of leading dimensions of the updates that have an index
 
     def of_data(self, array: Array) -> Array | None:
         return _rows_of(array, self.keyed)
@@ -202,7 +204,7 @@ class _Rows(NamedTuple):
 
 
 def _rows_of(array: Array, leading: int) -> Array | None:
-    """View leading dimensions as one, None where they do not step as one."""
+    """View the leading dimensions as one; None if their strides do not allow it."""
     steps = zip(array.shape[:leading], array.strides[:leading], strict=True)
     merged = nests.collapse(Loop(n, step, 0, 0) for n, step in steps) or [nests.ONCE]
     if len(merged) > 1:
@@ -212,7 +214,7 @@ def _rows_of(array: Array, leading: int) -> Array | None:
 
 
 def _row_lists(s: Call, indices: Array, axis: int) -> _Rows | None:
-    """Return the lists of a scatter that folds rows from the first dimension on, else None."""
+    """Return the lists of a scatter that reduces along the first dimensions, else None."""
     if s.updates is None or s.reduction == "none" or axis != 0:
         return None
     dimensions = s.operator.dimensions(len(s.data.shape), indices.shape, axis)
@@ -238,9 +240,10 @@ def _row_lists(s: Call, indices: Array, axis: int) -> _Rows | None:
 
 
 def _block(s: Call, destinations: int, updates: int) -> int:
-    """Return how many destinations share a list, 0 where lists of items do not pay.
+    """Return the number of destinations that share a list, 0 if lists of items do not pay.
 
-    Then each thread reads only what goes to its own destinations: one alone reads the indices.
+    With lists, each thread reads only the updates of the destinations that it writes, and only one
+    thread reads the indices.
     """
     threads, result = native.get_num_threads(), destinations * s.data.dtype.itemsize
     items = prod(s.data.shape) == destinations
@@ -261,33 +264,32 @@ def prepare(
 ) -> Prepared:
     """Prepare a call of an operator for many runs with the same indices.
 
-    ``prepare(op, data_like, indices, ...)(data, updates)`` has the bits of
+    ``prepare(op, data_like, indices, ...)(data, updates)`` is bit-for-bit equal to
     ``op(data, indices, updates, ...)``.
 
     Parameters
     ----------
     op : str or callable
-        An operator's name (``"scatter_nd"``, or ``"scatter-nd"`` as in the command), or the
-        function itself.
+        The name of an operator (``"scatter_nd"``, or ``"scatter-nd"`` as on the command line), or
+        the function itself.
     data_like : array_like or (shape, dtype)
-        An array of the data's shape and dtype, a tensor or an array of JAX among them, or these
-        alone.
+        The data's shape and dtype, or an array, tensor or JAX array that has them.
     indices : array_like of int
-        The call's indices. They are copied: what happens to them later changes nothing here.
+        The indices of the call. They are copied: later changes to them have no effect.
     **attributes
-        The operator's other arguments but `out` and `fill_value`, which the runs take. `gather` and
-        `scatter_slices` take `indptr` in the place of `indices`, which are None then: entries
-        ``indptr[i]`` up to ``indptr[i + 1]`` have index i, as in a CSR matrix.
+        The operator's other arguments, except `out` and `fill_value`, which are arguments of the
+        runs. `gather` and `scatter_slices` accept `indptr` instead of `indices`, which is None
+        then: entries ``indptr[i]`` up to ``indptr[i + 1]`` have index i, as in a CSR matrix.
 
     Returns
     -------
     Prepared
-        What runs the call.
+        A callable that runs the call.
 
     Raises
     ------
     TypeError, ValueError, IndexError
-        As the operator would.
+        As the operator.
 
     See Also
     --------
@@ -296,15 +298,15 @@ def prepare(
 
     Notes
     -----
-    What is prepared takes tensors and arrays of JAX, too, with the operator's derivatives. Prepare
-    it from one where ``torch.compile`` traces the call.
+    A prepared call also runs on tensors and JAX arrays, with the operator's derivatives. To trace
+    it with ``torch.compile``, prepare it from a tensor.
 
-    Indices are checked here, and kept as 32-bit integers where they fit. Where a scatter reduces
-    rows, of at least 32 bytes, along the first dimensions, their order by destination is kept as
-    well: 4 bytes an index and 4 a destination. Every row of the result is then written once, after
-    a fold in registers. Where it reduces many items on several threads, 4 or 6 bytes an index keep
-    which of them each thread folds, for the number of threads that is set now. Threads may share
-    what is prepared.
+    Indices are checked here and stored as 32-bit integers if they fit. If a scatter reduces rows of
+    at least 32 bytes along the first dimensions, their order by destination is stored as well, in 4
+    bytes for each index and 4 for each destination. Each row of the result is then written once,
+    after a fold in registers. If a scatter reduces many items on several threads, 4 or 6 bytes for
+    each index store the thread that folds it, for the current number of threads. Threads may share
+    a prepared call.
 
     Examples
     --------
@@ -321,24 +323,24 @@ def prepare(
     for name in ("out", "fill_value"):
         if name in attributes:
             raise errors.unknown_attribute(NAME, name, tuple(Attributes(operator.name).keywords))
-    given = {**attributes}
+    keywords = {**attributes}
     segments = -1
-    if (indptr := given.pop("indptr", None)) is not None:
+    if (indptr := keywords.pop("indptr", None)) is not None:
         indices, segments = _pointed(operator, indices, indptr)
     described = registry.spec(operator.name, "indices", indices)
-    found = conversion.as_indices(operator.name, indices if is_spec(described) else described)
-    made = planned(operator, data_like, found, _updates_like(operator, data_like), given)
-    size = made.call.data.shape[made.call.resolved_axis] if segments >= 0 else -1
+    plain = conversion.as_indices(operator.name, indices if is_spec(described) else described)
+    plan = planned(operator, data_like, plain, _updates_like(operator, data_like), keywords)
+    size = plan.call.data.shape[plan.call.resolved_axis] if segments >= 0 else -1
     if segments != size:
         raise errors.other_shape(operator.name, "indptr", (size + 1,), (segments + 1,))
-    result = Prepared(made.call, _frozen(made.call, found))
+    result = Prepared(plan.call, _frozen(plan.call, plain))
     if not is_spec(data_like):
-        result._runner_of(type(data_like))  # a graph that is traced later finds it
+        result._runner_of(type(data_like))  # for a graph that is traced later
     return result
 
 
 def _pointed(operator: Operator, indices: object, indptr: object) -> tuple[Array, int]:
-    """Return the indices that a pointer stands for, and how many there are of them to choose."""
+    """Expand `indptr` to the index of each entry. Return these, and the number of segments."""
     if operator.name not in ("gather", "scatter_slices"):
         raise errors.unknown_attribute(NAME, "indptr", tuple(Attributes(operator.name).keywords))
     if indices is not None:
@@ -349,7 +351,7 @@ def _pointed(operator: Operator, indices: object, indptr: object) -> tuple[Array
 def _prepared_again(
     op: Any, data_like: object, indices: Array, attributes: PrepareAttributes
 ) -> Prepared:
-    """Return the call that was pickled so."""
+    """Unpickle a prepared call."""
     return prepare(op, data_like, indices, **attributes)
 
 

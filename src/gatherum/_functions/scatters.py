@@ -1,4 +1,4 @@
-"""The three scatters: their contracts as docstrings, and one line of code each."""
+"""The three scatters: docstrings that define their behavior, and one line of code each."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def scatter_slices(
     out: Any | None = None,
     **unknown: Never,
 ) -> Any:
-    """Write, or reduce, slices into an array along one axis, by their numbers: `gather`'s inverse.
+    """Write or reduce slices into an array along one axis, by index: the inverse of `gather`.
 
     ``out = data; out[a.., indices[i..], s..] op= updates[a.., i.., s..]``, where ``a..`` runs over
     the dimensions before `axis` and ``s..`` over those after it.
@@ -83,33 +83,33 @@ def scatter_slices(
     Parameters
     ----------
     data : array_like
-        The array to start from, of rank 1 to 64; it is not changed, unless it is `out`. Any dtype
-        of a fixed size without objects.
+        The array to start from, of rank 1 to 64. Any fixed-size dtype without objects. It is not
+        changed unless it is also `out`.
     indices : array_like of int
-        The numbers of the slices, of any shape, 0-d included.
+        Positions of the slices on `axis`, of any shape, including 0-d.
         Any integer dtype, signed or unsigned, of 8 to 64 bits, in either byte order.
     updates : array_like
-        Of `data`'s dtype, and of the shape
-        ``data.shape[:axis] + indices.shape + data.shape[axis + 1:]``, which `gather` would give, or
-        one that broadcasts to it. Plain Python values and lists take `data`'s dtype.
+        Of `data`'s dtype, and of the shape that `gather` returns,
+        ``data.shape[:axis] + indices.shape + data.shape[axis + 1:]``, or one that broadcasts to it.
+        Python scalars and lists are converted to `data`'s dtype.
     axis : int, default 0
-        The axis along which `indices` counts, in ``[-data.ndim, data.ndim)``.
+        The axis that `indices` addresses, in ``[-data.ndim, data.ndim)``.
     reduction : {"none", "add", "mul", "max", "min", "mean", "fsum", "fmean"}, default "none"
         How updates combine with existing values; ``"none"`` replaces them.
     include_self : bool, default True
-        Whether the old value takes part in the reduction. If not, a destination starts from its
-        first update; one that no update addresses keeps its old value. Without meaning for
+        If True, the existing value takes part in the reduction. If False, each destination starts
+        from its first update, and a destination without updates keeps its value. Ignored for
         ``"none"``.
     mode : {"raise", "clip", "wrap", "fill", "drop"}, default "raise"
-        How to treat out-of-bounds indices: raise IndexError before anything is written;
-        move to the nearest valid one; wrap around (floor modulo); or drop its update (``"fill"``
-        is the same for a scatter).
+        How to treat out-of-bounds indices: raise IndexError before anything is written, clip to
+        the nearest valid index, wrap around (floor modulo), or drop the update. For a scatter,
+        ``"fill"`` is the same as ``"drop"``.
     negative : bool, default True
-        Whether values from -n to -1 count from the end of a dimension of size n. Otherwise they
-        are invalid; ``"clip"`` then takes them to 0.
+        If True, indices from -n to -1 count from the end of a dimension of size n. If False, they
+        are invalid, and ``"clip"`` clips them to 0.
     out : numpy.ndarray, optional
-        Where the result goes: of the shape and dtype of `data`, with any strides. If it is
-        `data` itself, the scatter happens in place. Otherwise it must share no memory with an
+        The array to store the result in, of `data`'s shape and dtype, with any strides. If it is
+        `data` itself, the scatter happens in place. Otherwise it must not share memory with an
         input.
 
     Returns
@@ -121,44 +121,49 @@ def scatter_slices(
     ------
     TypeError
         If `axis` is not an integer, `include_self` or `negative` is not a boolean, `data` holds
-        objects, `indices` is not of an integer dtype, `updates` is not of `data`'s dtype, the
-        reduction is not defined for it, an operand is not an array, masked, or of another
-        framework, or `out` is not an ndarray or has another dtype.
+        objects, `indices` has a non-integer dtype, `updates` has another dtype than `data`, the
+        reduction is not defined for the dtype, an operand is not an array, is masked or belongs to
+        another framework, or `out` is not an ndarray or has another dtype.
     ValueError
-        If `reduction`, `mode` or `axis` is not one of its values, the shapes do not fit, or
+        If `reduction`, `mode` or `axis` has an invalid value, the shapes do not match, or
         `out` has another shape, is read-only, overlaps itself or shares memory with an input.
     IndexError
         If an index is invalid in mode ``"raise"``, or cannot be clipped or wrapped because its
-        dimension has size 0. It names the first one in row-major order of `indices`; `data` and
-        `out` are then as they were.
+        dimension has size 0. The message names the first invalid index in row-major order; `data`
+        and `out` are unchanged.
 
     See Also
     --------
-    scatter_nd : Slices by tuples of indices.
-    scatter_elements : One element for every index.
+    scatter_nd : Write slices by index tuples.
+    scatter_elements : Write one element for each index.
     gather : The inverse.
-    index_report : Whether indices are invalid or address something twice.
+    index_report : Count invalid and duplicate indices.
 
     Notes
     -----
-    Updates meet each destination in row-major order of `indices`, for any number of threads:
-    with ``"none"`` the last one wins, and a floating-point sum has the same bits everywhere.
+    With any number of threads, each destination receives its updates in row-major order of
+    `indices`: ``"none"`` keeps the last update, and a floating-point sum has the same bits on every
+    machine.
 
-    Integers wrap around. float16 and bfloat16 are reduced in float32 and rounded once at the end;
-    the other floats in their own type. A float32 sum of ones stops growing at 2**24, where adding 1
-    rounds back, so the mean of 2 * 10**7 ones is 0.84: for so many updates of one destination use
-    float64, or reduce groups of equal size first and then their sums or means. ``"fsum"`` is the
-    exact sum, rounded once, and ``"fmean"`` that sum over the count: no order of the updates
-    changes their bits, and a NaN, even alone, gives the canonical one. A NaN wins in ``"max"`` and
-    ``"min"``, where -0 is less than +0, and a NaN that a reduction makes is the canonical quiet
-    one. ``"mean"`` of integers rounds toward minus infinity. With ``"none"``
-    elements move as bytes: every dtype works, NaN payloads and signed zeros survive. Reductions are
-    defined for bool (not ``"mean"``), integers of 8 to 64 bits, float16, bfloat16, float32,
-    float64, and complex numbers of these (not ``"max"`` and ``"min"``), in native byte order;
-    ``"fsum"`` and ``"fmean"`` for floats and complex numbers alone.
+    Integers wrap around. float16 and bfloat16 accumulate in float32 and round once at the end;
+    other floats accumulate in their own type. A float32 sum of ones stops growing at 2**24, where
+    adding 1 rounds back, so the mean of 2 * 10**7 ones is 0.84. For that many updates of one
+    destination, use float64, or reduce groups of equal size first and then their sums or means.
 
-    Neither ONNX nor DirectML has it. PyTorch's relatives are ``index_copy``, ``index_add`` and
-    ``index_reduce``.
+    ``"fsum"`` is the exact sum, and ``"fmean"`` the exact sum over the count, both rounded once.
+    Their bits do not depend on the order of the updates, and a NaN gives the canonical quiet NaN,
+    even as the only update. ``"max"`` and ``"min"`` propagate NaN and order -0 below +0. A NaN that
+    a reduction creates is the canonical quiet NaN. ``"mean"`` of integers rounds toward minus
+    infinity.
+
+    ``"none"`` copies elements as bytes: it supports every dtype and preserves NaN payloads and
+    signed zeros. The other reductions are defined for bool (not ``"mean"``), integers of 8 to 64
+    bits, float16, bfloat16, float32, float64, and complex numbers of these (not ``"max"`` and
+    ``"min"``), in native byte order; ``"fsum"`` and ``"fmean"`` only for floats and complex
+    numbers.
+
+    Neither ONNX nor DirectML has this operator. Related functions of PyTorch are ``index_copy``,
+    ``index_add`` and ``index_reduce``.
 
     Examples
     --------
@@ -240,41 +245,41 @@ def scatter_elements(
     out: Any | None = None,
     **unknown: Never,
 ) -> Any:
-    """Write, or reduce, one element into an array for every index.
+    """Write or reduce one element into an array for each index.
 
     ``out = data; out[i, indices[i, j, k], k] op= updates[i, j, k]`` for three dimensions and axis
-    1: the index replaces the position on `axis`, and the others stay.
+    1: the index replaces the position on `axis`, and the other positions are unchanged.
 
     Parameters
     ----------
     data : array_like
-        The array to start from, of rank 1 to 64; it is not changed, unless it is `out`. Any dtype
-        of a fixed size without objects.
+        The array to start from, of rank 1 to 64. Any fixed-size dtype without objects. It is not
+        changed unless it is also `out`.
     indices : array_like of int
-        Positions on `axis`, of `data`'s rank. Off the axis it may be smaller than `data`, and then
-        addresses the leading part; nothing broadcasts.
+        Positions on `axis`, of `data`'s rank. In the other dimensions `indices` may be smaller than
+        `data`, and then addresses the leading part; it is not broadcast.
         Any integer dtype, signed or unsigned, of 8 to 64 bits, in either byte order.
     updates : array_like
-        Of `data`'s dtype, and of ``indices.shape`` or a shape that broadcasts to it. Plain
-        Python values and lists take `data`'s dtype; what is finite must stay so there.
+        Of `data`'s dtype, and of ``indices.shape`` or a shape that broadcasts to it. Python
+        scalars and lists are converted to `data`'s dtype, where finite values must remain finite.
     axis : int, default 0
-        The axis along which `indices` counts, in ``[-data.ndim, data.ndim)``.
+        The axis that `indices` addresses, in ``[-data.ndim, data.ndim)``.
     reduction : {"none", "add", "mul", "max", "min", "mean", "fsum", "fmean"}, default "none"
         How updates combine with existing values; ``"none"`` replaces them.
     include_self : bool, default True
-        Whether the old value takes part in the reduction. If not, a destination starts from its
-        first update; one that no update addresses keeps its old value. Without meaning for
+        If True, the existing value takes part in the reduction. If False, each destination starts
+        from its first update, and a destination without updates keeps its value. Ignored for
         ``"none"``.
     mode : {"raise", "clip", "wrap", "fill", "drop"}, default "raise"
-        How to treat out-of-bounds indices: raise IndexError before anything is written;
-        move to the nearest valid one; wrap around (floor modulo); or drop its update (``"fill"``
-        is the same for a scatter).
+        How to treat out-of-bounds indices: raise IndexError before anything is written, clip to
+        the nearest valid index, wrap around (floor modulo), or drop the update. For a scatter,
+        ``"fill"`` is the same as ``"drop"``.
     negative : bool, default True
-        Whether values from -n to -1 count from the end of a dimension of size n. Otherwise they
-        are invalid; ``"clip"`` then takes them to 0.
+        If True, indices from -n to -1 count from the end of a dimension of size n. If False, they
+        are invalid, and ``"clip"`` clips them to 0.
     out : numpy.ndarray, optional
-        Where the result goes: of the shape and dtype of `data`, with any strides. If it is
-        `data` itself, the scatter happens in place. Otherwise it must share no memory with an
+        The array to store the result in, of `data`'s shape and dtype, with any strides. If it is
+        `data` itself, the scatter happens in place. Otherwise it must not share memory with an
         input.
 
     Returns
@@ -286,45 +291,50 @@ def scatter_elements(
     ------
     TypeError
         If `axis` is not an integer, `include_self` or `negative` is not a boolean, `data` holds
-        objects, `indices` is not of an integer dtype, `updates` is not of `data`'s dtype, the
-        reduction is not defined for it, an operand is not an array, masked, or of another
-        framework, or `out` is not an ndarray or has another dtype.
+        objects, `indices` has a non-integer dtype, `updates` has another dtype than `data`, the
+        reduction is not defined for the dtype, an operand is not an array, is masked or belongs to
+        another framework, or `out` is not an ndarray or has another dtype.
     ValueError
-        If `reduction`, `mode` or `axis` is not one of its values, the shapes do not fit, or
+        If `reduction`, `mode` or `axis` has an invalid value, the shapes do not match, or
         `out` has another shape, is read-only, overlaps itself or shares memory with an input.
     IndexError
         If an index is invalid in mode ``"raise"``, or cannot be clipped or wrapped because its
-        dimension has size 0. It names the first one in row-major order of `indices`; `data` and
-        `out` are then as they were.
+        dimension has size 0. The message names the first invalid index in row-major order; `data`
+        and `out` are unchanged.
 
     See Also
     --------
-    scatter_slices : Slices along one axis.
-    scatter_nd : Slices by tuples of indices.
+    scatter_slices : Write slices along one axis.
+    scatter_nd : Write slices by index tuples.
     gather_elements : The inverse.
-    index_report : Whether indices are invalid or address something twice.
+    index_report : Count invalid and duplicate indices.
 
     Notes
     -----
-    Updates meet each destination in row-major order of `indices`, for any number of threads:
-    with ``"none"`` the last one wins, and a floating-point sum has the same bits everywhere.
+    With any number of threads, each destination receives its updates in row-major order of
+    `indices`: ``"none"`` keeps the last update, and a floating-point sum has the same bits on every
+    machine.
 
-    Integers wrap around. float16 and bfloat16 are reduced in float32 and rounded once at the end;
-    the other floats in their own type. A float32 sum of ones stops growing at 2**24, where adding 1
-    rounds back, so the mean of 2 * 10**7 ones is 0.84: for so many updates of one destination use
-    float64, or reduce groups of equal size first and then their sums or means. ``"fsum"`` is the
-    exact sum, rounded once, and ``"fmean"`` that sum over the count: no order of the updates
-    changes their bits, and a NaN, even alone, gives the canonical one. A NaN wins in ``"max"`` and
-    ``"min"``, where -0 is less than +0, and a NaN that a reduction makes is the canonical quiet
-    one. ``"mean"`` of integers rounds toward minus infinity. With ``"none"``
-    elements move as bytes: every dtype works, NaN payloads and signed zeros survive. Reductions are
-    defined for bool (not ``"mean"``), integers of 8 to 64 bits, float16, bfloat16, float32,
-    float64, and complex numbers of these (not ``"max"`` and ``"min"``), in native byte order;
-    ``"fsum"`` and ``"fmean"`` for floats and complex numbers alone.
+    Integers wrap around. float16 and bfloat16 accumulate in float32 and round once at the end;
+    other floats accumulate in their own type. A float32 sum of ones stops growing at 2**24, where
+    adding 1 rounds back, so the mean of 2 * 10**7 ones is 0.84. For that many updates of one
+    destination, use float64, or reduce groups of equal size first and then their sums or means.
 
-    The counterparts are ONNX's ScatterElements (version 18,
-    https://onnx.ai/onnx/operators/onnx__ScatterElements.html; it has no ``"mean"``) and
-    DirectML's SCATTER (DML_SCATTER_OPERATOR_DESC, see `gatherum.directml`; it has no reductions).
+    ``"fsum"`` is the exact sum, and ``"fmean"`` the exact sum over the count, both rounded once.
+    Their bits do not depend on the order of the updates, and a NaN gives the canonical quiet NaN,
+    even as the only update. ``"max"`` and ``"min"`` propagate NaN and order -0 below +0. A NaN that
+    a reduction creates is the canonical quiet NaN. ``"mean"`` of integers rounds toward minus
+    infinity.
+
+    ``"none"`` copies elements as bytes: it supports every dtype and preserves NaN payloads and
+    signed zeros. The other reductions are defined for bool (not ``"mean"``), integers of 8 to 64
+    bits, float16, bfloat16, float32, float64, and complex numbers of these (not ``"max"`` and
+    ``"min"``), in native byte order; ``"fsum"`` and ``"fmean"`` only for floats and complex
+    numbers.
+
+    The counterparts are ScatterElements in ONNX (version 18, without ``"mean"``,
+    https://onnx.ai/onnx/operators/onnx__ScatterElements.html) and SCATTER in DirectML
+    (DML_SCATTER_OPERATOR_DESC, without reductions, see `gatherum.directml`).
 
     Examples
     --------
@@ -401,42 +411,44 @@ def scatter_nd(
     out: Any | None = None,
     **unknown: Never,
 ) -> Any:
-    """Write, or reduce, elements or slices into an array by tuples of indices.
+    """Write or reduce elements or slices into an array by index tuples.
 
     ``out = data; out[b.., *indices[b.., i.., :], s..] op= updates[b.., i.., s..]``, where ``b..``
-    runs over the batch dimensions and ``s..`` over those that no component of a tuple addresses.
+    runs over the batch dimensions and ``s..`` over the trailing dimensions that the tuples do not
+    address.
 
     Parameters
     ----------
     data : array_like
-        The array to start from, of rank up to 64; it is not changed, unless it is `out`. Any dtype
-        of a fixed size without objects.
+        The array to start from, of rank up to 64. Any fixed-size dtype without objects. It is not
+        changed unless it is also `out`.
     indices : array_like of int
-        Tuples along the last dimension, of ``k = indices.shape[-1]`` components, each for one
-        dimension of `data` after the batch dimensions. Tuples of no component address all of them.
+        Index tuples along the last dimension, of ``k = indices.shape[-1]`` components, one for each
+        of the first k dimensions of `data` after the batch dimensions. If k is 0, a tuple addresses
+        the whole sub-array of its batch.
         Any integer dtype, signed or unsigned, of 8 to 64 bits, in either byte order.
     updates : array_like
         Of `data`'s dtype, and of the shape
-        ``indices.shape[:-1] + data.shape[batch_dims + k:]`` or one that broadcasts to it. Plain
-        Python values and lists take `data`'s dtype; what is finite must stay so there.
+        ``indices.shape[:-1] + data.shape[batch_dims + k:]`` or one that broadcasts to it. Python
+        scalars and lists are converted to `data`'s dtype, where finite values must remain finite.
     batch_dims : int, default 0
-        How many leading dimensions `data` and `indices` share, in ``[0, indices.ndim)``.
+        The number of leading dimensions that `data` and `indices` share, in ``[0, indices.ndim)``.
     reduction : {"none", "add", "mul", "max", "min", "mean", "fsum", "fmean"}, default "none"
         How updates combine with existing values; ``"none"`` replaces them.
     include_self : bool, default True
-        Whether the old value takes part in the reduction. If not, a destination starts from its
-        first update; one that no update addresses keeps its old value. Without meaning for
+        If True, the existing value takes part in the reduction. If False, each destination starts
+        from its first update, and a destination without updates keeps its value. Ignored for
         ``"none"``.
     mode : {"raise", "clip", "wrap", "fill", "drop"}, default "raise"
-        How to treat out-of-bounds indices: raise IndexError before anything is written;
-        move to the nearest valid one; wrap around (floor modulo); or drop its update (``"fill"``
-        is the same for a scatter).
+        How to treat out-of-bounds indices: raise IndexError before anything is written, clip to
+        the nearest valid index, wrap around (floor modulo), or drop the update. For a scatter,
+        ``"fill"`` is the same as ``"drop"``.
     negative : bool, default True
-        Whether values from -n to -1 count from the end of a dimension of size n. Otherwise they
-        are invalid; ``"clip"`` then takes them to 0.
+        If True, indices from -n to -1 count from the end of a dimension of size n. If False, they
+        are invalid, and ``"clip"`` clips them to 0.
     out : numpy.ndarray, optional
-        Where the result goes: of the shape and dtype of `data`, with any strides. If it is
-        `data` itself, the scatter happens in place. Otherwise it must share no memory with an
+        The array to store the result in, of `data`'s shape and dtype, with any strides. If it is
+        `data` itself, the scatter happens in place. Otherwise it must not share memory with an
         input.
 
     Returns
@@ -448,46 +460,50 @@ def scatter_nd(
     ------
     TypeError
         If `batch_dims` is not an integer, `include_self` or `negative` is not a boolean, `data`
-        holds objects, `indices` is not of an integer dtype, `updates` is not of `data`'s dtype, the
-        reduction is not defined for it, an operand is not an array, masked, or of another
-        framework, or `out` is not an ndarray or has another dtype.
+        holds objects, `indices` has a non-integer dtype, `updates` has another dtype than `data`,
+        the reduction is not defined for the dtype, an operand is not an array, is masked or belongs
+        to another framework, or `out` is not an ndarray or has another dtype.
     ValueError
-        If `reduction`, `mode` or `batch_dims` is not one of its values, the shapes do not fit, or
+        If `reduction`, `mode` or `batch_dims` has an invalid value, the shapes do not match, or
         `out` has another shape, is read-only, overlaps itself or shares memory with an input.
     IndexError
         If an index is invalid in mode ``"raise"``, or cannot be clipped or wrapped because its
-        dimension has size 0. It names the first one in row-major order of `indices`; `data` and
-        `out` are then as they were.
+        dimension has size 0. The message names the first invalid index in row-major order; `data`
+        and `out` are unchanged.
 
     See Also
     --------
-    scatter_slices : Slices along one axis.
-    scatter_elements : One element for every index.
+    scatter_slices : Write slices along one axis.
+    scatter_elements : Write one element for each index.
     gather_nd : The inverse.
-    index_report : Whether indices are invalid or address something twice.
+    index_report : Count invalid and duplicate indices.
 
     Notes
     -----
-    Updates meet each destination in row-major order of `indices`, for any number of threads:
-    with ``"none"`` the last one wins, and a floating-point sum has the same bits everywhere.
+    With any number of threads, each destination receives its updates in row-major order of
+    `indices`: ``"none"`` keeps the last update, and a floating-point sum has the same bits on every
+    machine.
 
-    Integers wrap around. float16 and bfloat16 are reduced in float32 and rounded once at the end;
-    the other floats in their own type. A float32 sum of ones stops growing at 2**24, where adding 1
-    rounds back, so the mean of 2 * 10**7 ones is 0.84: for so many updates of one destination use
-    float64, or reduce groups of equal size first and then their sums or means. ``"fsum"`` is the
-    exact sum, rounded once, and ``"fmean"`` that sum over the count: no order of the updates
-    changes their bits, and a NaN, even alone, gives the canonical one. A NaN wins in ``"max"`` and
-    ``"min"``, where -0 is less than +0, and a NaN that a reduction makes is the canonical quiet
-    one. ``"mean"`` of integers rounds toward minus infinity. With ``"none"``
-    elements move as bytes: every dtype works, NaN payloads and signed zeros survive. Reductions are
-    defined for bool (not ``"mean"``), integers of 8 to 64 bits, float16, bfloat16, float32,
-    float64, and complex numbers of these (not ``"max"`` and ``"min"``), in native byte order;
-    ``"fsum"`` and ``"fmean"`` for floats and complex numbers alone.
+    Integers wrap around. float16 and bfloat16 accumulate in float32 and round once at the end;
+    other floats accumulate in their own type. A float32 sum of ones stops growing at 2**24, where
+    adding 1 rounds back, so the mean of 2 * 10**7 ones is 0.84. For that many updates of one
+    destination, use float64, or reduce groups of equal size first and then their sums or means.
 
-    The counterparts are ONNX's ScatterND (version 18,
-    https://onnx.ai/onnx/operators/onnx__ScatterND.html; it has neither ``"mean"`` nor
-    `batch_dims`) and DirectML's SCATTER_ND (DML_SCATTER_ND_OPERATOR_DESC, see
-    `gatherum.directml`; it has no reductions).
+    ``"fsum"`` is the exact sum, and ``"fmean"`` the exact sum over the count, both rounded once.
+    Their bits do not depend on the order of the updates, and a NaN gives the canonical quiet NaN,
+    even as the only update. ``"max"`` and ``"min"`` propagate NaN and order -0 below +0. A NaN that
+    a reduction creates is the canonical quiet NaN. ``"mean"`` of integers rounds toward minus
+    infinity.
+
+    ``"none"`` copies elements as bytes: it supports every dtype and preserves NaN payloads and
+    signed zeros. The other reductions are defined for bool (not ``"mean"``), integers of 8 to 64
+    bits, float16, bfloat16, float32, float64, and complex numbers of these (not ``"max"`` and
+    ``"min"``), in native byte order; ``"fsum"`` and ``"fmean"`` only for floats and complex
+    numbers.
+
+    The counterparts are ScatterND in ONNX (version 18, without ``"mean"`` and `batch_dims`,
+    https://onnx.ai/onnx/operators/onnx__ScatterND.html) and SCATTER_ND in DirectML
+    (DML_SCATTER_ND_OPERATOR_DESC, without reductions, see `gatherum.directml`).
 
     Examples
     --------
@@ -513,6 +529,6 @@ def scatter_nd(
                 negative, 0, out)  # fmt: skip
 
 
-for _name in SCATTERS:  # a row of the table without a function is a KeyError
+for _name in SCATTERS:  # a KeyError if a row of the table has no function
     accelerate(globals()[_name])
     follow_tensors(globals()[_name])

@@ -1,4 +1,4 @@
-"""Show the configuration: versions, levels, threads and settings of this installation."""
+"""Show the configuration of this installation: versions, levels, threads and settings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from gatherum._system import native
 from gatherum.version import __version__
 
-# Distributions that bring a part of the package to life, by what they are for.
+# Optional distributions, and the feature that each one enables.
 OPTIONAL_PARTS = {
     "click": "command line",
     "rich": "progress on the command line",
@@ -30,7 +30,7 @@ OPTIONAL_PARTS = {
 
 
 def show_config() -> None:
-    """Print what this installation has and has chosen; `config` returns it.
+    """Print the configuration of this installation, which `config` returns.
 
     Examples
     --------
@@ -41,15 +41,16 @@ def show_config() -> None:
 
 
 def config() -> dict[str, Any]:
-    """Return what this installation has and has chosen; `show_config` prints it.
+    """Return the configuration of this installation, which `show_config` prints.
 
     Returns
     -------
     dict
-        ``version``, ``python`` and ``numpy``: their versions; ``level``: the instruction-set
-        level of the kernels in use; ``available_levels``: those that ``GATHERUM_ISA`` may name
-        here, best first; ``threads``; ``output_cache``: a dict of the ``limit`` and the bytes
-        ``held`` now; ``optional``: the version of each optional part, None where it is missing.
+        ``version``, ``python`` and ``numpy``: the versions; ``level``: the instruction-set
+        level of the kernels in use; ``available_levels``: the levels that ``GATHERUM_ISA`` can
+        select on this machine, best first; ``threads``: the number of threads; ``output_cache``: a
+        dict of the ``limit`` and the bytes ``held`` now; ``optional``: the version of each
+        optional distribution, None if it is not installed.
 
     Examples
     --------
@@ -72,16 +73,16 @@ def config() -> dict[str, Any]:
     }
 
 
-def config_lines(found: dict[str, Any]) -> list[str]:
-    """Word a configuration, one line each."""
-    cache = found["output_cache"]
+def config_lines(values: dict[str, Any]) -> list[str]:
+    """Format a configuration as lines of text."""
+    cache = values["output_cache"]
     lines = [
-        f"gatherum {found['version']}, Python {found['python']}, NumPy {found['numpy']}",
-        f"instruction set  {found['level']} (of {', '.join(found['available_levels'])})",
-        f"threads          {found['threads']}",
+        f"gatherum {values['version']}, Python {values['python']}, NumPy {values['numpy']}",
+        f"instruction set  {values['level']} (of {', '.join(values['available_levels'])})",
+        f"threads          {values['threads']}",
         f"output cache     {cache['held']:,} of at most {cache['limit']:,} bytes held",
     ]
-    for name, version in found["optional"].items():
+    for name, version in values["optional"].items():
         installed = version or "not installed"
         lines.append(f"{name:<16} {installed} ({OPTIONAL_PARTS[name]})")
     return lines
@@ -89,7 +90,7 @@ def config_lines(found: dict[str, Any]) -> list[str]:
 
 def _version_of(distribution: str) -> str | None:
     """Return the version of a distribution without importing it."""
-    from importlib import metadata  # half of what `import gatherum` took
+    from importlib import metadata  # it took half of the time of `import gatherum`
 
     try:
         return metadata.version(distribution)

@@ -1,7 +1,7 @@
-"""Test vectors: calls of the operators with the answers of the oracle, each with the rule it tests.
+"""Test vectors: calls of the operators with the oracle's results, each with the rule it tests.
 
-They are for those who build the same operators. `vectors` makes the cases of a target, and `write`
-puts them into the files that its test runners read.
+They test other implementations of the operators. `vectors` yields the cases of a target, and
+`write` writes them to the files that its test runners read.
 """
 
 from gatherum._exports.help_signatures import plain_help

@@ -1,4 +1,4 @@
-"""What targets ask of a call: whether updates meet, and whether their order shows."""
+"""Properties of calls that targets query, such as duplicate destinations and order dependence."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ INDEX = "cases.json"
 
 
 def is_portable(call: RuleCall) -> bool:
-    """Whether the call has no mode, sign rule or start that only this package has."""
+    """Whether the call uses the defaults of all attributes that only this package has."""
     usual, free = Attributes(call.operator).keywords, {"axis", "batch_dims", "reduction"}
-    how = call.attributes
-    return all(how.get(name, usual[name]) == usual[name] for name in usual.keys() - free)
+    attributes = call.attributes
+    return all(attributes.get(name, usual[name]) == usual[name] for name in usual.keys() - free)
 
 
 def moved_shape(call: RuleCall) -> tuple[int, ...]:
     """Return the shape of a gather's result, or of updates that do not broadcast."""
     row = OPERATORS[call.operator]
     data, indices = call.operands["data"].shape, call.operands["indices"].shape
-    given = call.attributes.get(row.attribute, 0)
-    return row.moved(data, indices, row.resolve(data, indices, given))
+    axis = call.attributes.get(row.attribute, 0)
+    return row.moved(data, indices, row.resolve(data, indices, axis))
 
 
 def reduction(call: RuleCall) -> str:
-    """Return how updates combine."""
-    found: str = call.attributes.get("reduction", "none")
-    return found
+    """Return the reduction of a call, "none" by default."""
+    name: str = call.attributes.get("reduction", "none")
+    return name
 
 
 def meet(call: RuleCall) -> bool:
-    """Whether two updates go to the same place, or it is not known because an index is wrong."""
+    """Whether two updates have the same destination. Also True if an index is invalid."""
     data, updates = call.operands["data"], call.operands.get("updates")
     if updates is None:
         return False
@@ -51,7 +51,7 @@ def meet(call: RuleCall) -> bool:
 
 
 def order_shows(call: RuleCall) -> bool:
-    """Whether another order of the updates, the opposite one, has another result."""
+    """Whether reversing the updates changes the result."""
     backward = dict(call.operands)
     for name in ("indices", "updates"):
         backward[name] = np.flip(backward[name], 0)
@@ -61,25 +61,25 @@ def order_shows(call: RuleCall) -> bool:
 
 
 def is_finite(call: RuleCall) -> bool:
-    """Whether JSON can write every number."""
+    """Whether all operands are finite, so that JSON can represent them."""
     with np.errstate(all="ignore"):
         return all(bool(np.isfinite(array).all()) for array in call.operands.values())
 
 
 def has_size(call: RuleCall) -> bool:
-    """Whether no dimension is empty and no operand a scalar."""
+    """Whether all operands have at least one dimension and one element."""
     return all(array.ndim and array.size for array in call.operands.values())
 
 
 def case_record(case: Case, **more: Any) -> dict[str, Any]:
-    """Return what an index of cases says of one."""
-    shown = {"name": case.name, "operator": case.operator, "attributes": dict(case.attributes)}
-    shown |= {"rule": case.rule, "source": case.source}
-    return shown | ({"error": case.error} if case.error else {}) | more
+    """Return the entry of a case in an index of cases."""
+    record = {"name": case.name, "operator": case.operator, "attributes": dict(case.attributes)}
+    record |= {"rule": case.rule, "source": case.source}
+    return record | ({"error": case.error} if case.error else {}) | more
 
 
 def write_json(folder: str, name: str, value: object) -> None:
-    """Write a file of JSON: a case, or the index of cases."""
+    """Write a JSON file: a case, or the index of cases."""
     with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
         json.dump(value, file, indent=1)
         file.write("\n")

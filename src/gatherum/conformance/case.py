@@ -1,4 +1,4 @@
-"""A case: one call, the answer of the oracle, and the rule that it tests."""
+"""A case: one call, the oracle's result, and the rule that it tests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Array = NDArray[Any]
 
 
 class RuleCall(NamedTuple):
-    """One call of an operator, as a rule makes it."""
+    """One call of an operator, as a rule yields it."""
 
     operator: str
     attributes: Mapping[str, Any]
@@ -22,23 +22,23 @@ class RuleCall(NamedTuple):
 
 
 class Case(NamedTuple):
-    """One call of an operator and what must come of it.
+    """One call of an operator and its expected result or error.
 
     Attributes
     ----------
     name : str
-        Lower case letters, digits and underscores; no two cases share one.
+        A unique name of lower case letters, digits and underscores.
     operator : str
         The operator's name.
     attributes : dict
-        Its arguments other than arrays.
+        The arguments that are not arrays.
     operands : dict
-        ``data``, ``indices`` and, of a scatter, ``updates``: arrays of NumPy. In cases of the rule
+        ``data``, ``indices`` and, for a scatter, ``updates``, as NumPy arrays. In cases of the rule
         ``"far_sizes"``, `data` is a `VirtualArray`.
     expected : numpy.ndarray or VirtualArray or None
-        The result, bit for bit; None where the call must be refused.
+        The expected result, bit for bit; None if the call must raise.
     error : str
-        The kind of exception that refuses it, as ``"IndexError"``; otherwise empty.
+        The type of the expected exception, such as ``"IndexError"``; otherwise empty.
     rule : str
         The rule that the case tests.
     source : str
@@ -56,7 +56,7 @@ class Case(NamedTuple):
 
 
 def answer(call: RuleCall) -> tuple[Array | None, str]:
-    """Return what the oracle gives: a result, or the kind of exception that it raises."""
+    """Run the oracle. Return its result, or None and the type of its exception."""
     run: Callable[..., Array] = getattr(reference, call.operator)
     try:
         with np.errstate(all="ignore"):

@@ -1,10 +1,10 @@
-"""Cases as models of DirectML's DxDispatch: initial values, and one operator whose output counts.
+"""Cases as models of DirectML's DxDispatch: initial values, and one operator.
 
-The output is printed, and compared with the expected one. ``compare`` is a command of gatherum's
-own, which DxDispatch does not have.
+The model prints the output and compares it with the expected output. DxDispatch does not have the
+command ``compare``, which is gatherum's.
 
-DirectML has no reductions and no rule for an index outside of the table, and leaves open which of
-several updates stays: such calls are left out, and so is what the feature level refuses.
+DirectML has no reductions, and does not define out-of-bounds indices or which of several updates
+wins. Such calls are omitted, as are calls that the feature level does not support.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from .call_facts import (
 )
 from .case import Array, Case, RuleCall, answer
 
-_LEAST_RANK = 4  # which every feature level takes
+_LEAST_RANK = 4  # supported by every feature level
 _BINDINGS = {"data": "InputTensor", "indices": "IndicesTensor", "updates": "UpdatesTensor"}
 
 
 def adapt(call: RuleCall, *, feature_level: str | None = None, **_: object) -> RuleCall | None:
-    """Return the call if DirectML has it at this feature level."""
+    """Return the call if DirectML supports it at this feature level."""
     if not is_portable(call) or reduction(call) != "none" or not OPERATORS[call.operator].directml:
         return None
     if not has_size(call) or not is_finite(call):
@@ -44,7 +44,7 @@ def adapt(call: RuleCall, *, feature_level: str | None = None, **_: object) -> R
     if updates is not None and (updates.shape != moved_shape(call) or meet(call)):
         return None
     indices = call.operands["indices"]
-    if indices.dtype.kind == "i" and (indices >= 0).all():  # older levels take no others
+    if indices.dtype.kind == "i" and (indices >= 0).all():  # for older levels
         call = call._replace(operands={**call.operands, "indices": indices.astype(np.uint32)})
     desc = _desc(call)
     if desc is None or answer(call)[1]:
@@ -54,7 +54,7 @@ def adapt(call: RuleCall, *, feature_level: str | None = None, **_: object) -> R
 
 
 def _desc(call: RuleCall) -> directml.OperatorDesc | None:
-    """Return the operator desc; None where DirectML has no such dtype or shape."""
+    """Return the operator desc; None if DirectML does not support the dtype or shape."""
     data, indices = call.operands["data"], call.operands["indices"]
     ranks = [array.ndim for array in call.operands.values()]
     rank = max(_LEAST_RANK, *ranks, len(moved_shape(call)))
@@ -89,7 +89,7 @@ def _desc(call: RuleCall) -> directml.OperatorDesc | None:
 
 
 def write(cases: Iterator[Case], folder: str, _: int | None) -> int:
-    """Write ``NAME.json``, a model, for each case, and an index with the expected values."""
+    """Write the model ``NAME.json`` for each case, and an index with the expected values."""
     rows = []
     for case in cases:
         assert case.expected is not None

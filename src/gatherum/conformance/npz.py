@@ -1,4 +1,4 @@
-"""Cases as archives of NumPy: all of them, with this package's own answers."""
+"""All cases as NumPy archives, with this package's results."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .case import Case, RuleCall
 
 
 def adapt(call: RuleCall, **_: object) -> RuleCall:
-    """Return the call: every one is defined."""
+    """Return the call unchanged, as this target defines every call."""
     return call
 
 

@@ -1,8 +1,8 @@
-"""Cases as ONNX's own backend tests: a model and the values of its inputs and outputs.
+"""Cases in the form of ONNX's backend tests: a model and the values of its inputs and outputs.
 
-ONNX leaves open which of several updates stays, in which order floats are added and how halves are
-rounded meanwhile, and what NaN does in a maximum: such calls are left out. ScatterND with invalid
-indices is left out, too: its text expects valid ones, but does not say that others are an error.
+ONNX does not define which of several updates wins, the order of floating-point additions, the
+intermediate rounding of float16, or NaN in a maximum; such calls are omitted. ScatterND with
+invalid indices is also omitted, as the ONNX text does not define them as an error.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from .call_facts import (
 from .case import Array, Case, RuleCall, answer
 
 NEWEST = 18  # the opset of the newest of the five operators
-_LATEST = 28  # the newest opset, if the package onnx is not installed
+_LATEST = 28  # the newest opset to assume if the package onnx is not installed
 _FIRST = {"Gather": 1, "GatherElements": 11, "GatherND": 11, "ScatterElements": 11, "ScatterND": 11}
 _BATCHES = 12  # the first opset whose GatherND has batch_dims
-_FROM_END = 11  # the first one with negative indices
-_REFUSES = ("ScatterElements",)  # the scatters whose text says that an index outside is an error
+_FROM_END = 11  # the first opset with negative indices
+_REFUSES = ("ScatterElements",)  # the scatters for which ONNX defines an invalid index as an error
 _DATA = (
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16",
     "float32", "float64", "complex64", "complex128",
@@ -64,7 +64,7 @@ def _newest_opset() -> int:
 
 
 def adapt(call: RuleCall, *, opset: int | None = None, **_: object) -> RuleCall | None:
-    """Return the call if ONNX has it and says what it gives."""
+    """Return the call if ONNX supports it and defines its result."""
     version = opset or NEWEST
     if not is_portable(call) or not _is_known(call, version):
         return None
@@ -80,7 +80,7 @@ def adapt(call: RuleCall, *, opset: int | None = None, **_: object) -> RuleCall 
 
 
 def _is_known(call: RuleCall, opset: int) -> bool:
-    """Whether the opset has the operator with such indices."""
+    """Whether the opset has the operator with these dtypes, indices and batch dimensions."""
     row, indices = OPERATORS[call.operator], call.operands["indices"]
     if row.onnx is None or opset < _FIRST[row.onnx]:
         return False
@@ -94,7 +94,7 @@ def _is_known(call: RuleCall, opset: int) -> bool:
 
 
 def _is_settled(call: RuleCall, dtype: np.dtype[Any]) -> bool:
-    """Whether ONNX settles the result of updates that meet."""
+    """Whether ONNX defines the result of updates with the same destination."""
     if dtype.kind not in "fc":
         return True
     if np.isnan(call.operands["updates"]).any() or order_shows(call):
@@ -103,10 +103,10 @@ def _is_settled(call: RuleCall, dtype: np.dtype[Any]) -> bool:
 
 
 def write(cases: Iterator[Case], folder: str, opset: int | None) -> int:
-    """Write a folder for each case as ONNX's test runner loads it, and an index.
+    """Write a folder for each case in the layout of ONNX's test runner, and an index.
 
-    The runner loads every folder as a test with outputs. So the model and the inputs of a call
-    that must be refused are files in the folder of all cases.
+    The runner loads every folder as a test with outputs. So the model and the inputs of a call that
+    must raise are written to the parent folder.
     """
     import onnx
 
@@ -126,7 +126,7 @@ def write(cases: Iterator[Case], folder: str, opset: int | None) -> int:
 
 
 def _files(case: Case) -> dict[str, Any]:
-    """Return the paths of a case's files in the folder of all cases."""
+    """Return the paths of a case's files, relative to the parent folder."""
     numbers = range(len(case.operands))
     if case.error:
         name = f"refused_{case.name}"
@@ -152,12 +152,12 @@ def _model(case: Case, opset: int) -> Any:
     call = RuleCall(case.operator, case.attributes, case.operands)
     shape = case.operands["data"].shape if row.scatters else moved_shape(call)
     output = helper.make_tensor_value_info("output", kinds["data"], shape)
-    how = {key: value for key, value in case.attributes.items() if key in _ATTRIBUTES}
-    node = helper.make_node(str(row.onnx), list(case.operands), ["output"], **how)
+    attributes = {key: value for key, value in case.attributes.items() if key in _ATTRIBUTES}
+    node = helper.make_node(str(row.onnx), list(case.operands), ["output"], **attributes)
     graph = helper.make_graph([node], case.name, inputs, [output])
-    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
-    made.ir_version = min(made.ir_version, 8)  # which every runtime reads
-    return made
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+    model.ir_version = min(model.ir_version, 8)  # supported by every runtime
+    return model
 
 
 _ATTRIBUTES = ("axis", "batch_dims", "reduction")

@@ -1,6 +1,6 @@
-"""The rules that the cases test: one row for each, with the calls that show it.
+"""The rules that the cases test: one row for each rule, with calls that demonstrate it.
 
-To add a rule: a generator of calls, and its row in `RULES`.
+To add a rule, write a generator of calls and add a row to `RULES`.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class Rule(NamedTuple):
     text : str
         The rule, in one line.
     source : str
-        Where the documentation publishes it.
+        The page and section of the documentation that publishes it.
     calls : callable
-        Takes the operator's row, a dtype and a generator of random numbers; yields calls.
+        Yields calls, given the operator's row, a dtype and a random number generator.
     """
 
     text: str
@@ -43,11 +43,11 @@ class Rule(NamedTuple):
 
 
 def items(shape: tuple[int, ...], dtype: np.dtype[Any], first: int = 0) -> Array:
-    """Return distinct small numbers, as far as the dtype has them."""
+    """Return small numbers, distinct if the dtype allows it."""
     return (np.arange(first, first + int(np.prod(shape))) % 100).reshape(shape).astype(dtype)
 
 
-def made(
+def make_call(
     op: Operator,
     data: Array,
     indices: Any,
@@ -55,7 +55,7 @@ def made(
     updates: Array | None = None,
     **attributes: Any,
 ) -> RuleCall:
-    """Return a call; updates are made to fit, beginning with a number."""
+    """Return a call. For a scatter, the default updates count from `first`."""
     indices = indices if isinstance(indices, np.ndarray) else np.array(indices, np.int64)
     operands = {"data": data, "indices": indices}
     if op.scatters:
@@ -67,86 +67,86 @@ def made(
 
 
 def takes_slices(op: Operator) -> bool:
-    """Whether each index stands alone and addresses a slice."""
+    """Whether each index addresses a slice along one axis."""
     return not (op.tuples or op.addressing.shares_back)
 
 
 def pointing(op: Operator, *values: int) -> Any:
-    """Return indices that address the first axis of a table of two dimensions by these values."""
+    """Return indices with these values for the first axis of a two-dimensional table."""
     if takes_slices(op):
         return list(values)
     return [[value, 0] for value in values] if op.tuples else [[value] * 2 for value in values]
 
 
 def table(dtype: np.dtype[Any], rows: int = _SOME) -> Array:
-    """Return a small table of two columns."""
+    """Return a small table with two columns."""
     return items((rows, 2), dtype)
 
 
 def _plain(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[RuleCall]:
-    yield made(op, table(dtype), pointing(op, 2, 0))
+    yield make_call(op, table(dtype), pointing(op, 2, 0))
     if not op.tuples:
         columns = [[1, 0], [0, 1], [1, 1]] if op.addressing.shares_front else [1, 0]
-        yield made(op, table(dtype), columns, axis=1)
-        yield made(op, table(dtype), columns, axis=-1)
+        yield make_call(op, table(dtype), columns, axis=1)
+        yield make_call(op, table(dtype), columns, axis=-1)
 
 
 def _axes(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[RuleCall]:
     cube = items((2, 3, 2), dtype)
     for axis in () if op.tuples else (1, 2, -2, -3):
         if op.addressing.shares_back:
-            yield made(op, cube, np.indices(cube.shape)[axis][..., ::-1].copy(), axis=axis)
+            yield make_call(op, cube, np.indices(cube.shape)[axis][..., ::-1].copy(), axis=axis)
         else:
             front = cube.shape[: axis % 3] if op.addressing.shares_front else ()
-            yield made(op, cube, np.full((*front, 2), [1, 0]), axis=axis)
+            yield make_call(op, cube, np.full((*front, 2), [1, 0]), axis=axis)
 
 
 def _repeated(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[RuleCall]:
     if not op.scatters:
-        yield made(op, table(dtype), pointing(op, 1, 1, 0, 1))
-        yield made(op, table(dtype), pointing(op, 1, -2, 2, -1))
+        yield make_call(op, table(dtype), pointing(op, 1, 1, 0, 1))
+        yield make_call(op, table(dtype), pointing(op, 1, -2, 2, -1))
 
 
 def _negative(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[RuleCall]:
-    yield made(op, table(dtype), pointing(op, -1, -3))
-    yield made(op, table(dtype), pointing(op, -1), negative=False)
+    yield make_call(op, table(dtype), pointing(op, -1, -3))
+    yield make_call(op, table(dtype), pointing(op, -1), negative=False)
     for mode in MOVING:
-        yield made(op, table(dtype), pointing(op, -2, 1), negative=False, mode=mode)
+        yield make_call(op, table(dtype), pointing(op, -2, 1), negative=False, mode=mode)
 
 
 def _unsigned(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[RuleCall]:
     rows = table(dtype, 200)
-    yield made(op, rows, np.array(pointing(op, 199, 128), np.uint8))
-    yield made(op, rows, np.array(pointing(op, -1, 127), np.int8))
-    yield made(op, rows, np.array(pointing(op, 2**64 - 1), np.uint64))
+    yield make_call(op, rows, np.array(pointing(op, 199, 128), np.uint8))
+    yield make_call(op, rows, np.array(pointing(op, -1, 127), np.int8))
+    yield make_call(op, rows, np.array(pointing(op, 2**64 - 1), np.uint64))
     for kind in (np.int32, np.uint32, np.int16, np.uint16):
-        yield made(op, rows, np.array(pointing(op, 150, 3), kind))
+        yield make_call(op, rows, np.array(pointing(op, 150, 3), kind))
     for kind in (np.int32, np.int16):
-        yield made(op, rows, np.array(pointing(op, -2, 3), kind))
+        yield make_call(op, rows, np.array(pointing(op, -2, 3), kind))
 
 
 def _outside(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[RuleCall]:
     for value in (3, -4, 2**31, 2**63 - 1, -(2**63)):
-        yield made(op, table(dtype), pointing(op, 0, value))
+        yield make_call(op, table(dtype), pointing(op, 0, value))
 
 
 def _modes(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[RuleCall]:
     for mode in ("clip", "wrap", "fill", "drop"):
         more: dict[str, Any] = {"fill_value": 7} if mode == "fill" and not op.scatters else {}
-        yield made(op, table(dtype), pointing(op, 3, -4, 1, 7, -9), mode=mode, **more)
+        yield make_call(op, table(dtype), pointing(op, 3, -4, 1, 7, -9), mode=mode, **more)
 
 
 def _components(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[RuleCall]:
-    if op.tuples:  # in a flat table both would lie inside
-        yield made(op, table(dtype), [[0, 2]])
-        yield made(op, table(dtype), [[1, -3]])
-        yield made(op, table(dtype), [[0, 2], [1, 1]], mode="clip")
+    if op.tuples:  # in bounds of the flat table, out of bounds of one dimension
+        yield make_call(op, table(dtype), [[0, 2]])
+        yield make_call(op, table(dtype), [[1, -3]])
+        yield make_call(op, table(dtype), [[0, 2], [1, 1]], mode="clip")
 
 
 def _last(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[RuleCall]:
     if op.scatters:
-        yield made(op, table(dtype), pointing(op, 1, 1, 2, 1))
-        yield made(op, table(dtype), pointing(op, 1, -2))
+        yield make_call(op, table(dtype), pointing(op, 1, 1, 2, 1))
+        yield make_call(op, table(dtype), pointing(op, 1, -2))
 
 
 def _reductions(dtype: np.dtype[Any]) -> list[str]:
@@ -156,7 +156,7 @@ def _reductions(dtype: np.dtype[Any]) -> list[str]:
 def _folds(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[RuleCall]:
     for reduction in _reductions(dtype) if op.scatters else ():
         for fold in (FoldRule(reduction), FoldRule.afresh(reduction)):
-            yield made(op, table(dtype), pointing(op, 1, 1, 2, 1), 3, **fold._asdict())
+            yield make_call(op, table(dtype), pointing(op, 1, 1, 2, 1), 3, **fold._asdict())
 
 
 def _order(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[RuleCall]:
@@ -167,13 +167,13 @@ def _order(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterat
 
 
 def _folded(op: Operator, start: int, values: Array, fold: FoldRule) -> RuleCall:
-    """Fold values into one row, or one element, of a table that holds `start` everywhere."""
+    """Fold values into one row, or one element, of a table filled with `start`."""
     full = np.full((_SOME, 2), start, values.dtype)
     indices = np.array(pointing(op, *[1] * len(values)), np.int64)
     shape = op.moved(full.shape, indices.shape, 0)
     wide = values.reshape(-1, *(1,) * (len(shape) - 1))
     updates = np.ascontiguousarray(np.broadcast_to(wide, shape))
-    return made(op, full, indices, updates=updates, **fold._asdict())
+    return make_call(op, full, indices, updates=updates, **fold._asdict())
 
 
 def _rounding(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[RuleCall]:
@@ -184,16 +184,16 @@ def _rounding(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Ite
 
 
 def _bits(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[RuleCall]:
-    """NaN with payloads, both zeros, infinities and the smallest subnormal number, moved."""
+    """Move NaN with payloads, -0, an infinity and the smallest subnormal number."""
     words = [0x7FC00001, 0xFFC12345, 0x80000000, 0x00000001, 0xFF800000, 0x7FA00000]
-    held = np.array(words, np.uint32).view(np.float32).reshape(_SOME, 2)
+    numbers = np.array(words, np.uint32).view(np.float32).reshape(_SOME, 2)
     indices = np.array(pointing(op, 2, 0, 1), np.int64)
-    moved = np.resize(held, op.moved(held.shape, indices.shape, 0))
-    yield made(op, held, indices, updates=moved)
+    moved = np.resize(numbers, op.moved(numbers.shape, indices.shape, 0))
+    yield make_call(op, numbers, indices, updates=moved)
 
 
 def _types(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[RuleCall]:
-    """Values that a narrower dtype, or one of another kind, does not have."""
+    """Move values that narrower dtypes, and dtypes of another kind, cannot represent."""
     for name in ("bool", *_INTEGERS):
         least, most = (0, 1) if name == "bool" else _range(name)
         middle = least // 2 + most // 2
@@ -211,11 +211,11 @@ def _range(name: str) -> tuple[int, int]:
 
 
 def _moved(op: Operator, values: Array) -> RuleCall:
-    """Move six values: to other places of a table of them, or out of it."""
-    held = values.reshape(_SOME, 2)
+    """Gather six values from a table, or scatter them to other rows of it."""
+    data = values.reshape(_SOME, 2)
     indices = np.array(pointing(op, 2, 0, 1), np.int64)
-    shape = op.moved(held.shape, indices.shape, 0)
-    return made(op, held, indices, updates=np.resize(values, shape))
+    shape = op.moved(data.shape, indices.shape, 0)
+    return make_call(op, data, indices, updates=np.resize(values, shape))
 
 
 def _extremes(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[RuleCall]:
@@ -243,62 +243,64 @@ def _truths(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Itera
 
 
 def _empty(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[RuleCall]:
-    yield made(op, table(dtype), np.zeros(0 if takes_slices(op) else (0, 2), np.int64))
+    yield make_call(op, table(dtype), np.zeros(0 if takes_slices(op) else (0, 2), np.int64))
     if takes_slices(op):
-        yield made(op, np.zeros((_SOME, 0), dtype), [0, 2])
-        yield made(op, np.zeros((_SOME, 0), dtype), [3])  # an error, though nothing would move
-    yield made(op, np.zeros((0, 2), dtype), pointing(op, 0), mode="clip")
+        yield make_call(op, np.zeros((_SOME, 0), dtype), [0, 2])
+        yield make_call(
+            op, np.zeros((_SOME, 0), dtype), [3]
+        )  # an error, although the result is empty
+    yield make_call(op, np.zeros((0, 2), dtype), pointing(op, 0), mode="clip")
     if not takes_slices(op):
-        yield made(op, np.zeros((0, 2), dtype), np.zeros((0, 2), np.int64))
+        yield make_call(op, np.zeros((0, 2), dtype), np.zeros((0, 2), np.int64))
         indices = [[0], [2]] if op.tuples else np.zeros((2, 0), np.int64)
-        yield made(op, np.zeros((_SOME, 0), dtype), indices)
+        yield make_call(op, np.zeros((_SOME, 0), dtype), indices)
     if op.tuples:
-        yield made(op, np.zeros((0, 3, 2), dtype), np.zeros((0, 1, 1), np.int64), batch_dims=1)
-        yield made(op, np.zeros((2, 3, 2), dtype), np.zeros((2, 0, 1), np.int64), batch_dims=1)
+        yield make_call(op, np.zeros((0, 3, 2), dtype), np.zeros((0, 1, 1), np.int64), batch_dims=1)
+        yield make_call(op, np.zeros((2, 3, 2), dtype), np.zeros((2, 0, 1), np.int64), batch_dims=1)
 
 
 def _ranks(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[RuleCall]:
     deep = items((2, 1, 2, 1, 2, 1, 1, 2), dtype)
     if takes_slices(op):
         front = deep.shape[:4] if op.addressing.shares_front else ()
-        yield made(op, table(dtype), np.array(1))
-        yield made(op, table(dtype), [[0, 2], [1, 1]])
-        yield made(op, deep, np.full((*front, 2), [1, 0]), axis=4)
-        yield made(op, items((4,), dtype), np.array(-1))
-        yield made(op, items((4,), dtype), [[[3], [0]]])
+        yield make_call(op, table(dtype), np.array(1))
+        yield make_call(op, table(dtype), [[0, 2], [1, 1]])
+        yield make_call(op, deep, np.full((*front, 2), [1, 0]), axis=4)
+        yield make_call(op, items((4,), dtype), np.array(-1))
+        yield make_call(op, items((4,), dtype), [[[3], [0]]])
     elif op.addressing.shares_back:
-        yield made(op, deep, np.ones(deep.shape, np.int64), axis=4)
-        yield made(op, items((4,), dtype), [3, 0, 1])
-        yield made(op, deep, 1 - np.indices(deep.shape)[4], axis=4)
+        yield make_call(op, deep, np.ones(deep.shape, np.int64), axis=4)
+        yield make_call(op, items((4,), dtype), [3, 0, 1])
+        yield make_call(op, deep, 1 - np.indices(deep.shape)[4], axis=4)
     else:
-        yield made(op, items((4,), dtype), [2])
-        yield made(op, deep, [[1, 0, 1, 0, 1, 0, 0, 1]])
-        yield made(op, table(dtype), [2, 1])
-        yield made(op, table(dtype), [[[[2, 1]], [[0, 0]]]])
+        yield make_call(op, items((4,), dtype), [2])
+        yield make_call(op, deep, [[1, 0, 1, 0, 1, 0, 0, 1]])
+        yield make_call(op, table(dtype), [2, 1])
+        yield make_call(op, table(dtype), [[[[2, 1]], [[0, 0]]]])
 
 
 def _prefixes(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[RuleCall]:
     if op.addressing.shares_back:
-        yield made(op, table(dtype), [[2]])
-        yield made(op, table(dtype), [[0, 1]], axis=0)
-        yield made(op, table(dtype), [[1, 0, 1]], axis=1)
+        yield make_call(op, table(dtype), [[2]])
+        yield make_call(op, table(dtype), [[0, 1]], axis=0)
+        yield make_call(op, table(dtype), [[1, 0, 1]], axis=1)
     elif op.tuples:
-        yield made(op, items((2, 3, 2), dtype), [[1], [0]])
-        yield made(op, items((2, 3, 2), dtype), [[[1, 2]], [[0, 0]]])
-        yield made(op, table(dtype), np.zeros((1, 0), np.int64))
+        yield make_call(op, items((2, 3, 2), dtype), [[1], [0]])
+        yield make_call(op, items((2, 3, 2), dtype), [[[1, 2]], [[0, 0]]])
+        yield make_call(op, table(dtype), np.zeros((1, 0), np.int64))
 
 
 def _batches(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[RuleCall]:
     if op.tuples:
         cube = items((2, 3, 2), dtype)
-        yield made(op, cube, [[[2]], [[0]]], batch_dims=1)
-        yield made(op, cube, [[[2, 1], [0, 0]], [[1, 0], [-1, -1]]], batch_dims=1)
-        yield made(op, cube, np.ones((2, 3, 1), np.int64), batch_dims=2)
+        yield make_call(op, cube, [[[2]], [[0]]], batch_dims=1)
+        yield make_call(op, cube, [[[2, 1], [0, 0]], [[1, 0], [-1, -1]]], batch_dims=1)
+        yield make_call(op, cube, np.ones((2, 3, 1), np.int64), batch_dims=2)
 
 
 def _broadcast(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[RuleCall]:
     if op.scatters:
-        yield made(op, table(dtype), pointing(op, 2, 0), updates=np.array(9).astype(dtype))
+        yield make_call(op, table(dtype), pointing(op, 2, 0), updates=np.array(9).astype(dtype))
 
 
 def _random(op: Operator, dtype: np.dtype[Any], rng: np.random.Generator) -> Iterator[RuleCall]:
@@ -310,13 +312,13 @@ def _random(op: Operator, dtype: np.dtype[Any], rng: np.random.Generator) -> Ite
         if takes_slices(op):
             front = shape[:axis] if op.addressing.shares_front else ()
             indices = rng.integers(-n, n, (*front, *rng.integers(1, 4, rng.integers(0, 3))))
-            yield made(op, data, np.array(indices), axis=axis)
+            yield make_call(op, data, np.array(indices), axis=axis)
         elif op.addressing.shares_back:
-            yield made(op, data, rng.integers(-n, n, shape), axis=axis)
+            yield make_call(op, data, rng.integers(-n, n, shape), axis=axis)
         else:
             k = int(rng.integers(1, len(shape) + 1))
             columns = [rng.integers(-size, size, 3) for size in shape[:k]]
-            yield made(op, data, np.stack(columns, -1))
+            yield make_call(op, data, np.stack(columns, -1))
 
 
 RULES = {

@@ -1,4 +1,4 @@
-"""The targets that cases are made for: what each takes, and how its files are written."""
+"""The targets of cases: the calls that each supports, and the writers of its files."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ NAME = "vectors"
 
 
 class Target(NamedTuple):
-    """What there is to know of a target.
+    """The functions of a target.
 
     Attributes
     ----------
     adapt : callable
-        Takes a call and the options of `vectors`. Returns the call as the target makes it; None
-        where it has no such call, or leaves the answer open.
+        Converts a call, given the options of `vectors`, to the target's call. Returns None if the
+        target does not have such a call or does not define its result.
     write : callable
-        Takes cases, a folder and the options. Writes the files of the target.
+        Writes the files of the target, given cases, a folder and the options.
     """
 
     adapt: Callable[..., RuleCall | None]
@@ -60,28 +60,28 @@ def vectors(
     opset: int | None = None,
     feature_level: str | None = None,
 ) -> Iterator[Case]:
-    """Yield test cases for those who build the same operators.
+    """Yield test cases for other implementations of the operators.
 
     Parameters
     ----------
     format : {"npz", "onnx", "webnn", "dxdispatch"}, default "npz"
-        The target. ``"npz"`` has all cases, with this package's answers; the others have those that
-        the target defines, with its own rules: WebNN clamps indices outside of the table.
+        The target. ``"npz"`` has all cases, with this package's results. The other targets have the
+        cases that they define, with their rules; for example, WebNN clamps out-of-bounds indices.
     op : str or callable, optional
-        One operator; all of them unless given.
+        The operator. The default is all operators.
     dtype : data-type, default float32
-        The dtype of the data, where the rule is not about one.
+        The dtype of the data, unless the rule is about dtypes.
     rule : str, optional
-        One rule; all of them unless given. ``"far_sizes"`` has to be given: its cases, of row
-        numbers and offsets past 2^31, have tables that are described, not stored. Only for
-        ``"npz"``: files of the other formats hold all values.
+        The rule. The default is all rules except ``"far_sizes"``. The cases of ``"far_sizes"`` have
+        row numbers and offsets past 2^31, with tables that are described, not stored. It supports
+        only ``"npz"``, as the files of the other formats store all values.
     seed : int, default 0
-        Of the random cases.
+        The seed of the random cases.
     opset : int, optional
-        The opset of ONNX, up to the newest one of the package onnx; that of the newest of the
-        operators unless given. Only for ``"onnx"``.
+        The ONNX opset, up to the newest opset of the package onnx. The default is the opset of the
+        newest of the operators. Only for ``"onnx"``.
     feature_level : str, optional
-        The feature level of DirectML; the newest one unless given. Only for ``"dxdispatch"``.
+        The DirectML feature level. The default is the newest one. Only for ``"dxdispatch"``.
 
     Yields
     ------
@@ -92,7 +92,7 @@ def vectors(
     Raises
     ------
     ValueError
-        If an argument is not one of its values, or not for this format.
+        If an argument has an invalid value, or does not apply to the format.
 
     Examples
     --------
@@ -169,34 +169,35 @@ def _cases(
 
 
 def write(folder: str | PathLike[str], format: TargetName = "npz", **options: Any) -> int:
-    """Write the cases of `gatherum.vectors` into the files that a target's test runners read.
+    """Write the cases of `gatherum.vectors` to the files that a target's test runners read.
 
     Parameters
     ----------
     folder : path
-        A folder that is empty, or not there. It has all cases in the end, or stays as it was.
+        A folder that is empty or does not exist. Either all cases are written, or nothing changes.
     format, **options
-        As of `gatherum.vectors`.
+        As in `gatherum.vectors`.
 
     Returns
     -------
     int
-        How many cases there are.
+        The number of cases.
 
     Raises
     ------
     ImportError
-        If the package of the format is missing: onnx.
+        If the format needs the package onnx and it is not installed.
     ValueError
-        If the target has no such case, or as of `gatherum.vectors`.
+        If the target has no such case, or as in `gatherum.vectors`.
     OSError
-        If a file cannot be written, or there are files already.
+        If a file cannot be written, or the folder is not empty.
     """
     cases = vectors(format, **options)
     if (first := next(cases, None)) is None:
         raise ValueError(f"{NAME}: {format} has no case of these choices")
     far = isinstance(first.operands["data"], virtual.VirtualArray)
-    with written_folder(fspath(folder)) as made:
+    with written_folder(fspath(folder)) as target_folder:
+        every = chain([first], cases)
         if far:
-            return virtual.write(chain([first], cases), made)
-        return TARGETS[format].write(chain([first], cases), made, options.get("opset"))
+            return virtual.write(every, target_folder)
+        return TARGETS[format].write(every, target_folder, options.get("opset"))

@@ -1,8 +1,8 @@
-"""Cases of sizes past 2^31: their tables are described, not stored.
+"""Cases of sizes past 2^31, with tables that are described, not stored.
 
-Such a case is a small one whose rows lie far apart: the oracle answers the small call, and the rows
-of its table, its result and its indices are numbered anew. So nobody needs the memory but whoever
-runs the case.
+Each case is a small call whose rows are far apart: the oracle runs the small call, and then the
+rows of its table, its result and its indices are renumbered. Only running the case needs the
+memory.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from gatherum._model.operators import Operator
 
 from .call_facts import INDEX, case_record, write_json
 from .case import Array, Case, RuleCall, answer
-from .rules import SHAPES, items, made, pointing
+from .rules import SHAPES, items, make_call, pointing
 
 NAME = "far_sizes"
 _WIDE = 2  # columns
-# Rows of a table, and which of them are not zero: where row numbers pass 31 bits, where offsets of
-# elements do and row numbers do not, and where 32 bits are passed.
+# The number of rows of a table, and its nonzero rows: row numbers past 31 bits, element offsets
+# past 31 bits with smaller row numbers, and row numbers past 32 bits.
 _TABLES = (
     (2**31 + 2, (0, 1, 2**31 - 1, 2**31, 2**31 + 1)),
     (2**30 + 2, (0, 1, 2**30 - 1, 2**30, 2**30 + 1)),
@@ -30,16 +30,16 @@ _TABLES = (
 
 
 class VirtualArray(NamedTuple):
-    """An array that is described: zeros, but for a few rows.
+    """The description of an array that is zero except for a few rows.
 
     Attributes
     ----------
     shape : tuple of int
-        Its shape.
+        The shape.
     dtype : numpy.dtype
-        Its dtype.
+        The dtype.
     rows : dict
-        The rows that are not zeros, by their numbers along the first dimension.
+        The nonzero rows, by their positions along the first dimension.
     """
 
     shape: tuple[int, ...]
@@ -47,14 +47,14 @@ class VirtualArray(NamedTuple):
     rows: Mapping[int, Array]
 
     def array(self) -> Array:
-        """Return the array itself, which takes as much memory as its shape says."""
-        made = np.zeros(self.shape, self.dtype)
+        """Return the array in full size."""
+        full = np.zeros(self.shape, self.dtype)
         for number, row in self.rows.items():
-            made[number] = row
-        return made
+            full[number] = row
+        return full
 
     def described(self) -> dict[str, Any]:
-        """Return the same as plain values."""
+        """Return the description as plain values."""
         rows = {str(number): _values(row) for number, row in self.rows.items()}
         return {"shape": list(self.shape), "dtype": self.dtype.name, "fill": 0, "rows": rows}
 
@@ -64,11 +64,11 @@ def cases(row: Operator, dtype: np.dtype[Any]) -> Iterator[Case]:
     number = 0
     for size, places in _TABLES:
         for small in _calls(row, dtype, len(places)):
-            found, error = answer(small)
+            out, error = answer(small)
             if error in ("TypeError", "ValueError"):
                 continue  # the dtype has no such reduction
             far = _far(row, small, size, places)
-            expected = _spread(found, size, places) if found is not None and row.scatters else found
+            expected = _spread(out, size, places) if out is not None and row.scatters else out
             title = f"{row.name}_{NAME}_{number}"
             yield Case(title, small.operator, small.attributes, far, expected, error, NAME, SHAPES)
             number += 1
@@ -76,15 +76,15 @@ def cases(row: Operator, dtype: np.dtype[Any]) -> Iterator[Case]:
 
 def _calls(row: Operator, dtype: np.dtype[Any], n: int) -> Iterator[RuleCall]:
     table = items((n, _WIDE), dtype, 1)
-    yield made(row, table, pointing(row, 4, 0, 2, 3))
-    yield made(row, table, pointing(row, -1, -3, 1))
+    yield make_call(row, table, pointing(row, 4, 0, 2, 3))
+    yield make_call(row, table, pointing(row, -1, -3, 1))
     if row.scatters:
-        yield made(row, table, pointing(row, 3, 3, 4), reduction="add")
-    yield made(row, table, pointing(row, 0, n))  # the first that is outside
+        yield make_call(row, table, pointing(row, 3, 3, 4), reduction="add")
+    yield make_call(row, table, pointing(row, 0, n))  # the first invalid index
 
 
 def _far(row: Operator, small: RuleCall, size: int, places: tuple[int, ...]) -> dict[str, Any]:
-    """Return the operands of the same call on a table whose rows lie at places of a large one."""
+    """Return the operands of the call on a large table, with the small table's rows at `places`."""
     operands = dict(small.operands)
     indices = operands["indices"]
     numbers = np.array([*places, size, *(place - size for place in places)])
@@ -100,7 +100,7 @@ def _spread(rows: Array, size: int, places: tuple[int, ...]) -> VirtualArray:
 
 
 def write(cases: Iterator[Case], folder: str) -> int:
-    """Write an index that describes the cases; no other file."""
+    """Write an index that describes the cases, and no other file."""
     rows = []
     for case in cases:
         operands = {name: _plain(array) for name, array in case.operands.items()}
@@ -111,7 +111,7 @@ def write(cases: Iterator[Case], folder: str) -> int:
 
 
 def _values(array: Array) -> Any:
-    """Return numbers that JSON can write: a complex one as its two parts."""
+    """Return numbers that JSON can represent: complex numbers as their two parts."""
     return (np.stack([array.real, array.imag], -1) if array.dtype.kind == "c" else array).tolist()
 
 

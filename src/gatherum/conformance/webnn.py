@@ -1,7 +1,8 @@
 """Cases in the form of WebNN's tests in web-platform-tests.
 
-WebNN clamps indices outside of the table. It has no reductions and no empty dimensions, wants equal
-sizes off the axis, and leaves open which of several updates stays: such calls are left out.
+WebNN clamps out-of-bounds indices. It has no reductions and no empty dimensions, requires equal
+sizes in the dimensions other than the axis, and does not define which of several updates wins.
+Calls outside of these rules are omitted.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _INDICES = ("int32", "uint32", "int64")
 
 
 def adapt(call: RuleCall, **_: object) -> RuleCall | None:
-    """Return the call with WebNN's rule for indices, if WebNN has it."""
+    """Return the call with WebNN's rule for indices, if WebNN supports it."""
     if call.operator not in _NAMES or not is_portable(call) or call.attributes.get("batch_dims"):
         return None
     data, indices = call.operands["data"], call.operands["indices"]
@@ -53,7 +54,7 @@ def adapt(call: RuleCall, **_: object) -> RuleCall | None:
 
 
 def _is_equal_off_the_axis(call: RuleCall) -> bool:
-    """Whether the indices of an elements operator have the data's sizes, but on the axis."""
+    """Whether the indices of an elements operator have the data's sizes, except on the axis."""
     axis = call.attributes.get("axis", 0)
     data, indices = (list(call.operands[name].shape) for name in ("data", "indices"))
     data[axis] = indices[axis]
@@ -67,8 +68,8 @@ def write(cases: Iterator[Case], folder: str, _: int | None) -> int:
     for case in cases:
         tests[case.operator].append(_test(case))
         rows.append(case_record(case))
-    for operator, found in tests.items():
-        write_json(folder, f"{operator}.json", {"tests": found})
+    for operator, records in tests.items():
+        write_json(folder, f"{operator}.json", {"tests": records})
     write_json(folder, INDEX, rows)
     return len(rows)
 

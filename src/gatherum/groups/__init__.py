@@ -1,8 +1,8 @@
 """Reductions and transforms of groups of values, composed of the operators.
 
-`reduce` gives one result for each group: sums, means, variances, extremes and their positions,
-first and last values, counts. `transform` changes each value by what its group has. `aggregate`
-has the arguments and results of numpy_groupies.
+`reduce` returns one result for each group: sums, means, variances, extremes and their positions,
+first and last values, counts. `transform` normalizes each value within its group. `aggregate` has
+the arguments and results of numpy_groupies.
 """
 
 from gatherum._exports.help_signatures import plain_help

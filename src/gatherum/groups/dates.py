@@ -1,4 +1,4 @@
-"""Dates as integers of the same order, of which NaT is the extreme that wins as NaN does."""
+"""Map dates to integers of the same order, with NaT as the extreme, so that it propagates."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from gatherum._model.dtypes import AnyDType, DType
 
 
 def is_date(dtype: AnyDType) -> bool:
-    """Whether values of the dtype are dates or spans of time, of which one is NaT."""
+    """Whether the dtype is datetime64 or timedelta64, which have NaT."""
     return dtype.kind in "mM"
 
 
 def as_integers(values: Array, extreme: str) -> Array:
-    """Return dates as integers of which NaT is the extreme.
+    """Convert dates to integers, with NaT as the extreme.
 
-    NaT is the least int64, and so the minimum. For "max", 1 is subtracted from each integer, and
-    NaT wraps around to the largest.
+    NaT is the least int64, and so the minimum. For "max", 1 is subtracted from each integer, so
+    that NaT wraps around to the largest.
     """
     integers = values.view(np.int64)
     return integers - 1 if extreme == "max" else integers
 
 
 def as_dates(integers: Array, extreme: str, dtype: DType) -> Array:
-    """Return the dates of integers that `as_integers` gave."""
+    """Convert integers of `as_integers` back to dates."""
     return (integers + 1 if extreme == "max" else integers).view(dtype)

@@ -1,4 +1,4 @@
-"""The messages of `gatherum.groups`, each worded once."""
+"""The error messages of `gatherum.groups`, each defined once."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def not_in_files(op: str, func: str, dtype: object) -> TypeError:
     )
 
 
-# Functions of the sorted values of a group, without the nan forms.
+# Functions that need the sorted values of a group, without the nan forms.
 _IN_ORDER = ("median", "quantile", "percentile")
 
 
@@ -50,7 +50,7 @@ def unknown_function(
     aliases: Mapping[str, str],
     transforms: Collection[str] = (),
 ) -> ValueError:
-    """Name what comes closest to a function over groups that is unknown."""
+    """Return the error for an unknown function, with the names that are closest to it."""
     behind = ""
     if isinstance(value, str):
         close = " or ".join(map(repr, get_close_matches(value, choices, 3)))
@@ -88,7 +88,7 @@ def unknown_groups(op: str) -> RuntimeError:
 
 
 def fill_of_result(error: Exception) -> Exception:
-    """Reword an operator's error of `fill_value`, which has the dtype of `data` there."""
+    """Replace `data` by the result in an operator's error about `fill_value`."""
     return type(error)(str(error).replace("`data`", "the result"))
 
 

@@ -1,10 +1,11 @@
-"""The table of functions over groups: one row for each, and its composition of the operators.
+"""The table of functions over groups: one row for each, with its composition of the operators.
 
-A composition is a small function: values, grouping, what empty groups take, and `ddof` in; the
-result out. It may be replaced by a kernel with the same bits.
+A composition is a small function of the values, the grouping, the result of empty groups, and
+`ddof`, which returns the result. A kernel with the same bits may replace it.
 
-To add a function: its loop in `gatherum.reference.groups`; here its row, its composition unless it
-has that of another row, and its name in the types; a case in tests/test_group_functions.py.
+To add a function, add its loop to `gatherum.reference.groups`; its row, its composition (unless it
+reuses another row's) and its name in the types to this module; and a case to
+tests/test_group_functions.py.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from . import spreads
 from .dates import as_dates, as_integers, is_date
 from .grouping import Grouping
 
-# For type checkers; a test compares them with the tables.
+# For type checkers. A test compares them with the tables.
 ReduceName: TypeAlias = Literal[
     "sum", "prod", "mean", "var", "std", "max", "min", "argmax", "argmin", "first", "last",
     "count", "any", "all", "logsumexp", "fsum", "fmean",
@@ -42,21 +43,21 @@ Composition: TypeAlias = Callable[[Array, Grouping, Array, int], Array]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionRow:
-    """What there is to know of one function. No field has a default: each row says all."""
+    """The properties of one function. No field has a default, so each row is complete."""
 
-    name: str  # with ``nan`` before it, it skips NaN
-    compose: Composition  # what it does, by the operators
-    composes: str  # the same in a line, for the documentation
+    name: str  # the prefix ``nan`` makes a function skip NaN
+    compose: Composition  # the function, as a composition of the operators
+    composes: str  # a one-line description of `compose`, for the documentation
     accepts: Callable[[AnyDType], bool]  # whether it is defined for a dtype
-    result: Callable[[AnyDType], AnyDType]  # from the dtype of the values to that of the result
-    # For an empty group; None: NaN where the result's dtype has one, else an error.
+    result: Callable[[AnyDType], AnyDType]  # maps the dtype of the values to the result's dtype
+    # The result of an empty group; None for NaN if the result's dtype has NaN, else an error.
     empty: float | None
-    ties: str  # which of several equal values counts, for the documentation; "" where none does
-    reduction: str | None  # where it is one scatter of the values, or of ones to be counted
+    ties: str  # which of several equal values is selected, for the documentation; "" if irrelevant
+    reduction: str | None  # if the function is one scatter of the values or of ones
 
     @property
     def locates(self) -> bool:
-        """Whether the result is positions, of which none is negative."""
+        """Whether the result contains positions, which are never negative."""
         return self.name in ("argmax", "argmin")
 
     @property
@@ -65,7 +66,7 @@ class FunctionRow:
         return self.name in ("max", "min")
 
     def unlikely(self, dtype: AnyDType) -> int | None:
-        """Return a result that no group of values has, or for extremes hardly any."""
+        """Return a result that no group of values has, or, for extremes, that few groups have."""
         if self.locates:
             return -1
         if not self.compares or dtype.kind not in "iu":
@@ -76,10 +77,10 @@ class FunctionRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransformRow:
-    """What there is to know of one function whose result has the shape of the values."""
+    """The properties of one function whose result has the shape of the values."""
 
     name: str
-    compose: Callable[[Array, Grouping, Any], Array]  # of values, to a dtype of the framework
+    compose: Callable[[Array, Grouping, Any], Array]  # to a dtype of the framework
     composes: str
     accepts: Callable[[AnyDType], bool]
 
@@ -105,8 +106,8 @@ def _always(kind: type) -> Callable[[AnyDType], AnyDType]:
 
 
 def working_dtype(dtype: AnyDType) -> AnyDType:
-    """Return the dtype that spreads and transforms compute in: float32 for halves, float64 for
-    integers, else the values' own.
+    """Return the dtype that variances and transforms compute in: float32 for float16 and bfloat16,
+    float64 for integers, else the dtype of the values.
     """
     if dtype.kind in "iu":
         return np.dtype(np.float64)
@@ -114,7 +115,7 @@ def working_dtype(dtype: AnyDType) -> AnyDType:
 
 
 def transformed_dtype(dtype: AnyDType) -> AnyDType:
-    """Return the dtype of what a transform gives: float64 for integers, else the values' own."""
+    """Return the dtype of a transform's result: float64 for integers, else the values' dtype."""
     return np.dtype(np.float64) if dtype.kind in "iu" else dtype
 
 
@@ -126,14 +127,14 @@ def _spread_dtype(dtype: AnyDType) -> AnyDType:
 
 
 def not_a_number(dtype: AnyDType) -> complex | np.generic:
-    """Return NaN as a number of Python, in both parts of a complex one; NaT for dates."""
+    """Return NaN as a Python number, in both parts for complex dtypes; NaT for dates."""
     if is_date(dtype):
         return np.datetime64("NaT") if dtype.kind == "M" else np.timedelta64("NaT")
     return complex(np.nan, np.nan) if dtype.kind == "c" else np.nan
 
 
 def working(values: Array, by: Grouping) -> Array:
-    """Return values in the dtype that they are computed in."""
+    """Convert values to their working dtype."""
     return by.xp.astype(values, by.xp.dtype(working_dtype(by.xp.kind(values))))
 
 
@@ -172,16 +173,16 @@ def _position(extreme: str, values: Array, by: Grouping, start: Array, ddof: int
     best = by.scatter(values, extreme, by.zero(values))
     attains = xp.equal(values, by.gather(best))
     if has_nan(xp.kind(values)) and xp.holds_any(xp.isnan(best)):
-        attains = attains | xp.isnan(values)  # in a group with NaN nothing equals the extreme
+        attains = attains | xp.isnan(values)  # a NaN extreme equals no value
     return by.first_position(attains, start)
 
 
 def _log_sum(values: Array, by: Grouping, start: Array, ddof: int) -> Array:
-    found, xp = working(values, by), by.xp
-    shift = by.scatter(xp.stop_gradient(found), "max", by.zero(found))
-    shift = xp.replaced(shift, xp.isinf(shift), 0)  # what is infinite stays so by itself
+    numbers, xp = working(values, by), by.xp
+    shift = by.scatter(xp.stop_gradient(numbers), "max", by.zero(numbers))
+    shift = xp.replaced(shift, xp.isinf(shift), 0)  # infinite values stay infinite without a shift
     spread = by.gather(shift)
-    total = by.scatter(xp.exp(xp.subtract(found, spread, spread)), "add", by.zero(found))
+    total = by.scatter(xp.exp(xp.subtract(numbers, spread, spread)), "add", by.zero(numbers))
     result = xp.rounded(xp.add(shift, xp.log(total)), start.dtype)
     return xp.replaced(result, by.count() == 0, start)
 
@@ -207,7 +208,7 @@ def _log_softmax(values: Array, by: Grouping, to: Any) -> Array:
 
 
 def _fold_row(name: str, reduction: str, empty: float | None, ties: str = "") -> FunctionRow:
-    """Return the row of a function that is one scatter of the values."""
+    """Return the row of a function that consists of one scatter of the values."""
     return FunctionRow(
         name=name,
         compose=partial(_fold, reduction),
@@ -221,7 +222,7 @@ def _fold_row(name: str, reduction: str, empty: float | None, ties: str = "") ->
 
 
 def _extreme_row(name: str, ties: str) -> FunctionRow:
-    """Return the row of a fold that orders dates, too."""
+    """Return the row of a fold that also orders dates."""
     row = _fold_row(name, name, None, ties)
     return replace(row, compose=partial(_extreme, name), accepts=_orders(name))
 

@@ -1,4 +1,4 @@
-"""`aggregate`: the functions over groups with the arguments and results of numpy_groupies."""
+"""`aggregate`: reductions of groups with the arguments and results of numpy_groupies."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _PLAIN = (
     "any", "all", "sumofsquares",
 )  # fmt: skip
 NAMES = (*_PLAIN, *(f"nan{name}" for name in _PLAIN), "anynan", "allnan")
-# What numpy_groupies has and this package has not.
+# Functions of numpy_groupies that this package does not have.
 _ABSENT = (
     "cumsum", "cumprod", "cummax", "cummin", "median", "quantile", "percentile", "trapezoid",
     "skew", "kurt", "nunique",
@@ -49,7 +49,7 @@ ALIASES = {
     "minimum": "min", "split": "array", "splice": "array", "sorted": "sort", "asort": "sort",
     "asorted": "sort", "rsorted": "sort", "dsort": "sort", "kurtosis": "kurt",
 }  # fmt: skip
-# The functions of Python and NumPy that stand for a name.
+# The name of each supported function of Python and NumPy.
 CALLABLES: dict[Callable[..., Any], str] = {
     **dict.fromkeys((sum, np.sum, np.add), "sum"),
     **dict.fromkeys((np.prod, np.multiply), "prod"),
@@ -83,69 +83,70 @@ def aggregate(
     Parameters
     ----------
     group_idx : array_like of int
-        The groups, counted from 0: of one dimension, one for each value along `axis`; with `axis`,
-        also of a shape that broadcasts to that of `a`, one for each value; without `axis`, also of
-        two dimensions, where ``group_idx[:, i]`` is the place of value i in a result of as many
-        dimensions as `group_idx` has rows.
+        The groups, counted from 0. One dimension: one entry for each value along `axis`. With
+        `axis`, also a shape that broadcasts to the shape of `a`: one entry for each value. Without
+        `axis`, also two dimensions: ``group_idx[:, i]`` is the position of value i in a result with
+        one dimension for each row of `group_idx`.
     a : array_like
-        The values: of one dimension, or of more with `axis`, or a number for ``"sum"``, ``"prod"``
-        and ``"len"``.
+        The values, one-dimensional unless `axis` is given. For ``"sum"``, ``"prod"`` and ``"len"``
+        also a scalar.
     func : str or callable, default "sum"
         ``"sum"``, ``"prod"``, ``"mean"``, ``"var"``, ``"std"``, ``"max"``, ``"min"``,
         ``"argmax"``, ``"argmin"``, ``"first"``, ``"last"``, ``"len"``, ``"any"``, ``"all"`` or
-        ``"sumofsquares"``, one of these with ``nan`` before it, ``"anynan"`` or ``"allnan"``; an
-        alias of numpy_groupies, as ``"add"`` and ``"count"``; or the function of Python or NumPy
-        of that name.
+        ``"sumofsquares"``, one of these with the prefix ``nan``, ``"anynan"`` or ``"allnan"``; an
+        alias of numpy_groupies, such as ``"add"`` and ``"count"``; or the function of Python or
+        NumPy of that name.
     size : int or tuple of int, optional
-        The number of groups, one for each row of a `group_idx` of two dimensions; the largest entry
-        plus one unless given.
+        The number of groups; a tuple, with one number for each row, if `group_idx` has two
+        dimensions. The default is the largest entry plus one.
     fill_value : object, optional
-        The result of an empty group. By default, as in numpy_groupies 0.16, 0 for ``"sum"``,
+        The result of an empty group. The default, as in numpy_groupies 0.16, is 0 for ``"sum"``,
         ``"len"`` and ``"sumofsquares"``, 1 for ``"prod"``, -1 for ``"argmax"`` and ``"argmin"``,
         False for ``"any"``, ``"all"``, ``"anynan"`` and ``"allnan"``, and NaN for ``"mean"``,
-        ``"var"`` and ``"std"``; for ``"max"``, ``"min"``, ``"first"`` and ``"last"`` NaN where the
-        result's dtype has it, else 0. The same with ``nan`` before their names. Dates have NaT,
-        text and records have an item of zero bytes.
+        ``"var"`` and ``"std"``. For ``"max"``, ``"min"``, ``"first"`` and ``"last"`` it is NaN or
+        NaT if the result's dtype has it, an item of zero bytes for text and records, else 0. The
+        prefix ``nan`` does not change it.
     order : {"C", "F"}, default "C"
-        The order in memory of a result of several dimensions.
+        The memory order of a multi-dimensional result.
     dtype : data-type, optional
         The dtype of the result.
     axis : int, optional
         The axis of `a` along which groups are formed.
     ddof : int, default 0
-        For ``"var"`` and ``"std"``: a group of n values is divided by ``n - ddof``.
+        For ``"var"`` and ``"std"``, the divisor for a group of n values is ``n - ddof``.
 
     Returns
     -------
     numpy.ndarray
-        Of shape ``(size,)``, of shape `size` where that is a tuple, or of the shape of `a` with
-        `size` in the place of ``a.shape[axis]``.
+        An array of shape ``(size,)``, of shape `size` if that is a tuple, or of the shape of `a`
+        with `size` instead of ``a.shape[axis]``.
 
     Raises
     ------
     NotImplementedError
-        If `func` is one of the other functions of numpy_groupies (``"median"``, ``"sort"``,
-        ``"array"``, ``"cumsum"`` and more), or another callable.
+        If `func` is another function of numpy_groupies (such as ``"median"``, ``"sort"``,
+        ``"array"`` or ``"cumsum"``), or another callable.
     TypeError
-        If `group_idx` is not of an integer dtype, the function is not defined for the dtype of `a`,
-        or `dtype` is none that it can have.
+        If `group_idx` has a non-integer dtype, the function is not defined for the dtype of `a`,
+        or its result cannot have the dtype `dtype`.
     ValueError
-        If an entry is no group, shapes do not fit, `func`, `order` or `axis` is not one of its
-        values, or `fill_value` does not convert.
+        If an entry is out of bounds, the shapes do not match, `func`, `order` or `axis` has an
+        invalid value, or `fill_value` does not convert.
 
     See Also
     --------
-    reduce : The same with this package's names and rules.
-    gatherum.aggregate : Another function: it gathers rows along the edges of a graph, and reduces
-        them where the edges end.
+    reduce : The same reductions with this package's names and rules.
+    gatherum.aggregate : A different function, which gathers rows along the edges of a graph and
+        reduces them by destination.
 
     Notes
     -----
-    Arguments and results are those of numpy_groupies 0.16; the section "In the place of
-    numpy_groupies" of the page on groups lists the differences. As there, a group with NaN takes
-    `fill_value` in ``"argmax"`` and ``"argmin"``, and so does a group of `ddof` values or fewer in
-    ``"var"`` and ``"std"``. Sums and means of floats are left folds in float64, rounded once; sums
-    of integers are exact modulo 2**64. longdouble is only moved and counted.
+    Arguments and results are the same as in numpy_groupies 0.16; the section "In the place of
+    numpy_groupies" of the page on groups lists the differences. As in numpy_groupies, the result of
+    ``"argmax"`` and ``"argmin"`` is `fill_value` for a group with NaN, and the result of ``"var"``
+    and ``"std"`` is `fill_value` for a group of `ddof` or fewer values. Sums and means of floats
+    are left folds in float64, rounded once; sums of integers are exact modulo 2**64. longdouble is
+    only moved and counted.
 
     Examples
     --------
@@ -166,19 +167,19 @@ def aggregate(
     layout: Any = plain_values.as_choice(AGGREGATE, "order", order, ("C", "F"))
     try:
         values, by, shape = _grouped(group_idx, a, name, size, layout, axis)
-        made = _made(name, values, by, fill_value, dtype, less)
+        result = _reduced(name, values, by, fill_value, dtype, less)
     except IndexError as error:  # numpy_groupies raises ValueError
         raise ValueError(str(error)) from None
-    if len(shape) != made.ndim:
-        return np.reshape(made, shape, order=layout)
-    return made if layout == "C" else np.asarray(made, order="F")
+    if len(shape) != result.ndim:
+        return np.reshape(result, shape, order=layout)
+    return result if layout == "C" else np.asarray(result, order="F")
 
 
 def _as_name(func: object) -> str:
-    """Return the name that a function goes by here, or raise for one that there is not."""
+    """Return this module's name of a function, or raise if it is not supported."""
     try:
         name = ALIASES.get(func, func) if isinstance(func, str) else CALLABLES.get(func)  # type: ignore[call-overload]  # any key
-    except TypeError:  # it has no hash
+    except TypeError:  # not hashable
         name = None
     if isinstance(name, str) and name in NAMES:
         return name
@@ -230,7 +231,7 @@ def _grouped_each(
     entries: Array, values: Array, size: object, axis: int
 ) -> tuple[Array, Grouping, Shape]:
     """Return the values, their grouping and the shape of the result, for groups that broadcast to
-    one for each value.
+    the shape of the values.
     """
     if any(n not in (1, m) for n, m in zip(entries.shape, values.shape, strict=True)):
         raise errors.other_group_shape(AGGREGATE, entries.shape, values.shape)
@@ -241,7 +242,7 @@ def _grouped_each(
 
 
 def _flat(entries: Array, sizes: Shape, order: Any) -> Array:
-    """Return the number of each column of entries in a result of these sizes."""
+    """Return the flat index of each column of entries in a result of these sizes."""
     if not sizes:
         raise errors.no_rows(AGGREGATE, entries.shape)
     bad = indices.first_invalid(entries.T, sizes, "raise", False, True)
@@ -259,7 +260,7 @@ def _grouping(groups: Array, shape: Shape, axis: int) -> Grouping:
 
 
 def _sizes(entries: Array, size: object, several: bool) -> Shape:
-    """Return the number of groups of each row of entries."""
+    """Return the number of groups for each row of entries."""
     if size is None:
         return tuple(max(int(row.max()) + 1, 0) if row.size else 0 for row in entries)
     if several != isinstance(size, (tuple, list, np.ndarray)):
@@ -270,7 +271,7 @@ def _sizes(entries: Array, size: object, several: bool) -> Shape:
     return tuple(plain_values.as_size(AGGREGATE, "size", one) for one in sizes)
 
 
-def _made(
+def _reduced(
     func: str,
     values: Array,
     by: Grouping,
@@ -278,7 +279,7 @@ def _made(
     dtype: DTypeLike | None,
     ddof: int,
 ) -> Array:
-    """Return the result: values are converted, reduced, rounded, and empty groups filled."""
+    """Convert the values, reduce and round them, and fill empty groups."""
     name = plain_name(func)
     skips = name != func
     kind = result_dtype(AGGREGATE, func, values.dtype, dtype, values.shape[by.axis])
@@ -296,8 +297,8 @@ def _made(
         if name == "sumofsquares":
             work = work * work
         direct = holds_fill(name, work.dtype, kind)
-        made = reduced(_OURS.get(name, name), work, by, ddof, fill if direct else 0)
-        result: NDArray[Any] = made.astype(kind, copy=False)
+        wide = reduced(_OURS.get(name, name), work, by, ddof, fill if direct else 0)
+        result: NDArray[Any] = wide.astype(kind, copy=False)
         least = ddof if name in ("var", "std") else 0
         if least or not direct:
             np.copyto(result, fill, where=by.count() <= least)
@@ -306,5 +307,5 @@ def _made(
     return result
 
 
-# What this package calls a function of numpy_groupies.
+# This package's names of functions of numpy_groupies.
 _OURS = {"len": "count", "sumofsquares": "sum", "anynan": "any", "allnan": "all"}

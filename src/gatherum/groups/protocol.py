@@ -1,4 +1,4 @@
-"""What a framework supplies for functions over groups: `namespace` is NumPy's."""
+"""The functions that a framework supplies for groups. `namespace` has NumPy's."""
 
 from __future__ import annotations
 
@@ -15,67 +15,66 @@ from gatherum._model.errors import Shape
 if TYPE_CHECKING:
     from .grouping import Grouping
 
-# From values, their groups and the count of each group.
+# A function of the values, their groups and the count of each group.
 Computed: TypeAlias = "Callable[[Array, Grouping, Array], Array]"
 
 
 class Arrays(Basics, Protocol):
-    """Functions of a framework, besides those of `gatherum._derivatives.array_ops.Basics`.
+    """Functions of a framework that extend `gatherum._derivatives.array_ops.Basics`.
 
-    Arithmetic rounds once, whatever a compiler makes of it. A framework may have one more,
-    ``fused(name, values, places)``: what a transform gives by one call, with the bits and the
-    derivatives of its composition, or None.
-    `spare` is an array whose memory may take the result. Derivatives are the framework's own, of
-    exp and log too.
+    Each operation rounds once, also in compiled graphs. A framework may also have a function
+    ``fused(name, values, places)`` that runs a transform in one call, with the bits and derivatives
+    of the composition, or returns None.
+    The result may use the memory of `spare`. Derivatives, also of exp and log, are the framework's.
     """
 
     def as_values(self, op: str, operand: str, value: object) -> Array:
-        """Return values as an array, or raise TypeError."""
+        """Convert values to an array, or raise TypeError."""
 
     def as_groups(self, op: str, operand: str, value: object, values: Array) -> Array:
-        """Return an array or a list of integers as an array beside the values."""
+        """Convert an array or a list of integers to an array, placed or chunked like `values`."""
 
     def kind(self, x: Array) -> AnyDType:
-        """Return the dtype of an array as plans have it."""
+        """Return the dtype of an array in the form that plans use."""
 
     def dtype(self, of: AnyDType) -> Any:
-        """Return the framework's dtype of one that plans have."""
+        """Convert a dtype of a plan to the framework's dtype."""
 
     def item(self, op: str, of: AnyDType, value: object, like: Array) -> Array:
-        """Return a `fill_value` as an array of shape (), or raise as an operator does."""
+        """Convert a `fill_value` to an array of shape (), or raise as an operator does."""
 
     def to_numpy(self, x: Array) -> np.ndarray[Any, Any] | None:
-        """Return values as an array of NumPy; None where they are not known yet."""
+        """Convert values to a NumPy array; None if they are not known yet."""
 
     def size_of(self, op: str, operand: str, groups: Array) -> int:
-        """Return the largest group and 1, or raise where values are not known yet."""
+        """Return the largest group plus 1, or raise if the groups are not known yet."""
 
     def as_size(self, op: str, name: str, value: object) -> int:
-        """Return a size that is given as an argument."""
+        """Convert a size argument to an int."""
 
     def holds_any(self, mask: Array) -> bool:
-        """Return False only where it is known that nothing in a mask is true."""
+        """Return False only if a mask is known to be False everywhere."""
 
     def isinf(self, x: Array) -> Array:
-        """Return where numbers are infinite."""
+        """Return a mask of the infinite numbers."""
 
     def sqrt(self, x: Array) -> Array:
         """Return square roots, whose derivative at 0 is 0."""
 
     def exp(self, x: Array) -> Array:
-        """Return e to the power of each item: see `gatherum._derivatives.elementary`."""
+        """Return e to the power of each item; see `gatherum._derivatives.elementary`."""
 
     def log(self, x: Array) -> Array:
-        """Return natural logarithms: see `gatherum._derivatives.elementary`."""
+        """Return natural logarithms; see `gatherum._derivatives.elementary`."""
 
     def whole(self, x: Array, shape: Shape) -> Array:
-        """Repeat an array to a shape, in memory of its own."""
+        """Broadcast an array to a shape, as a copy."""
 
     def nonzero(self, x: Array) -> Array:
-        """Return which numbers are not 0: NaN is not, nor any byte but 0 of bools."""
+        """Return a mask of the nonzero numbers, which include NaN and any nonzero byte of bools."""
 
     def equal(self, x: Array, y: Array) -> Array:
-        """Return where numbers are equal, as 0 and -0 are; of NaN it may say either."""
+        """Return a mask of the equal numbers. 0 equals -0; the result for NaN is unspecified."""
 
     def add(self, x: Array, y: Array) -> Array:
         """Return x + y."""
@@ -90,25 +89,25 @@ class Arrays(Basics, Protocol):
         """Return x / y."""
 
     def replaced(self, x: Array, mask: Array, value: Any) -> Array:
-        """Return x with a value where a mask is true; x may be changed."""
+        """Replace the items of x under a mask by a value; x may be modified."""
 
     def rounded(self, x: Array, to: Any) -> Array:
-        """Convert to another dtype, rounded once; each NaN becomes the quiet one without sign and
-        payload, and x may be changed.
+        """Convert to another dtype, rounding once. Each NaN becomes the canonical quiet NaN; x may
+        be modified.
         """
 
     def single(self, x: Array) -> Array:
         """Round float64 to float32."""
 
     def bits(self, x: Array) -> Array:
-        """Return float32 or float64 as integers of the same bits."""
+        """View float32 or float64 as integers of the same bits."""
 
     def in_float64(
         self, wide: Computed, narrow: Computed, values: Array, by: Grouping, counts: Array
     ) -> Array:
-        """Return ``wide(values, by, counts)``, where float64 exists. Where the framework cannot
-        differentiate that, the derivatives are those of `narrow`.
+        """Return ``wide(values, by, counts)``, with float64 available. If the framework cannot
+        differentiate `wide`, the derivatives are computed from `narrow`.
         """
 
     def resolve(self, attributes: Attributes, entries: Array, size: int) -> Array:
-        """Return the group of each entry, -1 for none, or raise IndexError."""
+        """Return the group of each entry, -1 for a dropped one, or raise IndexError."""

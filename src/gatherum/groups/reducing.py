@@ -1,4 +1,4 @@
-"""`reduce` and `transform`: the arguments are checked, and a row of the table does the rest."""
+"""`reduce` and `transform` check their arguments and run a row of the table of functions."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ from .grouping import Grouping
 
 REDUCE = "groups.reduce"
 TRANSFORM = "groups.transform"
-# What other libraries call the functions, for messages.
+# The functions' names in other libraries, for messages.
 ALIASES = {
     "add": "sum", "mul": "prod", "multiply": "prod", "product": "prod", "amax": "max",
     "maximum": "max", "amin": "min", "minimum": "min", "len": "count", "average": "mean",
     "idxmax": "argmax", "idxmin": "argmin", "center": "centre",
 }  # fmt: skip
-# The widest dtypes that are computed in, for those that are wider.
+# For unsupported wide dtypes, the widest supported dtype.
 WIDEST = {"g": np.dtype(np.float64), "G": np.dtype(np.complex128)}
 ALIASES |= {f"nan{alias}": f"nan{name}" for alias, name in ALIASES.items()}
 
@@ -103,99 +103,99 @@ def reduce(
     negative: bool = False,
     **unknown: Never,
 ) -> Any:
-    """Reduce the values of each group: sums, means, extremes and where they are, counts.
+    """Reduce the values of each group: sums, means, extremes and their positions, counts.
 
-    Group ``g`` holds the values whose entry in `groups` is ``g``, in row-major order.
+    Group ``g`` contains the values whose entry in `groups` is ``g``, in row-major order.
 
     Parameters
     ----------
     values : array_like
-        The values, of at least one dimension: what NumPy takes, a tensor or an array of JAX. The
-        result for an ``xarray.DataArray`` is one, with the names of its other dimensions and their
-        coordinates. The dimension of the groups is named ``"group"``, or as `groups` is where that
-        is a DataArray with a name.
+        The values, of at least one dimension: an array_like, a tensor or a JAX array. An
+        ``xarray.DataArray`` returns a DataArray with the names and coordinates of its other
+        dimensions. The dimension of the groups has the name of `groups` if that is a named
+        DataArray, else ``"group"``.
     groups : array_like of int
         The groups, counted from 0: one for each position along `axis`, of shape
         ``(values.shape[axis],)``, or one for each value, of the shape of `values`.
         Any integer dtype, signed or unsigned, of 8 to 64 bits, in either byte order.
     size : int, optional
-        The number of groups; the largest entry plus one unless given.
+        The number of groups. The default is the largest entry plus one.
     func : str, default "sum"
         ``"sum"``, ``"prod"``, ``"mean"``, ``"var"``, ``"std"``, ``"max"``, ``"min"``,
         ``"argmax"``, ``"argmin"``, ``"first"``, ``"last"``, ``"count"``, ``"any"``, ``"all"``,
-        ``"logsumexp"``, ``"fsum"`` or ``"fmean"``, or one of these with ``nan`` before it, which
-        skips NaN.
+        ``"logsumexp"``, ``"fsum"`` or ``"fmean"``. The prefix ``nan`` makes a function skip NaN.
     axis : int, default 0
         The axis of `values` along which groups are formed, in ``[-values.ndim, values.ndim)``.
     ddof : int, default 0
-        For ``"var"`` and ``"std"``: a group of n values is divided by ``n - ddof``. Without meaning
-        for the others.
+        For ``"var"`` and ``"std"``, the divisor for a group of n values is ``n - ddof``. Other
+        functions ignore it.
     fill_value : object, optional
-        What an empty group becomes, converted to the dtype of the result as an operator's
-        `fill_value` is. By default 0 for sums and counts, 1 for products, False for ``"any"``, True
-        for ``"all"``, -inf for ``"logsumexp"``, and NaN or NaT for each further function if
-        the result's dtype has one.
+        The result of an empty group, converted to the dtype of the result like the `fill_value` of
+        an operator. The default is 0 for sums and counts, 1 for products, False for ``"any"``, True
+        for ``"all"``, -inf for ``"logsumexp"``, and NaN or NaT for the other functions, if the
+        result's dtype has it.
     mode : {"raise", "clip", "wrap", "fill", "drop"}, default "raise"
-        How to treat entries that are no group: raise IndexError; move to the nearest group; wrap
-        around (floor modulo); or leave the value out (``"fill"`` is the same here).
+        How to treat out-of-bounds entries: raise IndexError, clip to the nearest group, wrap around
+        (floor modulo), or drop the value. ``"fill"`` is the same as ``"drop"``.
     negative : bool, default False
-        Whether entries from -size to -1 count from the end. Otherwise they are no group.
+        If True, entries from -size to -1 count from the end. If False, they are out of bounds.
 
     Returns
     -------
     numpy.ndarray
-        A new C-contiguous array of the shape of `values` with `size` in the place of
-        ``values.shape[axis]``; a tensor or an array of JAX of those. Its dtype is that of `values`;
-        int64 for counts and positions, bool for ``"any"`` and ``"all"``; float64 for ``"var"``,
-        ``"std"`` and ``"logsumexp"`` of integers, and the real dtype for ``"var"`` and ``"std"`` of
-        complex numbers.
+        A new C-contiguous array of the shape of `values`, with `size` instead of
+        ``values.shape[axis]``. For tensors and JAX arrays, an array of the same framework. The
+        dtype is int64 for counts and positions, bool for ``"any"`` and ``"all"``, float64 for
+        ``"var"``, ``"std"`` and ``"logsumexp"`` of integers, the real dtype for ``"var"`` and
+        ``"std"`` of complex numbers, and otherwise the dtype of `values`.
 
     Raises
     ------
     TypeError
-        If `size`, `axis` or `ddof` is not an integer, `negative` is not a boolean, `groups` is not
-        of an integer dtype, the function is not defined for the dtype of `values`, or an operand is
-        not an array, masked, or of another framework.
+        If `size`, `axis` or `ddof` is not an integer, `negative` is not a boolean, `groups` has a
+        non-integer dtype, the function is not defined for the dtype of `values`, or an operand is
+        not an array, is masked or belongs to another framework.
     ValueError
-        If `func`, `mode` or `axis` is not one of its values, `size` or `ddof` is negative, the
-        shapes do not fit, `fill_value` does not convert, or it is not given where a group is empty
-        and the result has no NaN for it. The message names the first such group.
+        If `func`, `mode` or `axis` has an invalid value, `size` or `ddof` is negative, the shapes
+        do not match, `fill_value` does not convert, or a group is empty, `fill_value` is not given
+        and the result has no NaN. The message names the first such group.
     IndexError
-        If an entry is no group in mode ``"raise"``, or cannot be clipped or wrapped because there
-        are no groups. It names the first one in row-major order.
+        If an entry is out of bounds in mode ``"raise"``, or cannot be clipped or wrapped because
+        `size` is 0. The message names the first such entry in row-major order.
 
     See Also
     --------
     transform : Functions whose result has the shape of the values.
-    aggregate : The same with the arguments and results of numpy_groupies.
-    gatherum.scatter_slices : The folds into an array that has values already.
+    aggregate : The same reductions with the arguments and results of numpy_groupies.
+    gatherum.scatter_slices : Reduce into an array with existing values.
 
     Notes
     -----
-    The bits are the same for any number of threads. Sums, products, means and extremes are those
-    of `gatherum.scatter_slices` without its old values: left folds in row-major order, float16
-    and bfloat16 in float32 and rounded once, integers that wrap around, sums of bools that are or.
-    The mean of integers divides a sum in 64 bits, which wraps around, and is rounded toward minus
-    infinity.
+    The bits are the same for any number of threads. Sums, products, means and extremes follow
+    `gatherum.scatter_slices` without existing values: they are left folds in row-major order,
+    float16 and bfloat16 accumulate in float32 and round once, integers wrap around, and sums of
+    bools are logical or. The mean of integers divides a 64-bit sum, which wraps around, and rounds
+    toward minus infinity.
 
-    A variance is computed in float64: the left fold of ``d * d`` over ``n - ddof``, where d is the
-    distance from the exact mean of the group, as of ``"fmean"``; ``abs(d)**2`` of complex numbers.
-    Of integers, d is the exact distance from the mean rounded down, and the fold is corrected by
-    the mean of d. The result is rounded once to its dtype; a standard deviation is the square root
-    of the float64 variance, rounded once. A group of `ddof` values or fewer has NaN.
+    A variance is the left fold of ``d * d`` over ``n - ddof``, in float64, where d is the distance
+    from the exact mean of the group (``"fmean"``). For complex numbers the square is
+    ``abs(d)**2``. For integers, d is the exact distance from the mean rounded down, and the fold is
+    corrected by the mean of d. The result is rounded once to its dtype. A standard deviation is the
+    square root of the float64 variance, rounded once. Groups of `ddof` or fewer values are NaN.
 
     ``"logsumexp"`` is ``m + log(sum(exp(x - m)))``, where m is the largest value of the group, or 0
-    where that is infinite: in float32 for float16 and bfloat16, in float64 for integers, and
-    rounded once. exp and log are this package's own (see the semantics), with the same bits on
-    every machine.
+    if that is infinite. It is computed in float32 for float16 and bfloat16 and in float64 for
+    integers, and rounded once. exp and log are implemented in this package (see the semantics),
+    with the same bits on every machine.
 
-    A position is that of the first value along `axis` that attains the extreme, where zeros of both
-    signs are equal; the first NaN wins, as in `numpy.argmax`. ``"first"`` and ``"last"`` copy bits,
-    of every dtype. A group of NaN alone is empty for the functions that skip NaN.
+    ``"argmax"`` and ``"argmin"`` return the position of the first value along `axis` that attains
+    the extreme. Zeros of both signs are equal, and the first NaN wins, as in `numpy.argmax`.
+    ``"first"`` and ``"last"`` copy bits, for every dtype. For functions that skip NaN, a group of
+    only NaN is empty.
 
-    NaT of datetime64 and timedelta64 is treated as NaN is. These dtypes have ``"max"``, ``"min"``,
-    ``"argmax"``, ``"argmin"``, ``"first"``, ``"last"`` and ``"count"``, and their forms with
-    ``nan``.
+    NaT of datetime64 and timedelta64 is treated like NaN. These dtypes support ``"max"``,
+    ``"min"``, ``"argmax"``, ``"argmin"``, ``"first"``, ``"last"`` and ``"count"``, and their forms
+    with ``nan``.
 
     Examples
     --------
@@ -218,21 +218,21 @@ def reduce(
         raise errors.unknown_function(REDUCE, func, REDUCES, ALIASES, TRANSFORMS)
     name = str(func)
     less = as_ddof(REDUCE, ddof)
-    found, by = _grouped(REDUCE, values, groups, size, axis, mode, negative)
+    array, by = _grouped(REDUCE, values, groups, size, axis, mode, negative)
     if has_labels(values):
-        run = partial(reduced, name, found, by, less, fill_value)
+        run = partial(reduced, name, array, by, less, fill_value)
         return renumbered(REDUCE, "groups", values, by.axis, groups, "group", run)
-    result: NDArray[Any] = reduced(name, found, by, less, fill_value)
+    result: NDArray[Any] = reduced(name, array, by, less, fill_value)
     return result
 
 
 def as_ddof(op: str, value: object) -> int:
-    """Return `ddof` as an int of 64 bits: no group has more values."""
+    """Convert `ddof` to an int of at most 64 bits, as no group has more values."""
     return min(plain_values.as_size(op, "ddof", value), MAX_BYTES)
 
 
 def reduced(name: str, values: Array, by: Grouping, ddof: int, fill_value: object) -> Array:
-    """Return what `reduce` does, of an array and its groups."""
+    """Run `reduce` on an array and its grouping."""
     xp, skips = by.xp, name not in FUNCTIONS
     row = FUNCTIONS[name.removeprefix("nan") if skips else name]
     kind = xp.kind(values)
@@ -240,12 +240,13 @@ def reduced(name: str, values: Array, by: Grouping, ddof: int, fill_value: objec
     dtype = row.result(kind)
     _check_result(by, dtype)
     start = start_of(row, dtype, by, values, fill_value)
-    with np.errstate(all="ignore"):  # signaling NaN among them
+    with np.errstate(all="ignore"):  # signaling NaN also warns
         if skips and has_nan(kind) and xp.holds_any(left_out := xp.isnan(values)):
             by = by.without(left_out)
         if start is not None:
             return row.compose(values, by, start, ddof)
-        # A result that no group has says which groups are empty; one that few have, that none is.
+        # Empty groups get a number that no group of values can have, and are found by it. If the
+        # number is only unlikely, its absence proves that no group is empty.
         number = row.unlikely(dtype)
         start = xp.full((), number or 0, xp.dtype(dtype), values)
         result = None if number is None else row.compose(values, by, start, ddof)
@@ -259,7 +260,7 @@ def reduced(name: str, values: Array, by: Grouping, ddof: int, fill_value: objec
 
 
 def _check_result(by: Grouping, dtype: AnyDType) -> None:
-    if all(type(n) is int for n in by.shape):  # else they are symbols of a graph
+    if all(type(n) is int for n in by.shape):  # otherwise they are symbols of a graph
         shape_limits.check_result(by.op, by.shape, dtype)
 
 
@@ -278,7 +279,7 @@ def check_defined(op: str, row: FunctionRow | TransformRow, name: str, dtype: An
 def start_of(
     row: FunctionRow, dtype: AnyDType, by: Grouping, values: Array, fill_value: object
 ) -> Array | None:
-    """Return what an empty group becomes, as an item; None where it cannot be."""
+    """Return the result of an empty group as an item, None if empty groups are an error."""
     if fill_value is None:
         if row.empty is None and not has_nan(dtype):
             return None
@@ -343,54 +344,53 @@ def transform(
     Parameters
     ----------
     values : array_like
-        The values, as of `reduce`.
+        The values, as in `reduce`.
     groups : array_like of int
-        The groups, as of `reduce`.
+        The groups, as in `reduce`.
     func : {"normalize", "centre", "softmax", "log_softmax"}
-        ``"centre"``: the value less the mean of its group. ``"normalize"``: that over the standard
-        deviation of the group. ``"softmax"``: ``exp(x - m) / sum(exp(x - m))``, where m is the
-        largest value of the group. ``"log_softmax"``: ``x - m - log(sum(exp(x - m)))``.
+        ``"centre"`` subtracts the mean of the group. ``"normalize"`` also divides by the standard
+        deviation of the group. ``"softmax"`` is ``exp(x - m) / sum(exp(x - m))``, where m is the
+        largest value of the group. ``"log_softmax"`` is ``x - m - log(sum(exp(x - m)))``.
     axis : int, default 0
         The axis of `values` along which groups are formed, in ``[-values.ndim, values.ndim)``.
     size : int, optional
-        The number of groups; the largest entry plus one unless given.
+        The number of groups. The default is the largest entry plus one.
     mode : {"raise", "clip", "wrap", "fill", "drop"}, default "raise"
-        How to treat entries that are no group, as of `reduce`. A value that is left out becomes
-        NaN.
+        How to treat out-of-bounds entries, as in `reduce`. Dropped values become NaN.
     negative : bool, default False
-        Whether entries from -size to -1 count from the end. Otherwise they are no group.
+        If True, entries from -size to -1 count from the end. If False, they are out of bounds.
 
     Returns
     -------
     numpy.ndarray
-        A new C-contiguous array of the shape of `values` and of its dtype, float64 of integers; a
-        tensor or an array of JAX of those.
+        A new C-contiguous array of the shape and dtype of `values`, float64 for integers. For
+        tensors and JAX arrays, an array of the same framework.
 
     Raises
     ------
     TypeError
-        If `size` or `axis` is not an integer, `negative` is not a boolean, `groups` is not of an
-        integer dtype, the function is not defined for the dtype of `values` (all are for integers
-        and floats, ``"centre"`` for complex numbers too), or an operand is not an array, masked, or
-        of another framework.
+        If `size` or `axis` is not an integer, `negative` is not a boolean, `groups` has a
+        non-integer dtype, the function is not defined for the dtype of `values` (all functions
+        support integers and floats, ``"centre"`` also complex numbers), or an operand is not an
+        array, is masked or belongs to another framework.
     ValueError
-        If `func`, `mode` or `axis` is not one of its values, `size` is negative, or the shapes do
-        not fit.
+        If `func`, `mode` or `axis` has an invalid value, `size` is negative, or the shapes do not
+        match.
     IndexError
-        If an entry is no group, as of `reduce`.
+        If an entry is out of bounds, as in `reduce`.
 
     See Also
     --------
-    reduce : One result for each group.
+    reduce : Return one result for each group.
 
     Notes
     -----
-    ``"centre"`` and ``"normalize"`` are computed in float64 from the exact mean, and rounded once.
+    ``"centre"`` and ``"normalize"`` are computed in float64 from the exact mean and rounded once.
     The softmax functions are computed in float32 for float16 and bfloat16, in float64 for
     integers, else in the dtype of the values, and rounded once. Sums are left folds. exp and log
-    are this package's own, with the same bits on every machine. NaN is the canonical one.
-    The result of ``"normalize"`` is NaN where all values of a group are equal. A result of the
-    softmax functions is NaN where ``x - m`` is, because the largest value of the group is infinite.
+    are implemented in this package, with the same bits on every machine. Each NaN is the canonical
+    quiet NaN. ``"normalize"`` returns NaN if all values of a group are equal. The softmax functions
+    return NaN if ``x - m`` is NaN, because the largest value of the group is infinite.
 
     Examples
     --------
@@ -403,22 +403,23 @@ def transform(
     if unknown:
         raise unknown_argument("groups.transform", unknown)
     name = plain_values.as_choice(TRANSFORM, "func", func, tuple(TRANSFORMS), ALIASES)
-    found, by = _grouped(TRANSFORM, values, groups, size, axis, mode, negative)
-    result: NDArray[Any] = transformed(name, found, by)
+    array, by = _grouped(TRANSFORM, values, groups, size, axis, mode, negative)
+    result: NDArray[Any] = transformed(name, array, by)
     return values.copy(deep=False, data=result) if has_labels(values) else result
 
 
 def transformed(name: str, values: Array, by: Grouping) -> Array:
-    """Return what `transform` does, of an array and its groups."""
+    """Run `transform` on an array and its grouping."""
     row, xp = TRANSFORMS[name], by.xp
     kind = xp.kind(values)
     check_defined(by.op, row, name, kind)
     dtype = transformed_dtype(kind)
     _check_result(by, dtype)
     with np.errstate(all="ignore"):
-        if (found := by.fused(name, values)) is not None:
-            return found if found.dtype == xp.dtype(dtype) else xp.rounded(found, xp.dtype(dtype))
-        return row.compose(values, by, xp.dtype(dtype))
+        to = xp.dtype(dtype)
+        if (result := by.fused(name, values)) is not None:
+            return result if result.dtype == to else xp.rounded(result, to)
+        return row.compose(values, by, to)
 
 
 def _grouped(
@@ -430,9 +431,9 @@ def _grouped(
     mode: object,
     negative: object,
 ) -> tuple[Array, Grouping]:
-    """Return the values as an array and their grouping, or raise for arguments that do not fit."""
+    """Check the arguments. Return the values as an array, and their grouping."""
     along = plain_values.as_integer(op, "axis", axis)
-    how = plain_values.as_choice(op, "mode", mode, MODES)
+    mode_name = plain_values.as_choice(op, "mode", mode, MODES)
     from_end = plain_values.as_boolean(op, "negative", negative)
     if isinstance(size, str) and (word := ALIASES.get(size, size)) in REDUCES:
         raise not_an_integer(op, "size", size, f"func={word!r}")
@@ -442,11 +443,11 @@ def _grouped(
         values, groups = plain_array(values), plain_array(groups)
     xp = registry.namespace(op, {"values": values, "groups": groups}) or namespace
     number = None if size is None else xp.as_size(op, "size", size)
-    found = xp.as_values(op, "values", values)
-    entries = xp.as_groups(op, "groups", groups, found)
+    array = xp.as_values(op, "values", values)
+    entries = xp.as_groups(op, "groups", groups, array)
     if not is_index(xp.kind(entries)):
         raise errors.not_groups(op, xp.kind(entries))
-    whole = tuple(found.shape)
+    whole = tuple(array.shape)
     try:
         along = shape_limits.resolve_axis(op, whole, along)
     except ValueError as error:
@@ -458,4 +459,4 @@ def _grouped(
     if number is None:
         number = xp.size_of(op, "groups", entries)
     shape = (*whole[:along], number, *whole[along + 1 :])
-    return found, Grouping.of(op, "groups", entries, shape, along, how, from_end, xp)
+    return array, Grouping.of(op, "groups", entries, shape, along, mode_name, from_end, xp)

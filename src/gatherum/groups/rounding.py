@@ -1,8 +1,8 @@
-"""Rounds float64 to narrower dtypes once, by functions that every framework has.
+"""Round float64 to narrower dtypes once, with functions that every framework has.
 
 Frameworks convert float64 to float16 and bfloat16 through float32, and a square root is rounded to
-float64 first. The second rounding errs only where the first one ends at a tie. A number that ends
-there moves off the tie, to the side of the exact number.
+float64 first. The second rounding is wrong only if the first one returns a tie. Such a number is
+moved off the tie, toward the exact number.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from gatherum._derivatives.array_ops import Array
 
 from .protocol import Arrays
 
-# The bits that are 0 in a float32 that is a tie of the dtype, or a number of it.
+# The bits that are 0 in a float32 that is a tie between numbers of the dtype, or such a number.
 _LOW = {"float16": (1 << 12) - 1, "bfloat16": (1 << 15) - 1}
-# The same in a float64, for float32 and narrower dtypes.
+# The same bits of a float64, for float32 and narrower dtypes.
 _LOW_OF_DOUBLE = (1 << 28) - 1
 
 
 def off_ties(xp: Arrays, x: Array, name: str) -> Array:
-    """Return float64 whose conversion through float32 to float16 or bfloat16 is that of x, rounded
-    once.
+    """Adjust float64 numbers so that their conversion to float16 or bfloat16 through float32 equals
+    x rounded once.
     """
     number = xp.stop_gradient(x)
     single = xp.single(number)
@@ -34,7 +34,7 @@ def off_ties(xp: Arrays, x: Array, name: str) -> Array:
 
 
 def rounded_root(xp: Arrays, x: Array, to: Any) -> Array:
-    """Return the square root of float64, rounded once to a dtype; its derivative at 0 is 0."""
+    """Return the square root of float64, rounded once to a dtype. Its derivative at 0 is 0."""
     root = xp.sqrt(x)
     if root.dtype == to:
         return xp.rounded(root, to)

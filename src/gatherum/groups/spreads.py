@@ -1,9 +1,9 @@
-"""Variances, standard deviations and centred values: one rule for all frameworks.
+"""Variances, standard deviations and centred values, by one rule for all frameworks.
 
-Of floats, m is the exact mean, rounded to float64, and ``d = x - m`` in float64. Of integers, q is
-the exact mean rounded down, and ``d = x - q`` is exact before it becomes float64. The sum of
-squares is the left fold of ``d * d``; of integers that fold less ``s * s / n``, where s is the left
-fold of d.
+For floats, m is the exact mean rounded to float64, and ``d = x - m`` in float64. For integers, q is
+the exact mean rounded down, and ``d = x - q`` is exact before its conversion to float64. The sum of
+squares is the left fold of ``d * d``. For integers, ``s * s / n`` is subtracted, where s is the
+left fold of d.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from .rounding import rounded_root
 
 Fold: TypeAlias = Callable[[Array], Array]
 
-_LOW = (1 << 32) - 1  # the lower half of an integer of 64 bits
+_LOW = (1 << 32) - 1  # the lower half of a 64-bit integer
 
 
 def variance(root: bool, values: Array, by: Grouping, start: Array, ddof: int) -> Array:
-    """Return the variance of each group, or its square root; `start` for an empty one."""
+    """Return the variance of each group, or its square root; `start` for an empty group."""
     xp, counts, to = by.xp, by.count(), start.dtype
 
     def wide(values: Array, by: Grouping, counts: Array) -> Array:
@@ -45,8 +45,8 @@ def variance(root: bool, values: Array, by: Grouping, start: Array, ddof: int) -
 
 
 def centred(values: Array, by: Grouping, to: Any) -> Array:
-    """Return each value less the mean of its group, rounded once to a dtype; NaN for a value of no
-    group.
+    """Subtract the mean of its group from each value, rounded once to a dtype. Values without a
+    group become NaN.
     """
     xp = by.xp
 
@@ -62,8 +62,8 @@ def centred(values: Array, by: Grouping, to: Any) -> Array:
 
 
 def normalized(values: Array, by: Grouping, to: Any) -> Array:
-    """Return each centred value over the deviation of its group, rounded once to a dtype; NaN for a
-    value of no group.
+    """Divide each centred value by the deviation of its group, rounded once to a dtype. Values
+    without a group become NaN.
     """
     xp = by.xp
 
@@ -86,8 +86,8 @@ def normalized(values: Array, by: Grouping, to: Any) -> Array:
 
 
 def sum_of_squares(away: Array, values: Array, by: Grouping, counts: Array, fold: Fold) -> Array:
-    """Return the sums of squares of distances, in float64, in the memory of the distances. `fold`
-    adds up the values of each group.
+    """Return the sums of squared distances, in float64, using the memory of the distances. `fold`
+    adds the values of each group.
     """
     if not _is_whole(values, by):
         return fold(_squares(away, by))
@@ -99,7 +99,7 @@ def sum_of_squares(away: Array, values: Array, by: Grouping, counts: Array, fold
 
 
 def distances(values: Array, by: Grouping, counts: Array) -> Array:
-    """Return d of each value, as float64 or complex128; of a value without a group any number."""
+    """Return d of each value, as float64 or complex128; undefined for values without a group."""
     xp, kind = by.xp, by.xp.kind(values)
     if kind.kind in "iu":
         return _whole_distances(values, by, counts, kind)
@@ -110,7 +110,7 @@ def distances(values: Array, by: Grouping, counts: Array) -> Array:
 
 
 def _about_mean(away: Array, values: Array, by: Grouping, counts: Array) -> Array:
-    """Return the distances of values from their mean, of integers those from q less their mean."""
+    """Return distances from the mean; for integers, subtract the mean of the distances from q."""
     if not _is_whole(values, by):
         return away
     means = by.gather(_quotient(added(away, by), by, counts), np.nan)
@@ -118,13 +118,13 @@ def _about_mean(away: Array, values: Array, by: Grouping, counts: Array) -> Arra
 
 
 def added(values: Array, by: Grouping) -> Array:
-    """Return the left fold of the values of each group, 0 for an empty one."""
+    """Return the left fold of the values of each group, 0 for an empty group."""
     return by.scatter(values, "add", by.zero(values))
 
 
 def _whole_distances(values: Array, by: Grouping, counts: Array, kind: AnyDType) -> Array:
-    """Return x - q of integers. Sums have 64 bits, so the upper and the lower 32 bits of wide
-    integers are added up separately.
+    """Return x - q for integers. Sums have 64 bits, so the upper and the lower 32 bits of 64-bit
+    integers are added separately.
     """
     xp = by.xp
     whole, double = xp.dtype(np.dtype(np.int64)), xp.dtype(np.dtype(np.float64))
@@ -135,7 +135,7 @@ def _whole_distances(values: Array, by: Grouping, counts: Array, kind: AnyDType)
     if kind.kind == "u":
         high = high & _LOW
     of_low, of_high = added(low, by), added(high, by)
-    # A long division, by digits of 16 bits.
+    # Long division with 16-bit digits.
     first = (of_high % n) << 16
     second = ((first % n) << 16) + of_low % n
     below = of_low // n + ((first // n) << 16) + second // n
@@ -148,7 +148,7 @@ def _narrow_distances(values: Array, by: Grouping) -> Array:
 
 
 def _working(values: Array, by: Grouping) -> Array:
-    """Return floats in the dtype that derivatives are computed in where float64 is not there."""
+    """Convert floats to the dtype of derivatives in frameworks without float64."""
     kind: Any = by.xp.kind(values)
     return by.xp.astype(values, by.xp.dtype(accumulator_dtype(kind, "mean")))
 
@@ -158,7 +158,7 @@ def _is_whole(values: Array, by: Grouping) -> bool:
 
 
 def _squares(away: Array, by: Grouping) -> Array:
-    """Return the squares of distances, in the memory of those; of complex ones ``abs(d)**2``."""
+    """Return the squared distances, in place; ``abs(d)**2`` for complex numbers."""
     xp = by.xp
     if xp.kind(away).kind != "c":
         return xp.multiply(away, away, away)
@@ -167,7 +167,7 @@ def _squares(away: Array, by: Grouping) -> Array:
 
 
 def _quotient(total: Array, by: Grouping, number: Array) -> Array:
-    """Return totals over numbers of values, over 1 where there are none."""
+    """Divide totals by the numbers of values, at least 1."""
     return by.xp.divide(total, by.xp.astype(_at_least_1(number, by), total.dtype), total)
 
 

@@ -1,8 +1,8 @@
-"""ONNX's own tools run gatherum's Gather and Scatter operators through this package.
+"""gatherum's Gather and Scatter operators for ONNX's tools.
 
-`reference_ops` gives ONNX's reference evaluator the six operators, `Evaluator` is that evaluator
-with all of them, `backend` is ONNX's backend interface, and `check_model` reports which nodes of a
-model a DirectML feature level takes.
+`reference_ops` returns the operators for ONNX's reference evaluator, `Evaluator` is that evaluator
+with these operators, `backend` implements ONNX's backend interface, and `check_model` reports which
+nodes of a model a DirectML feature level supports.
 """
 
 try:

@@ -1,6 +1,6 @@
-"""The functions of ONNX's ``onnx.backend.base.Backend`` are on this module.
+"""The functions of ONNX's ``onnx.backend.base.Backend``, as functions of this module.
 
-The six gather and scatter operators are gatherum's, every other one is ONNX's reference
+The gather and scatter operators are gatherum's. All other operators use ONNX's reference
 implementation.
 """
 
@@ -20,7 +20,7 @@ Array = NDArray[Any]
 
 
 class PreparedModel(BackendRep):
-    """A model made ready to run."""
+    """A model prepared to run."""
 
     def __init__(self, model: onnx.ModelProto) -> None:
         self._evaluator = Evaluator(model)
@@ -34,9 +34,9 @@ class PreparedModel(BackendRep):
         Parameters
         ----------
         inputs : sequence of arrays, mapping of names to arrays, or one array
-            In the order of the graph's inputs that no initializer serves.
+            The inputs, in the order of the graph's inputs without initializers.
         **kwargs
-            Of the interface; nothing here depends on them.
+            Ignored; part of the interface.
 
         Returns
         -------
@@ -59,28 +59,28 @@ class GatherumBackend(Backend):
 
     @classmethod
     def supports_device(cls, device: str) -> bool:
-        """Whether a device such as ``"CPU"`` or ``"CPU:0"`` is the processor."""
+        """Whether a device is the CPU, such as ``"CPU"`` or ``"CPU:0"``."""
         return device.split(":", maxsplit=1)[0] == "CPU"
 
     @classmethod
     def is_compatible(cls, model: onnx.ModelProto, device: str = "CPU", **kwargs: Any) -> bool:
-        """Whether `prepare` takes a model: every operator has an implementation."""
+        """Whether `prepare` supports a model, as every operator has an implementation."""
         if not cls.supports_device(device):
             return False
         try:
             Evaluator(model)
-        except NotImplementedError:  # how ONNX's evaluator says that it lacks an operator
+        except NotImplementedError:  # raised by ONNX's evaluator for an unsupported operator
             return False
         return True
 
     @classmethod
     def prepare(cls, model: onnx.ModelProto, device: str = "CPU", **kwargs: Any) -> PreparedModel:
-        """Check a model by ONNX's rules and make it ready to run.
+        """Check a model by ONNX's rules and prepare it to run.
 
         Raises
         ------
         ValueError
-            If the device is not the processor.
+            If the device is not the CPU.
         onnx.checker.ValidationError
             If the model is not valid.
         """
@@ -102,7 +102,7 @@ class GatherumBackend(Backend):
         Raises
         ------
         ValueError
-            If the device is not the processor, or inputs are missing or too many.
+            If the device is not the CPU, or inputs are missing or too many.
         onnx.checker.ValidationError
             If the node is not valid at that opset.
         """
@@ -114,7 +114,7 @@ class GatherumBackend(Backend):
         imports = [onnx.helper.make_opsetid("", version)]
         if node.domain:
             imports.append(onnx.helper.make_opsetid(node.domain, 1))
-        # A function needs no types for its inputs, and has an opset, which a bare node lacks.
+        # A function needs no input types, and has an opset, unlike a bare node.
         function = onnx.helper.make_function("gatherum", "node", names, outputs, [node], imports)
         feeds = _named(names, inputs)
         results = Evaluator(function).run(None, feeds, attributes={})
@@ -128,16 +128,16 @@ class GatherumBackend(Backend):
 
 
 def _named(names: Sequence[str], inputs: Any) -> dict[str, Array]:
-    """Return inputs by name, whether they were given as a mapping or in order."""
+    """Return inputs by name, from a mapping or a sequence."""
     if isinstance(inputs, Mapping):
         missing = [name for name in names if name not in inputs]
         if missing:
             raise ValueError(f"the inputs {missing} are missing; given are {sorted(inputs)}")
         return dict(inputs)
-    given = [inputs] if isinstance(inputs, np.ndarray) else list(inputs)
-    if len(given) != len(names):
-        raise ValueError(f"there must be {len(names)} inputs {list(names)}, got {len(given)}")
-    return dict(zip(names, given, strict=True))
+    arrays = [inputs] if isinstance(inputs, np.ndarray) else list(inputs)
+    if len(arrays) != len(names):
+        raise ValueError(f"there must be {len(names)} inputs {list(names)}, got {len(arrays)}")
+    return dict(zip(names, arrays, strict=True))
 
 
 is_compatible = GatherumBackend.is_compatible

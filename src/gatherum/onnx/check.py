@@ -1,4 +1,4 @@
-"""`check_model` finds the gather and scatter nodes that a DirectML feature level takes."""
+"""`check_model` reports which gather and scatter nodes a DirectML feature level supports."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from .operators import attribute_faults
 from .reference_ops import FAMILY
 from .report import NodeReport
 
-# DirectML names every other type as ONNX does.
+# All other types have the same name in DirectML and ONNX.
 _RENAMED = {"FLOAT": "FLOAT32", "DOUBLE": "FLOAT64"}
 
-# Types that every level takes, in the place of unknown ones.
+# Types that every level supports, to replace unknown types.
 _ANY_DATA = TensorDataType.FLOAT32
 _ANY_INDICES = TensorDataType.UINT32
 
-# More batch dimensions than any level takes.
+# More batch dimensions than any level supports.
 _MANY = 8
 
 
@@ -35,33 +35,33 @@ def check_model(
     *,
     sizes: Mapping[str, int] | None = None,
 ) -> list[NodeReport]:
-    """Report on every gather and scatter node whether a DirectML feature level takes it.
+    """Report for every gather and scatter node whether a DirectML feature level supports it.
 
-    Shapes are inferred first. Nodes in the bodies of If, Loop and Scan count, and those in local
-    functions, once for each call.
+    Shapes are inferred first. Nodes in the bodies of If, Loop and Scan are included, and nodes in
+    local functions, once for each call.
 
     Parameters
     ----------
     model_or_path : ModelProto, bytes or path-like
-        Weights in other files are not read.
+        The model. Weights in other files are not read.
     feature_level : FeatureLevel, str or int, optional
-        The latest by default.
+        The feature level. The default is the latest.
     sizes : mapping of str to int, optional
-        Sizes for the model's symbolic dimensions, such as ``{"batch": 8}``; a name that the model
-        does not have is a ValueError.
+        Sizes for the model's symbolic dimensions, such as ``{"batch": 8}``.
 
     Returns
     -------
     list of NodeReport
-        In the order of the graph. `accepted` is None where the answer depends on a type, shape
-        or size that is not known.
+        The reports in the order of the graph. `accepted` is None if the result depends on an
+        unknown type, shape or size.
 
     Raises
     ------
     OSError
         If the file cannot be read, is not a regular file, or has 2 GiB or more.
     ValueError
-        If it is not an ONNX model, ONNX refuses to infer its shapes, or there is no such level.
+        If it is not an ONNX model, ONNX cannot infer its shapes, the model does not have a name of
+        `sizes`, or the feature level does not exist.
 
     Examples
     --------
@@ -109,12 +109,12 @@ def _judge(occurrence: Occurrence, level: FeatureLevel) -> NodeReport:
 
 
 def _text(name: str | bytes) -> str:
-    """Return a name of the model; protobuf gives bytes for what is not UTF-8."""
+    """Return a name of the model as str; protobuf returns bytes for names that are not UTF-8."""
     return name if isinstance(name, str) else name.decode(errors="replace")
 
 
 def _faults(occurrence: Occurrence) -> list[str]:
-    """Return what ONNX itself does not allow of a node, apart from its shapes."""
+    """Return the violations of ONNX's rules by a node, except for its shapes."""
     name, opset = occurrence.node.op_type, occurrence.opset
     begins = min(FAMILY[name].versions())
     if opset < begins:
@@ -136,8 +136,8 @@ def _objections_of_all_levels(occurrence: Occurrence) -> list[str]:
     reduction = _attribute(occurrence, "reduction", b"none")
     reasons = []
     if reduction != b"none":
-        asked = reduction.decode(errors="replace") if isinstance(reduction, bytes) else reduction
-        reasons.append(f"DirectML's scatter operators have no reduction, the node's is {asked!r}")
+        name = reduction.decode(errors="replace") if isinstance(reduction, bytes) else reduction
+        reasons.append(f"DirectML's scatter operators have no reduction, the node's is {name!r}")
     for operand in occurrence.operands:
         if operand.element_type is not None and _data_type(operand.element_type) is None:
             kind = _type_name(operand.element_type)
@@ -153,22 +153,22 @@ def _attribute(occurrence: Occurrence, name: str, default: Any) -> Any:
 
 
 def _unknowns(occurrence: Occurrence) -> list[str]:
-    found = []
+    unknowns = []
     for operand in occurrence.operands:
         if operand.element_type is None:
-            found.append(f"unknown: the type of {operand}")
+            unknowns.append(f"unknown: the type of {operand}")
         if operand.shape is None:
-            found.append(f"unknown: the shape of {operand}")
+            unknowns.append(f"unknown: the shape of {operand}")
             continue
         for d, size in enumerate(operand.shape):
             if not isinstance(size, int):
                 name = f", {size!r}" if size else ""
-                found.append(f"unknown: the size of {operand} on dimension {d}{name}")
-    return found
+                unknowns.append(f"unknown: the size of {operand} on dimension {d}{name}")
+    return unknowns
 
 
 def _call(occurrence: Occurrence) -> NodeCall:
-    """Return what the node asks of DirectML, with harmless guesses for what is unknown."""
+    """Return the node's call of DirectML, with permissive guesses for unknown types and sizes."""
     op, operands = FAMILY[occurrence.node.op_type].op, occurrence.operands
     row = OPERATORS[op]
     no_batches = row.tuples and row.scatters  # ONNX's ScatterND has none
@@ -177,7 +177,7 @@ def _call(occurrence: Occurrence) -> NodeCall:
     shapes = settle(op, axis, {operand.name: operand.shape for operand in operands})
     if shapes is not None:
         return NodeCall(op, axis, types, shapes)
-    # Ones that every rule allows, so that only types, ranks and the level are judged.
+    # Sizes of 1 satisfy every rule, so that only types, ranks and the level are checked.
     ranks = [len(operand.shape) for operand in operands if operand.shape is not None]
     batches = min(axis, _MANY) if row.tuples and axis > 0 else 0
     ones = {operand.name: (1,) * (batches + 1) for operand in operands}
@@ -187,20 +187,20 @@ def _call(occurrence: Occurrence) -> NodeCall:
 
 
 def _types(operands: tuple[Operand, ...]) -> dict[str, TensorDataType]:
-    found = {"data": _ANY_DATA, "indices": _ANY_INDICES, "updates": _ANY_DATA}
+    types = {"data": _ANY_DATA, "indices": _ANY_INDICES, "updates": _ANY_DATA}
     for operand in operands:
         data_type = None if operand.element_type is None else _data_type(operand.element_type)
         if data_type is not None:
-            found[operand.name] = data_type
+            types[operand.name] = data_type
     kinds = {operand.name: operand.element_type for operand in operands}
     for name, other in (("data", "updates"), ("updates", "data")):
         if kinds.get(name) is None or _data_type(kinds[name] or 0) is None:
-            found[name] = found[other]
-    return found
+            types[name] = types[other]
+    return types
 
 
 def _data_type(element_type: int) -> TensorDataType | None:
-    """Return DirectML's type for ONNX's, None where it has none."""
+    """Return DirectML's type for an ONNX type, None if DirectML does not have it."""
     name = _type_name(element_type)
     return TensorDataType.__members__.get(_RENAMED.get(name, name))
 
@@ -211,7 +211,7 @@ def _type_name(element_type: int) -> str:
 
 
 def _worded(reasons: list[str], unknown: list[str]) -> list[str]:
-    """Say where sizes in a reason are guesses."""
+    """Mark reasons about sizes that are guesses."""
     if not unknown:
         return reasons
     return [

@@ -1,6 +1,6 @@
-"""GatherBlockQuantized of ONNX Runtime's operators, for ONNX's evaluator.
+"""ONNX Runtime's operator GatherBlockQuantized, for ONNX's evaluator.
 
-Its text is that of ``docs/ContribOperators.md`` in ONNX Runtime's repository.
+It is specified in ``docs/ContribOperators.md`` of ONNX Runtime's repository.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LEAST_BLOCK = 16
 
 
 class GatherBlockQuantized(NodeOp):
-    """Slices of quantized `data`, dequantized. Invalid indices give zeros, as its text says."""
+    """Slices of quantized `data`, dequantized. Invalid indices return zeros, as specified."""
 
     op_domain = DOMAIN
     op = "gather_quantized"
@@ -34,10 +34,10 @@ class GatherBlockQuantized(NodeOp):
         self, onnx_node: onnx.NodeProto, run_params: dict[str, Any], schema: Any = None
     ) -> None:
         super().__init__(onnx_node, run_params, schema)
-        given = list(onnx_node.input)
-        if not 3 <= len(given) <= 4 or "" in given[:3]:
+        inputs = list(onnx_node.input)
+        if not 3 <= len(inputs) <= 4 or "" in inputs[:3]:
             raise ValueError(
-                self._said(f"must have 3 or 4 inputs ({', '.join(self.names)}), got {given}")
+                self._said(f"must have 3 or 4 inputs ({', '.join(self.names)}), got {inputs}")
             )
         for attribute in onnx_node.attribute:
             if attribute.name not in self.defaults:
@@ -54,20 +54,20 @@ class GatherBlockQuantized(NodeOp):
         zero_points: Array | None = None,
         **attributes: Any,
     ) -> tuple[Array]:
-        found = self.defaults | attributes
+        attributes = self.defaults | attributes
         try:
             self._require_types(data, indices, scales)
-            block = self._block_size(data, found)
+            block = self._block_size(data, attributes)
             return (
                 gather_quantized(
                     data,
                     indices,
-                    _stretched(data, scales, found["quantize_axis"]),
+                    _stretched(data, scales, attributes["quantize_axis"]),
                     zero_points,
-                    axis=found["gather_axis"],
-                    quantize_axis=found["quantize_axis"],
+                    axis=attributes["gather_axis"],
+                    quantize_axis=attributes["quantize_axis"],
                     block_size=block,
-                    bits=None if data.dtype.name in _FLOAT8 else found["bits"],
+                    bits=None if data.dtype.name in _FLOAT8 else attributes["bits"],
                     dtype=scales.dtype.name,
                     mode="fill",
                 ),
@@ -83,12 +83,12 @@ class GatherBlockQuantized(NodeOp):
                     f"`{name}` must be one of {', '.join(types)}, got {operand.dtype.name}"
                 )
 
-    def _block_size(self, data: Array, found: dict[str, Any]) -> int:
-        """Return the number of values of a block by the rules of the text."""
-        block: int = found["block_size"]
-        if data.dtype.name == "uint8" and found["gather_axis"] not in (0, -data.ndim):
-            raise ValueError(f"`gather_axis` must be 0 for uint8, got {found['gather_axis']}")
-        if data.dtype.name in _FLOAT8 and block == 0:  # a block for the whole axis
+    def _block_size(self, data: Array, attributes: dict[str, Any]) -> int:
+        """Return the number of values of a block by the rules of the specification."""
+        block: int = attributes["block_size"]
+        if data.dtype.name == "uint8" and attributes["gather_axis"] not in (0, -data.ndim):
+            raise ValueError(f"`gather_axis` must be 0 for uint8, got {attributes['gather_axis']}")
+        if data.dtype.name in _FLOAT8 and block == 0:  # one block for the whole axis
             return int(max((1, *data.shape)))
         if block < _LEAST_BLOCK or block & (block - 1):
             raise ValueError(
@@ -102,7 +102,7 @@ class GatherBlockQuantized(NodeOp):
 
 
 def _stretched(data: Array, scales: Array, axis: int) -> Array:
-    """Return the scales of float8, of which one may stand for all of a dimension."""
+    """Broadcast the scales of float8 data, where one scale may apply to a whole dimension."""
     if (
         data.dtype.name not in _FLOAT8
         or scales.ndim != data.ndim

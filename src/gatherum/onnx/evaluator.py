@@ -14,22 +14,22 @@ from .reference_ops import reference_ops
 
 
 class Evaluator(ReferenceEvaluator):
-    """``ReferenceEvaluator`` whose gathers and scatters are gatherum's, everywhere in a model.
+    """``ReferenceEvaluator`` with gatherum's gathers and scatters, everywhere in a model.
 
-    ONNX's evaluator does not hand `new_ops` on to local functions. It makes their evaluators of
-    its own class, so this class reaches them.
+    ONNX's evaluator does not pass `new_ops` on to local functions. It evaluates local functions
+    with an instance of the same class, so this class applies to them as well.
 
     Parameters
     ----------
     proto : ModelProto, GraphProto, FunctionProto, NodeProto, str or bytes
-        As for ``ReferenceEvaluator``.
+        As in ``ReferenceEvaluator``.
     new_ops : list of OpRun classes, optional
-        More operators; they come before these.
+        Additional operators, which take precedence.
     mode : {"raise", "clip", "wrap", "fill", "drop"}, optional
-        How the six operators treat indices that are out of bounds, as for gatherum's functions.
-        ONNX's texts call them errors, ``"raise"``, the default; WebNN clamps them, ``"clip"``.
+        How the six operators treat out-of-bounds indices, as in gatherum's functions. The default,
+        ``"raise"``, follows ONNX; ``"clip"`` follows WebNN.
     **options
-        As for ``ReferenceEvaluator``: ``opsets``, ``functions``, ``verbose``.
+        As in ``ReferenceEvaluator``: ``opsets``, ``functions``, ``verbose``.
 
     Examples
     --------
@@ -54,7 +54,7 @@ class Evaluator(ReferenceEvaluator):
         **options: Any,
     ) -> None:
         if mode is not None:
-            # ONNX makes the evaluators of functions and bodies of the class of this one.
-            found = {"mode": as_choice("Evaluator", "mode", mode, MODES), "__doc__": self.__doc__}
-            self.__class__ = type(Evaluator.__name__, (type(self),), found)
+            # ONNX evaluates functions and bodies with the class of this evaluator.
+            names = {"mode": as_choice("Evaluator", "mode", mode, MODES), "__doc__": self.__doc__}
+            self.__class__ = type(Evaluator.__name__, (type(self),), names)
         super().__init__(proto, new_ops=[*(new_ops or []), *reference_ops()], **options)

@@ -1,7 +1,7 @@
-"""A walk yields a model's gather and scatter nodes, with the types that shape inference finds.
+"""Walk a model and yield its gather and scatter nodes with inferred types.
 
-`onnx.inliner` is not used for a model's functions: it renames nodes, and a report names them as
-the model does.
+`onnx.inliner` is not used for a model's functions, as it renames nodes, and reports use the model's
+names.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ Dimension: TypeAlias = int | str | None
 Functions: TypeAlias = Mapping[tuple[str, str, str], onnx.FunctionProto]
 """A model's local functions by domain, name and overload."""
 
-# Protobuf's own limit, in bytes.
+# Protobuf's limit, in bytes.
 _LARGEST: Final = (2 << 30) - 1
 
-# A tensor of at most this many elements may hold a shape, which inference can read.
+# A tensor of at most this many elements may be a shape, which inference reads.
 _SHAPE_LIKE = 64
 
-# No operator's name: inference passes over the node.
+# Not the name of an operator, so that inference skips the node.
 _HIDDEN = "hidden"
 
-# ONNX's inference of values makes an object for every entry of a vector, of whatever type.
+# ONNX's inference of values creates an object for every entry of a vector of any type.
 _LONGEST = 1 << 16
 
 
@@ -54,7 +54,7 @@ class Operand:
 
 @dataclass(frozen=True)
 class Occurrence:
-    """A node of the family where it stands: in the graph, a subgraph, or a function's body."""
+    """A node of the family, in the graph, a subgraph or the body of a called function."""
 
     node: onnx.NodeProto
     path: str
@@ -64,7 +64,7 @@ class Occurrence:
 
 @dataclass(frozen=True)
 class _Scope:
-    """The scope of a graph: its place, its opset, and the types and small constants by name."""
+    """The scope of a graph: its path, its opset, and its types and small constants by name."""
 
     path: str
     opset: int
@@ -73,7 +73,7 @@ class _Scope:
 
 
 def load(source: onnx.ModelProto | bytes | str | PathLike[str]) -> onnx.ModelProto:
-    """Return a model given as such, as bytes or as a path; weights kept outside stay there.
+    """Load a model from a ModelProto, bytes or a path, without external weights.
 
     Raises
     ------
@@ -102,7 +102,7 @@ def load(source: onnx.ModelProto | bytes | str | PathLike[str]) -> onnx.ModelPro
 
 
 def op_types(source: onnx.ModelProto | bytes | str | PathLike[str]) -> list[str]:
-    """Return the names of a model's operators, those in bodies and functions among them."""
+    """Return the names of a model's operators, including operators in bodies and functions."""
     model = load(source)
     nodes = (*model.graph.node, *(node for one in model.functions for node in one.node))
     return sorted({node.op_type for node in _all_nodes(nodes)})
@@ -114,7 +114,8 @@ def occurrences(model: onnx.ModelProto, sizes: Mapping[str, int]) -> Iterator[Oc
     Raises
     ------
     ValueError
-        If ONNX refuses to infer shapes, a function calls itself, or `sizes` names no symbol.
+        If ONNX cannot infer shapes, a function calls itself, or `sizes` has a name that is not a
+        symbolic size of the model.
     """
     named = onnx.ModelProto()
     named.CopyFrom(model)
@@ -130,7 +131,7 @@ def occurrences(model: onnx.ModelProto, sizes: Mapping[str, int]) -> Iterator[Oc
     scope = _Scope("graph", _opset(model.opset_import), {}, {})
     try:
         yield from _graph(inferred.graph, scope, functions, named)
-    except UnicodeDecodeError as error:  # protobuf reads such names, but does not write them
+    except UnicodeDecodeError as error:  # protobuf reads such names but does not write them
         raise ValueError(f"check_model: a name in the model is not UTF-8: {error}") from error
 
 
@@ -190,7 +191,7 @@ def _function(
 
 
 def _bound(node: onnx.NodeProto, attributes: Mapping[str, onnx.AttributeProto]) -> onnx.NodeProto:
-    """Return a function's node with its references to the call's attributes replaced."""
+    """Copy a function's node and replace its references to the call's attributes."""
     bound = onnx.NodeProto()
     bound.CopyFrom(node)
     del bound.attribute[:]
@@ -211,7 +212,7 @@ def _bound(node: onnx.NodeProto, attributes: Mapping[str, onnx.AttributeProto]) 
 
 
 def _infer(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Return the model with the types that ONNX infers, without the names that it makes up."""
+    """Return the model with the types that ONNX infers, without its generated names of sizes."""
     names = {dimension.dim_param for dimension in _sizes(_all_values(model))}
     bodies = [model.graph.node, *(function.node for function in model.functions)]
     hidden = [node for body in bodies for node in _all_nodes(body) if _crashes_inference(node)]
@@ -228,7 +229,7 @@ def _infer(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _crashes_inference(node: onnx.NodeProto) -> bool:
-    """Whether ONNX's inference would read beyond a shape: it trusts GatherND's batch_dims."""
+    """Whether ONNX's inference would read past a shape, as it does not check batch_dims."""
     return node.op_type == "GatherND" and any(
         attribute.name == "batch_dims" and (attribute.i < 0 or attribute.ref_attr_name)
         for attribute in node.attribute
@@ -247,7 +248,7 @@ def _inferred(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _all_values(model: onnx.ModelProto) -> Iterator[onnx.ValueInfoProto]:
-    """Yield all values with a type of a model and its functions."""
+    """Yield all typed values of a model and its functions."""
     yield from _values(model.graph)
     for function in model.functions:
         yield from function.value_info
@@ -255,7 +256,7 @@ def _all_values(model: onnx.ModelProto) -> Iterator[onnx.ValueInfoProto]:
 
 
 def _values(graph: onnx.GraphProto) -> Iterator[onnx.ValueInfoProto]:
-    """Yield all values with a type of a graph and its subgraphs."""
+    """Yield all typed values of a graph and its subgraphs."""
     yield from (*graph.input, *graph.output, *graph.value_info)
     yield from (onnx.ValueInfoProto(type=_type_of(tensor)) for tensor in graph.initializer)
     yield from _inner_values(graph.node)
@@ -269,7 +270,7 @@ def _inner_values(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.ValueInfoPro
 
 
 def _is_long(kind: onnx.TypeProto) -> bool:
-    """Whether a value is a vector so long that following its entries would take the memory."""
+    """Whether a value is a vector so long that inference of its entries would exhaust memory."""
     sizes = kind.tensor_type.shape.dim
     return len(sizes) == 1 and sizes[0].dim_value > _LONGEST
 
@@ -282,9 +283,9 @@ def _sizes(
 
 
 def _settle_sizes(values: Iterable[onnx.ValueInfoProto], sizes: Mapping[str, int]) -> set[str]:
-    """Replace symbolic sizes by given ones; return all their names.
+    """Replace symbolic sizes by given sizes. Return the names of all symbolic sizes.
 
-    A negative size, on which inference crashes, is unknown: some exporters write it so.
+    Negative sizes crash inference, and become unknown sizes, which is how some exporters use them.
     """
     names = set()
     for dimension in _sizes(values):
@@ -364,7 +365,7 @@ def _type_of(tensor: onnx.TensorProto) -> onnx.TypeProto:
 
 
 def _opset(imports: object) -> int:
-    """Return the version of ONNX's own operators, 0 if none is imported."""
+    """Return the imported version of ONNX's standard operators, 0 if there is none."""
     for entry in imports:  # type: ignore[attr-defined]  # a protobuf sequence
         if entry.domain in ("", "ai.onnx"):
             version: int = entry.version
@@ -373,5 +374,5 @@ def _opset(imports: object) -> int:
 
 
 def _title(node: onnx.NodeProto) -> str:
-    """Return an operator with the node's name, or with its output where it has none."""
+    """Return an operator with the node's name or, if that is empty, its output."""
     return f"{node.op_type} {node.name or (node.output[0] if node.output else '')!r}"

@@ -1,7 +1,8 @@
-"""An ONNX node is mapped to a DirectML operator desc.
+"""Map an ONNX node to a DirectML operator desc.
 
-ONNX gives each tensor its own rank; DirectML gives all tensors of an operator one DimensionCount.
-Shapes are padded with leading ones to the least count that holds them and that the level takes.
+In ONNX each tensor has its own rank; in DirectML all tensors of an operator have one
+DimensionCount. Shapes are padded with leading ones to the smallest sufficient count that the level
+supports.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ PartialShape: TypeAlias = tuple[Dimension, ...]
 
 @dataclass(frozen=True)
 class NodeCall:
-    """A node reduced to what DirectML needs of it. `axis` is the operator's dimension attribute."""
+    """The properties of a node for DirectML. `axis` is the operator's dimension attribute."""
 
     op: str
     axis: int
@@ -33,16 +34,16 @@ class NodeCall:
     least_rank: int = 1
 
     def moved_shape(self) -> Shape:
-        """Return a gather's result shape or a scatter's updates shape; ValueError if none fits."""
+        """Return a gather's result shape or a scatter's updates shape, or raise ValueError."""
         data, indices = self.shapes["data"], self.shapes["indices"]
         operator = OPERATORS[self.op]
         return operator.moved(data, indices, operator.resolve(data, indices, self.axis))
 
     @property
     def desc_type(self) -> type[OperatorDesc]:
-        """The operator desc that the node becomes."""
+        """The type of the node's operator desc."""
         operator = OPERATORS[self.op]
-        batched = operator.tuples and self.axis > 0  # the last of the names takes batches
+        batched = operator.tuples and self.axis > 0  # the last of the names supports batches
         return DESCS[operator.directml[-1 if batched else 0]]
 
 
@@ -67,14 +68,14 @@ def desc_of(call: NodeCall, level: FeatureLevel) -> OperatorDesc:
 
 
 def _dimension_count(call: NodeCall, level: FeatureLevel, rank: int) -> int:
-    """Return the least DimensionCount that a level takes and that holds a rank, or the rank."""
+    """Return the smallest DimensionCount of a level that is at least a rank, or the rank."""
     operator = LISTED[call.desc_type.operator]
     row = SUPPORT[max(level, operator.introduced), operator.name, "InputTensor"]
     return next((count for count in sorted(row.dimension_counts) if count >= rank), rank)
 
 
 def objections(call: NodeCall, level: FeatureLevel) -> list[str]:
-    """Return a feature level's reasons against a call, empty if it takes it."""
+    """Return a feature level's reasons to reject a call, empty if it supports the call."""
     desc = desc_of(call, level)
     violations = [v for v in check(desc, level) if v.field != "OutputTensor"]
     if not violations:
@@ -83,10 +84,11 @@ def objections(call: NodeCall, level: FeatureLevel) -> list[str]:
 
 
 def settle(op: str, axis: int, known: Mapping[str, PartialShape | None]) -> dict[str, Shape] | None:
-    """Return sizes for the unknown ones such that as few rules as possible are broken.
+    """Replace unknown sizes so that as few rules as possible are violated.
 
-    A size that must equal a known one takes it, any other is 1. A rule that is still broken then is
-    broken for all unknown sizes. None if a rank, or the tuples' length, is unknown.
+    A size that must equal a known size gets that size, any other becomes 1. A rule that is still
+    violated is violated for all unknown sizes. Return None if a rank or the length of the tuples is
+    unknown.
     """
     sizes = {name: None if shape is None else list(shape) for name, shape in known.items()}
     lists = {name: shape for name, shape in sizes.items() if shape is not None}
@@ -109,11 +111,11 @@ def settle(op: str, axis: int, known: Mapping[str, PartialShape | None]) -> dict
 def _equal_sizes(
     op: str, axis: int, lists: Mapping[str, list[Dimension]]
 ) -> Iterator[list[tuple[str, int]]]:
-    """Yield the places, as (operand, dimension), whose sizes must be equal for DirectML."""
+    """Yield groups of (operand, dimension) whose sizes must be equal for DirectML."""
     operator, rank, indices = OPERATORS[op], len(lists["data"]), tuple(lists["indices"])
     if operator.tuples and not indices:
         return
-    axis = min(max(axis + rank if axis < 0 else axis, 0), rank)  # one out of range is refused later
+    axis = min(max(axis + rank if axis < 0 else axis, 0), rank)  # the range is checked later
     dimensions = operator.dimensions(rank, indices, axis)  # type: ignore[arg-type]  # see `settle`
     for n, (d, e) in enumerate(dimensions.moved):
         places = [("indices", e), ("updates", n), ("data", d)]

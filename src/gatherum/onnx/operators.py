@@ -1,5 +1,5 @@
-"""What operators share in ONNX's evaluator: `NodeOp` messages, `VersionedOp` versions and types,
-and `FamilyOp`, of the six, limits.
+"""Base classes of operators in ONNX's evaluator: `NodeOp` for messages, `VersionedOp` for versions
+and types, and `FamilyOp` for the limits of the six operators.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ _TYPE_NAMES = {
 
 @lru_cache(maxsize=256)
 def type_name(dtype: np.dtype[Any]) -> str:
-    """Return ONNX's name of a dtype, or the dtype's own where ONNX has none."""
+    """Return ONNX's name of a dtype, or NumPy's if ONNX does not have the dtype."""
     if is_string(dtype):
         return "string"
-    if dtype.names is not None:  # structured; onnx before 1.19 tagged integers as bfloat16 so
+    if dtype.names is not None:  # structured; onnx before 1.19 used such integers for bfloat16
         return str(dtype)
     return _TYPE_NAMES.get(dtype.name, dtype.name)
 
 
 def _allowed_types(schema: onnx.defs.OpSchema) -> list[tuple[str, ...]]:
-    """Return ONNX's names of the types that a version takes, input by input."""
+    """Return ONNX's names of the types that a version allows, for each input."""
     named = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}
     return [
         tuple(
@@ -50,7 +50,7 @@ def _allowed_types(schema: onnx.defs.OpSchema) -> list[tuple[str, ...]]:
 
 
 def attribute_faults(node: onnx.NodeProto, schema: onnx.defs.OpSchema) -> list[str]:
-    """Return the faults of a node's attributes by a version of its operator."""
+    """Return the faults of a node's attributes for a version of its operator."""
     known, faults = schema.attributes, []
     kind = onnx.AttributeProto.AttributeType.Name
     for attribute in node.attribute:
@@ -64,13 +64,13 @@ def attribute_faults(node: onnx.NodeProto, schema: onnx.defs.OpSchema) -> list[s
 
 
 class NodeOp(OpRun):
-    """An operator of gatherum in ONNX's evaluator, whose messages name the node and its inputs."""
+    """An operator of gatherum in ONNX's evaluator, with messages that name the node and inputs."""
 
     op: ClassVar[str]  # the name of gatherum's function
-    names: ClassVar[tuple[str, ...]] = ("data", "indices", "updates")  # of its inputs
+    names: ClassVar[tuple[str, ...]] = ("data", "indices", "updates")  # the names of the inputs
 
     def run(self, *args: Any, **context: Any) -> tuple[Array, ...]:
-        """Run the node; a TypeError keeps its own message, which ONNX would wrap in another."""
+        """Run the node. Unwrap a TypeError, whose message ONNX would replace."""
         try:
             result: tuple[Array, ...] = super().run(*args, **context)  # type: ignore[no-untyped-call]
         except TypeError as wrapped:
@@ -80,7 +80,7 @@ class NodeOp(OpRun):
         return result
 
     def _worded(self, error: Exception) -> str:
-        """Return the function's message with the node and the input's name in the model."""
+        """Return the function's message with the names of the node and the input in the model."""
         text = str(error).removeprefix(f"{self.op}: ")
         for name in self.names:
             if text.startswith(f"`{name}` "):
@@ -95,11 +95,11 @@ class NodeOp(OpRun):
 
 
 class VersionedOp(NodeOp):
-    """One operator of ONNX itself. A class lists the opsets that each begin a version of it, and
-    has a subclass for each, ``Name_N``.
+    """A standard operator of ONNX. A class lists the opsets in which its versions begin, and has a
+    subclass ``Name_N`` for each version.
 
-    ONNX's evaluator finds classes given to it by operator name alone. Therefore the class that
-    bears the name makes an instance of the version that the model's opset asks for.
+    ONNX's evaluator looks up classes only by the operator's name. Therefore the class of that name
+    creates an instance of the version for the model's opset.
     """
 
     since: ClassVar[int] = 0
@@ -116,7 +116,7 @@ class VersionedOp(NodeOp):
     def __new__(
         cls, onnx_node: onnx.NodeProto, run_params: dict[str, Any], schema: Any = None
     ) -> VersionedOp:
-        """Choose the version by the opset that the model, function or graph imports."""
+        """Select the version by the opset that the model, function or graph imports."""
         chosen = cls if cls.since else cls._version_at(run_params["opsets"][""], onnx_node)
         instance: VersionedOp = super().__new__(chosen)
         return instance
@@ -134,7 +134,7 @@ class VersionedOp(NodeOp):
 
     @classmethod
     def versions(cls) -> dict[int, type[VersionedOp]]:
-        """Return the operator's versions by the opset that each begins with."""
+        """Return the operator's versions by the opset in which each begins."""
         return cls._versions
 
     @classmethod
@@ -156,10 +156,10 @@ class VersionedOp(NodeOp):
     def _require_inputs(self) -> None:
         names = ", ".join(formal.name for formal in self._definition.inputs)
         least, most = self._definition.min_input, self._definition.max_input
-        given = list(self.onnx_node.input)
-        if not least <= len(given) <= most or "" in given[:least]:
+        inputs = list(self.onnx_node.input)
+        if not least <= len(inputs) <= most or "" in inputs[:least]:
             count = most if least == most else f"{least} or {most}"
-            raise ValueError(self._said(f"must have {count} inputs ({names}), got {given}"))
+            raise ValueError(self._said(f"must have {count} inputs ({names}), got {inputs}"))
 
     def _require_types(self, operands: dict[str, Array]) -> None:
         formals = {formal.name: formal.type_str for formal in self._definition.inputs}
@@ -168,19 +168,19 @@ class VersionedOp(NodeOp):
                 raise TypeError(
                     self._said(f"{self._input(name)} must be a tensor, got {_kind(operand)}")
                 )
-            found = type_name(operand.dtype)
-            if found not in types:
+            actual = type_name(operand.dtype)
+            if actual not in types:
                 expected = f"one of {', '.join(types)}" if len(types) > 2 else " or ".join(types)
-                raise TypeError(self._said(f"{self._input(name)} must be {expected}, got {found}"))
+                raise TypeError(self._said(f"{self._input(name)} must be {expected}, got {actual}"))
         first, *others = operands
         expected = type_name(operands[first].dtype)
         for name in others:
-            found = type_name(operands[name].dtype)
-            if formals[name] == formals[first] and found != expected:
+            actual = type_name(operands[name].dtype)
+            if formals[name] == formals[first] and actual != expected:
                 raise TypeError(
                     self._said(
                         f"{self._input(name)} must have the type of `{first}`, {expected}, "
-                        f"got {found}"
+                        f"got {actual}"
                     )
                 )
 
@@ -188,8 +188,8 @@ class VersionedOp(NodeOp):
 class FamilyOp(VersionedOp):
     """One of the six operators of the family.
 
-    An evaluator whose class has a `mode` treats invalid indices by it. The texts know negative
-    indices from opset 11 on.
+    Invalid indices follow the `mode` of the evaluator's class, "raise" by default. Negative indices
+    are valid from opset 11 on.
     """
 
     def __init__(
@@ -210,14 +210,14 @@ class FamilyOp(VersionedOp):
         compute = apply_to_strings if is_string(data.dtype) else apply
         try:
             self._require_shapes(operands, attributes)
-            how = {"negative": self._negative, "mode": self._mode, **attributes}
-            return (compute(self.op, *operands.values(), **how),)
+            attributes = {"negative": self._negative, "mode": self._mode, **attributes}
+            return (compute(self.op, *operands.values(), **attributes),)
         except (TypeError, ValueError, IndexError) as error:
             raise type(error)(self._worded(error)) from error
 
     def _require_shapes(self, operands: dict[str, Array], attributes: dict[str, Any]) -> None:
-        """Check what ONNX's text asks of shapes and the functions of gatherum do not: nothing,
-        where an operator does not say more.
+        """Check the rules for shapes that ONNX has in addition to gatherum's functions, by default
+        none.
         """
 
     def _require_reduction(self, reduction: str, dtype: np.dtype[Any]) -> None:
@@ -233,13 +233,13 @@ class FamilyOp(VersionedOp):
             raise TypeError(self._said(f"`reduction` {reduction!r} is not defined for string"))
 
     def _require_updates(self, operands: dict[str, Array], expected: tuple[int, ...]) -> None:
-        """Raise ValueError unless the updates have a shape exactly: ONNX does not broadcast."""
-        found = operands["updates"].shape
-        if found != expected:
-            raise ValueError(f"`updates` must have shape {expected}, got {found}")
+        """Raise ValueError unless the updates have exactly a shape; ONNX does not broadcast."""
+        shape = operands["updates"].shape
+        if shape != expected:
+            raise ValueError(f"`updates` must have shape {expected}, got {shape}")
 
     def _worded(self, error: Exception) -> str:
-        """Return the functions' message with the node and the input's name in the model."""
+        """Return the function's message with the names of the node and the input in the model."""
         if not isinstance(error, IndexError):
             return super()._worded(error)
         text = str(error).removeprefix(f"{self.op}: ")

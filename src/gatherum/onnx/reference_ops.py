@@ -1,4 +1,4 @@
-"""ONNX's reference evaluator gets the operators here, in all their opset versions."""
+"""The operators for ONNX's reference evaluator, in all their opset versions."""
 
 from __future__ import annotations
 
@@ -91,25 +91,25 @@ def reference_ops() -> list[type[NodeOp]]:
     Returns
     -------
     list of OpRun classes
-        One an operator: Gather, GatherElements, GatherND, Scatter, ScatterElements, ScatterND and
-        TensorScatter, each of which makes the version that the model's opset asks for; and
+        One class for each operator: Gather, GatherElements, GatherND, Scatter, ScatterElements,
+        ScatterND and TensorScatter, which select the version of the model's opset; and
         GatherBlockQuantized of the domain com.microsoft. TensorScatter needs onnx 1.19 or later.
 
     Raises
     ------
     ValueError
-        While the evaluator is made, if a node has attributes that its version lacks, or an
-        operator does not exist at the model's opset. While it runs: unfit shapes, an unknown
-        reduction.
+        By the evaluator's constructor, if a node has attributes that its version lacks, or an
+        operator does not exist at the model's opset. By its ``run``, if shapes do not match, or a
+        reduction is unknown.
     TypeError
-        While it runs, if an input's type is not among those of the ONNX text.
+        By the evaluator's ``run``, if ONNX does not allow an input's type.
     IndexError
-        While it runs, for an index out of bounds.
+        By the evaluator's ``run``, if an index is out of bounds.
 
     Notes
     -----
     The evaluator passes `new_ops` on to the bodies of If, Loop and Scan, but not to a model's
-    local functions; `Evaluator` reaches those too.
+    local functions. `Evaluator` also applies to local functions.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A report says what `check_model` found about a node, for people and for machines."""
+"""Reports of `check_model`, as objects, text, tables and JSON."""
 
 from __future__ import annotations
 
@@ -17,30 +17,31 @@ _COLUMNS = ("node", "where", "DirectML", "answer", "from level")
 
 @dataclass(frozen=True)
 class NodeReport:
-    """Whether a DirectML feature level takes one node.
+    """Whether a DirectML feature level supports one node.
 
     Attributes
     ----------
     name : str
-        The node's name, empty if it has none.
+        The node's name, which may be empty.
     op_type : str
-        Its ONNX operator.
+        The node's ONNX operator.
     path : str
-        Where it stands: ``graph``, then the nodes whose bodies lead to it.
+        The node's location: ``graph``, followed by the nodes whose bodies contain it.
     output : str
-        The name of its output.
+        The name of the node's output.
     opset : int
-        The version of ONNX's operators that holds there.
+        The ONNX opset at that location.
     operator : str
-        The DirectML operator that it becomes, empty if the node is not valid.
+        The node's DirectML operator, empty if the node is not valid.
     feature_level : FeatureLevel
-        The level asked about.
+        The checked feature level.
     accepted : bool or None
-        None: it depends on a type, shape or size that is not known.
+        Whether the level supports the node. None if that depends on an unknown type, shape or size.
     reasons : tuple of str
-        Why not, or what is not known; empty if accepted.
+        The reasons for a rejection, or the unknowns. Empty if accepted.
     first_level : FeatureLevel or None
-        The first level that takes it (for unknowns: that does not reject it); None if none does.
+        The first level that supports the node, or, with unknowns, does not reject it. None if all
+        levels reject it.
     """
 
     name: str
@@ -56,7 +57,7 @@ class NodeReport:
 
     @property
     def title(self) -> str:
-        """The operator and the node's name, or its output where it has none."""
+        """The operator with the node's name or, if that is empty, its output."""
         if self.name:
             return f"{self.op_type} {self.name!r}"
         return f"{self.op_type} -> {self.output!r}"
@@ -68,18 +69,18 @@ class NodeReport:
 
     def __str__(self) -> str:
         first = f"first accepted by {self.first_level}" if self.first_level else "by no level"
-        found = {
+        verdict = {
             "accepted": f"accepted by {self.feature_level}",
             "rejected": f"rejected by {self.feature_level}, {first}",
             "unknown": f"unknown for {self.feature_level}",
         }[self.answer]
         target = f" as {self.operator}" if self.operator else ""
-        lines = [f"{found}: {self.title}{target} ({self.path})"]
+        lines = [f"{verdict}: {self.title}{target} ({self.path})"]
         return "\n    ".join([*lines, *self.reasons])
 
 
 def report_lines(reports: Sequence[NodeReport]) -> list[str]:
-    """Return a table in plain text, each node's reasons below its row.
+    """Return a plain-text table, with each node's reasons below its row.
 
     Parameters
     ----------
@@ -88,7 +89,7 @@ def report_lines(reports: Sequence[NodeReport]) -> list[str]:
     Returns
     -------
     list of str
-        The last line sums up.
+        The lines of the table. The last line is a summary.
 
     Examples
     --------
@@ -109,7 +110,7 @@ def report_lines(reports: Sequence[NodeReport]) -> list[str]:
 
 
 def report_table(reports: Sequence[NodeReport]) -> Table:
-    """Return the same as a table of the optional package rich.
+    """Return the reports as a table of the optional package rich.
 
     Parameters
     ----------
@@ -122,7 +123,7 @@ def report_table(reports: Sequence[NodeReport]) -> Table:
     Raises
     ------
     ImportError
-        If rich is not installed; `report_lines` does without.
+        If rich is not installed. `report_lines` does not need it.
     """
     from rich.table import Table
     from rich.text import Text
@@ -144,8 +145,8 @@ def reports_to_json(reports: Sequence[NodeReport]) -> str:
     Returns
     -------
     str
-        An object with ``accepted`` (false if any node is rejected, else null if any is unknown)
-        and ``nodes``.
+        An object with ``nodes`` and ``accepted``, which is false if any node is rejected, else null
+        if any node is unknown.
 
     Examples
     --------

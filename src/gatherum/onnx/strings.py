@@ -1,7 +1,7 @@
-"""String tensors, which the operators of gatherum do not move, are moved by positions.
+"""Run operators on string tensors, which gatherum's operators do not support.
 
-The operator moves the strings' positions, which then select the strings: no array with references
-ever reaches the core.
+The operator moves the strings' positions, which then select the strings. The core never receives an
+array with references.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ Array = NDArray[Any]
 
 
 def is_string(dtype: np.dtype[Any]) -> bool:
-    """Whether arrays of the dtype are string tensors: objects, or strings of either NumPy kind."""
+    """Whether arrays of the dtype are string tensors: objects or NumPy strings of either kind."""
     return dtype.kind in "OUT"
 
 
 def apply_to_strings(
     op: str, data: Array, indices: Array, updates: Array | None = None, **attributes: Any
 ) -> Array:
-    """Run an operator on string tensors; a scatter without a reduction."""
+    """Run an operator on string tensors. Scatters must not have a reduction."""
     strings = data.reshape(-1)
     operands = [np.arange(data.size, dtype=np.int64).reshape(data.shape), indices]
-    if updates is None:  # where an index is invalid, a mode may ask for the string after all others
+    if updates is None:  # the fill value addresses an empty string that is appended
         strings = np.concatenate([strings, np.array([""], data.dtype)])
         attributes["fill_value"] = data.size
     else:

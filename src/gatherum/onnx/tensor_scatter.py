@@ -1,4 +1,4 @@
-"""TensorScatter writes new keys and values into a language model's cache, in ONNX's evaluator."""
+"""TensorScatter for ONNX's evaluator: write new keys and values to a language model's cache."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MODES = ("linear", "circular")
 
 
 class TensorScatter(VersionedOp, opsets=(24,)):
-    """A copy of `past_cache` with `update` written from a position of its own in each sample."""
+    """A copy of `past_cache` with `update` written from a given position in each sample."""
 
     op = "scatter_nd"
     names = ("past_cache", "update", "write_indices")
@@ -44,26 +44,26 @@ class TensorScatter(VersionedOp, opsets=(24,)):
             raise type(error)(self._worded(error)) from error
 
     def _axis(self, cache: Array, mode: str, axis: int) -> int:
-        """Return the dimension of the sequence, counted from the front."""
+        """Return the nonnegative axis of the sequence."""
         if mode not in _MODES:
             raise errors.not_one_of(self.op, "mode", mode, _MODES)
         if cache.ndim < 2:
             raise ValueError(f"`past_cache` must have at least 2 dimensions, got {cache.ndim}")
-        found = resolve_axis(self.op, cache.shape, axis)
-        if found == 0:
+        sequence = resolve_axis(self.op, cache.shape, axis)
+        if sequence == 0:
             raise ValueError(f"`axis` must not be that of the batch, 0, got {axis}")
-        return found
+        return sequence
 
     def _starts(self, cache: Array, update: Array, starts: Array | None, axis: int) -> Array:
-        """Return the first position of each sample, after the shapes are checked."""
+        """Check the shapes. Return the first position of each sample."""
         longest = cache.shape[axis]
         sizes = [str(size) for size in cache.shape]
         sizes[axis] = f"0 to {longest}"
-        rest = update.shape[:axis] + update.shape[axis + 1 :]
+        others = update.shape[:axis] + update.shape[axis + 1 :]
         if (
             update.ndim != cache.ndim
             or update.shape[axis] > longest
-            or rest != cache.shape[:axis] + cache.shape[axis + 1 :]
+            or others != cache.shape[:axis] + cache.shape[axis + 1 :]
         ):
             raise ValueError(f"`update` must have shape ({', '.join(sizes)}), got {update.shape}")
         if starts is None:
@@ -86,8 +86,8 @@ class TensorScatter(VersionedOp, opsets=(24,)):
 
 
 def _positions(starts: Array, longest: int, entries: tuple[int, ...]) -> Array:
-    """Return an index tuple for each entry, without a copy for each of the dimensions between."""
-    if longest == 0:  # and there are no entries
+    """Return an index tuple for each entry, broadcast over the dimensions between."""
+    if longest == 0:  # no entries either
         return np.zeros((*entries, 1), np.int64)
     positions = (starts[:, None] % longest + np.arange(entries[-1])) % longest
     between = (1,) * (len(entries) - 2)

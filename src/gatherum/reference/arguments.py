@@ -1,4 +1,4 @@
-"""The arguments of a call are converted and checked."""
+"""Convert and check the arguments of a call."""
 
 import datetime
 import operator
@@ -19,7 +19,7 @@ def _arrays_in(value: Any) -> list[Array]:
 
 
 def as_array(op: str, operand: str, value: Any) -> Array:
-    """Return an operand as an array; masked arrays and texts are refused."""
+    """Convert an operand to an array, or raise TypeError for masked arrays and text."""
     if any(isinstance(array, np.ma.MaskedArray) for array in _arrays_in(value)):
         raise TypeError(f"{op}: `{operand}` must not be a masked array: its mask would be lost")
     if operand != "updates" and isinstance(value, bytes | str):
@@ -28,7 +28,7 @@ def as_array(op: str, operand: str, value: Any) -> Array:
 
 
 def as_indices(op: str, value: Any) -> Array:
-    """Return `indices` as an array; an empty list has no dtype of its own."""
+    """Convert `indices` to an array. An empty list becomes int64."""
     array = as_array(op, "indices", value)
     if isinstance(value, list | tuple) and _arrays_in(value):
         raise TypeError(f"{op}: `indices` must be one array, got {type(value)} of arrays")
@@ -38,7 +38,7 @@ def as_indices(op: str, value: Any) -> Array:
 
 
 def as_updates(op: str, value: Any, dtype: DType) -> Array:
-    """Return `updates` as an array: weak scalars and lists in the dtype of `data`."""
+    """Convert `updates` to an array. Weak scalars and lists get the dtype of `data`."""
     array = as_array(op, "updates", value)
     scalar = isinstance(value, bool | int | float | complex | bytes | str | datetime.date)
     scalar = scalar or isinstance(value, datetime.timedelta)
@@ -50,39 +50,39 @@ def as_updates(op: str, value: Any, dtype: DType) -> Array:
 
 
 def as_axis(op: str, axis: Any, rank: int) -> int:
-    """Return `axis`, counted from the front."""
+    """Return `axis` as a nonnegative integer."""
     axis = operator.index(axis)
     if rank == 0:
-        return 0  # check_ranks refuses it, after the dtypes
+        return 0  # check_ranks raises for it, after the checks of dtypes
     if not -rank <= axis < rank:
         raise ValueError(f"{op}: `axis` must be in [{-rank}, {rank}), got {axis}")
     return int(axis + rank if axis < 0 else axis)
 
 
 def as_batch_dims(op: str, batch_dims: Any, rank: int) -> int:
-    """Return `batch_dims` as an integer in its range."""
+    """Convert `batch_dims` to an integer, or raise ValueError if it is out of range."""
     batch_dims = operator.index(batch_dims)
     if rank == 0:
-        return 0  # check_ranks refuses it, after the dtypes
+        return 0  # check_ranks raises for it, after the checks of dtypes
     if not 0 <= batch_dims < rank:
         raise ValueError(f"{op}: `batch_dims` must be in [0, {rank}), got {batch_dims}")
     return int(batch_dims)
 
 
 def check_choice(op: str, name: str, value: Any, choices: Sequence[str]) -> None:
-    """Refuse a word that is not one of the choices."""
+    """Raise ValueError for a word that is not one of the choices."""
     if not isinstance(value, str) or value not in choices:
         raise ValueError(f"{op}: `{name}` must be one of {', '.join(choices)}, got {value!r}")
 
 
 def check_boolean(op: str, name: str, value: Any) -> None:
-    """Refuse values that are neither True nor False."""
+    """Raise TypeError for values other than True and False."""
     if not isinstance(value, bool | np.bool_):
         raise TypeError(f"{op}: `{name}` must be True or False, got {value!r}")
 
 
 def check_dtypes(op: str, data: Array, indices: Array) -> None:
-    """Refuse items that hold references, and indices that are no integers."""
+    """Raise TypeError for items that hold references, and for non-integer indices."""
     if data.dtype.hasobject:
         raise TypeError(f"{op}: `data` must not hold references, got {data.dtype}")
     if data.dtype.kind in "mM" and np.datetime_data(data.dtype)[1] == 0:
@@ -92,7 +92,7 @@ def check_dtypes(op: str, data: Array, indices: Array) -> None:
 
 
 def check_ranks(op: str, *operands: Array) -> None:
-    """Refuse more dimensions than NumPy has, and too few to index."""
+    """Raise ValueError for more dimensions than NumPy supports, and for too few to index."""
     for name, operand in zip(("data", "indices", "updates"), operands, strict=False):
         if operand.ndim > MAX_RANK:
             raise ValueError(f"{op}: `{name}` must have rank 0 to {MAX_RANK}, got {operand.ndim}")
@@ -101,7 +101,7 @@ def check_ranks(op: str, *operands: Array) -> None:
 
 
 def check_elements(op: str, data: Array, indices: Array, axis: int) -> None:
-    """Refuse `indices` that reach past `data` in a dimension that is not indexed."""
+    """Raise ValueError if `indices` exceed `data` in a dimension that is not indexed."""
     if indices.ndim != data.ndim:
         raise ValueError(f"{op}: `indices` must have rank {data.ndim}, got {indices.ndim}")
     for d in range(data.ndim):
@@ -113,7 +113,7 @@ def check_elements(op: str, data: Array, indices: Array, axis: int) -> None:
 
 
 def nd_slice(op: str, data: Array, indices: Array, b: int) -> Position:
-    """Check the shapes of an nd operator and return the shape of one slice."""
+    """Check the shapes of an nd operator. Return the shape of one slice."""
     if indices.shape[:b] != data.shape[:b]:
         raise ValueError(
             f"{op}: `indices` must have the batch shape {data.shape[:b]}, got {indices.shape[:b]}"
@@ -126,7 +126,7 @@ def nd_slice(op: str, data: Array, indices: Array, b: int) -> Position:
 
 
 def broadcast(op: str, updates: Array, shape: Position) -> Array:
-    """Repeat `updates` to the shape that the operator writes."""
+    """Broadcast `updates` to the shape that the operator writes."""
     lined_up = (1,) * (len(shape) - updates.ndim) + updates.shape
     stretches = (have in (want, 1) for have, want in zip(lined_up, shape, strict=False))
     if len(lined_up) != len(shape) or not all(stretches):

@@ -1,6 +1,6 @@
-"""exp and log as published: the additions, products and quotients of doubles, in their order.
+"""The published definitions of exp and log, as a sequence of operations on doubles.
 
-A float32 is computed as a double and rounded once, with fewer terms.
+float32 is computed in double with fewer terms, and rounded once.
 """
 
 import math
@@ -29,16 +29,16 @@ def _exp(x: float, terms: int) -> float:
     if math.isnan(x):
         return math.nan
     x = min(max(x, -746.0), 710.0)
-    k = float(round(x * 1.44269504088896338700))  # halves to even
+    k = float(round(x * 1.44269504088896338700))  # ties to even
     high, low = x - k * LN2_HIGH, k * LN2_LOW
     r = high - low
-    rest = (high - r) - low
+    tail = (high - r) - low
     series = 1.0 / math.factorial(terms + 1)
     for n in range(terms, 1, -1):
         series = 1.0 / math.factorial(n) + r * series
-    found = 1.0 + (r + (rest + r * r * series))
+    power = 1.0 + (r + (tail + r * r * series))
     try:
-        return math.ldexp(found, int(k))
+        return math.ldexp(power, int(k))
     except OverflowError:
         return math.inf
 
@@ -57,5 +57,5 @@ def _log(x: float, terms: int) -> float:
     series = 2.0 / (2 * terms + 1)
     for n in range(terms - 1, 0, -1):
         series = 2.0 / (2 * n + 1) + z * series
-    rest = s * (half + z * series)
-    return k * LN2_HIGH - ((half - (rest + k * LN2_LOW)) - f)
+    tail = s * (half + z * series)
+    return k * LN2_HIGH - ((half - (tail + k * LN2_LOW)) - f)

@@ -1,7 +1,7 @@
-"""The functions over groups as plain loops: the values of each group are listed, then reduced.
+"""The functions over groups as plain loops, which list the values of each group and reduce them.
 
-`reduce` and `transform` take the arguments of the functions of `gatherum.groups`, and raise the
-same types of exceptions. This module is the published meaning of their rules.
+`reduce` and `transform` have the arguments of the functions of `gatherum.groups`, and raise the
+same types of exceptions. This module is the published definition of their rules.
 """
 
 import math
@@ -23,9 +23,9 @@ from .scalars import fill_item
 __all__ = ["reduce", "transform"]
 
 NUMBERS = INTEGERS | HALVES | FLOATS | COMPLEXES
-# Values that are ordered. The unit of a date is no part of its name here.
+# The dtypes of ordered values. The names of dates have no unit here.
 ORDERED = NUMBERS - COMPLEXES | {"bool", "datetime64", "timedelta64"}
-# Of each function without nan before it: the dtypes that it is defined for, None for all.
+# The dtypes that each function without the prefix nan is defined for, None for all.
 REDUCES: dict[str, frozenset[str] | None] = {
     "sum": NUMBERS | {"bool"},
     "prod": NUMBERS | {"bool"},
@@ -56,7 +56,7 @@ FOLDS |= {"fsum": "fsum", "fmean": "fmean"}
 EMPTY = {"sum": 0, "prod": 1, "count": 0, "any": 0, "all": 1, "logsumexp": -np.inf, "fsum": 0}
 
 Members: TypeAlias = list[tuple[Position, bytes]]
-"""Where each value of a group stands, and the value, in row-major order."""
+"""The position and the bytes of each value of a group, in row-major order."""
 
 
 def reduce(
@@ -117,7 +117,7 @@ def transform(
     mode: str = "raise",
     negative: bool = False,
 ) -> Array:
-    """Change each value by what its group has; a value of no group becomes NaN.
+    """Normalize, centre or softmax each value within its group; values without a group become NaN.
 
     Examples
     --------
@@ -133,14 +133,14 @@ def transform(
     for place in np.ndindex(members.shape):
         items = [item for _, item in members[place]]
         with np.errstate(all="ignore"):
-            made = _transformed(func, items, values.dtype) if items else []
-            for (position, _), number in zip(members[place], made, strict=True):
+            results = _transformed(func, items, values.dtype) if items else []
+            for (position, _), number in zip(members[place], results, strict=True):
                 out[position] = _rounded(number, result)
     return out
 
 
 def _transformed(func: str, items: Items, dtype: DType) -> list[Any]:
-    """Return what the numbers of one group become."""
+    """Transform the values of one group."""
     if func == "centre":
         return _centred(items, dtype)
     if func == "normalize":
@@ -177,7 +177,7 @@ def _listed(
     negative: bool,
     names: frozenset[str] | None,
 ) -> tuple[Array, int, Array]:
-    """Check the arguments; return the values, the axis, and the members of each group."""
+    """Check the arguments. Return the values, the axis, and the members of each group."""
     axis = operator.index(axis)
     check_choice(op, "mode", mode, MODES)
     check_boolean(op, "negative", negative)
@@ -228,7 +228,7 @@ def _result_dtype(name: str, dtype: DType) -> DType:
 
 
 def _nan_item(dtype: DType) -> Array | None:
-    """Return NaN, in both parts of a complex number, or NaT; None if the dtype has none."""
+    """Return NaN, in both parts of a complex number, or NaT; None if the dtype has neither."""
     if dtype.kind in "mM":
         return np.array("NaT", dtype)
     if dtype.kind not in "fc" and not dtype.name.startswith(("float", "bfloat")):
@@ -239,7 +239,7 @@ def _nan_item(dtype: DType) -> Array | None:
 
 
 def _wide(dtype: DType) -> DType:
-    """Return the dtype of sums that are no fold of the operators."""
+    """Return the dtype of sums other than the operators' reductions."""
     if dtype.name in INTEGERS:
         return np.dtype(np.float64)
     return np.dtype(np.float32) if dtype.name in HALVES else dtype
@@ -260,7 +260,7 @@ def _is_nan(item: bytes, dtype: DType) -> bool:
         return False
     (value,) = np.frombuffer(item, dtype)
     with np.errstate(all="ignore"):  # a signaling NaN
-        return bool(value != value)  # noqa: PLR0124  # complex numbers, too
+        return bool(value != value)  # noqa: PLR0124  # also for complex numbers
 
 
 def _reduced(name: str, members: Members, dtype: DType, axis: int, ddof: int) -> bytes:
@@ -286,10 +286,10 @@ def _is_true(item: bytes, dtype: DType) -> bool:
 
 
 def _position(items: Items, dtype: DType, extreme: Callable[[list[Any]], Any]) -> int:
-    """Return where the first NaN is, else the first value that equals the extreme."""
+    """Return the position of the first NaN, else of the first value that equals the extreme."""
     if dtype.name == "bool":
         values: list[Any] = [item != b"\0" for item in items]
-    elif dtype.kind in "mM":  # NaT is found below
+    elif dtype.kind in "mM":  # NaT is handled below
         values = [np.frombuffer(item, np.int64)[0] for item in items]
     else:
         values = [np.frombuffer(item, dtype)[0] for item in items]
@@ -305,8 +305,8 @@ def _folded(numbers: list[Any], wide: DType, reduction: str) -> Any:
 
 
 def _distances(items: Items, dtype: DType) -> list[Any]:
-    """Return the distance of each number from the exact mean of all, which is rounded to float64;
-    of each integer from the mean rounded down.
+    """Return the distance of each number from the exact mean, rounded to float64. For integers, the
+    mean is rounded down.
     """
     if dtype.name in INTEGERS:
         whole = [int(_number(item, dtype, dtype)) for item in items]
@@ -327,7 +327,7 @@ def _centred(items: Items, dtype: DType) -> list[Any]:
 
 
 def _variance(items: Items, dtype: DType, ddof: int) -> Any:
-    """Return the left fold of squared distances over the degrees of freedom, in float64."""
+    """Return the left fold of squared distances, divided by the degrees of freedom, in float64."""
     double, distances = np.dtype(np.float64), _distances(items, dtype)
     squares = [one.real * one.real for one in distances]
     if dtype.kind == "c":
@@ -351,10 +351,10 @@ def _spread(items: Items, dtype: DType, ddof: int, root: bool) -> bytes:
 
 
 def _root(square: Any, dtype: DType) -> Any:
-    """Return the square root of a number that is not negative, rounded once to a dtype."""
+    """Return the square root of a nonnegative number, rounded once to a dtype."""
     if not math.isfinite(square):
         return square
-    shift = 700  # so that the root of the least number has more digits than any dtype
+    shift = 700  # gives the root of the least number more digits than any dtype has
     exact = Fraction(float(square)) * 4**shift
     root = math.isqrt(exact.numerator // exact.denominator)
     twice = 2 * root + (Fraction(root) ** 2 != exact)
@@ -362,7 +362,7 @@ def _root(square: Any, dtype: DType) -> Any:
 
 
 def _rounded(number: Any, dtype: DType) -> Array:
-    """Round once; every NaN becomes the quiet one of sign 0 and payload 0."""
+    """Round once. Every NaN becomes the canonical quiet NaN, of sign 0 and payload 0."""
     if dtype.kind == "c":
         out = np.empty((), dtype)
         out.real, out.imag = (_rounded(part, _real(dtype)) for part in (number.real, number.imag))

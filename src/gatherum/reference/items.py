@@ -1,4 +1,4 @@
-"""Items of arrays are moved as plain bytes: NumPy's own assignment may leave out padding."""
+"""View array items as plain bytes to move them, as NumPy's assignment may omit padding."""
 
 from typing import Any, TypeAlias
 
@@ -10,7 +10,7 @@ DType: TypeAlias = np.dtype[Any]
 Position: TypeAlias = tuple[int, ...]
 Items: TypeAlias = list[bytes]
 
-MAX_RANK = 64  # that of NumPy
+MAX_RANK = 64  # NumPy's limit
 
 
 class _Bytes:
@@ -33,11 +33,11 @@ def as_bytes(array: Array) -> Array:
 
 
 def blank(op: str, shape: Position, dtype: DType) -> Array:
-    """Make the items of a result, all zero."""
+    """Create the items of a result, all zero."""
     check_result_rank(op, len(shape))
     nbytes = dtype.itemsize
     for size in shape:
-        nbytes *= max(size, 1)  # NumPy bounds the other dimensions of an empty array, too
+        nbytes *= max(size, 1)  # NumPy limits the other dimensions of an empty array as well
     if nbytes > np.iinfo(np.intp).max:
         raise ValueError(f"{op}: the result of shape {shape} is too large for an address")
     return np.zeros(shape, f"V{dtype.itemsize}")
@@ -49,6 +49,6 @@ def typed(items: Array, dtype: DType) -> Array:
 
 
 def check_result_rank(op: str, rank: int) -> None:
-    """Refuse a result of more dimensions than NumPy has."""
+    """Raise ValueError for a result of more dimensions than NumPy supports."""
     if rank > MAX_RANK:
         raise ValueError(f"{op}: the result must have rank 0 to {MAX_RANK}, got {rank}")

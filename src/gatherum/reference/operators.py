@@ -1,4 +1,4 @@
-"""The six operators and `aggregate` are each one loop."""
+"""The six operators and `aggregate`, each as one loop."""
 
 import operator
 from typing import Any
@@ -45,7 +45,7 @@ def gather(
     negative: bool = True,
     fill_value: Any = 0,
 ) -> Array:
-    """Take the slices of `data` along `axis` that `indices` names.
+    """Take the slices of `data` along `axis` that `indices` address.
 
     ``out[a.., i.., s..] = data[a.., indices[i..], s..]``
 
@@ -165,7 +165,7 @@ def scatter_slices(
     mode: str = "raise",
     negative: bool = True,
 ) -> Array:
-    """Copy `data` and write to the slices along `axis` that `indices` names.
+    """Copy `data` and write to the slices along `axis` that `indices` address.
 
     ``out = data; out[a.., indices[i..], s..] op= updates[a.., i.., s..]``
 
@@ -213,7 +213,7 @@ def scatter_elements(
     mode: str = "raise",
     negative: bool = True,
 ) -> Array:
-    """Copy `data` and write one element of `updates` for each of `indices`.
+    """Copy `data` and write one element of `updates` for each element of `indices`.
 
     ``out = data; out[i, indices[i, j, k], k] op= updates[i, j, k]`` (`axis` 1)
 
@@ -293,7 +293,7 @@ def scatter_nd(
 
 
 def pointed(op: str, indptr: Array, edges: tuple[int, ...]) -> Array:
-    """Return for each edge the row that a pointer says."""
+    """Return the destination row of each edge of a pointer."""
     check_dtypes(op, indptr, indptr)
     if indptr.ndim != 1 or len(indptr) == 0 or [indptr[0], indptr[-1]] != [0, *edges]:
         raise ValueError(f"{op}: `indptr` must go from 0 to the number of edges, {edges}")
@@ -315,7 +315,7 @@ def aggregate(
     mode: str = "raise",
     negative: bool = True,
 ) -> Array:
-    """Reduce rows of `data` into `size` others, edge by edge.
+    """Reduce rows of `data` into `size` rows, edge by edge.
 
     ``out[scatter_indices[e]] op= data[gather_indices[e]] * weights[e]``
 
@@ -350,20 +350,20 @@ def aggregate(
     if factors is not None:
         factors = broadcast(op, factors, sources.shape)
 
-    rest = data.shape[1:]
-    start = typed(blank(op, (size, *rest), data.dtype), data.dtype)
+    row_shape = data.shape[1:]
+    start = typed(blank(op, (size, *row_shape), data.dtype), data.dtype)
     if reduction == "mul":
         start[...] = 1
-    come = resolve_all(op, data, sources, lambda position: 0, mode=mode, negative=negative)
-    go = resolve_all(op, start, targets, lambda position: 0, mode=mode, negative=negative)
+    source = resolve_all(op, data, sources, lambda position: 0, mode=mode, negative=negative)
+    target = resolve_all(op, start, targets, lambda position: 0, mode=mode, negative=negative)
     rows = as_bytes(data)
     arrivals: dict[Position, Items] = {}
     for e in np.ndindex(sources.shape):
-        if come[e] is None or go[e] is None:
+        if source[e] is None or target[e] is None:
             continue
-        for s in np.ndindex(rest):
-            item = rows[(come[e], *s)].tobytes()
+        for s in np.ndindex(row_shape):
+            item = rows[(source[e], *s)].tobytes()
             if factors is not None:
                 item = folded([item, factors[e].tobytes()], data.dtype, "mul")
-            arrivals.setdefault((int(go[e]), *s), []).append(item)
+            arrivals.setdefault((int(target[e]), *s), []).append(item)
     return scattered(op, start, arrivals, reduction, False)

@@ -1,4 +1,4 @@
-"""Index values become positions, as Python integers, which cannot overflow."""
+"""Resolve index values to positions, as Python integers, which cannot overflow."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""`gather_quantized` is one loop over the values of the result."""
+"""`gather_quantized`, as one loop over the values of the result."""
 
 import math
 import operator
@@ -15,7 +15,7 @@ __all__ = ["gather_quantized"]
 
 OP = "gather_quantized"
 INTEGERS = {"uint8": 8, "int8": 8, "uint4": 4, "int4": 4, "uint2": 2, "int2": 2}
-# Of small floats: bits of the fraction, and what is taken from the exponent.
+# The fraction bits and the exponent bias of small floats.
 FLOATS = {"float8_e4m3fn": (3, 7), "float8_e5m2": (2, 15)}
 SCALES = ("float32", "float16", "bfloat16", "float8_e8m0fnu")
 RESULTS = ("float32", "float16", "bfloat16")
@@ -35,10 +35,11 @@ def gather_quantized(
     mode: str = "raise",
     negative: bool = True,
 ) -> Array:
-    """Take slices of the values along `axis`, less their zero points, times their scales.
+    """Take slices of quantized values along `axis`, and dequantize them.
 
     ``out[a.., i.., s..] = round((values[p] - zero_points[b]) * scales[b])`` with
-    ``p = [a.., indices[i..], s..]``, and b the same but ``p[quantize_axis] // block_size``
+    ``p = [a.., indices[i..], s..]``, and b equal to p except for
+    ``b[quantize_axis] = p[quantize_axis] // block_size``.
 
     Examples
     --------
@@ -92,9 +93,9 @@ def _check_types(
     name = data.dtype.name
     if name not in INTEGERS and name not in FLOATS:
         raise TypeError(f"{OP}: `data` must be quantized, got {data.dtype}")
-    own = INTEGERS.get(name, 8)
-    bits = own if bits is None else operator.index(bits)
-    if bits not in ((2, 4, 8) if name in ("uint8", "int8") else (own,)):
+    width = INTEGERS.get(name, 8)
+    bits = width if bits is None else operator.index(bits)
+    if bits not in ((2, 4, 8) if name in ("uint8", "int8") else (width,)):
         raise ValueError(f"{OP}: `bits` is {bits}")
     if scales.dtype.name not in SCALES or not scales.dtype.isnative:
         raise TypeError(f"{OP}: `scales` must be one of {SCALES}, got {scales.dtype}")
@@ -106,7 +107,7 @@ def _check_types(
 
 
 def _unpacked(data: Array, bits: int) -> Array:
-    """Return a code for each value: the first ones of a byte are in its lowest bits."""
+    """Return a code for each value; the first values of a byte are in its lowest bits."""
     plain = data.view(np.uint8)
     if data.dtype.name not in ("uint8", "int8") or bits == 8:
         return plain
@@ -115,21 +116,21 @@ def _unpacked(data: Array, bits: int) -> Array:
 
 
 def _value(code: Any, name: str, bits: int) -> float:
-    """Return the number that a code stands for."""
+    """Decode a code to its number."""
     number = int(code) & (1 << bits) - 1
     if name in INTEGERS:
         negative = name.startswith("int") and number >> bits - 1
         return number - (1 << bits) if negative else number
     fraction, bias = FLOATS[name]
     sign, magnitude = -1.0 if number >> 7 else 1.0, number & 0x7F
-    exponent, rest = magnitude >> fraction, magnitude & (1 << fraction) - 1
+    exponent, significand = magnitude >> fraction, magnitude & (1 << fraction) - 1
     if name == "float8_e4m3fn" and magnitude == 0x7F:
         return math.nan
     if name == "float8_e5m2" and exponent == 0x1F:
-        return math.nan if rest else sign * math.inf
+        return math.nan if significand else sign * math.inf
     if exponent:
-        rest += 1 << fraction
-    return sign * math.ldexp(rest, max(exponent, 1) - bias - fraction)
+        significand += 1 << fraction
+    return sign * math.ldexp(significand, max(exponent, 1) - bias - fraction)
 
 
 def _scale(item: Any) -> float:
@@ -143,7 +144,7 @@ def _scale(item: Any) -> float:
 
 
 def _store(out: Array, where: Position, value: float, scale: float) -> None:
-    """Round the product to float32, then to the dtype of `out`; NaN is the canonical one."""
+    """Round the product to float32, then to the dtype of `out`; every NaN becomes canonical."""
     with np.errstate(all="ignore"):
         product = np.float32(value) * np.float32(scale)
         if np.isnan(product):

@@ -1,4 +1,4 @@
-"""A reduction folds the updates that arrive at one element."""
+"""The reductions: folds of the updates of one element."""
 
 import math
 from fractions import Fraction
@@ -14,13 +14,13 @@ INTEGERS = frozenset(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16
 HALVES = frozenset({"float16", "bfloat16"})
 FLOATS = frozenset({"float32", "float64"})
 COMPLEXES = frozenset({"complex64", "complex128"})
-# Those that round once, and how many bits the significand and the exponent of a dtype have.
+# The reductions that round once, and the bits of the significand and the exponent of each dtype.
 EXACT = frozenset({"fsum", "fmean"})
 FORMS = {"float16": (11, 5), "bfloat16": (8, 8), "float32": (24, 8), "float64": (53, 11)}
 
 
 def check_reducible(op: str, dtype: DType, reduction: str) -> None:
-    """Refuse a dtype that a reduction is not defined for."""
+    """Raise TypeError for a dtype that a reduction is not defined for."""
     if reduction == "none":
         return
     allowed = HALVES | FLOATS
@@ -37,7 +37,7 @@ def check_reducible(op: str, dtype: DType, reduction: str) -> None:
 def scattered(
     op: str, data: Array, arrivals: dict[Position, Items], reduction: str, include_self: bool
 ) -> Array:
-    """Copy `data` and let the updates that arrive at each element join it, in their order."""
+    """Copy `data` and reduce the updates of each element into it, in their order."""
     out = np.array(as_bytes(data), order="C")
     for address, items in arrivals.items():
         if reduction == "none":
@@ -51,7 +51,7 @@ def scattered(
 
 
 def folded(items: Items, dtype: DType, reduction: str) -> bytes:
-    """Fold items from the left; what meets no operation keeps its bits."""
+    """Compute the left fold of items. A single item keeps its bits in folds that do not round."""
     if reduction in EXACT:
         return _folded_exactly(items, dtype, reduction)
     if len(items) == 1 and reduction != "mean":
@@ -71,7 +71,7 @@ def folded(items: Items, dtype: DType, reduction: str) -> bytes:
 
 
 def _folded_exactly(items: Items, dtype: DType, reduction: str) -> bytes:
-    """Add up real numbers, without rounding; complex ones by components."""
+    """Add real numbers without rounding, and complex numbers by components."""
     if dtype.name in COMPLEXES:
         half = np.dtype(f"float{4 * dtype.itemsize}")
         parts = [np.frombuffer(item, half) for item in items]
@@ -89,17 +89,17 @@ def _folded_exactly(items: Items, dtype: DType, reduction: str) -> bytes:
 
 
 def nearest(number: Fraction, dtype: DType) -> float:
-    """Round to the nearest number of the dtype, of two to the even one."""
+    """Round to the nearest number of the dtype, ties to even."""
     significand, exponent = FORMS[dtype.name]
     largest = 2 ** (exponent - 1) - 1
     size = abs(number)
     if size == 0:
         return 0.0
-    # The exponent of the number, and that of the last bit which is kept.
+    # The exponent of the number, and the exponent of the last bit that is kept.
     scale = size.numerator.bit_length() - size.denominator.bit_length()
     scale -= size < Fraction(2) ** scale
     last = max(scale, 1 - largest) - (significand - 1)
-    kept = round(size / Fraction(2) ** last)  # to even
+    kept = round(size / Fraction(2) ** last)  # ties to even
     if kept * Fraction(2) ** last >= 2 ** (largest + 1):
         rounded = math.inf
     else:
@@ -143,7 +143,7 @@ def _folded_floats(values: list[Any], reduction: str) -> Any:
 
 
 def _extreme(one: Any, other: Any, largest: bool) -> Any:
-    """IEEE 754-2019 maximum or minimum: NaN wins, and -0 is below +0."""
+    """Return the IEEE 754-2019 maximum or minimum: NaN wins, and -0 is below +0."""
     if np.isnan(one) or np.isnan(other):
         return one if np.isnan(one) else other
     if one == other:
@@ -152,7 +152,7 @@ def _extreme(one: Any, other: Any, largest: bool) -> Any:
 
 
 def _folded_complex(values: list[Any], reduction: str) -> bytes:
-    """Each operation stands alone in the component type: none is fused, none is wider."""
+    """Fold complex numbers with separate operations in the component type, without fusion."""
     real, imag = values[0].real, values[0].imag
     for value in values[1:]:
         if reduction == "mul":
@@ -168,5 +168,5 @@ def _folded_complex(values: list[Any], reduction: str) -> bytes:
 
 
 def _canonical(value: Any, dtype: DType) -> bytes:
-    """Round to `dtype` once; every NaN becomes the quiet one of sign 0 and payload 0."""
+    """Round to `dtype` once. Every NaN becomes the canonical quiet NaN, of sign 0 and payload 0."""
     return np.array(np.float32("nan") if np.isnan(value) else value).astype(dtype).tobytes()

@@ -1,4 +1,4 @@
-"""Python's own values take the dtype of an array: weak scalars and fill values."""
+"""Convert Python values to the dtype of an array: weak scalars and fill values."""
 
 import math
 from collections.abc import Sequence
@@ -8,13 +8,13 @@ import numpy as np
 
 from .items import Array, DType, as_bytes, typed
 
-BOOL, INTEGER, FLOAT, COMPLEX = range(4)  # what kind of number; None is no number
+BOOL, INTEGER, FLOAT, COMPLEX = range(4)  # the kinds of numbers; None is not a number
 
 
 def as_weak(
     op: str, value: Any, shape: Sequence[int], dtype: DType, name: str = "updates"
 ) -> Array:
-    """Give Python values, one or nested lists of them, in the dtype of `data`."""
+    """Convert a Python value, or nested lists of values, to the dtype of `data`."""
     if dtype.kind == "V" and kind_of(dtype) is None:
         try:
             return np.asarray(value, dtype=dtype)  # tuples are records here, not dimensions
@@ -44,11 +44,11 @@ def _stays_finite(leaf: Any, item: Any, dtype: DType) -> bool:
 def _weak_leaf(op: str, name: str, leaf: Any, dtype: DType) -> Any:
     target, kind = kind_of(dtype), kind_of_leaf(leaf)
     if target is None and kind is None:
-        own = np.asarray(leaf).dtype
-        if "S" in (own.kind, dtype.kind) or "U" in (own.kind, dtype.kind):
-            if own.kind != dtype.kind:
+        natural = np.asarray(leaf).dtype
+        if "S" in (natural.kind, dtype.kind) or "U" in (natural.kind, dtype.kind):
+            if natural.kind != dtype.kind:
                 raise TypeError(f"{op}: `{name}` must convert to {dtype}, got {leaf!r}")
-            if own.itemsize > max(dtype.itemsize, 4 if own.kind == "U" else 1):
+            if natural.itemsize > max(dtype.itemsize, 4 if natural.kind == "U" else 1):
                 raise ValueError(f"{op}: `{name}` must fit {dtype}, got {leaf!r}")
         return leaf
     if target is None or kind is None:
@@ -68,8 +68,9 @@ def _weak_leaf(op: str, name: str, leaf: Any, dtype: DType) -> Any:
 
 
 def _to_odd(leaf: Any) -> Any:
-    """Round to float32 so that rounding to fewer bits gives what one rounding would: a number
-    between two goes to the one whose last bit is 1. ml_dtypes rounds to float32 first.
+    """Round to odd in float32: an inexact number becomes the neighbor whose last bit is 1.
+
+    ml_dtypes rounds to float32 first. After rounding to odd, its second rounding is correct.
     """
     near = np.float32(leaf)
     if float(near) == leaf or not math.isfinite(near) or near.view(np.int32) % 2:
@@ -78,10 +79,10 @@ def _to_odd(leaf: Any) -> Any:
 
 
 def kind_of(dtype: DType) -> int | None:
-    """Return the kind of number that a dtype holds."""
+    """Return the kind of the numbers of a dtype."""
     if dtype.kind in "biufc":
         return {"b": BOOL, "i": INTEGER, "u": INTEGER, "f": FLOAT, "c": COMPLEX}[dtype.kind]
-    # ml_dtypes reports most of its types as void, but names them after their kind.
+    # ml_dtypes reports most of its types as void, but their names begin with the kind.
     if dtype.name.startswith(("int", "uint")):
         return INTEGER
     if dtype.name.startswith(("float", "bfloat")):
@@ -90,9 +91,9 @@ def kind_of(dtype: DType) -> int | None:
 
 
 def kind_of_leaf(leaf: Any) -> int | None:
-    """Return the kind of number that a value is."""
+    """Return the kind of number of a value."""
     if type(leaf) is int:
-        return INTEGER  # NumPy has no dtype for one of more than 64 bits
+        return INTEGER  # also for more than 64 bits, which no NumPy dtype has
     array = np.asarray(leaf)
     return kind_of(array.dtype) if array.ndim == 0 else None
 
@@ -103,7 +104,7 @@ def _integer_range(dtype: DType) -> tuple[int, int]:
 
 
 def fill_item(op: str, fill_value: Any, dtype: DType, mode: str) -> Array:
-    """Return the bytes that an invalid index reads; the other modes ignore the fill value."""
+    """Return the bytes that an invalid index reads; zeros in modes that ignore the fill value."""
     blank = np.zeros((), f"V{dtype.itemsize}")
     if isinstance(fill_value, np.ndarray) and fill_value.ndim == 0:
         fill_value = fill_value[()]
@@ -121,10 +122,10 @@ def fill_item(op: str, fill_value: Any, dtype: DType, mode: str) -> Array:
         value = value.real
     try:
         if target == FLOAT and kind == INTEGER and dtype.kind == "V":
-            value = float(value)  # ml_dtypes takes no integer above 2^63
+            value = float(value)  # ml_dtypes rejects integers above 2^63
         with np.errstate(all="ignore"):
             item[()] = value
-    except (TypeError, ValueError, OverflowError, RuntimeError):  # a date in too short a string
+    except (TypeError, ValueError, OverflowError, RuntimeError):  # a date in a string too short
         exact = False
     else:
         record = isinstance(fill_value, tuple) and dtype.names is not None
@@ -147,7 +148,7 @@ def _same_value(item: Array, value: Any) -> bool:
 
 
 def _parts(value: Any, kind: int) -> tuple[Any, Any]:
-    """Give the real and imaginary part as numbers that compare without rounding."""
+    """Return the real and imaginary part as numbers that compare without rounding."""
     if kind == COMPLEX:
         return _parts(value.real, FLOAT)[0], _parts(value.imag, FLOAT)[0]
     if kind < FLOAT:

@@ -1,4 +1,4 @@
-"""The number types of quantized rows, by the names that NumPy, ml_dtypes and torch give them."""
+"""The number types of quantized rows, by their names in NumPy, ml_dtypes and torch."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class Codes(NamedTuple):
     Attributes
     ----------
     value : str
-        What the core reads: "uint8", "int8", or a float of 8 bits.
+        The type that the core reads: "uint8", "int8", or a float of 8 bits.
     bits : int
-        How many bits a value has.
+        The number of bits of a value.
     in_byte : int
-        How many values lie in a byte, the first in the lowest bits.
+        The number of values in a byte, the first in the lowest bits.
     zero : float
-        The zero point where none is given.
+        The default zero point.
     """
 
     value: str
@@ -34,7 +34,7 @@ class Codes(NamedTuple):
     zero: float
 
 
-# What the dtype of the data says: the core's name of the values, and their bits.
+# For each dtype of the data, the core's name of the values and their bits.
 CODES = {
     "uint8": ("uint8", 8),
     "int8": ("int8", 8),
@@ -52,9 +52,9 @@ RESULTS = ("float32", "float16", "bfloat16")
 
 
 def name_of(dtype: Any) -> str:
-    """Return the name of a dtype, with its byte order where that is not the machine's.
+    """Return the name of a dtype, with its byte order if that is not the machine's.
 
-    ImportError for bytes of numbers whose package is not installed.
+    Raise ImportError for a dtype whose package is not installed.
     """
     if number := named_bytes(dtype):
         raise errors.needs_ml_dtypes(NAME, number)
@@ -64,7 +64,7 @@ def name_of(dtype: Any) -> str:
 
 
 def result_name(dtype: Any) -> str | None:
-    """Return the name of the dtype that a caller asks for, None where it is none for results."""
+    """Return the name of a dtype argument, None if results cannot have that dtype."""
     name = dtype if isinstance(dtype, str) else name_of(dtype)
     if isinstance(dtype, type):
         name = np.dtype(dtype).name if issubclass(dtype, np.generic) else dtype.__name__

@@ -1,4 +1,4 @@
-"""`gather_quantized`: its contract, and how it runs on arrays of NumPy."""
+"""`gather_quantized`, and its implementation for NumPy arrays."""
 
 from __future__ import annotations
 
@@ -89,10 +89,10 @@ def gather_quantized(
     negative: bool = True,
     **unknown: Never,
 ) -> Any:
-    """Take slices of a quantized array along one axis, and dequantize them.
+    """Take slices from a quantized array along one axis, and dequantize them in one pass.
 
-    ``out = (values - zero_points) * scales`` of what `gather` takes, in one pass: only the slices
-    that the indices name are read.
+    ``out = (values - zero_points) * scales`` for the slices that `gather` takes. Only these slices
+    are read.
 
     Parameters
     ----------
@@ -100,31 +100,33 @@ def gather_quantized(
         The quantized values, of uint8, int8 or a type of ml_dtypes: float8_e4m3fn, float8_e5m2,
         uint4, int4, uint2, int2.
     indices : array_like of int
-        The numbers of the slices, of any shape, 0-d included.
+        Positions of the slices on `axis`, of any shape, including 0-d.
         Any integer dtype, signed or unsigned, of 8 to 64 bits, in either byte order.
     scales : array_like
-        A factor for each block of values, of float32, float16, bfloat16 or float8_e8m0fnu. It has
-        the shape of the values, but on `quantize_axis` one entry for each `block_size`, rounded up.
+        A factor for each block of values, of float32, float16, bfloat16 or float8_e8m0fnu. The
+        shape is the shape of the values, except on `quantize_axis`, which has one entry for each
+        block.
     zero_points : array_like, optional
-        What is taken from the values of each block, of `data`'s dtype, packed as `data` is, and of
-        the shape of `scales`. Without them it is 0 for signed and small types and for floats, and
-        ``2 ** (bits - 1)`` for uint8, as in ONNX Runtime's text. Floats take none.
+        The value to subtract in each block, of `data`'s dtype, packed like `data`, and of the shape
+        of `scales`. The default is 0 for signed and small types and for floats, and
+        ``2 ** (bits - 1)`` for uint8, as documented by ONNX Runtime. Floats do not support zero
+        points.
     axis : int, default 0
-        The axis along which `indices` counts.
+        The axis that `indices` addresses.
     quantize_axis : int, default -1
         The axis whose blocks share a scale.
     block_size : int
-        How many values share a scale, at least 1. The last block may be shorter. The size of the
-        axis, or any larger number, is one scale for all of it.
+        The number of values that share a scale, at least 1. The last block may be shorter. With the
+        size of the axis, or any larger number, the whole axis shares one scale.
     bits : {2, 4, 8}, optional
-        How many bits a value has. With 4 or 2, each byte of uint8 or int8 holds 2 or 4 values,
-        which follow each other along the last axis, the first in the lowest bits.
+        The number of bits of a value. With 4 or 2, each byte of uint8 or int8 holds 2 or 4 values,
+        which are adjacent on the last axis, the first in the lowest bits.
     dtype : {"float32", "float16", "bfloat16"}, default "float32"
         The dtype of the result.
     mode : {"raise", "clip", "wrap", "fill", "drop"}, default "raise"
-        How to treat out-of-bounds indices, as in `gather`: ``"fill"`` and ``"drop"`` give zeros.
+        How to treat out-of-bounds indices, as in `gather`; ``"fill"`` and ``"drop"`` return zeros.
     negative : bool, default True
-        Whether values from -n to -1 count from the end of a dimension of size n.
+        If True, indices from -n to -1 count from the end of a dimension of size n.
 
     Returns
     -------
@@ -135,29 +137,29 @@ def gather_quantized(
     Raises
     ------
     TypeError
-        If an attribute is not an integer, `negative` is not a boolean, a dtype is not one of those
-        above, `indices` is not of an integer dtype, `zero_points` has another dtype than `data` or
-        is given for floats, or an operand is not an array, masked, or of another framework.
+        If an attribute is not an integer, `negative` is not a boolean, a dtype is not listed above,
+        `indices` has a non-integer dtype, `zero_points` has another dtype than `data` or is given
+        for floats, or an operand is not an array, is masked or belongs to another framework.
     ValueError
-        If an attribute is out of its range or not one of its values, or the shapes do not fit.
+        If an attribute is out of range or has an invalid value, or the shapes do not match.
     IndexError
         If an index is invalid in mode ``"raise"``, or cannot be clipped or wrapped because its
-        dimension has size 0. It names the first one in row-major order of `indices`.
+        dimension has size 0. The message names the first invalid index in row-major order.
 
     See Also
     --------
-    gather : The slices as they are.
+    gather : Take slices without dequantization.
 
     Notes
     -----
-    Values, zero points and scales are exact in float32, and so is the difference. The product is
-    rounded to float32, and then to `dtype`, to nearest even. A NaN is the canonical quiet one. The
-    bits are the same on any number of threads and on every machine.
+    Values, zero points, their difference and scales are exact in float32. The product is rounded to
+    float32 and then to `dtype`, both to nearest, ties to even. A NaN is the canonical quiet NaN.
+    The bits are the same on any number of threads and on every machine.
 
-    `data`, `scales` and `zero_points` are read where they lie if they are C-contiguous. Of other
-    arrays the slices are gathered first.
+    `data`, `scales` and `zero_points` are read in place if they are C-contiguous. Otherwise their
+    slices are gathered first.
 
-    The counterpart is ONNX Runtime's GatherBlockQuantized
+    The counterpart is GatherBlockQuantized in ONNX Runtime
     (https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md).
 
     Examples
@@ -191,16 +193,16 @@ def gather_quantized(
             )  # fmt: skip
 
         packed = bits not in (None, 8) and attributes.axis in (-1, len(data.shape) - 1)
-        how = Attributes("gather", attributes.axis, "fill" if packed else mode, negative)
-        return xarray_labels.gathered(NAME, how, data, indices, run_plain)
+        labels = Attributes("gather", attributes.axis, "fill" if packed else mode, negative)
+        return xarray_labels.gathered(NAME, labels, data, indices, run_plain)
     zeros = zero_points
     if not type(data) is type(indices) is type(scales) is np.ndarray or not (
         zeros is None or type(zeros) is np.ndarray
     ):
         operands = {"data": data, "indices": indices, "scales": scales, "zero_points": zeros}
         if run := registry.namespace(NAME, operands, "quantized"):
-            found: NDArray[Any] = run(attributes, *operands.values())
-            return found
+            result: NDArray[Any] = run(attributes, *operands.values())
+            return result
         registry.check_one_framework(NAME, operands)
         data, scales = (conversion.as_array(NAME, name, operands[name]) for name in _ARRAYS)
         zeros = None if zeros is None else conversion.as_array(NAME, "zero_points", zeros)
@@ -229,7 +231,7 @@ def _planned(
     scales_dtype: DType,
     zeros: tuple[Shape, DType] | None,
 ) -> tuple[Spec, DType]:
-    """Check a call by its shapes and dtypes; return its spec, and the dtype of its result."""
+    """Check the shapes and dtypes of a call. Return its spec and the dtype of its result."""
     points = None if zeros is None else (zeros[0], name_of(zeros[1]))
     spec = spec_of(attributes, (data, name_of(data_dtype)), (scales, name_of(scales_dtype)), points)
     dtype = load_dtype(spec.result)
@@ -247,8 +249,10 @@ def run_on_arrays(
     zero_points: Array | None,
     dtype: DType,
 ) -> Array:
-    """Run a call that has been checked, but for its indices. The arrays may be of the bits of their
-    types, and `dtype` those of the result's.
+    """Check the indices of an otherwise checked call, and run it.
+
+    The arrays may hold the bits of their types as integers, and `dtype` may be an integer type for
+    the bits of the result.
     """
     if not is_index(indices.dtype):
         raise errors.not_an_index_dtype(NAME, indices.dtype, False)
@@ -264,16 +268,14 @@ def run_on_arrays(
 def resolve_rows(
     indices: Array, axis: int, size: int, mode: str, negative: bool
 ) -> NDArray[np.int64]:
-    """Return the row of each index in an array of its own, -1 where there is none, or raise
-    IndexError.
-    """
+    """Return the row of each index in a new array, -1 for a filled one, or raise IndexError."""
     if size == 0 and indices.size and mode not in FILLING:
         value = int(indices.flat[0])
         raise errors.index_out_of_bounds(NAME, value, axis, size, (0,) * indices.ndim, mode)
     rows, invalid = resolved.number_rows(indices, size, mode, negative)
     if invalid and mode == "raise":
-        found = resolved.first_invalid(indices, (size,), mode, negative, False)
-        value, where = (0, None) if found is None else (found.value, found.where)
+        first = resolved.first_invalid(indices, (size,), mode, negative, False)
+        value, where = (0, None) if first is None else (first.value, first.where)
         raise errors.index_out_of_bounds(NAME, value, axis, size, where, mode)
     return rows
 
@@ -286,7 +288,7 @@ def dequantize(
     zero_points: Array | None,
     out: Array,
 ) -> None:
-    """Write rows that are numbered to a contiguous array."""
+    """Write the numbered rows to a contiguous array."""
     if not all(a is None or a.flags.c_contiguous for a in (data, scales, zero_points)):
         spec, data, rows, scales, zero_points = _gathered(spec, data, rows, scales, zero_points)
     pins = conversion.pinned(data, scales, zero_points)
@@ -296,7 +298,7 @@ def dequantize(
 
 @lru_cache(256)
 def _described(spec: Spec) -> tuple[Any, ...]:
-    """Return what the core takes after the arrays: see ``gatherum_quantized`` in ``gatherum.h``."""
+    """Return the core's arguments after the arrays: see ``gatherum_quantized`` in gatherum.h."""
     codes = spec.codes
     types = codes.value, spec.scale, spec.result
     return *types, codes.bits, codes.in_byte > 1, codes.zero, *spec.sizes()
@@ -305,7 +307,7 @@ def _described(spec: Spec) -> tuple[Any, ...]:
 def _gathered(
     spec: Spec, data: Array, rows: NDArray[np.int64], scales: Array, zero_points: Array | None
 ) -> tuple[Spec, Array, NDArray[np.int64], Array, Array | None]:
-    """Return a call on the rows alone, in arrays of their own."""
+    """Return an equivalent call on contiguous arrays that contain only the rows."""
     axis = spec.axis
     if spec.divides_bytes:
         zeros = None if zero_points is None else np.ascontiguousarray(zero_points)
@@ -318,8 +320,8 @@ def _gathered(
 
 
 def parts_of(spec: Spec, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
-    """Return which slices of the data and of the scales hold some rows, and the number of each row
-    among those slices, -1 where there is none.
+    """Return the slices of the data and of the scales that contain some rows, and the number of
+    each row among these slices, -1 for a filled row.
     """
     flat = rows.reshape(-1)
     taken = np.maximum(flat, 0)[: flat.size if spec.rows else 0]

@@ -1,4 +1,4 @@
-"""`Spec` is a gather of quantized rows without its data: attributes, types and shapes, checked."""
+"""`Spec` describes a gather of quantized rows: its checked attributes, types and shapes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .formats import BITS, CODES, NAME, PACKS, RESULTS, SCALES, Codes, result_na
 
 
 class QuantizedAttributes(NamedTuple):
-    """The arguments that are no arrays."""
+    """The arguments that are not arrays."""
 
     axis: int
     quantize_axis: int
@@ -33,13 +33,13 @@ class Spec(NamedTuple):
     Attributes
     ----------
     values : tuple of int
-        The shape of the values, which is that of the data unless several lie in a byte.
+        The shape of the values: the shape of the data, unless a byte holds several values.
     axis, quantize_axis : int
-        Counted from the front.
+        Nonnegative axes.
     block : int
-        How many values share a scale, at most as many as there are.
+        The number of values that share a scale, at most the size of the axis.
     codes : Codes
-        How they are stored.
+        The storage format of the values.
     scale, result : str
         The names of the types of the scales and of the result.
     """
@@ -54,7 +54,7 @@ class Spec(NamedTuple):
 
     @property
     def rows(self) -> int:
-        """The size of the dimension that is gathered along."""
+        """The size of the gathered dimension."""
         return self.values[self.axis]
 
     @property
@@ -66,29 +66,29 @@ class Spec(NamedTuple):
 
     @property
     def zero_points(self) -> Shape:
-        """The shape of the zero points, as many in a byte as in the data."""
+        """The shape of the zero points, packed like the data."""
         *outer, last = self.scales
         return (*outer, -(-last // self.codes.in_byte))
 
     def result_shape(self, indices: Shape) -> Shape:
-        """Return the shape of the result of indices of a shape."""
+        """Return the shape of the result for a shape of indices."""
         return OPERATORS["gather"].addressing.moved(NAME, self.values, indices, self.axis)
 
     @property
     def divides_bytes(self) -> bool:
-        """Whether a row is a part of each byte of the last dimension."""
+        """Whether a row is a fraction of a byte, as bytes hold several rows."""
         return self.codes.in_byte > 1 and self.axis == len(self.values) - 1
 
     def of_rows(self, count: int) -> Spec:
-        """Return the spec of a call on the slices of so many rows alone."""
+        """Return the spec of a call on the slices of `count` rows."""
         axis = self.axis
         values = (*self.values[:axis], count, *self.values[axis + 1 :])
         block = 1 if self.quantize_axis == axis else self.block
         return self._replace(values=values, block=block)
 
     def sizes(self) -> tuple[Any, ...]:
-        """Return the loops of the core: the dimensions before the gathered one, it, those behind
-        it, the blocks of each, and the last dimension of the scales.
+        """Return the loops of the core: the dimensions before the gathered dimension, the gathered
+        dimension, the dimensions after it, the blocks of each, and the scales' last dimension.
         """
         before, rows, behind = self.values[: self.axis], self.rows, self.values[self.axis + 1 :]
         q, block = self.quantize_axis, self.block
@@ -97,13 +97,13 @@ class Spec(NamedTuple):
             outer, blocks = _around(before, q), (block, 1, 1)
         elif q == self.axis:
             blocks = (1, block, 1)
-        elif block > 1:  # else each value of a row has a scale of its own
+        elif block > 1:  # else each value of a row has a separate scale
             inner, blocks = _around(behind, q - self.axis - 1), (1, 1, block)
         return outer, rows, inner, blocks, self.scales[-1]
 
 
 def _around(shape: Shape, d: int) -> tuple[int, int, int]:
-    """Return how many places there are before a dimension, in it, and behind it."""
+    """Return the number of positions before a dimension, in it, and after it."""
     return prod(shape[:d]), shape[d], prod(shape[d + 1 :])
 
 
@@ -116,7 +116,7 @@ def as_attributes(
     mode: object,
     negative: object,
 ) -> QuantizedAttributes:
-    """Return the arguments that are no arrays, as plain values."""
+    """Convert the arguments that are not arrays to plain values."""
     block = plain_values.as_size(NAME, "block_size", block_size, 1)
     result = result_name(dtype)
     if result is None:
@@ -133,7 +133,7 @@ def as_attributes(
 
 
 def codes_of(dtype: str, bits: int | None) -> Codes:
-    """Return how values are stored, by the name of the data's dtype and by `bits`."""
+    """Return the storage format of the values for the name of the data's dtype and `bits`."""
     if dtype not in CODES:
         raise errors.other_type("data", CODES, dtype)
     value, own = CODES[dtype]
@@ -141,7 +141,7 @@ def codes_of(dtype: str, bits: int | None) -> Codes:
     bits = own if bits is None else bits
     if bits not in choices:
         raise errors.other_bits(dtype, choices, bits)
-    # ONNX Runtime's text: 2 ** (bits - 1) for uint8, 0 for the types of fewer bits.
+    # As documented by ONNX Runtime: 2 ** (bits - 1) for uint8, 0 for types of fewer bits.
     zero = float(1 << bits - 1) if dtype == "uint8" else 0.0
     return Codes(value, bits, own // bits if dtype in PACKS else 1, zero)
 
@@ -152,7 +152,7 @@ def spec_of(
     scales: tuple[Shape, str],
     zero_points: tuple[Shape, str] | None,
 ) -> Spec:
-    """Check types and shapes, of which the names are NumPy's, and return the spec of a call."""
+    """Check the types, by their names in NumPy, and the shapes. Return the spec of a call."""
     shape, dtype = data
     codes = codes_of(dtype, attributes.bits)
     if scales[1] not in SCALES:
@@ -167,12 +167,12 @@ def spec_of(
     values = (*shape[:-1], shape[-1] * codes.in_byte)
     shape_limits.check_size(NAME, "data", values, 1)
     block = min(attributes.block_size, max(values[q], 1))
-    found = Spec(values, axis, q % rank, block, codes, scales[1], attributes.result)
-    if scales[0] != found.scales:
-        raise errors.other_scales(found.scales, scales[0], values, q % rank, attributes.block_size)
-    if zero_points is not None and zero_points[0] != found.zero_points:
-        raise errors.other_zero_points(found.zero_points, zero_points[0], codes.in_byte)
-    return found
+    spec = Spec(values, axis, q % rank, block, codes, scales[1], attributes.result)
+    if scales[0] != spec.scales:
+        raise errors.other_scales(spec.scales, scales[0], values, q % rank, attributes.block_size)
+    if zero_points is not None and zero_points[0] != spec.zero_points:
+        raise errors.other_zero_points(spec.zero_points, zero_points[0], codes.in_byte)
+    return spec
 
 
 def _check_zero_points(dtype: str, codes: Codes, found: str) -> None:
