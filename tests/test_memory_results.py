@@ -228,7 +228,7 @@ def test_under_a_limit_of_addresses_the_cache_gives_way(python):
     done = python(
         """
 import resource, numpy as np, gatherum
-from gatherum import native
+from gatherum._system import native
 small, large = (np.zeros((1, n << 20), np.uint8) for n in (64, 160))
 gatherum.set_num_threads(1)
 results = [gatherum.gather(small, 0) for _ in range(3)]

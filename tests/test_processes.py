@@ -92,7 +92,7 @@ print(works())
 """,
     "with reads of files in daemon threads": """
 import tempfile
-from gatherum import native
+from gatherum._system import native
 file = tempfile.TemporaryFile()
 data.tofile(file)
 file.flush()
@@ -194,7 +194,8 @@ FORKING = """
 import os, signal
 import numpy as np
 import gatherum
-from gatherum import gather, native, scatter_nd
+from gatherum import gather, scatter_nd
+from gatherum._system import native
 gatherum.set_num_threads(3)
 child = into = None
 def handler(*_):

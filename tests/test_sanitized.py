@@ -42,7 +42,7 @@ def _run(*arguments):
 def test_every_level_is_run_and_said(tmp_path):
     file = tmp_path / "test_one.py"
     file.write_text(
-        "from gatherum import native\n"
+        "from gatherum._system import native\n"
         "def test_level(): assert native.level() in ('portable', 'v3')\n"
         "def test_any(): pass\n"
     )

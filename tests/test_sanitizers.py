@@ -65,7 +65,8 @@ THREAD = {
         "ThreadSanitizer: data race",
     ),
     "tasks of one call that write the same memory": (
-        "from gatherum import core_hooks, native\n"
+        "from gatherum._functions import core_hooks\n"
+        "from gatherum._system import native\n"
         "found = list(core_hooks.CALLBACKS)\n"
         "found[found.index(core_hooks._check_memory)] = lambda *operands: None\n"
         "native.set_callbacks(*found)\n"

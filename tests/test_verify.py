@@ -54,7 +54,7 @@ def test_any_number_of_threads_gives_the_published_answers(threads):
 
 
 SCRIPT = """
-from gatherum import verify, verify_cases
+from gatherum._command import verify, verify_cases
 for op, name, reduction in list(verify_cases.case_rows())[::19]:
     dtype = verify_cases.dtype_named(name)
     if dtype is not None:

@@ -137,7 +137,7 @@ import sys
 sys.modules["ml_dtypes"] = None  # as if it were not installed
 import numpy as np
 import gatherum
-from gatherum import native
+from gatherum._system import native
 from test_views import call, view
 
 ones = np.array([0x3F80, 0x4000, 0x4040, 0x4080], "u2")  # 1, 2, 3, 4

@@ -22,7 +22,7 @@ EXPLAIN = ["explain", "gather", "--data", "3", "--values", "2,0", "--svg"]
 # Runs the command with files of at most 300 bytes, which simulates a full disk.
 ON_FULL_DISK = """
 import resource, sys
-from gatherum import cli
+from gatherum._command import cli
 resource.setrlimit(resource.RLIMIT_FSIZE, (300, 300))
 sys.exit(cli.run(sys.argv[1:]))
 """

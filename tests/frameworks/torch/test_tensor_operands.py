@@ -432,7 +432,7 @@ def test_finalizers_that_resize_a_tensor_during_the_call(python):
     done = python(
         """
 import gc, torch, gatherum, gatherum.torch
-from gatherum import native
+from gatherum._system import native
 FAR, MANY = 1 << 22, 1 << 18
 for threshold in range(1, 40):
     data, indices = torch.ones(FAR), torch.full((MANY,), FAR - 1)
