@@ -221,14 +221,16 @@ def not_finite(op: str, operand: str, dtype: object, value: object) -> ValueErro
     )
 
 
-def not_reducible(op: str, reduction: str, dtype: object) -> Exception:
+def not_reducible(
+    op: str, reduction: str, dtype: object, *, has_updates: bool = False
+) -> Exception:
     number = named_bytes(dtype)
     if number == "bfloat16":
         return needs_ml_dtypes(op, number)
     dtype = number or dtype
     swapped = isinstance(dtype, np.dtype) and not dtype.isnative
     advised = "write data.astype(data.dtype.newbyteorder('='))" if swapped else ""
-    advised += ", and the same for updates" if swapped and op.startswith("scatter") else ""
+    advised += ", and the same for updates" if swapped and has_updates else ""
     if is_exact(Reduction[reduction]) and not swapped:
         advised = "it is of floats and complex numbers; 'add' sums integers without rounding"
     behind = hint(advised)
