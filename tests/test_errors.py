@@ -687,6 +687,8 @@ def test_every_sentence_is_tested():
         "find_refusal",  # index_errors.py: they do not write messages
         "invalid_index",
         "raise_invalid",
+        "run_for",
+        "naming",
         "other_layout",
         "other_prepared_dtype",  # test_prepare.py
         "other_prepared_shape",

@@ -17,7 +17,8 @@ PACKAGE = Path(gatherum.__file__).parent
 # The modules that use them. `torch_compile` marks functions of ours, before torch is imported.
 ALLOWED = {
     *("torch/private.py", "jax/private.py", "dask/private.py"),
-    *("files/formats/zarr/private.py", "files/remote/private.py", "torch_compile.py"),
+    *("files/formats/zarr/private.py", "files/remote/private.py"),
+    "_frameworks/torch_compile.py",
 }
 LIBRARIES = [
     "torch",

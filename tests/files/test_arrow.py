@@ -323,9 +323,8 @@ def test_columns_without_a_dtype_say_what_to_write(tmp_path):
     path = f"{tmp_path}/t.parquet"
     parquet.write_table(pyarrow.table({"price": prices, "shop": ["a", "b"]}), path)
     for column, line in (
-        ("price", "lists of these; write integers of the smallest unit, such as cents"),
-        ("shop", "lists of these; keys, numbers = np.unique(column, return_inverse=True) numbers "
-         "keys"),
+        ("price", "lists of these; write decimals as integers, such as cents"),
+        ("shop", "lists of these; number other keys with np.unique(keys, return_inverse=True)"),
     ):  # fmt: skip
         with pytest.raises(ValueError, match="a column of") as caught:
             files.gather_file(f"{path}:{column}", [0])

@@ -63,7 +63,7 @@ def check_dtypes(call: Call) -> None:
     if call.updates.dtype != call.data.dtype:
         raise errors.other_dtype(call.op, "updates", call.data.dtype, call.updates.dtype)
     if call.reduction != "none" and not is_reducible(call.data.dtype, call.reduction):
-        raise errors.not_reducible(call.op, call.reduction, call.data.dtype, has_updates=True)
+        raise errors.not_reducible(call.op, call.reduction, call.data.dtype, True)
 
 
 def shape_error(call: Call, fault: shape_limits.Fault) -> ValueError:

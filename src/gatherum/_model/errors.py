@@ -221,9 +221,7 @@ def not_finite(op: str, operand: str, dtype: object, value: object) -> ValueErro
     )
 
 
-def not_reducible(
-    op: str, reduction: str, dtype: object, *, has_updates: bool = False
-) -> Exception:
+def not_reducible(op: str, reduction: str, dtype: object, has_updates: bool = False) -> Exception:
     number = named_bytes(dtype)
     if number == "bfloat16":
         return needs_ml_dtypes(op, number)

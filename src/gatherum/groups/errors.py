@@ -17,10 +17,11 @@ DECIMALS = "write decimals as integers, such as cents"
 
 
 def not_groups(op: str, dtype: Any, operand: str = "groups") -> TypeError:
-    """Return the error for groups that are not integers, with advice on keys."""
+    """Create the error for groups that are not integers. The command gets advice on keys."""
     error = not_an_index_dtype(op, dtype, False, operand)
-    decimal = getattr(dtype, "kind", "") == "f"
-    return TypeError(f"{error}{for_commands(DECIMALS)}") if decimal else error
+    kind = getattr(dtype, "kind", "")
+    advice = DECIMALS if kind == "f" else KEYS if kind in ("S", "U", "T", "M", "m", "V") else ""
+    return TypeError(f"{error}{for_commands(advice)}") if advice else error
 
 
 def not_defined(op: str, func: str, dtype: object, needs: object = None) -> Exception:

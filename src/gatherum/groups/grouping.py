@@ -141,7 +141,7 @@ class Grouping:
         """Check the entries in forward order. Return places that drop the invalid entries."""
         if self.places.skips:
             return self.places
-        attributes = self.places.attributes._replace(mode="drop", negative=False)
+        attributes = self.places.attributes._replace(mode="raise", negative=False)
         return self.places._replace(attributes=attributes, indices=self._resolved())
 
     def _resolved(self) -> Array:

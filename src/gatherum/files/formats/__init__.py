@@ -74,8 +74,8 @@ def locate_output(path: str | os.PathLike[str] | Location) -> Location:
         raise UnknownKind(text) from None
 
 
-def _forms(formats: Iterable[Format] = FORMATS) -> str:
-    *most, last = (form.form for form in formats)
+def _forms(formats: Iterable[Format] | None = None) -> str:
+    *most, last = (form.form for form in (FORMATS if formats is None else formats))
     return f"{', '.join(most)} or {last}"
 
 
