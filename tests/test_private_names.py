@@ -119,7 +119,7 @@ def test_a_name_that_is_missing_is_none() -> None:
 
 HIDDEN = """
 import sys
-from gatherum import private_names
+from gatherum._system import private_names
 find_name = private_names.find_name
 private_names.find_name = lambda name: None if name in sys.argv[3:] else find_name(name)
 import numpy as np

@@ -138,7 +138,7 @@ class Grouping:
         return self.xp.to_numpy(self.places.indices[:0]) is None
 
     def _checked(self) -> Places:
-        """Check the entries in forward order. Return places that drop the invalid entries."""
+        """Check the entries in forward order. Return places of the resolved entries."""
         if self.places.skips:
             return self.places
         attributes = self.places.attributes._replace(mode="raise", negative=False)

@@ -14,7 +14,7 @@ from source import SOURCE  # noqa: E402
 
 CODE = """
 import sys
-from gatherum import private_names
+from gatherum._system import private_names
 find_name = private_names.find_name
 private_names.find_name = lambda name: None if name in sys.argv[1:] else find_name(name)
 
