@@ -1,1 +1,4 @@
-"""Access to the compiled core, regular files and private names of other packages."""
+"""Access to the compiled core, regular files and private names of other packages.
+
+This package imports _model. Start with native.py.
+"""

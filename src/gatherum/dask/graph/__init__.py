@@ -1,1 +1,4 @@
-"""Tasks of a call on Dask arrays, and the kernels that they run."""
+"""Tasks of a call on Dask arrays, and the kernels that they run.
+
+This package imports dask.operands and below. Start with tasks.py.
+"""

@@ -1,1 +1,4 @@
-"""The operands of a call on files, and the outputs of its result."""
+"""The operands of a call on files, and the outputs of its result.
+
+This package imports files.strategies and below. Start with operands.py.
+"""

@@ -1,1 +1,4 @@
-"""The rows of an array in a file: flat, in chunks, or in several files."""
+"""The rows of an array in a file: flat, in chunks, or in several files.
+
+This package imports files.resources and below. Start with table.py.
+"""
