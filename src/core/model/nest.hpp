@@ -11,9 +11,11 @@
 //   unit   an independent batch: points of a scatter that may share a destination, or a piece of a gather
 //   slab   accumulators in cache, for the destinations of a unit or for a range of them
 //
-// D is the data (a scatter's output), X the indices, U the other operand (a gather's output, a
-// scatter's updates). All strides are bytes. lowering.cpp makes the nest and guarantees
-// its form; nothing here depends on the element type.
+// D is the data (a scatter's output), X the indices, U the other operand (a gather's output, a scatter's
+// updates). p is a point: one integer for each loop; sD, sX and sU are the strides of the loops; c is a
+// component of an index tuple, at x_c bytes; n_c and d_c are the size and the stride of the dimension that it
+// addresses; check resolves negative indices and applies the mode. All strides are bytes. lowering.cpp makes
+// the nest and guarantees its form; nothing here depends on the element type.
 #pragma once
 
 #include <algorithm>

@@ -36,8 +36,8 @@ class Framework(Protocol):
         The functions that `gatherum.groups.protocol.Arrays` lists. None if arrays must be converted
         for `gatherum.groups`. Optional.
     aggregate : callable
-        Runs `gatherum.aggregate`. Takes the data, both indices, an `edge_folds.AggregateOptions`,
-        the weights and `out`. Optional, may be None.
+        Runs `gatherum.aggregate`. Takes the data, both indices, an
+        `edge_reductions.AggregateOptions`, the weights and `out`. Optional, may be None.
     prepared : callable
         Creates the function that runs a call of `gatherum.prepare`. Takes the attributes, the spec
         of the data, the indices, and the function that runs the call on NumPy arrays. Returns a

@@ -1,7 +1,7 @@
 """The Python functions that the core calls to convert arguments, make plans and raise errors.
 
 The core calls them for arguments that it cannot read, for calls without a plan, and for errors (see
-`callbacks.hpp`).
+`core_hooks.hpp`).
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ def gather(
     """Take slices from an array along one axis, by index.
 
     ``out[a.., i.., s..] = data[a.., indices[i..], s..]``, where ``a..`` runs over the dimensions
-    before `axis` and ``s..`` over those after it.
+    before `axis`, ``s..`` over the dimensions after it, and ``i..`` over those of `indices`.
 
     Parameters
     ----------
