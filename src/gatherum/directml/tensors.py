@@ -90,7 +90,7 @@ class BufferTensorDesc:
 
     @cached_property
     def element_strides(self) -> tuple[int, ...]:
-        """The strides in elements; packed strides if `strides` is None."""
+        """The strides in elements; packed strides if ``strides`` is None."""
         return packed_strides(self.sizes) if self.strides is None else self.strides
 
     @cached_property

@@ -75,7 +75,7 @@ def gather_file(
         Called with the bytes moved so far and the bytes expected. True shows a bar on standard
         error, or a line a second if rich is not installed.
     decode : bool
-        Whether to decode packed numbers of netCDF and Zarr like `xarray.open_dataset`:
+        Whether to decode packed numbers of netCDF and Zarr like ``xarray.open_dataset``:
         ``_FillValue`` and ``missing_value`` become NaN, ``scale_factor`` and ``add_offset`` apply,
         and so does ``_Unsigned``. Times are not decoded. False reads the stored numbers.
     storage_options : mapping, optional

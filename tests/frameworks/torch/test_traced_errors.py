@@ -3,10 +3,11 @@
 import functools
 
 import pytest
-import torch
 
-import gatherum
-from gatherum.torch import torch_scatter
+torch = pytest.importorskip("torch", reason="install torch==2.13.0")
+
+import gatherum  # noqa: E402
+from gatherum.torch import torch_scatter  # noqa: E402
 
 VALUES = torch.arange(12.0).reshape(4, 3)
 ROWS = torch.tensor([0, 16, 3, 17])
