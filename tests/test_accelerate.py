@@ -230,8 +230,8 @@ def check(package):
     data, rows = np.arange(6.0).reshape(3, 2), np.array([2, 0])
     assert package.gather(data, rows).tolist() == [[4.0, 5.0], [0.0, 1.0]]
     package.scatter_slices  # which imports its module
-    assert package.gathers.gather(data, [9], mode="clip").tolist() == [[4.0, 5.0]]
-    assert package.scatters.scatter_slices(data, [0], 7, reduction="add")[0, 1] == 8
+    assert package._functions.gathers.gather(data, [9], mode="clip").tolist() == [[4.0, 5.0]]
+    assert package._functions.scatters.scatter_slices(data, [0], 7, reduction="add")[0, 1] == 8
     assert package.plan("gather", data, rows).run(data, rows).tolist() == [[4.0, 5.0], [0.0, 1.0]]
     try:
         package.gather(data, [9])
@@ -242,7 +242,10 @@ def check(package):
 
 check(gatherum)
 for _ in range(3):
-    for name in ("native", "plans", "core_hooks", "gathers", "scatters"):
+    for name in (
+        "_system.native", "_plans.plans", "_functions.core_hooks", "_functions.gathers",
+        "_functions.scatters",
+    ):
         importlib.reload(sys.modules[f"gatherum.{name}"])
         check(gatherum)
 before = gatherum

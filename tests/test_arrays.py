@@ -10,6 +10,7 @@ import pytest
 
 import gatherum
 from gatherum import frameworks
+from gatherum._frameworks import registry
 from gatherum._model.call import Attributes
 from strategies import OPERATORS, SCATTERS
 
@@ -151,7 +152,7 @@ class Recorder(frameworks.Framework):
 
 
 def test_an_adapter_takes_the_calls_on_its_arrays(monkeypatch):
-    monkeypatch.setattr(frameworks, "_adapters", {})
+    monkeypatch.setattr(registry, "_adapters", {})
     recorder = Recorder()
     frameworks.register(recorder)
     taken = recorder.taken
@@ -261,7 +262,7 @@ def test_missing_values_are_not_lost(value):
 
 def test_types_that_come_and_go_are_not_all_kept_alive():
     types = [kind("torch", "Tensor") for _ in range(100)]
-    assert {frameworks.foreign(of) for of in types} == {frameworks.foreign(types[0])}
+    assert {registry.foreign(of) for of in types} == {registry.foreign(types[0])}
     kept = [weakref.ref(of) for of in types]
     del types
     gc.collect()

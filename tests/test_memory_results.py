@@ -265,7 +265,7 @@ CORE = Path(__file__).parent.parent / "src" / "core"
 def test_notes_that_there_is_no_memory_for(tmp_path):
     program = tmp_path / "memory_faults"
     sources = [Path(__file__).with_name("memory_faults.cpp"), CORE / "engine" / "memory.cpp"]
-    flags = ["-std=c++20", "-Wall", "-Wextra", "-Werror", "-pthread"]
+    flags = ["-std=c++20", "-Wall", "-Wextra", "-Werror", "-pthread", f"-I{CORE}"]
     subprocess.run([COMPILER, *flags, *sources, "-o", program], check=True)
     done = subprocess.run([program], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "fine\n", "")

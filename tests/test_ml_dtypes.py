@@ -138,7 +138,7 @@ def test_moves_work_without_the_package(python):
         (
             "['scatter-slices', t['bfloat16'], '--values', '1,0,2,3', t['bfloat16'], '-o',"
             " str(folder / 'o.npy'), '--reduction', 'add']",
-            "scatter_slices: bfloat16 needs ml_dtypes: pip install ml_dtypes",
+            "scatter-slices: bfloat16 needs ml_dtypes: pip install ml_dtypes",
         ),
     ],
 )

@@ -139,7 +139,9 @@ def _convert(op: str, operand: str, value: object) -> Array:
 
 def check_decimals(op: str, operand: str, array: Array) -> Array:
     """Return the array, or raise TypeError if a `Decimal` is among its first items."""
-    if array.dtype.kind == "O" and any(isinstance(one, Decimal) for one in array.flat[:100]):
+    # `flat` supports at most 32 dimensions.
+    items = array[(0,) * (array.ndim - 1)][:100] if array.ndim and array.size else []
+    if array.dtype.kind == "O" and any(isinstance(item, Decimal) for item in items):
         raise errors.decimals(op, operand)
     return array
 
