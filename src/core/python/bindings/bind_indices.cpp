@@ -23,7 +23,7 @@ nb::object number(const BoundProgram& program, nb::handle indices, int64_t tuple
   int64_t invalid = 0;
   const auto write = [&](const char* start, const gatherum_poll*) {
     invalid = gatherum_number(program.core(), start, to);
-    return GATHERUM_OK;
+    return invalid < 0 ? GATHERUM_NO_MEMORY : GATHERUM_OK;  // new memory shares nothing with the indices
   };
   if (tuples > 0) on_indices(program, indices, {}, write);
   return nb::make_tuple(numbers, invalid);
