@@ -84,6 +84,8 @@ class Case:
         self.array, self.kind = TABLE, kind
         path = write(folder, kind, TABLE)
         if kind.endswith("URL"):
+            for package in ("fsspec", "aiohttp"):
+                pytest.importorskip(package, reason=MISSING.format(package))
             path = web.url(path)
         cache = "1MiB" if kind.endswith("cached") else "0"
         self.table = files.open(path, cache=cache, direct=kind.endswith("direct"))
