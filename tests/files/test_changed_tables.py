@@ -55,6 +55,11 @@ def write(folder: Path, kind: str, array: Any) -> str:
     return f"{path}:wanted"
 
 
+def require_urls() -> None:
+    for package in ("fsspec", "aiohttp"):
+        pytest.importorskip(package, reason=MISSING.format(package))
+
+
 @pytest.fixture
 def web(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Web]:
     """Serve the folder of a test."""
@@ -84,8 +89,7 @@ class Case:
         self.array, self.kind = TABLE, kind
         path = write(folder, kind, TABLE)
         if kind.endswith("URL"):
-            for package in ("fsspec", "aiohttp"):
-                pytest.importorskip(package, reason=MISSING.format(package))
+            require_urls()
             path = web.url(path)
         cache = "1MiB" if kind.endswith("cached") else "0"
         self.table = files.open(path, cache=cache, direct=kind.endswith("direct"))
@@ -257,6 +261,7 @@ def test_a_child_whose_parent_opened_another_file(
 
 
 def test_a_table_is_open_after_its_rows_are_given_up(tmp_path: Path, web: Web) -> None:
+    require_urls()
     table = files.open(web.url(put(tmp_path, "t", TABLE)))
     begun = table.rows([n % 300] for n in range(5000))
     next(begun)
@@ -266,6 +271,7 @@ def test_a_table_is_open_after_its_rows_are_given_up(tmp_path: Path, web: Web) -
 
 
 def test_a_server_that_fails_is_no_table_that_changed(tmp_path: Path, web: Web) -> None:
+    require_urls()
     table = files.open(web.url(put(tmp_path, "t", np.zeros((9000, 8)))))
     web.fail("503", times=99)
     with pytest.raises(OSError, match="the server answered 503") as caught:
