@@ -141,10 +141,6 @@ def with_more(data, indices, axis=0, *more, mode="raise", negative=True, fill_va
     return "body"
 
 
-def with_any(data, indices, axis=0, *, mode="raise", negative=True, out=None, **named):
-    return "body"
-
-
 def with_positions(data, indices, /, axis=0, *, mode="raise", negative=True, out=None):
     return "body"
 
@@ -174,7 +170,6 @@ def without_parameters():
     [
         with_other_name,
         with_more,
-        with_any,
         with_positions,
         with_two_axes,
         without_mode,
@@ -185,6 +180,11 @@ def without_parameters():
 def test_other_functions_run_their_bodies(function):
     assert native.accelerate(function) is None
     assert function(DATA, ROWS) == "body"
+
+
+def test_an_unknown_keyword_runs_the_body():
+    with pytest.raises(TypeError, match=r"gather: unknown argument 'dim'; write axis="):
+        gatherum.gather(DATA, ROWS, dim=0)
 
 
 def test_what_cannot_be_accelerated_stays_as_it_is():
