@@ -8,40 +8,45 @@ from advised import follow
 jax = pytest.importorskip("jax", reason="install JAX: pip install jax")
 import jax.numpy as jnp  # noqa: E402
 
-TABLE = jnp.arange(12.0, dtype="float32").reshape(4, 3)
+
+def table():
+    """Made in a test: JAX's backend, once started, warns of the forks in other tests."""
+    return jnp.arange(12.0, dtype="float32").reshape(4, 3)
+
+
 CASES = {
     "mask": (
-        {"data": TABLE, "mask": TABLE[:, 0] > 2},
+        lambda: {"data": table(), "mask": table()[:, 0] > 2},
         "gatherum.gather(data, mask)",
         "; np.flatnonzero makes indices of a mask",
         "gatherum.gather(data, np.flatnonzero(mask))",
     ),
     "floats": (
-        {"data": TABLE, "indices": jnp.array([1.0, 2])},
+        lambda: {"data": table(), "indices": jnp.array([1.0, 2])},
         "gatherum.gather(data, indices)",
         "; write indices.astype(np.int64)",
         "gatherum.gather(data, indices.astype(np.int64))",
     ),
     "one tuple": (
-        {"data": TABLE[:, 0], "indices": jnp.array([3, 1])},
+        lambda: {"data": table()[:, 0], "indices": jnp.array([3, 1])},
         "gatherum.gather_nd(data, indices)",
         "; indices[:, None] makes a tuple of each index",
         "gatherum.gather_nd(data, indices[:, None])",
     ),
     "updates": (
-        {"data": TABLE, "updates": jnp.ones((1, 3), "float16")},
+        lambda: {"data": table(), "updates": jnp.ones((1, 3), "float16")},
         "gatherum.scatter_slices(data, [0], updates)",
         "; write updates.astype(data.dtype)",
         "gatherum.scatter_slices(data, [0], updates.astype(data.dtype))",
     ),
     "indices of NumPy's call": (
-        {"data": np.ones(3), "indices": jnp.array([1])},
+        lambda: {"data": np.ones(3), "indices": jnp.array([1])},
         "gatherum.gather(data, indices)",
         "; write np.asarray(indices)",
         "gatherum.gather(data, np.asarray(indices))",
     ),
     "quantized": (
-        {"data": jnp.ones((2, 4), "int8"), "scales": np.ones((2, 1), np.float32)},
+        lambda: {"data": jnp.ones((2, 4), "int8"), "scales": np.ones((2, 1), np.float32)},
         "gatherum.gather_quantized(data, [0], scales, block_size=4)",
         "; write np.asarray(data)",
         "gatherum.gather_quantized(np.asarray(data), [0], scales, block_size=4)",
@@ -52,7 +57,7 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_advice_of_arrays_of_jax(name):
     operands, call, advice, advised = CASES[name]
-    follow(call, advice, advised, {"np": np, **operands})
+    follow(call, advice, advised, {"np": np, **operands()})
 
 
 def test_advice_of_a_matrix_of_scipy():
@@ -62,5 +67,5 @@ def test_advice_of_a_matrix_of_scipy():
         call,
         "; write gather_indices.astype(data.dtype)",
         call.replace("gather_indices", "gather_indices.astype(data.dtype)"),
-        {"data": TABLE, "gather_indices": sparse.csr_matrix(np.eye(4))},
+        lambda: {"data": table(), "gather_indices": sparse.csr_matrix(np.eye(4))},
     )
