@@ -67,5 +67,5 @@ def test_advice_of_a_matrix_of_scipy():
         call,
         "; write gather_indices.astype(data.dtype)",
         call.replace("gather_indices", "gather_indices.astype(data.dtype)"),
-        lambda: {"data": table(), "gather_indices": sparse.csr_matrix(np.eye(4))},
+        {"data": table(), "gather_indices": sparse.csr_matrix(np.eye(4))},
     )
