@@ -13,6 +13,11 @@ def is_date(dtype: AnyDType) -> bool:
     return dtype.kind in "mM"
 
 
+def not_a_date(dtype: AnyDType) -> np.generic:
+    """Return NaT of a dtype of dates. NumPy deprecates timedelta64's NaT without a unit."""
+    return np.int64(np.iinfo(np.int64).min).view(dtype)  # type: ignore[arg-type]  # no Extension
+
+
 def as_integers(values: Array, extreme: str) -> Array:
     """Convert dates to integers, with NaT as the extreme.
 

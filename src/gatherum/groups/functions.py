@@ -22,7 +22,7 @@ from gatherum._derivatives.array_ops import Array
 from gatherum._model.dtypes import AnyDType, accumulator_dtype, is_reducible
 
 from . import spreads
-from .dates import as_dates, as_integers, is_date
+from .dates import as_dates, as_integers, is_date, not_a_date
 from .grouping import Grouping
 
 # For type checkers. A test compares them with the tables.
@@ -129,7 +129,7 @@ def _spread_dtype(dtype: AnyDType) -> AnyDType:
 def not_a_number(dtype: AnyDType) -> complex | np.generic:
     """Return NaN as a Python number, in both parts for complex dtypes; NaT for dates."""
     if is_date(dtype):
-        return np.datetime64("NaT") if dtype.kind == "M" else np.timedelta64("NaT")
+        return not_a_date(dtype)
     return complex(np.nan, np.nan) if dtype.kind == "c" else np.nan
 
 
