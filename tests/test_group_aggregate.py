@@ -90,7 +90,7 @@ CASES = {
     "the shortest span that is not NaT": (
         [0, 0, 1],
         np.array([3, "NaT", "NaT"], ">m8[s]"),
-        {"func": "nanmin", "fill_value": 7},
+        {"func": "nanmin", "fill_value": np.timedelta64(7, "s")},
         np.array([3, 7], "m8[s]"),
         "m",
     ),

@@ -14,8 +14,8 @@ def is_date(dtype: AnyDType) -> bool:
 
 
 def not_a_date(dtype: AnyDType) -> np.generic:
-    """Return NaT of a dtype of dates. NumPy deprecates timedelta64's NaT without a unit."""
-    return np.int64(np.iinfo(np.int64).min).view(dtype)  # type: ignore[arg-type]  # no Extension
+    """Return NaT of a dtype of dates, without asking NumPy for a NaT without a unit."""
+    return np.int64(np.iinfo(np.int64).min).view(dtype.newbyteorder("="))  # type: ignore[union-attr]
 
 
 def as_integers(values: Array, extreme: str) -> Array:

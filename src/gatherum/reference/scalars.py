@@ -108,8 +108,10 @@ def fill_item(op: str, fill_value: Any, dtype: DType, mode: str) -> Array:
     blank = np.zeros((), f"V{dtype.itemsize}")
     if isinstance(fill_value, np.ndarray) and fill_value.ndim == 0:
         fill_value = fill_value[()]
-    zero = isinstance(fill_value, bool | int | np.bool_ | np.integer) and fill_value == 0
-    if zero or mode not in ("fill", "drop"):
+    whole = isinstance(fill_value, bool | int | np.bool_ | np.integer)
+    if whole and not isinstance(fill_value, np.timedelta64) and fill_value == 0:
+        return blank
+    if mode not in ("fill", "drop"):
         return blank
     if isinstance(fill_value, np.generic) and fill_value.dtype == dtype:
         return as_bytes(np.asarray(fill_value))
