@@ -202,7 +202,7 @@ def test_what_cannot_be_accelerated_stays_as_it_is():
 def test_any_number_of_functions_in_any_order_of_parameters():
     def gather(*, out=None, fill_value=0, negative=True, mode="clip", axis=0, data, indices):
         how = axis, "none", True, mode, negative, fill_value
-        return native.call("gather", data, indices, None, *how, out)
+        return native.dispatch_call("gather", data, indices, None, *how, out)
 
     made = [copied(gather) for _ in range(200)]
     for function in made:

@@ -148,7 +148,7 @@ def test_the_example_in_rust(tmp_path):
     )
 
 
-@pytest.mark.release  # builds a core; test_add_implementation.py also tests without Python
+@pytest.mark.release  # builds a core; test_add_algorithm.py also tests without Python
 @needs_cmake
 @pytest.mark.skipif(cmake_version() < (3, 26), reason="building the core needs cmake 3.26")
 def test_the_core_is_installed_without_python(tmp_path):

@@ -327,7 +327,7 @@ def test_what_only_says_that_it_is_an_array():
         with pytest.raises(TypeError, match="without a mask, got Impostor"):
             plan.run(*operands)
     with pytest.raises(TypeError, match="without a mask, got list"):
-        gatherum._system.native.run(plan, np.zeros(2), [0, 1], None, 0, None)
+        gatherum._system.native.run_plan(plan, np.zeros(2), [0, 1], None, 0, None)
 
 
 def test_a_word_that_is_equal_to_every_other():

@@ -42,7 +42,7 @@ def call(op, data, indices, updates=None, *, out=None, dtype=None, **attributes)
 
     given = ATTRIBUTES | attributes
     assert len(given) == len(ATTRIBUTES)
-    native.call_memory(
+    native.run_on_views(
         op,
         view(data, dtype),
         view(indices),

@@ -1,9 +1,9 @@
-// The implementations that run a program, in two ordered lists; the first applicable one runs. All of them
+// The algorithms that run a program, in two ordered lists; the first applicable one runs. All of them
 // give bit-for-bit equal results: each destination folds its updates in row-major order of the indices, or in
 // any order if the result does not depend on it. They differ in streaming stores, use of the cache, and
 // memory.
 //
-// To add an implementation: create a file with its functions and add it to CMakeLists.txt, declare the
+// To add an algorithm: create a file with its functions and add it to CMakeLists.txt, declare the
 // functions at the end of this file, and add a row to the list of gathers or scatters (list.cpp).
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace gatherum {
 
-// One run of a program. `source`: the data of a functional scatter if the implementation reads them directly,
+// One run of a program. `source`: the data of a functional scatter if the algorithm reads them directly,
 // else null. `fresh`: the output is discarded if the call fails.
 struct Execution {
   const Operands& at;
@@ -33,34 +33,34 @@ struct Run {
 // Returns the outcome of a run. If an invalid index is an error, this is the first invalid index now present.
 Outcome outcome_of(const Run& run, const Program& program, const char* index, const Poll& poll);
 
-// When an implementation detects invalid indices itself.
-enum class Finds : uint8_t { never, while_writing, before_writing };
+// When an algorithm detects invalid indices itself.
+enum class InvalidIndexCheck : uint8_t { never, while_writing, before_writing };
 
-// Returns true if the implementation can run the program on this number of threads and is worthwhile. If so,
-// appends the reason to `why`, unless that is null. The last implementation of a list applies to every
+// Returns true if the algorithm can run the program on this number of threads and is worthwhile. If so,
+// appends the reason to `why`, unless that is null. The last algorithm of a list applies to every
 // program.
 using Applies = bool(const Program&, int threads, std::string* why);
 // Returns the bytes of working memory on this number of threads, besides buffers of up to 4 MiB per thread.
 using Scratch = int64_t(const Program&, int threads);
 using Runs = Run(const Program&, const Execution&);
 
-struct Implementation {
+struct Algorithm {
   const char* name;
   Applies* applies;
   Scratch* scratch;
   Runs* run;
-  Finds finds;
+  InvalidIndexCheck invalid_index_check;
   bool reads_source;  // functional scatter, if `tiles`: the data need not be copied first
 };
 
-// Returns the first implementation of the list that applies.
-const Implementation& choose(const Program& program, int threads);
+// Returns the first algorithm of the list that applies.
+const Algorithm& choose(const Program& program, int threads);
 
-// Completes a program. If it is too small for several threads, also chooses its implementation. Returns an
+// Completes a program. If it is too small for several threads, also chooses its algorithm. Returns an
 // error message or null.
 const char* prepare(Program& program);
 
-// The implementation that runs on the current number of threads.
+// The algorithm that runs on the current number of threads.
 struct Choice {
   const char* name;
   std::string reason;
@@ -68,20 +68,20 @@ struct Choice {
 };
 Choice describe(const Program& program);
 
-// Returns the name of the i-th implementation, gathers first; null after the last.
-const char* implementation_name(int i);
+// Returns the name of the i-th algorithm, gathers first; null after the last.
+const char* algorithm_name(int i);
 
 // Returns the least bytes of a row for each thread if threads share the columns.
 int64_t least_columns();
 
-// The sizes from which implementations are worthwhile, in bytes unless noted otherwise. Tests lower them.
+// The sizes from which algorithms are worthwhile, in bytes unless noted otherwise. Tests lower them.
 struct Thresholds {
   int64_t own = 1 << 19;      // about the size of a core's private cache
   int64_t cache = 4 << 20;    // a core's part of the shared cache
   int64_t stretch = 1 << 18;  // a stretch of data that is prefetched as a whole
   int64_t far = 8 << 20;      // from here on a scatter's random writes reach memory
   int64_t many = 1 << 18;     // updates from which the two passes of a partition are worthwhile
-  int64_t small = 1 << 16;    // calls that move fewer bytes use the simple implementations
+  int64_t small = 1 << 16;    // calls that move fewer bytes use the simple algorithms
   int64_t stream = 4 << 20;   // results from this size use streaming stores
   int64_t tables = 4;  // updates per thread for each word of tables (exact_table.hpp) from which tables pay
   int64_t columns = least_columns();
@@ -102,7 +102,7 @@ void append(std::string* why, const Parts&... parts) {
   if (why != nullptr) (append(*why, parts), ...);
 }
 
-// The scratch function of implementations that need none.
+// The scratch function of algorithms that need none.
 inline int64_t no_scratch(const Program&, int) { return 0; }
 
 // Returns true if blocks of this many bytes are loaded and stored as one value.
@@ -140,7 +140,7 @@ class All {
 using GroupWork = std::function<void(const GroupedScatter& groups, const GroupShare& share)>;
 Run run_shares_of_groups(const Program& program, const Execution& call, const GroupWork& work);
 
-// The functions that the lists name. Implementations without scratch use no_scratch.
+// The functions that the lists name. Algorithms without scratch use no_scratch.
 Applies applies_gather_stretches, applies_gather_packed, applies_streamed, applies_gather_units;
 Scratch scratch_gather_stretches, scratch_gather_packed;
 Runs run_gather_stretches, run_gather_packed, run_streamed, run_gather_units;

@@ -1,4 +1,4 @@
-// Sizes and checks shared by the implementations that move single items by one index.
+// Sizes and checks shared by the algorithms that move single items by one index.
 #pragma once
 
 #include <functional>

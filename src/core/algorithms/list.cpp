@@ -28,41 +28,46 @@ bool is_intel() {
 }
 
 constexpr std::array kGathers = {
-    Implementation{"stretches", applies_gather_stretches, scratch_gather_stretches, run_gather_stretches,
-                   Finds::while_writing, false},
-    Implementation{"packed", applies_gather_packed, scratch_gather_packed, run_gather_packed,
-                   Finds::while_writing, false},
-    Implementation{"streamed", applies_streamed, no_scratch, run_streamed, Finds::while_writing, false},
-    Implementation{"units", applies_gather_units, no_scratch, run_gather_units, Finds::while_writing, false},
+    Algorithm{"stretches", applies_gather_stretches, scratch_gather_stretches, run_gather_stretches,
+              InvalidIndexCheck::while_writing, false},
+    Algorithm{"packed", applies_gather_packed, scratch_gather_packed, run_gather_packed,
+              InvalidIndexCheck::while_writing, false},
+    Algorithm{"streamed", applies_streamed, no_scratch, run_streamed, InvalidIndexCheck::while_writing,
+              false},
+    Algorithm{"units", applies_gather_units, no_scratch, run_gather_units, InvalidIndexCheck::while_writing,
+              false},
 };
 
 constexpr std::array kScatters = {
-    Implementation{"uncounted_slabs", applies_uncounted_slabs, scratch_uncounted_slabs, run_uncounted_slabs,
-                   Finds::before_writing, true},
-    Implementation{"partition", applies_partition, scratch_partition, run_partition, Finds::before_writing,
-                   true},
-    Implementation{"private_slabs", applies_private_slabs, scratch_private_slabs, run_private_slabs,
-                   Finds::before_writing, true},
-    Implementation{"shared_slabs", applies_shared_slabs, scratch_shared_slabs, run_ranges,
-                   Finds::before_writing, true},
-    Implementation{"one_slab", applies_one_slab, scratch_one_slab, run_ranges, Finds::before_writing, true},
-    Implementation{"slabs", applies_slabs, scratch_slabs, run_slabs, Finds::while_writing, true},
-    Implementation{"counted_groups", applies_counted_groups, scratch_groups, run_groups, Finds::never, false},
-    Implementation{"sorted_groups", applies_sorted_groups, scratch_groups, run_groups, Finds::never, false},
-    Implementation{"columns", applies_columns, no_scratch, run_columns, Finds::while_writing, false},
-    Implementation{"owned", applies_owned, no_scratch, run_owned, Finds::while_writing, false},
-    Implementation{"units", applies_scatter_units, no_scratch, run_scatter_units, Finds::while_writing,
-                   false},
+    Algorithm{"uncounted_slabs", applies_uncounted_slabs, scratch_uncounted_slabs, run_uncounted_slabs,
+              InvalidIndexCheck::before_writing, true},
+    Algorithm{"partition", applies_partition, scratch_partition, run_partition,
+              InvalidIndexCheck::before_writing, true},
+    Algorithm{"private_slabs", applies_private_slabs, scratch_private_slabs, run_private_slabs,
+              InvalidIndexCheck::before_writing, true},
+    Algorithm{"shared_slabs", applies_shared_slabs, scratch_shared_slabs, run_ranges,
+              InvalidIndexCheck::before_writing, true},
+    Algorithm{"one_slab", applies_one_slab, scratch_one_slab, run_ranges, InvalidIndexCheck::before_writing,
+              true},
+    Algorithm{"slabs", applies_slabs, scratch_slabs, run_slabs, InvalidIndexCheck::while_writing, true},
+    Algorithm{"counted_groups", applies_counted_groups, scratch_groups, run_groups, InvalidIndexCheck::never,
+              false},
+    Algorithm{"sorted_groups", applies_sorted_groups, scratch_groups, run_groups, InvalidIndexCheck::never,
+              false},
+    Algorithm{"columns", applies_columns, no_scratch, run_columns, InvalidIndexCheck::while_writing, false},
+    Algorithm{"owned", applies_owned, no_scratch, run_owned, InvalidIndexCheck::while_writing, false},
+    Algorithm{"units", applies_scatter_units, no_scratch, run_scatter_units, InvalidIndexCheck::while_writing,
+              false},
 };
 
-std::span<const Implementation> implementations(bool scatter) {
+std::span<const Algorithm> algorithms(bool scatter) {
   if (scatter) return kScatters;
   return kGathers;
 }
 
-// Returns the position of the first implementation that applies.
+// Returns the position of the first algorithm that applies.
 int first_of(const Program& p, int threads, std::string* why) {
-  const std::span<const Implementation> all = implementations(p.scatter);
+  const std::span<const Algorithm> all = algorithms(p.scatter);
   int i = 0;
   while (!all[static_cast<size_t>(i)].applies(p, threads, why)) ++i;
   return i;
@@ -70,9 +75,9 @@ int first_of(const Program& p, int threads, std::string* why) {
 
 }  // namespace
 
-const Implementation& choose(const Program& p, int threads) {
+const Algorithm& choose(const Program& p, int threads) {
   const int i = p.small_choice >= 0 ? p.small_choice : first_of(p, threads, nullptr);
-  return implementations(p.scatter)[static_cast<size_t>(i)];
+  return algorithms(p.scatter)[static_cast<size_t>(i)];
 }
 
 const char* prepare(Program& p) {
@@ -86,13 +91,13 @@ Choice describe(const Program& p) {
   const int threads = threads_for(work_bytes(p));
   Choice choice{};
   const int i = first_of(p, threads, &choice.reason);
-  const Implementation& chosen = implementations(p.scatter)[static_cast<size_t>(i)];
+  const Algorithm& chosen = algorithms(p.scatter)[static_cast<size_t>(i)];
   choice.name = chosen.name;
   choice.scratch = std::min(chosen.scratch(p, threads), kMany);
   return choice;
 }
 
-const char* implementation_name(int i) {
+const char* algorithm_name(int i) {
   const auto n = static_cast<size_t>(i);
   if (n < kGathers.size()) return kGathers[n].name;
   return n - kGathers.size() < kScatters.size() ? kScatters[n - kGathers.size()].name : nullptr;

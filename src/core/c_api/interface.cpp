@@ -273,7 +273,7 @@ gatherum_status gatherum_describe(const gatherum_program* program, gatherum_desc
   });
 }
 
-const char* gatherum_implementation(int32_t i) noexcept { return implementation_name(i); }
+const char* gatherum_implementation(int32_t i) noexcept { return algorithm_name(i); }
 
 const char* gatherum_threshold(int32_t i, int64_t* value) noexcept {
   const NamedThreshold t = threshold(i);

@@ -140,16 +140,17 @@ Outcome gather(const Program& p, const Operands& at, const Poll& poll) {
   return outcome_of(choose(p, threads).run(p, {at, nullptr, true, threads, poll}), p, at.index, poll);
 }
 
-// Copies the data, unless the implementation reads it itself, and checks the indices, if the implementation
+// Copies the data, unless the algorithm reads it itself, and checks the indices, if the algorithm
 // would find an invalid one too late.
 Outcome scatter(const Program& p, const Operands& at, const char* source, bool fresh, const Poll& poll) {
   const int threads = threads_for(work_bytes(p));
-  const Implementation* implementation = p.moves ? &choose(p, threads) : nullptr;
-  const bool reads_source = source != nullptr && p.tiles && p.moves && implementation->reads_source;
+  const Algorithm* algorithm = p.moves ? &choose(p, threads) : nullptr;
+  const bool reads_source = source != nullptr && p.tiles && p.moves && algorithm->reads_source;
   const bool copies = source != nullptr && p.copies && !reads_source;
   // A new result is discarded after an error, so the scatter may find the invalid index itself.
-  const bool finds_invalid = p.moves && (fresh ? implementation->finds != Finds::never
-                                               : implementation->finds == Finds::before_writing && !copies);
+  const bool finds_invalid =
+      p.moves && (fresh ? algorithm->invalid_index_check != InvalidIndexCheck::never
+                        : algorithm->invalid_index_check == InvalidIndexCheck::before_writing && !copies);
   if (p.tuples > 0 && p.raises && !finds_invalid) {
     const Outcome outcome = check_indices(p, at.index, poll);
     if (outcome.status != Status::done) return outcome;
@@ -157,7 +158,7 @@ Outcome scatter(const Program& p, const Operands& at, const char* source, bool f
   if (copies && !run_copy(p.copy, source, at.data, poll)) return {Status::interrupted, {}};
   if (!p.moves) return {};
   const Poll quiet = fresh ? poll : Poll{};  // writes in place are never interrupted
-  Run run = implementation->run(p, {at, reads_source ? source : nullptr, fresh, threads, quiet});
+  Run run = algorithm->run(p, {at, reads_source ? source : nullptr, fresh, threads, quiet});
   run.valid |= !finds_invalid;  // all indices were valid when they were checked
   return outcome_of(run, p, at.index, quiet);
 }

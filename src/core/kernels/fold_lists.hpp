@@ -40,8 +40,8 @@ template <class Number>
 bool stage_edges(const ListStage& call, const char* targets, const char* sources, int64_t piece) {
   constexpr Number none = std::numeric_limits<Number>::max();
   const Range range = piece_range(call, piece);
-  auto* went = reinterpret_cast<Number*>(call.went);
-  auto* came = reinterpret_cast<Number*>(call.came);
+  auto* edge_destination = reinterpret_cast<Number*>(call.edge_destination);
+  auto* edge_row = reinterpret_cast<Number*>(call.edge_row);
   Number* const counts = reinterpret_cast<Number*>(call.counts) + piece * call.destinations;
   std::memset(counts, 0, sizeof(Number) * static_cast<size_t>(call.destinations));
   const auto block = static_cast<Number>(call.block);
@@ -54,10 +54,10 @@ bool stage_edges(const ListStage& call, const char* targets, const char* sources
       const bool valid = to.offsets[j] != kInvalid && (from == nullptr || from->offsets[j] != kInvalid);
       auto list = static_cast<Number>(to.offsets[j]);
       if (from != nullptr)
-        came[edge] = static_cast<Number>(from->offsets[j]);
+        edge_row[edge] = static_cast<Number>(from->offsets[j]);
       else if (block > 1)
-        came[edge] = list % block, list /= block;
-      went[edge] = valid ? list : none;
+        edge_row[edge] = list % block, list /= block;
+      edge_destination[edge] = valid ? list : none;
       falls |= !valid || list < last;
       last = list;
       if (valid) ++counts[list];
@@ -65,7 +65,8 @@ bool stage_edges(const ListStage& call, const char* targets, const char* sources
   };
   const auto note_course = [&] {
     if (call.courses != nullptr && edge > first)
-      call.courses[piece] = {static_cast<int64_t>(went[first]), static_cast<int64_t>(last), !falls};
+      call.courses[piece] = {static_cast<int64_t>(edge_destination[first]), static_cast<int64_t>(last),
+                             !falls};
   };
   Walk to(*call.targets, call.targets->line, range, targets);
   if (call.sources == nullptr) {
@@ -84,20 +85,21 @@ void place_edges(const ListStage& call, int64_t piece) {
   constexpr Number none = std::numeric_limits<Number>::max();
   const Range range = piece_range(call, piece);
   const int64_t begin = first_edge(call, range.begin), end = first_edge(call, range.end);
-  const auto* went = reinterpret_cast<const Number*>(call.went);
-  const auto* came = reinterpret_cast<const Number*>(call.came);
+  const auto* edge_destination = reinterpret_cast<const Number*>(call.edge_destination);
+  const auto* edge_row = reinterpret_cast<const Number*>(call.edge_row);
   Number* const next = reinterpret_cast<Number*>(call.counts) + piece * call.destinations;
   auto* rows = reinterpret_cast<Number*>(call.rows);
   auto* edges = reinterpret_cast<Number*>(call.edges);
   if (call.in_order) {
-    for (int64_t e = begin; e < end; ++e) rows[e] = came == nullptr ? static_cast<Number>(e) : came[e];
+    for (int64_t e = begin; e < end; ++e)
+      rows[e] = edge_row == nullptr ? static_cast<Number>(e) : edge_row[e];
     for (int64_t e = begin; e < end && edges != nullptr; ++e) edges[e] = static_cast<Number>(e);
     return;
   }
   for (int64_t e = begin; e < end; ++e) {
-    if (went[e] == none) continue;
-    const Number at = next[went[e]]++;
-    rows[at] = came == nullptr ? static_cast<Number>(e) : came[e];
+    if (edge_destination[e] == none) continue;
+    const Number at = next[edge_destination[e]]++;
+    rows[at] = edge_row == nullptr ? static_cast<Number>(e) : edge_row[e];
     if (edges != nullptr) edges[at] = static_cast<Number>(e);
   }
 }

@@ -165,8 +165,8 @@ struct ListStage {
   int64_t destinations;  // or the number of blocks, if each block has a list
   int64_t block;         // destinations per block; 0 or 1: a list per destination
   bool wide;
-  char* went;       // [edges]: the destination of each, or its block
-  char* came;       // [edges]: its row, or its destination's place in the block; null if neither is needed
+  char* edge_destination;  // [edges]: the destination of each, or its block
+  char* edge_row;   // [edges]: its row, or its destination's place in the block; null if neither is needed
   char* counts;     // [pieces][destinations]: the number of edges; then the position of the next one
   char* rows;       // [edges]: the rows of all lists
   char* edges;      // [edges]: the numbers of their edges; null: not requested

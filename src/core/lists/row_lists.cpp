@@ -180,10 +180,10 @@ Outcome RowLists::make(int64_t destinations, int64_t block, const EdgeEnds& targ
   rows_ = OwnedMemory(times(edges, width));
   if (numbered || block_ > 1) edges_ = OwnedMemory(times(edges, width));
   const bool comes = stage.sources != nullptr || block_ > 1;
-  const OwnedMemory went(times(edges, width)), came(comes ? times(edges, width) : 0);
+  const OwnedMemory edge_destination(times(edges, width)), edge_row(comes ? times(edges, width) : 0);
   const OwnedMemory counts(times(times(stage.pieces, lists_), width));
-  stage.went = went.get();
-  stage.came = comes ? came.get() : nullptr;
+  stage.edge_destination = edge_destination.get();
+  stage.edge_row = comes ? edge_row.get() : nullptr;
   stage.counts = counts.get();
   stage.rows = rows_.get();
   stage.edges = edges_.get();

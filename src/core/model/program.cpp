@@ -133,7 +133,7 @@ bool is_known(E e) {
 }
 
 // Returns true if the nests of a program belong to one call: they check the same indices against the same
-// sizes, and the data moves only in the loops where the implementations expect it. Scratch memory is sized by
+// sizes, and the data moves only in the loops where the algorithms expect it. Scratch memory is sized by
 // this.
 bool are_one_call(const Program& p) {
   if (!p.moves) return true;

@@ -253,7 +253,7 @@ void bind_programs(nb::module_& m) {
       nb::arg("data"));
 
   m.def("describe", &describe, nb::arg("program"));
-  m.def("implementation_names", [] { return names_of(gatherum_implementation); });
+  m.def("algorithm_names", [] { return names_of(gatherum_implementation); });
   m.def("thresholds", get_thresholds);
   m.def("set_thresholds", set_thresholds, nb::arg("sizes"));
 }

@@ -58,7 +58,7 @@ def run(
     elif len(set(names)) < len(names):
         raise framework_errors.equal_names(op, names)
     arguments = *attributes.positional, fill_value, None
-    result = native.call(op, data.data, plain, plain_array(updates), *arguments)
+    result = native.dispatch_call(op, data.data, plain, plain_array(updates), *arguments)
     if operator.scatters:
         return data.copy(deep=False, data=result)
     labelled = type(data)(result, dims=names, name=data.name, attrs=data.attrs)
@@ -216,4 +216,4 @@ def _picked(attributes: Attributes, shape: Shape, indices: Any) -> Any:
     if op != "gather" or mode not in ("raise", "clip", "wrap") or adapter_of(type(plain)):
         return None
     arguments = 0, "none", True, mode, negative, 0, None
-    return native.call("gather", np.arange(shape[axis]), plain, None, *arguments)
+    return native.dispatch_call("gather", np.arange(shape[axis]), plain, None, *arguments)

@@ -15,7 +15,7 @@ Shape: TypeAlias = tuple[int, ...]
 REPLACE, ADD = FoldRule(), FoldRule("add")
 
 
-class Basics(Protocol):
+class ArrayOps(Protocol):
     """Functions that a framework supplies for both derivatives and groups.
 
     They have the names of the array API, plus the operators. Arrays also support arithmetic and
@@ -60,7 +60,7 @@ class Basics(Protocol):
         """Run a scatter."""
 
 
-class Namespace(Basics, Protocol):
+class DerivativeOps(ArrayOps, Protocol):
     """Functions that a framework supplies for derivatives.
 
     The framework can differentiate every composition of them.
@@ -87,7 +87,7 @@ class Namespace(Basics, Protocol):
     def sum_to(self, x: Array, shape: Shape) -> Array:
         """Sum over the dimensions along which `shape` was broadcast to the shape of `x`."""
 
-    def product_of_others(self, places: Places, data: Array, updates: Array) -> Array:
+    def product_of_others(self, places: Destinations, data: Array, updates: Array) -> Array:
         """Compute `derivatives.product_of_others` by the fastest method of the framework."""
 
     def truth(self) -> Any:
@@ -103,10 +103,10 @@ class Namespace(Basics, Protocol):
         """Return True if addition is supported; some 8-bit types can only be copied."""
 
 
-class Places(NamedTuple):
+class Destinations(NamedTuple):
     """The destinations that the indices of one call address, for a gather and a scatter."""
 
-    xp: Namespace
+    xp: DerivativeOps
     # Of the call, a gather or a scatter, with a nonnegative axis.
     attributes: Attributes
     indices: Array
@@ -173,7 +173,7 @@ class Places(NamedTuple):
 
     # If whole slices move together, one number per destination is enough.
 
-    def destinations(self) -> Places:
+    def destinations(self) -> Destinations:
         """Return the same destinations without the free dimensions."""
         shape, axis = self.operator.space(self.shape, tuple(self.indices.shape), self.axis)
         return self._replace(shape=shape, attributes=self.attributes._replace(axis=axis))
@@ -197,7 +197,7 @@ class Places(NamedTuple):
         """Reshape an array with one number per entry to the rank of the moved shape."""
         return self._with_rank(table, len(self.moved()))
 
-    def reversed(self, updates: Array) -> tuple[Places, Array]:
+    def reversed(self, updates: Array) -> tuple[Destinations, Array]:
         """Return the destinations and the updates in reverse order of entries."""
         dimensions = self.dimensions  # shared dimensions are not reversed
         indices = self.xp.flip(self.indices, tuple(dimensions.entries))

@@ -1,7 +1,7 @@
 """Derivatives of the six operators, written once for all frameworks.
 
-The rules consist of a framework's differentiable operations (see `array_ops.Namespace`), so they
-are valid for derivatives of any order.
+The rules consist of a framework's differentiable operations (see `array_ops.DerivativeOps`), so
+they are valid for derivatives of any order.
 
 A gather is linear. A scatter is ``out[p] = op(data[p], updates of p)``, where the updates of p are
 those with destination p. Its derivative has two factors for each destination p and one for each
@@ -32,7 +32,7 @@ from gatherum._model import errors
 from gatherum._model.call import Attributes, FoldRule
 from gatherum._model.reductions import ROWS
 
-from .array_ops import ADD, Namespace, Places
+from .array_ops import ADD, DerivativeOps, Destinations
 
 Array: TypeAlias = Any  # an array of a framework
 Times: TypeAlias = Callable[[Array], Array]
@@ -61,7 +61,7 @@ class DerivativeRule(NamedTuple):
     # As in its row of `reductions`. Factors of a linear reduction do not depend on values, and the
     # tangent of its result is the same scatter of tangents.
     linear: bool
-    factors: Callable[[Places, Any], Factors]  # of the places and the values
+    factors: Callable[[Destinations, Any], Factors]  # of the places and the values
     replaces: bool  # whether the old value is never included
 
 
@@ -73,7 +73,7 @@ def rule(reduction: str) -> DerivativeRule:
     return DerivativeRule(ROWS[reduction].linear, factors, replaces=reduction == "none")
 
 
-def tangent(places: Places, values: Any, of_data: Array, of_updates: Array) -> Array:
+def tangent(places: Destinations, values: Any, of_data: Array, of_updates: Array) -> Array:
     """Return the tangent of a scatter's result.
 
     `of_data` and `of_updates` are the tangents of its operands; None means zero. A linear rule
@@ -98,7 +98,7 @@ def tangent(places: Places, values: Any, of_data: Array, of_updates: Array) -> A
 
 
 def cotangents(
-    places: Places, values: Any, gradient: Array, wanted: tuple[bool, bool]
+    places: Destinations, values: Any, gradient: Array, wanted: tuple[bool, bool]
 ) -> tuple[Array, Array]:
     """Return the gradients of a scatter's data and updates, None if not wanted.
 
@@ -133,32 +133,32 @@ def _same(value: Array) -> Array:
     return value
 
 
-def _over(places: Places, counts: Array) -> Times:
+def _over(places: Destinations, counts: Array) -> Times:
     return lambda value: value / places.xp.astype(counts, value.dtype)
 
 
-def _where(places: Places, mask: Array) -> Times:
+def _where(places: Destinations, mask: Array) -> Times:
     """Return a function that sets values outside a mask to zero, even infinity and NaN."""
     return lambda value: places.xp.where(mask, value, 0)
 
 
-def _of_none(places: Places, _: Any) -> Factors:
+def _of_none(places: Destinations, _: Any) -> Factors:
     return Factors(
         _same, _same, lambda value: places.xp.where(places.staying(), value, 0), moves=True
     )
 
 
-def _of_add(_: Places, __: Any) -> Factors:
+def _of_add(_: Destinations, __: Any) -> Factors:
     return Factors(_same, _same, _same, moves=True)
 
 
-def _of_mean(places: Places, _: Any) -> Factors:
+def _of_mean(places: Destinations, _: Any) -> Factors:
     counts = places.counts()
     counts = counts + 1 if places.attributes.include_self else places.xp.maximum(counts, 1)
     return Factors(_over(places, places.over_data(counts)), _same, _same)
 
 
-def _of_extreme(places: Places, values: ScatterValues) -> Factors:
+def _of_extreme(places: Destinations, values: ScatterValues) -> Factors:
     xp = places.xp
     data, updates, result = map(xp.stop_gradient, values)
 
@@ -173,7 +173,7 @@ def _of_extreme(places: Places, values: ScatterValues) -> Factors:
     return Factors(_over(places, number), _where(places, olds), _where(places, mine))
 
 
-def _of_product(places: Places, values: ScatterValues) -> Factors:
+def _of_product(places: Destinations, values: ScatterValues) -> Factors:
     xp, wide = places.xp, places.xp.wide(values.data.dtype)
     data, updates = (xp.astype(each, wide) for each in values[:2])
     updates = xp.broadcast_to(updates, places.moved())
@@ -188,7 +188,7 @@ def _of_product(places: Places, values: ScatterValues) -> Factors:
     return Factors(_same, of_data, of_updates)
 
 
-FACTORS: dict[str, Callable[[Places, Any], Factors]] = {
+FACTORS: dict[str, Callable[[Destinations, Any], Factors]] = {
     "none": _of_none,
     "add": _of_add,
     "mul": _of_product,
@@ -204,7 +204,7 @@ FACTORS: dict[str, Callable[[Places, Any], Factors]] = {
 # case and derivatives of any order are derivatives of a polynomial
 
 
-def product_of_others(places: Places, data: Array, updates: Array) -> Array:
+def product_of_others(places: Destinations, data: Array, updates: Array) -> Array:
     """Return, for each update, the product of the other values of its destination.
 
     They include the old value if `include_self` is true. The updates have the moved shape.
@@ -214,7 +214,7 @@ def product_of_others(places: Places, data: Array, updates: Array) -> Array:
     return front * behind
 
 
-def _other_updates(places: Places, updates: Array) -> tuple[Array, Array]:
+def _other_updates(places: Destinations, updates: Array) -> tuple[Array, Array]:
     """Return, for each update, two products over the other updates of its destination.
 
     They are the products of the earlier and of the later updates. Entries are sorted by destination
@@ -251,7 +251,7 @@ def _other_updates(places: Places, updates: Array) -> tuple[Array, Array]:
     return xp.reshape(front, moved), xp.reshape(back, moved)
 
 
-def _products_in_front(xp: Namespace, x: Array, enters: Array, whole: Array) -> Array:
+def _products_in_front(xp: DerivativeOps, x: Array, enters: Array, whole: Array) -> Array:
     """Return, for each block of entries, a product over earlier entries.
 
     It is the product of the entries before the block that have the destination of its first entry.

@@ -16,7 +16,7 @@ from gatherum._model.call_types import Foreign
 from gatherum._model.errors import unknown_argument
 from gatherum._model.modes import ModeName
 from gatherum._model.operators import GATHERS
-from gatherum._system.native import accelerate, call
+from gatherum._system.native import accelerate, dispatch_call
 
 from . import core_hooks as _core_hooks  # noqa: F401  # gives the core its planner
 
@@ -157,7 +157,9 @@ def gather(
     """
     if unknown:
         raise unknown_argument("gather", unknown)
-    return call("gather", data, indices, None, axis, "none", True, mode, negative, fill_value, out)
+    return dispatch_call(
+        "gather", data, indices, None, axis, "none", True, mode, negative, fill_value, out
+    )
 
 
 @overload
@@ -287,7 +289,7 @@ def gather_elements(
     """
     if unknown:
         raise unknown_argument("gather_elements", unknown)
-    return call(
+    return dispatch_call(
         "gather_elements", data, indices, None, axis, "none", True, mode, negative, fill_value, out
     )
 
@@ -424,7 +426,7 @@ def gather_nd(
     """
     if unknown:
         raise unknown_argument("gather_nd", unknown, has_axis=False)
-    return call(
+    return dispatch_call(
         "gather_nd", data, indices, None, batch_dims, "none", True, mode, negative, fill_value, out
     )
 

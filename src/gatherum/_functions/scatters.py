@@ -12,7 +12,7 @@ from gatherum._model.call_types import Foreign, ReductionName
 from gatherum._model.errors import unknown_argument
 from gatherum._model.modes import ModeName
 from gatherum._model.operators import SCATTERS
-from gatherum._system.native import accelerate, call
+from gatherum._system.native import accelerate, dispatch_call
 
 from . import core_hooks as _core_hooks  # noqa: F401  # gives the core its planner
 
@@ -185,8 +185,19 @@ def scatter_slices(
     """
     if unknown:
         raise unknown_argument("scatter_slices", unknown)
-    return call("scatter_slices", data, indices, updates, axis, reduction, include_self, mode,
-                negative, 0, out)  # fmt: skip
+    return dispatch_call(
+        "scatter_slices",
+        data,
+        indices,
+        updates,
+        axis,
+        reduction,
+        include_self,
+        mode,
+        negative,
+        0,
+        out,
+    )
 
 
 @overload
@@ -351,8 +362,19 @@ def scatter_elements(
     """
     if unknown:
         raise unknown_argument("scatter_elements", unknown)
-    return call("scatter_elements", data, indices, updates, axis, reduction, include_self, mode,
-                negative, 0, out)  # fmt: skip
+    return dispatch_call(
+        "scatter_elements",
+        data,
+        indices,
+        updates,
+        axis,
+        reduction,
+        include_self,
+        mode,
+        negative,
+        0,
+        out,
+    )
 
 
 @overload
@@ -525,8 +547,19 @@ def scatter_nd(
     """
     if unknown:
         raise unknown_argument("scatter_nd", unknown, has_axis=False)
-    return call("scatter_nd", data, indices, updates, batch_dims, reduction, include_self, mode,
-                negative, 0, out)  # fmt: skip
+    return dispatch_call(
+        "scatter_nd",
+        data,
+        indices,
+        updates,
+        batch_dims,
+        reduction,
+        include_self,
+        mode,
+        negative,
+        0,
+        out,
+    )
 
 
 for _name in SCATTERS:  # a KeyError if a row of the table has no function

@@ -28,7 +28,7 @@ from gatherum._system import native
 
 from .programs import compile_call
 
-_run = native.run
+_run = native.run_plan
 
 
 class Description(NamedTuple):
@@ -350,5 +350,5 @@ def apply(
         operator.name, attributes, attribute_names(operator)
     )
     arguments = *call_attributes.positional, fill_value, out
-    result: Array = native.call(operator.name, data, indices, updates, *arguments)
+    result: Array = native.dispatch_call(operator.name, data, indices, updates, *arguments)
     return result

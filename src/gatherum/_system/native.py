@@ -2,24 +2,24 @@
 
 Each function that runs a call accepts one kind of operands:
 
-======================  ============================================  =========================
-Function                Operands                                      Used by
-======================  ============================================  =========================
-`call`                  NumPy arrays, and values that the callback    the six functions, torch,
-                        `normalise` converts or passes to an adapter  `plan.apply`
-`run`                   a plan and arrays                             `Plan.run`
-`call_memory`           views of addresses, or tensors                torch
-`scatter_into_zeros`    plain tensors, with a cached plan             torch
-`differentiate`         tensors                                       torch
-`extremes`              a plan, and arrays or views of addresses      `extremes`
-`xla_handler`           buffers of a compiled program                 jax
-`entry_of_known_calls`  JAX arrays, in an eager call with the         jax
-                        attributes of the last call
-======================  ============================================  =========================
+====================  ============================================  =========================
+Function              Operands                                      Used by
+====================  ============================================  =========================
+`dispatch_call`       NumPy arrays, and values that the callback    the six functions, torch,
+                      `normalise` converts or passes to an adapter  `plan.apply`
+`run_plan`            a plan and arrays                             `Plan.run`
+`run_on_views`        views of addresses, or tensors                torch
+`scatter_into_zeros`  plain tensors, with a cached plan             torch
+`differentiate`       tensors                                       torch
+`extremes`            a plan, and arrays or views of addresses      `extremes`
+`xla_handler`         buffers of a compiled program                 jax
+`cached_call_entry`   JAX arrays, in an eager call with the         jax
+                      attributes of the last call
+====================  ============================================  =========================
 
-`entry_of_known_calls` makes an eager call take 1.1 times as long as ``jnp.take``, instead of 1.4
+`cached_call_entry` makes an eager call take 1.1 times as long as ``jnp.take``, instead of 1.4
 times (``benchmarks/jax_bench.py``). All arguments are positional. The last arguments of
-`call_memory` are ``fill``, the bytes of an item or None for zeros; ``out``; ``allocate``, which
+`run_on_views` are ``fill``, the bytes of an item or None for zeros; ``out``; ``allocate``, which
 returns the address of memory for a result of views; and ``only_plain``. With ``only_plain``, the
 result is None for tensors that are more than their memory, which torch must handle.
 """
@@ -42,7 +42,7 @@ from .text_numbers import integer_of
 
 Program = _core.Program
 describe = _core.describe
-implementation_names = _core.implementation_names
+algorithm_names = _core.algorithm_names
 thresholds = _core.thresholds
 set_thresholds = _core.set_thresholds
 Fold = _core.Fold
@@ -54,14 +54,14 @@ make_row_cache = _core.make_row_cache
 new_result = _core.new_result
 map_items = _core.map
 dequantize = _core.dequantize
-call = _core.call
-run = _core.run
-call_memory = _core.call_memory
+dispatch_call = _core.dispatch_call
+run_plan = _core.run_plan
+run_on_views = _core.run_on_views
 scatter_into_zeros = _core.scatter_into_zeros
 differentiate = _core.differentiate
 extremes = _core.extremes
 xla_handler = _core.xla_handler
-entry_of_known_calls = _core.entry_of_known_calls
+cached_call_entry = _core.cached_call_entry
 remember_call = _core.remember_call
 accelerate = _core.accelerate
 View = _core.View

@@ -15,7 +15,7 @@ from gatherum._model.audience import option
 from gatherum._model.operators import OPERATORS
 from gatherum.files.arguments.inputs import Inputs
 from gatherum.files.arguments.operands import (
-    Held,
+    ArrayOperand,
     Operand,
     Path,
     be,
@@ -98,7 +98,7 @@ class FileCall:
             inputs.check_unchanged()
             return result
 
-    def opened(self, operands: dict[str, Location | Held], opening: Opening) -> Inputs:
+    def opened(self, operands: dict[str, Location | ArrayOperand], opening: Opening) -> Inputs:
         """Open the operands, with the dimensions of the table in the order of `axes`."""
         sources = open_all(operands, opening, in_place=self.settings.in_place)
         if self.axes is not None:
@@ -107,7 +107,7 @@ class FileCall:
             sources["table"] = table
         return Inputs(self.op, sources, self.attributes, self.fill_value, opening)
 
-    def _check_array(self, operands: dict[str, Location | Held]) -> None:
+    def _check_array(self, operands: dict[str, Location | ArrayOperand]) -> None:
         """Raise ValueError for options that need an output file."""
         if self.settings.in_place:
             raise ValueError(
@@ -121,7 +121,11 @@ class Session:
     """A call whose result is written to a file."""
 
     def __init__(
-        self, call: FileCall, out: Location, operands: dict[str, Location | Held], opening: Opening
+        self,
+        call: FileCall,
+        out: Location,
+        operands: dict[str, Location | ArrayOperand],
+        opening: Opening,
     ) -> None:
         self.call, self.op, self.out, self.opening = call, call.op, out, opening
         self.settings = call.settings
@@ -136,18 +140,18 @@ class Session:
         if self.settings.in_place:
             self._check_in_place(operands)
 
-    def _check_held(self, operands: dict[str, Location | Held]) -> None:
+    def _check_held(self, operands: dict[str, Location | ArrayOperand]) -> None:
         """Raise ValueError for arrays if the call is resumed."""
-        arrays = [role for role, where in operands.items() if isinstance(where, Held)]
+        arrays = [role for role, where in operands.items() if isinstance(where, ArrayOperand)]
         if self.settings.resume and arrays:
             raise ValueError(
                 f"{self.op}: a run can be resumed when all operands are files, the {arrays[0]} "
                 f"{be(arrays[0])} an array"
             )
 
-    def _check_in_place(self, operands: dict[str, Location | Held]) -> None:
+    def _check_in_place(self, operands: dict[str, Location | ArrayOperand]) -> None:
         location = operands["table"]
-        if isinstance(location, Held):
+        if isinstance(location, ArrayOperand):
             raise ValueError(f"{self.op}: only a table in a file can be changed in place")
         if (self.out.resolved, self.out.member) != (location.resolved, location.member):
             raise ValueError(
@@ -235,7 +239,7 @@ class Session:
             self.inputs.scatter(context, patch, in_place=True)
             patch.complete()
             with uninterrupted():
-                patch.lay()
+                patch.apply()
                 mark(self.out.resolved, self._fingerprint(), patch.state())
                 context.build.clear()
 
@@ -247,7 +251,7 @@ def check_absent(out: Location, reason: str) -> None:
 
 
 def check_target(
-    op: str, out: Location, inputs: Mapping[str, Location | Held], meter: Meter
+    op: str, out: Location, inputs: Mapping[str, Location | ArrayOperand], meter: Meter
 ) -> None:
     """Raise if an output cannot be written, or if replacing it would destroy something else.
 
@@ -257,7 +261,7 @@ def check_target(
     target = out.resolved
     for role, location in inputs.items():
         if any(_overlap(target, path) for path in files_under(location)):
-            with_path = "with its path, " if isinstance(location, Held) else ""
+            with_path = "with its path, " if isinstance(location, ArrayOperand) else ""
             change = f"; {with_path}{option('in_place=True')} changes the table itself"
             hint = change if role == "table" else ""
             hint = hint if OPERATORS[op].scatters else ""

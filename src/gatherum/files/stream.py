@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from gatherum._arguments.plain_values import as_boolean
 from gatherum._model.modes import ModeName
-from gatherum.files.arguments.operands import Held, Operand, Path, find_operand, open_all
+from gatherum.files.arguments.operands import ArrayOperand, Operand, Path, find_operand, open_all
 from gatherum.files.arguments.results import as_items
 from gatherum.files.batches import Batches, batch_note
 from gatherum.files.formats.format import Location, Opening
@@ -107,7 +107,7 @@ def rows(
 def _opened(
     stack: ExitStack,
     opening: Opening,
-    where: Location | Held,
+    where: Location | ArrayOperand,
     batches: Iterable[Any],
     attributes: dict[str, Any],
     fill_value: object,

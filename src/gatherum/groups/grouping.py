@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gatherum._arguments.indices import first_invalid
-from gatherum._derivatives.array_ops import Array, Places
+from gatherum._derivatives.array_ops import Array, Destinations
 from gatherum._model.call import Attributes, FoldRule
 from gatherum._model.callers import Caller, no_group
 from gatherum._model.errors import Shape
@@ -32,7 +32,7 @@ class Grouping:
     op: str  # the called function, for messages
     operand: str  # the argument that contains the groups, for messages
     given: Array  # the groups as the caller passed them, for messages; None to keep the operator's
-    places: Places  # of the scatter of the values to their groups
+    places: Destinations  # of the scatter of the values to their groups
     axis: int  # the nonnegative axis of the values that the groups replace
 
     @classmethod
@@ -52,7 +52,7 @@ class Grouping:
         `shape` is the shape of a result: the values' shape with the number of groups on `axis`.
         """
         name = "scatter_elements" if len(groups.shape) > 1 else "scatter_slices"
-        make_places: Any = Places
+        make_places: Any = Destinations
         attributes = Attributes(name, axis, mode, negative, caller=_caller(op, operand))
         places = make_places(xp, attributes, groups, tuple(shape))
         return cls(op, operand, groups, places, axis)
@@ -137,7 +137,7 @@ class Grouping:
         """Whether a graph is traced, so that the entries have no values yet."""
         return self.xp.to_numpy(self.places.indices[:0]) is None
 
-    def _checked(self) -> Places:
+    def _checked(self) -> Destinations:
         """Check the entries in forward order. Return places of the resolved entries."""
         if self.places.skips:
             return self.places
@@ -183,7 +183,7 @@ class Grouping:
         at = self.places.destinations()
         return self.places.over_data(self._put(at, one, reduction, start))
 
-    def _put(self, places: Places, values: Array, reduction: str, start: Array) -> Array:
+    def _put(self, places: Destinations, values: Array, reduction: str, start: Array) -> Array:
         try:
             table = self.xp.broadcast_to(start, places.shape)
             return places.put(table, values, FoldRule.afresh(reduction))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 
-from gatherum._derivatives.array_ops import Array, Basics
+from gatherum._derivatives.array_ops import Array, ArrayOps
 from gatherum._model.call import Attributes
 from gatherum._model.dtypes import AnyDType
 from gatherum._model.errors import Shape
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 Computed: TypeAlias = "Callable[[Array, Grouping, Array], Array]"
 
 
-class Arrays(Basics, Protocol):
-    """Functions of a framework that extend `gatherum._derivatives.array_ops.Basics`.
+class Arrays(ArrayOps, Protocol):
+    """Functions of a framework that extend `gatherum._derivatives.array_ops.ArrayOps`.
 
     Each operation rounds once, also in compiled graphs. A framework may also have a function
     ``fused(name, values, places)`` that runs a transform in one call, with the bits and derivatives

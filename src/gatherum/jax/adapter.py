@@ -49,7 +49,7 @@ def _run_unknown(
 
 
 # Accepts a call's arguments by position, up to `fill_value`.
-_run = native.entry_of_known_calls(_run_unknown)
+_run = native.cached_call_entry(_run_unknown)
 
 
 def _are_plain(positional: _Positional) -> bool:

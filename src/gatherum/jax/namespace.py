@@ -1,4 +1,4 @@
-"""Implement `_derivatives.array_ops.Namespace` and `groups.protocol.Arrays` with JAX."""
+"""Implement `_derivatives.array_ops.DerivativeOps` and `groups.protocol.Arrays` with JAX."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from gatherum._arguments import conversion, plain_values
-from gatherum._derivatives.array_ops import Places
+from gatherum._derivatives.array_ops import Destinations
 from gatherum._model import edge_errors
 from gatherum._model.call import Attributes
 from gatherum._model.dtypes import AnyDType
@@ -90,11 +90,11 @@ def scatter(attributes: Attributes, data: Array, indices: Array, updates: Array)
     return bind(attributes, data, indices, updates)
 
 
-def places(attributes: Attributes, shape: Shape, indices: Array) -> Places:
-    """Return the `Places` of a call on data of this shape."""
+def places(attributes: Attributes, shape: Shape, indices: Array) -> Destinations:
+    """Return the `Destinations` of a call on data of this shape."""
     axis = attributes.operator.resolve(tuple(shape), tuple(indices.shape), attributes.axis)
     resolved = attributes._replace(axis=axis, fill=b"")
-    return Places(sys.modules[__name__], resolved, indices, tuple(shape))
+    return Destinations(sys.modules[__name__], resolved, indices, tuple(shape))
 
 
 # --- for functions over groups

@@ -15,7 +15,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import batching, mlir
 
 from gatherum._derivatives import derivatives
-from gatherum._derivatives.array_ops import Places
+from gatherum._derivatives.array_ops import Destinations
 from gatherum._model.call import Attributes
 from gatherum._model.operators import inverse
 
@@ -23,12 +23,12 @@ from .batching import batch_size, front
 from .primitives import TARGET, Array, aligned, call_attributes, planned_for
 
 # Maps data, indices, updates and a gradient of ones to the gradients of data and updates.
-# `unindexed` is the `Places` of the call without its indices.
+# `unindexed` is the `Destinations` of the call without its indices.
 OTHERS = Primitive("gatherum_others")
 OTHERS.multiple_results = True
 
 
-def product_of_others(places: Places, data: Array, updates: Array) -> Array:
+def product_of_others(places: Destinations, data: Array, updates: Array) -> Array:
     """Return, for each update, the product of the other values at its destination.
 
     See `derivatives.product_of_others`.
@@ -38,14 +38,14 @@ def product_of_others(places: Places, data: Array, updates: Array) -> Array:
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
-def _by_core(unindexed: Places, indices: Array, data: Array, updates: Array) -> Array:
+def _by_core(unindexed: Destinations, indices: Array, data: Array, updates: Array) -> Array:
     operands = aligned((data, indices, updates, jnp.ones_like(data)))
     gradients = OTHERS.bind(*operands, unindexed=unindexed)
     return jnp.conj(gradients[1])
 
 
 @_by_core.defjvp  # type: ignore[untyped-decorator]
-def _by_core_jvp(unindexed: Places, primals: Any, tangents: Any) -> tuple[Array, Array]:
+def _by_core_jvp(unindexed: Destinations, primals: Any, tangents: Any) -> tuple[Array, Array]:
     indices, *values = primals
     composed = partial(_composed, unindexed, indices)
     _, tangent = jax.jvp(composed, tuple(values), tuple(tangents[1:]))
@@ -53,19 +53,19 @@ def _by_core_jvp(unindexed: Places, primals: Any, tangents: Any) -> tuple[Array,
 
 
 @partial(jax.jit, static_argnums=(0,))
-def _composed(unindexed: Places, indices: Array, data: Array, updates: Array) -> Array:
+def _composed(unindexed: Destinations, indices: Array, data: Array, updates: Array) -> Array:
     places = unindexed._replace(indices=indices)
     return derivatives.product_of_others(places, data, updates)
 
 
 def _in_jax(
-    data: Array, indices: Array, updates: Array, ones: Array, *, unindexed: Places
+    data: Array, indices: Array, updates: Array, ones: Array, *, unindexed: Destinations
 ) -> list[Array]:
     products = _composed(unindexed, indices, data, updates)
     return [ones, jnp.conj(products)]  # the first is not used
 
 
-def _call_of(unindexed: Places) -> Attributes:
+def _call_of(unindexed: Destinations) -> Attributes:
     operator = unindexed.operator if unindexed.operator.scatters else inverse(unindexed.operator)
     return unindexed.attributes._replace(op=operator.name, reduction="mul")
 
@@ -74,7 +74,7 @@ def _abstract(data: Any, indices: Any, updates: Any, ones: Any, **_: Any) -> tup
     return data.update(weak_type=False), updates.update(weak_type=False)
 
 
-def _lower(ctx: Any, *operands: Any, unindexed: Places) -> Any:
+def _lower(ctx: Any, *operands: Any, unindexed: Destinations) -> Any:
     if getattr(ctx.module_context.axis_context, "num_devices", 1) > 1:
         run = partial(_in_jax, unindexed=unindexed)
         return mlir.lower_fun(run, multiple_results=True)(ctx, *operands)
@@ -84,16 +84,16 @@ def _lower(ctx: Any, *operands: Any, unindexed: Places) -> Any:
 
 
 @lru_cache(maxsize=256)
-def _compiled(unindexed: Places) -> Any:
+def _compiled(unindexed: Destinations) -> Any:
     return jax.jit(partial(OTHERS.bind, unindexed=unindexed))
 
 
-def _evaluate(*operands: Array, unindexed: Places) -> Any:
+def _evaluate(*operands: Array, unindexed: Destinations) -> Any:
     with jax.disable_jit(False):
         return _compiled(unindexed)(*operands)
 
 
-def _batched(operands: Any, dims: Any, *, unindexed: Places) -> Any:
+def _batched(operands: Any, dims: Any, *, unindexed: Destinations) -> Any:
     n = batch_size(operands, dims)
     one_list = not unindexed.operator.addressing.shares_front  # serves the whole batch
     if one_list and dims[1] is not None:

@@ -24,7 +24,7 @@ def run(op: str, data: Tensor, indices: Tensor, updates: Tensor | None, attribut
 
     views = view(op, "data", data), view(op, "indices", indices), view(op, "updates", updates)
     options: Any = *attributes, item, view(op, "out", out), allocate, False
-    native.call_memory(op, *views, *options)
+    native.run_on_views(op, *views, *options)
     return results[0] if out is None else out
 
 

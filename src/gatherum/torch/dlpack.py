@@ -46,7 +46,7 @@ def run(
         run = partial(addresses.run, op, data, indices, updates, options, item, out)
         return cast(Tensor, index_errors.run_for(attributes.caller, run))
     call = op, data, indices, updates, *options, item, out, None, False
-    result: Tensor = index_errors.run_for(attributes.caller, native.call_memory, *call)
+    result: Tensor = index_errors.run_for(attributes.caller, native.run_on_views, *call)
     return result
 
 

@@ -1,4 +1,4 @@
-"""Implement `_derivatives.array_ops.Namespace` and `groups.protocol.Arrays` with torch."""
+"""Implement `_derivatives.array_ops.DerivativeOps` and `groups.protocol.Arrays` with torch."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def gather(attributes: Attributes, data: Tensor, indices: Tensor, fill_value: An
         axis, mode, negative = attributes[1:4]
         return cast(Tensor, overload(op)(data, indices, axis, mode, negative, fill_value, caller))
     call = op, data, indices, None, *options, fill_value, None
-    return cast(Tensor, index_errors.run_for(caller, native.call, *call))
+    return cast(Tensor, index_errors.run_for(caller, native.dispatch_call, *call))
 
 
 def scatter(attributes: Attributes, data: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
@@ -114,7 +114,7 @@ def scatter(attributes: Attributes, data: Tensor, indices: Tensor, updates: Tens
     if _is_recorded(data, updates):
         return cast(Tensor, overload(op)(data, indices, updates, *options, attributes.caller))
     call = op, data, indices, updates, *options, 0, None
-    return cast(Tensor, index_errors.run_for(attributes.caller, native.call, *call))
+    return cast(Tensor, index_errors.run_for(attributes.caller, native.dispatch_call, *call))
 
 
 def _is_recorded(*operands: Tensor) -> bool:

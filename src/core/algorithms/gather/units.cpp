@@ -33,7 +33,7 @@ bool gathers_items(const Program& p, std::string* why) {
            false;
   if (p.bytes / 2 >= thresholds().small) return true;
   append(why, "too small (", p.bytes / 2, " of ", thresholds().small,
-         " bytes) for another implementation to pay off");
+         " bytes) for another algorithm to pay off");
   return false;
 }
 

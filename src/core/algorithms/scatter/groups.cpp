@@ -94,8 +94,8 @@ Run run_shares_of_groups(const Program& p, const Execution& call, const GroupWor
       ListStage of_unit = stage;
       of_unit.first = unit * stage.units;
       of_unit.counts = to;
-      of_unit.went = to + 4 * stage.pieces * stage.destinations;
-      of_unit.rows = of_unit.went + 4 * groups.updates;
+      of_unit.edge_destination = to + 4 * stage.pieces * stage.destinations;
+      of_unit.rows = of_unit.edge_destination + 4 * groups.updates;
       ordered = order_edges(of_unit, nullptr, call.at.index, nullptr, threads, poll);
     } else {
       ordered.kept = chosen_kernels().sort_updates(groups, call.at, unit, to);

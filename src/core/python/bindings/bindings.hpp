@@ -17,7 +17,7 @@ void bind_elementary(nb::module_& m);    // exp and log of arrays
 void bind_quantized(nb::module_& m);     // gathers of quantized rows
 void bind_memory_calls(nb::module_& m);  // calls on memory outside NumPy
 void bind_tensors(nb::module_& m);       // calls on tensors
-void bind_tensor_totals(nb::module_& m);
-void bind_known_calls(nb::module_& m);  // the cache of calls on another framework's arrays
+void bind_scatter_into_zeros(nb::module_& m);
+void bind_jax_call_cache(nb::module_& m);  // the cache of calls on another framework's arrays
 
 }  // namespace gatherum

@@ -54,12 +54,12 @@ NB_MODULE(_core, m) {
       },
       nb::arg("normalise"), nb::arg("normalise_attributes"), nb::arg("make_plan"), nb::arg("check_operands"),
       nb::arg("check_memory"), nb::arg("make_fill"), nb::arg("raise_invalid"), nb::arg("raise_changed"));
-  def_positional<kArguments, call>(
-      m, "call",
-      "call(op, data, indices, updates, axis, reduction, include_self, mode, negative, fill_value, out, /)\n"
-      "--\n\n");
+  def_positional<kArguments, dispatch_call>(m, "dispatch_call",
+                                            "dispatch_call(op, data, indices, updates, axis, reduction, "
+                                            "include_self, mode, negative, fill_value, out, /)\n"
+                                            "--\n\n");
   def_positional<6, [](const handle* a) { return run_plan(a[0], {a[1], a[2], a[3], a[4]}, a[5]); }>(
-      m, "run", "run(plan, data, indices, updates, out, fill_value, /)\n--\n\n");
+      m, "run_plan", "run_plan(plan, data, indices, updates, out, fill_value, /)\n--\n\n");
   bind_accelerate(m);
   bind_indices(m);
   bind_folds(m);
@@ -72,8 +72,8 @@ NB_MODULE(_core, m) {
   m.def("xla_handler",
         [] { return nb::capsule(reinterpret_cast<void*>(gatherum_xla_call), "xla._CUSTOM_CALL_TARGET"); });
   bind_tensors(m);
-  bind_tensor_totals(m);
-  bind_known_calls(m);
+  bind_scatter_into_zeros(m);
+  bind_jax_call_cache(m);
   m.def("clear_plans", &clear_plans);
   m.def("leave", [] {
     leave();

@@ -19,7 +19,7 @@ struct Runs {
 
 // The last call of an operator. Its attributes are kept alive, so that no other object can have their
 // address.
-struct KnownCall {
+struct CachedCall {
   nb::object op;
   Runs runs;
   bool scatters;
@@ -28,15 +28,15 @@ struct KnownCall {
 
 nb::ft_mutex calls_mutex;
 
-std::vector<KnownCall>& known_calls() {
-  static auto* calls = new std::vector<KnownCall>;  // never destroyed: it holds Python objects
+std::vector<CachedCall>& call_cache() {
+  static auto* calls = new std::vector<CachedCall>;  // never destroyed: it holds Python objects
   return *calls;
 }
 
 // Returns the functions that run a call, or an empty value if it is not cached.
 Runs find_runs(const GivenCall& call) {
   const nb::ft_lock_guard lock(calls_mutex);
-  for (const KnownCall& k : known_calls())
+  for (const CachedCall& k : call_cache())
     if (k.op.is(call.op)) {
       const auto is_known = [&k](nb::handle h) {
         return reinterpret_cast<PyObject*>(Py_TYPE(h.ptr())) == k.runs.type.ptr();
@@ -67,17 +67,17 @@ nb::object run_directly(const Runs& known, PyObject* const* operands, size_t n) 
 
 void remember_call(nb::object op, nb::object type, nb::object direct, nb::object run, bool scatters,
                    const nb::tuple& attributes) {
-  KnownCall entry{std::move(op), {std::move(type), std::move(direct), std::move(run)}, scatters, {}};
+  CachedCall entry{std::move(op), {std::move(type), std::move(direct), std::move(run)}, scatters, {}};
   if (attributes.size() != entry.attributes.size())
     throw nb::value_error("gatherum: six attributes are kept");
   for (size_t i = 0; i < entry.attributes.size(); ++i) entry.attributes[i] = attributes[i];
   const nb::ft_lock_guard lock(calls_mutex);
-  for (KnownCall& k : known_calls())
+  for (CachedCall& k : call_cache())
     if (k.op.is(entry.op)) {
       std::swap(k, entry);  // the old entry is destroyed after the lock is released
       return;
     }
-  known_calls().push_back(std::move(entry));
+  call_cache().push_back(std::move(entry));
 }
 
 // Runs a cached call. For any other call, calls `otherwise` with the same arguments.
@@ -87,12 +87,12 @@ PyObject* run_known(PyObject* otherwise, PyObject* const* a, Py_ssize_t n) {
     return nullptr;
   }
   PyObject* const result =
-      guarded([&] { return run_as_before({a[0], a[1], a[2], a[3], {a[4], a[5], a[6], a[7], a[8], a[9]}}); });
+      guarded([&] { return replay({a[0], a[1], a[2], a[3], {a[4], a[5], a[6], a[7], a[8], a[9]}}); });
   if (result != nullptr || PyErr_Occurred() != nullptr) return result;
   return PyObject_Vectorcall(otherwise, a, static_cast<size_t>(n), nullptr);
 }
 
-nb::object entry_of_known_calls(nb::handle otherwise) {
+nb::object cached_call_entry(nb::handle otherwise) {
   static PyMethodDef runs = {"run_known", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(run_known)),
                              METH_FASTCALL, nullptr};
   return checked(PyCFunction_New(&runs, otherwise.ptr()));
@@ -100,7 +100,7 @@ nb::object entry_of_known_calls(nb::handle otherwise) {
 
 }  // namespace
 
-nb::object run_as_before(const GivenCall& call) {
+nb::object replay(const GivenCall& call) {
   const Runs known = find_runs(call);
   if (!known.run.is_valid()) return {};
   PyObject* operands[] = {call.data.ptr(), call.indices.ptr(), call.updates.ptr()};
@@ -111,15 +111,15 @@ nb::object run_as_before(const GivenCall& call) {
 }
 
 void forget_calls() {
-  std::vector<KnownCall> gone;
+  std::vector<CachedCall> gone;
   const nb::ft_lock_guard lock(calls_mutex);
-  gone.swap(known_calls());
+  gone.swap(call_cache());
 }
 
-void bind_known_calls(nb::module_& m) {
+void bind_jax_call_cache(nb::module_& m) {
   m.def("remember_call", &remember_call, nb::arg("op"), nb::arg("type"), nb::arg("direct").none(),
         nb::arg("run"), nb::arg("scatters"), nb::arg("attributes"));
-  m.def("entry_of_known_calls", &entry_of_known_calls, nb::arg("otherwise"));
+  m.def("cached_call_entry", &cached_call_entry, nb::arg("otherwise"));
 }
 
 }  // namespace gatherum

@@ -15,7 +15,7 @@ struct GivenCall {
 
 // Runs a call by the function that ran the operator's last call, if all arrays have the same types as in that
 // call and every attribute is the same object. Otherwise returns an empty object.
-nb::object run_as_before(const GivenCall& call);
+nb::object replay(const GivenCall& call);
 
 // Clears the cache, with the programs that it keeps alive.
 void forget_calls();

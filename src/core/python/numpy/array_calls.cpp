@@ -133,7 +133,7 @@ nb::object run_call(const Attributes& attributes, const OperandHandles& operands
 GATHERUM_NOINLINE nb::object call_normalised(const nb::handle* a) {
   const nb::object normalised =
       callbacks().normalise(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10]);
-  if (normalised.ptr() == Py_NotImplemented) return call(a);  // an adapter has just been imported
+  if (normalised.ptr() == Py_NotImplemented) return dispatch_call(a);  // an adapter has just been imported
   if (!PyTuple_CheckExact(normalised.ptr())) return normalised;
   if (PyTuple_GET_SIZE(normalised.ptr()) != kArguments)
     throw nb::value_error("gatherum: arguments were not normalised");
@@ -148,11 +148,11 @@ GATHERUM_NOINLINE nb::object call_normalised(const nb::handle* a) {
 
 nb::object call_as_before(const nb::handle* a) {
   if (!a[kOut].is_none()) return {};
-  return run_as_before({a[kOp],
-                        a[kData],
-                        a[kIndices],
-                        a[kUpdates],
-                        {a[kAxis], a[kReduction], a[kIncludeSelf], a[kMode], a[kNegative], a[kFill]}});
+  return replay({a[kOp],
+                 a[kData],
+                 a[kIndices],
+                 a[kUpdates],
+                 {a[kAxis], a[kReduction], a[kIncludeSelf], a[kMode], a[kNegative], a[kFill]}});
 }
 
 // Runs a call on NumPy arrays, or on arrays that Python makes of other values.
@@ -166,7 +166,7 @@ nb::object call_on_arrays(const nb::handle* a) {
 
 }  // namespace
 
-nb::object call(const nb::handle* a) {
+nb::object dispatch_call(const nb::handle* a) {
   if (!PyArray_CheckExact(a[kData].ptr())) {
     nb::object result;
     if (is_tensor(a[kData]) && fills_with_zeros(a[kFill])) result = call_on_plain_tensors(a);

@@ -6,7 +6,7 @@
 namespace gatherum {
 
 // Runs one call of an operator. kOp is its name, interned.
-nb::object call(const nb::handle* arguments);
+nb::object dispatch_call(const nb::handle* arguments);
 
 // Runs a plan on arrays. A callback checks that they match the plan's specs.
 nb::object run_plan(nb::handle plan, const OperandHandles& operands, nb::handle fill_value);

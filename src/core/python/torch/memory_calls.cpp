@@ -69,7 +69,7 @@ nb::object call_on_views(const nb::handle* a, nb::handle allocate) {
 }
 
 // See native.py. `allocate` and `only_plain` follow the arguments of every call.
-nb::object call_memory(const nb::handle* arguments) {
+nb::object run_on_views(const nb::handle* arguments) {
   const nb::handle allocate = arguments[kArguments], only_plain = arguments[kArguments + 1];
   Arguments a;
   std::copy_n(arguments, kArguments, a.begin());
@@ -146,9 +146,9 @@ void bind_memory_calls(nb::module_& m) {
            nb::arg("shape"), nb::arg("strides"), nb::arg("dtype"), nb::arg("writable") = true);
   m.def("extremes", &extremes, nb::arg("plan"), nb::arg("data"), nb::arg("indices"), nb::arg("updates"),
         nb::arg("out").none(), nb::arg("positions"), nb::arg("none"));
-  def_positional<kArguments + 2, call_memory>(
-      m, "call_memory",
-      "call_memory(op, data, indices, updates, axis, reduction, include_self, mode, negative, fill, out, "
+  def_positional<kArguments + 2, run_on_views>(
+      m, "run_on_views",
+      "run_on_views(op, data, indices, updates, axis, reduction, include_self, mode, negative, fill, out, "
       "allocate, only_plain, /)\n--\n\n");
 }
 

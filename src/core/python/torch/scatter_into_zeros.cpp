@@ -195,7 +195,7 @@ nb::object scatter_into_zeros(const nb::handle* a) {
 
 }  // namespace
 
-void bind_tensor_totals(nb::module_& m) {
+void bind_scatter_into_zeros(nb::module_& m) {
   constexpr size_t count = OfTotal::pointer + 1;
   def_positional<count, scatter_into_zeros>(m, "scatter_into_zeros",
                                             "scatter_into_zeros(op, size, indices, updates, axis, reduction, "

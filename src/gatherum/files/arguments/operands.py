@@ -33,7 +33,7 @@ from gatherum.files.row_access.dimension_names import Names, names_in
 
 from .origins import files_of
 
-__all__ = ["Held", "Operand", "Path", "be", "files_under", "find_operand", "open_all"]
+__all__ = ["ArrayOperand", "Operand", "Path", "be", "files_under", "find_operand", "open_all"]
 
 Path = str | os.PathLike[str]
 Operand = Any  # a path, an operand of the functions on arrays, or an array object of Zarr or h5py
@@ -42,7 +42,7 @@ STORED = {"zarr": "Array", "h5py": "Dataset"}
 
 
 @dataclass(frozen=True)
-class Held:
+class ArrayOperand:
     """The location of an operand that is an array: the argument of a call."""
 
     role: str
@@ -55,9 +55,9 @@ class Held:
         return f"the {self.role}"
 
 
-def files_under(where: Location | Held) -> list[str]:
+def files_under(where: Location | ArrayOperand) -> list[str]:
     """Return the absolute paths of the files that an operand is read from."""
-    return files_of(where.array) if isinstance(where, Held) else [where.resolved]
+    return files_of(where.array) if isinstance(where, ArrayOperand) else [where.resolved]
 
 
 def be(role: str) -> str:
@@ -65,7 +65,7 @@ def be(role: str) -> str:
     return "is" if role == "table" else "are"
 
 
-def find_operand(role: str, operand: Operand, op: str = "gather") -> Location | Held:
+def find_operand(role: str, operand: Operand, op: str = "gather") -> Location | ArrayOperand:
     """Locate an operand without opening it.
 
     Lists, numbers, tensors in CPU memory and other objects that NumPy converts to an array are
@@ -75,10 +75,10 @@ def find_operand(role: str, operand: Operand, op: str = "gather") -> Location | 
     if isinstance(operand, (str, os.PathLike, Location)):
         return locate(operand)
     if is_plain(operand):
-        return Held(role, operand)
+        return ArrayOperand(role, operand)
     names = names_in(operand)
     if _is_stored(operand):
-        return Held(role, operand, names)
+        return ArrayOperand(role, operand, names)
     if _has_paths(operand):
         raise TypeError(
             f"{op}: the {role} must be one path or one array, got a {type(operand).__name__} that "
@@ -95,10 +95,10 @@ def find_operand(role: str, operand: Operand, op: str = "gather") -> Location | 
             f"got {type(operand).__name__}"
         )
     if role == "updates" and is_weak(array):
-        return Held(role, Weak(op, array))
+        return ArrayOperand(role, Weak(op, array))
     if role in ("indices", "groups"):
-        return Held(role, as_indices(op, array, name))
-    return Held(role, as_array(op, name, array), names)
+        return ArrayOperand(role, as_indices(op, array, name))
+    return ArrayOperand(role, as_array(op, name, array), names)
 
 
 def _has_paths(operand: object) -> bool:
@@ -133,7 +133,7 @@ def _is_stored(operand: object) -> bool:
 
 
 def open_all(
-    operands: dict[str, Location | Held], opening: Opening, *, in_place: bool = False
+    operands: dict[str, Location | ArrayOperand], opening: Opening, *, in_place: bool = False
 ) -> dict[str, Source]:
     """Open operands and check their headers without reading an element.
 
@@ -142,15 +142,15 @@ def open_all(
     sources: dict[str, Source] = {}
     for role, where in operands.items():
         operand = where
-        if isinstance(where, Held) and isinstance(weak := where.array, Weak):
+        if isinstance(where, ArrayOperand) and isinstance(weak := where.array, Weak):
             updates = as_updates(weak.op, weak.values, sources["table"].dtype)
-            operand = Held(role, updates)
+            operand = ArrayOperand(role, updates)
         sources[role] = _open(operand, opening, role, written=in_place and role == "table")
     return sources
 
 
-def _open(where: Location | Held, opening: Opening, role: str, *, written: bool) -> Source:
-    if isinstance(where, Held):
+def _open(where: Location | ArrayOperand, opening: Opening, role: str, *, written: bool) -> Source:
+    if isinstance(where, ArrayOperand):
         source = _open_held(where, opening)
     else:
         if not written:
@@ -162,7 +162,7 @@ def _open(where: Location | Held, opening: Opening, role: str, *, written: bool)
     return source
 
 
-def _open_held(where: Held, opening: Opening) -> Source:
+def _open_held(where: ArrayOperand, opening: Opening) -> Source:
     if is_plain(where.array):
         return _open_plain(where, np.asarray(where.array), opening.meter)
     boxes = SlicedArray(str(where), where.array, opening.meter, CHUNK)
@@ -171,7 +171,7 @@ def _open_held(where: Held, opening: Opening) -> Source:
     return Source(where, boxes.shape, boxes.dtype, storage, UNWATCHED, names=where.names)
 
 
-def _open_plain(where: Held, array: NDArray[Any], meter: Meter) -> Source:
+def _open_plain(where: ArrayOperand, array: NDArray[Any], meter: Meter) -> Source:
     """Open an array in memory without copying it."""
     fortran = array.flags.f_contiguous and not array.flags.c_contiguous
     plain = not array.dtype.hasobject and array.dtype.kind != "T"  # others raise later

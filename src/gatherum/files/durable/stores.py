@@ -65,7 +65,7 @@ class PatchTarget(ScatterTarget):
         """Record that the patch is complete."""
         self.build.seal()
 
-    def lay(self) -> None:
+    def apply(self) -> None:
         """Apply the complete patch to the table. Applying it again changes nothing."""
         raise NotImplementedError
 
@@ -181,7 +181,7 @@ class FlatPatchTarget(PatchTarget):
         self.build.finish({LOG_END: self._log.end}, 0)
         self.build.finish(record, nbytes)
 
-    def lay(self) -> None:
+    def apply(self) -> None:
         """Write everything in the log to its position in the table."""
         table, log = self.table, self._log
         for offset, piece in log.pieces(self.context.budget.block):

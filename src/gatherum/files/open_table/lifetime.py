@@ -12,7 +12,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 
 from gatherum._arguments.plain_values import as_boolean, as_integer
-from gatherum.files.arguments.operands import Held, Operand, find_operand
+from gatherum.files.arguments.operands import ArrayOperand, Operand, find_operand
 from gatherum.files.formats.format import Location
 from gatherum.files.remote import checked_options
 from gatherum.files.resources.budget import size_of
@@ -189,13 +189,13 @@ class Handle:
 TABLES = weakref.WeakSet[Handle]()
 
 
-def anchored(role: str, operand: Operand) -> tuple[Location | Held, Operand]:
+def anchored(role: str, operand: Operand) -> tuple[Location | ArrayOperand, Operand]:
     """Return the location of an operand of `open`, and an operand that opens it in another process.
 
     Neither depends on the current directory.
     """
     where = find_operand(role, operand, "open")
-    if isinstance(where, Held):
+    if isinstance(where, ArrayOperand):
         return where, operand
     where.require()
     if where.remote is not None:

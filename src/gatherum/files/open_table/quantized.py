@@ -21,7 +21,7 @@ from gatherum._functions.quantized.spec import (
 from gatherum._model import errors, shape_limits
 from gatherum._model.dtypes import is_index, load_dtype
 from gatherum._model.errors import Shape
-from gatherum.files.arguments.operands import Held, Operand, find_operand
+from gatherum.files.arguments.operands import ArrayOperand, Operand, find_operand
 from gatherum.files.arguments.receivers import Receiver
 from gatherum.files.formats.format import Location
 
@@ -44,8 +44,8 @@ class QuantizedState(State):
 
     def __init__(
         self,
-        where: Location | Held,
-        beside: list[Location | Held],
+        where: Location | ArrayOperand,
+        beside: list[Location | ArrayOperand],
         settings: Settings,
         options: Mapping[str, Any],
     ) -> None:
@@ -121,7 +121,7 @@ class QuantizedState(State):
                 axis=shape_limits.resolve_axis(GATHER, spec.values, quantization.axis)
             )
         operand = find_operand("indices", indices, GATHER)
-        if not isinstance(operand, Held):
+        if not isinstance(operand, ArrayOperand):
             raise TypeError(
                 f"{GATHER}: `indices` must be an array for a quantized table, got a path"
             )

@@ -19,7 +19,7 @@ from gatherum._model import errors
 from gatherum._model.modes import FILLING, MODES
 from gatherum._plans.plans import plan
 from gatherum._system import native
-from gatherum.files.arguments.operands import Held, Operand, open_all
+from gatherum.files.arguments.operands import ArrayOperand, Operand, open_all
 from gatherum.files.arguments.receivers import Receiver
 from gatherum.files.formats.format import Location, Opening
 from gatherum.files.lookups import Lookups
@@ -75,7 +75,7 @@ class Settings(NamedTuple):
 class State:
     """An opened table, which is closed when it has no more users."""
 
-    def __init__(self, where: Location | Held, settings: Settings) -> None:
+    def __init__(self, where: Location | ArrayOperand, settings: Settings) -> None:
         with ExitStack() as stack:
             options, decode = settings.storage_options, settings.decode
             opening = Opening.of(stack, storage_options=options, decode=decode)
@@ -89,7 +89,7 @@ class State:
         self.cache: native.RowCache | None = None
         rows = self.table.shape[0] if self.reads is not None else 1
         self._item = self.table.nbytes // rows
-        in_memory = isinstance(where, Held) and conversion.is_plain(where.array)
+        in_memory = isinstance(where, ArrayOperand) and conversion.is_plain(where.array)
         if settings.cache and self.reads is not None and not in_memory:
             self.cache = cache_of(settings.cache, rows, self._item)
         kept = self.cache is not None or not isinstance(self.reads, OtherReads)

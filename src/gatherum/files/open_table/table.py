@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gatherum._model.modes import ModeName
-from gatherum.files.arguments.operands import Held, Operand, find_operand
+from gatherum.files.arguments.operands import ArrayOperand, Operand, find_operand
 from gatherum.files.stream import rows_of
 
 from .counts import TableStats
@@ -97,7 +97,7 @@ class Table(Handle):
         if type(axis) is int and axis == 0:
             if type(indices) is not np.ndarray:
                 where = find_operand("indices", indices)
-                indices = where.array if isinstance(where, Held) else where
+                indices = where.array if isinstance(where, ArrayOperand) else where
             if type(indices) is np.ndarray:
                 with state:
                     result = state.rows(indices, mode, negative, fill_value, out)
@@ -235,7 +235,7 @@ class Table(Handle):
     ) -> "Future[Any]":
         state, where = self._opened(name), find_operand("indices", indices)
         taken: Any = where
-        if isinstance(where, Held):
+        if isinstance(where, ArrayOperand):
             taken = np.array(where.array)
             with state:
                 resident = state.are_resident(taken, axis)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from gatherum._core import Gradient, Reduction, gradient_of
-from gatherum._derivatives.array_ops import Places
+from gatherum._derivatives.array_ops import Destinations
 from gatherum._derivatives.derivatives import ScatterValues
 from gatherum._model.reductions import REDUCTIONS
 from gatherum._system import native
@@ -36,7 +36,7 @@ _SCHEMA = (
 )
 
 
-def applies(places: Places, wanted: tuple[bool, bool]) -> bool:
+def applies(places: Destinations, wanted: tuple[bool, bool]) -> bool:
     """Return True if the core's pass supports the gradients and is faster.
 
     The pass groups the updates by destination. For maxima and minima of single items, this costs
@@ -50,7 +50,7 @@ def applies(places: Places, wanted: tuple[bool, bool]) -> bool:
 
 
 def call(
-    places: Places, values: ScatterValues, gradient: Tensor, wanted: tuple[bool, bool]
+    places: Destinations, values: ScatterValues, gradient: Tensor, wanted: tuple[bool, bool]
 ) -> tuple[Tensor | None, Tensor | None]:
     """Return the gradients of data and of updates, of the moved shape. None if not requested."""
     data, updates, result = values
@@ -62,11 +62,11 @@ def call(
 
 def places_of(
     scatter: str, data: Tensor, indices: Tensor, *arguments: Any
-) -> tuple[Places, tuple[bool, bool]]:
+) -> tuple[Destinations, tuple[bool, bool]]:
     """Return the op's destinations, and which gradients are requested."""
     *options, of_data, of_updates = arguments
     attributes = scatter_attributes(scatter, *options)
-    return Places(namespace, attributes, indices, tuple(data.shape)), (of_data, of_updates)
+    return Destinations(namespace, attributes, indices, tuple(data.shape)), (of_data, of_updates)
 
 
 def _on_cpu(scatter: str, gradient: Tensor, data: Tensor, indices: Tensor, updates: Tensor,

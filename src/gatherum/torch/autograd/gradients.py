@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from gatherum._derivatives import derivatives
-from gatherum._derivatives.array_ops import Places
+from gatherum._derivatives.array_ops import Destinations
 from gatherum._derivatives.derivatives import ScatterValues
 from gatherum._model.call import Attributes
 from gatherum._model.callers import caller_of
@@ -91,7 +91,7 @@ class _Plain(_Call):  # type: ignore[misc]
     """
 
     @staticmethod
-    def places(ctx: Any) -> Places:
+    def places(ctx: Any) -> Destinations:
         """Return the destinations of the call."""
         ctx.attributes = Attributes(*ctx.call)
         return _saved(ctx)[0]
@@ -106,7 +106,7 @@ class _Taken(_Plain):
         ctx.set_materialize_grads(False)
         ctx.shape, ctx.call = data.shape, call
         op, axis, mode, negative = call
-        return native.call_memory(
+        return native.run_on_views(
             op, data, indices, None, axis, "none", True, mode, negative, None, None, None, False
         )
 
@@ -148,7 +148,7 @@ class _Total(_Plain):
             op, axis, mode, negative = ctx.call
             operands = _INVERSE[op], gradient, ctx.saved_tensors[0], None
             options = axis, "none", True, mode, negative
-            taken = native.call_memory(*operands, *options, None, None, None, True)
+            taken = native.run_on_views(*operands, *options, None, None, None, True)
         if taken is None:
             taken = _Plain.places(ctx).take(gradient)
         return taken, None, None
@@ -166,7 +166,7 @@ class _Scatter(_Call):  # type: ignore[misc]
         operands: tuple[Any, ...] = (data, indices, updates, *arguments)
         if keyset is None:  # see `record`
             everything: tuple[Any, ...] = (operator.name, *operands, None, None, None, False)
-            result = native.call_memory(*everything)
+            result = native.run_on_views(*everything)
         else:
             result = below_recording(overload(operator.name), keyset, *operands)
         linear = derivatives.rule(attributes.reduction).linear
@@ -210,7 +210,7 @@ def _save(ctx: Any, attributes: Attributes, data: Tensor, indices: Tensor, *valu
     ctx.attributes, ctx.shape = attributes, tuple(data.shape)
 
 
-def _saved(ctx: Any) -> tuple[Places, Any]:
+def _saved(ctx: Any) -> tuple[Destinations, Any]:
     indices, *values = ctx.saved_tensors
     names = ("indices", "data", "updates", "result")
     if not torch.compiler.is_compiling():
@@ -218,13 +218,13 @@ def _saved(ctx: Any) -> tuple[Places, Any]:
     return _places(indices, ctx.attributes, ctx.shape), ScatterValues(*values) if values else None
 
 
-def _places(indices: Tensor, attributes: Attributes, shape: tuple[int, ...]) -> Places:
+def _places(indices: Tensor, attributes: Attributes, shape: tuple[int, ...]) -> Destinations:
     """Return the destinations of a call whose indices have already been checked."""
     mode = "drop" if attributes.mode == "fill" else attributes.mode
     if mode == "raise" and indices.is_cuda:
         mode = "drop"  # another check would wait for the device
     axis = attributes.operator.resolve(shape, tuple(indices.shape), attributes.axis)
-    return Places(namespace, attributes._replace(axis=axis, mode=mode), indices, shape)
+    return Destinations(namespace, attributes._replace(axis=axis, mode=mode), indices, shape)
 
 
 def _recorded_gradients(
@@ -299,7 +299,7 @@ def _plain(operator: Operator, data: Tensor, indices: Tensor, *arguments: Any) -
         if fills(attributes.mode, fill_of(arguments)):
             return None
     call = operator.name, data, indices, updates, *attributes.positional, None, None, None, True
-    result: Tensor | None = index_errors.run_for(attributes.caller, native.call_memory, *call)
+    result: Tensor | None = index_errors.run_for(attributes.caller, native.run_on_views, *call)
     return result
 
 

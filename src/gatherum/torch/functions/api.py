@@ -20,7 +20,7 @@ from gatherum._model.call import Attributes
 from gatherum._model.call_types import ReductionName
 from gatherum._model.modes import ModeName
 from gatherum._model.operators import OPERATORS
-from gatherum._system.native import call as call_core
+from gatherum._system.native import dispatch_call as call_core
 from gatherum.torch import checks, operands
 from gatherum.torch.tracing import traced_operands
 

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gatherum._derivatives.array_ops import Places
+from gatherum._derivatives.array_ops import Destinations
 from gatherum._model import errors
 from gatherum._model.call import Call, FoldRule
 from gatherum._plans import index_errors
@@ -44,7 +44,7 @@ def applies(src: Tensor) -> bool:
     return src.device.type == "cpu" and not watched
 
 
-def call(places: Places, data: Tensor, updates: Tensor, fold: FoldRule, none: int
+def call(places: Destinations, data: Tensor, updates: Tensor, fold: FoldRule, none: int
          ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Return the extremes, and the number of the first update equal to each.
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from gatherum._arguments import conversion, plain_values
-from gatherum._derivatives.array_ops import Places
+from gatherum._derivatives.array_ops import Destinations
 from gatherum._model import errors
 from gatherum._model.call import Attributes, FoldRule
 from gatherum._model.callers import Caller
@@ -39,7 +39,7 @@ FOLDS = {name: FoldRule(name, name == "add") for name in ROWS}
 _INTO_ZEROS = {word: tuple(FOLDS[name]) for word, name in _WORDS.items() if not ROWS[name].empty}
 
 
-def called(places: Places) -> AbstractContextManager[None]:
+def called(places: Destinations) -> AbstractContextManager[None]:
     """Return a context in which errors name the function and operands of the original call."""
     if torch.compiler.is_compiling():  # `fakes` does so then
         return nullcontext()
@@ -71,7 +71,7 @@ def known_take(op: str, src: Any, index: Any) -> Tensor | None:
         return None
     options = 0, "none", True, "raise", False
     try:
-        result: Tensor | None = native.call_memory(
+        result: Tensor | None = native.run_on_views(
             "gather", src, index, None, *options, None, None, None, True
         )
     except (IndexError, TypeError, ValueError) as error:
@@ -85,7 +85,7 @@ def reduction_of(op: str, reduce: object) -> str:
 
 
 def scatter_operands(op: str, src: Tensor, index: Any, dim: Any, out: Tensor | None, dim_size: Any
-               ) -> tuple[Tensor, Places]:  # fmt: skip
+               ) -> tuple[Tensor, Destinations]:  # fmt: skip
     """Check the operands of a scatter. Return `src` and the destinations."""
     src = dense(op, "src", src, src)
     index = as_index(op, "index", index, src)
@@ -166,7 +166,7 @@ def dimension(op: str, dim: Any, rank: int) -> int:
 
 def cheapest_places(
     caller: Caller, index: Tensor, moved: Any, dim: int, size: int, mode: str
-) -> Places:
+) -> Destinations:
     """Choose the cheapest operator for this index and return its destinations.
 
     If the shape of the index ends at `dim`, or has size 1 behind `dim`, the index moves rows. If it
@@ -176,7 +176,7 @@ def cheapest_places(
     shape = (*moved[:dim], size, *moved[dim + 1 :])
     if symbolic_sizes.same(sizes, (moved[dim],)):
         attributes = Attributes("scatter_slices", dim, mode, False, caller=caller.text)
-        return Places(namespace, attributes, index, shape)
+        return Destinations(namespace, attributes, index, shape)
     whole = (1,) * dim + sizes if len(sizes) == 1 else sizes
     whole += (1,) * (len(moved) - len(whole))
     if not broadcasts(whole, moved, symbolic_sizes.may_hold):
@@ -194,7 +194,9 @@ def cheapest_places(
     else:
         name, axis, index = "scatter_slices", dim, index.reshape(whole[dim]).expand(moved[dim])
     caller = caller._replace(place="same" if tuple(index.shape) == sizes else "")
-    return Places(namespace, Attributes(name, axis, mode, False, caller=caller.text), index, shape)
+    return Destinations(
+        namespace, Attributes(name, axis, mode, False, caller=caller.text), index, shape
+    )
 
 
 def _all_one(shape: Any) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gatherum._derivatives.array_ops import ADD, Places
+from gatherum._derivatives.array_ops import ADD, Destinations
 from gatherum._model.call import FoldRule
 from gatherum.groups import functions, reducing, rounding, spreads
 from gatherum.groups.grouping import Grouping
@@ -164,7 +164,7 @@ def _std(
         return root
 
 
-def _added(places: Places, out: Tensor | None, values: Tensor) -> Tensor:
+def _added(places: Destinations, out: Tensor | None, values: Tensor) -> Tensor:
     """Sum values, and add the old values of `out`."""
     start = values.new_zeros(()).expand(places.shape) if out is None else out.to(values.dtype)
     total: Tensor = places.put(start, values, ADD)

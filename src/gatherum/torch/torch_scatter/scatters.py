@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gatherum._derivatives.array_ops import Places
+from gatherum._derivatives.array_ops import Destinations
 from gatherum._model.call import Attributes, FoldRule
 from gatherum._model.reductions import ROWS
 from gatherum.torch import checks, namespace, operands, private
@@ -163,7 +163,7 @@ def scattered_fold(
         return fold_into(places, src, reduction, out)
 
 
-def fold_into(places: Places, src: Tensor, reduction: str, out: Tensor | None) -> Tensor:
+def fold_into(places: Destinations, src: Tensor, reduction: str, out: Tensor | None) -> Tensor:
     """Fold values into `out`, or into a new tensor filled with a constant."""
     if out is None:
         empty = src.new_full((), ROWS[reduction].empty).expand(places.shape)
@@ -204,7 +204,7 @@ def scattered_extreme(
 
 
 def extreme(
-    places: Places, src: Tensor, dim: int, reduction: str, out: Tensor | None = None
+    places: Destinations, src: Tensor, dim: int, reduction: str, out: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
     """Return the extremes, and the first position of each along `dim`.
 
@@ -247,7 +247,9 @@ def _differentiated(src: Tensor, out: Tensor | None) -> bool:
     return recording.records((src, out))
 
 
-def _first(places: Places, src: Tensor, result: Tensor, old: Tensor | None, dim: int) -> Tensor:
+def _first(
+    places: Destinations, src: Tensor, result: Tensor, old: Tensor | None, dim: int
+) -> Tensor:
     """Return the first position of each destination's value, or ``src.size(dim)`` if there is none.
 
     Values are compared with the final value of their destination. One more scatter finds the

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gatherum._derivatives.array_ops import ADD, Places
+from gatherum._derivatives.array_ops import ADD, Destinations
 from gatherum._model import errors, shape_limits
 from gatherum._model.call import Attributes
 from gatherum._model.callers import Caller
@@ -309,7 +309,7 @@ def _segment_extreme(
     return values if out is None else checked_out(op, out, values).copy_(values), arg
 
 
-def _segments(op: str, src: Tensor, indptr: Tensor) -> Places:
+def _segments(op: str, src: Tensor, indptr: Tensor) -> Destinations:
     """Return the destinations of the values of segments."""
     dim = indptr.dim() - 1
     index = _segment_numbers(op, indptr, src.shape[dim])
@@ -384,7 +384,7 @@ def _segment_numbers(op: str, indptr: Tensor, size: int, *, ends_itself: bool = 
     shape = (*indptr.shape[:-1], size + 1)
     caller = Caller(op, "indptr").text
     attributes = Attributes("scatter_elements", indptr.dim() - 1, negative=False, caller=caller)
-    begin = Places(namespace, attributes, indptr, shape)
+    begin = Destinations(namespace, attributes, indptr, shape)
     one = torch.ones((), dtype=torch.int64, device=indptr.device)
     with called(begin):
         counts = begin.put(torch.zeros_like(one).expand(shape), one, ADD)

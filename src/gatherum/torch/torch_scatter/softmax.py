@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gatherum._derivatives.array_ops import ADD, Places
+from gatherum._derivatives.array_ops import ADD, Destinations
 from gatherum._model.call import Attributes
 from gatherum.groups import functions
 from gatherum.groups import namespace as arrays
@@ -26,7 +26,7 @@ from gatherum.torch.library.ops import CALLER, LIBRARY, overload, with_below
 NAME = "group_softmax"
 
 
-def fused(name: str, values: Tensor, places: Places) -> Tensor | None:
+def fused(name: str, values: Tensor, places: Destinations) -> Tensor | None:
     """Return softmax or log_softmax of values, or None inside transforms, which need the steps."""
     if private.transforms_active() or name not in ("softmax", "log_softmax"):
         return None
@@ -42,9 +42,9 @@ def fused(name: str, values: Tensor, places: Places) -> Tensor | None:
 def _places(
     xp: Any, values: Any, indices: Any, size: int, op: str, axis: int, mode: str, negative: bool,
     caller: str = "",
-) -> Places:  # fmt: skip
+) -> Destinations:  # fmt: skip
     shape = (*values.shape[:axis], size, *values.shape[axis + 1 :])
-    return Places(xp, Attributes(op, axis, mode, negative, caller=caller), indices, shape)
+    return Destinations(xp, Attributes(op, axis, mode, negative, caller=caller), indices, shape)
 
 
 def _on_cpu(values: Tensor, indices: Tensor, name: str, size: int, *options: Any) -> Tensor:
@@ -107,7 +107,7 @@ def _through(ctx: Any, change: Tensor, back: bool) -> Tensor:
     return change - _sums(places, shares * change)
 
 
-def _sums(places: Places, values: Tensor) -> Tensor:
+def _sums(places: Destinations, values: Tensor) -> Tensor:
     """Return, for each value, the sum of its group."""
     zero = values.new_zeros(()).expand(places.shape)
     sums: Tensor = places.take(places.put(zero, values, ADD))

@@ -53,7 +53,7 @@ class ZarrPatchTarget(_ChunkTarget, PatchTarget):
 
     whole = False
 
-    def lay(self) -> None:
+    def apply(self) -> None:
         """Move the changed chunks into the table."""
         lay_chunks(self.build.partial, self.table.path)
 

@@ -1,4 +1,4 @@
-"""Follows the recipe "Add an implementation": a file, its declarations, and a row."""
+"""Follow the recipe "Add an algorithm": a file, its declarations, and a row."""
 
 import ctypes
 import os
@@ -50,7 +50,8 @@ Run run_few(const Program& p, const Execution& call) {
 DECLARED = """Applies applies_few;
 Runs run_few;
 """
-ROW = '    Implementation{"few", applies_few, no_scratch, run_few, Finds::while_writing, false},\n'
+ROW = """    Algorithm{"few", applies_few, no_scratch, run_few, InvalidIndexCheck::while_writing, false},
+"""
 
 
 def _insert(path, before, text):
@@ -61,13 +62,13 @@ def _insert(path, before, text):
 
 @pytest.fixture(scope="module")
 def core(tmp_path_factory):
-    """Build a library of the core with one additional implementation."""
+    """Build a library of the core with one additional algorithm."""
     folder = tmp_path_factory.mktemp("core")
     shutil.copytree(ROOT / "src" / "core", folder / "core")
     inside = folder / "core" / "algorithms"
     (inside / "scatter" / "few.cpp").write_text(NEW_FILE)
     _insert(inside / "algorithms.hpp", "Applies applies_partition", DECLARED)
-    _insert(inside / "list.cpp", '    Implementation{"partition",', ROW)
+    _insert(inside / "list.cpp", '    Algorithm{"partition",', ROW)
     kernels = sorted(BUILDS[0].glob(KERNELS))
     levels = [path.parts[-6].removesuffix(".dir").removeprefix("kernels_") for path in kernels]
     defined = [f"-DGATHERUM_{level.upper()}=1" for level in levels if level != "portable"]
@@ -115,9 +116,7 @@ def _names(core):
 
 def test_the_new_one_is_in_its_place(core):
     names = _names(core)
-    assert [
-        name for name in names if name != "few"
-    ] == gatherum._system.native.implementation_names()
+    assert [name for name in names if name != "few"] == gatherum._system.native.algorithm_names()
     assert names.index("few") == names.index("partition") - 1
 
 
