@@ -220,7 +220,7 @@ def _saved(ctx: Any) -> tuple[Destinations, Any]:
 
 def _places(indices: Tensor, attributes: Attributes, shape: tuple[int, ...]) -> Destinations:
     """Return the destinations of a call whose indices have already been checked."""
-    mode = "drop" if attributes.mode == "fill" else attributes.mode
+    mode = _SKIPPING[attributes.mode]
     if mode == "raise" and indices.is_cuda:
         mode = "drop"  # another check would wait for the device
     axis = attributes.operator.resolve(shape, tuple(indices.shape), attributes.axis)
