@@ -50,7 +50,8 @@ Run run_few(const Program& p, const Execution& call) {
 DECLARED = """Applies applies_few;
 Runs run_few;
 """
-ROW = """    Algorithm{"few", applies_few, no_scratch, run_few, InvalidIndexCheck::while_writing, false},
+ROW = """    Algorithm{"few", applies_few, no_scratch, run_few,
+              InvalidIndexCheck::while_writing, false},
 """
 
 

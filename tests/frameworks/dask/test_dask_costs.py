@@ -52,7 +52,7 @@ def movement(request, monkeypatch):
 @pytest.mark.parametrize("op", OPERATORS)
 def test_tasks_are_counted_without_making_them(op, movement):
     @given(st.data())
-    @settings(max_examples=30, deadline=None)
+    @settings(max_examples=10, deadline=None)
     def run(data):
         call = data.draw(chunked(data.draw(calls([op], most_dimensions=5))))
         lazy = outcome(gatherum.dask, call)

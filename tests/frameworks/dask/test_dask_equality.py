@@ -71,7 +71,7 @@ def test_the_named_cases(case, data):
 @pytest.mark.parametrize("op", OPERATORS)
 def test_random_calls(op, movement):
     @given(st.data())
-    @settings(max_examples=20)
+    @settings(max_examples=10)
     def run(data):
         call = data.draw(calls([op], data_dtypes=WHOLE, most_dimensions=6))
         expected = outcome(gatherum, call)

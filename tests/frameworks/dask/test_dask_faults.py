@@ -46,7 +46,7 @@ BEFORE = digest(whole(block, 0, WIDTH))
         pytest.param("gather", "tasks", marks=pytest.mark.release),
         ("gather", "shuffle"),
         pytest.param("add", "shuffle", marks=pytest.mark.release),
-        ("into", "tasks"),
+        pytest.param("into", "tasks", marks=pytest.mark.release),
     ],
 )
 def test_a_worker_is_killed(call, strategy, tmp_path):
@@ -57,6 +57,7 @@ def test_a_worker_is_killed(call, strategy, tmp_path):
         assert at.watch.struck and at.watch.done > 40, "the kill must land before the end"
 
 
+@pytest.mark.release
 def test_a_worker_is_retired():
     with session("tasks") as at:
         some = threading.Event()
@@ -95,6 +96,7 @@ def test_a_task_raises(tmp_path):
         assert stored(path) == BEFORE
 
 
+@pytest.mark.release
 def test_every_worker_dies(tmp_path):
     with session("tasks", settings={"distributed.scheduler.allowed-failures": 0}) as at:
         path = store(tmp_path)
@@ -118,6 +120,7 @@ def test_a_disk_is_full(tmp_path):
         assert stored(path) == BEFORE
 
 
+@pytest.mark.release
 def test_the_scheduler_goes_away(tmp_path, monkeypatch):
     monkeypatch.setattr("gatherum.dask.planning.strategy.SMALL_BYTES", -1)
     (tmp_path / "workers").mkdir()

@@ -19,6 +19,7 @@ from gatherum.groups import functions, reduce, transform  # noqa: E402
 from gatherum.groups import namespace as of_numpy  # noqa: E402
 from gatherum.jax import TARGET, namespace  # noqa: E402
 from gatherum.reference import groups as reference  # noqa: E402
+from samples import every  # noqa: E402
 from strategies import DATA_DTYPES, same_bits  # noqa: E402
 
 pytestmark = pytest.mark.slow
@@ -97,7 +98,7 @@ def test_jitted_the_bits_are_the_same(name, func):
         assert same_bits(flushed(np.asarray(found)), flushed(expected))
 
 
-@pytest.mark.parametrize("func", SMOOTH)
+@pytest.mark.parametrize("func", every(3, SMOOTH))
 def test_derivatives(func):
     whole = ALL.index(func) % 2  # of groups that differ from column to column
     rng = np.random.default_rng(3)

@@ -2,6 +2,7 @@
 
 import contextlib
 from functools import partial
+from itertools import product
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ import gatherum.groups  # noqa: E402
 import gatherum.jax  # noqa: E402
 from gatherum._model.reductions import REDUCTIONS  # noqa: E402
 from gatherum.groups import functions  # noqa: E402
+from samples import every  # noqa: E402
 
 pytestmark = pytest.mark.slow
 
@@ -86,8 +88,7 @@ def derive(function, *operands):
         assert (found.dtype, found.shape) == (operand.dtype, operand.shape)
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("name", GATHERS)
+@pytest.mark.parametrize(("name", "mode"), every(4, product(GATHERS, MODES)))
 def test_gathers(name, mode):
     indices, attributes = GATHERS[name]
     op = getattr(gatherum.jax, name.split()[0].rstrip(","))
@@ -95,9 +96,9 @@ def test_gathers(name, mode):
         derive(lambda data: op(data, indices, mode=mode, **attributes), numbers(DATA, dtype))
 
 
-@pytest.mark.parametrize("include_self", [True, False])
-@pytest.mark.parametrize("reduction", REDUCTIONS)
-@pytest.mark.parametrize("name", SCATTERS)
+@pytest.mark.parametrize(
+    ("name", "reduction", "include_self"), every(5, product(SCATTERS, REDUCTIONS, [True, False]))
+)
 def test_scatters(name, reduction, include_self):
     indices, moved, attributes = SCATTERS[name]
     op = getattr(gatherum.jax, name.split()[0].rstrip(","))
@@ -115,7 +116,7 @@ def scattered(op, indices, attributes, data, updates):
     return op(data, indices, updates, **attributes)
 
 
-@pytest.mark.parametrize("name", [*functions.REDUCES, *functions.TRANSFORMS])
+@pytest.mark.parametrize("name", every(3, [*functions.REDUCES, *functions.TRANSFORMS]))
 def test_groups(name):
     run = gatherum.groups.transform if name in functions.TRANSFORMS else gatherum.groups.reduce
     more = {} if name in functions.TRANSFORMS else {"fill_value": 0}
@@ -144,7 +145,7 @@ def _takes(run, name, more):
     return True
 
 
-@pytest.mark.parametrize("reduction", REDUCTIONS)
+@pytest.mark.parametrize("reduction", every(3, REDUCTIONS))
 def test_aggregate(reduction):
     sources, targets = jnp.array([0, 3, 1, 2]), jnp.array([1, 1, 0, 3])
     pointer = jnp.array([0, 1, 1, 4])
