@@ -220,7 +220,7 @@ def test_the_reason_is_given_where_the_choice_is_made(algorithm):
     plan = gatherum.plan(op, data, indices, *rest, **attributes)
     assert family(plan.algorithm) == algorithm
     words = {
-        "units": "for another implementation to pay off",
+        "units": "for another algorithm to pay off",
         "stretches": "reads a stretch of 16,384 bytes",
         "streamed": "written past the cache",
         "packed": "different columns of 4,096 items",
