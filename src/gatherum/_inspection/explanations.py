@@ -41,7 +41,8 @@ class Explanation:
     fill_value : object
         The value that a gather stores for an invalid index in the modes ``"fill"`` and ``"drop"``.
     way : str
-        How rows move between the chunks of Dask arrays, and why; empty for other arrays.
+        How a framework's call runs, and why: for tensors, whether the core or torch's dispatcher
+        runs it; for Dask arrays, how rows move between the chunks. Empty for NumPy arrays.
     """
 
     plan: Plan
@@ -148,7 +149,7 @@ class Explanation:
             f"  moves     {plan.bytes:,} bytes, scratch {plan.scratch:,} bytes",
         ]
         if self.way:
-            lines.append(f"  chunks    {self.way}")
+            lines.append(f"  route     {self.way}")
         if (report := self.report) is not None:
             lines.append(f"  found     {report}")
         if refusal := self._refused(report):

@@ -67,6 +67,7 @@ accelerate = _core.accelerate
 View = _core.View
 set_torch = _core.set_torch
 set_torch_storage = _core.set_torch_storage
+tensor_route = _core.tensor_route
 first_outside_storage = _core.first_outside_storage
 set_callbacks = _core.set_callbacks
 clear_plans = _core.clear_plans

@@ -17,6 +17,7 @@ from gatherum.torch.functions.api import call
 
 from . import checks, dlpack, namespace
 from .functions import aggregation, prepared, quantized
+from .routes import route
 
 
 class TorchAdapter(Framework):
@@ -66,6 +67,10 @@ class TorchAdapter(Framework):
         """
         checks.check_container(op, operand, value)
         return dlpack.spec(op, operand, value)
+
+    def describe(self, attributes: Attributes, data: Any, indices: Any, updates: Any) -> str:
+        """Return the route of the call if `out` and `fill_value` have their defaults."""
+        return route(data, indices, updates)
 
     def device(self, value: Any) -> str:
         """Return "cuda" for a tensor on a CUDA device, else "cpu"."""

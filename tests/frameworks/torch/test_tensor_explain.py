@@ -9,6 +9,12 @@ import gatherum
 DATA, INDICES = np.arange(12.0).reshape(3, 4), np.array([2, 0, 2])
 
 
+def without_route(explanation):
+    return "".join(
+        line for line in str(explanation).splitlines(True) if not line.startswith("  route")
+    )
+
+
 def test_a_plan_is_that_of_arrays():
     updates, out = np.ones((3, 4)), np.zeros((3, 4))
     arrays = DATA, INDICES[:, None], updates
@@ -23,9 +29,9 @@ def test_a_plan_is_that_of_arrays():
 def test_an_explanation_draws_the_values():
     found = gatherum.explain("gather", tensor_of(DATA), tensor_of(INDICES))
     expected = gatherum.explain("gather", DATA, INDICES)
-    assert (str(found), found.svg()) == (str(expected), expected.svg())
+    assert (without_route(found), found.svg()) == (str(expected), expected.svg())
     leaf = tensor_of(DATA).requires_grad_()
-    assert str(gatherum.explain("gather", leaf, [2, 0, 2])) == str(expected)
+    assert without_route(gatherum.explain("gather", leaf, [2, 0, 2])) == str(expected)
 
 
 def test_a_bad_index_is_explained():

@@ -55,20 +55,68 @@ bool is_tensor(nb::handle object) {
   return type == t.tensor.ptr() || type == t.parameter.ptr();
 }
 
+namespace {
+
+// Why the core declines a call on tensors, which torch's dispatcher then runs.
+enum class Declined : uint8_t { no, type, watched, memory, complex, negated };
+
+// How a call on tensors runs: in the core, recorded by autograd or not, or declined because of an operand.
+struct Route {
+  Declined declined = Declined::no;
+  uint8_t operand = 0;
+  bool recorded = false;
+};
+
+// Returns the route by the operands' types and torch's state.
+Route route_of_types(const nb::handle* operands, size_t n) {
+  for (size_t i = 0; i < n; ++i)
+    if (!is_tensor(operands[i])) return {Declined::type, static_cast<uint8_t>(i)};
+  if (is_watched()) return {Declined::watched};
+  const Torch& t = torch();
+  const bool tracked = t.requires_grad(operands[0]) || (n > 2 && t.requires_grad(operands[2]));
+  return {.recorded = tracked && t.grad_enabled()};
+}
+
+// Reads the operands' memory, and returns the route that it allows.
+Route route_of_memory(const nb::handle* operands, size_t n, TensorView* tensors, View* views) {
+  for (size_t i = 0; i < n; ++i) {
+    const auto operand = static_cast<uint8_t>(i);
+    if (!tensors[i].read(operands[i], views[i])) return {Declined::memory, operand};
+    if (tensors[i].complex) return {Declined::complex, operand};
+    if (torch().is_neg(operands[i])) return {Declined::negated, operand};
+  }
+  return {};
+}
+
+// Returns the route of a call without `out` and fill value: the reason why the core declines it or an empty
+// string, the number of the operand that is the reason, and whether autograd records the call.
+nb::tuple tensor_route(nb::handle data, nb::handle indices, nb::handle updates) {
+  static constexpr const char* kReasons[] = {"", "type", "watched", "memory", "complex", "negated"};
+  const nb::handle operands[] = {data, indices, updates};
+  const size_t n = updates.is_none() ? 2 : 3;
+  Route route = route_of_types(operands, n);
+  if (route.declined == Declined::no) {
+    TensorView tensors[3];
+    View views[3];
+    const Route by_memory = route_of_memory(operands, n, tensors, views);
+    route.declined = by_memory.declined;
+    route.operand = by_memory.operand;
+  }
+  return nb::make_tuple(kReasons[static_cast<int>(route.declined)], route.operand, route.recorded);
+}
+
+}  // namespace
+
 nb::object call_on_plain_tensors(const nb::handle* a) {
   const nb::handle* const operands = a + kData;
   const size_t n = a[kUpdates].is_none() ? 2 : 3;
-  if (!a[kOut].is_none() || !std::all_of(operands, operands + n, is_tensor)) return {};
-  const Torch& t = torch();
-  if (is_watched()) return {};
-  bool tracked = t.requires_grad(a[kData]) || (n > 2 && t.requires_grad(a[kUpdates]));  // never integers
-  tracked = tracked && t.grad_enabled();
+  if (!a[kOut].is_none()) return {};
+  const Route route = route_of_types(operands, n);
+  if (route.declined != Declined::no) return {};
   Call call{attributes_of(a), {}};  // may run Python code: before the views
   TensorView tensors[3];
-  for (size_t i = 0; i < n; ++i)
-    if (!tensors[i].read(operands[i], call.operands[i]) || tensors[i].complex || t.is_neg(operands[i]))
-      return {};
-  return tracked ? recorded(a) : run(a, call, tensors[0].type);
+  if (route_of_memory(operands, n, tensors, call.operands.data()).declined != Declined::no) return {};
+  return route.recorded ? recorded(a) : run(a, call, tensors[0].type);
 }
 
 nb::object call_on_tensors(const nb::handle* a) {
@@ -219,6 +267,7 @@ void bind_tensors(nb::module_& m) {
         torch_storage().find(size, offset, example, handle, measure);
       },
       nb::arg("size"), nb::arg("offset"), nb::arg("example"), nb::arg("handle"), nb::arg("measure"));
+  m.def("tensor_route", &tensor_route, nb::arg("data"), nb::arg("indices"), nb::arg("updates").none());
   m.def("first_outside_storage", &first_outside_storage, nb::arg("operands"));
 }
 
