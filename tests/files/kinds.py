@@ -57,9 +57,9 @@ def filled(dtype: np.dtype[Any], shape: tuple[int, ...], seed: int) -> NDArray[A
     random, count = np.random.default_rng(seed), int(np.prod(shape))
     if dtype.itemsize == 0:
         return np.zeros(shape, dtype)
-    found = np.frombuffer(random.bytes(count * dtype.itemsize), dtype).copy()
-    _make_valid(found, random)
-    return found.reshape(shape)
+    array = np.frombuffer(random.bytes(count * dtype.itemsize), dtype).copy()
+    _make_valid(array, random)
+    return array.reshape(shape)
 
 
 def _make_valid(array: NDArray[Any], random: np.random.Generator) -> None:

@@ -82,7 +82,7 @@ def put_zarr(
     extra = {"shards": tuple(2 * c for c in chunks)} if form == "shards" and chunks else {}
     # Without this, older versions lose the sign of -0.0.
     with zarr.config.set({"array.write_empty_chunks": True}):
-        made = zarr.create_array(
+        target = zarr.create_array(
             path,
             shape=array.shape,
             chunks=chunks,
@@ -92,7 +92,7 @@ def put_zarr(
             **extra,
         )
         if array.size:
-            made[...] = array
+            target[...] = array
     return path
 
 
@@ -163,11 +163,11 @@ def fail_notes(monkeypatch: pytest.MonkeyPatch, count: int, number: int) -> None
     """Let the `count`-th note and all later ones fail with the given error number."""
     calls, setxattr = [], getattr(os, "setxattr", lambda *_: None)
 
-    def failing(path: str, *rest: Any) -> None:
+    def failing(path: str, *arguments: Any) -> None:
         calls.append(path)
         if len(calls) >= count:
             raise OSError(number, os.strerror(number), path)
-        setxattr(path, *rest)
+        setxattr(path, *arguments)
 
     monkeypatch.setattr(os, "setxattr", failing, raising=False)
 
@@ -177,12 +177,12 @@ def fail_at(monkeypatch: pytest.MonkeyPatch, at: int) -> list[str]:
     calls: list[str] = []
 
     def failing(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
-        def run(first: Any, *rest: Any, **more: Any) -> Any:
+        def run(first: Any, *arguments: Any, **more: Any) -> Any:
             calls.append(name)
             if len(calls) == at:
                 path = (first,) if name in OF_PATHS else ()
                 raise OSError(errno.EIO, os.strerror(errno.EIO), *path)
-            return None if name == "fsync" else call(first, *rest, **more)
+            return None if name == "fsync" else call(first, *arguments, **more)
 
         return run
 

@@ -62,9 +62,9 @@ def test_a_new_format_is_read_and_written_and_changed_in_place(tmp_path: Path) -
         files.scatter_nd_file(
             path, indices, table[:7], target, reduction="add", in_place=target == path
         )
-        found = files.gather_file(target, np.arange(50))
+        result = files.gather_file(target, np.arange(50))
         expected = gatherum.scatter_nd(table, indices, table[:7], reduction="add")
-        assert bits(found) == bits(expected)
+        assert bits(result) == bits(expected)
     assert leftovers(tmp_path) == []
     os.rename(path, tmp_path / "t")
     assert bits(files.gather_file(tmp_path / "t", np.arange(50))) == bits(expected)

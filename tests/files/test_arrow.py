@@ -25,7 +25,7 @@ NULLS = "has nulls, which arrays lack; write it anew after pyarrow's fill_null o
 
 
 @pytest.fixture(params=KINDS)
-def made(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+def parquet_path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """Make a file with columns of many kinds, in four row groups."""
     lists = pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(VECTORS.ravel()), 4)
     some = [None if i == 400 else [1.0, 2.0] for i in range(1000)]
@@ -67,25 +67,25 @@ def write(folder: Path, table: Any, kind: str, rows: int = 300) -> Path:
     ("column", "array"),
     [("vectors", VECTORS), ("numbers", NUMBERS), ("halves", VECTORS[:, 0].astype(np.float16))],
 )
-def test_columns(made: Path, column: str, array: Any, memory: str) -> None:
+def test_columns(parquet_path: Path, column: str, array: Any, memory: str) -> None:
     indices = np.random.default_rng(1).integers(-1000, 1000, (40, 3))
-    found = files.gather_file(f"{made}:{column}", indices, memory=memory)
-    assert bits(found) == bits(gatherum.gather(array, indices))
-    out = made.parent / "o.npy"
+    result = files.gather_file(f"{parquet_path}:{column}", indices, memory=memory)
+    assert bits(result) == bits(gatherum.gather(array, indices))
+    out = parquet_path.parent / "o.npy"
     updates = array[:5]
     files.scatter_slices_file(
-        f"{made}:{column}", np.arange(5) * 7, updates, out, memory=memory, reduction="max"
+        f"{parquet_path}:{column}", np.arange(5) * 7, updates, out, memory=memory, reduction="max"
     )
     expected = gatherum.scatter_slices(array, np.arange(5) * 7, updates, reduction="max")
     assert bits(np.load(out)) == bits(expected)
-    assert leftovers(made.parent) == []
+    assert leftovers(parquet_path.parent) == []
 
 
-def test_a_column_as_indices_and_updates(made: Path) -> None:
+def test_a_column_as_indices_and_updates(parquet_path: Path) -> None:
     table = np.zeros((1000, 4), np.float32)
-    path = str(made)
-    found = files.scatter_slices_file(table, f"{path}:numbers", f"{path}:vectors")
-    assert bits(found) == bits(VECTORS)
+    path = str(parquet_path)
+    result = files.scatter_slices_file(table, f"{path}:numbers", f"{path}:vectors")
+    assert bits(result) == bits(VECTORS)
 
 
 @pytest.mark.parametrize(
@@ -100,8 +100,8 @@ def test_a_column_as_indices_and_updates(made: Path) -> None:
         (None, "name one of its 8 columns after a colon: 'vectors', "),
     ],
 )
-def test_what_is_refused(made: Path, column: str | None, line: str) -> None:
-    path = str(made) if column is None else f"{made}:{column}"
+def test_what_is_refused(parquet_path: Path, column: str | None, line: str) -> None:
+    path = str(parquet_path) if column is None else f"{parquet_path}:{column}"
     with pytest.raises(ValueError) as caught:
         files.gather_file(path, np.array([0, 400, 999]))
     assert str(caught.value).startswith(f"{path}: {line}")
@@ -164,8 +164,8 @@ def test_columns_that_become_arrays(tmp_path: Path, kind: str) -> None:
     path, indices = write(tmp_path, table, kind, rows=3), np.array([7, 2, 0, 7])
     for name, (_, expected) in COLUMNS.items():
         if expected is not None:
-            found = files.gather_file(f"{path}:{name}", indices)
-            assert bits(found) == bits(expected[indices]), name
+            result = files.gather_file(f"{path}:{name}", indices)
+            assert bits(result) == bits(expected[indices]), name
     with pytest.raises(ValueError, match="a: a column of struct<b: int64, c: double>, expected n"):
         files.gather_file(f"{path}:a", indices)
 
@@ -258,8 +258,8 @@ def test_content_decides_whatever_the_suffix(tmp_path: Path, kind: str) -> None:
         assert files.gather_file(f"{path}:x", np.array([7, 5])).tolist() == [7, 5]
 
 
-def test_read_only(made: Path) -> None:
-    path, ones = f"{made}:vectors", np.ones((1, 4), np.float32)
+def test_read_only(parquet_path: Path) -> None:
+    path, ones = f"{parquet_path}:vectors", np.ones((1, 4), np.float32)
     why = "cannot be written, columns of Parquet and Arrow are read only"
     with pytest.raises(ValueError, match=why):
         files.gather_file(VECTORS, np.array([0]), path)
@@ -268,20 +268,20 @@ def test_read_only(made: Path) -> None:
 
 
 @pytest.mark.parametrize("keep", [0, 10, 3000, -10])
-def test_damaged_files(made: Path, keep: int) -> None:
-    made.write_bytes(made.read_bytes()[:keep])
+def test_damaged_files(parquet_path: Path, keep: int) -> None:
+    parquet_path.write_bytes(parquet_path.read_bytes()[:keep])
     with pytest.raises(ValueError) as caught:
-        files.gather_file(f"{made}:vectors", np.array([0]))
+        files.gather_file(f"{parquet_path}:vectors", np.array([0]))
     assert "\n" not in str(caught.value)
-    assert str(caught.value).startswith(f"{made}:vectors: cannot be read: ")
+    assert str(caught.value).startswith(f"{parquet_path}:vectors: cannot be read: ")
 
 
-def test_a_group_that_is_too_large(made: Path) -> None:
+def test_a_group_that_is_too_large(parquet_path: Path) -> None:
     big = np.zeros((20_000, 4))
     lists = pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(big.ravel()), 4)
-    parquet.write_table(pyarrow.table({"x": lists}), made.parent / "big.parquet")
+    parquet.write_table(pyarrow.table({"x": lists}), parquet_path.parent / "big.parquet")
     with pytest.raises(ValueError, match="one chunk has 1280000 bytes, too much for a memory"):
-        files.gather_file(made.parent / "big.parquet", np.array([0]), memory="1MiB")
+        files.gather_file(parquet_path.parent / "big.parquet", np.array([0]), memory="1MiB")
 
 
 def test_a_fifo(tmp_path: Path) -> None:
@@ -290,14 +290,14 @@ def test_a_fifo(tmp_path: Path) -> None:
         files.gather_file(tmp_path / "t.parquet", np.array([0]))
 
 
-def test_without_pyarrow(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_pyarrow(parquet_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ImportError) as caught:
-        files.gather_file(f"{made}:numbers", np.array([0]))
+        files.gather_file(f"{parquet_path}:numbers", np.array([0]))
     assert str(caught.value) == "Parquet and Arrow files need pyarrow: pip install pyarrow"
 
 
-def test_columns_need_no_pandas(made: Path) -> None:
+def test_columns_need_no_pandas(parquet_path: Path) -> None:
     """pyarrow imports it for some of its own functions."""
     code = (
         "import sys\n"
@@ -307,7 +307,7 @@ def test_columns_need_no_pandas(made: Path) -> None:
         "            raise ModuleNotFoundError(name)\n"
         "sys.meta_path.insert(0, NoPandas())\n"
         "import numpy as np; from gatherum import files\n"
-        f"print(files.gather_file({f'{made}:numbers'!r}, np.array([3, 1])))"
+        f"print(files.gather_file({f'{parquet_path}:numbers'!r}, np.array([3, 1])))"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60,

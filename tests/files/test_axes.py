@@ -21,8 +21,8 @@ NAMES = ("time", "lat", "lon")
 
 def expected(axes: tuple[int, ...], indices: Any = STATIONS, **attributes: Any) -> Any:
     """Return the result of Python's indexing of the transposed cube."""
-    rest = [axis for axis in range(CUBE.ndim) if axis not in axes]
-    return gatherum.gather_nd(CUBE.transpose(*axes, *rest), indices, **attributes)
+    others = [axis for axis in range(CUBE.ndim) if axis not in axes]
+    return gatherum.gather_nd(CUBE.transpose(*axes, *others), indices, **attributes)
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -30,11 +30,11 @@ def expected(axes: tuple[int, ...], indices: Any = STATIONS, **attributes: Any) 
 def test_any_dimensions_of_any_format(tmp_path: Path, form: str, axes: tuple[int, ...]) -> None:
     table = put(tmp_path, "t", CUBE, form)
     indices = STATIONS % [CUBE.shape[axis] for axis in axes]
-    found = files.gather_nd_file(table, indices, axes=axes)
+    result = files.gather_nd_file(table, indices, axes=axes)
     want = expected(axes, indices)
     if form == "big-endian":
-        found = found.astype(np.float32)
-    assert bits(found) == bits(want)
+        result = result.astype(np.float32)
+    assert bits(result) == bits(want)
     files.gather_nd_file(table, indices, tmp_path / "o.npy", axes=axes, memory="64KiB")
     assert np.load(tmp_path / "o.npy").tolist() == want.tolist()
 
@@ -43,16 +43,16 @@ def test_any_dimensions_of_any_format(tmp_path: Path, form: str, axes: tuple[int
 def test_as_many_dimensions_as_a_tuple_has_components(tmp_path: Path, axes: Any) -> None:
     indices = np.arange(3 * len(axes)).reshape(3, len(axes)) % 5
     whole = tuple(axis % 3 for axis in axes)
-    found = files.gather_nd_file(put(tmp_path, "t", CUBE), indices, axes=axes)
-    assert bits(found) == bits(expected(whole, indices))
+    result = files.gather_nd_file(put(tmp_path, "t", CUBE), indices, axes=axes)
+    assert bits(result) == bits(expected(whole, indices))
 
 
 def test_batch_dimensions_stay_in_front(tmp_path: Path) -> None:
     indices = np.arange(14).reshape(7, 2, 1) % 12
     table = put(tmp_path, "t", CUBE, "zarr3")
-    found = files.gather_nd_file(table, indices, axes=[2], batch_dims=1)
+    result = files.gather_nd_file(table, indices, axes=[2], batch_dims=1)
     want = gatherum.gather_nd(CUBE.transpose(0, 2, 1), indices, batch_dims=1)
-    assert bits(found) == bits(want)
+    assert bits(result) == bits(want)
 
 
 @pytest.mark.parametrize("chunked", [True, False])
@@ -65,8 +65,8 @@ def test_names_of_netcdf(tmp_path: Path, chunked: bool) -> None:
             file[name].make_scale(name)
             cube.dims[place].attach_scale(file[name])
     for table in (f"{tmp_path}/t.nc:t2m", h5py.File(tmp_path / "t.nc")["t2m"]):
-        found = files.gather_nd_file(table, STATIONS, axes=("lat", "lon"))
-        assert bits(found) == bits(expected((1, 2)))
+        result = files.gather_nd_file(table, STATIONS, axes=("lat", "lon"))
+        assert bits(result) == bits(expected((1, 2)))
 
 
 @pytest.mark.parametrize("version", [2, 3])
@@ -81,8 +81,8 @@ def test_names_of_zarr(tmp_path: Path, version: int) -> None:
     if version == 2:
         array.attrs["_ARRAY_DIMENSIONS"] = NAMES
     for table in (tmp_path / "t.zarr", zarr.open_array(tmp_path / "t.zarr", mode="r")):
-        found = files.gather_nd_file(table, STATIONS, axes=("lat", "lon"))
-        assert bits(found) == bits(expected((1, 2)))
+        result = files.gather_nd_file(table, STATIONS, axes=("lat", "lon"))
+        assert bits(result) == bits(expected((1, 2)))
     with pytest.raises(
         ValueError,
         match=r"t.zarr must have one dimension 'y'; its dimensions are 'time', 'lat', 'lon'$",
@@ -118,7 +118,7 @@ def test_what_axes_must_be(kind: type[Exception], axes: Any, more: Any, why: str
 
 
 @pytest.mark.parametrize(
-    ("axes", "found"),
+    ("axes", "description"),
     [
         *((axes, repr(axes)) for axes in (
             True, 1, 1.5, "lat", "12", b"lat", {1}, {1: 2}, (1.5, 2), (True, 2), ("", "lat"),
@@ -129,9 +129,9 @@ def test_what_axes_must_be(kind: type[Exception], axes: Any, more: Any, why: str
         (np.array(1), "an array of int64 ()"),
     ],
 )  # fmt: skip
-def test_axes_are_a_sequence_of_integers_or_names(axes: Any, found: str) -> None:
-    why = f"gather_nd: `axes` must be a sequence of integers or names of dimensions, got {found}"
-    with pytest.raises(TypeError, match=re.escape(why) + "$"):
+def test_axes_are_a_sequence_of_integers_or_names(axes: Any, description: str) -> None:
+    message = "gather_nd: `axes` must be a sequence of integers or names of dimensions, got "
+    with pytest.raises(TypeError, match=re.escape(message + description) + "$"):
         files.gather_nd_file(CUBE, STATIONS, axes=axes)
 
 
@@ -144,8 +144,8 @@ def test_names_of_an_array_with_labels() -> None:
     xarray = pytest.importorskip("xarray", reason=MISSING.format("xarray"))
     for cube in (CUBE, np.asfortranarray(CUBE), np.repeat(CUBE, 2, 2)[..., ::2]):
         labelled = xarray.DataArray(cube, dims=NAMES)
-        found = files.gather_nd_file(labelled, STATIONS, axes=("lat", "lon"))
-        assert bits(found) == bits(expected((1, 2)))
+        result = files.gather_nd_file(labelled, STATIONS, axes=("lat", "lon"))
+        assert bits(result) == bits(expected((1, 2)))
     with pytest.raises(ValueError, match=r"'y'; its dimensions are 'time', 'lat', 'lon'$"):
         files.gather_nd_file(labelled, STATIONS, axes=("y", "lon"))
 
@@ -171,8 +171,8 @@ def test_names_of_coordinates_of_netcdf(tmp_path: Path) -> None:
         ("inner/y", ["lon", "y"], square.T), ("x", ["lat", "x"], square),
     ):  # fmt: skip
         indices = np.arange(10)[:, None] % [want.shape]
-        found = files.gather_nd_file(f"{tmp_path}/t.nc:{table}", indices, axes=axes)
-        assert bits(found) == bits(gatherum.gather_nd(want, indices))
+        result = files.gather_nd_file(f"{tmp_path}/t.nc:{table}", indices, axes=axes)
+        assert bits(result) == bits(gatherum.gather_nd(want, indices))
 
 
 def test_any_name_of_a_dimension_of_hdf5(tmp_path: Path) -> None:
@@ -189,8 +189,8 @@ def test_any_name_of_a_dimension_of_hdf5(tmp_path: Path) -> None:
     table = f"{tmp_path}/t.h5:cube"
     for axes, numbers in ((("m/s", "y"), (0, 1)), (("lat", "lon"), (1, 2))):
         indices = STATIONS % [CUBE.shape[axis] for axis in numbers]
-        found = files.gather_nd_file(table, indices, axes=axes)
-        assert bits(found) == bits(expected(numbers, indices))
+        result = files.gather_nd_file(table, indices, axes=axes)
+        assert bits(result) == bits(expected(numbers, indices))
     with pytest.raises(ValueError, match=r"'s'; its dimensions are 'm/s', 'lat' or 'y', 'lon'$"):
         files.gather_nd_file(table, STATIONS, axes=("s", "y"))
     with pytest.raises(ValueError, match=r"t.h5:two has no names of dimensions, got 'two'"):
@@ -226,8 +226,8 @@ def interrupt(*_: Any) -> None:
 def test_an_index_outside_names_the_dimension_of_the_file(tmp_path: Path, indices: Any) -> None:
     with pytest.raises(IndexError, match=r"index \S+ is out of bounds for axis 2 of size 12"):
         files.gather_nd_file(put(tmp_path, "t", CUBE), indices, axes=(1, 2))
-    found = files.gather_nd_file(CUBE, indices, axes=(1, 2), mode="fill", fill_value=np.nan)
-    assert bits(found) == bits(expected((1, 2), indices, mode="fill", fill_value=np.nan))
+    result = files.gather_nd_file(CUBE, indices, axes=(1, 2), mode="fill", fill_value=np.nan)
+    assert bits(result) == bits(expected((1, 2), indices, mode="fill", fill_value=np.nan))
 
 
 @pytest.mark.parametrize("form", ["npy", "fortran", "zarr3"])
@@ -255,8 +255,8 @@ def test_chunks_that_many_windows_need_are_read_once(tmp_path: Path, form: str) 
     stations = rng.integers(0, 256, (4096, 2))  # of four windows, each with stations in all chunks
     out = tmp_path / "o.npy"
     stats = files.gather_nd_file(table, stations, out, axes=(1, 2), memory="1MiB")
-    found = np.load(out)
-    assert bits(found) == bits(cube[:, stations[:, 0], stations[:, 1]].T)
+    result = np.load(out)
+    assert bits(result) == bits(cube[:, stations[:, 0], stations[:, 1]].T)
     assert stats.bytes_read < 1.5 * cube.nbytes
 
 

@@ -45,10 +45,10 @@ ARRAYS: dict[str, dict[str, Any]] = {
 
 def write(path: Path, array: NDArray[Any], kind: str) -> None:
     """Write an array whose last rows are fill values, in chunks that were never written."""
-    made = zarr.create_array(
+    target = zarr.create_array(
         path, shape=array.shape, chunks=(40, 11), dtype=array.dtype, fill_value=7, **ARRAYS[kind]
     )
-    made[: len(array) - 200] = array[:-200]
+    target[: len(array) - 200] = array[:-200]
     array[-200:] = 7
 
 
@@ -129,11 +129,11 @@ def test_filters_of_zarr_2_whose_output_grows(tmp_path: Path, name: str, dtype: 
     values = np.random.default_rng(0).integers(1, 127, (20, 160), np.uint8)
     table, path = values.view(dtype), tmp_path / "t.zarr"
     codecs = [numcodecs.get_codec({"id": name}), numcodecs.Zlib(1)]
-    made = zarr.create_array(
+    target = zarr.create_array(
         path, shape=table.shape, chunks=(7, table.shape[1]), dtype=dtype, zarr_format=2,
         filters=codecs, compressors=numcodecs.Zstd(1),
     )  # fmt: skip
-    made[...] = table
+    target[...] = table
     assert bits(files.gather_file(path, np.arange(20))) == bits(table)
 
 

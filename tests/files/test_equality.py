@@ -270,8 +270,8 @@ def test_rows_larger_than_memory_scattered_into_memory() -> None:
     rng = np.random.default_rng(12)
     table, indices = rng.random((4, 9000)), np.array([3, 1])
     updates = rng.random((2, 9000))
-    found = files.scatter_slices_file(table, indices, updates, memory=SMALL)
-    assert bits(found) == bits(apply("scatter_slices", table, indices, updates))
+    result = files.scatter_slices_file(table, indices, updates, memory=SMALL)
+    assert bits(result) == bits(apply("scatter_slices", table, indices, updates))
 
 
 def test_zarr_rows_cut_by_chunks_larger_than_memory_together(tmp_path: Path) -> None:

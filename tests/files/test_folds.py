@@ -58,8 +58,8 @@ def test_a_nan_that_is_copied_keeps_its_payload(
     table = np.ones((ROWS, 1), dtype)
     table.view(np.uint16)[2] = payload
     call = {"reduction": reduction, "include_self": include_self}
-    found, expected = scattered(tmp_path, [table, indices, updates], memory, **call)
-    assert found == expected
+    actual, expected = scattered(tmp_path, [table, indices, updates], memory, **call)
+    assert actual == expected
 
 
 @contextmanager
@@ -99,8 +99,8 @@ def test_a_mean_does_not_depend_on_the_float_mode(
     table[2], updates[indices[:, 0] == 2] = -0.0, -0.0
     call = {"reduction": "mean", "include_self": include_self}
     with another_float_mode(flush):
-        found, expected = scattered(tmp_path, [table, indices, updates], memory, **call)
-    assert found == expected
+        actual, expected = scattered(tmp_path, [table, indices, updates], memory, **call)
+    assert actual == expected
     assert expected == bits(apply("scatter_nd", table, indices, updates, **call))
 
 
@@ -123,8 +123,8 @@ def test_a_table_that_fits_in_memory_is_reduced_there(
     assert read <= stats.bytes_read <= read + 1000  # parts of headers are read twice
     files.scatter_nd_file(*paths, parts, memory="64KiB", reduction=reduction)
     assert whole.read_bytes() == parts.read_bytes()
-    found = files.scatter_nd_file(*paths, memory="4MiB", reduction=reduction)
-    assert found.tobytes() == np.load(whole).tobytes()
+    actual = files.scatter_nd_file(*paths, memory="4MiB", reduction=reduction)
+    assert actual.tobytes() == np.load(whole).tobytes()
 
 
 @pytest.mark.parametrize("reduction", ["none", "add", "mean", "max"])

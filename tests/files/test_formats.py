@@ -160,8 +160,8 @@ def test_formats_that_the_command_does_not_know(run: Any) -> None:
 
 
 def test_a_url_whose_format_is_given() -> None:
-    found = locate("https://user:secret@host/download?id=7#wte", "safetensors")
-    assert (found.file, found.member, str(found)) == (
+    result = locate("https://user:secret@host/download?id=7#wte", "safetensors")
+    assert (result.file, result.member, str(result)) == (
         "https://host/download", "wte", "https://host/download:wte",
     )  # fmt: skip
     assert locate("https://host/array/", "zarr").file == "https://host/array"

@@ -33,15 +33,15 @@ def test_the_bits_are_those_in_memory(tmp_path: Path, func: Any, form: str) -> N
     values = put(tmp_path, "v", VALUES, form)
     for number, (by, axis) in enumerate(((ROWS, 0), (EACH, 0), (EACH, -1))):
         expected = groups.reduce(VALUES, by, 10, func, axis, fill_value=7)
-        given = put(tmp_path, f"g{number}", by)
+        labels = put(tmp_path, f"g{number}", by)
         out = tmp_path / f"o{number}.npy"
         reduce_file(
-            values, given, out, 10, func, axis, fill_value=7, memory="64KiB", spill_dir=tmp_path
+            values, labels, out, 10, func, axis, fill_value=7, memory="64KiB", spill_dir=tmp_path
         )
-        held = reduce_file(VALUES, by, None, 10, func, axis, fill_value=7)
-        for found in (np.load(out), held):
-            assert found.dtype == expected.dtype
-            assert bits(found) == bits(expected)
+        in_memory = reduce_file(VALUES, by, None, 10, func, axis, fill_value=7)
+        for result in (np.load(out), in_memory):
+            assert result.dtype == expected.dtype
+            assert bits(result) == bits(expected)
 
 
 @pytest.mark.parametrize("func", IN_FILES)
@@ -52,17 +52,17 @@ def test_dtypes(func: Any, dtype: Any) -> None:
     values = RANDOM.integers(0, 100, 50).astype(dtype)
     by = np.arange(50) % 7
     expected = groups.reduce(values, by, func=func)
-    found = reduce_file(values, by, func=func)
-    assert (found.dtype, found.tobytes()) == (expected.dtype, expected.tobytes())
+    result = reduce_file(values, by, func=func)
+    assert (result.dtype, result.tobytes()) == (expected.dtype, expected.tobytes())
 
 
 def test_the_number_of_groups_is_read_where_it_is_not_given(tmp_path: Path) -> None:
     many = RANDOM.integers(0, 1000, 50_000)
     expected = np.bincount(many)
     for form in ("npy", "big-endian", "zarr3"):
-        given = put(tmp_path, "g", many, form)
-        found = reduce_file(None, given, func="count", memory="192KiB", spill_dir=tmp_path)
-        assert np.array_equal(found, expected)
+        groups = put(tmp_path, "g", many, form)
+        result = reduce_file(None, groups, func="count", memory="192KiB", spill_dir=tmp_path)
+        assert np.array_equal(result, expected)
     assert reduce_file(None, many.reshape(50, 1000), func="count").tolist() == expected.tolist()
     assert reduce_file(np.zeros(0), np.zeros(0, int)).shape == (0,)
     assert reduce_file(None, np.array([-1, -3]), func="count", mode="drop").shape == (0,)
@@ -79,7 +79,7 @@ def test_empty_groups_are_named_before_anything_is_written(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("given", "more", "kind", "message"),
+    ("arrays", "more", "kind", "message"),
     [
         (([1.0], [0.5]), {}, TypeError,
          "`groups` must have an integer dtype, got float64; write groups.astype(np.int64)"),
@@ -114,8 +114,8 @@ def test_empty_groups_are_named_before_anything_is_written(tmp_path: Path) -> No
          "`fill_value` must convert exactly to the dtype of the result, float64, got 'x'"),
     ],
 )  # fmt: skip
-def test_refusals(tmp_path: Path, given: Any, more: Any, kind: Any, message: str) -> None:
-    values, by = (None if one is None else np.array(one) for one in given)
+def test_refusals(tmp_path: Path, arrays: Any, more: Any, kind: Any, message: str) -> None:
+    values, by = (None if one is None else np.array(one) for one in arrays)
     with pytest.raises(kind) as refusal:
         reduce_file(values, by, tmp_path / "o.npy", **more)
     assert str(refusal.value) == f"reduce_file: {message}"
@@ -127,11 +127,11 @@ def test_refusals(tmp_path: Path, given: Any, more: Any, kind: Any, message: str
 def test_empty_groups_of_dates_are_not_a_time(tmp_path: Path, form: str, unit: str) -> None:
     values = date_values(RANDOM, unit, (20, 3))
     by = RANDOM.integers(0, 30, 20)
-    given = put(tmp_path, "v", values, form)
+    stored = put(tmp_path, "v", values, form)
     for func in ("last", "count"):
         expected = groups.reduce(values, by, 31, func)
-        found = reduce_file(given, by, None, 31, func)
-        assert (found.dtype, found.tobytes()) == (expected.dtype, expected.tobytes())
+        result = reduce_file(stored, by, None, 31, func)
+        assert (result.dtype, result.tobytes()) == (expected.dtype, expected.tobytes())
 
 
 def test_more_groups_than_the_disk_holds(tmp_path: Path) -> None:

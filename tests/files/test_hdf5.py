@@ -23,7 +23,7 @@ TABLE = np.arange(600, dtype=np.float32).reshape(100, 6)
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> Path:
+def hdf5_path(tmp_path: Path) -> Path:
     """Make a file with datasets of many kinds."""
     path = tmp_path / "t.h5"
     with h5py.File(path, "w") as file:
@@ -63,9 +63,9 @@ def made(tmp_path: Path) -> Path:
         ("few bits", np.array([1, -2, 3, 500_000], np.int32)),
     ],
 )
-def test_datasets_of_every_kind(made: Path, name: str, expected: Any) -> None:
+def test_datasets_of_every_kind(hdf5_path: Path, name: str, expected: Any) -> None:
     indices = np.array([3, 0, len(expected) - 1])
-    assert np.array_equal(files.gather_file(f"{made}:{name}", indices), expected[indices])
+    assert np.array_equal(files.gather_file(f"{hdf5_path}:{name}", indices), expected[indices])
 
 
 @pytest.mark.parametrize(
@@ -84,9 +84,9 @@ def test_datasets_of_every_kind(made: Path, name: str, expected: Any) -> None:
         ("", ": name one of its 10 datasets after a colon: 'external', "),
     ],
 )
-def test_what_is_refused(made: Path, name: str, line: str) -> None:
-    found = refused(made.parent, str(made) + name)
-    assert found.startswith(f"t.h5{name}{line}")
+def test_what_is_refused(hdf5_path: Path, name: str, line: str) -> None:
+    message = refused(hdf5_path.parent, str(hdf5_path) + name)
+    assert message.startswith(f"t.h5{name}{line}")
 
 
 ARRAY_TYPES = {
@@ -98,40 +98,42 @@ ARRAY_TYPES = {
 }
 
 
-@pytest.mark.parametrize("held", [False, True], ids=["path", "dataset"])
+@pytest.mark.parametrize("as_dataset", [False, True], ids=["path", "dataset"])
 @pytest.mark.parametrize("chunks", [None, (2, 1)])
 @pytest.mark.parametrize("kind", ARRAY_TYPES)
-def test_array_types_add_dimensions(tmp_path: Path, kind: str, chunks: Any, held: bool) -> None:
+def test_array_types_add_dimensions(
+    tmp_path: Path, kind: str, chunks: Any, as_dataset: bool
+) -> None:
     path = tmp_path / "t.h5"
     settings = {"chunks": chunks, "compression": "gzip", "shuffle": True} if chunks else {}
     with h5py.File(path, "w") as file:
-        made = file.create_dataset("x", (5, 2), ARRAY_TYPES[kind], **settings)
+        dataset = file.create_dataset("x", (5, 2), ARRAY_TYPES[kind], **settings)
         file.create_dataset("scalar", (), ARRAY_TYPES[kind])
-        values = np.random.default_rng(0).integers(65, 90, made[...].nbytes, np.uint8)
-        table = values.view(made[...].dtype).reshape(made[...].shape)
-        made.id.write(h5py.h5s.ALL, h5py.h5s.ALL, table, made.id.get_type())
+        values = np.random.default_rng(0).integers(65, 90, dataset[...].nbytes, np.uint8)
+        table = values.view(dataset[...].dtype).reshape(dataset[...].shape)
+        dataset.id.write(h5py.h5s.ALL, h5py.h5s.ALL, table, dataset.id.get_type())
     indices = np.array([3, 0, 4, -1])
     with h5py.File(path) as file:
-        found = files.gather_file(file["x"] if held else f"{path}:x", indices)
-        assert bits(found) == bits(table[indices])
-        found = files.gather_file(
-            file["scalar"] if held else f"{path}:scalar", np.array([0]), axis=-1
+        result = files.gather_file(file["x"] if as_dataset else f"{path}:x", indices)
+        assert bits(result) == bits(table[indices])
+        result = files.gather_file(
+            file["scalar"] if as_dataset else f"{path}:scalar", np.array([0]), axis=-1
         )
-        assert bits(found) == bits(file["scalar"][...].take([0], axis=-1))
-    if not held and chunks is None:
+        assert bits(result) == bits(file["scalar"][...].take([0], axis=-1))
+    if not as_dataset and chunks is None:
         files.scatter_slices_file(f"{path}:x", np.array([1]), table[:1], f"{path}:x", in_place=True)
         table[1] = table[0]
         assert bits(get(f"{path}:x")) == bits(table)
 
 
 @pytest.mark.parametrize("chunks", ["auto", (1, 2), (7, 6), (100, 1)])
-def test_boxes_that_are_no_whole_chunks(made: Path, chunks: Any) -> None:
+def test_boxes_that_are_no_whole_chunks(hdf5_path: Path, chunks: Any) -> None:
     pytest.importorskip("dask.array", reason=MISSING.format("dask"))
     from gatherum.dask import from_file
 
     for name in ("flat", "group/chunks", "some chunks"):
-        found = from_file(f"{made}:{name}", chunks=chunks)
-        assert bits(np.asarray(found)) == bits(get(f"{made}:{name}"))
+        result = from_file(f"{hdf5_path}:{name}", chunks=chunks)
+        assert bits(np.asarray(result)) == bits(get(f"{hdf5_path}:{name}"))
 
 
 @pytest.mark.parametrize("dtype", [">i4", "<i8"])
@@ -139,10 +141,10 @@ def test_a_scalar_dataset_keeps_its_type(tmp_path: Path, dtype: str) -> None:
     with h5py.File(tmp_path / "t.h5", "w") as file:
         file["x"] = np.array(3, dtype)
     with h5py.File(tmp_path / "t.h5") as file:
-        found = files.gather_file(TABLE, file["x"])
-        assert bits(found) == bits(TABLE[3])
-        found = files.scatter_slices_file(np.zeros(4, dtype), np.array([1]), file["x"])
-        assert bits(found) == bits(np.array([0, 3, 0, 0], dtype))
+        result = files.gather_file(TABLE, file["x"])
+        assert bits(result) == bits(TABLE[3])
+        result = files.scatter_slices_file(np.zeros(4, dtype), np.array([1]), file["x"])
+        assert bits(result) == bits(np.array([0, 3, 0, 0], dtype))
 
 
 def test_an_empty_dataset(tmp_path: Path) -> None:
@@ -166,19 +168,19 @@ def test_links_are_not_followed_by_groups_either(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cut", [0, 7, 100, 1500, 4000])
-def test_damaged_files(made: Path, cut: int) -> None:
-    raw = made.read_bytes()
-    made.write_bytes(raw[:cut])
-    line = refused(made.parent, f"{made}:flat")
+def test_damaged_files(hdf5_path: Path, cut: int) -> None:
+    raw = hdf5_path.read_bytes()
+    hdf5_path.write_bytes(raw[:cut])
+    line = refused(hdf5_path.parent, f"{hdf5_path}:flat")
     assert re.match(r"t\.h5:flat: (cannot be read as HDF5|its 2400 bytes reach past)", line)
 
 
 def test_a_chunk_that_inflates_to_more_than_its_size(tmp_path: Path) -> None:
     path = tmp_path / "t.h5"
     with h5py.File(path, "w") as file:
-        made = file.create_dataset("x", (100, 6), "f4", chunks=(30, 4), compression="gzip")
-        made[...] = TABLE
-        made.id.write_direct_chunk((30, 4), zlib.compress(bytes(1 << 26), 9))
+        dataset = file.create_dataset("x", (100, 6), "f4", chunks=(30, 4), compression="gzip")
+        dataset[...] = TABLE
+        dataset.id.write_direct_chunk((30, 4), zlib.compress(bytes(1 << 26), 9))
     where = f"{path}:x: cannot be read: a chunk "
     assert re.fullmatch(re.escape(where) + r"of 65\d{3} bytes for 480", refused_row(path, 50))
     with h5py.File(path, "a") as file:
@@ -201,8 +203,8 @@ def filtered(path: Path, table: Any, filters: str) -> None:
             getattr(settings, f"set_{name}")()
     with h5py.File(path, "w") as file:
         space = h5py.h5s.create_simple(table.shape)
-        made = h5py.h5d.create(file.id, b"x", h5py.h5t.py_create(table.dtype), space, settings)
-        made.write(h5py.h5s.ALL, h5py.h5s.ALL, table)
+        dataset = h5py.h5d.create(file.id, b"x", h5py.h5t.py_create(table.dtype), space, settings)
+        dataset.write(h5py.h5s.ALL, h5py.h5s.ALL, table)
 
 
 @pytest.mark.parametrize(
@@ -284,7 +286,7 @@ def test_what_was_never_written_has_fill_values_and_no_place(
 
 @pytest.mark.parametrize("userblock", [0, 512])
 @pytest.mark.parametrize(
-    ("place", "held", "line"),
+    ("place", "size", "line"),
     [
         (0, 2400, "its 2400 bytes begin at {0}, in HDF5's signature"),
         (1 << 40, 2400, "its 2400 bytes reach past the end of the file"),
@@ -292,7 +294,7 @@ def test_what_was_never_written_has_fill_values_and_no_place(
     ],
 )
 def test_a_place_is_not_believed(
-    tmp_path: Path, userblock: int, place: int | None, held: int, line: str
+    tmp_path: Path, userblock: int, place: int | None, size: int, line: str
 ) -> None:
     path = tmp_path / "t.h5"
     with h5py.File(path, "w", userblock_size=userblock, libver=("earliest", "latest")) as file:
@@ -300,26 +302,26 @@ def test_a_place_is_not_believed(
         offset = file["x"].id.get_offset() - userblock
     raw, layout = path.read_bytes(), struct.pack("<QQ", offset, TABLE.nbytes)
     assert raw.count(layout) == 1
-    claim = struct.pack("<QQ", offset if place is None else place, held)
+    claim = struct.pack("<QQ", offset if place is None else place, size)
     path.write_bytes(raw.replace(layout, claim))
-    found = refused(tmp_path, f"{path}:x")
+    message = refused(tmp_path, f"{path}:x")
     said = {"t.h5:x: " + line.format(userblock), "t.h5:x: cannot be read as HDF5: "}
-    assert any(found.startswith(start) for start in said)
+    assert any(message.startswith(start) for start in said)
 
 
-def test_in_place_neighbours_stay(made: Path) -> None:
-    before = made.read_bytes()
+def test_in_place_neighbours_stay(hdf5_path: Path) -> None:
+    before = hdf5_path.read_bytes()
     indices = np.array([[3], [50]])
-    files.scatter_nd_file(f"{made}:flat", indices, np.full((2, 6), -1, "f4"), f"{made}:flat",
-                          in_place=True)  # fmt: skip
+    flat = f"{hdf5_path}:flat"
+    files.scatter_nd_file(flat, indices, np.full((2, 6), -1, "f4"), flat, in_place=True)
     expected = TABLE.copy()
     expected[[3, 50]] = -1
-    assert np.array_equal(get(f"{made}:flat"), expected)
-    changed = sum(a != b for a, b in zip(before, made.read_bytes(), strict=True))
+    assert np.array_equal(get(f"{hdf5_path}:flat"), expected)
+    changed = sum(a != b for a, b in zip(before, hdf5_path.read_bytes(), strict=True))
     assert 0 < changed <= 2 * 24
     with pytest.raises(ValueError, match="cannot be written, it is not stored in one piece"):
-        files.scatter_nd_file(f"{made}:group/chunks", indices, np.zeros((2, 6), "f4"),
-                              f"{made}:group/chunks", in_place=True)  # fmt: skip
+        files.scatter_nd_file(f"{hdf5_path}:group/chunks", indices, np.zeros((2, 6), "f4"),
+                              f"{hdf5_path}:group/chunks", in_place=True)  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -351,11 +353,14 @@ def test_a_header_does_not_depend_on_the_time() -> None:
     assert headers[0] == headers[1]
 
 
-def test_outputs_that_are_refused(made: Path) -> None:
-    folder, indices = made.parent, np.array([0])
+def test_outputs_that_are_refused(hdf5_path: Path) -> None:
+    folder, indices = hdf5_path.parent, np.array([0])
     (folder / "text.h5").write_text("no HDF5 file at all")
     for out, line in (
-        (f"{made}:flat", f"gather: {made} holds other datasets, which a new file would lose"),
+        (
+            f"{hdf5_path}:flat",
+            f"gather: {hdf5_path} holds other datasets, which a new file would lose",
+        ),
         (f"{folder}/o.h5", "gather: name the dataset to write after a colon: "),
         (f"{folder}/o.h5:a/../b", "gather: 'a/../b' is no name of a dataset"),
         (f"{folder}/text.h5:a", f"gather: the output {folder}/text.h5:a is no HDF5 file: "),

@@ -147,8 +147,8 @@ def test_whatever_names_the_fields_have(tmp_path: Path) -> None:
         np.save(tmp_path / "t.npy", table)
     np.save(tmp_path / "i.npy", np.array([2, 0]))
     files.gather_file(tmp_path / "t.npy", tmp_path / "i.npy", tmp_path / "o.npy")
-    found = np.load(tmp_path / "o.npy")
-    assert (found.dtype, found.tobytes()) == (dtype, table[[2, 0]].tobytes())
+    result = np.load(tmp_path / "o.npy")
+    assert (result.dtype, result.tobytes()) == (dtype, table[[2, 0]].tobytes())
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
@@ -183,8 +183,8 @@ def test_headers_that_python_2_wrote(tmp_path: Path, header: str, form: str, ver
         with zipfile.ZipFile(tmp_path / "t.npz", "w") as archive:
             archive.writestr("a.npy", content)
     table = np.load(tmp_path / "t.npy")
-    found = files.gather_file(path, np.arange(len(table)))
-    assert (found.shape, found.dtype, found.tobytes()) == (
+    result = files.gather_file(path, np.arange(len(table)))
+    assert (result.shape, result.dtype, result.tobytes()) == (
         table.shape, table.dtype, table.tobytes(),
     )  # fmt: skip
 

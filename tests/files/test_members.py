@@ -88,11 +88,15 @@ def test_a_group_at_a_url_lists_what_its_metadata_name(tmp_path: Path) -> None:
     metadata = json.loads((tmp_path / "t.zarr/zarr.json").read_text())
     nodes = {name: {"node_type": kind} for name, kind in (("a", "array"), ("i", "group"))}
     store = fsspec.filesystem("memory")
-    for known, held in ((nodes, "that holds 'a'"), (None, "without arrays"), (3, "without arrays")):
+    for known, members in (
+        (nodes, "that holds 'a'"),
+        (None, "without arrays"),
+        (3, "without arrays"),
+    ):
         metadata["consolidated_metadata"] = {"metadata": known}
         store.pipe("/members/t.zarr/zarr.json", json.dumps(metadata).encode())
         line = refused(tmp_path, "memory://members/t.zarr")
-        assert line == f"memory://members/t.zarr: expected an array, got a group {held}"
+        assert line == f"memory://members/t.zarr: expected an array, got a group {members}"
 
 
 # ------------------------------------------------------------------ filters

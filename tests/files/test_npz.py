@@ -39,8 +39,8 @@ def test_members_are_found_as_numpy_finds_them(tmp_path: Path, inside: str, name
     with zipfile.ZipFile(tmp_path / "t.npz", "w") as archive:
         archive.writestr("b.npy", npy_bytes(described()))
         archive.writestr(inside, content)
-    found = files.gather_file(f"{tmp_path}/t.npz:{name}", np.arange(4))
-    assert found.tobytes() == np.load(tmp_path / "t.npz")[name].tobytes()
+    result = files.gather_file(f"{tmp_path}/t.npz:{name}", np.arange(4))
+    assert result.tobytes() == np.load(tmp_path / "t.npz")[name].tobytes()
 
 
 @pytest.mark.parametrize("compressed", [False, True])

@@ -40,13 +40,13 @@ def numbers(name, count=24):
 def test_every_code_has_its_number(name):
     codes = narrow_floats.FORMATS[name].codes
     every = np.arange(1 << 8 * np.dtype(codes).itemsize).astype(codes)
-    found, expected = (
+    result, expected = (
         narrow_floats.widened(every, name),
         every.view(getattr(ml_dtypes, name)).astype("f4"),
     )
     known = ~np.isnan(expected)
-    assert (np.isnan(found) == ~known).all()
-    assert found[known].tobytes() == expected[known].tobytes()
+    assert (np.isnan(result) == ~known).all()
+    assert result[known].tobytes() == expected[known].tobytes()
 
 
 def test_every_type_of_safetensors_has_a_format():
@@ -75,10 +75,10 @@ def test_a_gather_moves_bytes(tmp_path, installed, name, form):
 @pytest.mark.parametrize("value", [0, -1.5, float("nan")])
 def test_a_fill_value_is_rounded_as_with_ml_dtypes(tmp_path, installed, value):
     path = put_numbers(tmp_path / "t.safetensors", numbers("bfloat16"))
-    found = files.gather_file(
+    result = files.gather_file(
         path, put(tmp_path, "i", np.array([99])), mode="fill", fill_value=value
     )
-    assert found.tobytes() == np.full(3, value, ml_dtypes.bfloat16).tobytes()
+    assert result.tobytes() == np.full(3, value, ml_dtypes.bfloat16).tobytes()
 
 
 @pytest.mark.parametrize("form", ["npy", "h5:x"])
@@ -223,9 +223,9 @@ def test_cast_of_a_scatter_reduces_in_the_new_dtype(run, installed):
 def test_casts_that_are_refused(run, line, status, message):
     np.save("big.npy", np.full((3, 1), 1e9))
     np.save("wide.npy", np.full(3, 2**40))
-    found = run(f"{line} -o o.npy")
-    assert found[:2] == (status, "")
-    assert message in found[2]
+    result = run(f"{line} -o o.npy")
+    assert result[:2] == (status, "")
+    assert message in result[2]
 
 
 def test_not_in_place(run):

@@ -37,7 +37,7 @@ def operands(op: str) -> list[NDArray[Any]]:
     return [*arrays, *([rng.random(UPDATES[op]).astype(np.float32)] if op in UPDATES else [])]
 
 
-def given(folder: Path, name: str, array: NDArray[Any], form: str) -> Any:
+def in_form(folder: Path, name: str, array: NDArray[Any], form: str) -> Any:
     """Return an array in one of the forms that operands may have."""
     if form == "path":
         return put(folder, name, array)
@@ -50,9 +50,9 @@ def given(folder: Path, name: str, array: NDArray[Any], form: str) -> Any:
     if form == "zarr":
         package = pytest.importorskip("zarr", reason=MISSING.format("zarr"))
         chunks = tuple(max(1, n // 3) for n in array.shape)
-        made = package.create_array({}, shape=array.shape, chunks=chunks, dtype=array.dtype)
-        made[...] = array
-        return made
+        stored = package.create_array({}, shape=array.shape, chunks=chunks, dtype=array.dtype)
+        stored[...] = array
+        return stored
     if form == "h5py":
         package = pytest.importorskip("h5py", reason=MISSING.format("h5py"))
         file = package.File(io.BytesIO(), "w")
@@ -67,13 +67,13 @@ def test_every_operand_may_be_an_array(tmp_path: Path, op: str, form: str) -> No
     expected = getattr(gatherum, op)(*arrays, **call)
     names = ("table", "indices", "updates")[: len(arrays)]
     pairs = zip(names, arrays, strict=True)
-    passed = [given(tmp_path, name, array, form) for name, array in pairs]
+    passed = [in_form(tmp_path, name, array, form) for name, array in pairs]
     run = getattr(files, op + "_file")
-    found = run(*passed, **call)
-    assert type(found) is np.ndarray
-    assert found.flags.c_contiguous
-    assert found.flags.writeable
-    assert bits(found) == bits(expected)
+    result = run(*passed, **call)
+    assert type(result) is np.ndarray
+    assert result.flags.c_contiguous
+    assert result.flags.writeable
+    assert bits(result) == bits(expected)
     stats = run(*passed, tmp_path / "out.npy", **call, memory="64KiB")
     assert stats.rows > 0
     assert bits(np.load(tmp_path / "out.npy")) == bits(expected)
@@ -89,11 +89,11 @@ def test_files_of_every_form_become_arrays(tmp_path: Path, form: str, memory: st
     table = rng.integers(0, 1 << 30, (60, 4, 30)).astype(np.int32)
     indices = rng.integers(-70, 70, (7, 9))
     path = put(tmp_path, "t", table, form)
-    found = files.gather_file(path, indices, mode="fill", fill_value=-7, memory=memory)
+    result = files.gather_file(path, indices, mode="fill", fill_value=-7, memory=memory)
     expected = gatherum.gather(table, indices, mode="fill", fill_value=-7)
-    assert bits(found) == bits(expected)
-    found = files.gather_file(path, indices, axis=2, mode="wrap", memory=memory)
-    assert bits(found) == bits(gatherum.gather(table, indices, 2, mode="wrap"))
+    assert bits(result) == bits(expected)
+    result = files.gather_file(path, indices, axis=2, mode="wrap", memory=memory)
+    assert bits(result) == bits(gatherum.gather(table, indices, 2, mode="wrap"))
     assert [name for name in os.listdir(tmp_path) if not name.startswith("t.")] == []
 
 
@@ -110,8 +110,8 @@ def test_nothing(shape: tuple[int, ...]) -> None:
 def test_a_table_with_its_result(tmp_path: Path) -> None:
     """The result is new memory, and an array in memory is not another operand's file."""
     table = np.arange(12.0).reshape(4, 3)
-    found = files.scatter_slices_file(table, np.array([1]), table[:1])
-    found[...] = -1
+    result = files.scatter_slices_file(table, np.array([1]), table[:1])
+    result[...] = -1
     assert table[1, 0] == 3.0
     assert bits(files.gather_file(table, np.arange(4))) == bits(table)
 
@@ -219,8 +219,8 @@ def test_what_the_functions_take(tmp_path: Path, indices: Any) -> None:
     assert bits(np.load(out)) == bits(files.gather_file(path, indices)) == bits(expected)
     assert bits(files.gather_file(table.tolist(), indices)) == bits(expected)
     for updates in (7, 2.5, np.float64(3)):
-        found = files.scatter_slices_file(path, indices, updates)
-        assert bits(found) == bits(gatherum.scatter_slices(table, indices, updates))
+        result = files.scatter_slices_file(path, indices, updates)
+        assert bits(result) == bits(gatherum.scatter_slices(table, indices, updates))
 
 
 def test_series(tmp_path: Path) -> None:
@@ -327,8 +327,8 @@ def test_a_bar(
 def test_empty_indices_in_memory_along_a_later_axis(tmp_path: Path, shape: tuple[int, ...]) -> None:
     table, empty = np.ones((20, 5), "f4"), np.zeros(shape, int)
     np.save(tmp_path / "t.npy", table)
-    found = files.gather_file(tmp_path / "t.npy", empty, axis=1)
-    assert found.shape == (20, *shape)
+    result = files.gather_file(tmp_path / "t.npy", empty, axis=1)
+    assert result.shape == (20, *shape)
     updates = np.zeros((20, *shape), "f4")
-    found = files.scatter_slices_file(tmp_path / "t.npy", empty, updates, axis=1)
-    assert np.array_equal(found, table)
+    result = files.scatter_slices_file(tmp_path / "t.npy", empty, updates, axis=1)
+    assert np.array_equal(result, table)

@@ -19,9 +19,9 @@ TABLE = np.arange(12).reshape(4, 3)
 
 def new_zarr(path: str) -> Any:
     zarr = pytest.importorskip("zarr", reason=MISSING.format("zarr"))
-    made = zarr.create_array(path, shape=TABLE.shape, chunks=(2, 3), dtype=TABLE.dtype)
-    made[...] = TABLE
-    return made
+    array = zarr.create_array(path, shape=TABLE.shape, chunks=(2, 3), dtype=TABLE.dtype)
+    array[...] = TABLE
+    return array
 
 
 def by_fsspec(path: str) -> Any:
@@ -90,25 +90,25 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("form", FORMS)
 def test_the_output_must_not_be_an_array_object_given(form: str) -> None:
     make, path = FORMS[form]
-    held = make(path)
+    array = make(path)
     os.symlink(path, link := f"link{os.path.splitext(path)[1]}")
     before = contents()
     absolute = os.path.abspath(path)
     for out in (path, absolute, link):
         for call, line in (
-            (lambda out: files.gather_file(held, [1], out), "gather: {} table"),
-            (lambda out: files.gather_file(TABLE, held, out, mode="wrap"), "gather: {} indices"),
-            (lambda out: files.gather_nd_file(held, [[1]], out), "gather_nd: {} table"),
+            (lambda out: files.gather_file(array, [1], out), "gather: {} table"),
+            (lambda out: files.gather_file(TABLE, array, out, mode="wrap"), "gather: {} indices"),
+            (lambda out: files.gather_nd_file(array, [[1]], out), "gather_nd: {} table"),
             (
-                lambda out: files.scatter_slices_file(TABLE, range(4), held, out),
+                lambda out: files.scatter_slices_file(TABLE, range(4), array, out),
                 "scatter_slices: {} updates",
             ),
             (
-                lambda out: files.scatter_slices_file(held, [1], 0, out),
+                lambda out: files.scatter_slices_file(array, [1], 0, out),
                 "scatter_slices: {} table; with its path, in_place=True changes the table itself",
             ),
             (
-                lambda out: files.reduce_file(held, [0, 1, 0, 1], out),
+                lambda out: files.reduce_file(array, [0, 1, 0, 1], out),
                 "reduce_file: {} values",
             ),
         ):
@@ -117,20 +117,20 @@ def test_the_output_must_not_be_an_array_object_given(form: str) -> None:
             same = f"the output {out} is the same file as the"
             assert str(caught.value) == line.format(same)
     assert contents() == before
-    assert bits(files.gather_file(held, [1])) == bits(np.asarray(held[1:2]))
+    assert bits(files.gather_file(array, [1])) == bits(np.asarray(array[1:2]))
 
 
 def test_an_output_above_or_below_the_array_given() -> None:
     zarr = pytest.importorskip("zarr", reason=MISSING.format("zarr"))
     group = zarr.create_group("g.zarr")
-    held = group.create_array("a/x", shape=TABLE.shape, dtype=TABLE.dtype)
-    held[...] = TABLE
+    array = group.create_array("a/x", shape=TABLE.shape, dtype=TABLE.dtype)
+    array[...] = TABLE
     before = contents()
     for out in ("g.zarr", "g.zarr/a", "g.zarr/a/x", "g.zarr/a/x/y"):
         with pytest.raises(ValueError, match=f"the output {out} is the same file as the table"):
-            files.gather_file(held, [1], out)
+            files.gather_file(array, [1], out)
     assert contents() == before
-    files.gather_file(held, [1], "g.zarr/a/y.zarr")  # next to it
+    files.gather_file(array, [1], "g.zarr/a/y.zarr")  # next to it
     assert bits(zarr.open_array("g.zarr/a/y.zarr")[...]) == bits(TABLE[1:2])
 
 
@@ -148,17 +148,17 @@ def test_what_lies_elsewhere() -> None:
     assert files_of(zarr.create_array(store, shape=(1,), dtype="i8")) == []
     fsspec.filesystem("memory").rm("/x.zarr", recursive=True)
     with zarr.storage.ZipStore("x.zip", mode="w") as store:
-        made = zarr.create_array(store, shape=(1,), dtype="i8")
-        assert files_of(made) == [os.path.realpath("x.zip")]
+        array = zarr.create_array(store, shape=(1,), dtype="i8")
+        assert files_of(array) == [os.path.realpath("x.zip")]
 
 
 @pytest.mark.parametrize("form", ["zarr", "memmap"])
 def test_a_table_that_is_changed_in_place(form: str) -> None:
     make, path = FORMS[form]
-    held = make(path)
+    array = make(path)
     before = contents()
     with pytest.raises(ValueError) as caught:
-        files.scatter_slices_file(path, range(4), held, path, in_place=True)
+        files.scatter_slices_file(path, range(4), array, path, in_place=True)
     assert str(caught.value) == f"scatter_slices: the updates lie in the table's file, {path}"
     assert contents() == before
     other = make(f"other{os.path.splitext(path)[1]}")
@@ -201,9 +201,9 @@ def test_an_array_object_runs_the_codecs_of_its_package() -> None:
     numcodecs.register_codec(Mine)
     filters = [Mine(dtype="i8")]
     form = {"zarr_format": 2, "filters": filters, "compressors": None}
-    made = zarr.create_array("x.zarr", shape=(5,), chunks=(2,), dtype="i8", **form)
-    made[...] = np.arange(5)
-    assert files.gather_file(made, [3, 1]).tolist() == [3, 1]
+    array = zarr.create_array("x.zarr", shape=(5,), chunks=(2,), dtype="i8", **form)
+    array[...] = np.arange(5)
+    assert files.gather_file(array, [3, 1]).tolist() == [3, 1]
     with pytest.raises(ValueError, match="the codec 'mine' is not run"):
         files.gather_file("x.zarr", [3, 1])
     del numcodecs.registry.codec_registry["mine"]

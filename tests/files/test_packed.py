@@ -83,7 +83,7 @@ def is_in(mark: float, kind: np.dtype[Any]) -> bool:
     return not np.isnan(mark) and np.iinfo(kind).min <= mark <= np.iinfo(kind).max and mark % 1 == 0
 
 
-def put_netcdf(path: Path, array: NDArray[Any], attributes: dict[str, Any], **how: Any) -> str:
+def put_netcdf(path: Path, array: NDArray[Any], attributes: dict[str, Any], **options: Any) -> str:
     """Write a netCDF variable with the numbers unchanged, and return its path."""
     package = pytest.importorskip("netCDF4", reason=MISSING.format("netCDF4"))
     attributes = dict(attributes)
@@ -93,32 +93,34 @@ def put_netcdf(path: Path, array: NDArray[Any], attributes: dict[str, Any], **ho
             file.createDimension(name, size)
         if fill is not None and np.dtype(type(fill)) != array.dtype.newbyteorder("="):
             attributes["_FillValue"], fill = fill, None
-        how |= {"fill_value": fill, "endian": "big" if array.dtype.str[0] == ">" else "little"}
-        made = file.createVariable("v", array.dtype, tuple("tyx"), **how)
-        made.set_auto_maskandscale(False)
-        made[...] = array
+        options |= {"fill_value": fill, "endian": "big" if array.dtype.str[0] == ">" else "little"}
+        variable = file.createVariable("v", array.dtype, tuple("tyx"), **options)
+        variable.set_auto_maskandscale(False)
+        variable[...] = array
     with h5py.File(path, "a") as file:  # netCDF4 writes no fill value of another type
         for name, value in attributes.items():
             file["v"].attrs[name] = value
     return f"{path}:v"
 
 
-def of_xarray(path: Path, *, decode: bool = True, **how: Any) -> NDArray[Any]:
+def of_xarray(path: Path, *, decode: bool = True, **options: Any) -> NDArray[Any]:
     """Return the values that xarray reads, without decoding of times."""
     xarray = pytest.importorskip("xarray", reason=MISSING.format("xarray"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("warnings.warn", lambda *_, **__: None)  # about fill values that are NaN
-        with xarray.open_dataset(path, mask_and_scale=decode, decode_times=False, **how) as opened:
-            found: NDArray[Any] = opened["v"].values
-    return found
+        with xarray.open_dataset(
+            path, mask_and_scale=decode, decode_times=False, **options
+        ) as opened:
+            result: NDArray[Any] = opened["v"].values
+    return result
 
 
-def same(found: NDArray[Any], expected: NDArray[Any]) -> bool:
+def same(actual: NDArray[Any], expected: NDArray[Any]) -> bool:
     """Return True if arrays have the same bits; NaN payloads and byte orders may differ."""
-    if found.dtype.newbyteorder("=") != expected.dtype.newbyteorder("="):
+    if actual.dtype.newbyteorder("=") != expected.dtype.newbyteorder("="):
         return False
-    pair = [one.astype(one.dtype.newbyteorder("=")) for one in (found, expected)]
-    if found.dtype.kind == "f":
+    pair = [one.astype(one.dtype.newbyteorder("=")) for one in (actual, expected)]
+    if actual.dtype.kind == "f":
         for one in pair:
             one[np.isnan(one)] = np.nan
     return bits(pair[0]) == bits(pair[1])
@@ -158,8 +160,8 @@ def test_zarr_is_decoded_as_xarray_decodes_it(tmp_path: Path, case: str, version
     table = stored(dtype)
     mark = {} if fill is None else {"_FillValue": np.dtype(dtype).type(fill)}
     variable = xarray.Dataset({"v": (tuple("tyx"), table, attributes | mark)})
-    how = {"zarr_format": version, "consolidated": False}
-    variable.to_zarr(tmp_path / "cube.zarr", encoding={"v": {"chunks": (2, 3, 4)}}, **how)
+    options = {"zarr_format": version, "consolidated": False}
+    variable.to_zarr(tmp_path / "cube.zarr", encoding={"v": {"chunks": (2, 3, 4)}}, **options)
     expected = of_xarray(tmp_path / "cube.zarr", engine="zarr", consolidated=False)
     path = f"{tmp_path}/cube.zarr/v"
     assert same(files.gather_file(path, np.arange(5)), expected)
@@ -170,8 +172,8 @@ def test_zarr_is_decoded_as_xarray_decodes_it(tmp_path: Path, case: str, version
 def test_zarr_at_a_url(tmp_path: Path, version: int) -> None:
     fsspec = pytest.importorskip("fsspec", reason=MISSING.format("fsspec"))
     table, path = np.array([1047, -32767, 2], I2), str(tmp_path / "t.zarr")
-    made = zarr.create_array(path, data=table, chunks=(2,), zarr_format=version)
-    made.attrs.update({"scale_factor": 0.01, "missing_value": -32767, "_ARRAY_DIMENSIONS": ["t"]})
+    target = zarr.create_array(path, data=table, chunks=(2,), zarr_format=version)
+    target.attrs.update({"scale_factor": 0.01, "missing_value": -32767, "_ARRAY_DIMENSIONS": ["t"]})
     store = fsspec.filesystem("memory")
     store.put(path, f"/packed/{version}.zarr", recursive=True)
     url = f"memory://packed/{version}.zarr"
@@ -208,8 +210,8 @@ def cube(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, NDArray[A
         path = put_netcdf(tmp_path / "cube.nc", table, PACKED, **CHUNKS[request.param])
     else:
         path = str(tmp_path / "cube.zarr")
-        made = zarr.create_array(path, data=table, chunks=(2, 3, 4), dimension_names=tuple("tyx"))
-        made.attrs.update({name: value.item() for name, value in PACKED.items()})
+        target = zarr.create_array(path, data=table, chunks=(2, 3, 4), dimension_names=tuple("tyx"))
+        target.attrs.update({name: value.item() for name, value in PACKED.items()})
     decoded = table * 0.01 + 273.15
     decoded[table == -32767] = np.nan
     assert np.isnan(decoded).any()
@@ -221,19 +223,19 @@ def test_gathers(cube: Any, tmp_path: Path) -> None:
     tuples, elements = np.array([[3, 2], [0, 5]]), np.array([[[4] * 7]])
     for values, decode in ((decoded, {}), (decoded, {"decode": True}), (table, {"decode": False})):
         for memory in ("1GiB", "64KiB"):
-            how = {"memory": memory, **decode}
-            assert same(files.gather_file(path, [3, 0], axis=1, **how), values[:, [3, 0]])
-            assert same(files.gather_nd_file(path, tuples, **how), values[[3, 0], [2, 5]])
-            named = files.gather_nd_file(path, tuples, axes=("y", "x"), **how)
+            options = {"memory": memory, **decode}
+            assert same(files.gather_file(path, [3, 0], axis=1, **options), values[:, [3, 0]])
+            assert same(files.gather_nd_file(path, tuples, **options), values[[3, 0], [2, 5]])
+            named = files.gather_nd_file(path, tuples, axes=("y", "x"), **options)
             assert same(named, values[:, [3, 0], [2, 5]].T)
-            found = files.gather_elements_file(path, elements, **how)
-            assert same(found, values[4:5, :1])
-            assert [one.tolist() for one in files.rows(path, [[1]], **how)]
-            (found,) = files.rows(path, [[4, 1]], **how)
-            assert same(found, values[[4, 1]])
-            files.gather_file(path, [4, 1], tmp_path / "o.npy", **how)
+            result = files.gather_elements_file(path, elements, **options)
+            assert same(result, values[4:5, :1])
+            assert [one.tolist() for one in files.rows(path, [[1]], **options)]
+            (result,) = files.rows(path, [[4, 1]], **options)
+            assert same(result, values[[4, 1]])
+            files.gather_file(path, [4, 1], tmp_path / "o.npy", **options)
             assert same(np.load(tmp_path / "o.npy"), values[[4, 1]])
-            sums = files.reduce_file(path, [1, 0, 1, 1, 0], func="max", **how)
+            sums = files.reduce_file(path, [1, 0, 1, 1, 0], func="max", **options)
             assert same(sums, np.stack([values[[1, 4]].max(0), values[[0, 2, 3]].max(0)]))
     assert same(
         files.gather_file(path, [9], mode="fill", fill_value=-1.5), np.full((1, 6, 7), -1.5)
@@ -281,16 +283,16 @@ def test_a_scatter_is_of_stored_numbers(cube: Any, tmp_path: Path) -> None:
     assert str(caught.value) == f"{line}--no-decode takes the stored numbers"
     expected = table.copy()
     expected[1] = 5
-    found = files.scatter_slices_file(*operands, decode=False)
-    assert bits(found) == bits(expected)
+    result = files.scatter_slices_file(*operands, decode=False)
+    assert bits(result) == bits(expected)
     with files.open(path, decode=False) as opened:
         assert bits(opened.gather(np.arange(5))) == bits(table)
     if not _is_chunked(path):
         files.scatter_slices_file(*operands, path, in_place=True, decode=False)
         assert same(files.gather_file(path, [1]), np.full((1, 6, 7), 5 * 0.01 + 273.15))
     floats = np.zeros((2, 6, 7))
-    found = files.scatter_slices_file(floats, np.arange(5) % 2, path, reduction="max")
-    assert np.isnan(found).any()
+    result = files.scatter_slices_file(floats, np.arange(5) % 2, path, reduction="max")
+    assert np.isnan(result).any()
 
 
 def _is_chunked(path: str) -> bool:
@@ -382,8 +384,8 @@ def test_direct_reads_are_of_stored_numbers(tmp_path: Path) -> None:
 
 def test_a_chunk_must_fit_when_it_is_decoded(tmp_path: Path) -> None:
     path = str(tmp_path / "t.zarr")
-    made = zarr.create_array(path, shape=(1 << 16,), chunks=(1 << 14,), dtype="i1")
-    made.attrs["scale_factor"] = 0.5
+    target = zarr.create_array(path, shape=(1 << 16,), chunks=(1 << 14,), dtype="i1")
+    target.attrs["scale_factor"] = 0.5
     files.gather_file(path, [0], memory="64KiB", decode=False)
     with pytest.raises(ValueError, match=r"one chunk has 147456 bytes, too much"):
         files.gather_file(path, [0], memory="64KiB")

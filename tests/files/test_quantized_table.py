@@ -16,7 +16,7 @@ from gatherum.files.open_table import state
 ml_dtypes = pytest.importorskip("ml_dtypes", reason="install ml_dtypes for its number types")
 
 
-def made(rng, dtype="int8", bits=8, shape=(50, 24), block=8, q=-1):
+def random_operands(rng, dtype="int8", bits=8, shape=(50, 24), block=8, q=-1):
     codes = rng.integers(0, 256, shape, np.uint8).view(dtype)
     blocks = [*shape[:-1], shape[-1] * 8 // bits]
     blocks[q] = -(-blocks[q] // block)
@@ -38,10 +38,10 @@ def saved(tmp_path):
     return save
 
 
-def same(found, expected):
-    assert found.dtype == expected.dtype
-    assert found.shape == expected.shape
-    assert found.tobytes() == expected.tobytes()
+def same(actual, expected):
+    assert actual.dtype == expected.dtype
+    assert actual.shape == expected.shape
+    assert actual.tobytes() == expected.tobytes()
 
 
 @pytest.mark.parametrize("cache", ["0", "1MiB"])
@@ -49,14 +49,14 @@ def same(found, expected):
 @pytest.mark.parametrize(("kind", "bits"), [("int8", 8), ("uint8", 4), ("uint8", 2), ("uint8", 8)])
 def test_the_bits_of_the_arrays(saved, kind, bits, dtype, cache):
     rng = np.random.default_rng(bits)
-    arrays = made(rng, kind, bits)
+    arrays = random_operands(rng, kind, bits)
     codes, scales, zeros = saved(*arrays)
-    how = {"block_size": 8, "bits": bits, "dtype": dtype}
-    with files.open(codes, scales=scales, zero_points=zeros, cache=cache, **how) as table:
+    options = {"block_size": 8, "bits": bits, "dtype": dtype}
+    with files.open(codes, scales=scales, zero_points=zeros, cache=cache, **options) as table:
         assert table.shape == (50, 24 * 8 // bits)
-        assert table.dtype == gatherum.gather_quantized(arrays[0], 0, *arrays[1:], **how).dtype
+        assert table.dtype == gatherum.gather_quantized(arrays[0], 0, *arrays[1:], **options).dtype
         for indices in ([3, -1, 3], [[0, 49], [7, 8]], 5, [], rng.integers(-50, 50, 300)):
-            expected = gatherum.gather_quantized(arrays[0], indices, *arrays[1:], **how)
+            expected = gatherum.gather_quantized(arrays[0], indices, *arrays[1:], **options)
             same(table.gather(indices), expected)
             same(table.submit(indices).result(), expected)
             same(asyncio.run(table.gather_async(indices)), expected)
@@ -71,14 +71,16 @@ def test_the_bits_of_the_arrays(saved, kind, bits, dtype, cache):
 @pytest.mark.parametrize(("axis", "q"), [(a, q) for a in range(3) for q in range(3)])
 def test_axes_and_modes(saved, axis, q, mode):
     rng = np.random.default_rng(axis)
-    arrays = made(rng, shape=(6, 5, 8), block=3, q=q)
+    arrays = random_operands(rng, shape=(6, 5, 8), block=3, q=q)
     codes, scales, zeros = saved(*arrays)
-    how = {"quantize_axis": q, "block_size": 3}
-    with files.open(codes, scales=scales, zero_points=zeros, **how) as table:
+    options = {"quantize_axis": q, "block_size": 3}
+    with files.open(codes, scales=scales, zero_points=zeros, **options) as table:
         indices = np.array([[4, -9], [99, 0]])
-        given = {"axis": axis, "mode": mode, "negative": False}
-        expected = gatherum.gather_quantized(arrays[0], indices, *arrays[1:], **how, **given)
-        same(table.gather(indices, **given), expected)
+        attributes = {"axis": axis, "mode": mode, "negative": False}
+        expected = gatherum.gather_quantized(
+            arrays[0], indices, *arrays[1:], **options, **attributes
+        )
+        same(table.gather(indices, **attributes), expected)
 
 
 @pytest.mark.parametrize("blocks", [1, 3])
@@ -95,15 +97,15 @@ def test_the_block_size_follows_from_the_shapes(saved, blocks):
 
 def test_batches_pickles_and_reloads(saved):
     rng = np.random.default_rng(1)
-    arrays = made(rng)
+    arrays = random_operands(rng)
     codes, scales, _ = saved(*arrays)
     batches = [rng.integers(0, 50, 7) for _ in range(10)]
     table = files.open(str(codes), scales=str(scales), block_size=8)
     expected = [gatherum.gather_quantized(arrays[0], b, arrays[1], block_size=8) for b in batches]
-    for given in (table, pickle.loads(pickle.dumps(table))):
-        for found, wanted in zip(given.rows(batches), expected, strict=True):
-            same(found, wanted)
-        given.prefetch(batches[0])
+    for opened in (table, pickle.loads(pickle.dumps(table))):
+        for result, wanted in zip(opened.rows(batches), expected, strict=True):
+            same(result, wanted)
+        opened.prefetch(batches[0])
     np.save(scales, arrays[1] * 2)
     table.reload()
     same(table.gather(batches[0]), expected[0] * 2)
@@ -113,7 +115,7 @@ def test_batches_pickles_and_reloads(saved):
 
 
 def test_what_is_refused(saved):
-    arrays = made(np.random.default_rng(3))
+    arrays = random_operands(np.random.default_rng(3))
     codes, scales, zeros = saved(*arrays)
     with pytest.raises(ValueError, match=r"^open: `zero_points` must be None without `scales`$"):
         files.open(codes, zero_points=zeros)
@@ -147,33 +149,37 @@ def test_what_is_refused(saved):
 @pytest.mark.parametrize(("shape", "q"), [((9,), 0), ((5, 6), 0), ((5, 6), 1), ((3, 2, 5), 1)])
 def test_slices_that_are_a_part_of_each_byte(saved, shape, q, bits, dtype, cache):
     rng = np.random.default_rng(bits)
-    arrays = made(rng, dtype, bits, shape, block=3, q=q)
+    arrays = random_operands(rng, dtype, bits, shape, block=3, q=q)
     codes, scales, zeros = saved(*arrays)
-    how = {"quantize_axis": q, "block_size": 3, "bits": bits}
+    options = {"quantize_axis": q, "block_size": 3, "bits": bits}
     size = shape[-1] * 8 // bits
-    for given in ((scales, zeros), (scales,)):
-        beside = dict(zip(("scales", "zero_points"), given, strict=False))
-        with files.open(codes, **beside, cache=cache, **how) as table:
+    for factors in ((scales, zeros), (scales,)):
+        beside = dict(zip(("scales", "zero_points"), factors, strict=False))
+        with files.open(codes, **beside, cache=cache, **options) as table:
             for indices in (rng.integers(-size, size, (4, 7)), np.arange(size), 1, []):
                 expected = gatherum.gather_quantized(
-                    arrays[0], indices, *arrays[1 : 1 + len(given)], axis=len(shape) - 1, **how
+                    arrays[0],
+                    indices,
+                    *arrays[1 : 1 + len(factors)],
+                    axis=len(shape) - 1,
+                    **options,
                 )
                 for _ in range(2):
                     same(table.gather(indices, axis=-1), expected)
-            found = (
+            message = (
                 rf"^gather: index {size} is out of bounds for axis {len(shape) - 1} of size {size}"
             )
-            with pytest.raises(IndexError, match=found):
+            with pytest.raises(IndexError, match=message):
                 table.gather([0, size], axis=-1)
 
 
 def test_prefetched_rows_have_their_scales_in_the_cache(saved):
     rng = np.random.default_rng(0)
     for shape, q, bits in (((30, 4), 0, 8), ((30, 4), 1, 4), ((40,), 0, 4), ((30, 4), 0, 2)):
-        arrays = made(rng, "uint8", bits, shape, block=3, q=q)
+        arrays = random_operands(rng, "uint8", bits, shape, block=3, q=q)
         codes, scales, zeros = saved(*arrays)
-        how = {"quantize_axis": q, "block_size": 3, "bits": bits, "cache": "1MiB", "readers": 1}
-        with files.open(codes, scales=scales, zero_points=zeros, **how) as table:
+        options = {"quantize_axis": q, "block_size": 3, "bits": bits, "cache": "1MiB", "readers": 1}
+        with files.open(codes, scales=scales, zero_points=zeros, **options) as table:
             table.prefetch([25, 3, -1])
             table._start(int).result()  # earlier work in the queue is done
             parts = table._state, *table._state.beside
@@ -207,7 +213,7 @@ def replace(path, array):
      (2, lambda a: a.astype(np.uint8)), (2, lambda a: a[:, :1])],
 )  # fmt: skip
 def test_a_reload_that_fails_leaves_the_table_as_it_was(saved, part, change, cache):
-    arrays = made(np.random.default_rng(5))
+    arrays = random_operands(np.random.default_rng(5))
     paths = saved(*arrays)
     table = files.open(paths[0], scales=paths[1], zero_points=paths[2], block_size=8, cache=cache)
     expected = table.gather([0, 45])
@@ -234,10 +240,10 @@ def test_reloads_and_lookups_at_the_same_time(saved):
     def ask():
         while not ended.is_set():
             try:
-                found = table.gather([0, 1, 2, 3])
+                result = table.gather([0, 1, 2, 3])
             except OSError:
                 continue
-            assert np.array_equal(found, widths[found.shape[1]])
+            assert np.array_equal(result, widths[result.shape[1]])
 
     with ThreadPoolExecutor(3) as threads:
         asked = [threads.submit(ask) for _ in range(3)]
@@ -254,7 +260,7 @@ def test_reloads_and_lookups_at_the_same_time(saved):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 def test_another_directory(saved, monkeypatch, tmp_path):
-    arrays = made(np.random.default_rng(5))
+    arrays = random_operands(np.random.default_rng(5))
     saved(*arrays)
     monkeypatch.chdir(tmp_path)
     table = files.open("codes.npy", scales="scales.npy", zero_points="zeros.npy", block_size=8)
@@ -280,7 +286,7 @@ def test_another_directory(saved, monkeypatch, tmp_path):
 
 
 def test_arrays_are_tables(saved):
-    arrays = made(np.random.default_rng(6), shape=(50, 8), block=2)
+    arrays = random_operands(np.random.default_rng(6), shape=(50, 8), block=2)
     codes, scales, zeros = arrays
     scales = scales.astype(np.float32)
     table = files.open(codes, scales=scales, zero_points=zeros, block_size=2, cache="1MiB")
@@ -294,7 +300,7 @@ def test_arrays_are_tables(saved):
 
 
 def test_a_closed_table(saved):
-    arrays = made(np.random.default_rng(3))
+    arrays = random_operands(np.random.default_rng(3))
     codes, scales, _ = saved(*arrays)
     table = files.open(codes, scales=scales, block_size=8, dtype="float16", bits=8)
     assert repr(table) == f"<Table {codes}: float16 (50, 24)>"
@@ -311,12 +317,12 @@ def test_a_closed_table(saved):
     ("bad", "kind"), [([50], IndexError), ([1.5], TypeError), ("x.npy", TypeError)], ids=repr
 )
 def test_batches_before_an_error_are_yielded(saved, bad, kind):
-    codes, scales, _ = saved(*made(np.random.default_rng(3)))
+    codes, scales, _ = saved(*random_operands(np.random.default_rng(3)))
     plain, quantized = files.open(codes), files.open(codes, scales=scales, block_size=8)
     errors = []
     for table in (plain, quantized):
         rows = table.rows([[1], [2, 3], bad, [4]])
-        assert [found.shape for found in (next(rows), next(rows))] == [(1, 24), (2, 24)]
+        assert [batch.shape for batch in (next(rows), next(rows))] == [(1, 24), (2, 24)]
         with pytest.raises(kind) as caught:
             next(rows)
         errors.append((str(caught.value), caught.value.__notes__))
@@ -325,7 +331,7 @@ def test_batches_before_an_error_are_yielded(saved, bad, kind):
 
 
 def test_an_iterator_of_batches_that_fails(saved):
-    codes, scales, _ = saved(*made(np.random.default_rng(3)))
+    codes, scales, _ = saved(*random_operands(np.random.default_rng(3)))
 
     def batches(threads):
         for row in range(2):
@@ -344,25 +350,25 @@ def test_an_iterator_of_batches_that_fails(saved):
 
 
 def test_small_batches_along_another_axis(saved):
-    arrays = made(np.random.default_rng(3))
+    arrays = random_operands(np.random.default_rng(3))
     codes, scales, _ = saved(*arrays)
     table = files.open(codes, scales=scales, block_size=8)
     batches = [np.array([[n % 24, 3]]) for n in range(200)]
-    for found, batch in zip(table.rows(batches, axis=1), batches, strict=True):
-        same(found, gatherum.gather_quantized(arrays[0], batch, arrays[1], axis=1, block_size=8))
+    for result, batch in zip(table.rows(batches, axis=1), batches, strict=True):
+        same(result, gatherum.gather_quantized(arrays[0], batch, arrays[1], axis=1, block_size=8))
     fill = next(table.rows([[50, 1]], mode="fill"))
     same(fill, table.gather([50, 1], mode="fill"))
 
 
 def test_errors_name_the_call(saved):
-    codes, scales, _ = saved(*made(np.random.default_rng(3)))
-    for error, how in (
+    codes, scales, _ = saved(*random_operands(np.random.default_rng(3)))
+    for error, options in (
         (ValueError, {"block_size": 0}), (ValueError, {"block_size": 12}),
         (TypeError, {"block_size": 8, "dtype": "int8"}), (ValueError, {"block_size": 8, "bits": 3}),
         (ValueError, {"block_size": 8, "quantize_axis": 2}),
     ):  # fmt: skip
         with pytest.raises(error, match=r"^open: `"):
-            files.open(codes, scales=scales, **how)
+            files.open(codes, scales=scales, **options)
     table = files.open(codes, scales=scales, block_size=8)
     for error, call in (
         (IndexError, {"indices": [50]}), (ValueError, {"indices": [0], "axis": 2}),
@@ -374,13 +380,13 @@ def test_errors_name_the_call(saved):
 
 
 @pytest.mark.parametrize(
-    "given", [{"block_size": 8}, {"bits": 8}, {"quantize_axis": 0}, {"dtype": "float16"},
+    "arguments", [{"block_size": 8}, {"bits": 8}, {"quantize_axis": 0}, {"dtype": "float16"},
               {"zero_points": np.zeros(1, np.int8)}, {"dtype": np.dtype("float16")}],
 )  # fmt: skip
-def test_arguments_of_a_quantized_table_need_its_scales(saved, given):
+def test_arguments_of_a_quantized_table_need_its_scales(saved, arguments):
     (codes,) = saved(np.ones((2, 8), np.int8))
     default = {"quantize_axis": "-1", "dtype": "float32"}
-    for name in given:
+    for name in arguments:
         said = rf"^open: `{name}` must be {default.get(name)} without `scales`$"
         with pytest.raises(ValueError, match=said):
-            files.open(codes, **given)
+            files.open(codes, **arguments)

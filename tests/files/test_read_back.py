@@ -51,9 +51,9 @@ def read(path: str, dtype: np.dtype[Any]) -> NDArray[Any]:
     if ".safetensors:" not in path or dtype.name not in CODES:
         return get(path)
     package = pytest.importorskip("safetensors", reason=MISSING.format("safetensors"))
-    ((_, found),) = package.deserialize(Path(path.split(":", 1)[0]).read_bytes())
-    assert found["dtype"] == CODES[dtype.name]
-    return np.frombuffer(found["data"], f"V{dtype.itemsize}").reshape(found["shape"])
+    ((_, result),) = package.deserialize(Path(path.split(":", 1)[0]).read_bytes())
+    assert result["dtype"] == CODES[dtype.name]
+    return np.frombuffer(result["data"], f"V{dtype.itemsize}").reshape(result["shape"])
 
 
 def stored(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -68,12 +68,12 @@ def stored(dtype: np.dtype[Any]) -> np.dtype[Any]:
 def check(path: str, expected: NDArray[Any]) -> None:
     """Compare the written array with the results of its format's package and of gatherum."""
     dtype = expected.dtype
-    found, own = read(path, dtype), files.gather_file(path, np.arange(len(expected)))
+    result, own = read(path, dtype), files.gather_file(path, np.arange(len(expected)))
     if path.endswith(".zarr"):  # which has one byte order and no padding
-        assert values(found) == values(own) == values(expected)
+        assert values(result) == values(own) == values(expected)
         return
-    assert (found.shape, found.dtype) == (expected.shape, stored(dtype))
-    assert found.tobytes() == own.tobytes() == expected.tobytes()
+    assert (result.shape, result.dtype) == (expected.shape, stored(dtype))
+    assert result.tobytes() == own.tobytes() == expected.tobytes()
     assert own.dtype == (dtype if ".safetensors:" in path else stored(dtype))
 
 
@@ -143,9 +143,9 @@ def test_what_its_own_package_wrote(tmp_path: Path, form: str, name: str) -> Non
         expected = get_any(path)
     except Exception:  # the package itself does not read it back
         return
-    found = files.gather_file(path, np.arange(6))
-    assert found.dtype == expected.dtype
-    assert values(found) == values(expected)
+    result = files.gather_file(path, np.arange(6))
+    assert result.dtype == expected.dtype
+    assert values(result) == values(expected)
     if form == "zarr2":
         out = os.fspath(tmp_path / "o.zarr")
         files.gather_file(path, PICKED, out)
@@ -158,8 +158,8 @@ def get_any(path: str) -> NDArray[Any]:
         return get(path)
     file, name = path.split(":")
     with np.load(file) as archive:
-        found: NDArray[Any] = archive[name]
-    return found
+        result: NDArray[Any] = archive[name]
+    return result
 
 
 def test_npz_files_are_not_written(tmp_path: Path) -> None:

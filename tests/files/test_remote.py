@@ -121,8 +121,8 @@ def test_scatters_with_every_operand_at_a_url(web: Web, form: str, where: str, o
 def test_rows_in_batches(web: Web) -> None:
     url = web.url(put(web.folder, "t", TABLE))
     batches = [RNG.integers(0, 900, shape) for shape in ((5,), (), (2, 3), (0,))]
-    found = list(files.rows(url, batches))
-    assert [bits(rows) for rows in found] == [bits(gatherum.gather(TABLE, b)) for b in batches]
+    result = list(files.rows(url, batches))
+    assert [bits(rows) for rows in result] == [bits(gatherum.gather(TABLE, b)) for b in batches]
 
 
 def test_a_run_is_resumed_whatever_its_signature(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,8 +180,8 @@ def test_rows_that_lie_near_share_a_request(web: Web, count: int, step: int, req
     url = web.url(put(web.folder, "t", table))
     numbers = np.arange(100, 100 + count * step, step)
     web.asked.clear()
-    found = files.gather_file(url, RNG.permutation(numbers), memory="1GiB")
-    assert np.array_equal(np.sort(found[:, 0]), numbers * 512)
+    result = files.gather_file(url, RNG.permutation(numbers), memory="1GiB")
+    assert np.array_equal(np.sort(result[:, 0]), numbers * 512)
     # the first request is for the header, the last one checks that the file is the same
     assert len(web.ranges) - 2 == requests
 
@@ -193,8 +193,8 @@ def test_requests_at_once_are_bounded(web: Web, chunks: tuple[int, int] | None) 
     if chunks is not None:
         path = put_zarr(str(web.folder / "t.zarr"), table, chunks=chunks)
     web.pause = 0.02
-    found = files.gather_file(web.url(path), np.arange(0, 4000, 50))
-    assert np.array_equal(found, table[::50])
+    result = files.gather_file(web.url(path), np.arange(0, 4000, 50))
+    assert np.array_equal(result, table[::50])
     assert 4 < web.most <= store.AT_ONCE
 
 
@@ -256,8 +256,8 @@ def test_a_fault_that_stays_is_one_message(web: Web, fault: str, after: int) -> 
     kind = FileNotFoundError if fault == "404" else OSError
     with pytest.raises(kind) as caught:
         files.gather_file(url, RNG.integers(0, 900, 5000), out, memory="4MiB")
-    found = str(caught.value).removeprefix(f"{url}: ")
-    assert re.fullmatch(SENTENCES[fault], found), found
+    message = str(caught.value).removeprefix(f"{url}: ")
+    assert re.fullmatch(SENTENCES[fault], message), message
     assert np.array_equal(np.load(out), np.arange(3))
 
 
@@ -329,19 +329,19 @@ def test_one_answer_of_another_version_is_an_error(web: Web) -> None:
 
 def test_what_is_in_another_filesystem_may_change(web: Web) -> None:
     url = in_memory(put(web.folder, "t", TABLE), web.folder)
-    found = files.rows(url, iter([[1], [2], [3]]))
-    assert np.array_equal(next(found), TABLE[[1]])
+    result = files.rows(url, iter([[1], [2], [3]]))
+    assert np.array_equal(next(result), TABLE[[1]])
     fsspec.filesystem("memory").pipe(url, b"other")
     with pytest.raises(OSError, match=r"^memory://\S+/t.npy: "):
-        list(found)
+        list(result)
 
 
 def test_a_chunk_that_is_missing_is_filled_and_one_that_fails_is_not(web: Web) -> None:
     path = put(web.folder, "t", TABLE, "zarr3")
     (Path(path) / "c" / "0" / "0").unlink()
-    found = files.gather_file(web.url(path), at(0, 899))
-    assert np.array_equal(found[1], TABLE[899])
-    assert not found[0, :6].any()
+    result = files.gather_file(web.url(path), at(0, 899))
+    assert np.array_equal(result[1], TABLE[899])
+    assert not result[0, :6].any()
     for fault, words in (("403", r"403 \(Forbidden\)"), ("500", "500")):
         web.fail(fault, times=ALWAYS, only="/c/")
         with pytest.raises(OSError, match=rf"t.zarr/c/\d/\d: the server answered {words}"):
@@ -428,8 +428,8 @@ def test_the_secrets_are_sent(web: Web) -> None:
 
 
 def _secret(url: str) -> str:
-    protocol, _, rest = url.partition("://")
-    return f"{protocol}://user:hunter2@{rest}?X-Amz-Signature=sIgNaTuRe"
+    protocol, _, address = url.partition("://")
+    return f"{protocol}://user:hunter2@{address}?X-Amz-Signature=sIgNaTuRe"
 
 
 def _options() -> dict[str, Any]:
@@ -449,9 +449,14 @@ def test_no_error_and_no_log_shows_a_secret(
         url = url.replace("t.", "other.")
     else:
         web.fail(fault, times=ALWAYS, after=1)
-    operands, how = {"table": _secret(url), "indices": np.arange(9)}, {"axis": 0, "mode": "raise"}
+    operands, attributes = (
+        {"table": _secret(url), "indices": np.arange(9)},
+        {"axis": 0, "mode": "raise"},
+    )
     settings = files.file_call.RunSettings(**_options())
-    call = files.file_call.FileCall("gather", operands, None, {**how, "negative": True}, settings)
+    call = files.file_call.FileCall(
+        "gather", operands, None, {**attributes, "negative": True}, settings
+    )
     try:
         call.run()
         shown = ""
@@ -486,8 +491,8 @@ def test_no_error_and_no_log_shows_a_secret(
 def test_urls_that_are_refused_show_no_secret(url: str) -> None:
     with pytest.raises((ValueError, OSError)) as caught:
         files.gather_file(url, at(0))
-    found = "".join(traceback.format_exception(caught.value)).rpartition("Error: ")[2]
-    assert not re.search("hun|ter2|sIg|user", found), found
+    message = "".join(traceback.format_exception(caught.value)).rpartition("Error: ")[2]
+    assert not re.search("hun|ter2|sIg|user", message), message
 
 
 def test_how_urls_are_read() -> None:
@@ -580,7 +585,7 @@ def test_options_that_do_not_fit_are_refused(web: Web) -> None:
 
 @pytest.mark.parametrize("call", [files.gather_file, files.rows])
 @pytest.mark.parametrize(
-    ("options", "found"),
+    ("options", "description"),
     [
         ([("headers", {"X-Key": "tOkEn"})], "list"),
         ("tOkEn", "str"),
@@ -588,10 +593,10 @@ def test_options_that_do_not_fit_are_refused(web: Web) -> None:
         ({b"tOkEn": 1}, "a key of type bytes"),
     ],
 )
-def test_options_of_a_wrong_form_are_refused(call: Any, options: Any, found: str) -> None:
+def test_options_of_a_wrong_form_are_refused(call: Any, options: Any, description: str) -> None:
     with pytest.raises(TypeError) as caught:
         call("http://host/t.npy", at(0), storage_options=options)
-    words = f"storage_options must be a dict whose keys are of type str, got {found}"
+    words = f"storage_options must be a dict whose keys are of type str, got {description}"
     assert str(caught.value) == words
 
 
@@ -648,13 +653,13 @@ def test_local_files_import_nothing_of_it(tmp_path: Path) -> None:
         "import sys; from gatherum import files; files.gather_file(*sys.argv[1:]); "
         "print([m for m in ('fsspec', 'aiohttp', 'yarl', 'zarr') if m in sys.modules])"
     )
-    found = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", code, path, put(tmp_path, "i", at(0))],
         check=True,
         capture_output=True,
         text=True,
     )
-    assert found.stdout == "[]\n"
+    assert completed.stdout == "[]\n"
 
 
 # ------------------------------------------------------------------------ obstore
@@ -673,8 +678,10 @@ def test_s3_by_obstore(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
         },
         "client_options": {"allow_http": True},
     }  # fmt: skip
-    found = files.gather_file(f"s3://bucket/{Path(path).name}", at(3, 800), storage_options=options)
-    assert np.array_equal(found, TABLE[[3, 800]])
+    result = files.gather_file(
+        f"s3://bucket/{Path(path).name}", at(3, 800), storage_options=options
+    )
+    assert np.array_equal(result, TABLE[[3, 800]])
 
 
 def test_fsspec_without_private_names(tmp_path: Path) -> None:

@@ -63,8 +63,8 @@ def ask(
     into = guarded((numbers.size if space is None else space, stored.item), np.uint8)
     into[...] = UNTOUCHED
     try:
-        how = Reading(waste, once, scratch)
-        runs = file.read_rows(stored, numbers, places, into.reshape(-1), how)
+        reading = Reading(waste, once, scratch)
+        runs = file.read_rows(stored, numbers, places, into.reshape(-1), reading)
     finally:
         assert strays(into) == []
     return into, runs

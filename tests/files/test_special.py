@@ -60,8 +60,8 @@ def store(folder: Path, form: str = "zarr3", **more: Any) -> tuple[Path, Path]:
     zarr = pytest.importorskip("zarr", reason=MISSING.format("zarr"))
     path, version = folder / "t.zarr", 2 if form == "zarr2" else 3
     settings = {"chunks": (512, 512), "zarr_format": version} | more
-    made = zarr.create_array(path, shape=(512, 512), dtype="f4", **settings)
-    made[...] = 1
+    array = zarr.create_array(path, shape=(512, 512), dtype="f4", **settings)
+    array[...] = 1
     if version == 2:
         return path / ".zarray", path / "0.0"
     return path / "zarr.json", path / "c" / "0" / "0"
@@ -178,12 +178,12 @@ def test_a_bomb_of_gzip(tmp_path: Path, form: str) -> None:
 
 def crc32c(data: bytes) -> int:
     """Return the checksum that follows a shard's index."""
-    found = 0xFFFFFFFF
+    checksum = 0xFFFFFFFF
     for byte in data:
-        found ^= byte
+        checksum ^= byte
         for _ in range(8):
-            found = found >> 1 ^ (0x82F63B78 if found & 1 else 0)
-    return found ^ 0xFFFFFFFF
+            checksum = checksum >> 1 ^ (0x82F63B78 if checksum & 1 else 0)
+    return checksum ^ 0xFFFFFFFF
 
 
 # ------------------------------------------------------------------- codecs
@@ -211,8 +211,8 @@ def test_every_codec_that_inflates_is_bounded(name: str) -> None:
             inflating.inflated(name, config, data, size - 1, exact=True)
         for cut in {0, 1, 3, 9, len(data) // 2, len(data) - 1}:
             with contextlib.suppress(ValueError, RuntimeError):
-                found = inflating.inflated(name, config, data[:cut], size, exact=True)
-                assert len(bytes(found)) <= size
+                result = inflating.inflated(name, config, data[:cut], size, exact=True)
+                assert len(bytes(result)) <= size
 
 
 def test_frames_of_zstd_are_added_up() -> None:
@@ -303,10 +303,10 @@ def test_filters_are_read_within_bounds(tmp_path: Path) -> None:
         )
     ):
         path = tmp_path / f"{number}.zarr"
-        made = zarr.create_array(
+        array = zarr.create_array(
             path, shape=table.shape, chunks=(7, 11), dtype="i2", zarr_format=2, **codecs
         )
-        made[...] = table
+        array[...] = table
         files.gather_file(path, put(tmp_path, "i", np.arange(50)), tmp_path / "o.npy")
         assert np.array_equal(np.load(tmp_path / "o.npy"), table)
 

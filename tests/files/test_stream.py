@@ -36,8 +36,8 @@ def test_each_batch_is_a_gather(tmp_path: Path, form: str, memory: str) -> None:
     shapes = [(30,), (), (4, 5), (0,), (200,)]
     batches = [rng.integers(-350, 350, shape) for shape in shapes]
     call: dict[str, Any] = {"mode": "fill", "fill_value": 7}
-    found = list(files.rows(table, iter(batches), memory=memory, **call))
-    for batch, answer in zip(batches, found, strict=True):
+    result = list(files.rows(table, iter(batches), memory=memory, **call))
+    for batch, answer in zip(batches, result, strict=True):
         assert np.array_equal(answer, gatherum.gather(TABLE, batch, **call))
         assert answer.flags.writeable
         answer[...] = -1
@@ -64,11 +64,11 @@ def test_the_next_batch_is_read_ahead() -> None:
                 second.set()
             yield [number]
 
-    found = files.rows(TABLE, batches())
+    result = files.rows(TABLE, batches())
     assert asked == []
-    assert np.array_equal(next(found), TABLE[:1])
+    assert np.array_equal(next(result), TABLE[:1])
     assert second.wait(20)
-    found.close()
+    result.close()
     assert asked in ([0, 1], [0, 1, 2])
 
 
@@ -103,8 +103,8 @@ def test_small_batches_are_gathered_together(
     assert calls == [8, 8, 8, 6]
     calls.clear()
     sizes = [1, 4, 6, 1, 10, 11, 3, 0, 25, 2]
-    found = list(files.rows(TABLE, (np.arange(size) for size in sizes), memory=memory))
-    assert all(np.array_equal(a, TABLE[:size]) for a, size in zip(found, sizes, strict=True))
+    result = list(files.rows(TABLE, (np.arange(size) for size in sizes), memory=memory))
+    assert all(np.array_equal(a, TABLE[:size]) for a, size in zip(result, sizes, strict=True))
     assert calls == [5, 7, 10, 11, 3, 25, 2]
     calls.clear()
     mixed = [np.array([n], "i4" if n % 3 else "u2") for n in range(9)]
@@ -122,9 +122,9 @@ def test_no_more_is_asked_for_than_there_is_room(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(stream, "SHARE", (1 << 30) // (10 * ROW))  # ten rows
     for size, together in [(1, 10), (3, 4), (10, 1), (50, 1)]:
         asked: list[int] = []
-        found = files.rows(TABLE, batches(size, asked))
-        next(found)
-        found.close()  # first here, second read, third waits, next requested
+        result = files.rows(TABLE, batches(size, asked))
+        next(result)
+        result.close()  # first here, second read, third waits, next requested
         assert together <= len(asked) <= 3 * together
 
 
@@ -147,9 +147,9 @@ def test_together_or_not_the_rows_are_the_same(
     rng = np.random.default_rng(2)
     shapes = [(3,), (), (2, 4), (0,), (1, 1, 1), (0, 2)]
     batches = [rng.integers(-8, 8, shape) for shape in shapes]
-    found = list(files.rows(put(tmp_path, "t", TABLE, form), batches, axis))
+    result = list(files.rows(put(tmp_path, "t", TABLE, form), batches, axis))
     assert calls == [13]
-    for batch, answer in zip(batches, found, strict=True):
+    for batch, answer in zip(batches, result, strict=True):
         assert bits(answer) == bits(gatherum.gather(TABLE, batch, axis))
         assert answer.flags.c_contiguous
         assert answer.base is None or answer.base.size == answer.size
@@ -167,8 +167,8 @@ def test_batches_may_come_in_the_same_memory(monkeypatch: pytest.MonkeyPatch, si
             yield memory
             memory[:] = 299
 
-    for number, found in enumerate(files.rows(TABLE, batches())):
-        assert np.array_equal(found, TABLE[[number] * size])
+    for number, batch in enumerate(files.rows(TABLE, batches())):
+        assert np.array_equal(batch, TABLE[[number] * size])
 
 
 def test_what_comes_before_a_mistake_is_yielded(calls: list[int]) -> None:
@@ -176,11 +176,11 @@ def test_what_comes_before_a_mistake_is_yielded(calls: list[int]) -> None:
         ([3, 300], IndexError, r"index 300 is out of bounds .* \(indices\[1\]\)"),
         ([0.5], TypeError, "`indices` must have an integer dtype"),
     ]:
-        found = files.rows(TABLE, [[0], [1], [2], [1], wrong, [4]])
+        result = files.rows(TABLE, [[0], [1], [2], [1], wrong, [4]])
         for row in (0, 1, 2, 1):
-            assert np.array_equal(next(found), TABLE[[row]])
+            assert np.array_equal(next(result), TABLE[[row]])
         with pytest.raises(error, match=message):
-            next(found)
+            next(result)
     calls.clear()
 
     def batches() -> Iterator[list[int]]:
@@ -190,10 +190,10 @@ def test_what_comes_before_a_mistake_is_yielded(calls: list[int]) -> None:
         yield [3]
         raise KeyError("the caller's own")
 
-    found = files.rows(TABLE, batches())
-    assert [next(found)[0, 0] for _ in range(4)] == TABLE[:4, 0].tolist()
+    result = files.rows(TABLE, batches())
+    assert [next(result)[0, 0] for _ in range(4)] == TABLE[:4, 0].tolist()
     with pytest.raises(KeyError, match="the caller's own"):
-        next(found)
+        next(result)
     assert calls == [4]
     with pytest.raises(ValueError, match=r"`axis` must be in \[-2, 2\), got 2"):
         next(files.rows(TABLE, [[0], [1]], 2))
@@ -202,13 +202,13 @@ def test_what_comes_before_a_mistake_is_yielded(calls: list[int]) -> None:
 def test_a_batch_may_depend_on_the_rows_before_it() -> None:
     come: queue.SimpleQueue[list[int] | None] = queue.SimpleQueue()
     come.put([1])
-    found = files.rows(TABLE, iter(come.get, None))
+    result = files.rows(TABLE, iter(come.get, None))
     for number in range(1, 50):  # the first ones are served quickly
-        assert np.array_equal(next(found), TABLE[[number]])
+        assert np.array_equal(next(result), TABLE[[number]])
         come.put([number + 1])
     come.put(None)
-    assert np.array_equal(next(found), TABLE[[50]])
-    assert list(found) == []
+    assert np.array_equal(next(result), TABLE[[50]])
+    assert list(result) == []
 
 
 def ends(threads: int) -> bool:
@@ -224,14 +224,14 @@ def ends(threads: int) -> bool:
 @pytest.mark.parametrize("early", [1, 5, 0])
 def test_threads_end_with_the_rows(early: int) -> None:
     before = threading.active_count()
-    found = files.rows(TABLE, ([n % 300] for n in range(5000)))
+    result = files.rows(TABLE, ([n % 300] for n in range(5000)))
     if early:
         for _ in range(early):
-            next(found)
+            next(result)
         assert threading.active_count() > before
-        found.close()
+        result.close()
     else:
-        assert sum(1 for _ in found) == 5000
+        assert sum(1 for _ in result) == 5000
     assert ends(before)
 
 
@@ -252,10 +252,10 @@ def test_nobody_waits_for_a_batch_that_does_not_come() -> None:
     assert ends(before)
     for batch in ([0], [5, 5000]):
         come.put(batch)
-    found = files.rows(TABLE, fed(come))
-    next(found)
+    result = files.rows(TABLE, fed(come))
+    next(result)
     with pytest.raises(IndexError, match=r"index 5000 .* \(indices\[1\]\)") as caught:
-        next(found)
+        next(result)
     assert caught.value.__notes__ == ["in batch 1 (the first is 0)"]
     come.put(None)
     assert ends(before)
@@ -265,9 +265,9 @@ def test_no_batch_is_asked_for_when_the_rows_were_left() -> None:
     before = threading.active_count()
     come: queue.SimpleQueue[Any] = queue.SimpleQueue()
     come.put([0])
-    found = files.rows(TABLE, fed(come))
-    next(found)
-    found.close()
+    result = files.rows(TABLE, fed(come))
+    next(result)
+    result.close()
     for batch in ([1], [2], [3]):
         come.put(batch)
     assert ends(before)
@@ -314,26 +314,26 @@ def test_rows_that_their_own_batches_refer_to_are_collected() -> None:
 def test_padding_moves_too(calls: list[int], axis: int) -> None:
     padded = np.dtype({"names": ["a"], "formats": ["i1"], "offsets": [0], "itemsize": 8})
     table = TABLE.view(padded)
-    for batch, found in zip([[1], [2, 0]], files.rows(table, [[1], [2, 0]], axis), strict=True):
+    for batch, result in zip([[1], [2, 0]], files.rows(table, [[1], [2, 0]], axis), strict=True):
         expected = gatherum.gather(table, batch, axis)
-        assert (found.tobytes(), found.shape) == (expected.tobytes(), expected.shape)
+        assert (result.tobytes(), result.shape) == (expected.tobytes(), expected.shape)
     assert calls == [3]
 
 
 def test_rows_of_no_bytes_and_of_no_table_take_room(calls: list[int]) -> None:
     batches = [np.zeros(100, np.int64)] * 6
     for table in (np.zeros((5, 0)), np.zeros((0, 20))):
-        for found in files.rows(table, batches, mode="fill", memory="64KiB"):
-            assert found.shape == (100, *table.shape[1:])
-            assert not found.any()
+        for batch in files.rows(table, batches, mode="fill", memory="64KiB"):
+            assert batch.shape == (100, *table.shape[1:])
+            assert not batch.any()
     assert calls == [200, 200, 200] + [100] * 6
 
 
 def test_a_batch_that_is_refused_comes_when_it_is_its_turn(tmp_path: Path) -> None:
-    found = files.rows(put(tmp_path, "t", TABLE), [[1], [2, 300]])
-    next(found)
+    result = files.rows(put(tmp_path, "t", TABLE), [[1], [2, 300]])
+    next(result)
     with pytest.raises(IndexError) as caught:
-        next(found)
+        next(result)
     with pytest.raises(IndexError) as expected:
         gatherum.gather(TABLE, [2, 300])
     assert str(caught.value) == str(expected.value)
@@ -349,11 +349,11 @@ def test_a_table_that_changes_during_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = put(tmp_path, "t", TABLE)
-    found = files.rows(path, [[1]])
-    next(found)
+    result = files.rows(path, [[1]])
+    next(result)
     os.utime(path, ns=(1, 1))
     with pytest.raises(OSError, match="changed while it was being read"):
-        next(found)
+        next(result)
     monkeypatch.setattr(stream, "PAUSE", -1.0)
     changed = threading.Event()
 
@@ -363,12 +363,12 @@ def test_a_table_that_changes_during_the_run(
         while True:
             yield [2]
 
-    found = files.rows(path, batches())
-    next(found)
+    result = files.rows(path, batches())
+    next(result)
     os.utime(path, ns=(2, 2))
     changed.set()
     with pytest.raises(OSError, match="changed while it was being read"):
-        next(found)
+        next(result)
 
 
 def test_batches_are_given_back() -> None:
@@ -380,21 +380,21 @@ def test_batches_are_given_back() -> None:
             batches_made.append(weakref.ref(batch))
             yield batch
 
-    found = files.rows(TABLE, batches())
+    result = files.rows(TABLE, batches())
     for _ in range(10):
-        next(found)
+        next(result)
     assert sum(batch() is not None for batch in batches_made) <= 4
-    found.close()
+    result.close()
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="needs /proc: run on Linux")
 def test_nothing_stays_open_or_held(tmp_path: Path) -> None:
     path = put(tmp_path, "t", TABLE)
     before = len(os.listdir("/proc/self/fd"))
-    found = files.rows(path, ([n] for n in range(100)))
-    next(found)
+    result = files.rows(path, ([n] for n in range(100)))
+    next(result)
     assert len(os.listdir("/proc/self/fd")) > before
-    found.close()
+    result.close()
     assert len(os.listdir("/proc/self/fd")) == before
     assert sum(1 for _ in files.rows(path, ([n] for n in range(100)))) == 100
     assert len(os.listdir("/proc/self/fd")) == before
@@ -418,7 +418,7 @@ def test_what_batches_share_is_found_once(tmp_path: Path, monkeypatch: pytest.Mo
             ([7, 200], np.uint8), ([8, 900], np.int64), ([9, 10], np.int64),
         ]
     ]  # fmt: skip
-    found = list(files.rows(path, batches, mode="fill", fill_value=7))
-    for batch, answer in zip(batches, found, strict=True):
+    result = list(files.rows(path, batches, mode="fill", fill_value=7))
+    for batch, answer in zip(batches, result, strict=True):
         assert np.array_equal(answer, gatherum.gather(TABLE, batch, mode="fill", fill_value=7))
     assert planned == [(3,), (2,), (2,), (2,)]

@@ -25,12 +25,12 @@ pytestmark = pytest.mark.usefixtures("quick_sync", "watched_closely")
 @pytest.mark.parametrize("cache", CACHES)
 @pytest.mark.parametrize("form", [*FORMATS, "array"])
 def test_every_gather_has_the_bits_of_the_operator(tmp_path: Path, form: str, cache: str) -> None:
-    given = TABLE if form == "array" else put(tmp_path, "t", TABLE, form)
+    operand = TABLE if form == "array" else put(tmp_path, "t", TABLE, form)
     expected = TABLE.astype(">i4") if form == "big-endian" else TABLE
     rng = np.random.default_rng(1)
-    with files.open(given, cache=cache) as table:
+    with files.open(operand, cache=cache) as table:
         assert (table.shape, table.dtype, table.nbytes) == ((300, 8), expected.dtype, 9600)
-        assert table.path == ("" if form == "array" else str(given).partition(":")[0])
+        assert table.path == ("" if form == "array" else str(operand).partition(":")[0])
         for shape in [(30,), (), (4, 5), (0,), (200,), (1,)]:
             rows = rng.integers(-300, 300, shape)
             for _ in range(2):  # from the file, and perhaps from the cache
@@ -38,18 +38,18 @@ def test_every_gather_has_the_bits_of_the_operator(tmp_path: Path, form: str, ca
         wide = rng.integers(-900, 900, (4, 9))
         for mode, fill in [("clip", 0), ("wrap", 7), ("fill", 0), ("drop", 7), ("fill", 0)]:
             call: dict[str, Any] = {"mode": mode, "fill_value": fill}
-            found = table.gather(wide, **call)
-            assert bits(found) == bits(gatherum.gather(expected, wide, **call))
+            result = table.gather(wide, **call)
+            assert bits(result) == bits(gatherum.gather(expected, wide, **call))
         columns = rng.integers(0, 8, 5)
         assert bits(table.gather(columns, 1)) == bits(gatherum.gather(expected, columns, 1))
         points = np.stack([rng.integers(0, 300, 9), rng.integers(0, 8, 9)], 1)
         assert bits(table.gather_nd(points)) == bits(gatherum.gather_nd(expected, points))
         order = rng.integers(0, 300, (5, 8))
-        found = table.gather_elements(order)
-        assert bits(found) == bits(gatherum.gather_elements(expected, order))
+        result = table.gather_elements(order)
+        assert bits(result) == bits(gatherum.gather_elements(expected, order))
         batches = [rows, columns, order]
-        for found, batch in zip(table.rows(batches), batches, strict=True):
-            assert bits(found) == bits(gatherum.gather(expected, batch))
+        for result, batch in zip(table.rows(batches), batches, strict=True):
+            assert bits(result) == bits(gatherum.gather(expected, batch))
 
 
 @pytest.mark.parametrize("cache", ["0", "1MiB"])
@@ -59,8 +59,8 @@ def test_indices_of_every_kind(tmp_path: Path, cache: str) -> None:
     for dtype in ("i1", "u1", "<i2", ">i2", "u4", ">i4", "i8", ">i8", "u8"):
         some = np.array([3, 0, 99, 3], dtype)
         assert bits(table.gather(some)) == bits(TABLE[[3, 0, 99, 3]])
-    for given in (rows, tuple(rows), np.array(rows)[::-1], np.array([rows, rows]).T, 7):
-        assert bits(table.gather(given)) == bits(gatherum.gather(TABLE, given))
+    for indices in (rows, tuple(rows), np.array(rows)[::-1], np.array([rows, rows]).T, 7):
+        assert bits(table.gather(indices)) == bits(gatherum.gather(TABLE, indices))
     assert bits(table.gather(put(tmp_path, "i", np.array(rows)))) == bits(TABLE[rows])
     many = np.arange(9000) % 300
     assert bits(table.gather(many)) == bits(TABLE[many])
@@ -74,9 +74,9 @@ def test_tables_of_every_shape(tmp_path: Path, shape: tuple[int, ...], cache: st
         table = files.open(put(tmp_path, "t", array, form), cache=cache)
         rows = np.zeros((2, 0 if shape[0] == 0 else 3), np.int64)
         assert bits(table.gather(rows)) == bits(gatherum.gather(array, rows))
-        found = table.gather([0, 99, -1], mode="fill", fill_value=2.5)
+        result = table.gather([0, 99, -1], mode="fill", fill_value=2.5)
         expected = gatherum.gather(array, [0, 99, -1], mode="fill", fill_value=2.5)
-        assert bits(found) == bits(expected)
+        assert bits(result) == bits(expected)
     scalar = files.open(put(tmp_path, "s", np.array(1.0)))
     with pytest.raises(ValueError, match="at least 1 dimension"):
         scalar.gather([0])
@@ -296,8 +296,8 @@ def test_a_link_with_dots_leads_where_the_system_says(
     monkeypatch.chdir(tmp_path)
     table = files.open("link/../t.npy")
     assert np.array_equal(np.load(table.path), TABLE)
-    for found in (table, pickle.loads(pickle.dumps(table))):
-        assert bits(found.gather([3])) == bits(TABLE[[3]])
+    for opened in (table, pickle.loads(pickle.dumps(table))):
+        assert bits(opened.gather([3])) == bits(TABLE[[3]])
 
 
 @pytest.mark.parametrize("cache", CACHES)

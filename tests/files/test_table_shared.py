@@ -137,8 +137,8 @@ def test_a_table_pickles_by_its_path(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert again.stats().hits == 0
     assert again.gather([1]) is not None
     assert again.stats().hits == 1
-    held = pickle.loads(pickle.dumps(files.open(TABLE)))
-    assert bits(held.gather([1])) == bits(TABLE[[1]])
+    unpickled = pickle.loads(pickle.dumps(files.open(TABLE)))
+    assert bits(unpickled.gather([1])) == bits(TABLE[[1]])
 
 
 @pytest.mark.slow
@@ -209,8 +209,8 @@ def test_futures(
     async def ask() -> list[Any]:
         return await asyncio.gather(*(table.gather_async([n]) for n in range(30)))
 
-    for number, found in enumerate(asyncio.run(ask())):
-        assert bits(found) == bits(TABLE[[number]])
+    for number, result in enumerate(asyncio.run(ask())):
+        assert bits(result) == bits(TABLE[[number]])
     waits = [table.submit([n]) for n in range(20)]
     table.close()
     assert all(future.done() for future in waits)
@@ -277,9 +277,9 @@ def test_indices_that_another_thread_changes(tmp_path: Path) -> None:
         changing = thread.submit(change)
         for _ in range(2000):
             try:
-                found = table.gather(rows)
+                result = table.gather(rows)
             except (IndexError, OSError):
                 continue
-            assert {row.tobytes() for row in found} <= known
+            assert {row.tobytes() for row in result} <= known
         ended.set()
         changing.result()

@@ -139,8 +139,8 @@ def test_an_error_at_any_step_of_a_folder_leaves_none(
 def test_a_folder_that_a_killed_run_left_does_not_matter(tmp_path: Path) -> None:
     left = tmp_path / ".gatherum-0123456789abcdef.partial"
     left.mkdir()
-    with written_folder(str(tmp_path)) as made:
-        Path(made, "a").write_text("a")
+    with written_folder(str(tmp_path)) as folder:
+        Path(folder, "a").write_text("a")
     assert tree(tmp_path) == {"a": b"a", left.name: "folder"}
 
 

@@ -64,8 +64,8 @@ class Web:
     @property
     def ranges(self) -> list[tuple[int, int]]:
         """Return the requested ranges, with exclusive ends."""
-        found = [re.fullmatch(r"bytes=(\d+)-(\d+)", part or "") for _, part in self.asked]
-        return [(int(match[1]), int(match[2]) + 1) for match in found if match]
+        matches = [re.fullmatch(r"bytes=(\d+)-(\d+)", part or "") for _, part in self.asked]
+        return [(int(match[1]), int(match[2]) + 1) for match in matches if match]
 
 
 class Answer(BaseHTTPRequestHandler):
