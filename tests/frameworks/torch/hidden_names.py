@@ -230,13 +230,13 @@ def answers(hidden):
     private_names.find_name = lambda name: None if name in hidden else find(name)
     globals()["gatherum"] = importlib.import_module("gatherum")
     importlib.import_module("gatherum.torch")
-    found = {}
+    results = {}
     for step in STEPS:
         try:
-            found[step.__name__] = [tensor.tolist() for tensor in step()]
+            results[step.__name__] = [tensor.tolist() for tensor in step()]
         except Exception as error:
-            found[step.__name__] = f"{type(error).__name__}: {error}"
-    return found
+            results[step.__name__] = f"{type(error).__name__}: {error}"
+    return results
 
 
 for line in sys.stdin:

@@ -21,14 +21,14 @@ def values(dtype, *shape):
 @pytest.fixture
 def counted(monkeypatch):
     """Record the results of the core's fast path, None for calls that it declined."""
-    found = []
+    results = []
 
     def scatter_into_zeros(*call):
-        found.append(native._core.scatter_into_zeros(*call))
-        return found[-1]
+        results.append(native._core.scatter_into_zeros(*call))
+        return results[-1]
 
     monkeypatch.setattr(native, "scatter_into_zeros", scatter_into_zeros)
-    return found
+    return results
 
 
 def slowly(monkeypatch, call):
@@ -54,9 +54,9 @@ def test_a_known_call_has_the_same_bits(monkeypatch, counted, name, word, dtype)
     src = values(dtype, 8, 3)
     expected = slowly(monkeypatch, lambda: CALLS[name](src, word))
     counted.clear()
-    found = CALLS[name](src, word)
-    assert torch.equal(found, expected) and found.dtype == expected.dtype
-    assert found.stride() == expected.stride()
+    result = CALLS[name](src, word)
+    assert torch.equal(result, expected) and result.dtype == expected.dtype
+    assert result.stride() == expected.stride()
     ran = [one for one in counted if one is not None]
     assert len(ran) == (word != "mul")  # whose empty destinations hold 1
 
@@ -73,8 +73,8 @@ def test_its_gradient_is_the_same(monkeypatch, counted, name):
     src = values(torch.float32, 8, 3).requires_grad_()
     expected = slowly(monkeypatch, lambda: gradients(src))
     counted.clear()
-    for found, one in zip(gradients(src), expected, strict=True):
-        assert torch.equal(found, one)
+    for gradient, one in zip(gradients(src), expected, strict=True):
+        assert torch.equal(gradient, one)
     assert any(one is not None and one.requires_grad for one in counted)
 
 

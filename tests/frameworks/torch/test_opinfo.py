@@ -110,8 +110,8 @@ def of_weight(op, sample):
 def samples(op, dtype, requires_grad=False):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = list(op.sample_inputs("cpu", dtype, requires_grad=requires_grad))
-    kept = [sample for sample in found if not ranks_differ(op, sample)]
+        result = list(op.sample_inputs("cpu", dtype, requires_grad=requires_grad))
+    kept = [sample for sample in result if not ranks_differ(op, sample)]
     assert kept
     return kept
 
@@ -149,8 +149,8 @@ def test_values(op):
             continue
         for sample in samples(op, dtype):
             expected = theirs(op, sample)
-            found = COUNTERPARTS[op.name](*of_weight(op, sample), **sample.kwargs)
-            torch.testing.assert_close(found, expected, equal_nan=True)
+            result = COUNTERPARTS[op.name](*of_weight(op, sample), **sample.kwargs)
+            torch.testing.assert_close(result, expected, equal_nan=True)
             tried += 1
     assert tried >= 15
 
@@ -160,14 +160,14 @@ def test_gradients(op):
     torch.manual_seed(0)
     for sample in samples(op, torch.float64, requires_grad=True):
         expected = theirs(op, sample)
-        found = COUNTERPARTS[op.name](*of_weight(op, sample), **sample.kwargs)
+        result = COUNTERPARTS[op.name](*of_weight(op, sample), **sample.kwargs)
         leaves = [
             t for t in (sample.input, *sample.args, *sample.kwargs.values())
             if isinstance(t, torch.Tensor) and t.requires_grad
         ]  # fmt: skip
         coming = torch.randn_like(expected)
         for mine, other in zip(
-            torch.autograd.grad(found, leaves, coming),
+            torch.autograd.grad(result, leaves, coming),
             torch.autograd.grad(expected, leaves, coming),
             strict=True,
         ):

@@ -113,11 +113,11 @@ def test_the_published_answers(case, word, dtype):
     for of in (torch.tensor(values, dtype=dtype), turned(torch.tensor(values, dtype=dtype))):
         for at in (torch.tensor(index), turned(torch.tensor(index, dtype=torch.uint16))):
             assert same(room.scatter(of, at, dim, reduce=word), expected)
-            found = getattr(room, f"scatter_{word}")(of, at, dim)
+            result = getattr(room, f"scatter_{word}")(of, at, dim)
             if f"arg_{word}" in case:
-                found, arg = found
+                result, arg = result
                 assert same(arg, torch.tensor(case[f"arg_{word}"]))
-            assert same(found, expected)
+            assert same(result, expected)
 
 
 @pytest.mark.parametrize("word", WORDS)
@@ -139,21 +139,21 @@ def test_out_takes_part_and_is_returned(case, dtype):
     values, index, dim = case["of"]
     src, index = torch.tensor(values, dtype=dtype), torch.tensor(index)
 
-    def found(word, start):
+    def scattered(word, start):
         out = torch.full_like(torch.tensor(case[word], dtype=dtype), start)
-        given = getattr(room, f"scatter_{word}")(src, index, dim, out)
-        assert (given[0] if isinstance(given, tuple) else given) is out
+        returned = getattr(room, f"scatter_{word}")(src, index, dim, out)
+        assert (returned[0] if isinstance(returned, tuple) else returned) is out
         return out
 
     sums = torch.tensor(case["sum"]).to(dtype)
-    assert same(found("sum", -2), sums - 2)
-    assert same(found("mul", -2), torch.tensor(case["mul"]).to(dtype) * -2)
-    assert same(found("min", -2), torch.full_like(sums, -2))
+    assert same(scattered("sum", -2), sums - 2)
+    assert same(scattered("mul", -2), torch.tensor(case["mul"]).to(dtype) * -2)
+    assert same(scattered("min", -2), torch.full_like(sums, -2))
     largest = torch.tensor(case["max"]).to(dtype)
-    assert same(found("max", -2), torch.where(largest == 0, -2, largest))
+    assert same(scattered("max", -2), torch.where(largest == 0, -2, largest))
     count = room.scatter(torch.ones_like(src), index, dim, dim_size=sums.shape[dim]).clamp(min=1)
     rounding = None if dtype.is_floating_point else "floor"
-    assert same(found("mean", -2), torch.div(sums - 2, count, rounding_mode=rounding).to(dtype))
+    assert same(scattered("mean", -2), torch.div(sums - 2, count, rounding_mode=rounding).to(dtype))
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
@@ -427,22 +427,22 @@ def test_compiled(word):
     def call(src, index):
         return room.scatter(src, index, 0, dim_size=5, reduce=word)
 
-    made = compiled(call, dynamic=True)
+    graph = compiled(call, dynamic=True)
     for operands in ((src, index), grown):
-        assert same(made(*operands), call(*operands))
+        assert same(graph(*operands), call(*operands))
 
 
 def test_extremes_and_segments_compiled():
     src, index = torch.randn(6, 3), torch.tensor([0, 2, 2, 1, 0, 2])
     indptr = torch.tensor([0, 2, 2, 6])
-    made = compiled(lambda src, index: room.scatter_max(src, index, 0, None, 4))
-    for one, other in zip(made(src, index), room.scatter_max(src, index, 0, None, 4), strict=True):
+    graph = compiled(lambda src, index: room.scatter_max(src, index, 0, None, 4))
+    for one, other in zip(graph(src, index), room.scatter_max(src, index, 0, None, 4), strict=True):
         assert same(one, other)
-    made = compiled(lambda src, indptr: room.segment_csr(src, indptr, reduce="mean"))
-    assert same(made(src, indptr), room.segment_csr(src, indptr, reduce="mean"))
+    graph = compiled(lambda src, indptr: room.segment_csr(src, indptr, reduce="mean"))
+    assert same(graph(src, indptr), room.segment_csr(src, indptr, reduce="mean"))
     for wrong in ([0, 3, 2, 6], [4, 0, 4, 6]):
         with pytest.raises(RuntimeError, match="segment_csr: `indptr` must not decrease"):
-            made(src, torch.tensor(wrong))
+            graph(src, torch.tensor(wrong))
 
 
 @pytest.mark.parametrize("word", ["sum", "mul", "mean"])
@@ -464,7 +464,9 @@ def torch_scatter():
 
 
 def agree(mine, theirs, exact):
-    mine, theirs = (found if isinstance(found, tuple) else (found,) for found in (mine, theirs))
+    mine, theirs = (
+        outputs if isinstance(outputs, tuple) else (outputs,) for outputs in (mine, theirs)
+    )
     for one, other in zip(mine, theirs, strict=True):
         if exact:
             assert same(one, other)

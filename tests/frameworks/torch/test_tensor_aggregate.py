@@ -45,18 +45,18 @@ def test_the_bits_of_numpy(dtype, reduction, mode):
     fold = edge_reductions.AggregateOptions(3, reduction, mode, more["negative"])
     for scale in (None, weights):
         expected = gatherum.aggregate(data, sources, targets, 3, reduction, scale, **more)
-        given = [None if each is None else tensor_of(each)
-                 for each in (data, sources, targets, scale)]  # fmt: skip
-        found = gatherum.aggregate(*given[:3], 3, reduction, given[3], **more)
-        assert array_of(found, dtype).tobytes() == expected.tobytes()
-        same = edge_reductions.composed(namespace, *given, fold)
+        operands = [None if each is None else tensor_of(each)
+                    for each in (data, sources, targets, scale)]  # fmt: skip
+        result = gatherum.aggregate(*operands[:3], 3, reduction, operands[3], **more)
+        assert array_of(result, dtype).tobytes() == expected.tobytes()
+        same = edge_reductions.composed(namespace, *operands, fold)
         assert array_of(same, dtype).tobytes() == expected.tobytes()
-        out = torch.empty_like(found)
-        assert gatherum.aggregate(*given[:3], 3, reduction, given[3], out=out, **more) is out
+        out = torch.empty_like(result)
+        assert gatherum.aggregate(*operands[:3], 3, reduction, operands[3], out=out, **more) is out
         assert array_of(out, dtype).tobytes() == expected.tobytes()
 
 
-def given(dtype=torch.float64):
+def edge_operands(dtype=torch.float64):
     torch.manual_seed(1)
     data = torch.randn(5, 2, dtype=dtype, requires_grad=True)
     weights = torch.randn(7, dtype=dtype, requires_grad=True)
@@ -72,7 +72,7 @@ def call(reduction, **more):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("reduction", FOLDS)
 def test_derivatives(reduction, weighted):
-    data, sources, targets, weights = given()
+    data, sources, targets, weights = edge_operands()
     function = call(reduction)
     operands = (data, weights) if weighted else (data,)
 
@@ -84,7 +84,7 @@ def test_derivatives(reduction, weighted):
 
 
 def test_derivatives_of_complex_numbers_and_of_broadcast_weights():
-    data, sources, targets, weights = given(torch.complex128)
+    data, sources, targets, weights = edge_operands(torch.complex128)
     for reduction in ("add", "mean"):
         function = call(reduction)
         assert gradcheck(lambda d, w, f=function: f(d, sources, targets, w), (data, weights))
@@ -94,7 +94,7 @@ def test_derivatives_of_complex_numbers_and_of_broadcast_weights():
 
 @pytest.mark.parametrize("reduction", ["add", "mean", "max"])
 def test_edges_that_are_left_out_have_no_gradient(reduction):
-    data, sources, targets, weights = given()
+    data, sources, targets, weights = edge_operands()
     sources, targets = sources.clone(), targets.clone()
     sources[2], targets[4] = 9, -9
     function = call(reduction, mode="drop")
@@ -104,7 +104,7 @@ def test_edges_that_are_left_out_have_no_gradient(reduction):
 
 
 def test_the_gradient_is_an_aggregate_with_its_ends_exchanged():
-    data, sources, targets, weights = given(torch.float32)
+    data, sources, targets, weights = edge_operands(torch.float32)
     out = call("add")(data, sources, targets, weights)
     gradient = torch.randn_like(out)
     out.backward(gradient)
@@ -114,7 +114,7 @@ def test_the_gradient_is_an_aggregate_with_its_ends_exchanged():
 
 @pytest.mark.parametrize("reduction", FOLDS)
 def test_transforms(reduction):
-    data, sources, targets, weights = (each.detach() for each in given())
+    data, sources, targets, weights = (each.detach() for each in edge_operands())
     function = call(reduction)
     many = torch.randn(3, 5, 2, dtype=torch.float64)
     heads = torch.randn(3, 7, dtype=torch.float64)
@@ -124,33 +124,33 @@ def test_transforms(reduction):
         ((many, sources, targets, heads), (0, None, None, 0)),
         ((data, sources.expand(3, 7), targets, heads), (None, 0, None, 0)),
     ):
-        found = torch.func.vmap(function, dims)(*operands)
+        gradient = torch.func.vmap(function, dims)(*operands)
         alone = [
             function(*(x if d is None else x[i] for x, d in zip(operands, dims, strict=True)))
             for i in range(3)
         ]
-        assert torch.equal(found, torch.stack(alone))
+        assert torch.equal(gradient, torch.stack(alone))
 
     def loss(data):
         return function(data, sources, targets, weights).square().sum()
 
-    found = torch.func.grad(loss)(data)
+    gradient = torch.func.grad(loss)(data)
     tracked = data.clone().requires_grad_()
     loss(tracked).backward()
-    torch.testing.assert_close(found, tracked.grad)
+    torch.testing.assert_close(gradient, tracked.grad)
     assert torch.func.hessian(loss)(data).shape == (5, 2, 5, 2)
 
 
 @pytest.mark.parametrize("reduction", FOLDS)
 def test_graphs(reduction):
-    data, sources, targets, weights = given()
+    data, sources, targets, weights = edge_operands()
     function = call(reduction)
     expected = function(data, sources, targets, weights)
-    made = compiled(function)
-    assert torch.equal(made(data, sources, targets, weights), expected)
+    graph = compiled(function)
+    assert torch.equal(graph(data, sources, targets, weights), expected)
     grads = [
         torch.autograd.grad(f(data, sources, targets, weights).square().sum(), (data, weights))
-        for f in (made, function)
+        for f in (graph, function)
     ]
     torch.testing.assert_close(*grads)
 
@@ -160,29 +160,31 @@ def test_exported_for_any_number_of_edges():
         def forward(self, data, sources, targets, weights):
             return gatherum.aggregate(data, sources, targets, data.shape[0], "add", weights)
 
-    data, sources, targets, weights = (each.detach() for each in given())
+    data, sources, targets, weights = (each.detach() for each in edge_operands())
     n, e = torch.export.Dim("n"), torch.export.Dim("e")
     dims = ({0: n}, {0: e}, {0: e}, {0: e})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        made = torch.export.export(Model(), (data, sources, targets, weights), dynamic_shapes=dims)
-    assert "gatherum.aggregate" in str(made.graph)
+        exported = torch.export.export(
+            Model(), (data, sources, targets, weights), dynamic_shapes=dims
+        )
+    assert "gatherum.aggregate" in str(exported.graph)
     for edges in (7, 3):
         operands = data, sources[:edges], targets[:edges], weights[:edges]
-        assert torch.equal(made.module()(*operands), Model()(*operands))
+        assert torch.equal(exported.module()(*operands), Model()(*operands))
 
 
 def test_the_op_is_one_that_torch_accepts():
-    data, sources, targets, weights = given()
+    data, sources, targets, weights = edge_operands()
     torch.library.opcheck(torch.ops.gatherum.aggregate, (data, sources, targets, 4, "add", weights))
 
 
 def test_lists_and_numbers():
     data = torch.tensor([[1.0], [2]], dtype=torch.bfloat16)
-    found = gatherum.aggregate(data, [0, 1, 1], [1, 1, 0], 2, "add", [2, 0.5, 4])
-    assert torch.equal(found, torch.tensor([[8.0], [3]], dtype=torch.bfloat16))
-    found = gatherum.aggregate(data.float(), [0, 1], np.array([1, 1]), 2, "mean", 3)
-    assert torch.equal(found, torch.tensor([[0.0], [4.5]]))
+    result = gatherum.aggregate(data, [0, 1, 1], [1, 1, 0], 2, "add", [2, 0.5, 4])
+    assert torch.equal(result, torch.tensor([[8.0], [3]], dtype=torch.bfloat16))
+    result = gatherum.aggregate(data.float(), [0, 1], np.array([1, 1]), 2, "mean", 3)
+    assert torch.equal(result, torch.tensor([[0.0], [4.5]]))
 
 
 @pytest.mark.parametrize("reduction", ["add", "mean", "max"])
@@ -198,10 +200,10 @@ def test_a_bag_of_embeddings(reduction):
         words, table, offsets, mode={"add": "sum"}.get(reduction, reduction),
         per_sample_weights=weights,
     )  # fmt: skip
-    found = gatherum.aggregate(table, words, bags, 4, reduction, weights)
-    torch.testing.assert_close(found, expected)
+    result = gatherum.aggregate(table, words, bags, 4, reduction, weights)
+    torch.testing.assert_close(result, expected)
     operands = [table] if weights is None else [table, weights]
-    grads = [torch.autograd.grad(each.square().sum(), operands) for each in (found, expected)]
+    grads = [torch.autograd.grad(each.square().sum(), operands) for each in (result, expected)]
     torch.testing.assert_close(*grads)
     low = gatherum.aggregate(table.bfloat16(), words, bags, 4, reduction,
                              None if weights is None else weights.bfloat16())  # fmt: skip

@@ -20,23 +20,25 @@ def test_a_plan_is_that_of_arrays():
     arrays = DATA, INDICES[:, None], updates
     expected = gatherum.plan("scatter_nd", *arrays, reduction="add", out=out)
     tensors = [tensor_of(array) for array in arrays]
-    found = gatherum.plan("scatter_nd", *tensors, reduction="add", out=tensor_of(out))
-    assert found == expected
+    result = gatherum.plan("scatter_nd", *tensors, reduction="add", out=tensor_of(out))
+    assert result == expected
     turned = gatherum.plan("gather", tensor_of(DATA).T, tensor_of(INDICES))
     assert turned == gatherum.plan("gather", DATA.T, INDICES)
 
 
 def test_an_explanation_draws_the_values():
-    found = gatherum.explain("gather", tensor_of(DATA), tensor_of(INDICES))
+    explanation = gatherum.explain("gather", tensor_of(DATA), tensor_of(INDICES))
     expected = gatherum.explain("gather", DATA, INDICES)
-    assert (without_route(found), found.svg()) == (str(expected), expected.svg())
+    assert (without_route(explanation), explanation.svg()) == (str(expected), expected.svg())
     leaf = tensor_of(DATA).requires_grad_()
     assert without_route(gatherum.explain("gather", leaf, [2, 0, 2])) == str(expected)
 
 
 def test_a_bad_index_is_explained():
-    found = gatherum.explain("gather", tensor_of(DATA), torch.tensor([0, 3]))
-    assert found.refusal == "gather: index 3 is out of bounds for axis 0 of size 3 (indices[1])"
+    explanation = gatherum.explain("gather", tensor_of(DATA), torch.tensor([0, 3]))
+    assert (
+        explanation.refusal == "gather: index 3 is out of bounds for axis 0 of size 3 (indices[1])"
+    )
     report = gatherum.index_report("gather", tensor_of(DATA).shape, torch.tensor([0, 3, 0]))
     assert report == gatherum.index_report("gather", (3, 4), [0, 3, 0])
 
@@ -52,11 +54,11 @@ def test_a_bad_index_is_explained():
 )
 def test_what_numpy_cannot_see_is_known_by_its_layout(data):
     indices = torch.tensor([2, 0])
-    found = gatherum.explain("gather", data, indices)
-    assert found.data is None
-    assert found.plan.call.data.dtype.name == str(data.dtype).removeprefix("torch.")
-    assert found.plan.shape == (2, 4)
-    assert found.svg().startswith("<svg")
+    explanation = gatherum.explain("gather", data, indices)
+    assert explanation.data is None
+    assert explanation.plan.call.data.dtype.name == str(data.dtype).removeprefix("torch.")
+    assert explanation.plan.shape == (2, 4)
+    assert explanation.svg().startswith("<svg")
 
 
 def test_what_no_call_takes():

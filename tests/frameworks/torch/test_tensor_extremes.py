@@ -28,14 +28,14 @@ def _bits(tensor):
 
 def _both(monkeypatch, function, *arguments, **more):
     """Call with the core's pass and without. Return both pairs as bits."""
-    found = []
+    pairs = []
     for applies in (True, False):
         monkeypatch.setattr(extremes, "applies", lambda *_, applies=applies: applies)
-        given = {name: one.clone() if torch.is_tensor(one) else one for name, one in more.items()}
-        values, arg = function(*arguments, **given)
+        options = {name: one.clone() if torch.is_tensor(one) else one for name, one in more.items()}
+        values, arg = function(*arguments, **options)
         assert arg.dtype == torch.int64
-        found.append((_bits(values), _bits(arg)))
-    return found
+        pairs.append((_bits(values), _bits(arg)))
+    return pairs
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

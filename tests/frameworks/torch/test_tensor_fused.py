@@ -25,24 +25,24 @@ def loops(data, indices, updates, gradient, reduction, include_self):
             continue
         values, g = [updates[j, c] for j in arrived], gradient[p, c]
         one = product if reduction == "mul" else extreme
-        found = one([data[p, c], *values] if include_self else values, g, reduction)
-        of_data[p, c] = found.pop(0) if include_self else 0
-        for j, share in zip(arrived, found, strict=True):
+        results = one([data[p, c], *values] if include_self else values, g, reduction)
+        of_data[p, c] = results.pop(0) if include_self else 0
+        for j, share in zip(arrived, results, strict=True):
             of_updates[j, c] = share
     return of_data, of_updates
 
 
 def product(values, gradient, _):
     """Multiply the preceding factors, from the left, by the following ones, from the right."""
-    found, one = [], type(gradient)(1)
+    results, one = [], type(gradient)(1)
     for k in range(len(values)):
         before, behind = one, one
         for value in values[:k]:
             before = before * value
         for value in reversed(values[k + 1 :]):
             behind = value * behind
-        found.append(gradient * np.conj(before * behind))
-    return found
+        results.append(gradient * np.conj(before * behind))
+    return results
 
 
 def extreme(values, gradient, reduction):
@@ -53,10 +53,10 @@ def extreme(values, gradient, reduction):
 
 
 def numbers(generator, shape, dtype, reduction):
-    found = generator.integers(-3, 4, shape) / (1 if reduction in EXTREMES else 2)
+    results = generator.integers(-3, 4, shape) / (1 if reduction in EXTREMES else 2)
     if dtype.startswith("complex"):
-        found = found + 1j * generator.integers(-2, 3, shape)
-    return found.astype(dtype)
+        results = results + 1j * generator.integers(-2, 3, shape)
+    return results.astype(dtype)
 
 
 def gradients(data, indices, updates, gradient, wanted=(True, True), op="scatter_slices", **more):
@@ -81,9 +81,9 @@ def test_bits_of_rows(reduction, dtype, mode, include_self):
     indices = generator.integers(-2 if mode == "drop" else 0, 7, 30)
     more = {"reduction": reduction, "include_self": include_self, "mode": mode, "negative": False}
     tensors = [torch.from_numpy(a) for a in (data, indices, updates, gradient)]
-    found = gradients(*tensors, **more)
+    results = gradients(*tensors, **more)
     expected = loops(data, indices, updates, gradient, reduction, include_self)
-    for one, other in zip(found, expected, strict=True):
+    for one, other in zip(results, expected, strict=True):
         assert one.numpy().tobytes() == (other + 0).tobytes() or np.array_equal(one, other)
 
 
@@ -98,11 +98,11 @@ def test_narrow_types_are_rounded_once(dtype, reduction, include_self):
     )
     indices = torch.from_numpy(generator.integers(0, 4, 20))
     more = {"reduction": reduction, "include_self": include_self}
-    found = gradients(data, indices, updates, gradient, **more)
+    results = gradients(data, indices, updates, gradient, **more)
     wide = (t.float() for t in (data, updates, gradient))
     data, updates, gradient = wide
     expected = gradients(data, indices, updates, gradient, **more)
-    for one, other in zip(found, expected, strict=True):
+    for one, other in zip(results, expected, strict=True):
         assert torch.equal(one, other.to(one.dtype))
 
 
@@ -129,16 +129,16 @@ def test_bits_on_any_threads_and_as_composed(name, reduction, settings_restored,
     more = {"op": op, "reduction": reduction}
     more["batch_dims" if op == "scatter_nd" else "axis"] = axis
     monkeypatch.setattr(fused_gradients, "applies", lambda *_: True)
-    found = []
+    results = []
     for threads in (1, 2, 3, 7):
         gatherum.set_num_threads(threads)
-        found.append(gradients(data, indices, updates, gradient, **more))
+        results.append(gradients(data, indices, updates, gradient, **more))
     assert all(
-        torch.equal(a, b) for other in found[1:] for a, b in zip(found[0], other, strict=True)
+        torch.equal(a, b) for other in results[1:] for a, b in zip(results[0], other, strict=True)
     )
     monkeypatch.setattr(fused_gradients, "applies", lambda *_: False)
     for one, other in zip(
-        found[0], gradients(data, indices, updates, gradient, **more), strict=True
+        results[0], gradients(data, indices, updates, gradient, **more), strict=True
     ):
         torch.testing.assert_close(one, other)
 
@@ -157,11 +157,11 @@ def test_operands_of_any_strides(reduction, include_self):
         (whole[::2, :4], whole[:4, 4:], whole[6:, :4]),
     ]:
         where = indices % data.shape[0]
-        found = gradients(data, where, updates, gradient, **more)
+        results = gradients(data, where, updates, gradient, **more)
         plain = [t.contiguous() for t in (data, updates.expand(4, 4), gradient)]
         expected = list(gradients(plain[0], where, *plain[1:], **more))
         expected[1] = expected[1].sum_to_size(updates.shape)
-        for one, other in zip(found, expected, strict=True):
+        for one, other in zip(results, expected, strict=True):
             assert torch.equal(one, other)
 
 
@@ -182,10 +182,10 @@ def test_factors_that_are_not_finite():
     inf = float("inf")
     updates = torch.tensor([[inf, 2.0], [3, 0], [2, inf]])
     one, indices = torch.ones(1, 2), torch.zeros(3, dtype=torch.int64)
-    found = gradients(one, indices, updates, one, reduction="mul")
-    assert found[1][:, 0].tolist() == [6, inf, inf]
-    assert found[1][1:, 1].tolist() == [inf, 0]
-    assert found[1][0, 1].isnan()
+    results = gradients(one, indices, updates, one, reduction="mul")
+    assert results[1][:, 0].tolist() == [6, inf, inf]
+    assert results[1][1:, 1].tolist() == [inf, 0]
+    assert results[1][0, 1].isnan()
 
 
 def test_nothing_to_differentiate():
@@ -193,10 +193,10 @@ def test_nothing_to_differentiate():
         data, updates = torch.ones(of_data), torch.ones(of_updates)
         indices = torch.zeros(len(updates), dtype=torch.int64)
         for reduction in ("mul", "max"):
-            found = gradients(data, indices, updates, torch.ones_like(data), reduction=reduction,
-                              mode="drop")  # fmt: skip
-            assert torch.equal(found[0], torch.ones_like(data))
-            assert torch.equal(found[1], torch.zeros_like(updates))
+            results = gradients(data, indices, updates, torch.ones_like(data), reduction=reduction,
+                                mode="drop")  # fmt: skip
+            assert torch.equal(results[0], torch.ones_like(data))
+            assert torch.equal(results[1], torch.zeros_like(updates))
 
 
 def test_indices_that_became_invalid_are_refused():
@@ -223,12 +223,12 @@ def test_a_compiled_backward_is_one_op(reduction):
         return room.scatter_slices(data, indices, updates, reduction=reduction)
 
     data, updates, indices = torch.rand(3, 4), torch.rand(5, 4), torch.tensor([0, 2, 2, 0, 0])
-    found = []
+    results = []
     backend = aot_autograd(fw_compiler=keep, bw_compiler=keep)
     for call in (function, compiled(function, backend=backend)):
         leaves = [t.clone().requires_grad_() for t in (data, updates)]
-        found.append(torch.autograd.grad(call(leaves[0], indices, leaves[1]).sum(), leaves))
-    assert all(torch.equal(a, b) for a, b in zip(*found, strict=True))
+        results.append(torch.autograd.grad(call(leaves[0], indices, leaves[1]).sum(), leaves))
+    assert all(torch.equal(a, b) for a, b in zip(*results, strict=True))
     assert "gatherum.gradients" in str(graphs[-1].code)
 
 
@@ -247,10 +247,11 @@ def test_opcheck():
 
 def differentiate(**changed):
     t = torch.ones(3, 4)
-    given = {"op": "scatter_slices", "gradient": t, "data": t, "indices": torch.tensor([0, 1, 1]),
-             "updates": t, "result": t, "axis": 0, "reduction": "max", "include_self": True,
-             "mode": "raise", "negative": True, "of_data": True, "of_updates": True}  # fmt: skip
-    return native.differentiate(**given | changed)
+    arguments = {"op": "scatter_slices", "gradient": t, "data": t, "updates": t, "result": t,
+                 "indices": torch.tensor([0, 1, 1]), "axis": 0, "reduction": "max",
+                 "include_self": True, "mode": "raise", "negative": True,
+                 "of_data": True, "of_updates": True}  # fmt: skip
+    return native.differentiate(**arguments | changed)
 
 
 def test_the_core_refuses_what_does_not_belong_together():

@@ -183,13 +183,13 @@ def test_gradients_have_the_same_bits_on_any_threads(settings_restored):
     data = torch.randn(200, 32, generator=generator, requires_grad=True)
     indices = torch.randint(0, 200, (10_000,), generator=generator)
     weights = torch.randn(10_000, 32, generator=generator)
-    found = []
+    gradients = []
     for threads in (1, 2, 3, 7):
         gatherum.set_num_threads(threads)
-        found += torch.autograd.grad((room.gather(data, indices) * weights).sum(), data)
-    assert all(torch.equal(found[0], other) for other in found)
-    assert torch.equal(found[0], room.scatter_slices(torch.zeros(200, 32), indices, weights,
-                                                     reduction="add"))  # fmt: skip
+        gradients += torch.autograd.grad((room.gather(data, indices) * weights).sum(), data)
+    assert all(torch.equal(gradients[0], other) for other in gradients)
+    assert torch.equal(gradients[0], room.scatter_slices(torch.zeros(200, 32), indices, weights,
+                                                         reduction="add"))  # fmt: skip
 
 
 def test_what_was_saved_may_not_change():

@@ -62,8 +62,8 @@ def test_one_graph_for_all_sizes(backend):
     function = compiled(both, backend=counting, dynamic=True)
     for n, m in ((4, 3), (7, 8), (9, 2), (6, 6)):
         x, i, u = torch.randn(n, 5), torch.randint(0, n, (m, 1)), torch.randn(m, 5)
-        for found, expected in zip(function(x, i, u), both(x, i, u), strict=True):
-            assert torch.equal(found, expected)
+        for result, expected in zip(function(x, i, u), both(x, i, u), strict=True):
+            assert torch.equal(result, expected)
     assert len(seen) == 1
 
 
@@ -77,8 +77,8 @@ def test_writing_in_a_graph(backend):
         return y, z, room.gather(z, i[:, 0], out=torch.empty_like(u))
 
     x, i, u = torch.ones(4, 3), torch.tensor([[0], [0]]), torch.ones(2, 3)
-    found = compiled(function, backend=backend, dynamic=True)(x, i, u)
-    for one, other in zip(found, function(x, i, u), strict=True):
+    result = compiled(function, backend=backend, dynamic=True)(x, i, u)
+    for one, other in zip(result, function(x, i, u), strict=True):
         assert torch.equal(one, other)
 
 
@@ -170,8 +170,8 @@ def test_an_exported_program_takes_other_sizes():
     file.seek(0)
     loaded = torch.export.load(file).module()
     x, i, u = torch.randn(9, 3), torch.tensor([[8], [8]]), torch.randn(2, 3)
-    for found, expected in zip(loaded(x, i, u), both(x, i, u), strict=True):
-        assert torch.equal(found, expected)
+    for result, expected in zip(loaded(x, i, u), both(x, i, u), strict=True):
+        assert torch.equal(result, expected)
 
 
 def test_meta_and_fake_tensors_have_shapes_alone():
@@ -181,8 +181,8 @@ def test_meta_and_fake_tensors_have_shapes_alone():
         torch.empty(4, 3, device="meta"),
         torch.empty(5, dtype=torch.int64, device="meta"),
     )
-    found = gatherum.gather(data, indices, axis=1)
-    assert (found.shape, found.device.type) == ((4, 5), "meta")
+    result = gatherum.gather(data, indices, axis=1)
+    assert (result.shape, result.device.type) == ((4, 5), "meta")
     with pytest.raises(ValueError, match=r"^gather: `axis` must be in \[-2, 2\), got 2"):
         gatherum.gather(data, indices, axis=2)
     with FakeTensorMode() as mode:
@@ -215,9 +215,9 @@ def test_a_function_compiled_itself(op):
 @pytest.mark.filterwarnings("ignore:Dynamo does not know how to trace:UserWarning")
 def test_a_function_compiled_itself_takes_arrays():
     torch._dynamo.reset()
-    found = torch.compile(gatherum.gather, backend="eager")(np.arange(3.0), np.array([2, 0]))
-    assert isinstance(found, np.ndarray)
-    assert found.tolist() == [2, 0]
+    result = torch.compile(gatherum.gather, backend="eager")(np.arange(3.0), np.array([2, 0]))
+    assert isinstance(result, np.ndarray)
+    assert result.tolist() == [2, 0]
 
 
 @pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf:UserWarning")
@@ -229,7 +229,7 @@ def test_compiled_autograd(reduction):
         rows = gatherum.gather(updates, torch.tensor([4, 0, 0]))
         return (room.scatter_slices(data, [0, 2, 2], rows, reduction=reduction) ** 2).sum()
 
-    found = []
+    gradients = []
     for enabled in (False, True):
         leaves = [t.clone().requires_grad_() for t in (data, updates)]
         result = loss(*leaves)
@@ -240,8 +240,8 @@ def test_compiled_autograd(reduction):
                 result.backward()
         else:
             result.backward()
-        found.append([leaf.grad for leaf in leaves])
-    for one, other in zip(*found, strict=True):
+        gradients.append([leaf.grad for leaf in leaves])
+    for one, other in zip(*gradients, strict=True):
         torch.testing.assert_close(one, other)
 
 
@@ -254,8 +254,8 @@ def test_functionalize_sees_what_is_written():
 
     operands = torch.ones(4, 3), torch.tensor([[0], [0]]), torch.ones(2, 3)
     mine, theirs = ([t.clone() for t in operands] for _ in range(2))
-    found = torch.func.functionalize(function)(*mine)
-    for one, other in zip((*found, *mine), (*function(*theirs), *theirs), strict=True):
+    result = torch.func.functionalize(function)(*mine)
+    for one, other in zip((*result, *mine), (*function(*theirs), *theirs), strict=True):
         assert torch.equal(one, other)
 
 

@@ -39,11 +39,11 @@ def test_the_bits_of_the_oracle(dtype, func):
             more["fill_value"] = bool(rng.random() < 0.5)
         values = values_of(rng, dtype, shape)
         expected = outcome(run, values, groups, module=reference, **more)
-        found = outcome(run, tensor_of(values), tensor_of(groups), **more)
+        result = outcome(run, tensor_of(values), tensor_of(groups), **more)
         if isinstance(expected, type):
-            assert found is expected
+            assert result is expected
         else:
-            assert same_bits(array_of(found, expected.dtype), expected)
+            assert same_bits(array_of(result, expected.dtype), expected)
 
 
 def _given(func, whole=False):
@@ -69,29 +69,29 @@ def test_batches(func):
     _, _, function = _given(func)
     values, groups = torch.randn(3, 6, 2), torch.randint(0, 3, (3, 6))
     alone = [function(*each) for each in zip(values, groups, strict=True)]
-    found = torch.func.vmap(function)(values, groups)
-    torch.testing.assert_close(found, torch.stack(alone), rtol=0, atol=0, equal_nan=True)
+    result = torch.func.vmap(function)(values, groups)
+    torch.testing.assert_close(result, torch.stack(alone), rtol=0, atol=0, equal_nan=True)
 
 
 def test_derivatives_of_derivatives_in_transforms():
     values, groups, function = _given("logsumexp")
     values = values.detach()
-    found = torch.func.hessian(lambda values: function(values, groups).sum())(values)
+    gradient = torch.func.hessian(lambda values: function(values, groups).sum())(values)
     softmax = transform(values, groups, "softmax")
-    diagonal = found.reshape(12, 12).diagonal().reshape(6, 2)
+    diagonal = gradient.reshape(12, 12).diagonal().reshape(6, 2)
     torch.testing.assert_close(diagonal, softmax * (1 - softmax))
 
 
 @pytest.mark.parametrize("func", ALL)
 def test_compiled(func):
     values, groups, function = _given(func)
-    made = compiled(function)
+    graph = compiled(function)
     expected = function(values, groups)
-    assert torch.equal(made(values, groups), expected)
+    assert torch.equal(graph(values, groups), expected)
     if func in SMOOTH:
         weights = torch.randn_like(expected)
         grads = [torch.autograd.grad(f(values, groups), values, weights)[0]
-                 for f in (made, function)]  # fmt: skip
+                 for f in (graph, function)]  # fmt: skip
         torch.testing.assert_close(*grads)
 
 
@@ -104,33 +104,33 @@ def test_exported_for_any_number_of_values(func):
             return function(values, groups)
 
     n = torch.export.Dim("n")
-    made = torch.export.export(
+    exported = torch.export.export(
         Model(), (values.detach(), groups), dynamic_shapes=({0: n}, {0: n})
     ).module()
     for count in (6, 4):
-        given = values.detach()[:count], groups[:count]
-        assert torch.equal(made(*given), function(*given))
+        arguments = values.detach()[:count], groups[:count]
+        assert torch.equal(exported(*arguments), function(*arguments))
 
 
 def test_inductor():
     values, groups, function = _given("softmax")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        made = compiled(function, backend="inductor")
-        assert torch.equal(made(values, groups), function(values, groups))
+        graph = compiled(function, backend="inductor")
+        assert torch.equal(graph(values, groups), function(values, groups))
 
 
 @pytest.mark.parametrize("name", ["softmax", "log_softmax"])
 def test_softmax_in_one_op(name):
     """It saves only its result. In a transform, where it is composed, the result is the same."""
     values, groups, function = _given(name)
-    found = function(values, groups)
-    assert found.grad_fn is not None
-    assert "Softmax" in type(found.grad_fn).__name__
-    assert torch.equal(torch.func.functionalize(function)(values.detach(), groups), found)
-    weights = torch.randn_like(found)
+    result = function(values, groups)
+    assert result.grad_fn is not None
+    assert "Softmax" in type(result.grad_fn).__name__
+    assert torch.equal(torch.func.functionalize(function)(values.detach(), groups), result)
+    weights = torch.randn_like(result)
     of_steps = torch.func.vjp(lambda values: function(values, groups), values.detach())[1](weights)
-    torch.testing.assert_close(torch.autograd.grad(found, values, weights), of_steps)
+    torch.testing.assert_close(torch.autograd.grad(result, values, weights), of_steps)
     call = values, groups, name, 3, "scatter_slices", 0, "raise", False
     torch.library.opcheck(torch.ops.gatherum.group_softmax, call)
     left_out = transform(torch.ones(3), [0, 7, 0], name, size=1, mode="drop")
@@ -141,8 +141,8 @@ def test_groups_may_be_lists_and_arrays():
     values = torch.tensor([1.0, 2.0, 4.0])
     for groups in ([1, 1, 0], np.array([1, 1, 0], "u1"), torch.tensor([1, 1, 0])):
         assert torch.equal(reduce(values, groups), torch.tensor([4.0, 3.0]))
-    made = compiled(lambda values: reduce(values, [1, 1, 0], 2))
-    assert torch.equal(made(values), torch.tensor([4.0, 3.0]))
+    graph = compiled(lambda values: reduce(values, [1, 1, 0], 2))
+    assert torch.equal(graph(values), torch.tensor([4.0, 3.0]))
 
 
 def test_a_deviation_of_equal_values_has_a_gradient_of_zero():
@@ -157,8 +157,8 @@ def test_a_half_is_rounded_once(name):
     values = near_ties(np.random.default_rng(6), dtype)
     with np.errstate(all="ignore"):
         expected = of_numpy.rounded(values.copy(), dtype)
-    found = namespace.rounded(torch.from_numpy(values), getattr(torch, name))
-    assert same_bits(array_of(found, dtype), expected)
+    result = namespace.rounded(torch.from_numpy(values), getattr(torch, name))
+    assert same_bits(array_of(result, dtype), expected)
 
 
 @pytest.mark.parametrize("func", ["var", "std", "centre"])

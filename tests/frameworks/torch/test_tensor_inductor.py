@@ -37,11 +37,11 @@ def operands(dtype=torch.float32):
     return x.to(dtype), torch.tensor([[0, 2], [-1, 2]]), u.to(dtype)
 
 
-def written(function, *given):
+def written(function, *arguments):
     """Run a function compiled by inductor, and return the result and the code."""
     with fresh_cache():
-        found, code = run_and_get_code(compiled(function, "inductor"), *given)
-    return found, "\n".join(code)
+        result, code = run_and_get_code(compiled(function, "inductor"), *arguments)
+    return result, "\n".join(code)
 
 
 @pytest.mark.filterwarnings("ignore:Torchinductor does not support code generation for complex")
@@ -49,8 +49,8 @@ def written(function, *given):
 def test_each_op_is_a_call_of_the_core(dtype):
     function = complex_numbers if dtype.is_complex else every_operator
     expected = function(*operands(dtype))
-    found, code = written(function, *operands(dtype))
-    for one, other in zip(found, expected, strict=True):
+    result, code = written(function, *operands(dtype))
+    for one, other in zip(result, expected, strict=True):
         assert torch.equal(one, other)
     assert code.count(".default.core_call(") == len(expected)
     assert "torch.ops.gatherum.gather.default(" not in code
@@ -108,12 +108,12 @@ def test_every_operator_is_written_as_a_call_of_the_core():
 
 def test_code_of_version_0_1_0_runs():
     x, i, u = operands()
-    found = torch.ops.gatherum.gather.default.door(x, i, 1, "wrap", True, 0, None)
-    assert torch.equal(found, room.gather(x, i, 1, mode="wrap"))
-    how = 1, "mean", False, "drop", True
-    found = torch.ops.gatherum.scatter_slices.default.door(x, i[0], u, *how, None)
+    result = torch.ops.gatherum.gather.default.door(x, i, 1, "wrap", True, 0, None)
+    assert torch.equal(result, room.gather(x, i, 1, mode="wrap"))
+    attributes = 1, "mean", False, "drop", True
+    result = torch.ops.gatherum.scatter_slices.default.door(x, i[0], u, *attributes, None)
     named = {"reduction": "mean", "include_self": False, "mode": "drop"}
-    assert torch.equal(found, room.scatter_slices(x, i[0], u, 1, **named))
+    assert torch.equal(result, room.scatter_slices(x, i[0], u, 1, **named))
 
 
 def test_operands_on_a_device_go_through_the_op():

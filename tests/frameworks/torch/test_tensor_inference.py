@@ -57,19 +57,19 @@ def test_out(op):
 
 @pytest.mark.parametrize("op", [op for op in OPERANDS if op.startswith("s")])
 def test_in_place(op):
-    _, *rest = OPERANDS[op]
+    _, *others = OPERANDS[op]
     data = made_in_inference(DATA)
     with refused(op, "out"):
-        getattr(gatherum, op)(data, *rest, out=data)
+        getattr(gatherum, op)(data, *others, out=data)
     with refused(op, "data"):
-        getattr(torch.ops.gatherum, f"{op}_")(data, *rest)
+        getattr(torch.ops.gatherum, f"{op}_")(data, *others)
     assert torch.equal(data, DATA)
     with torch.inference_mode():
-        getattr(torch.ops.gatherum, f"{op}_")(data, *rest)
-        assert torch.equal(data, getattr(gatherum, op)(DATA, *rest))
+        getattr(torch.ops.gatherum, f"{op}_")(data, *others)
+        assert torch.equal(data, getattr(gatherum, op)(DATA, *others))
         normal = DATA.clone()
     with torch.inference_mode():
-        assert getattr(gatherum, op)(normal, *rest, out=normal) is normal
+        assert getattr(gatherum, op)(normal, *others, out=normal) is normal
 
 
 @pytest.mark.parametrize(

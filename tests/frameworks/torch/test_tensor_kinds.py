@@ -91,7 +91,7 @@ KINDS = {
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("name", "operand"), CASES)
 def test_kinds(kind, name, operand):
-    make, found, instead, runs = KINDS[kind]
+    make, result, instead, runs = KINDS[kind]
     plain = PLAIN[name]
     odd = make(plain[operand])
     if kind == "quantized":
@@ -106,7 +106,7 @@ def test_kinds(kind, name, operand):
         expected = f"{name}: `{operand}` must be one array, got a PackedSequence that holds a "
         expected += "torch.Tensor"
     else:
-        expected = f"{name}: `{operand}` must be a dense tensor, got a {found}"
+        expected = f"{name}: `{operand}` must be a dense tensor, got a {result}"
     advice = f"; {instead.format(operand)}" if instead else ""
     assert text == expected + advice
     if runs:
@@ -120,46 +120,46 @@ def test_kinds(kind, name, operand):
 @pytest.mark.parametrize("kind", ["nested", "jagged", "masked", "sparse"])
 @pytest.mark.parametrize("name", SIX)
 def test_ops(kind, name):
-    make, found, _, _ = KINDS[kind]
+    make, result, _, _ = KINDS[kind]
     operands = list(PLAIN[name].values())
     for place, operand in enumerate(PLAIN[name]):
         odd = [make(t) if i == place else t for i, t in enumerate(operands)]
-        with pytest.raises(TypeError, match=rf"^{name}: `{operand}` must be a dense .* {found}; "):
+        with pytest.raises(TypeError, match=rf"^{name}: `{operand}` must be a dense .* {result}; "):
             getattr(torch.ops.gatherum, name)(*odd)
 
 
 @pytest.mark.parametrize("kind", ["nested", "jagged", "masked", "proxy", "sparse", "quantized"])
 def test_plans(kind):
-    make, found, _, _ = KINDS[kind]
+    make, result, _, _ = KINDS[kind]
     for function in (gatherum.plan, gatherum.explain):
         for operand in ("data", "indices", "updates"):
-            given = {**PLAIN["scatter_slices"], operand: make(PLAIN["scatter_slices"][operand])}
+            operands = {**PLAIN["scatter_slices"], operand: make(PLAIN["scatter_slices"][operand])}
             with pytest.raises(
-                TypeError, match=rf"^scatter_slices: `{operand}` must be a dense .*{found}"
+                TypeError, match=rf"^scatter_slices: `{operand}` must be a dense .*{result}"
             ):
-                function("scatter_slices", *given.values())
+                function("scatter_slices", *operands.values())
     with pytest.raises(
-        TypeError, match=rf"^gather: `indices` must be a dense tensor, got a {found}"
+        TypeError, match=rf"^gather: `indices` must be a dense tensor, got a {result}"
     ):
         gatherum.index_report("gather", DATA, make(ROWS))
 
 
 def test_lists_of_tensors():
-    def refused(name, operand, held="a list"):
-        text = f"{name}: `{operand}` must be one array, got {held} that holds a torch.Tensor; "
+    def refused(name, operand, container="a list"):
+        text = f"{name}: `{operand}` must be one array, got {container} that holds a torch.Tensor; "
         return pytest.raises(
             TypeError, match=f"^{re.escape(text)}write torch.stack\\({operand}\\)$"
         )
 
     lists = [DATA[0], DATA[1]]
     for data in (lists, tuple(lists)):
-        held = f"a {type(data).__name__}"
+        container = f"a {type(data).__name__}"
         for function in (gatherum.gather, room.gather):
-            with refused("gather", "data", held):
+            with refused("gather", "data", container):
                 function(data, ROWS)
-        with refused("scatter_slices", "updates", held):
+        with refused("scatter_slices", "updates", container):
             gatherum.scatter_slices(DATA, ROWS, data)
-        with refused("scatter_slices", "updates", held):
+        with refused("scatter_slices", "updates", container):
             gatherum.scatter_slices(DATA.numpy(), ROWS.numpy(), data)
     assert torch.equal(gatherum.gather(torch.stack(lists), torch.tensor([0])), DATA[:1])
     with refused("gather", "out"):
@@ -184,8 +184,10 @@ def test_objects_that_are_no_arrays():
     ):  # fmt: skip
         with pytest.raises(TypeError) as caught:
             room.gather(value, ROWS)
-        found = "torch.dtype" if value is torch.float32 else type(value).__name__
-        assert str(caught.value) == f"gather: `data` must be a dense tensor, got a {found}{advice}"
+        message = "torch.dtype" if value is torch.float32 else type(value).__name__
+        assert (
+            str(caught.value) == f"gather: `data` must be a dense tensor, got a {message}{advice}"
+        )
     with pytest.raises(
         TypeError, match=r"^scatter: `index` must have an integer dtype, got float64; write "
     ):
@@ -267,9 +269,9 @@ def test_sizes_inside_vmap(name):
     function, src = getattr(room, name), torch.stack([SOME, SOME + 1])
     index = torch.stack([ROWS, ROWS + 1])
     text = f"{name}: the values of `index` cannot be read inside torch.func.vmap; give `dim_size`"
-    for of_src, given in ((0, src), (None, SOME)):
+    for of_src, source in ((0, src), (None, SOME)):
         with pytest.raises(RuntimeError) as caught:
-            torch.func.vmap(lambda s, i: function(s, i, 0), (of_src, 0))(given, index)
+            torch.func.vmap(lambda s, i: function(s, i, 0), (of_src, 0))(source, index)
         assert str(caught.value) == text
     with pytest.raises(RuntimeError, match=r"inside torch\.func\.vmap; give `dim_size`$"):
         torch.func.vmap(torch.func.vmap(lambda s, i: function(s, i, 0), (None, 0)), (0, None))(
@@ -277,10 +279,10 @@ def test_sizes_inside_vmap(name):
         )
     batch = torch.func.vmap(lambda s, i: function(s, i, 0, dim_size=4))(src, index)
     one = function(src[1], index[1], 0, dim_size=4)
-    for found, expected in (
+    for result, expected in (
         zip(batch, one, strict=True) if isinstance(one, tuple) else [(batch, one)]
     ):
-        assert torch.equal(found[1], expected)
+        assert torch.equal(result[1], expected)
     shared = torch.func.vmap(lambda s: function(s, ROWS, 0))(src)
     assert (shared[0] if isinstance(shared, tuple) else shared).shape == (2, 3, 3)
     with pytest.raises(
@@ -334,9 +336,9 @@ class Odd(torch.Tensor):
         return "Odd"
 
     @classmethod
-    def __torch_dispatch__(cls, function, kinds, given=(), named=None):
+    def __torch_dispatch__(cls, function, kinds, arguments=(), named=None):
         if function is torch.ops.gatherum.gather_nd.default:
-            return given[0].inner[given[1][:, 0]]
+            return arguments[0].inner[arguments[1][:, 0]]
         return NotImplemented
 
 

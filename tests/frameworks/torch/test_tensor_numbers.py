@@ -81,19 +81,19 @@ def calls(of=DTYPES):
 def test_numbers_inside_of_transforms(transform):
     slow = transform.startswith("make_fx")
     for name, call, data in calls((torch.float32, *NARROW) if slow else DTYPES):
-        found = TRANSFORMS[transform](call, data)
-        assert torch.equal(raw(found), raw(call(data))), name
+        result = TRANSFORMS[transform](call, data)
+        assert torch.equal(raw(result), raw(call(data))), name
 
 
 def test_numbers_and_tensors_without_values():
     for name, call, data in calls():
         expected = call(data).shape, data.dtype
         with FakeTensorMode() as mode:
-            for given in (mode.from_tensor(data), torch.empty(3, dtype=data.dtype)):
-                found = call(given)
-                assert (found.shape, found.dtype) == expected, name
-        found = call(data.to("meta"))
-        assert (found.shape, found.dtype, found.device.type) == (*expected, "meta"), name
+            for valueless in (mode.from_tensor(data), torch.empty(3, dtype=data.dtype)):
+                result = call(valueless)
+                assert (result.shape, result.dtype) == expected, name
+        result = call(data.to("meta"))
+        assert (result.shape, result.dtype, result.device.type) == (*expected, "meta"), name
 
 
 def test_numbers_inside_of_derivatives():
@@ -102,8 +102,8 @@ def test_numbers_inside_of_derivatives():
         data = torch.ones(3, dtype=dtype)
         for name, expected in kept.items():
             call = CALLS[name]
-            found = func.grad(lambda x, call=call: call(x).sum())(data)
-            assert (found.dtype, found.tolist()) == (dtype, expected), name
+            gradient = func.grad(lambda x, call=call: call(x).sum())(data)
+            assert (gradient.dtype, gradient.tolist()) == (dtype, expected), name
             _, tangent = func.jvp(call, (data,), (data,))
             shown = [1.0, 0] if name == "fill" else expected
             assert (tangent.dtype, tangent.tolist()) == (dtype, shown), name
@@ -119,7 +119,7 @@ def test_numbers_of_types_that_numpy_lacks_have_the_bits_of_arrays(dtype):
     with np.errstate(all="ignore"):
         values = array.astype(np.float64)
         quiet = values.astype(array.dtype)
-    found = room.scatter_slices(
+    result = room.scatter_slices(
         torch.ones(len(codes)).to(dtype), np.arange(len(codes)), values.tolist()
     )
-    assert raw(found).numpy().tobytes() == quiet.tobytes()
+    assert raw(result).numpy().tobytes() == quiet.tobytes()

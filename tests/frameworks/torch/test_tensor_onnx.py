@@ -19,8 +19,8 @@ from gatherum.torch import torch_scatter  # noqa: E402
 
 def export(function, operands, dynamic=None):
     class Model(torch.nn.Module):
-        def forward(self, *given):
-            return function(*given)
+        def forward(self, *arguments):
+            return function(*arguments)
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of the exporter itself
@@ -37,14 +37,14 @@ def check(function, operands, dynamic=None, others=()):
     model = export(function, operands, dynamic)
     onnx.checker.check_model(model, full_check=True)
     names = [i.name for i in model.graph.input]
-    for given in (operands, *others):
-        feeds = {name: tensor.numpy() for name, tensor in zip(names, given, strict=True)}
-        expected = [tensor.numpy() for tensor in function(*given)]
-        for found in (
+    for tensors in (operands, *others):
+        feeds = {name: tensor.numpy() for name, tensor in zip(names, tensors, strict=True)}
+        expected = [tensor.numpy() for tensor in function(*tensors)]
+        for results in (
             ReferenceEvaluator(model).run(None, feeds),
             gatherum.onnx.backend.prepare(model).run(feeds),
         ):
-            for one, other in zip(found, expected, strict=True):
+            for one, other in zip(results, expected, strict=True):
                 np.testing.assert_allclose(one, other, rtol=1e-6, strict=True)
     return [node.op_type for node in model.graph.node]
 
@@ -152,9 +152,9 @@ def check_bits(function, operands):
         lambda: ReferenceEvaluator(model).run(None, feeds),
         lambda: gatherum.onnx.backend.prepare(model).run(feeds),
     ):
-        for number, (found, right) in enumerate(zip(run(), expected, strict=True)):
-            assert (found.dtype, found.shape) == (right.dtype, right.shape), number
-            assert found.tobytes() == right.tobytes(), (number, found, right)
+        for number, (actual, right) in enumerate(zip(run(), expected, strict=True)):
+            assert (actual.dtype, actual.shape) == (right.dtype, right.shape), number
+            assert actual.tobytes() == right.tobytes(), (number, actual, right)
     return [node.op_type for node in model.graph.node]
 
 
@@ -249,9 +249,9 @@ def test_what_the_optimizer_computes_has_the_same_bits():
 
     def function(unused):
         gathers = [
-            given
+            gathered
             for values in (data, data.long())
-            for given in (
+            for gathered in (
                 room.gather(values, indices),
                 room.gather(values[:, 0], indices),
                 room.gather(values, indices[:0]),

@@ -33,8 +33,8 @@ def test_indices_of_every_kind(indices):
 def test_updates_of_every_kind():
     expected = torch.tensor([2.5, 0.0, 2.5])
     for updates in (2.5, [2.5, 2.5], np.float32([2.5, 2.5]), torch.tensor(2.5), np.float32(2.5)):
-        found = gatherum.scatter_elements(torch.zeros(3), [0, 2], updates)
-        assert torch.equal(found, expected)
+        result = gatherum.scatter_elements(torch.zeros(3), [0, 2], updates)
+        assert torch.equal(result, expected)
     assert gatherum.scatter_elements(torch.zeros(3, dtype=torch.int8), [0], -128)[0] == -128
     with pytest.raises(
         ValueError, match="`updates` must convert exactly to the dtype of `data`, in"
@@ -84,12 +84,12 @@ def test_numbers_round_once_to_types_that_numpy_lacks(name):
         every = every[np.isfinite(every.astype(np.float64))]
     expected = nearest(values, every)
     kept = np.abs(values) <= np.abs(every.astype(np.float64)).max()
-    found = room.scatter_elements(
+    result = room.scatter_elements(
         torch.zeros(int(kept.sum())).to(dtype), np.arange(kept.sum()), values[kept].tolist()
     )
-    bits = found.view(torch.uint16 if dtype.itemsize == 2 else torch.uint8).numpy()
-    found, expected = (array.astype(np.float64) for array in (bits.view(seen), expected[kept]))
-    assert np.array_equal(found, expected)
+    bits = result.view(torch.uint16 if dtype.itemsize == 2 else torch.uint8).numpy()
+    result, expected = (array.astype(np.float64) for array in (bits.view(seen), expected[kept]))
+    assert np.array_equal(result, expected)
     with pytest.raises(
         ValueError, match=f"must stay finite in the dtype of `data`, {name}, got 1e"
     ):
@@ -107,8 +107,8 @@ def test_fill_values():
     with pytest.raises(ValueError, match="`fill_value` must be an integer where `data` is int64"):
         torch.ops.gatherum.gather(torch.arange(3), torch.tensor([7]), 0, "fill", True, 2.5)
     big = torch.tensor([1], dtype=torch.uint64)
-    found = room.gather(big, [7], mode="fill", fill_value=2**64 - 1)
-    assert found.tolist() == [2**64 - 1]
+    result = room.gather(big, [7], mode="fill", fill_value=2**64 - 1)
+    assert result.tolist() == [2**64 - 1]
 
 
 def test_what_is_refused_in_a_sentence():
@@ -211,9 +211,9 @@ class Logged(torch.Tensor):
 
     @staticmethod
     def __new__(cls, inner):
-        made = torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype)
-        made.inner = inner
-        return made
+        wrapper = torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype)
+        wrapper.inner = inner
+        return wrapper
 
     @classmethod
     def __torch_dispatch__(cls, function, types, args=(), kwargs=None):
@@ -226,17 +226,17 @@ SEEN = []
 
 
 def test_subclasses_go_through_the_dispatcher():
-    found = gatherum.gather(DATA.as_subclass(Mine), INDICES)
-    assert type(found) is Mine
-    assert torch.equal(found.as_subclass(torch.Tensor), DATA[INDICES])
+    result = gatherum.gather(DATA.as_subclass(Mine), INDICES)
+    assert type(result) is Mine
+    assert torch.equal(result.as_subclass(torch.Tensor), DATA[INDICES])
     SEEN.clear()
-    found = gatherum.gather(Logged(DATA), INDICES)
-    assert type(found) is Logged
+    result = gatherum.gather(Logged(DATA), INDICES)
+    assert type(result) is Logged
     assert SEEN == ["gatherum.gather.default"]
-    assert torch.equal(found.inner, DATA[INDICES])
+    assert torch.equal(result.inner, DATA[INDICES])
     parameter = torch.nn.Parameter(DATA.clone())
-    found = gatherum.gather(parameter, INDICES)
-    assert found.requires_grad
+    result = gatherum.gather(parameter, INDICES)
+    assert result.requires_grad
     with torch.no_grad():
         assert type(gatherum.gather(parameter, INDICES)) is torch.Tensor
 
@@ -269,9 +269,9 @@ def test_modes_see_the_ops():
 def test_zeros_that_are_nowhere():
     nowhere = torch._efficientzerotensor((4, 3))
     assert torch.equal(gatherum.gather(nowhere, INDICES), torch.zeros(3, 3))
-    found = gatherum.scatter_slices(nowhere, INDICES, UPDATES, reduction="add")
-    assert torch.equal(found, gatherum.scatter_slices(torch.zeros(4, 3), INDICES, UPDATES,
-                                                      reduction="add"))  # fmt: skip
+    result = gatherum.scatter_slices(nowhere, INDICES, UPDATES, reduction="add")
+    assert torch.equal(result, gatherum.scatter_slices(torch.zeros(4, 3), INDICES, UPDATES,
+                                                       reduction="add"))  # fmt: skip
 
 
 def test_a_traced_call_is_recorded():
@@ -297,8 +297,8 @@ def test_inference_mode_and_no_grad():
     parameter = torch.nn.Parameter(DATA.clone())
     for mode in (torch.inference_mode, torch.no_grad):
         with mode():
-            found = gatherum.gather(parameter, INDICES)
-            assert torch.equal(found, DATA[INDICES])
+            result = gatherum.gather(parameter, INDICES)
+            assert torch.equal(result, DATA[INDICES])
             out = torch.zeros(4, 3)
             gatherum.scatter_slices(parameter, INDICES, UPDATES, out=out)
             gatherum.scatter_slices(out, INDICES, UPDATES, reduction="add", out=out)
@@ -314,20 +314,20 @@ def test_autocast_promotes_nothing():
             TypeError, match="`updates` must have the dtype of `data`, float32, got bf"
         ):
             gatherum.scatter_slices(DATA, INDICES, half, reduction="add")
-        found = gatherum.scatter_slices(DATA, INDICES, half.to(DATA.dtype), reduction="add")
-        assert found.dtype == torch.float32
+        result = gatherum.scatter_slices(DATA, INDICES, half.to(DATA.dtype), reduction="add")
+        assert result.dtype == torch.float32
 
 
 def test_deterministic_algorithms_change_nothing():
     expected = gatherum.scatter_slices(DATA, INDICES, UPDATES, reduction="add")
     torch.use_deterministic_algorithms(True)
     try:
-        found = gatherum.scatter_slices(DATA, INDICES, UPDATES, reduction="add")
+        result = gatherum.scatter_slices(DATA, INDICES, UPDATES, reduction="add")
         data = DATA.clone().requires_grad_()
         gatherum.gather(data, [0, 0, 1]).sum().backward()
     finally:
         torch.use_deterministic_algorithms(False)
-    assert torch.equal(found, expected)
+    assert torch.equal(result, expected)
     assert data.grad[:, 0].tolist() == [2, 1, 0, 0]
 
 
@@ -391,9 +391,9 @@ def test_workers_of_a_data_loader():
     gatherum.gather(
         torch.zeros(1000, 1000), torch.arange(1000)
     )  # start the threads before the fork
-    found = list(torch.utils.data.DataLoader(Rows(), batch_size=2, num_workers=2,
-                                             multiprocessing_context="fork"))  # fmt: skip
-    assert torch.equal(torch.cat(found)[3], Rows()[3])
+    result = list(torch.utils.data.DataLoader(Rows(), batch_size=2, num_workers=2,
+                                              multiprocessing_context="fork"))  # fmt: skip
+    assert torch.equal(torch.cat(result)[3], Rows()[3])
 
 
 def _fill_shared(table, indices):
@@ -476,8 +476,8 @@ def test_a_fill_value_that_needs_a_gradient_is_refused():
 def test_a_negative_zero_fills():
     data, indices = torch.ones(3), torch.tensor([9, 0])
     for fill in (-0.0, 0.0, 0):
-        for found in (
+        for result in (
             gatherum.gather(data, indices, mode="fill", fill_value=fill),
             torch.ops.gatherum.gather(data, indices, 0, "fill", True, fill),
         ):
-            assert torch.signbit(found).tolist() == [str(fill)[0] == "-", False]
+            assert torch.signbit(result).tolist() == [str(fill)[0] == "-", False]

@@ -20,7 +20,7 @@ INDICES = {
 MOVED = {"scatter_slices": (4, 2), "scatter_elements": (3, 2), "scatter_nd": (3, 2)}
 
 
-def given(op, dtype=torch.float64, like="tensor"):
+def prepared_call(op, dtype=torch.float64, like="tensor"):
     torch.manual_seed(1)
     data, indices = torch.randn(5, 2).to(dtype), torch.tensor(INDICES[op])
     more = {"reduction": "add"} if op in MOVED else {}
@@ -34,7 +34,7 @@ def given(op, dtype=torch.float64, like="tensor"):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int64], ids=str)
 @pytest.mark.parametrize("op", INDICES)
 def test_the_bits_of_the_operator(op, dtype, like):
-    prepared, data, updates, function, operands, more = given(op, dtype, like)
+    prepared, data, updates, function, operands, more = prepared_call(op, dtype, like)
     expected = function(data, *operands, **more)
     assert torch.equal(prepared(data, *updates), expected)
     out = torch.empty_like(expected)
@@ -44,7 +44,7 @@ def test_the_bits_of_the_operator(op, dtype, like):
 
 @pytest.mark.parametrize("op", INDICES)
 def test_derivatives(op):
-    prepared, data, updates, *_ = given(op)
+    prepared, data, updates, *_ = prepared_call(op)
     operands = [each.requires_grad_() for each in (data, *updates)]
     assert gradcheck(prepared, operands, check_forward_ad=True)
     assert gradgradcheck(prepared, operands)
@@ -52,16 +52,16 @@ def test_derivatives(op):
 
 @pytest.mark.parametrize("op", INDICES)
 def test_graphs_and_batches(op):
-    prepared, data, updates, *_ = given(op)
+    prepared, data, updates, *_ = prepared_call(op)
     operands = (data, *updates)
     expected = prepared(*operands)
-    made = compiled(prepared)
-    assert torch.equal(made(*operands), expected)
+    graph = compiled(prepared)
+    assert torch.equal(graph(*operands), expected)
     table = torch.nn.Parameter(data)
-    assert torch.equal(made(table, *updates), expected)
+    assert torch.equal(graph(table, *updates), expected)
     many = [torch.stack([each, each + 1]) for each in operands]
-    found = torch.func.vmap(prepared)(*many)
-    assert torch.equal(found[0], expected)
+    result = torch.func.vmap(prepared)(*many)
+    assert torch.equal(result[0], expected)
 
     class Model(torch.nn.Module):
         def forward(self, *operands):
@@ -73,8 +73,8 @@ def test_graphs_and_batches(op):
 def test_arrays_and_tensors_share_what_is_prepared():
     prepared = gatherum.prepare("scatter_slices", ((3, 9), "f4"), [2, 0, 2], reduction="add")
     data, updates = torch.zeros(3, 9), torch.ones(3, 9)
-    found = prepared(data, updates)
-    assert np.array_equal(found.numpy(), prepared(data.numpy(), updates.numpy()))
+    result = prepared(data, updates)
+    assert np.array_equal(result.numpy(), prepared(data.numpy(), updates.numpy()))
 
 
 def test_refusals():

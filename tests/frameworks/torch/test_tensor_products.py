@@ -46,19 +46,19 @@ def test_first_derivatives_at_the_edges(name):
         if "compiled" in name and what != "skipped":
             continue
         run = products(case)
-        found = FIRST[name](lambda x, run=run: run(x).sum(), torch.from_numpy(case.vector))
-        assert np.allclose(found.numpy(), case.gradient(), 1e-14, 0, equal_nan=True), what
+        gradient = FIRST[name](lambda x, run=run: run(x).sum(), torch.from_numpy(case.vector))
+        assert np.allclose(gradient.numpy(), case.gradient(), 1e-14, 0, equal_nan=True), what
 
 
 @pytest.mark.parametrize("op", ["scatter_elements", "scatter_slices", "scatter_nd"])
 def test_tangents_at_the_edges(op):
     for name, case in EDGES.items():
         run, x = products(case, op), torch.from_numpy(case.vector)
-        _, found = func.jvp(run, (x,), (torch.ones_like(x),))
+        _, result = func.jvp(run, (x,), (torch.ones_like(x),))
         with torch.autograd.forward_ad.dual_level():
             dual = run(torch.autograd.forward_ad.make_dual(x, torch.ones_like(x)))
             again = torch.autograd.forward_ad.unpack_dual(dual).tangent
-        for one in (found, again):
+        for one in (result, again):
             assert np.allclose(one.numpy(), case.tangent(), 1e-14, 0, equal_nan=True), name
 
 
@@ -69,8 +69,8 @@ def test_an_operand_without_a_tangent_is_left_out():
         return room.scatter_elements(torch.ones(1), [0, 0], updates, reduction="mul")
 
     updates = torch.tensor([1e30, 1e30])
-    _, found = func.jvp(run, (updates,), (torch.tensor([1.0, 0]),))
-    assert torch.equal(found, updates[:1])
+    _, result = func.jvp(run, (updates,), (torch.tensor([1.0, 0]),))
+    assert torch.equal(result, updates[:1])
     assert torch.equal(func.jacfwd(run)(updates), updates[None])
 
 
@@ -117,5 +117,5 @@ def test_all_derivatives_to_the_fourth_order(name):
     ways = (func.jacrev, func.jacfwd, func.jacrev, func.jacrev)
     for order, way in enumerate(ways, 1):
         function = way(function)
-        found = function(x)
-        assert np.array_equal(found.numpy(), case.derivative(WEIGHTS, order)), order
+        result = function(x)
+        assert np.array_equal(result.numpy(), case.derivative(WEIGHTS, order)), order

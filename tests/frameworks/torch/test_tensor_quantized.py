@@ -19,10 +19,10 @@ def bits_of(array):
     return array.view(f"u{array.dtype.itemsize}")
 
 
-def same(found, expected):
-    assert str(found.dtype) == f"torch.{expected.dtype.name}"
-    assert tuple(found.shape) == expected.shape
-    raw = found.detach().view({2: torch.uint16, 4: torch.uint32}[found.dtype.itemsize]).numpy()
+def same(actual, expected):
+    assert str(actual.dtype) == f"torch.{expected.dtype.name}"
+    assert tuple(actual.shape) == expected.shape
+    raw = actual.detach().view({2: torch.uint16, 4: torch.uint32}[actual.dtype.itemsize]).numpy()
     np.testing.assert_array_equal(raw, bits_of(expected))
 
 
@@ -47,15 +47,15 @@ def test_the_bits_of_numpy(dtype, scale, result):
     rng = np.random.default_rng(len(dtype) + len(scale))
     data, scales, zeros = drawn(rng, dtype, scale)
     indices = rng.integers(-5, 5, (2, 3))
-    how = {"block_size": 4, "dtype": result}
+    options = {"block_size": 4, "dtype": result}
     for points in (None, zeros):
-        expected = gatherum.gather_quantized(data, indices, scales, points, **how)
-        given = None if points is None else tensor_of(points)
-        tensors = tensor_of(data), torch.from_numpy(indices), tensor_of(scales), given
-        same(gatherum.gather_quantized(*tensors, **how), expected)
-        how["dtype"] = getattr(torch, result)
-        same(gatherum.torch.functions.quantized.gather_quantized(*tensors, **how), expected)
-        how["dtype"] = result
+        expected = gatherum.gather_quantized(data, indices, scales, points, **options)
+        zero_points = None if points is None else tensor_of(points)
+        tensors = tensor_of(data), torch.from_numpy(indices), tensor_of(scales), zero_points
+        same(gatherum.gather_quantized(*tensors, **options), expected)
+        options["dtype"] = getattr(torch, result)
+        same(gatherum.torch.functions.quantized.gather_quantized(*tensors, **options), expected)
+        options["dtype"] = result
 
 
 @pytest.mark.parametrize("bits", [2, 4, 8])
@@ -63,14 +63,14 @@ def test_the_bits_of_numpy(dtype, scale, result):
 def test_axes_layouts_and_modes(axis, q, bits):
     rng = np.random.default_rng(axis)
     data, scales, zeros = drawn(rng, "uint8", q=q, bits=bits)
-    how = {"axis": axis, "quantize_axis": q, "block_size": 4, "bits": bits, "mode": "fill"}
+    options = {"axis": axis, "quantize_axis": q, "block_size": 4, "bits": bits, "mode": "fill"}
     indices = np.array([3, -2, 99, 0])
-    expected = gatherum.gather_quantized(data, indices, scales, zeros, **how)
+    expected = gatherum.gather_quantized(data, indices, scales, zeros, **options)
     tensors = [tensor_of(each) for each in (data, scales, zeros)]
     for turned in (tensors, [each.mT.contiguous().mT for each in tensors]):
-        same(gatherum.gather_quantized(turned[0], indices, *turned[1:], **how), expected)
+        same(gatherum.gather_quantized(turned[0], indices, *turned[1:], **options), expected)
     # Other operands than tensors are converted.
-    same(gatherum.gather_quantized(tensors[0], [3, -2, 99, 0], scales, zeros, **how), expected)
+    same(gatherum.gather_quantized(tensors[0], [3, -2, 99, 0], scales, zeros, **options), expected)
 
 
 @pytest.mark.parametrize(("mode", "block"), [("clip", 1), ("wrap", 4), ("fill", 100)])
@@ -78,18 +78,18 @@ def test_axes_layouts_and_modes(axis, q, bits):
 def test_gradients_of_the_scales(axis, q, mode, block):
     rng = np.random.default_rng(q)
     data, scales, zeros = drawn(rng, q=q, block=block)
-    how = {"axis": axis, "quantize_axis": q, "block_size": block, "mode": mode}
+    options = {"axis": axis, "quantize_axis": q, "block_size": block, "mode": mode}
     indices = np.array([[3, -1], [9, 0], [3, 1]])
-    given = tensor_of(data), torch.from_numpy(indices), tensor_of(scales).requires_grad_()
-    found = gatherum.gather_quantized(*given, tensor_of(zeros), **how)
-    weights = torch.from_numpy(rng.integers(-4, 5, tuple(found.shape)).astype(np.float32))
-    (of_scales,) = torch.autograd.grad(found, given[2], weights)
+    operands = tensor_of(data), torch.from_numpy(indices), tensor_of(scales).requires_grad_()
+    result = gatherum.gather_quantized(*operands, tensor_of(zeros), **options)
+    weights = torch.from_numpy(rng.integers(-4, 5, tuple(result.shape)).astype(np.float32))
+    (of_scales,) = torch.autograd.grad(result, operands[2], weights)
     # The function is linear: compute its gradient one scale at a time.
     expected = np.zeros(scales.size, np.float32)
     for n in range(scales.size):
         one = np.zeros_like(scales)
         one.flat[n] = 1
-        part = gatherum.gather_quantized(data, indices, one, zeros, **how)
+        part = gatherum.gather_quantized(data, indices, one, zeros, **options)
         expected[n] = (part * weights.numpy()).sum()  # integers: exact
     np.testing.assert_array_equal(of_scales.numpy().ravel(), expected)
 
@@ -97,16 +97,16 @@ def test_gradients_of_the_scales(axis, q, mode, block):
 def test_a_gradient_has_the_dtype_of_the_scales():
     data, scales, _ = drawn(np.random.default_rng(0), "float8_e4m3fn", "bfloat16")
     data = np.nan_to_num(data.astype(np.float32)).astype(data.dtype)
-    given = tensor_of(scales).requires_grad_()
-    found = gatherum.gather_quantized(
-        tensor_of(data), [1, 0], given, block_size=4, dtype=torch.float16
+    factors = tensor_of(scales).requires_grad_()
+    result = gatherum.gather_quantized(
+        tensor_of(data), [1, 0], factors, block_size=4, dtype=torch.float16
     )
-    found.float().sum().backward()
-    assert given.grad.dtype == torch.bfloat16
+    result.float().sum().backward()
+    assert factors.grad.dtype == torch.bfloat16
     values = data[:2].astype(np.float32).reshape(2, 4, 6)
     sums = np.stack([values[..., :4].sum(-1), values[..., 4:].sum(-1)], -1)
-    np.testing.assert_allclose(given.grad[:2].float().numpy(), sums, rtol=0.01)
-    assert not given.grad[2:].any()
+    np.testing.assert_allclose(factors.grad[:2].float().numpy(), sums, rtol=0.01)
+    assert not factors.grad[2:].any()
 
 
 @pytest.mark.parametrize("dynamic", [False, True])
@@ -118,12 +118,12 @@ def test_graphs(dynamic):
 
     graph = compiled(lookup, dynamic=dynamic)
     for indices in ([1, 0, 4], [[2, 2], [0, 1]]):
-        given = [tensor_of(data), torch.tensor(indices), tensor_of(scales), tensor_of(zeros)]
-        given[2].requires_grad_()
-        found, expected = graph(*given), lookup(*given)
-        same(found, expected.detach().numpy())
+        operands = [tensor_of(data), torch.tensor(indices), tensor_of(scales), tensor_of(zeros)]
+        operands[2].requires_grad_()
+        result, expected = graph(*operands), lookup(*operands)
+        same(result, expected.detach().numpy())
         assert torch.equal(
-            *(torch.autograd.grad(each.sum(), given[2])[0] for each in (found, expected))
+            *(torch.autograd.grad(each.sum(), operands[2])[0] for each in (result, expected))
         )
 
 
@@ -134,11 +134,11 @@ def test_export():
         def forward(self, data, indices, scales, zeros):
             return gatherum.gather_quantized(data, indices, scales, zeros, block_size=4)
 
-    given = tensor_of(data), torch.tensor([1, 3]), tensor_of(scales), tensor_of(zeros)
-    program = torch.export.export(Lookup(), given)
+    operands = tensor_of(data), torch.tensor([1, 3]), tensor_of(scales), tensor_of(zeros)
+    program = torch.export.export(Lookup(), operands)
     assert "gatherum.gather_quantized.default" in program.graph_module.code
     same(
-        program.module()(*given),
+        program.module()(*operands),
         gatherum.gather_quantized(data, [1, 3], scales, zeros, block_size=4),
     )
 
@@ -187,12 +187,12 @@ def test_what_is_refused():
 def test_what_has_no_gradient():
     data, scales, _ = drawn(np.random.default_rng(4), "float8_e4m3fn", "float8_e8m0fnu")
     table, factors = tensor_of(data), tensor_of(scales)
-    for given, name in (
+    for operands, name in (
         ((table.clone().requires_grad_(), factors), "data"),
         ((table, factors.clone().requires_grad_()), "scales"),
     ):
         with pytest.raises(NotImplementedError) as caught:
-            gatherum.gather_quantized(given[0], [0], given[1], block_size=4)
+            gatherum.gather_quantized(operands[0], [0], operands[1], block_size=4)
         assert str(caught.value) == (
             f"gather_quantized: `{name}` must not need a gradient, because there is none; write "
             f"{name}.detach()"

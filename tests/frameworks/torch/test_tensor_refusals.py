@@ -112,8 +112,8 @@ def test_numbers_that_fit_have_the_same_bits(name):
         return [put(number)(x) for number in numbers for put in (scattered, filled)]
 
     expected = list(map(raw, call(data)))
-    for how, make in GRAPHS.items():
-        assert list(map(raw, make(call, data))) == expected, how
+    for graph, make in GRAPHS.items():
+        assert list(map(raw, make(call, data))) == expected, graph
 
 
 @pytest.mark.parametrize(
@@ -152,8 +152,8 @@ def test_numbers_that_a_graph_computes(make):
         else:
             strict = make == "exported by Dynamo"
             graph = torch.export.export(Module(call), (data, number), strict=strict).module()
-        for found, expected in zip(graph(data, number), call(data, number), strict=True):
-            assert torch.equal(found, expected)
+        for result, expected in zip(graph(data, number), call(data, number), strict=True):
+            assert torch.equal(result, expected)
         for bad in (-1, 256):
             with pytest.raises(ValueError, match=f"must convert exactly .* uint8, got {bad}$"):
                 graph(data, torch.tensor(bad))

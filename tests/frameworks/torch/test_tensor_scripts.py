@@ -40,10 +40,10 @@ OF_SEGMENTS = {
 }
 
 
-def same(found, expected):
+def same(actual, expected):
     if isinstance(expected, tuple):
-        return all(map(same, found, expected))
-    return found.dtype == expected.dtype and torch.equal(found, expected)
+        return all(map(same, actual, expected))
+    return actual.dtype == expected.dtype and torch.equal(actual, expected)
 
 
 @pytest.mark.parametrize("name", [*CALLS, *OF_SEGMENTS])

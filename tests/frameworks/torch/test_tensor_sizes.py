@@ -136,18 +136,18 @@ GRAPHS = {
 
 @pytest.fixture(autouse=True)
 def _sizes_are_captured():
-    found = {"capture_scalar_outputs": True, "capture_dynamic_output_shape_ops": True}
-    with torch._dynamo.config.patch(found):
+    settings = {"capture_scalar_outputs": True, "capture_dynamic_output_shape_ops": True}
+    with torch._dynamo.config.patch(settings):
         yield
 
 
 def outcome(call, operands):
     """Return the results of a call, or its error."""
     try:
-        found = call(*operands)
+        result = call(*operands)
     except (IndexError, ValueError) as error:
         return type(error), str(error)
-    return [t.tolist() for t in (found if isinstance(found, tuple) else (found,))]
+    return [t.tolist() for t in (result if isinstance(result, tuple) else (result,))]
 
 
 @pytest.mark.parametrize(
@@ -161,14 +161,14 @@ def outcome(call, operands):
 def test_sizes_of_values(name, graph):
     """One graph, made with the first masks, runs with the others."""
     call = CALLS[name]
-    made = GRAPHS[graph](call, (X, X + 100, *MASKS[0]))
+    graphed = GRAPHS[graph](call, (X, X + 100, *MASKS[0]))
     for masks in (*MASKS, UNEQUAL):
         expected = outcome(call, (X, X + 100, *masks))
-        found = outcome(made, (X, X + 100, *masks))
+        result = outcome(graphed, (X, X + 100, *masks))
         if isinstance(expected[0], type) and name == "scatter":
-            assert found[0] is expected[0]  # a graph names the underlying operator
+            assert result[0] is expected[0]  # a graph names the underlying operator
         else:
-            assert found == expected
+            assert result == expected
 
 
 @pytest.mark.parametrize(
@@ -180,8 +180,8 @@ def test_gradients_of_sizes_of_values(name):
     call = CALLS[name]
 
     def loss(x, y, m1, m2):
-        found = call(x, y, m1, m2)
-        return (found[0] if isinstance(found, tuple) else found).sin().sum()
+        result = call(x, y, m1, m2)
+        return (result[0] if isinstance(result, tuple) else result).sin().sum()
 
     def gradients(function, masks):
         leaves = [t.clone().requires_grad_() for t in (X, X + 100)]
@@ -190,13 +190,13 @@ def test_gradients_of_sizes_of_values(name):
 
     graph = compiled(loss)
     for masks in MASKS:
-        for found, expected in zip(gradients(graph, masks), gradients(loss, masks), strict=True):
-            assert torch.equal(found, expected)
+        for result, expected in zip(gradients(graph, masks), gradients(loss, masks), strict=True):
+            assert torch.equal(result, expected)
 
 
 def test_a_graph_of_inductor():
     for name in ("scatter_nd", "unique", "repeat_interleave", "scatter mean without dim_size"):
-        made = compiled(CALLS[name], backend="inductor")
+        graph = compiled(CALLS[name], backend="inductor")
         for masks in MASKS:
             operands = X, X + 100, *masks
-            assert outcome(made, operands) == outcome(CALLS[name], operands)
+            assert outcome(graph, operands) == outcome(CALLS[name], operands)

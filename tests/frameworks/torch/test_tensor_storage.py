@@ -23,7 +23,7 @@ OPERANDS = {
     "scatter_nd": (DATA, ROWS[:, None], SOME),
 }
 NAMES = ("data", "indices", "updates")
-CASES = [(op, place) for op, given in OPERANDS.items() for place in range(len(given))]
+CASES = [(op, place) for op, operands in OPERANDS.items() for place in range(len(operands))]
 
 
 def shrunk(tensor, nbytes=8):
@@ -33,7 +33,7 @@ def shrunk(tensor, nbytes=8):
     return copy
 
 
-def given(op, place, change=shrunk):
+def shrunk_operands(op, place, change=shrunk):
     """Return the operands of a call, one of which is shrunk."""
     return [change(t) if i == place else t.clone() for i, t in enumerate(OPERANDS[op])]
 
@@ -44,7 +44,7 @@ def refused(op, operand):
 
 @pytest.mark.parametrize(("op", "place"), CASES)
 def test_each_operand_of_each_function(op, place):
-    operands, more = given(op, place), {"reduction": "mul"} if op.startswith("s") else {}
+    operands, more = shrunk_operands(op, place), {"reduction": "mul"} if op.startswith("s") else {}
     for function in (getattr(gatherum, op), getattr(room, op)):
         with refused(op, NAMES[place]):
             function(*operands)
@@ -55,7 +55,7 @@ def test_each_operand_of_each_function(op, place):
 
 @pytest.mark.parametrize(("op", "place"), CASES)
 def test_each_operand_of_each_op(op, place):
-    operands = given(op, place)
+    operands = shrunk_operands(op, place)
     for name in (op, f"{op}_out", f"{op}_")[: 3 if op.startswith("s") else 2]:
         out = [torch.zeros(2, 3)] if op.startswith("g") else [torch.zeros(4, 3)]
         with refused(op, NAMES[place]):
@@ -66,10 +66,10 @@ def test_each_operand_of_each_op(op, place):
 def test_plans(op, place):
     for function in (gatherum.plan, gatherum.explain):
         with refused(op, NAMES[place]):
-            function(op, *given(op, place))
+            function(op, *shrunk_operands(op, place))
     if place < 2:
         with refused(op, NAMES[place]):
-            gatherum.index_report(op, *given(op, place)[:2])
+            gatherum.index_report(op, *shrunk_operands(op, place)[:2])
 
 
 @pytest.mark.parametrize("op", OPERANDS)
@@ -93,7 +93,7 @@ def test_out(op):
 
 @pytest.mark.parametrize(("op", "place"), CASES)
 def test_gradients_and_transforms(op, place):
-    operands = given(op, place)
+    operands = shrunk_operands(op, place)
     function = getattr(gatherum, op)
     wanted = 0 if op.startswith("g") or place == 2 else 2
     tracked = [t.requires_grad_() if i == wanted else t for i, t in enumerate(operands)]
@@ -172,11 +172,11 @@ def test_segments():
 
 def test_what_lies_inside():
     """The last byte counts, with steps and offsets; a tensor without elements needs none."""
-    held, first = torch.arange(20.0), torch.tensor([0])
-    lines = held.as_strided((3, 4), (4, 1)), held.as_strided((3, 4), (4, 1), 1)
-    inside = held[:12], held[2:12:3], held[11:12].expand(50, 4), held[20:], lines[0]
-    outside = held[:13], held[12:], held[3:13:3], lines[1]
-    held.untyped_storage().resize_(4 * 12)
+    whole, first = torch.arange(20.0), torch.tensor([0])
+    lines = whole.as_strided((3, 4), (4, 1)), whole.as_strided((3, 4), (4, 1), 1)
+    inside = whole[:12], whole[2:12:3], whole[11:12].expand(50, 4), whole[20:], lines[0]
+    outside = whole[:13], whole[12:], whole[3:13:3], lines[1]
+    whole.untyped_storage().resize_(4 * 12)
     for tensor in inside:
         assert native.first_outside_storage((None, tensor)) == -1
         if len(tensor):
@@ -187,20 +187,20 @@ def test_what_lies_inside():
             gatherum.gather(tensor, first)
     empty = shrunk(torch.zeros(0, 3), 0)
     assert gatherum.gather(empty, torch.zeros(0, dtype=torch.int64)).shape == (0, 3)
-    assert gatherum.gather(held[:0], torch.zeros(0, dtype=torch.int64)).shape == (0,)
+    assert gatherum.gather(whole[:0], torch.zeros(0, dtype=torch.int64)).shape == (0,)
 
 
 def test_the_message_counts_bytes_of_the_storage():
-    held = torch.arange(20.0)
-    part = held[4:].reshape(4, 4)
-    held.untyped_storage().resize_(70)
+    tensor = torch.arange(20.0)
+    part = tensor[4:].reshape(4, 4)
+    tensor.untyped_storage().resize_(70)
     with pytest.raises(ValueError) as caught:
         gatherum.gather(part, ROWS)
     assert str(caught.value) == (
         "gather: `data` must lie in its storage, which has 70 bytes, got a tensor that reaches to "
         "byte 80; give the storage its old size by untyped_storage().resize_"
     )
-    held.untyped_storage().resize_(80)
+    tensor.untyped_storage().resize_(80)
     assert gatherum.gather(part, ROWS).shape == (2, 4)
 
 

@@ -64,8 +64,8 @@ def check(op, dtype, attributes, arrays):
         expected = getattr(gatherum, op)(*arrays, **attributes).tobytes()
         for threads in THREADS:
             gatherum.set_num_threads(threads)
-            found = getattr(room, op)(*tensors, **attributes)
-            assert array_of(found, dtype).tobytes() == expected
+            result = getattr(room, op)(*tensors, **attributes)
+            assert array_of(result, dtype).tobytes() == expected
 
 
 @pytest.mark.parametrize("name", [*SHARED, *OURS])
@@ -126,9 +126,9 @@ def test_the_threads_of_torch_change_no_bits(settings_restored, torch_threads_re
         torch.set_num_threads(threads)
         leaf = rows.clone().requires_grad_()
         heard = gatherum.aggregate(leaf, sources, places, ROWS, reduction)
-        found = room.scatter_slices(leaf, sources[:ROWS], heard, reduction=reduction)
-        found.backward(coming)
-        return [each.view(torch.uint8) for each in (heard, found, leaf.grad)]
+        result = room.scatter_slices(leaf, sources[:ROWS], heard, reduction=reduction)
+        result.backward(coming)
+        return [each.view(torch.uint8) for each in (heard, result, leaf.grad)]
 
     one, *others = [step(threads) for threads in THREADS]
     for other in others:

@@ -42,16 +42,16 @@ COMBINE = {
 def ours(reduction):
     def function(data):
         updates = data[:1] * UPDATES
-        found = room.scatter_elements(data, INDICES, updates, reduction=reduction)
-        return (found**3).sum() + (room.gather_elements(found, INDICES) ** 2).sum()
+        result = room.scatter_elements(data, INDICES, updates, reduction=reduction)
+        return (result**3).sum() + (room.gather_elements(result, INDICES) ** 2).sum()
 
     return function
 
 
 def plain(reduction):
     def function(data):
-        found = folded(COMBINE[reduction])(data, data[:1] * UPDATES)
-        return (found**3).sum() + (torch.gather(found, 0, INDICES) ** 2).sum()
+        result = folded(COMBINE[reduction])(data, data[:1] * UPDATES)
+        return (result**3).sum() + (torch.gather(result, 0, INDICES) ** 2).sum()
 
     return function
 
@@ -135,8 +135,8 @@ def test_compiled_transforms(reduction):
 def test_compiled_backward(reduction):
     function = compiled(ours(reduction), dynamic=True)
     x = DATA.clone().requires_grad_()
-    (found,) = torch.autograd.grad(function(x), x)
-    assert torch.allclose(found, func.grad(plain(reduction))(DATA))
+    (gradient,) = torch.autograd.grad(function(x), x)
+    assert torch.allclose(gradient, func.grad(plain(reduction))(DATA))
 
 
 # --- vmap of each operator, over every choice of operands
@@ -163,10 +163,10 @@ def test_vmap_over_some_operands(op, where):
         for i, shape in enumerate(BATCHES[op])
     ]
     more = {"reduction": "add"} if len(operands) == 3 else {}
-    call = lambda *given: getattr(room, op)(*given, **more)  # noqa: E731
+    call = lambda *arguments: getattr(room, op)(*arguments, **more)  # noqa: E731
     for chosen in range(1, 1 << len(operands)):
         dims = [where if chosen >> i & 1 else None for i in range(len(operands))]
-        given = [
+        arguments = [
             x[0] if dim is None else x.movedim(0, dim)
             for x, dim in zip(operands, dims, strict=True)
         ]
@@ -176,20 +176,20 @@ def test_vmap_over_some_operands(op, where):
                 for n in range(2)
             ]
         )
-        assert torch.equal(func.vmap(call, tuple(dims))(*given), expected), dims
+        assert torch.equal(func.vmap(call, tuple(dims))(*arguments), expected), dims
 
 
 def test_vmap_stretches_updates_behind_the_batch():
     data, updates = torch.zeros(2, 4, 3), torch.tensor([1.0, 2.0])
     for indices in (torch.tensor([0, 0, 3]), torch.tensor([[0, 0, 3], [1, 1, 1]])):
         dims = (0, None if indices.dim() == 1 else 0, 0)
-        found = func.vmap(lambda d, i, u: room.scatter_slices(d, i, u, reduction="add"), dims)(
+        result = func.vmap(lambda d, i, u: room.scatter_slices(d, i, u, reduction="add"), dims)(
             data, indices, updates
         )
         for n in range(2):
             one = indices if indices.dim() == 1 else indices[n]
             expected = room.scatter_slices(data[n], one, updates[n], reduction="add")
-            assert torch.equal(found[n], expected)
+            assert torch.equal(result[n], expected)
 
 
 def test_vmap_refuses_out():
@@ -207,13 +207,13 @@ def test_every_operator_is_batched():
 def test_gradients_of_tangents_without_func(reduction):
     """Forward mode first, then backward through the tangent."""
     x, t = DATA.clone().requires_grad_(), (DATA * 3).requires_grad_()
-    found = []
+    gradients = []
     for function in (ours(reduction), plain(reduction)):
         with torch.autograd.forward_ad.dual_level():
             dual = torch.autograd.forward_ad.make_dual(x, t)
             tangent = torch.autograd.forward_ad.unpack_dual(function(dual)).tangent
-            found.append(torch.autograd.grad(tangent, (x, t)))
-    for one, other in zip(*found, strict=True):
+            gradients.append(torch.autograd.grad(tangent, (x, t)))
+    for one, other in zip(*gradients, strict=True):
         assert torch.allclose(one, other)
 
 

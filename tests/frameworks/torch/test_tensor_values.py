@@ -26,10 +26,10 @@ def of_tensors(call, **more):
     return array_of(result, np.asarray(call.args[0]).dtype)
 
 
-def agree(expected, found):
+def agree(expected, actual):
     if isinstance(expected, Exception):
-        return type(expected) is type(found) and str(expected) == str(found)
-    return same_bits(expected, found)
+        return type(expected) is type(actual) and str(expected) == str(actual)
+    return same_bits(expected, actual)
 
 
 def of_arrays(call):
@@ -53,8 +53,8 @@ def test_cases(case):
 @MANY
 def test_calls_of_every_shape_and_dtype(op, data):
     call = data.draw(calls([op], data_dtypes=DTYPES))
-    expected, found = of_arrays(call), of_tensors(call)
-    assert agree(expected, found), (expected, found)
+    expected, result = of_arrays(call), of_tensors(call)
+    assert agree(expected, result), (expected, result)
 
 
 @pytest.mark.parametrize("op", SCATTERS)
@@ -69,10 +69,10 @@ def test_in_place_and_into_another_tensor(op, data):
     for out in (other, args[0]):
         try:
             assert getattr(room, op)(*args, **call.kwargs, out=out) is out
-            found = array_of(out, dtype)
+            result = array_of(out, dtype)
         except (TypeError, ValueError, IndexError) as error:
-            found = error
-        assert agree(expected, found), (expected, found)
+            result = error
+        assert agree(expected, result), (expected, result)
         if isinstance(expected, Exception):
             untouched = before if out is args[0] else torch.zeros_like(before)
             assert same_bits(array_of(untouched, dtype), array_of(out, dtype))
@@ -88,13 +88,13 @@ def test_any_number_of_threads(threads, settings_restored):
     for dtype in (torch.float32, torch.bfloat16):
         expected = room.scatter_slices(data.to(dtype), indices, updates.to(dtype), reduction="add")
         gatherum.set_num_threads(threads)
-        found = room.scatter_slices(data.to(dtype), indices, updates.to(dtype), reduction="add")
-        assert torch.equal(expected.view(torch.uint8), found.view(torch.uint8))
+        result = room.scatter_slices(data.to(dtype), indices, updates.to(dtype), reduction="add")
+        assert torch.equal(expected.view(torch.uint8), result.view(torch.uint8))
         by_rows = gatherum.scatter_slices(
             data.numpy(), indices.numpy(), updates.numpy(), reduction="add"
         )
         if dtype == torch.float32:
-            assert same_bits(by_rows, found.numpy())
+            assert same_bits(by_rows, result.numpy())
 
 
 def test_the_first_bad_index_in_a_sentence():

@@ -184,21 +184,21 @@ def test_advice_of_tensors(name):
 @pytest.mark.parametrize("form", MATRICES)
 @pytest.mark.filterwarnings("ignore:.*beta state.*")
 def test_advice_of_matrices(form):
-    found = follow(
+    result = follow(
         AGGREGATE,
         "; write gather_indices.to(data.dtype)",
         AGGREGATE.replace("gather_indices", "gather_indices.to(data.dtype)"),
         {"data": TABLE.double(), "gather_indices": MATRICES[form](torch.eye(4))},
     )
-    assert torch.equal(found, TABLE.double())
+    assert torch.equal(result, TABLE.double())
 
 
 def test_advice_of_a_matrix_of_scipy():
     sparse = pytest.importorskip("scipy.sparse", reason="install scipy to test sparse matrices")
-    found = follow(
+    result = follow(
         AGGREGATE,
         "; write gather_indices.astype('float64')",
         AGGREGATE.replace("gather_indices", "gather_indices.astype('float64')"),
         {"data": TABLE.double(), "gather_indices": sparse.csr_matrix(np.eye(4, dtype="f4"))},
     )
-    assert torch.equal(found, TABLE.double())
+    assert torch.equal(result, TABLE.double())

@@ -41,8 +41,8 @@ def test_every_name_is_there() -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="each set of names takes a fork")
 def test_calls_are_the_same_without_any_name() -> None:
-    usual, found = answers_with([], list(private.NAMES))
-    check_answers("all", usual, found)
+    usual, result = answers_with([], list(private.NAMES))
+    check_answers("all", usual, result)
 
 
 @pytest.mark.release
@@ -50,14 +50,14 @@ def test_calls_are_the_same_without_any_name() -> None:
 def test_calls_are_the_same_without_a_name() -> None:
     names = list(private.NAMES)
     usual, *others = answers_with([], *([name] for name in names))
-    for name, found in zip(names, others, strict=True):
-        check_answers(name, usual, found)
+    for name, answers in zip(names, others, strict=True):
+        check_answers(name, usual, answers)
 
 
-def check_answers(name: str, usual: dict[str, object], found: dict[str, object]) -> None:
-    assert "import" not in found, (name, found)
+def check_answers(name: str, usual: dict[str, object], actual: dict[str, object]) -> None:
+    assert "import" not in actual, (name, actual)
     assert not [step for step, answer in usual.items() if "NotImplemented" in answer]
-    different = {step: found[step] for step in usual if found[step] != usual[step]}
+    different = {step: actual[step] for step in usual if actual[step] != usual[step]}
     refused = [step for step in usual if step.startswith("transformed")]
     if name == "all":  # without them, active transforms cannot be detected: torch raises
         refused.append("functionalized")

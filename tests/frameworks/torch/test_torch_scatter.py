@@ -52,29 +52,29 @@ def by_place(values, index, function):
 
 @pytest.mark.parametrize("name", ["softmax", "log_softmax"])
 def test_softmax_is_that_of_torch_in_each_place(name):
-    found = getattr(ts, f"scatter_{name}")(SCORES, PLACES)
+    result = getattr(ts, f"scatter_{name}")(SCORES, PLACES)
     for place, expected in by_place(SCORES, PLACES, lambda x: getattr(x, name)(0)).items():
-        torch.testing.assert_close(found[place == PLACES], expected)
+        torch.testing.assert_close(result[place == PLACES], expected)
 
 
 @pytest.mark.parametrize("dim", [0, 1, -1])
 def test_softmax_along_a_dimension(dim):
     src, index = torch.randn(6, 7), torch.randint(0, 3, (6, 7))
-    found = ts.scatter_softmax(src, index, dim, dim_size=3)
-    total = ts.scatter_sum(found, index, dim, dim_size=3)
+    result = ts.scatter_softmax(src, index, dim, dim_size=3)
+    total = ts.scatter_sum(result, index, dim, dim_size=3)
     torch.testing.assert_close(total[total > 0], torch.ones(int((total > 0).sum())))
     expected = reference.transform(
         src.numpy(), index.numpy(), "softmax", dim % 2, size=3
     )  # the bits of the oracle
-    assert found.numpy().tobytes() == expected.tobytes()
+    assert result.numpy().tobytes() == expected.tobytes()
 
 
 def test_logsumexp_is_that_of_torch_in_each_place():
     values = torch.where(SCORES == -INF, -100.0, SCORES)
-    found = ts.scatter_logsumexp(values, PLACES)
+    result = ts.scatter_logsumexp(values, PLACES)
     for place, expected in by_place(values, PLACES, lambda x: x.logsumexp(0)).items():
-        torch.testing.assert_close(found[place], expected)
-    assert found[3] == 0  # empty
+        torch.testing.assert_close(result[place], expected)
+    assert result[3] == 0  # empty
 
 
 def test_old_values_take_part_in_logsumexp():
@@ -92,8 +92,8 @@ def test_old_values_take_part_in_logsumexp():
 def test_deviations_are_those_of_torch(dtype, unbiased):
     src = torch.tensor([[2, 0, 1, 4, 3], [0, 2, 1, 3, 4]], dtype=dtype)
     index = torch.zeros_like(src, dtype=torch.int64)
-    found = ts.scatter_std(src, index, dim=-1, unbiased=unbiased)
-    torch.testing.assert_close(found, src.std(-1, unbiased=unbiased, keepdim=True))
+    result = ts.scatter_std(src, index, dim=-1, unbiased=unbiased)
+    torch.testing.assert_close(result, src.std(-1, unbiased=unbiased, keepdim=True))
 
 
 def test_a_deviation_of_what_is_far_from_0():
@@ -170,7 +170,7 @@ COMPOSITES = {
 }
 
 
-def given():
+def source_and_index():
     torch.manual_seed(2)
     src = torch.randn(6, 2, dtype=torch.float64, requires_grad=True)
     return src, torch.tensor([0, 0, 1, 3, 3, 3])
@@ -178,7 +178,7 @@ def given():
 
 @pytest.mark.parametrize("name", COMPOSITES)
 def test_derivatives(name):
-    src, index = given()
+    src, index = source_and_index()
     function = COMPOSITES[name]
     assert gradcheck(lambda src: function(src, index), src, check_forward_ad=True)
     assert gradgradcheck(lambda src: function(src, index), src)
@@ -186,7 +186,7 @@ def test_derivatives(name):
 
 @pytest.mark.parametrize("word", ["min", "max"])
 def test_derivatives_of_segments(word):
-    src, _ = given()
+    src, _ = source_and_index()
     indptr = torch.tensor([0, 2, 2, 3, 6])
     function = getattr(ts, f"segment_{word}_csr")
     assert gradcheck(lambda src: function(src, indptr)[0], src, check_forward_ad=True)
@@ -194,30 +194,30 @@ def test_derivatives_of_segments(word):
 
 
 def test_derivatives_of_old_values():
-    src, index = given()
+    src, index = source_and_index()
     out = torch.randn(4, 2, dtype=torch.float64, requires_grad=True)
     for name in ("max", "min", "logsumexp", "std"):
         function = getattr(ts, f"scatter_{name}")
 
         def call(src, out, function=function):
-            found = function(src, index, 0, out.abs() + 0.5)
-            return found[0] if isinstance(found, tuple) else found
+            result = function(src, index, 0, out.abs() + 0.5)
+            return result[0] if isinstance(result, tuple) else result
 
         assert gradcheck(call, (src, out))
 
 
 @pytest.mark.parametrize("name", COMPOSITES)
 def test_graphs_and_batches(name):
-    src, index = given()
+    src, index = source_and_index()
     function = COMPOSITES[name]
     expected = function(src, index)
-    made = compiled(function)
-    assert torch.equal(made(src, index), expected)
-    grads = [torch.autograd.grad(f(src, index).square().sum(), src)[0] for f in (made, function)]
+    graph = compiled(function)
+    assert torch.equal(graph(src, index), expected)
+    grads = [torch.autograd.grad(f(src, index).square().sum(), src)[0] for f in (graph, function)]
     torch.testing.assert_close(*grads)
     many = torch.randn(3, 6, 2, dtype=torch.float64)
-    found = torch.func.vmap(lambda src: function(src, index))(many)
-    assert torch.equal(found, torch.stack([function(src, index) for src in many]))
+    result = torch.func.vmap(lambda src: function(src, index))(many)
+    assert torch.equal(result, torch.stack([function(src, index) for src in many]))
 
 
 @pytest.mark.parametrize("name", COMPOSITES)
@@ -226,11 +226,11 @@ def test_exported(name):
         def forward(self, src, index):
             return COMPOSITES[name](src, index)
 
-    src, index = given()
+    src, index = source_and_index()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        made = torch.export.export(Model(), (src.detach(), index)).module()
-    assert torch.equal(made(src, index), COMPOSITES[name](src, index))
+        exported = torch.export.export(Model(), (src.detach(), index)).module()
+    assert torch.equal(exported(src, index), COMPOSITES[name](src, index))
 
 
 @pytest.mark.parametrize("word", ["max", "min"])
@@ -269,7 +269,7 @@ def test_refusals():
 def test_a_mean_into_a_tensor_is_rounded_once(dtype):
     values, index = torch.full((3,), 30000.0, dtype=dtype), torch.tensor([0, 0, 0])
     out = torch.zeros(1, dtype=dtype, requires_grad=True)
-    found = ts.scatter_mean(values, index, out=out.clone())
-    assert torch.equal(found, ts.scatter_mean(values, index))
-    (gradient,) = torch.autograd.grad(found, out)
+    result = ts.scatter_mean(values, index, out=out.clone())
+    assert torch.equal(result, ts.scatter_mean(values, index))
+    (gradient,) = torch.autograd.grad(result, out)
     assert gradient.item() == torch.tensor(1 / 3, dtype=dtype).item()

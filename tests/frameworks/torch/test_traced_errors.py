@@ -31,8 +31,8 @@ def scattered(name):
     function = getattr(torch_scatter, name)
     if name == "gather_coo":
         return function
-    how = {"dim": 0} if name.startswith("scatter") else {}
-    return functools.partial(function, dim_size=16, **how)
+    options = {"dim": 0} if name.startswith("scatter") else {}
+    return functools.partial(function, dim_size=16, **options)
 
 
 def message_of(call, *operands):
@@ -84,14 +84,14 @@ def test_out_and_gradients():
     for way in (added, torch.compile(added, backend="aot_eager", fullgraph=True)):
         assert message_of(way, VALUES, ROWS) == expected
     way = torch.compile(on_groups("var"), backend="aot_eager", fullgraph=True)
-    found = message_of(way, VALUES.clone().requires_grad_(), ROWS)
-    assert found == "groups.reduce: group 16 is not in [0, 16) (groups[1])"
+    message = message_of(way, VALUES.clone().requires_grad_(), ROWS)
+    assert message == "groups.reduce: group 16 is not in [0, 16) (groups[1])"
 
 
 def test_code_of_inductor():
     way = torch.compile(on_groups("sum"), backend="inductor", fullgraph=True)
-    found = message_of(way, VALUES, ROWS)
-    assert found == "groups.reduce: group 16 is not in [0, 16) (groups[1])"
+    message = message_of(way, VALUES, ROWS)
+    assert message == "groups.reduce: group 16 is not in [0, 16) (groups[1])"
 
 
 @pytest.mark.parametrize("name", ["scatter", "scatter_max"])
