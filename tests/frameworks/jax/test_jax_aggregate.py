@@ -39,13 +39,13 @@ def test_the_bits_of_numpy(name, reduction, turn):
         return
     operands = drawn(name, mode)
     function = partial(gatherum.aggregate, size=3, reduction=reduction, mode=mode)
-    for given in (operands, operands[:3]):
-        expected = function(*given[:3], weights=given[3] if given[3:] else None)
+    for arguments in (operands, operands[:3]):
+        expected = function(*arguments[:3], weights=arguments[3] if arguments[3:] else None)
 
         def call(data, sources, targets, weights=None):
             return function(data, sources, targets, weights=weights)
 
-        arrays = tuple(map(jnp.asarray, given))
+        arrays = tuple(map(jnp.asarray, arguments))
         assert same_bits(np.asarray(call(*arrays)), expected)
         assert same_bits(np.asarray(jax.jit(call)(*arrays)), expected)
 
@@ -60,9 +60,9 @@ def test_derivatives_and_batches(reduction):
 
     check_grads(call, (data, weights), 2, ("fwd", "rev"), rtol=1e-3)
     many = np.stack([data, data + 1])
-    found = jax.vmap(call, (0, None))(many, weights)
+    result = jax.vmap(call, (0, None))(many, weights)
     alone = [call(jnp.asarray(one), jnp.asarray(weights)) for one in many]
-    assert same_bits(np.asarray(found), np.stack(alone))
+    assert same_bits(np.asarray(result), np.stack(alone))
 
 
 def test_refusals():

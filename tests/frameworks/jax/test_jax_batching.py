@@ -71,9 +71,9 @@ def test_a_batch_is_its_members_one_by_one(op, form, where):
         stacked, members, dims = operands_of(op, form, batched, rng, where)
         attributes = form[2] | more
         run = functools.partial(getattr(gatherum.jax, op), **attributes)
-        found = jax.vmap(run, dims)(*stacked)
+        result = jax.vmap(run, dims)(*stacked)
         expected = [getattr(gatherum, op)(*member, **attributes) for member in members]
-        np.testing.assert_array_equal(found, np.stack(expected), err_msg=f"{batched} {more}")
+        np.testing.assert_array_equal(result, np.stack(expected), err_msg=f"{batched} {more}")
 
 
 @pytest.mark.parametrize(("op", "form"), ROWS, ids=str)
@@ -92,16 +92,16 @@ def test_gradients_of_batches_and_batches_of_gradients(op, form):
         def square(*each, attributes=attributes):
             return (getattr(gatherum.jax, op)(*each, **attributes) ** 2).sum()
 
-        found = jax.jit(jax.vmap(jax.grad(square, wanted), dims))(*stacked)
+        result = jax.jit(jax.vmap(jax.grad(square, wanted), dims))(*stacked)
         expected = [jax.grad(square, wanted)(*map(jnp.asarray, member)) for member in members]
-        for one, several in zip(found, zip(*expected, strict=True), strict=True):
+        for one, several in zip(result, zip(*expected, strict=True), strict=True):
             np.testing.assert_allclose(one, np.stack(several), atol=1e-12)
 
         def total(*each, square=square, dims=dims):
             return jax.vmap(square, dims)(*each).sum()
 
         together = jax.grad(total, wanted)(*stacked)
-        for number, one, several in zip(wanted, together, found, strict=True):
+        for number, one, several in zip(wanted, together, result, strict=True):
             whole = several if dims[number] is not None else several.sum(0)
             np.testing.assert_allclose(one, whole, atol=1e-12)
 
@@ -119,10 +119,10 @@ def test_batches_of_batches(op):
     def run(*each):
         return getattr(gatherum.jax, op)(*each, **attributes)
 
-    found = jax.vmap(jax.vmap(run, (None, 0, *none)), (0, None, *none))(data, indices, *updates)
+    result = jax.vmap(jax.vmap(run, (None, 0, *none)), (0, None, *none))(data, indices, *updates)
     for i, j in itertools.product(range(2), range(3)):
         expected = getattr(gatherum, op)(data[i], indices[j], *updates, **attributes)
-        np.testing.assert_array_equal(found[i, j], expected)
+        np.testing.assert_array_equal(result[i, j], expected)
 
 
 def test_one_table_is_not_copied_for_many_indices():
@@ -146,5 +146,5 @@ def test_one_table_is_not_copied_for_many_indices():
 @pytest.mark.parametrize("shape", [(4, 2, 0), (0, 2, 3), (4, 0, 3)])
 def test_batches_without_elements(shape):
     table, indices = jnp.ones((2, 3)), jnp.zeros(shape, jnp.int32)
-    found = jax.vmap(lambda i: gatherum.gather_elements(table, i, 0))(indices)
-    assert found.shape == shape
+    result = jax.vmap(lambda i: gatherum.gather_elements(table, i, 0))(indices)
+    assert result.shape == shape

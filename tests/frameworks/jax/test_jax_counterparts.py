@@ -34,8 +34,8 @@ def test_counterparts_agree(theirs, ours):
     x, i, u = map(jnp.asarray, operands(theirs))
     names = {"jnp": jnp, "jax": jax, "x": x, "i": i, "u": u, "n": 5}
     expected = eval(theirs.split("`")[0], names)
-    found = eval(ours, names | {"g": gatherum})
-    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    result = eval(ours, names | {"g": gatherum})
+    np.testing.assert_allclose(result, expected, rtol=1e-12)
 
 
 def test_the_table_was_found():

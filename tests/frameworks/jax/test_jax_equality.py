@@ -40,20 +40,20 @@ def _native(array):
 def _told(operators, call):
     """Return the outcome of a call, including the IndexError that a runtime error contains."""
     try:
-        found = outcome(operators, call)
-        return found if isinstance(found, Exception) else np.asarray(found)
+        result = outcome(operators, call)
+        return result if isinstance(result, Exception) else np.asarray(result)
     except RuntimeError as error:
-        found = error
-    _, ours, sentence = str(found).partition("OUT_OF_RANGE: ")
+        result = error
+    _, ours, sentence = str(result).partition("OUT_OF_RANGE: ")
     assert ours
     return IndexError(sentence.splitlines()[0])
 
 
-def _from_value_error(found):
+def _from_value_error(outcome):
     """Convert XLA's error to an IndexError. XLA raises RuntimeErrors or ValueErrors."""
-    if isinstance(found, ValueError) and "OUT_OF_RANGE: " in str(found):
-        return IndexError(str(found).partition("OUT_OF_RANGE: ")[2].splitlines()[0])
-    return found
+    if isinstance(outcome, ValueError) and "OUT_OF_RANGE: " in str(outcome):
+        return IndexError(str(outcome).partition("OUT_OF_RANGE: ")[2].splitlines()[0])
+    return outcome
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -64,9 +64,9 @@ def test_the_named_cases(case):
     if case.updates is not None:
         operands.append(jax.numpy.asarray(_native(case.updates)))
     for operators in (gatherum, gatherum.jax, Jitted()):
-        found = getattr(operators, case.op)(*operands, **case.attributes)
-        assert isinstance(found, jax.Array)
-        assert same_bits(np.asarray(found), case.expected)
+        result = getattr(operators, case.op)(*operands, **case.attributes)
+        assert isinstance(result, jax.Array)
+        assert same_bits(np.asarray(result), case.expected)
 
 
 @pytest.mark.parametrize("op", OPERATORS)
@@ -79,11 +79,11 @@ def test_random_calls(op, data):
         _native(operand) if isinstance(operand, np.ndarray) else operand for operand in call.args
     )
     eager = type(call)(op, arrays, call.kwargs)
-    found = outcome(gatherum.jax, eager)
-    found = found if isinstance(found, Exception) else np.asarray(found)
-    assert same_outcome(found, expected), (found, expected)
+    result = outcome(gatherum.jax, eager)
+    result = result if isinstance(result, Exception) else np.asarray(result)
+    assert same_outcome(result, expected), (result, expected)
     if isinstance(expected, IndexError):
-        assert str(found) == str(expected)
+        assert str(result) == str(expected)
     compiled = _from_value_error(_told(Jitted(), eager))
     assert same_outcome(compiled, expected), (compiled, expected)
     if isinstance(expected, IndexError):
@@ -103,9 +103,9 @@ def test_large_scatters_on_any_number_of_threads(threads, reduction, settings_re
     gatherum.set_num_threads(threads)
     arrays = [jax.numpy.asarray(array) for array in (data, indices, updates)]
     for operators in (gatherum, Jitted()):
-        found = operators.scatter_slices(*arrays, reduction=reduction)
-        assert same_bits(np.asarray(found), expected)
-        assert same_bits(np.asarray(operators.gather(found, arrays[1])), rows)
+        result = operators.scatter_slices(*arrays, reduction=reduction)
+        assert same_bits(np.asarray(result), expected)
+        assert same_bits(np.asarray(operators.gather(result, arrays[1])), rows)
 
 
 @pytest.mark.parametrize("name", sorted(_WHOLE))
@@ -122,7 +122,7 @@ def test_every_dtype_moves(name):
 
 
 def test_results_are_arrays_of_jax_whatever_comes_in():
-    found = gatherum.jax.scatter_nd(np.zeros(3, np.float32), [[0], [0]], 1.5, reduction="add")
-    assert isinstance(found, jax.Array)
-    assert found.tolist() == [3.0, 0.0, 0.0]
-    assert gatherum.gather(found, [0, -1]).tolist() == [3.0, 0.0]
+    result = gatherum.jax.scatter_nd(np.zeros(3, np.float32), [[0], [0]], 1.5, reduction="add")
+    assert isinstance(result, jax.Array)
+    assert result.tolist() == [3.0, 0.0, 0.0]
+    assert gatherum.gather(result, [0, -1]).tolist() == [3.0, 0.0]

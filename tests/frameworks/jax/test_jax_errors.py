@@ -70,14 +70,14 @@ def wrong_calls(op):
 def test_sentences_are_those_of_numpys_calls(op):
     for operands, attributes in wrong_calls(op):
         expected = sentence(op, operands, **attributes)
-        given = arrays(operands)
+        arguments = arrays(operands)
         for call in (getattr(gatherum, op), getattr(gatherum.jax, op)):
-            assert sentence_of(call, given, attributes) == expected
-        whole = [each for each in given if isinstance(each, jax.Array)]
+            assert sentence_of(call, arguments, attributes) == expected
+        whole = [each for each in arguments if isinstance(each, jax.Array)]
 
-        def run(*tracers, op=op, given=given, attributes=attributes):
+        def run(*tracers, op=op, arguments=arguments, attributes=attributes):
             replaced_by = iter(tracers)
-            each = [next(replaced_by) if isinstance(one, jax.Array) else one for one in given]
+            each = [next(replaced_by) if isinstance(one, jax.Array) else one for one in arguments]
             return getattr(gatherum, op)(*each, **attributes)
 
         assert sentence_of(jax.jit(run), whole, {}) == expected
@@ -92,21 +92,21 @@ def sentence_of(call, operands, attributes):
 @pytest.mark.parametrize("op", OPERATORS)
 def test_an_invalid_index(op):
     expected = sentence(op, bad(op))
-    given = arrays(bad(op))
+    operands = arrays(bad(op))
     for call in (getattr(gatherum, op), getattr(gatherum.jax, op)):
         with pytest.raises(IndexError) as caught:
-            call(*given)
+            call(*operands)
         assert (type(caught.value), str(caught.value)) == expected
     jitted = jax.jit(getattr(gatherum.jax, op))
     for _ in range(2):
         with pytest.raises(RUNTIME) as caught:
-            jitted(*given).block_until_ready()
+            jitted(*operands).block_until_ready()
         assert f"{expected[1]}" in str(caught.value)
     right = np.asarray(jitted(*RIGHT[op]))  # the process and the compiled call remain usable
     np.testing.assert_array_equal(right, getattr(gatherum, op)(*RIGHT[op]))
     for mode in ("clip", "wrap", "fill", "drop"):
-        found = getattr(gatherum, op)(*given, mode=mode)
-        np.testing.assert_array_equal(found, getattr(gatherum, op)(*bad(op), mode=mode))
+        result = getattr(gatherum, op)(*operands, mode=mode)
+        np.testing.assert_array_equal(result, getattr(gatherum, op)(*bad(op), mode=mode))
 
 
 def test_both_classes_of_runtime_errors():
@@ -288,6 +288,6 @@ def test_masks_are_not_lost(op):
 
     for operand in range(1, len(RIGHT[op])):
         masked = np.ma.array(RIGHT[op][operand], mask=True)
-        data, *rest = replaced(op, operand, Converts())
+        data, *others = replaced(op, operand, Converts())
         with pytest.raises(TypeError, match="must not be a masked array"):
-            getattr(gatherum, op)(jnp.asarray(data), *rest)
+            getattr(gatherum, op)(jnp.asarray(data), *others)

@@ -153,9 +153,9 @@ def test_narrow_types_count_in_a_wider_one(dtype, reduction):
 def test_a_type_of_eight_bits_sums_in_a_wider_one():
     data = jnp.arange(4.0).astype("float8_e4m3fn")
     _, back = jax.vjp(lambda data: gatherum.jax.gather(data, [1, 1, 3]), data)
-    (found,) = back(jnp.ones(3, "float8_e4m3fn"))
-    assert found.dtype == data.dtype
-    assert found.astype(np.float32).tolist() == [0, 2, 0, 1]
+    (result,) = back(jnp.ones(3, "float8_e4m3fn"))
+    assert result.dtype == data.dtype
+    assert result.astype(np.float32).tolist() == [0, 2, 0, 1]
 
 
 @pytest.mark.parametrize("op", [*GATHERS, *SCATTERS])
@@ -164,8 +164,8 @@ def test_integers_have_no_tangents(op):
     more = [jnp.ones(moved, int)] if op in SCATTERS else []
 
     def run(scale):
-        found = of(op, **attributes)(jnp.ones(shape, int), jnp.asarray(indices), *more)
-        return scale * found.sum()
+        result = of(op, **attributes)(jnp.ones(shape, int), jnp.asarray(indices), *more)
+        return scale * result.sum()
 
     assert jax.grad(run)(2.0) > 0
 
@@ -179,8 +179,8 @@ def test_hessians_of_scatters(reduction):
               "none": lambda each: each[-1]}[reduction]  # fmt: skip
 
     def ours(data, updates):
-        found = gatherum.jax.scatter_nd(data, indices, updates, reduction=reduction)
-        return (found**3).sum()
+        result = gatherum.jax.scatter_nd(data, indices, updates, reduction=reduction)
+        return (result**3).sum()
 
     def by_hand(data, updates):
         first = choose(jnp.stack([data[0], updates[0], updates[2]]))
@@ -207,8 +207,8 @@ def test_hessians_and_jacobians():
     data = jnp.array([0.5, -1.0, 2.0])
     np.testing.assert_allclose(jax.hessian(ours)(data), jax.hessian(theirs)(data))
     for transform in (jax.jacfwd, jax.jacrev):
-        found = transform(lambda data: gatherum.jax.gather(data, indices))(data)
-        np.testing.assert_array_equal(found, np.eye(3)[np.array(indices)])
+        result = transform(lambda data: gatherum.jax.gather(data, indices))(data)
+        np.testing.assert_array_equal(result, np.eye(3)[np.array(indices)])
 
 
 def test_gradients_of_segment_sums_are_those_of_jax():

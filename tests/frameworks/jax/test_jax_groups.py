@@ -68,13 +68,13 @@ def test_the_bits_of_the_oracle(dtype, func):
     if func.removeprefix("nan") in ARITHMETIC:
         values = flushed(values)
     expected = outcome(run, values, groups, module=reference, **more)
-    found = outcome(run, jnp.asarray(values), jnp.asarray(groups), **more)
+    result = outcome(run, jnp.asarray(values), jnp.asarray(groups), **more)
     if isinstance(expected, type):
-        assert found is expected
+        assert result is expected
     elif func.removeprefix("nan") in ARITHMETIC:
-        assert same_bits(flushed(np.asarray(found)), flushed(expected))
+        assert same_bits(flushed(np.asarray(result)), flushed(expected))
     else:
-        assert same_bits(np.asarray(found), expected)
+        assert same_bits(np.asarray(result), expected)
 
 
 @pytest.mark.parametrize(
@@ -91,11 +91,11 @@ def test_jitted_the_bits_are_the_same(name, func):
 
     factor = np.asarray(3, values.dtype)
     expected = outcome(called, values, factor, groups)
-    found = outcome(jax.jit(called), *map(jnp.asarray, (values, factor, groups)))
+    result = outcome(jax.jit(called), *map(jnp.asarray, (values, factor, groups)))
     if isinstance(expected, type):
-        assert found is expected
+        assert result is expected
     else:
-        assert same_bits(flushed(np.asarray(found)), flushed(expected))
+        assert same_bits(flushed(np.asarray(result)), flushed(expected))
 
 
 @pytest.mark.parametrize("func", every(3, SMOOTH))
@@ -141,8 +141,8 @@ def test_derivatives_in_graphs(func):
         return run(values, groups, func=func, size=4, fill_value=0)
 
     def back(values, groups):
-        found, pull = jax.vjp(partial(called, groups=groups), values)
-        return pull(jnp.cos(found))[0]
+        result, pull = jax.vjp(partial(called, groups=groups), values)
+        return pull(jnp.cos(result))[0]
 
     def forth(values, groups):
         return jax.jvp(partial(called, groups=groups), (values,), (change,))[1]
@@ -193,8 +193,8 @@ def test_batches(func):
 
 
 def test_a_deviation_of_equal_values_has_a_gradient_of_zero():
-    found = jax.grad(lambda values: reduce(values, [0, 0, 1], func="std").sum())
-    assert same_bits(np.asarray(found(jnp.array([2.0, 2.0, 5.0]))), np.zeros(3))
+    gradient = jax.grad(lambda values: reduce(values, [0, 0, 1], func="std").sum())
+    assert same_bits(np.asarray(gradient(jnp.array([2.0, 2.0, 5.0]))), np.zeros(3))
 
 
 def test_without_wide_types_results_are_narrow():
@@ -215,9 +215,9 @@ def test_without_wide_types_spreads_are_computed_in_them(func, name, jitted):
     groups = rng.integers(0, 4, 50)
     expected = run(values, groups, func, module=reference, size=4)
     called = partial(run, func=func, size=4)
-    found = (jax.jit(called) if jitted else called)(jnp.asarray(values), jnp.asarray(groups))
-    assert found.dtype == (jnp.float32 if name == "int32" else expected.dtype)
-    assert same_bits(np.asarray(found), expected.astype(found.dtype))
+    result = (jax.jit(called) if jitted else called)(jnp.asarray(values), jnp.asarray(groups))
+    assert result.dtype == (jnp.float32 if name == "int32" else expected.dtype)
+    assert same_bits(np.asarray(result), expected.astype(result.dtype))
 
 
 @pytest.mark.parametrize("func", ["var", "std", "centre"])
@@ -231,9 +231,9 @@ def test_derivatives_without_wide_types(func):
     single = jnp.asarray(values.astype("f4"))
     expected = back(single.astype(jnp.float64))
     jax.config.update("jax_enable_x64", False)
-    for found in (back(single), jax.jit(back)(single)):
-        assert found.dtype == jnp.float32
-        np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-3, atol=1e-4)
+    for result in (back(single), jax.jit(back)(single)):
+        assert result.dtype == jnp.float32
+        np.testing.assert_allclose(np.asarray(result), expected, rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.parametrize("func", ["var", "std", "centre"])
@@ -255,8 +255,8 @@ def test_a_half_is_rounded_once(name, jitted):
     with np.errstate(all="ignore"):
         expected = of_numpy.rounded(values.copy(), dtype)
     function = partial(namespace.rounded, to=dtype)
-    found = (jax.jit(function) if jitted else function)(jnp.asarray(values))
-    assert same_bits(flushed(np.asarray(found)), flushed(expected))
+    result = (jax.jit(function) if jitted else function)(jnp.asarray(values))
+    assert same_bits(flushed(np.asarray(result)), flushed(expected))
 
 
 def test_large_transforms_in_a_graph():

@@ -22,11 +22,11 @@ SCATTER = words("scatter_slices", ((3, 4), "f4"), ((2,), "i8"), ((2, 4), "f4"), 
 
 
 def run(shape, *operands, dtype=np.float32, **attributes):
-    given = {"program": GATHER, "fill": FILL, "sentences": "changed\nindex % at (%)"} | attributes
-    given = {name: value for name, value in given.items() if value is not None}
+    options = {"program": GATHER, "fill": FILL, "sentences": "changed\nindex % at (%)"} | attributes
+    options = {name: value for name, value in options.items() if value is not None}
     out = jax.ShapeDtypeStruct(shape, dtype)
     call = jax.ffi.ffi_call(TARGET, out)
-    return jax.jit(lambda *each: call(*each, **given))(*operands).block_until_ready()
+    return jax.jit(lambda *each: call(*each, **options))(*operands).block_until_ready()
 
 
 def test_the_right_call_runs():
@@ -103,5 +103,5 @@ def test_more_programs_than_are_kept():
     for n in range(1, 600, 2):
         program = words("gather", ((600,), "f8"), ((n,), "i8"))
         if n % 50 == 1:
-            found = run((n,), table, np.arange(n), dtype=np.float64, program=program)
-            np.testing.assert_array_equal(found, table[:n])
+            result = run((n,), table, np.arange(n), dtype=np.float64, program=program)
+            np.testing.assert_array_equal(result, table[:n])

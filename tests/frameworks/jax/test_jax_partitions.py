@@ -93,19 +93,19 @@ def parts(array):
 def test_shards_stay_where_they_are(mesh, op, shape, index_shape, attributes, specs, result,
                                     together):  # fmt: skip
     operands = operands_of(op, shape, index_shape, attributes)
-    given = placed(mesh, operands, specs)
+    sharded = placed(mesh, operands, specs)
     folds = [{}] if op.startswith("gather") else [{"reduction": r} for r in ("none", "add", "mean")]
     for more in folds:
 
         def run(*each, more=more):
             return getattr(gatherum.jax, op)(*each, **attributes, **more)
 
-        compiled = jax.jit(run).lower(*given).compile()
+        compiled = jax.jit(run).lower(*sharded).compile()
         assert bool(collectives(compiled)) is together
         expected = getattr(gatherum, op)(*operands, **attributes, **more)
-        for found in (compiled(*given), getattr(gatherum, op)(*given, **attributes, **more)):
-            assert parts(found) == result
-            np.testing.assert_array_equal(found, expected)
+        for actual in (compiled(*sharded), getattr(gatherum, op)(*sharded, **attributes, **more)):
+            assert parts(actual) == result
+            np.testing.assert_array_equal(actual, expected)
 
 
 def test_all_modes_and_what_is_filled(mesh):
@@ -113,8 +113,8 @@ def test_all_modes_and_what_is_filled(mesh):
     for mode in ("clip", "wrap", "fill"):
         more = {"fill_value": 0.5} if mode == "fill" else {}
         table, places = placed(mesh, [ROWS, indices], [(None, None), (X,)])
-        found = gatherum.gather(table, places, mode=mode, **more)
-        np.testing.assert_array_equal(found, gatherum.gather(ROWS, indices, mode=mode, **more))
+        result = gatherum.gather(table, places, mode=mode, **more)
+        np.testing.assert_array_equal(result, gatherum.gather(ROWS, indices, mode=mode, **more))
 
 
 def test_derivatives_of_shards_stay_there(mesh):
@@ -127,10 +127,10 @@ def test_derivatives_of_shards_stay_there(mesh):
     gradient = jax.jit(jax.grad(lambda *each: total(gatherum.jax.gather, *each)))
     compiled = gradient.lower(table, places).compile()
     assert not collectives(compiled)
-    found = compiled(table, places)
-    assert parts(found) == (None, X)
+    result = compiled(table, places)
+    assert parts(result) == (None, X)
     wanted = jax.grad(lambda table: total(lambda t, i: jnp.take(t, i, 0), table, indices))(ROWS)
-    np.testing.assert_allclose(found, wanted, rtol=1e-6)
+    np.testing.assert_allclose(result, wanted, rtol=1e-6)
 
 
 @pytest.mark.parametrize("spec", [(X, None), (None, X), (None, None)])
@@ -149,11 +149,11 @@ def test_a_softmax_of_shards_has_the_bits_of_numpy(mesh, spec):
 def test_batches_of_shards(mesh):
     tables = RNG.standard_normal((4, 5, 3))
     indices = RNG.integers(0, 5, (4, 6))
-    given = placed(mesh, [tables, indices], [(X, None, None), (X, None)])
-    compiled = jax.jit(jax.vmap(gatherum.jax.gather)).lower(*given).compile()
+    sharded = placed(mesh, [tables, indices], [(X, None, None), (X, None)])
+    compiled = jax.jit(jax.vmap(gatherum.jax.gather)).lower(*sharded).compile()
     assert not collectives(compiled)
     expected = [gatherum.gather(*pair) for pair in zip(tables, indices, strict=True)]
-    np.testing.assert_array_equal(compiled(*given), expected)
+    np.testing.assert_array_equal(compiled(*sharded), expected)
 
 
 def test_sizes_that_devices_do_not_divide_are_whole(mesh):
@@ -166,30 +166,30 @@ def test_sizes_that_devices_do_not_divide_are_whole(mesh):
         return jax.lax.with_sharding_constraint(taken, rows)
 
     indices = np.array([0, -3, 2])
-    given = placed(mesh, [ROWS, indices], [(None, None), (None,)])
-    np.testing.assert_array_equal(jax.jit(run)(*given), ROWS[indices + 7])
+    sharded = placed(mesh, [ROWS, indices], [(None, None), (None,)])
+    np.testing.assert_array_equal(jax.jit(run)(*sharded), ROWS[indices + 7])
 
 
 def test_an_index_that_is_invalid_in_a_shard(mesh):
     indices = np.array([0, 1, 2, 3, 77, 88])
     with pytest.raises(IndexError) as expected:
         gatherum.gather(ROWS, indices)
-    given = placed(mesh, [ROWS, indices], [(None, None), (X,)])
+    sharded = placed(mesh, [ROWS, indices], [(None, None), (X,)])
     for call in (gatherum.gather, gatherum.jax.gather):
         with pytest.raises(IndexError) as caught:
-            call(*given)
+            call(*sharded)
         assert str(caught.value) == str(expected.value)
     with pytest.raises((RuntimeError, ValueError), match=r"index 77 .* \(indices\[1\]\)"):
-        jax.jit(gatherum.jax.gather)(*given).block_until_ready()  # of the second device's three
-    np.testing.assert_array_equal(gatherum.gather(given[0], given[1] % 10), ROWS[indices % 10])
+        jax.jit(gatherum.jax.gather)(*sharded).block_until_ready()  # of the second device's three
+    np.testing.assert_array_equal(gatherum.gather(sharded[0], sharded[1] % 10), ROWS[indices % 10])
 
 
 @pytest.mark.parametrize("spec", [(), (X,)])
 def test_results_without_elements(mesh, spec):
     """XLA removes such calls on several devices, and an invalid index with them."""
-    given = placed(mesh, [np.zeros((4, 0), np.float32), np.array([0, 7])], [(), spec])
+    sharded = placed(mesh, [np.zeros((4, 0), np.float32), np.array([0, 7])], [(), spec])
     for call in (gatherum.gather, jax.jit(gatherum.jax.gather)):
-        assert call(*given).shape == (2, 0)
+        assert call(*sharded).shape == (2, 0)
 
 
 def test_data_that_are_donated_are_written_in_place(mesh):
@@ -198,17 +198,17 @@ def test_data_that_are_donated_are_written_in_place(mesh):
     )
     where = [shard.data.unsafe_buffer_pointer() for shard in data.addressable_shards]
     run = functools.partial(gatherum.jax.scatter_slices, reduction="add")
-    found = jax.jit(run, donate_argnums=0)(data, indices, updates)
+    result = jax.jit(run, donate_argnums=0)(data, indices, updates)
     assert data.is_deleted()
-    assert [s.data.unsafe_buffer_pointer() for s in found.addressable_shards] == where
+    assert [s.data.unsafe_buffer_pointer() for s in result.addressable_shards] == where
 
 
 def test_two_dimensions_on_two_axes_of_a_mesh():
     mesh = Mesh(np.array(jax.devices()[:2]).reshape(2, 1), ("x", "y"))
-    given = placed(mesh, [ROWS, np.array([3, 0, 9, 9])], [(None, "y"), ("x",)])
-    compiled = jax.jit(gatherum.jax.gather).lower(*given).compile()
+    sharded = placed(mesh, [ROWS, np.array([3, 0, 9, 9])], [(None, "y"), ("x",)])
+    compiled = jax.jit(gatherum.jax.gather).lower(*sharded).compile()
     assert not collectives(compiled)
-    np.testing.assert_array_equal(compiled(*given), ROWS[[3, 0, 9, 9]])
+    np.testing.assert_array_equal(compiled(*sharded), ROWS[[3, 0, 9, 9]])
     both = placed(mesh, [ROWS, np.array([3, 0, 9, 9])], [(None, None), (("y", "x"),)])
     np.testing.assert_array_equal(gatherum.gather(*both), ROWS[[3, 0, 9, 9]])
 
@@ -218,12 +218,12 @@ def test_programs_for_one_device_and_exports_are_not_divided(mesh):
 
     text = jax.jit(gatherum.jax.gather).lower(ROWS, np.array([1])).as_text()
     assert "CustomSPMDPartitioning" not in text
-    given = placed(mesh, [ROWS, np.array([3, 1])], [(None, None), (X,)])
-    assert "CustomSPMDPartitioning" in jax.jit(gatherum.jax.gather).lower(*given).as_text()
+    sharded = placed(mesh, [ROWS, np.array([3, 1])], [(None, None), (X,)])
+    assert "CustomSPMDPartitioning" in jax.jit(gatherum.jax.gather).lower(*sharded).as_text()
     trusted = jax.export.DisabledSafetyCheck.custom_call(gatherum.jax.TARGET)
-    exported = jax.export.export(jax.jit(gatherum.jax.gather), disabled_checks=[trusted])(*given)
+    exported = jax.export.export(jax.jit(gatherum.jax.gather), disabled_checks=[trusted])(*sharded)
     assert "CustomSPMDPartitioning" not in exported.mlir_module()
-    np.testing.assert_array_equal(exported.call(*given), ROWS[[3, 1]])
+    np.testing.assert_array_equal(exported.call(*sharded), ROWS[[3, 1]])
 
 
 def test_what_devices_may_share():
@@ -265,6 +265,6 @@ def test_random_calls_on_shards(mesh, op, data):
         even = [d for d, n in enumerate(array.shape) if n and n % 2 == 0]
         along = data.draw(st.sampled_from([None, *even]))
         operands += placed(mesh, [native], [[X if d == along else None for d in range(array.ndim)]])
-    found = outcome(gatherum.jax, type(call)(op, tuple(operands), call.kwargs))
-    assert not isinstance(found, Exception), found
-    assert same_outcome(np.asarray(found), expected), (found, expected)
+    result = outcome(gatherum.jax, type(call)(op, tuple(operands), call.kwargs))
+    assert not isinstance(result, Exception), result
+    assert same_outcome(np.asarray(result), expected), (result, expected)

@@ -33,8 +33,8 @@ def test_plans_are_those_of_numpys_arrays():
 def test_explanations_and_reports_read_values():
     table, rows = jnp.asarray(DATA), jnp.asarray(INDICES)
     expected = gatherum.explain("gather", DATA, INDICES)
-    made = gatherum.plan("gather", table, rows)
-    for explained in (gatherum.explain("gather", table, rows), gatherum.explain(made, table, rows)):
+    plan = gatherum.plan("gather", table, rows)
+    for explained in (gatherum.explain("gather", table, rows), gatherum.explain(plan, table, rows)):
         assert explained.refusal == expected.refusal
         assert "index 9 is out of bounds" in explained.refusal
         assert explained.svg() == expected.svg()
@@ -94,9 +94,9 @@ def test_an_item_that_is_an_array(op, mode):
     table, places = jnp.asarray(data), jnp.asarray(indices)
     for call in (run, jax.jit(run)):
         for item in (jnp.float32(0.5), jnp.asarray(0.5)):  # the second is weakly typed
-            found = call(table, places, item)
-            assert found.dtype == np.float32
-            np.testing.assert_array_equal(found, expected)
+            result = call(table, places, item)
+            assert result.dtype == np.float32
+            np.testing.assert_array_equal(result, expected)
     np.testing.assert_array_equal(jax.jit(run)(table, places, 0.5), expected)
     batch = jax.vmap(run, (None, None, 0))(table, places, jnp.array([0.5, 2.0], np.float32))
     np.testing.assert_array_equal(batch[0], expected)
@@ -117,8 +117,8 @@ def test_items_that_do_not_fit():
             assert str(caught.value) == f"gather: `fill_value` must {words}"
     unused = gatherum.gather(table, rows[:1], fill_value=jnp.ones(1))
     assert unused.shape == (1, 4)
-    made = gatherum.plan("gather", table, rows, mode="fill", fill_value=jnp.float32(1))
-    assert made.shape == (2, 4)
+    plan = gatherum.plan("gather", table, rows, mode="fill", fill_value=jnp.float32(1))
+    assert plan.shape == (2, 4)
 
 
 @pytest.mark.parametrize(

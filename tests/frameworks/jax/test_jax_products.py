@@ -39,23 +39,23 @@ def test_first_derivatives_at_the_edges(name):
         if name != "grad" and what not in ("overflow", "two zeros", "skipped"):
             continue
         run = products(case)
-        found = FIRST[name](lambda x, run=run: run(x).sum())(jnp.array(case.vector))
-        assert np.allclose(found, case.gradient(), 1e-14, 0, equal_nan=True), what
+        gradient = FIRST[name](lambda x, run=run: run(x).sum())(jnp.array(case.vector))
+        assert np.allclose(gradient, case.gradient(), 1e-14, 0, equal_nan=True), what
 
 
 def test_what_xla_takes_for_zero():
     """A product of subnormal numbers, as in JAX's own prod."""
     case = SUBNORMAL["subnormal"]
-    found = jax.grad(lambda x: products(case)(x).sum())(jnp.array(case.vector))
-    assert found.tolist() == jax.grad(jnp.prod)(jnp.array(case.vector)).tolist()
+    gradient = jax.grad(lambda x: products(case)(x).sum())(jnp.array(case.vector))
+    assert gradient.tolist() == jax.grad(jnp.prod)(jnp.array(case.vector)).tolist()
 
 
 @pytest.mark.parametrize("op", ["scatter_elements", "scatter_slices", "scatter_nd"])
 def test_tangents_at_the_edges(op):
     for name, case in EDGES.items():
         x = jnp.array(case.vector)
-        _, found = jax.jvp(products(case, op), (x,), (jnp.ones_like(x),))
-        assert np.allclose(found, case.tangent(), 1e-14, 0, equal_nan=True), name
+        _, result = jax.jvp(products(case, op), (x,), (jnp.ones_like(x),))
+        assert np.allclose(result, case.tangent(), 1e-14, 0, equal_nan=True), name
 
 
 def test_an_operand_without_a_tangent_is_left_out():
@@ -66,8 +66,8 @@ def test_an_operand_without_a_tangent_is_left_out():
         return gatherum.jax.scatter_elements(data, [0, 0], updates, reduction="mul")
 
     updates = jnp.array([1e30, 1e30], jnp.float32)
-    _, found = jax.jvp(run, (updates,), (jnp.array([1.0, 0], jnp.float32),))
-    assert found.tolist() == updates[:1].tolist()
+    _, result = jax.jvp(run, (updates,), (jnp.array([1.0, 0], jnp.float32),))
+    assert result.tolist() == updates[:1].tolist()
     assert jax.jacfwd(run)(updates).tolist() == [updates.tolist()]
 
 
@@ -91,10 +91,10 @@ def test_gradients_of_batches_of_indices(op):
     both = jax.vmap(gradient, (None, 0, None))(data, jnp.array(indices), updates)
     shared = jax.vmap(gradient, (0, None, 0))(data[None], jnp.array(indices[0]), updates[None])
     for k, each in enumerate(indices):
-        for found, batched in zip(gradient(data, jnp.array(each), updates), both, strict=True):
-            np.testing.assert_allclose(batched[k], found, 1e-14)
-    for found, batched in zip(gradient(data, jnp.array(indices[0]), updates), shared, strict=True):
-        np.testing.assert_array_equal(batched[0], found)
+        for result, batched in zip(gradient(data, jnp.array(each), updates), both, strict=True):
+            np.testing.assert_allclose(batched[k], result, 1e-14)
+    for result, batched in zip(gradient(data, jnp.array(indices[0]), updates), shared, strict=True):
+        np.testing.assert_array_equal(batched[0], result)
 
 
 @pytest.mark.usefixtures("several_devices")
@@ -172,5 +172,5 @@ def test_all_derivatives_to_the_fourth_order(name):
     ways = (jax.jacrev, jax.jacfwd, jax.jacrev, jax.jacfwd)
     for order, way in enumerate(ways, 1):
         function = way(function)
-        found = jax.jit(function)(x)
-        assert np.array_equal(found, case.derivative(WEIGHTS, order)), order
+        result = jax.jit(function)(x)
+        assert np.array_equal(result, case.derivative(WEIGHTS, order)), order

@@ -18,7 +18,7 @@ INDPTR = np.array([0, 2, 2, 3, 7])
 SOURCES = np.array([0, 4, 2, 1, 3, 3, 1])
 
 
-def given(name="float32"):
+def edge_operands(name="float32"):
     rng = np.random.default_rng(3)
     return rng.standard_normal((5, 2)).astype(name), rng.uniform(1, 2, 7).astype(name)
 
@@ -29,7 +29,7 @@ def call(data, sources, weights=None, indptr=INDPTR, reduction="add"):
 
 @pytest.mark.parametrize("reduction", ["add", "mul", "max", "min", "mean"])
 def test_the_bits_of_numpy(reduction):
-    data, weights = given()
+    data, weights = edge_operands()
     expected = call(data, SOURCES, weights, INDPTR, reduction)
     arrays = tuple(map(jnp.asarray, (data, SOURCES, weights, INDPTR)))
     assert same_bits(np.asarray(call(*arrays, reduction)), expected)
@@ -39,7 +39,7 @@ def test_the_bits_of_numpy(reduction):
 
 
 def test_derivatives():
-    data, weights = given("float64")
+    data, weights = edge_operands("float64")
 
     def of(data, weights):
         return call(data, SOURCES, weights)
@@ -53,7 +53,7 @@ def test_derivatives():
 @pytest.mark.parametrize("hostile", [[1, 2, 2, 3, 7], [0, 3, 2, 3, 7], [0, 2, 2, 3, 9],
                                      [0, -2, 2, 3, 7], [0, 2, 2, 3, 6]])  # fmt: skip
 def test_hostile_pointers(hostile):
-    data, weights = map(jnp.asarray, given())
+    data, weights = map(jnp.asarray, edge_operands())
     with pytest.raises(ValueError, match=r"^aggregate: `indptr` must (begin|not|end).* got -?\d"):
         call(data, SOURCES, weights, jnp.asarray(hostile))
     with pytest.raises(Exception, match="out of bounds"):
@@ -63,8 +63,8 @@ def test_hostile_pointers(hostile):
 def test_no_edges():
     none = jnp.zeros(0, int)
     for indptr in ([0], [0, 0, 0]):
-        found = jax.jit(call)(jnp.ones((5, 2)), none, None, jnp.asarray(indptr))
-        assert same_bits(np.asarray(found), np.zeros((len(indptr) - 1, 2)))
+        result = jax.jit(call)(jnp.ones((5, 2)), none, None, jnp.asarray(indptr))
+        assert same_bits(np.asarray(result), np.zeros((len(indptr) - 1, 2)))
     with pytest.raises(ValueError, match=r"^aggregate: `indptr` must have at least 1 entry, got 0"):
         jax.jit(call)(jnp.ones((5, 2)), none, None, none)
 
@@ -81,11 +81,11 @@ def test_refusals():
 @pytest.mark.parametrize("form", ["csr", "csc", "coo"])
 def test_matrices_of_scipy(form):
     sparse = pytest.importorskip("scipy.sparse", reason="install scipy to try its matrices")
-    data = given()[0]
-    made = sparse.csr_array((given()[1], SOURCES, INDPTR), (4, 5)).asformat(form)
-    expected = gatherum.aggregate(data, made, None, None, "add")
+    data = edge_operands()[0]
+    matrix = sparse.csr_array((edge_operands()[1], SOURCES, INDPTR), (4, 5)).asformat(form)
+    expected = gatherum.aggregate(data, matrix, None, None, "add")
     assert same_bits(
-        np.asarray(gatherum.aggregate(jnp.asarray(data), made, None, None, "add")), expected
+        np.asarray(gatherum.aggregate(jnp.asarray(data), matrix, None, None, "add")), expected
     )
-    jitted = jax.jit(lambda data: gatherum.aggregate(data, made, None, None, "add"))
+    jitted = jax.jit(lambda data: gatherum.aggregate(data, matrix, None, None, "add"))
     assert same_bits(np.asarray(jitted(data)), expected)

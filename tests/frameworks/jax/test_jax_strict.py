@@ -72,7 +72,9 @@ def derive(function, *operands):
         return jax.jvp(gradients, operands, operands)
 
     def changes_of_changes(*operands):
-        return jax.grad(lambda *given: jax.jvp(total, given, given)[1], places)(*operands)
+        return jax.grad(lambda *arguments: jax.jvp(total, arguments, arguments)[1], places)(
+            *operands
+        )
 
     def backward_twice(*operands):
         return jax.vjp(gradients, *operands)[1](operands)
@@ -84,8 +86,8 @@ def derive(function, *operands):
         jax.eval_shape(jax.vmap(each), *batch)
     if operands[0].dtype.kind == "f":
         jax.eval_shape(jax.hessian(total, places), *operands)
-    for found, operand in zip(jax.eval_shape(gradients, *operands), operands, strict=True):
-        assert (found.dtype, found.shape) == (operand.dtype, operand.shape)
+    for derived, operand in zip(jax.eval_shape(gradients, *operands), operands, strict=True):
+        assert (derived.dtype, derived.shape) == (operand.dtype, operand.shape)
 
 
 @pytest.mark.parametrize(("name", "mode"), every(4, product(GATHERS, MODES)))
@@ -177,9 +179,9 @@ def test_derivatives_of_eager_calls(reduction):
     for dtype in ("float32", "bfloat16"):
 
         def total(data, updates):
-            found = gatherum.scatter_slices(data, GROUPS, updates, reduction=reduction)
-            return found.astype(np.float32).sum()
+            result = gatherum.scatter_slices(data, GROUPS, updates, reduction=reduction)
+            return result.astype(np.float32).sum()
 
         operands = numbers(DATA, dtype), numbers(DATA, dtype, 2)
-        for found, operand in zip(jax.grad(total, (0, 1))(*operands), operands, strict=True):
-            assert found.dtype == operand.dtype
+        for result, operand in zip(jax.grad(total, (0, 1))(*operands), operands, strict=True):
+            assert result.dtype == operand.dtype

@@ -30,10 +30,10 @@ def steps_by_numpy(data, n):
 
 def test_a_loop():
     data = np.random.default_rng(0).standard_normal((3, 2))
-    found, _ = jax.jit(lambda data: jax.lax.scan(step, data, None, length=5))(data)
-    np.testing.assert_array_equal(found, steps_by_numpy(data, 5))
+    result, _ = jax.jit(lambda data: jax.lax.scan(step, data, None, length=5))(data)
+    np.testing.assert_array_equal(result, steps_by_numpy(data, 5))
     while_found = jax.lax.fori_loop(0, 5, lambda _, carry: step(carry)[0], jnp.asarray(data))
-    np.testing.assert_array_equal(while_found, found)
+    np.testing.assert_array_equal(while_found, result)
 
 
 def test_gradients_through_a_loop_and_rematerialised():
@@ -82,12 +82,12 @@ def test_linear_transposes(op):
         add = getattr(gatherum.jax, inverse)
         return add(jnp.zeros((3, 2)), indices, new, reduction="add", **attributes)
 
-    (found,) = jax.jit(jax.linear_transpose(take, data))(taken)
+    (result,) = jax.jit(jax.linear_transpose(take, data))(taken)
     expected = getattr(gatherum, inverse)(
         np.zeros((3, 2)), indices, taken, reduction="add", **attributes
     )
-    np.testing.assert_array_equal(found, expected)
-    (back,) = jax.linear_transpose(add, taken)(found)
+    np.testing.assert_array_equal(result, expected)
+    (back,) = jax.linear_transpose(add, taken)(result)
     np.testing.assert_array_equal(back, getattr(gatherum, op)(expected, indices, **attributes))
 
 
@@ -96,9 +96,9 @@ def test_checkify_changes_nothing():
 
     table, rows = jnp.arange(4.0), jnp.array([3, 1])
     checked = jax.jit(checkify.checkify(gatherum.jax.gather, errors=checkify.all_checks))
-    error, found = checked(table, rows)
+    error, result = checked(table, rows)
     assert error.get() is None
-    assert found.tolist() == [3.0, 1.0]
+    assert result.tolist() == [3.0, 1.0]
     with pytest.raises((RuntimeError, ValueError), match="index 4 is out of bounds"):
         jax.block_until_ready(checked(table, rows + 1))
 
@@ -110,8 +110,8 @@ def test_without_jit():
 
 
 def test_shapes_without_a_run():
-    found = jax.eval_shape(lambda a: gatherum.gather(a, INDICES), jnp.zeros((3, 5), "bfloat16"))
-    assert (found.shape, found.dtype) == ((4, 2, 5), jnp.bfloat16)
+    result = jax.eval_shape(lambda a: gatherum.gather(a, INDICES), jnp.zeros((3, 5), "bfloat16"))
+    assert (result.shape, result.dtype) == ((4, 2, 5), jnp.bfloat16)
 
 
 def mesh():
@@ -196,9 +196,9 @@ def test_custom_partitioning_keeps_rows_where_they_are():
     indices = np.random.default_rng(0).integers(0, 10, 8)
     placed = jax.device_put(indices, NamedSharding(where, ROWS))
     compiled = jax.jit(take).lower(table, placed).compile()
-    found = compiled(table, placed)
-    np.testing.assert_array_equal(found, gatherum.gather(np.asarray(table), indices))
-    assert {shard.data.shape for shard in found.addressable_shards} == {(4, 2)}
+    actual = compiled(table, placed)
+    np.testing.assert_array_equal(actual, gatherum.gather(np.asarray(table), indices))
+    assert {shard.data.shape for shard in actual.addressable_shards} == {(4, 2)}
     assert "all-gather" not in compiled.as_text()
 
 
@@ -258,19 +258,19 @@ def test_a_donated_array_becomes_the_result():
     run = jax.jit(functools.partial(gatherum.jax.scatter_slices, reduction="add"), donate_argnums=0)
     data = jnp.zeros((1000, 16), np.float32)
     where = data.unsafe_buffer_pointer()
-    found = run(data, np.array([3, 3]), jnp.ones((2, 16), np.float32))
+    result = run(data, np.array([3, 3]), jnp.ones((2, 16), np.float32))
     assert data.is_deleted()
-    assert found.unsafe_buffer_pointer() == where
-    assert found[3].tolist() == [2.0] * 16
+    assert result.unsafe_buffer_pointer() == where
+    assert result[3].tolist() == [2.0] * 16
 
 
 def test_data_that_are_not_donated_stay_as_they_are():
     data = jnp.zeros((1000, 16), np.float32)
     updates = jnp.ones((2, 16), np.float32)
     for call in (gatherum.scatter_slices, jax.jit(gatherum.jax.scatter_slices)):
-        found = call(data, np.array([3, 3]), updates)
+        result = call(data, np.array([3, 3]), updates)
         assert not data.any()
-        assert found[3].all()
+        assert result[3].all()
 
 
 def test_calls_from_several_threads():
@@ -281,8 +281,8 @@ def test_calls_from_several_threads():
     run = jax.jit(gatherum.jax.gather)
     expected = gatherum.gather(data, indices)
     with ThreadPoolExecutor(4) as pool:
-        for found in pool.map(lambda _: np.asarray(run(data, indices)), range(40)):
-            np.testing.assert_array_equal(found, expected)
+        for result in pool.map(lambda _: np.asarray(run(data, indices)), range(40)):
+            np.testing.assert_array_equal(result, expected)
 
 
 def test_arrays_that_a_compiled_function_holds():
@@ -300,8 +300,8 @@ def test_what_is_equal_need_not_mean_the_same():
     """Eager calls are cached by their attributes: True differs from 1, and -0.0 from 0."""
     table, rows = jnp.arange(4.0), jnp.array([3, 9])
     for fill, sign in ((0, False), (-0.0, True), (0.0, False), (0, False)):
-        found = gatherum.gather(table, rows, mode="fill", fill_value=fill)
-        assert bool(jnp.signbit(found[1])) is sign
+        result = gatherum.gather(table, rows, mode="fill", fill_value=fill)
+        assert bool(jnp.signbit(result[1])) is sign
     gatherum.gather(table, rows[:1], negative=True)
     with pytest.raises(TypeError, match="`negative` must be True or False, got 1"):
         gatherum.gather(table, rows[:1], negative=1)
