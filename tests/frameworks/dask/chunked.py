@@ -14,11 +14,11 @@ except ImportError:  # the tests are skipped then
 @st.composite
 def chunkings(draw, shape):
     """Draw chunks for a shape: a few per dimension, of any size."""
-    found = []
+    chunks = []
     for n in shape:
         cuts = sorted(draw(st.lists(st.integers(0, n), max_size=3)))
-        found.append(tuple(np.diff([0, *cuts, n]).tolist()))
-    return tuple(found)
+        chunks.append(tuple(np.diff([0, *cuts, n]).tolist()))
+    return tuple(chunks)
 
 
 @st.composite

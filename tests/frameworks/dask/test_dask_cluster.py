@@ -75,8 +75,8 @@ def test_scatters(movement, seed, reduction):
     expected = gatherum.scatter_slices(DATA, INDICES, UPDATES, reduction=reduction)
     rng = np.random.default_rng(seed)
     operands = [lazy(one, rng) for one in (DATA, INDICES, UPDATES)]
-    found = compute(movement, "scatter_slices", operands, reduction=reduction)
-    assert digest(found) == digest(expected)
+    result = compute(movement, "scatter_slices", operands, reduction=reduction)
+    assert digest(result) == digest(expected)
 
 
 def test_updates_that_broadcast_and_indices_that_are_dropped(movement):
@@ -84,8 +84,8 @@ def test_updates_that_broadcast_and_indices_that_are_dropped(movement):
     expected = gatherum.scatter_nd(DATA, indices, UPDATES[:1], reduction="add", mode="drop")
     rng = np.random.default_rng(5)
     operands = lazy(DATA, rng), lazy(indices, rng), UPDATES[:1]
-    found = compute(movement, "scatter_nd", operands, reduction="add", mode="drop")
-    assert digest(found) == digest(expected)
+    result = compute(movement, "scatter_nd", operands, reduction="add", mode="drop")
+    assert digest(result) == digest(expected)
 
 
 def test_gathers(movement):
@@ -97,8 +97,8 @@ def test_gathers(movement):
     indices = np.where(INDICES > 200, 999, INDICES)
     expected = gatherum.gather(DATA, indices, mode="fill", fill_value=np.nan)
     operands = lazy(DATA, rng), lazy(indices, rng)
-    found = compute(movement, "gather", operands, mode="fill", fill_value=np.nan)
-    assert digest(found) == digest(expected)
+    result = compute(movement, "gather", operands, mode="fill", fill_value=np.nan)
+    assert digest(result) == digest(expected)
 
 
 @pytest.mark.parametrize("dtype", [">i2", [("a", "<i4"), ("b", ">i2")]])
@@ -110,8 +110,8 @@ def test_blocks_whose_dtype_dask_has_changed(movement, dtype):
             field[:] = RNG.integers(-99, 99, array.shape)
     rng = np.random.default_rng(9)
     expected = gatherum.scatter_slices(data, INDICES, updates)
-    found = compute(movement, "scatter_slices", [lazy(a, rng) for a in (data, INDICES, updates)])
-    assert np.array_equal(found, expected)
+    result = compute(movement, "scatter_slices", [lazy(a, rng) for a in (data, INDICES, updates)])
+    assert np.array_equal(result, expected)
     taken = compute(movement, "gather", (lazy(updates, rng), lazy(INDICES, rng)))
     assert np.array_equal(taken, gatherum.gather(updates, INDICES))
 
@@ -120,8 +120,8 @@ def test_blocks_whose_dtype_dask_has_changed(movement, dtype):
 def test_elements(movement, axis):
     rng = np.random.default_rng(8)
     order = np.argsort(DATA, axis=axis)
-    found = compute(movement, "gather_elements", (lazy(DATA, rng), lazy(order, rng)), axis=axis)
-    assert digest(found) == digest(gatherum.gather_elements(DATA, order, axis=axis))
+    result = compute(movement, "gather_elements", (lazy(DATA, rng), lazy(order, rng)), axis=axis)
+    assert digest(result) == digest(gatherum.gather_elements(DATA, order, axis=axis))
     back = [lazy(one, rng) for one in (np.zeros_like(DATA), order, np.sort(DATA, axis=axis))]
     assert digest(compute(movement, "scatter_elements", back, axis=axis)) == digest(DATA)
 
@@ -131,8 +131,8 @@ def test_small_indices_go_whole(movement, monkeypatch):
 
     monkeypatch.setattr(gather_tasks, "is_small", lambda size: True)
     rng = np.random.default_rng(1)
-    found = compute(movement, "gather", (lazy(DATA, rng), lazy(INDICES, rng)))
-    assert digest(found) == digest(gatherum.gather(DATA, INDICES))
+    result = compute(movement, "gather", (lazy(DATA, rng), lazy(INDICES, rng)))
+    assert digest(result) == digest(gatherum.gather(DATA, INDICES))
 
 
 def test_the_first_invalid_index_is_named(movement):
@@ -144,10 +144,10 @@ def test_the_first_invalid_index_is_named(movement):
         for seed in range(2):
             rng = np.random.default_rng(seed)
             operands = [lazy(one, rng) for one in (DATA, indices, *updates)]
-            with pytest.raises(IndexError) as found:
+            with pytest.raises(IndexError) as caught:
                 compute(movement, op, operands)
-            assert str(found.value) == str(expected.value)
-            assert "indices[411]" in str(found.value)
+            assert str(caught.value) == str(expected.value)
+            assert "indices[411]" in str(caught.value)
 
 
 def test_known_indices_that_address_few_chunks_or_none(movement):
@@ -155,13 +155,13 @@ def test_known_indices_that_address_few_chunks_or_none(movement):
     for indices in (np.array([[3, 299]]), np.array([[-400, 999]])):
         table = lazy(DATA, rng)
         expected = gatherum.gather(DATA, indices, mode="fill", fill_value=3)
-        found = compute(movement, "gather", (table, indices), mode="fill", fill_value=3)
-        assert digest(found) == digest(expected)
+        result = compute(movement, "gather", (table, indices), mode="fill", fill_value=3)
+        assert digest(result) == digest(expected)
         expected = gatherum.scatter_slices(DATA, indices, UPDATES[None, :2], mode="drop")
-        found = compute(
+        result = compute(
             movement, "scatter_slices", (table, indices, UPDATES[None, :2]), mode="drop"
         )
-        assert digest(found) == digest(expected)
+        assert digest(result) == digest(expected)
 
 
 @pytest.mark.parametrize("missing", ["version", *private.NAMES])

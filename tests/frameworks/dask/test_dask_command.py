@@ -35,11 +35,11 @@ UPDATES = RNG.standard_normal((6, 7)).astype(np.float32)
 @pytest.fixture(scope="module")
 def address():
     """Start a scheduler whose workers are threads of this process, which start immediately."""
-    made = LocalCluster(
+    local_cluster = LocalCluster(
         n_workers=2, threads_per_worker=1, processes=False, protocol="tcp://",
         dashboard_address="127.0.0.1:0",
     )  # fmt: skip
-    with made as cluster:
+    with local_cluster as cluster:
         yield cluster.scheduler_address
 
 
@@ -57,10 +57,10 @@ def folder(tmp_path, monkeypatch):
     np.save("updates.npy", UPDATES)
     np.save("one.npy", UPDATES[0])
     for name, version in (("t3.zarr", 3), ("t2.zarr", 2)):
-        made = zarr.create_array(
+        array = zarr.create_array(
             name, shape=TABLE.shape, chunks=(8, 5), dtype=TABLE.dtype, zarr_format=version
         )
-        made[...] = TABLE
+        array[...] = TABLE
     return tmp_path
 
 
@@ -140,10 +140,10 @@ def test_standard_input(run, address, monkeypatch, arguments, content):
     assert err.startswith("gatherum: standard input: shape (2, 3) of int64 needs 48")
 
 
-@pytest.mark.parametrize("given", ["- rows.npy -o out.zarr", "table.npy rows.npy -o -"])
-def test_streams_that_no_worker_can_use(run, given):
+@pytest.mark.parametrize("arguments", ["- rows.npy -o out.zarr", "table.npy rows.npy -o -"])
+def test_streams_that_no_worker_can_use(run, arguments):
     message = "--workers needs files as TABLE and OUT, not -. See gatherum gather --help."
-    assert run("gather", *given.split(), "--workers", "2") == (2, "", f"gatherum: {message}\n")
+    assert run("gather", *arguments.split(), "--workers", "2") == (2, "", f"gatherum: {message}\n")
 
 
 @pytest.mark.parametrize("table", ["t2.zarr", "t3.zarr"])

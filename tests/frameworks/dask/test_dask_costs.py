@@ -88,8 +88,8 @@ def test_ten_terabytes_on_a_hundred_workers(huge):
     layer = huge.dask.layers[huge.name]
     layout, chosen, cost = layer.layout, layer.strategy, cost_of(huge)
     assert chosen.name == "shuffle"
-    made = tasks_of(huge)
-    assert cost.tasks == len(made)
+    tasks = tasks_of(huge)
+    assert cost.tasks == len(tasks)
 
     # Owners and workers are selected as in a run.
     owners = runs_within(strategy.owner_bytes(layer.call, layout), chosen.chunk)

@@ -35,11 +35,11 @@ class Computed:
 def computed(op, operands, attributes):
     lazy = getattr(gatherum.dask, op)(*operands, **attributes)
     assert isinstance(lazy, da.Array)
-    found = np.asarray(lazy.compute())
-    assert lazy.shape == found.shape
-    assert lazy.dtype == found.dtype
+    result = np.asarray(lazy.compute())
+    assert lazy.shape == result.shape
+    assert lazy.dtype == result.dtype
     assert all(size >= 0 for sizes in lazy.chunks for size in sizes)
-    return found
+    return result
 
 
 @pytest.fixture(params=["as chosen", "by routes", "by routes in steps", "apart"])
@@ -63,9 +63,9 @@ def test_the_named_cases(case, data):
     operands = [case.data, case.indices, *([] if case.updates is None else [case.updates])]
     cut = [da.from_array(one, chunks=data.draw(chunkings(one.shape))) for one in operands]
     for operators in (gatherum, gatherum.dask):
-        found = getattr(operators, case.op)(*cut, **case.attributes)
-        assert isinstance(found, da.Array)
-        assert same_bits(np.asarray(found.compute()), case.expected)
+        result = getattr(operators, case.op)(*cut, **case.attributes)
+        assert isinstance(result, da.Array)
+        assert same_bits(np.asarray(result.compute()), case.expected)
 
 
 @pytest.mark.parametrize("op", OPERATORS)
@@ -76,10 +76,10 @@ def test_random_calls(op, movement):
         call = data.draw(calls([op], data_dtypes=WHOLE, most_dimensions=6))
         expected = outcome(gatherum, call)
         cut = data.draw(chunked(call))
-        found = outcome(Computed(), cut)
-        assert same_outcome(found, expected), (found, expected)
+        result = outcome(Computed(), cut)
+        assert same_outcome(result, expected), (result, expected)
         if isinstance(expected, Exception):
-            assert str(found) == str(expected)
+            assert str(result) == str(expected)
 
     run()
 
@@ -95,12 +95,12 @@ def cut_as_large(monkeypatch):
 def test_indices_in_memory_give_chunks_as_vindex_does(chunks, entries, cut_as_large):
     data = da.arange(10_000).reshape(100, 100).rechunk(chunks)
     points = np.random.default_rng(0).integers(0, 100, (*entries, 2))
-    found = gatherum.gather_nd(data, points)
+    result = gatherum.gather_nd(data, points)
     theirs = data.vindex[points[..., 0], points[..., 1]]
-    assert np.prod(found.chunksize) <= np.prod(chunks)
+    assert np.prod(result.chunksize) <= np.prod(chunks)
     if len(entries) == 1:
-        assert found.numblocks == theirs.numblocks
-    assert np.array_equal(found.compute(), theirs.compute())
+        assert result.numblocks == theirs.numblocks
+    assert np.array_equal(result.compute(), theirs.compute())
 
 
 @pytest.mark.parametrize(
@@ -122,8 +122,8 @@ def test_indices_in_memory_give_chunks_as_vindex_does(chunks, entries, cut_as_la
 )
 def test_the_chunks_of_results(op, chunks, indices, expected, cut_as_large):
     data = da.zeros((12, 10), chunks=chunks)
-    found = getattr(gatherum, op)(data, np.zeros(indices, int))
-    assert found.chunks == expected
+    result = getattr(gatherum, op)(data, np.zeros(indices, int))
+    assert result.chunks == expected
 
 
 @pytest.mark.parametrize(
@@ -132,22 +132,22 @@ def test_the_chunks_of_results(op, chunks, indices, expected, cut_as_large):
 )
 def test_results_are_no_larger_than_the_data_or_tiny(rows, indices):
     data = da.zeros((200_000, 8), chunks=(rows, 8))
-    found = gatherum.gather(data, np.arange(np.prod(indices)).reshape(indices) % 200_000)
+    result = gatherum.gather(data, np.arange(np.prod(indices)).reshape(indices) % 200_000)
     most = max(rows * 8 * 8, operands.TINY_BYTES)
-    assert most / 2 < np.prod(found.chunksize) * 8 <= most
+    assert most / 2 < np.prod(result.chunksize) * 8 <= most
 
 
 @pytest.mark.parametrize("in_memory", [True, False])
 def test_no_chunk_is_larger_than_dask_wants(in_memory):
     data = da.zeros((12, 10), chunks=(6, 5))
     indices = np.zeros((2, 9), int)
-    given = indices if in_memory else da.from_array(indices, chunks=-1)
+    operand = indices if in_memory else da.from_array(indices, chunks=-1)
     elements = np.zeros((9, 10), int)
     elements = elements if in_memory else da.from_array(elements, chunks=-1)
     with dask.config.set({"array.chunk-size": "150B"}):  # three rows of 5 items, and their indices
-        assert gatherum.gather(data, given).chunks == ((1, 1), (3, 3, 3), (5, 5))
+        assert gatherum.gather(data, operand).chunks == ((1, 1), (3, 3, 3), (5, 5))
     with dask.config.set({"array.chunk-size": "1B"}):
-        assert gatherum.gather(data, given).chunks == ((1, 1), (1,) * 9, (5, 5))
+        assert gatherum.gather(data, operand).chunks == ((1, 1), (1,) * 9, (5, 5))
         assert gatherum.gather_elements(data, elements).chunks == ((1,) * 9, (5, 5))
 
 
@@ -162,8 +162,8 @@ def test_a_scatter_cuts_its_updates_in_their_order():
 
 def test_indices_of_dask_and_scatters_keep_their_chunks():
     data, indices = da.zeros(1000, chunks=100), np.arange(1000)
-    given = da.from_array(indices, chunks=700)
-    assert gatherum.gather(data, given).chunks == ((700, 300),)
+    lazy = da.from_array(indices, chunks=700)
+    assert gatherum.gather(data, lazy).chunks == ((700, 300),)
     scattered = operands.normalise(
         Attributes("scatter_slices", 0, reduction="add"), data, indices, indices * 1.0, 0
     )

@@ -42,9 +42,9 @@ def refused(op, *operands, **attributes):
 )
 def test_calls_are_checked_when_they_are_made(op, operands, attributes):
     expected = refused(op, DATA, *operands, **attributes)
-    found = refused(op, LAZY, *operands, **attributes)
-    assert type(found) is type(expected)
-    assert str(found) == str(expected)
+    error = refused(op, LAZY, *operands, **attributes)
+    assert type(error) is type(expected)
+    assert str(error) == str(expected)
 
 
 def test_nothing_is_computed_while_a_call_is_made():
@@ -57,15 +57,15 @@ def test_nothing_is_computed_while_a_call_is_made():
     )
     u = x[:2].rechunk((1, 5))
     t = i[:, None]
-    made = [
+    results = [
         gatherum.gather(x, i), gatherum.gather_elements(x, t), gatherum.gather_nd(x, t),
         gatherum.scatter_slices(x, i, u), gatherum.scatter_nd(x, t, u, reduction="add"),
         gatherum.scatter_elements(x, t, u[:, :1], reduction="mean"),
     ]  # fmt: skip
-    assert [one.shape for one in made] == [(2, 5), (2, 1), (2, 5), (12, 5), (12, 5), (12, 5)]
+    assert [one.shape for one in results] == [(2, 5), (2, 1), (2, 5), (12, 5), (12, 5), (12, 5)]
     gatherum.plan("gather", x, i)
     print(gatherum.explain("gather", x, i))
-    for one in made:
+    for one in results:
         with pytest.raises(AssertionError, match="was computed"):
             one.compute()
 
@@ -170,8 +170,8 @@ def test_chunks_that_known_indices_do_not_address_are_not_read():
     with with_strategy, with_small as patch:
         patch.setattr("gatherum.dask.planning.strategy.SMALL_BYTES", 1000)
         assert "at most 3 of 20 chunks" in str(gatherum.explain("gather", table, rows))
-        found = gatherum.gather(table, rows, mode="clip").compute()
-        np.testing.assert_array_equal(found[:, :, 99], (rows % 600_000 * 100 + 99).astype(np.int8))
+        result = gatherum.gather(table, rows, mode="clip").compute()
+        np.testing.assert_array_equal(result[:, :, 99], (rows % 600_000 * 100 + 99).astype(np.int8))
         assert sorted(set(read)) == [(n, m) for n in (0, 1, 19) for m in (0, 1)]
         with pytest.raises(IndexError, match=r"index 600000 .*\(indices\[1\]\)"):
             gatherum.gather(table, [0, 600_000]).compute()
@@ -224,9 +224,9 @@ def test_blocks_of_another_dtype_than_declared(op, strategy, monkeypatch):
         for dtype in ("i1", ">u4"):
             for declared in ("<i8", ">i8"):
                 lazy = declared_as(indices.astype(dtype), declared, 1)
-                found = getattr(gatherum, op)(LAZY, lazy, *updates)
+                result = getattr(gatherum, op)(LAZY, lazy, *updates)
                 expected = getattr(gatherum, op)(DATA, indices, *updates)
-                np.testing.assert_array_equal(found.compute(scheduler="synchronous"), expected)
+                np.testing.assert_array_equal(result.compute(scheduler="synchronous"), expected)
 
 
 @pytest.mark.parametrize("strategy", [None, "tasks"])
@@ -240,8 +240,8 @@ def test_blocks_of_data_in_another_byte_order(strategy):
         data = da.concatenate([blocks[n] for n in order])
         expected = np.array([1.5, 2.5, 300.5], "f4")[order]
         with dask.config.set({"gatherum.way": strategy} if strategy else {}):
-            found = gatherum.gather(data, [0, 2, 4]).compute(scheduler="synchronous")
-        np.testing.assert_array_equal(found, expected)
+            result = gatherum.gather(data, [0, 2, 4]).compute(scheduler="synchronous")
+        np.testing.assert_array_equal(result, expected)
 
 
 def test_blocks_that_are_joined_as_bytes_have_one_dtype():

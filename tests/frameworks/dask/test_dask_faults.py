@@ -138,10 +138,10 @@ def test_the_scheduler_goes_away(tmp_path, monkeypatch):
             time.sleep(0.05)
         assert not any(running.done() for running in calls.values())
         os.kill(pid, signal.SIGKILL)
-        found = {call: running.exception(LONGEST) for call, running in calls.items()}
-    assert isinstance(found["add"], CancelledError)
-    assert isinstance(found["into"], ConnectionError)
-    assert re.match("gatherum.dask: the scheduler went away before all tasks", str(found["into"]))
+        errors = {call: running.exception(LONGEST) for call, running in calls.items()}
+    assert isinstance(errors["add"], CancelledError)
+    assert isinstance(errors["into"], ConnectionError)
+    assert re.match("gatherum.dask: the scheduler went away before all tasks", str(errors["into"]))
     assert stored(path) == BEFORE
 
 

@@ -48,13 +48,13 @@ def test_the_bits_of_the_oracle(func):
             lazy = da.from_array(values, chunks=tuple(max(1, n // 2) for n in shape))
             entries = da.from_array(groups, chunks=3) if in_chunks else groups
 
-            def found(values=lazy, groups=entries, more=more):
+            def reduced(values=lazy, groups=entries, more=more):
                 result = run(gatherum.groups, values, groups, func, more)
                 array = result.compute()
                 assert (result.shape, result.dtype) == (array.shape, array.dtype)
                 return array
 
-            assert same(outcome(found), expected), (dtype, more)
+            assert same(outcome(reduced), expected), (dtype, more)
 
 
 @pytest.mark.parametrize("unit", ["M8[D]", "M8", "m8[ns]"])
@@ -65,8 +65,8 @@ def test_empty_groups_of_dates_are_not_a_time(func, unit):
     more = {"fill_value": -1} if "arg" in func else {}
     lazy = da.from_array(values, chunks=(4, 3))
     expected = outcome(reference.reduce, values, groups, 7, func, **more)
-    found = outcome(reduce, lazy, groups, 7, func, **more)
-    assert same(found if isinstance(found, type) else found.compute(), expected)
+    result = outcome(reduce, lazy, groups, 7, func, **more)
+    assert same(result if isinstance(result, type) else result.compute(), expected)
 
 
 def test_nothing_runs_before_it_is_computed():
@@ -82,8 +82,8 @@ def test_nothing_runs_before_it_is_computed():
 
 def test_on_a_cluster_of_threads():
     values, groups = da.from_array(VALUES, chunks=(1, 2)), da.from_array(GROUPS, chunks=2)
-    found = transform(values, groups, "softmax", size=3).compute(scheduler="threads")
-    assert found.tobytes() == transform(VALUES, GROUPS, "softmax").tobytes()
+    result = transform(values, groups, "softmax", size=3).compute(scheduler="threads")
+    assert result.tobytes() == transform(VALUES, GROUPS, "softmax").tobytes()
 
 
 @pytest.mark.parametrize(
@@ -139,5 +139,5 @@ def test_chunks_may_be_empty(func):
         expected = outcome(run, reference, values, groups, func, {"size": 2})
         lazy = da.from_array(values, chunks=-1).rechunk(chunks)
         for entries in (groups, da.from_array(groups, chunks=-1).rechunk((chunks[0],))):
-            found = outcome(run, gatherum.groups, lazy, entries, func, {"size": 2})
-            assert same(found if isinstance(found, type) else found.compute(), expected)
+            result = outcome(run, gatherum.groups, lazy, entries, func, {"size": 2})
+            assert same(result if isinstance(result, type) else result.compute(), expected)

@@ -37,8 +37,8 @@ def table(rows, chunk):
 
 def memory():
     with open("/proc/self/status") as status:
-        found = dict(line.split(":", 1) for line in status)
-    return [int(found[name].split()[0]) * 1024 for name in ("VmHWM", "VmRSS")]
+        result = dict(line.split(":", 1) for line in status)
+    return [int(result[name].split()[0]) * 1024 for name in ("VmHWM", "VmRSS")]
 
 
 def call(op, indices):

@@ -21,30 +21,32 @@ def run(monkeypatch):
     """Return a run on worker "here", and a list of the data that it received and sent."""
     calls = []
 
-    async def noted(kind, *given):
-        calls.append((kind, *given))
+    async def noted(kind, *arguments):
+        calls.append((kind, *arguments))
         return {"status": "OK"}
 
-    monkeypatch.setattr(ArrayRechunkRun, "send", lambda _, *given: noted("sent", *given))
-    monkeypatch.setattr(ArrayRechunkRun, "receive", lambda _, *given: noted("received", *given))
-    made = object.__new__(RowsRun)
-    made.id = made.run_id = 1
-    made.local_address, made.closed, made._exception = "here", False, None
-    return made, calls
+    monkeypatch.setattr(ArrayRechunkRun, "send", lambda _, *arguments: noted("sent", *arguments))
+    monkeypatch.setattr(
+        ArrayRechunkRun, "receive", lambda _, *arguments: noted("received", *arguments)
+    )
+    rows_run = object.__new__(RowsRun)
+    rows_run.id = rows_run.run_id = 1
+    rows_run.local_address, rows_run.closed, rows_run._exception = "here", False, None
+    return rows_run, calls
 
 
 def test_shards_for_the_same_worker_need_no_connection(run):
-    made, calls = run
+    rows_run, calls = run
     for address in ("here", "there"):
-        assert asyncio.run(made.send(address, ["a shard"])) == {"status": "OK"}
+        assert asyncio.run(rows_run.send(address, ["a shard"])) == {"status": "OK"}
     assert calls == [("received", ["a shard"]), ("sent", "there", ["a shard"])]
 
 
 def test_nothing_is_kept_by_a_run_that_has_ended(run):
-    made, calls = run
-    made.closed = True
+    rows_run, calls = run
+    rows_run.closed = True
     with pytest.raises(Exception, match="has already been closed"):
-        asyncio.run(made.send("here", ["a shard"]))
+        asyncio.run(rows_run.send("here", ["a shard"]))
     assert calls == []
 
 
@@ -55,19 +57,19 @@ def test_owners_are_sent_what_would_be_cut_for_them(sizes, one):
     data = da.zeros((2, 40, 3), dtype=np.int64, chunks=(2, (8, 0, 12, 20), 3))
     blocks = [rng.integers(-5, 20, size) for size in sizes]  # no entry for the last owner
     updates = [rng.integers(0, 99, (2, size, 3)) for size in sizes]
-    given = 7 if one else da.zeros((2, sum(sizes), 3), dtype=int, chunks=(2, sizes, 3))
+    added = 7 if one else da.zeros((2, sum(sizes), 3), dtype=int, chunks=(2, sizes, 3))
     indices = da.from_array(np.concatenate(blocks), chunks=(sizes,))
     drops = {"mode": "drop", "negative": False}
-    lazy = gatherum.scatter_slices(data, indices, given, 1, **drops)
+    lazy = gatherum.scatter_slices(data, indices, added, 1, **drops)
     layer = lazy.dask.layers[lazy.name]
     origins = np.cumsum((0, *sizes)).tolist()[:-1]
     call, shapes = layer.call, [(2, size, 3) for size in sizes]
     route = make_route(call, layer.layout.keyed, data.shape, [(n,) for n in origins], blocks)
     updates = [np.array(7)] * len(sizes) if one else updates
-    found = list(block_kernels.cut_each(call, route, shapes, updates))
-    assert [owner for owner, _, _ in found] == [0, 2]
+    result = list(block_kernels.cut_each(call, route, shapes, updates))
+    assert [owner for owner, _, _ in result] == [0, 2]
     whole = block_kernels.routed_updates(call, None, route, shapes, updates)
-    for owner, part, values in found:
+    for owner, part, values in result:
         expected, cut = block_kernels.values_of(call, route, whole, owner, owner + 1)
         np.testing.assert_array_equal(part.rows, expected.rows)
         np.testing.assert_array_equal(values, cut)

@@ -67,8 +67,8 @@ def test_every_format_is_a_source(kind, tmp_path):
         np.testing.assert_array_equal(x.compute(), DATA)
         for part in (np.s_[2:9:3], np.s_[::-2, 4], np.s_[-1, 3:3], np.s_[11:2:-4, ::5]):
             np.testing.assert_array_equal(x[part].compute(), DATA[part])
-        found = gatherum.gather(x, da.from_array(INDICES, chunks=2))
-        np.testing.assert_array_equal(found.compute(), DATA[INDICES])
+        result = gatherum.gather(x, da.from_array(INDICES, chunks=2))
+        np.testing.assert_array_equal(result.compute(), DATA[INDICES])
     assert gatherum.dask.from_file(path).name == gatherum.dask.from_file(path).name
 
 

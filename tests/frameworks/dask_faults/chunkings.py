@@ -43,16 +43,16 @@ def strategy(request):
 def test_fifty_chunkings_have_one_digest(strategy, name):
     op, dtype, reduction = CALLS[name]
     operands = [TABLE.astype(dtype), INDICES]
-    how = {}
+    options = {}
     if reduction is not None:
         operands.append(UPDATES.astype(dtype))
-        how = {"reduction": reduction}
-    digests, strategies = {digest(getattr(gatherum, op)(*operands, **how))}, set()
+        options = {"reduction": reduction}
+    digests, strategies = {digest(getattr(gatherum, op)(*operands, **options))}, set()
     for seed in range(50):
         rng = np.random.default_rng(seed)
         chunked = [cut(operand, rng) for operand in operands]
-        strategies.add(gatherum.explain(op, *chunked, **how).way.partition(":")[0])
-        digests.add(digest(getattr(gatherum, op)(*chunked, **how).compute()))
+        strategies.add(gatherum.explain(op, *chunked, **options).way.partition(":")[0])
+        digests.add(digest(getattr(gatherum, op)(*chunked, **options).compute()))
     assert len(digests) == 1
     assert strategy in strategies
 
@@ -98,6 +98,6 @@ def test_25_6_million_elements_are_added_in_one_order(strategy):
                 da.from_array(indices, chunks=(where,)),
                 number_array(LONG, *updates),
             )
-            found = gatherum.scatter_slices(*operands, reduction="add")
+            result = gatherum.scatter_slices(*operands, reduction="add")
             assert strategy in gatherum.explain("scatter_slices", *operands, reduction="add").way
-            assert digest(found.compute()) == digest(expected)
+            assert digest(result.compute()) == digest(expected)

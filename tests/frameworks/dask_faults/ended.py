@@ -122,8 +122,8 @@ def test_the_scheduler_of_a_command_goes_away(tmp_path):
     here = tmp_path / "table"
     here.mkdir()
     path = str(here / "table.zarr")
-    made = zarr.create_array(path, shape=(20_000, 4), chunks=(5, 4), dtype="f4")
-    made[...] = 1
+    array = zarr.create_array(path, shape=(20_000, 4), chunks=(5, 4), dtype="f4")
+    array[...] = 1
     rows = np.random.default_rng(0).integers(0, 20_000, 30_000)
     np.save(workplace / "rows.npy", rows)
     np.save(workplace / "one.npy", np.ones(4, "f4"))

@@ -16,9 +16,9 @@ def measured(request, tmp_path_factory):
     """Run a call without faults. Return the number of its tasks, and its digest."""
     call, strategy = request.param
     with session(strategy) as at:
-        found = run(call, store(tmp_path_factory.mktemp("measured")))
-        assert found == expected(call)
-        return call, strategy, at.watch.done, found
+        result = run(call, store(tmp_path_factory.mktemp("measured")))
+        assert result == expected(call)
+        return call, strategy, at.watch.done, result
 
 
 @pytest.mark.parametrize("share", [10, 30, 50, 70, 90])
@@ -34,8 +34,8 @@ def test_a_worker_is_killed(measured, share, tmp_path):
         assert at.watch.done > at.watch.at
 
 
-@pytest.mark.parametrize("how", ["retired", "restarted"])
-def test_a_worker_goes(measured, how, tmp_path):
+@pytest.mark.parametrize("ending", ["retired", "restarted"])
+def test_a_worker_goes(measured, ending, tmp_path):
     """The worker is retired, and its results move to the others; or its nanny restarts it."""
     call, strategy, tasks, digest = measured
     with session(strategy) as at:
@@ -45,7 +45,7 @@ def test_a_worker_goes(measured, how, tmp_path):
         address = sorted(at.client.scheduler_info()["workers"])[0]
         running = at.start(call, path)
         assert half.wait(LONGEST) and not running.done()
-        if how == "retired":
+        if ending == "retired":
             assert address in at.client.retire_workers([address], close_workers=True)
         else:
             at.client.restart_workers([address], timeout=LONGEST)

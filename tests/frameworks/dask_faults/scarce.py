@@ -38,9 +38,9 @@ SETTINGS = {
 }
 
 
-def planned(rest):
+def planned(idle_memory):
     """Return the bytes that docs/dask.md plans for a worker with one thread."""
-    return rest + 8 * CHUNK + 2 * BUFFER
+    return idle_memory + 8 * CHUNK + 2 * BUFFER
 
 
 def rows(block_info):
@@ -57,8 +57,8 @@ def where(hot, block_info):
 
 def tell(values):
     """Return a number that depends on the bits of a block."""
-    found = hashlib.sha256(np.ascontiguousarray(values).tobytes()).digest()
-    return np.frombuffer(found[:8], np.int64).reshape(1, 1)
+    digest = hashlib.sha256(np.ascontiguousarray(values).tobytes()).digest()
+    return np.frombuffer(digest[:8], np.int64).reshape(1, 1)
 
 
 def told(call, hot):
@@ -71,11 +71,11 @@ def told(call, hot):
         where, hot, chunks=((LENGTH,) * BLOCKS,), dtype=int, meta=np.empty(0, int)
     )
     if call == "gather":
-        made = gatherum.gather(table, indices)
+        result = gatherum.gather(table, indices)
     else:
-        made = gatherum.scatter_slices(table, indices, table + 1, reduction="add")
-    made = made.rechunk((LENGTH, COLUMNS))
-    return made.map_blocks(tell, chunks=((1,) * BLOCKS, (1,)), dtype=int, meta=meta.astype(int))
+        result = gatherum.scatter_slices(table, indices, table + 1, reduction="add")
+    result = result.rechunk((LENGTH, COLUMNS))
+    return result.map_blocks(tell, chunks=((1,) * BLOCKS, (1,)), dtype=int, meta=meta.astype(int))
 
 
 def resident():
@@ -87,7 +87,7 @@ def resident():
 
 
 @pytest.fixture(scope="module")
-def rest():
+def idle_memory():
     if not os.path.exists("/proc/self/status"):
         pytest.skip("needs Linux, which says in /proc how much memory a worker takes")
     with session("tasks", workers=1) as at:
@@ -100,10 +100,10 @@ def rest():
      for strategy in STRATEGIES for call in ("gather", "scatter") for hot in (False, True)
      if (strategy, call, hot) != ("tasks", "gather", True)],
 )  # fmt: skip
-def test_a_limit_of_1_2_times_what_was_planned(strategy, call, hot, rest):
+def test_a_limit_of_1_2_times_what_was_planned(strategy, call, hot, idle_memory):
     with session(strategy, settings=SETTINGS):
         numbers = told(call, hot).compute()
-    with session(strategy, settings=SETTINGS, memory_limit=int(1.2 * planned(rest))):
+    with session(strategy, settings=SETTINGS, memory_limit=int(1.2 * planned(idle_memory))):
         np.testing.assert_array_equal(told(call, hot).compute(), numbers)
 
 
@@ -122,14 +122,14 @@ def test_a_full_disk_for_what_waits(call, tmp_path):
     early = dict.fromkeys(("target", "spill"), 0.001)
     settings = {f"distributed.worker.memory.{name}": share for name, share in early.items()}
     with session("tasks", settings=settings, memory_limit="2GiB") as at:
-        held = at.client.persist(lazy(block, 0, WIDTH))
-        wait(held)
+        waiting = at.client.persist(lazy(block, 0, WIDTH))
+        wait(waiting)
         assert any(at.client.run(spilled).values())
-        del held
+        del waiting
         at.client.restart()
         at.client.run(limit_files, 1000)
-        held = at.client.persist(lazy(block, 0, WIDTH))
-        wait(held)
+        waiting = at.client.persist(lazy(block, 0, WIDTH))
+        wait(waiting)
         assert not any(at.client.run(spilled).values())
         assert at.start(call).result(LONGEST) == expected(call)
 
