@@ -113,8 +113,8 @@ def installed(kit: Path, folder: Path) -> dict[str, str]:
         subprocess.run([sys.executable, *pip, *wheels], check=True)
     with tarfile.open(kit / "kernels.tar.xz") as kernels:
         kernels.extractall(cache, filter="data")
-    found = os.environ.get("PYTHONPATH")
-    path = os.pathsep.join([str(site), *([found] if found else [])])
+    search_path = os.environ.get("PYTHONPATH")
+    path = os.pathsep.join([str(site), *([search_path] if search_path else [])])
     return {
         "PYTHONPATH": path,
         "GATHERUM_CUDA_CACHE": str(cache),

@@ -40,8 +40,8 @@ def operands() -> dict[str, tuple[str, tuple[Array, ...], dict[str, str]]]:
 def answer(functions: object, op: str, arrays: tuple[Array, ...], more: dict[str, str]) -> bytes:
     """Return the bits of a result, or the message of the IndexError."""
     try:
-        found: Array = getattr(functions, op)(*arrays, **more)
-        return found.tobytes()
+        result: Array = getattr(functions, op)(*arrays, **more)
+        return result.tobytes()
     except IndexError as error:
         return str(error).encode()
 
@@ -54,8 +54,8 @@ def main() -> int:
     for name, (op, arrays, more) in operands().items():
         expected = answer(gatherum, op, arrays, more)
         try:
-            found = answer(device, op, arrays, more)
-            words = "ok" if found == expected else "other bits than NumPy's"
+            result = answer(device, op, arrays, more)
+            words = "ok" if result == expected else "other bits than NumPy's"
         except Exception as error:  # any error of a device: make the next call
             words = f"{type(error).__name__}: {error}"
         wrong += words != "ok"

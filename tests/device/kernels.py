@@ -39,17 +39,17 @@ DRAWN = settings(
 
 def needed() -> list[Kernel]:
     """Return the kernels without repetitions."""
-    found = {Kernel.of("pattern"): None}  # which depends on a fill value
+    kernels = {Kernel.of("pattern"): None}  # which depends on a fill value
     for call in planned_calls():
-        found |= dict.fromkeys(launched(*call))
-    return list(found)
+        kernels |= dict.fromkeys(launched(*call))
+    return list(kernels)
 
 
 def launched(op: str, operands: tuple[Any, ...], attributes: dict[str, Any]) -> list[Kernel]:
     """Return the kernels of a call on device arrays, or none if the call raises."""
-    how = {name: value for name, value in attributes.items() if name not in NO_PART_OF_A_PLAN}
+    options = {name: value for name, value in attributes.items() if name not in NO_PART_OF_A_PLAN}
     try:
-        return explain.list_launches(cuda.plan(op, *map(on_device, operands), **how)).kernels
+        return explain.list_launches(cuda.plan(op, *map(on_device, operands), **options)).kernels
     except REFUSED:
         return []
 
@@ -79,16 +79,16 @@ def planned_calls() -> Iterator[Planned]:
 
 def drawn_calls() -> list[Planned]:
     """Return calls that the property tests might draw."""
-    found: list[Planned] = []
+    planned: list[Planned] = []
 
     @DRAWN
     @given(st.data(), st.sampled_from(OPERATORS))
     def draw(data: Any, op: str) -> None:
         call = data.draw(calls([op], data_dtypes=DATA_DTYPES))
-        found.append((call.op, call.args, call.kwargs))
+        planned.append((call.op, call.args, call.kwargs))
 
     draw()
-    return found
+    return planned
 
 
 def large_calls() -> Iterator[Planned]:
@@ -96,20 +96,20 @@ def large_calls() -> Iterator[Planned]:
     n, index = 1 << 20, ((1 << 20,), "i8")
     rows = ((n, 128), "f4")
     for mode in ("raise", "drop", "clip"):
-        how = {"mode": mode}
-        yield "gather", (rows, index), how
-        yield "gather", (((1 << 31, 2), "i1"), index), how
-        yield "gather_elements", (((n, 64), "f4"), ((n, 64), "i8")), {**how, "axis": 1}
-        yield "scatter_nd", (rows, ((n, 1), "i8"), rows), how
+        options = {"mode": mode}
+        yield "gather", (rows, index), options
+        yield "gather", (((1 << 31, 2), "i1"), index), options
+        yield "gather_elements", (((n, 64), "f4"), ((n, 64), "i8")), {**options, "axis": 1}
+        yield "scatter_nd", (rows, ((n, 1), "i8"), rows), options
         for dtype in ("f2", "f4", "f8", "c8", "i4", "u8"):
             operands = ((n,), dtype), index, ((n,), dtype)
-            yield "scatter_slices", operands, how
+            yield "scatter_slices", operands, options
             for reduction in FOLDS:
                 if is_reducible(np.dtype(dtype), reduction):
-                    yield "scatter_slices", operands, {**how, "reduction": reduction}
+                    yield "scatter_slices", operands, {**options, "reduction": reduction}
                     yield "scatter_slices", operands, {
-                        **how, "reduction": reduction, "include_self": False,
+                        **options, "reduction": reduction, "include_self": False,
                     }  # fmt: skip
-        add = {**how, "reduction": "add"}
+        add = {**options, "reduction": "add"}
         yield "scatter_slices", (((n, 64), "f4"), index, ((n, 64), "f4")), add
         yield "scatter_slices", (((1 << 31, 2), "i1"), index, ((n, 2), "i1")), add

@@ -61,10 +61,10 @@ def main() -> None:
 
 def compile_kernels(architecture: str) -> None:
     """Compile the kernels that the steps launch into the cache."""
-    found = kernels.needed()
+    needed = kernels.needed()
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        sizes = pool.map(lambda kernel: len(nvidia.kernel_code(kernel, architecture)), found)
-        print(f"{len(found)} kernels for {architecture}, {sum(sizes) / 2**20:.1f} MiB")
+        sizes = pool.map(lambda kernel: len(nvidia.kernel_code(kernel, architecture)), needed)
+        print(f"{len(needed)} kernels for {architecture}, {sum(sizes) / 2**20:.1f} MiB")
 
 
 def compile_sorters(architecture: str) -> None:
@@ -83,8 +83,8 @@ def a_driver() -> Iterator[None]:
         except OSError:
             built = str(Path(folder) / "libcuda.so.1")
             compiler = os.environ.get("CC", "cc")
-            how = "-std=c11", "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "-o", built
-            subprocess.run([compiler, *how, str(LIBRARY), "-ldl"], check=True)
+            flags = "-std=c11", "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "-o", built
+            subprocess.run([compiler, *flags, str(LIBRARY), "-ldl"], check=True)
             ctypes.CDLL(built)
         yield
 

@@ -39,8 +39,8 @@ class Compiled(NamedTuple):
 
     def number(self, words: str) -> int:
         """Return the number in front of some words of the log, or 0 without them."""
-        found = re.search(rf"(\d+) {words}", self.log)
-        return int(found[1]) if found else 0
+        match = re.search(rf"(\d+) {words}", self.log)
+        return int(match[1]) if match else 0
 
 
 class Usage(NamedTuple):
@@ -90,15 +90,15 @@ def _text(compiler: Compiler, program: Any, what: str) -> str:
 
 def usage(compiler: Compiler, kernel: Kernel, architecture: int) -> Usage:
     """Return the resources that a kernel needs on an architecture, according to the assembler."""
-    found = compiled(compiler, kernel, architecture, "CUBIN")
-    if not found.code.startswith(b"\x7fELF") or "Used" not in found.log:
-        sys.exit(f"{kernel} for {architecture}: no machine code, or no word of it: {found.log}")
-    registers = re.search(r"Used (\d+) registers", found.log)
+    result = compiled(compiler, kernel, architecture, "CUBIN")
+    if not result.code.startswith(b"\x7fELF") or "Used" not in result.log:
+        sys.exit(f"{kernel} for {architecture}: no machine code, or no word of it: {result.log}")
+    registers = re.search(r"Used (\d+) registers", result.log)
     return Usage(
         int(registers[1]) if registers else 0,
-        found.number("bytes stack frame"),
-        found.number("bytes spill stores") + found.number("bytes spill loads"),
-        found.number("bytes smem"),
+        result.number("bytes stack frame"),
+        result.number("bytes spill stores") + result.number("bytes spill loads"),
+        result.number("bytes smem"),
     )
 
 
@@ -107,12 +107,12 @@ def row(compiler: Compiler, name: str, architectures: Iterable[int]) -> str:
     cells, all_of_it = [], list(dict.fromkeys(variants(name)))
     shared = 0
     for architecture in architectures:
-        found = [usage(compiler, kernel, architecture) for kernel in all_of_it]
-        few, most = min(u.registers for u in found), max(u.registers for u in found)
-        memory = max(u.stack + u.spilled for u in found)
+        usages = [usage(compiler, kernel, architecture) for kernel in all_of_it]
+        few, most = min(u.registers for u in usages), max(u.registers for u in usages)
+        memory = max(u.stack + u.spilled for u in usages)
         cells.append((f"{few}-{most}" if few < most else f"{most}")
                      + (f", {memory} bytes of stack" if memory else ""))  # fmt: skip
-        shared = max(shared, *(u.shared for u in found))
+        shared = max(shared, *(u.shared for u in usages))
         print(f"{name}, sm_{architecture}: {cells[-1]}", file=sys.stderr, flush=True)
     return f"| `{name}` | {len(all_of_it)} | {shared} | {' | '.join(cells)} |"
 
@@ -141,8 +141,8 @@ def table(compiler: Compiler, names: Iterable[str], architectures: Iterable[int]
 
 def written(page: str, text: str) -> str:
     """Return a page with the text between the marks replaced."""
-    before, _, rest = page.partition(BEGIN)
-    _, end, after = rest.partition(END)
+    before, _, following = page.partition(BEGIN)
+    _, end, after = following.partition(END)
     if not end:
         sys.exit(f"{PAGE}: the marks of the table are not there")
     return f"{before}{BEGIN}\n{text}\n{END}{after}"
@@ -157,11 +157,11 @@ def main() -> None:
     options = parser.parse_args()
     from cuda.bindings import nvrtc
 
-    found = table(Compiler(nvrtc), options.only, options.architectures)
-    print(found)
+    result = table(Compiler(nvrtc), options.only, options.architectures)
+    print(result)
     if options.write:
         page = PAGE.read_text(encoding="utf-8")
-        PAGE.write_text(written(page, found), encoding="utf-8")
+        PAGE.write_text(written(page, result), encoding="utf-8")
 
 
 if __name__ == "__main__":

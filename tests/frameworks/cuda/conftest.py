@@ -56,17 +56,17 @@ def on_shim(machine, monkeypatch):
         pytest.skip(NO_COMPILER)
 
     def sort(framework, pairs, device, stream):
-        given = [
+        arrays = [
             np.frombuffer(bytearray(ctypes.string_at(at.address, width * pairs[2])), f"u{width}")
             for at, width in zip(pairs[:2], pairs.widths[:2], strict=True)
         ]
-        assert int(given[0].max()) < 2**pairs.widths.bits
-        order = np.argsort(given[0], kind="stable")
-        found = [framework.allocate(each.nbytes, device, stream) for each in given]
-        for memory, each in zip(found, given, strict=True):
+        assert int(arrays[0].max()) < 2**pairs.widths.bits
+        order = np.argsort(arrays[0], kind="stable")
+        allocated = [framework.allocate(each.nbytes, device, stream) for each in arrays]
+        for memory, each in zip(allocated, arrays, strict=True):
             moved = each[order]
             ctypes.memmove(memory.address, moved.ctypes.data, moved.nbytes)
-        return Pairs(*found, *pairs[2:])
+        return Pairs(*allocated, *pairs[2:])
 
     monkeypatch.setattr("gatherum.cuda.cub.radix_sort", sort)
     monkeypatch.setattr("gatherum.cuda.device_calls.open_device", ShimGpu)

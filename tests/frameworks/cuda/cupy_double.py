@@ -71,8 +71,8 @@ def array(values):
     return ndarray(np.array(values, order="C"))
 
 
-def asnumpy(found):
-    return found.values
+def asnumpy(array):
+    return array.values
 
 
 def empty(shape, dtype):

@@ -285,16 +285,16 @@ def memory_of(address, operand):
         "strides": operand.strides,
         "typestr": f"|V{operand.dtype.itemsize}",
     }
-    found = np.asarray(SimpleNamespace(__array_interface__=interface))
-    return found.view(operand.dtype) if operand.dtype.itemsize else found
+    result = np.asarray(SimpleNamespace(__array_interface__=interface))
+    return result.view(operand.dtype) if operand.dtype.itemsize else result
 
 
 def run_on_core(device, plan, data, indices, updates, out, fill=b""):
     """Run a plan on host memory by the core, in place of `plan_launches.run`."""
     s = plan.call
-    given = [memory_of(data, s.data), memory_of(indices, s.indices)]
+    memories = [memory_of(data, s.data), memory_of(indices, s.indices)]
     if s.updates is not None:
-        given.append(memory_of(updates, s.updates))
+        memories.append(memory_of(updates, s.updates))
     strides = contiguous_strides(plan.shape, s.data.dtype.itemsize)
     to = s.out or ArraySpec(plan.shape, s.data.dtype, strides)
     attributes = {s.operator.attribute: s.axis, "mode": s.mode, "negative": s.negative}
@@ -302,4 +302,4 @@ def run_on_core(device, plan, data, indices, updates, out, fill=b""):
         attributes |= {"reduction": s.reduction, "include_self": s.include_self}
     elif fill:
         attributes["fill_value"] = np.frombuffer(fill, s.data.dtype)[0]
-    apply(s.op, *given, out=memory_of(out, to), **attributes)
+    apply(s.op, *memories, out=memory_of(out, to), **attributes)

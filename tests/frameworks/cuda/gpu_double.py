@@ -183,13 +183,13 @@ def double():
     double_torch()
 
 
-def run_program(program, *rest):
+def run_program(program, *arguments):
     """Run a file, or a module after ``-m``."""
     if program == "-m":
-        sys.argv = list(rest)
-        runpy.run_module(rest[0], run_name="__main__", alter_sys=True)
+        sys.argv = list(arguments)
+        runpy.run_module(arguments[0], run_name="__main__", alter_sys=True)
     else:
-        sys.argv = [program, *rest]
+        sys.argv = [program, *arguments]
         runpy.run_path(program, run_name="__main__")
 
 

@@ -29,9 +29,9 @@ def commonest(name):
 
 
 def ptx_of(compiler, kernel):
-    found = compile_table.compiled(compiler, kernel, 90, "PTX")
-    assert found.log == ""
-    return found.code.decode()
+    result = compile_table.compiled(compiler, kernel, 90, "PTX")
+    assert result.log == ""
+    return result.code.decode()
 
 
 def test_the_table_has_every_kernel():
@@ -50,12 +50,12 @@ def test_a_kernel_compiles_for_every_architecture(compiler, name):
 def test_every_variant_compiles(compiler, name, architecture):
     """The machine code needs no more registers and shared memory than there are."""
     for kernel in variants(name):
-        found = compile_table.usage(compiler, kernel, architecture)
+        result = compile_table.usage(compiler, kernel, architecture)
         most = 568 if "exact" in name else 0  # the limbs of one sum of float64
-        assert found.stack <= most, kernel
-        assert found.spilled == 0, kernel
-        assert found.registers * 256 <= 1 << 16  # otherwise a block of a launch would not fit
-        assert found.shared <= 48 << 10
+        assert result.stack <= most, kernel
+        assert result.spilled == 0, kernel
+        assert result.registers * 256 <= 1 << 16  # otherwise a block of a launch would not fit
+        assert result.shared <= 48 << 10
 
 
 def test_the_page_has_the_table():
@@ -114,7 +114,7 @@ def test_an_exact_sum_has_no_operation_of_floats(compiler, name, group, value):
     ptx = ptx_of(compiler, next(k for k in variants(name) if chosen <= set(k.macros)))
     assert re.findall(r"\S+\.(?:f16|bf16|f32|f64)\b.*", ptx) == []
     # Atomics only add to the limbs, which the threads of a group share.
-    atomics = {found.split(".")[1] for found in re.findall(r"\b(?:atom|red)\.\S+", ptx)}
+    atomics = {instruction.split(".")[1] for instruction in re.findall(r"\b(?:atom|red)\.\S+", ptx)}
     assert atomics == ({"shared"} if group else set())
 
 

@@ -114,8 +114,8 @@ def test_a_real_compiler_makes_machine_code_and_it_is_kept(tmp_path, monkeypatch
     monkeypatch.setenv("GATHERUM_CUDA_CACHE", str(tmp_path))
     plan = explain.plan("gather", ((4, 8), "f4"), ((3,), "i8"), mode="clip")
     (kernel,) = explain.list_launches(plan).kernels
-    made = {number: nvidia.kernel_code(kernel, f"sm_{number}") for number in (75, 90, 120)}
-    assert all(code.startswith(b"\x7fELF") for code in made.values())
-    assert len(set(made.values())) == len(list(tmp_path.iterdir())) == 3
+    codes = {number: nvidia.kernel_code(kernel, f"sm_{number}") for number in (75, 90, 120)}
+    assert all(code.startswith(b"\x7fELF") for code in codes.values())
+    assert len(set(codes.values())) == len(list(tmp_path.iterdir())) == 3
     monkeypatch.setattr(driver.Compiler, "compile", None)  # not called again
-    assert nvidia.kernel_code(kernel, "sm_90") == made[90]
+    assert nvidia.kernel_code(kernel, "sm_90") == codes[90]

@@ -104,9 +104,9 @@ NAMED = [c for c in CASES if c.data.dtype.kind in "biufc" and c.data.dtype.isnat
 @pytest.mark.parametrize("case", NAMED, ids=str)
 def test_cases(on_core, cupy, case):
     operands = [case.data, case.indices, *([case.updates] if case.updates is not None else [])]
-    found = getattr(gatherum, case.op)(*map(cupy.array, operands), **case.attributes)
-    assert type(found) is cupy.ndarray
-    assert same_bits(found.values, case.expected)
+    result = getattr(gatherum, case.op)(*map(cupy.array, operands), **case.attributes)
+    assert type(result) is cupy.ndarray
+    assert same_bits(result.values, case.expected)
     of_the_host = getattr(gatherum.cuda, case.op)(
         cupy.array(operands[0]), *operands[1:], **case.attributes
     )
@@ -115,8 +115,8 @@ def test_cases(on_core, cupy, case):
 
 def test_results_and_launches_are_where_the_data_are(on_core, cupy):
     data = cupy.array(np.arange(4.0), 3)
-    found = gatherum.gather(data, [1], mode="clip")
-    assert found.device.id == 3
+    result = gatherum.gather(data, [1], mode="clip")
+    assert result.device.id == 3
     assert {call[1] for call in on_core.named("cuCtxPushCurrent")} == {"context 3"}
     assert on_core.named("cuMemcpyHtoDAsync")[0][4] == 63  # CuPy's current stream of that device
     assert on_core.named("cuMemAllocAsync", "cuStreamSynchronize") == []
@@ -178,12 +178,12 @@ def test_what_a_graph_uses_lasts_as_long_as_its_result(machine, cupy, monkeypatc
 
     monkeypatch.setattr("gatherum.cuda.plan_launches.run", run)
     data, index = cupy.array(np.zeros(4)), cupy.array(np.arange(4))
-    found = gatherum.gather(data, index, mode="clip")
+    result = gatherum.gather(data, index, mode="clip")
     assert not cupy.taken  # returned to the pool
     machine.capturing.add(60)
-    found = gatherum.gather(data, index, mode="clip")
+    result = gatherum.gather(data, index, mode="clip")
     assert len(cupy.taken) == 3  # including the sort's memory
-    del found
+    del result
     assert not cupy.taken
 
 
@@ -217,8 +217,8 @@ def test_two_devices_and_two_frameworks(on_core, cupy):
 
 
 def test_plans(machine, cupy):
-    made = gatherum.plan("gather", cupy.array(np.zeros((3, 4)).T), [0, 1], axis=1)
-    assert (made.device, made.shape, made.call.data.strides) == ("cuda", (4, 2), (8, 32))
+    plan = gatherum.plan("gather", cupy.array(np.zeros((3, 4)).T), [0, 1], axis=1)
+    assert (plan.device, plan.shape, plan.call.data.strides) == ("cuda", (4, 2), (8, 32))
 
 
 @pytest.mark.slow
@@ -226,6 +226,6 @@ def test_the_kernels_and_the_sort(on_shim, cupy):
     data = cupy.array(np.zeros(3, np.float32))
     index = cupy.array(np.array([2, 0, 2, 2]))
     updates = np.array([1e8, 1, 1, -1e8], np.float32)
-    found = gatherum.scatter_slices(data, index, cupy.array(updates), reduction="add")
+    result = gatherum.scatter_slices(data, index, cupy.array(updates), reduction="add")
     expected = gatherum.scatter_slices(data.values, index.values, updates, reduction="add")
-    assert same_bits(found.values, expected)
+    assert same_bits(result.values, expected)

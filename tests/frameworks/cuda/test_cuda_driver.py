@@ -109,12 +109,12 @@ for functions in (gatherum, gatherum.cuda):
 
 
 def test_without_the_packages_one_sentence_says_what_to_install(python):
-    found = python(WITHOUT)
+    result = python(WITHOUT)
     sentence = (
         "gatherum.cuda: cuda.bindings is not installed; write pip install "
         "'cuda-bindings>=13,<14' 'nvidia-cuda-nvrtc>=13,<14'\n"
     )
-    assert (found.stdout, found.stderr) == (2 * sentence, "")
+    assert (result.stdout, result.stderr) == (2 * sentence, "")
 
 
 def test_without_a_driver_one_sentence_says_so(monkeypatch):
@@ -165,11 +165,11 @@ def test_plans_name_the_launches(machine):
     data, updates = HostArray(np.zeros((9, 8), np.float32)), HostArray(np.zeros((5, 8), np.float32))
     index = HostArray(np.zeros((5, 1), np.int64))
     call = "scatter_nd", data, index, updates
-    made = gatherum.plan(*call, reduction="add", mode="drop")
-    assert made.device == "cuda"
-    assert made.algorithm == "gather + keys + sort + fold"
-    assert made.scratch == 2 * 5 * 8
-    assert "  launches  gather + keys + sort + fold\n" in str(made)
+    plan = gatherum.plan(*call, reduction="add", mode="drop")
+    assert plan.device == "cuda"
+    assert plan.algorithm == "gather + keys + sort + fold"
+    assert plan.scratch == 2 * 5 * 8
+    assert "  launches  gather + keys + sort + fold\n" in str(plan)
     words = "launches  gather + keys + sort + fold: the updates are sorted by destination"
     assert words in str(gatherum.explain(*call, reduction="add", mode="drop"))
     assert gatherum.plan(*call).algorithm == "check + gather + winners + scatter"
@@ -185,17 +185,17 @@ def test_a_plan_of_a_device_describes_itself_in_another_process(python):
         "import pickle, gatherum; p = pickle.loads(bytes.fromhex({!r}))\n"
         "print(p.device, p.algorithm, p.scratch)"
     )
-    made = gatherum.cuda.plan("gather", ((4, 8), "f4"), ((3,), "i8"))
-    found = python(code.format(pickle.dumps(made).hex()))
-    assert found.stdout == "cuda gather 40\n", found.stderr
+    plan = gatherum.cuda.plan("gather", ((4, 8), "f4"), ((3,), "i8"))
+    result = python(code.format(pickle.dumps(plan).hex()))
+    assert result.stdout == "cuda gather 40\n", result.stderr
 
 
 @pytest.mark.slow
 def test_results_of_the_kernels_through_the_whole_room(on_shim):
     data = HostArray(np.arange(12, dtype=np.float32).reshape(4, 3))
     assert array_of(gatherum.gather(data, [3, -1, 0])).tolist() == [[9, 10, 11]] * 2 + [[0, 1, 2]]
-    found = gatherum.scatter_slices(data, [1, 1], np.float32([[1, 2, 3]] * 2), reduction="add")
-    assert array_of(found)[1].tolist() == [5, 8, 11]
+    result = gatherum.scatter_slices(data, [1, 1], np.float32([[1, 2, 3]] * 2), reduction="add")
+    assert array_of(result)[1].tolist() == [5, 8, 11]
     before = data.array.copy()
     words = r"^scatter_slices: index 4 is out of bounds for axis 0 of size 4 \(indices\[1\]\)$"
     with pytest.raises(IndexError, match=words):

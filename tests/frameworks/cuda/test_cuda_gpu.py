@@ -68,10 +68,10 @@ def outcome(call, functions):
         return error
 
 
-def agree(expected, found):
+def agree(expected, actual):
     if isinstance(expected, Exception):
-        return type(expected) is type(found) and str(expected) == str(found)
-    return not isinstance(found, Exception) and same_bits(expected, found)
+        return type(expected) is type(actual) and str(expected) == str(actual)
+    return not isinstance(actual, Exception) and same_bits(expected, actual)
 
 
 @pytest.mark.parametrize("framework", FUNCTIONS)
@@ -88,8 +88,8 @@ def test_cases(case, framework):
 @MANY
 def test_calls_of_every_shape_and_dtype(op, framework, data):
     call = data.draw(calls([op], data_dtypes=OF[framework]))
-    expected, found = outcome(call, gatherum), outcome(call, FUNCTIONS[framework])
-    assert agree(expected, found), (expected, found)
+    expected, result = outcome(call, gatherum), outcome(call, FUNCTIONS[framework])
+    assert agree(expected, result), (expected, result)
 
 
 def laid_out(tensor, seed):
@@ -149,18 +149,18 @@ def test_runs_repeat_their_bits():
     index = torch.randint(1 << 18, (1 << 22,), device=GPU)
     updates = torch.randn(1 << 22, device=GPU)
     data = torch.zeros(1 << 18, device=GPU)
-    found = [gatherum.scatter_slices(data, index, updates, reduction="add") for _ in range(5)]
-    assert all(torch.equal(found[0], other) for other in found[1:])
+    results = [gatherum.scatter_slices(data, index, updates, reduction="add") for _ in range(5)]
+    assert all(torch.equal(results[0], other) for other in results[1:])
 
 
 def test_the_last_of_equal_places_stays():
     index = torch.randint(1000, (1 << 20,), device=GPU)
     updates = torch.arange(1 << 20, device=GPU)
-    found = gatherum.scatter_slices(torch.full((1000,), -1, device=GPU), index, updates)
+    result = gatherum.scatter_slices(torch.full((1000,), -1, device=GPU), index, updates)
     expected = gatherum.scatter_slices(
         np.full(1000, -1), index.cpu().numpy(), updates.cpu().numpy()
     )
-    assert same_bits(found.cpu().numpy(), expected)
+    assert same_bits(result.cpu().numpy(), expected)
 
 
 @pytest.mark.parametrize("op", SCATTERS)
@@ -201,9 +201,9 @@ def test_another_stream():
     with torch.cuda.stream(stream):
         for number in range(50):  # each gather waits for the preceding fill on this stream
             table.fill_(number)
-            found = gatherum.gather(table, index, mode="clip")
+            result = gatherum.gather(table, index, mode="clip")
     stream.synchronize()
-    assert torch.equal(found, torch.full_like(found, 49))
+    assert torch.equal(result, torch.full_like(result, 49))
 
 
 @pytest.mark.parametrize("reduction", ["none", "add"])
@@ -218,11 +218,11 @@ def test_a_graph_is_captured_and_replayed(reduction):
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
-        found = run()
+        result = run()
     updates.copy_(torch.randn(4096, device=GPU))
     index.copy_(torch.randint(1000, (4096,), device=GPU))
     graph.replay()
-    assert torch.equal(found, run())
+    assert torch.equal(result, run())
 
 
 def test_a_graph_refuses_what_waits():
@@ -258,12 +258,12 @@ def test_a_graph_of_cupy_has_its_memory_to_itself():
     with stream:
         expected = run()  # compiles, and fills the pool of this stream
         stream.begin_capture()
-        found = run()
+        result = run()
         graph = stream.end_capture()
         others = [cupy.ones(1 << size, "u1") for size in range(8, 20) for _ in range(8)]
         graph.launch(stream)
         stream.synchronize()
-    assert same_bits(found.get(), expected.get())
+    assert same_bits(result.get(), expected.get())
     assert all(bool((other == 1).all()) for other in others)
 
 
@@ -318,18 +318,18 @@ def test_gradients_are_those_of_the_host(op, reduction):
     updates = torch.randn(2, 4, 4) if "elements" not in op else torch.randn(2, 4)
     index = index[..., None] if op.endswith("_nd") else index
     fold = {"reduction": reduction} if op in SCATTERS else {}
-    found = []
+    gradients = []
     for place in ("cpu", "cuda"):
         operands = [t.to(place).detach().requires_grad_() for t in (data, updates)]
         call = (operands[0], index.to(place), operands[1])
         result = getattr(gatherum, op)(*call[: 3 if op in SCATTERS else 2], **fold)
         needed = operands if op in SCATTERS else operands[:1]
         weights = torch.linspace(1, 2, result.numel(), device=place).reshape(result.shape)
-        found.append([result, *torch.autograd.grad((result * weights).sum(), needed)])
-    for host, there in zip(*found, strict=True):
+        gradients.append([result, *torch.autograd.grad((result * weights).sum(), needed)])
+    for host, there in zip(*gradients, strict=True):
         # torch's own multiplications and divisions may round differently.
         torch.testing.assert_close(there.cpu(), host, rtol=1e-6, atol=1e-6)
-    assert torch.equal(found[0][0], found[1][0].cpu())
+    assert torch.equal(gradients[0][0], gradients[1][0].cpu())
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
@@ -338,8 +338,8 @@ def test_groups_have_the_bits_of_the_host(func, dtype):
     values, groups = 8 * torch.randn(5000, 4, dtype=torch.float64), torch.randint(90, (5000,))
     call = gatherum.groups.reduce if func == "logsumexp" else gatherum.groups.transform
     values = values.to(dtype)
-    found = call(values.to(GPU), groups.to(GPU), func=func, size=90)
-    assert torch.equal(found.cpu(), call(values, groups, func=func, size=90))
+    result = call(values.to(GPU), groups.to(GPU), func=func, size=90)
+    assert torch.equal(result.cpu(), call(values, groups, func=func, size=90))
 
 
 def test_a_compiled_graph():
@@ -355,9 +355,9 @@ def test_a_compiled_graph():
 @pytest.mark.parametrize("as_array", [cupy.asarray, lambda t: torch.as_tensor(t, device=GPU)])
 def test_arrays_that_only_have_the_protocol(as_array):
     values = np.arange(12.0).reshape(4, 3)
-    found = gatherum.gather(Array(values), Array(np.array([3, 1])))
-    assert isinstance(found, gatherum.cuda.DeviceArray)
-    assert as_array(found).tolist() == values[[3, 1]].tolist()
+    result = gatherum.gather(Array(values), Array(np.array([3, 1])))
+    assert isinstance(result, gatherum.cuda.DeviceArray)
+    assert as_array(result).tolist() == values[[3, 1]].tolist()
     counted = gatherum.scatter_nd(Array(np.zeros(4, np.int64)), [[1], [1]], [5, 6], reduction="add")
     assert as_array(counted).tolist() == [0, 11, 0, 0]
 
@@ -369,8 +369,8 @@ def test_cub_sorts_where_no_framework_does():
         index = random.integers(0, size, count)
         operands = np.zeros(size, dtype), index, random.standard_normal(count).astype(dtype)
         expected = gatherum.scatter_slices(*operands, reduction="add")
-        found = gatherum.scatter_slices(*map(Array, operands), reduction="add")
-        assert same_bits(cupy.asnumpy(cupy.asarray(found)), expected)
+        result = gatherum.scatter_slices(*map(Array, operands), reduction="add")
+        assert same_bits(cupy.asnumpy(cupy.asarray(result)), expected)
 
 
 def test_two_devices_are_named():
@@ -388,8 +388,8 @@ def test_two_devices_are_named():
 def test_empty_operands():
     for shape, index in (((0, 3), (0,)), ((4, 0), (2,)), ((4, 3), (0,))):
         data = torch.zeros(shape, device=GPU)
-        found = gatherum.gather(data, torch.zeros(index, dtype=torch.int32, device=GPU))
-        assert tuple(found.shape) == index + shape[1:]
+        result = gatherum.gather(data, torch.zeros(index, dtype=torch.int32, device=GPU))
+        assert tuple(result.shape) == index + shape[1:]
 
 
 def test_the_floor_and_the_plan():

@@ -42,12 +42,12 @@ def computed(func, values, groups):
                                for each in ("float64", "float16", "bfloat16"))],
 )  # fmt: skip
 def test_the_bits_are_those_of_the_processor(on_shim, request, monkeypatch, func, dtype):
-    given = operands(dtype)
+    arguments = operands(dtype)
     # torch rounds square roots correctly on a GPU, but not on every processor.
     monkeypatch.setattr(torch.Tensor, "sqrt", lambda x: torch.from_numpy(np.sqrt(x.numpy())))
-    expected = computed(func, *given)
+    expected = computed(func, *arguments)
     ran = request.getfixturevalue("as_cuda")
-    assert same_bits(bits(computed(func, *given)), bits(expected))
+    assert same_bits(bits(computed(func, *arguments)), bits(expected))
     assert "scatter_slices" in ran or "scatter_elements" in ran
 
 

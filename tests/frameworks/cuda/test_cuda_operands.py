@@ -42,10 +42,10 @@ def of_arrays(call):
         return error
 
 
-def agree(expected, found):
+def agree(expected, actual):
     if isinstance(expected, Exception):
-        return type(expected) is type(found) and str(expected) == str(found)
-    return not isinstance(found, Exception) and same_bits(expected, found)
+        return type(expected) is type(actual) and str(expected) == str(actual)
+    return not isinstance(actual, Exception) and same_bits(expected, actual)
 
 
 @pytest.mark.parametrize("functions", [gatherum, gatherum.cuda])
@@ -64,24 +64,24 @@ def test_calls_of_every_shape_and_dtype(on_core, op, lists, data):
     call = data.draw(calls([op], data_dtypes=NAMED))
     if not lists and not np.asarray(call.args[1]).dtype.isnative:
         return
-    expected, found = of_arrays(call), of_device(call, lists=lists)
-    assert agree(expected, found), (expected, found)
+    expected, result = of_arrays(call), of_device(call, lists=lists)
+    assert agree(expected, result), (expected, result)
 
 
 @pytest.mark.parametrize("dtype", ["?", "i1", "u2", "i4", "u8", "f2", "f4", "f8", "c8", "c16"])
 def test_dlpack(on_core, dtype):
     data = np.arange(24).astype(dtype).reshape(4, 6)[:, ::2].T
     indices = np.array([3, 0, -1], np.int32)
-    found = gatherum.gather(HostTensor(data), HostTensor(indices), 1)
-    assert same_bits(array_of(found), gatherum.gather(data, indices, 1))
+    result = gatherum.gather(HostTensor(data), HostTensor(indices), 1)
+    assert same_bits(array_of(result), gatherum.gather(data, indices, 1))
 
 
 def test_dlpack_says_the_stream_and_is_let_go(on_core):
     data = HostTensor(np.arange(4.0))
-    found = gatherum.cuda.gather(data, [1])
-    assert array_of(found) == [1.0]
+    result = gatherum.cuda.gather(data, [1])
+    assert array_of(result) == [1.0]
     assert data.streams == [1]  # the legacy default stream
-    assert found.__cuda_array_interface__["stream"] == 1
+    assert result.__cuda_array_interface__["stream"] == 1
 
 
 def test_dlpack_of_the_host_is_no_array_of_a_device(on_core):
@@ -152,8 +152,8 @@ def test_operands_are_not_copied_and_the_hosts_are(on_core):
     assert on_core.named("cuMemcpyHtoDAsync") == []
     gatherum.gather(HostArray(data), index[::-1])
     rows = np.broadcast_to(np.array([[5.0, 6, 7]]), (2, 3))
-    found = gatherum.scatter_nd(HostArray(data), [[0], [1]], rows)
-    assert array_of(found)[:2].tolist() == rows.tolist()
+    result = gatherum.scatter_nd(HostArray(data), [[0], [1]], rows)
+    assert array_of(result)[:2].tolist() == rows.tolist()
     copied = [call[3] for call in on_core.named("cuMemcpyHtoDAsync")]
     assert copied == [16, 16, 24]  # a repeated row is copied once
 
@@ -172,16 +172,16 @@ def test_the_hosts_values_stay_until_the_stream_has_read_them(on_core):
 
 def test_a_copied_value_keeps_its_bits(on_core):
     true = np.array(0xCD, np.uint8).view(bool)
-    found = gatherum.scatter_nd(HostArray(np.zeros((), bool)), np.empty(0, int), true)
-    assert array_of(found).view(np.uint8) == 0xCD
+    result = gatherum.scatter_nd(HostArray(np.zeros((), bool)), np.empty(0, int), true)
+    assert array_of(result).view(np.uint8) == 0xCD
 
 
 def test_scratch_and_copies_are_given_back(on_core):
-    found = gatherum.gather(HostArray(np.arange(4.0)), [1, 2])
+    result = gatherum.gather(HostArray(np.arange(4.0)), [1, 2])
     assert len(on_core.memory) == 1  # the result: the stream has read the copy of the indices
     gatherum.gather(HostArray(np.arange(4.0)), HostArray(np.array([0])))
     assert len(on_core.memory) == 1
-    del found
+    del result
     assert on_core.memory == {}
 
 
@@ -200,9 +200,9 @@ def test_operands_stay_until_the_stream_has_read_them(on_core):
 def test_streams_of_arrays(on_core):
     data, index = HostArray(np.arange(4.0), 40), HostArray(np.array([1]), 50)
     updates = HostArray(np.array([7.0]), 40)
-    found = gatherum.scatter_slices(data, index, updates)
-    assert array_of(found).tolist() == [0, 7, 2, 3]
-    assert found.__cuda_array_interface__["stream"] == 40
+    result = gatherum.scatter_slices(data, index, updates)
+    assert array_of(result).tolist() == [0, 7, 2, 3]
+    assert result.__cuda_array_interface__["stream"] == 40
     (recorded, kept) = on_core.named("cuEventRecord")
     assert recorded[2] == 50  # after the work that made the indices
     assert [call[1] for call in on_core.named("cuStreamWaitEvent")] == [40]
@@ -215,8 +215,8 @@ def test_masks_and_dtypes_of_interfaces(on_core):
     with pytest.raises(TypeError, match=r"^gather: `data` must not be a masked array"):
         gatherum.gather(masked, [0])
     records = np.array([(1, 2.0), (3, 4.0)], [("a", "i4"), ("b", "f8")])
-    found = array_of(gatherum.gather(HostArray(records), [1]))
-    assert same_bits(found, records[1:])
+    result = array_of(gatherum.gather(HostArray(records), [1]))
+    assert same_bits(result, records[1:])
     again = gatherum.gather(gatherum.gather(HostArray(records), [1, 0]), [1])
     assert again.__cuda_array_interface__["descr"] == records.dtype.descr
     assert same_bits(array_of(again), records[:1])
@@ -228,8 +228,8 @@ def test_masks_and_dtypes_of_interfaces(on_core):
 
 def test_fill_values(on_core):
     data = HostArray(np.arange(3, dtype=np.float32))
-    found = gatherum.gather(data, [5, 1], mode="fill", fill_value=2.5)
-    assert array_of(found).tolist() == [2.5, 1]
+    result = gatherum.gather(data, [5, 1], mode="fill", fill_value=2.5)
+    assert array_of(result).tolist() == [2.5, 1]
     with pytest.raises(ValueError, match=r"^gather: `fill_value` must "):
         gatherum.gather(data, [5, 1], mode="fill", fill_value=1e300)
     gatherum.gather(data, [0, 1], fill_value="not looked at")
@@ -267,9 +267,9 @@ def test_the_driver_says_no(on_core):
 
 
 def test_results_say_what_they_are(on_core):
-    found = gatherum.gather(HostArray(np.arange(6.0).reshape(2, 3)), [1])
-    assert repr(found) == "<gatherum.cuda.DeviceArray of float64 (1, 3)>"
-    again = gatherum.gather(found, [0], 1)  # a result can be an operand
+    result = gatherum.gather(HostArray(np.arange(6.0).reshape(2, 3)), [1])
+    assert repr(result) == "<gatherum.cuda.DeviceArray of float64 (1, 3)>"
+    again = gatherum.gather(result, [0], 1)  # a result can be an operand
     assert array_of(again).tolist() == [[3.0]]
 
 

@@ -51,10 +51,10 @@ class SmallCompute(ModuleType):
     def _sort(self, *, temp_storage, num_items, begin_bit, end_bit, stream, **arrays):
         if temp_storage is None:
             return self.scratch
-        found = {name: values(array) for name, array in arrays.items()}
-        order = np.argsort(found["d_in_keys"], kind="stable")
-        found["d_out_keys"][...] = found["d_in_keys"][order]
-        found["d_out_values"][...] = found["d_in_values"][order]
+        buffers = {name: values(array) for name, array in arrays.items()}
+        order = np.argsort(buffers["d_in_keys"], kind="stable")
+        buffers["d_out_keys"][...] = buffers["d_in_keys"][order]
+        buffers["d_out_values"][...] = buffers["d_in_values"][order]
         storage = temp_storage.nbytes
         self.ran.append((storage, num_items, begin_bit, end_bit, stream.__cuda_stream__()))
         return None
@@ -80,19 +80,19 @@ def forget():
 
 def sort(widths=(4, 4), count=4):
     framework = Protocols()
-    given = [framework.allocate(count * width, 0, 40) for width in widths]
-    return framework.sort(Pairs(*given, count, Widths(*widths, 2)), 0, 40)
+    buffers = [framework.allocate(count * width, 0, 40) for width in widths]
+    return framework.sort(Pairs(*buffers, count, Widths(*widths, 2)), 0, 40)
 
 
 def test_pairs_are_sorted(machine, compute):
     framework = Protocols()
     keys, payload = np.array([3, 1, 3, 0], np.uint32), np.arange(4, dtype=np.uint64)
-    given = [framework.allocate(a.nbytes, 0, 40) for a in (keys, payload)]
-    for memory, array in zip(given, (keys, payload), strict=True):
+    buffers = [framework.allocate(a.nbytes, 0, 40) for a in (keys, payload)]
+    for memory, array in zip(buffers, (keys, payload), strict=True):
         ctypes.memmove(memory.address, array.ctypes.data, array.nbytes)
-    found = framework.sort(Pairs(*given, 4, Widths(4, 8, 2)), 0, 40)
-    assert ctypes.string_at(found[0].address, 16) == np.array([0, 1, 3, 3], np.uint32).tobytes()
-    assert ctypes.string_at(found[1].address, 32) == np.array([3, 1, 0, 2], np.uint64).tobytes()
+    result = framework.sort(Pairs(*buffers, 4, Widths(4, 8, 2)), 0, 40)
+    assert ctypes.string_at(result[0].address, 16) == np.array([0, 1, 3, 3], np.uint32).tobytes()
+    assert ctypes.string_at(result[1].address, 32) == np.array([3, 1, 0, 2], np.uint64).tobytes()
     assert compute.made == [("up", 90, "<u4", "<u4", "<u8", "<u8")]
     assert compute.ran == [(1000, 4, 0, 2, (0, 40))]
     assert machine.contexts == []
@@ -190,8 +190,8 @@ def test_a_real_sorter_is_compiled_once_and_moves_values(tmp_path):
         pytest.skip("needs cuda.compute: pip install 'cuda-cccl[minimal-cu13]'")
     source, library = Path(__file__).with_name("libcuda.c"), tmp_path / "libcuda.so.1"
     compiler = shutil.which("cc") or pytest.skip("needs a C compiler")
-    how = "-std=c11", "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "-o", str(library)
-    subprocess.run([compiler, *how, str(source), "-ldl"], check=True)
+    flags = "-std=c11", "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "-o", str(library)
+    subprocess.run([compiler, *flags, str(source), "-ldl"], check=True)
     cache = tmp_path / "cache"
     variables = {"PYTHONPATH": SOURCE, "LD_LIBRARY_PATH": str(tmp_path)}
     variables["GATHERUM_CUDA_CACHE"] = str(cache)

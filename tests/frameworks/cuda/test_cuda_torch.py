@@ -41,8 +41,8 @@ def example(op, dtype=torch.float32):
 def call(op, *operands, functions=None, **more):
     operands = operands if op in SCATTERS else operands[:2]
     if functions is None:
-        rest = (0, *more.values())
-        return ops.overload(op)(*operands, *rest)
+        attributes = (0, *more.values())
+        return ops.overload(op)(*operands, *attributes)
     return getattr(functions, op)(*operands, **more)
 
 
@@ -55,10 +55,10 @@ def test_the_kernels_give_what_those_of_the_host_give(on_core, as_cuda, op, dtyp
     else:
         expected = call(op, *operands, functions=room)
     assert as_cuda == []
-    found = call(op, *operands)
+    result = call(op, *operands)
     assert as_cuda == [op]
-    assert found.dtype == dtype
-    assert torch.equal(found, expected)
+    assert result.dtype == dtype
+    assert torch.equal(result, expected)
 
 
 @pytest.mark.slow
@@ -99,9 +99,9 @@ def test_an_invalid_index_raises_the_sentence_and_writes_nothing(on_shim, as_cud
     with pytest.raises(IndexError) as expected:
         call(op, data, index, updates, functions=room)
     before = data.clone()
-    with pytest.raises(IndexError) as found:
+    with pytest.raises(IndexError) as caught:
         call(op, data, index, updates)
-    assert str(found.value) == str(expected.value)
+    assert str(caught.value) == str(expected.value)
     if op in SCATTERS:
         with pytest.raises(IndexError):
             getattr(torch.ops.gatherum, f"{op}_")(data, index, updates)
@@ -110,8 +110,8 @@ def test_an_invalid_index_raises_the_sentence_and_writes_nothing(on_shim, as_cud
 
 def test_fill_values(on_core, as_cuda):
     data = torch.arange(4, dtype=torch.bfloat16)
-    found = torch.ops.gatherum.gather(data, torch.tensor([9, 1]), 0, "fill", True, 2.5)
-    assert found.tolist() == [2.5, 1.0]
+    result = torch.ops.gatherum.gather(data, torch.tensor([9, 1]), 0, "fill", True, 2.5)
+    assert result.tolist() == [2.5, 1.0]
 
 
 @pytest.mark.parametrize("reduction", ["none", "add", "mul", "max", "mean"])
@@ -136,11 +136,11 @@ def test_shapes_alone_on_a_cuda_device(op):
     with FakeTensorMode() as mode:
         operands = [mode.from_tensor(t) for t in example(op)]
         operands = [torch.empty_like(t, device="cuda") for t in operands]
-        found = call(op, *operands)
-        assert (found.device.type, found.dtype) == ("cuda", torch.float32)
-        assert found.shape == call(op, *example(op), functions=room).shape
-        made = gatherum.plan(op, *(operands if op in SCATTERS else operands[:2]))
-        assert made.device == "cuda"
+        result = call(op, *operands)
+        assert (result.device.type, result.dtype) == ("cuda", torch.float32)
+        assert result.shape == call(op, *example(op), functions=room).shape
+        plan = gatherum.plan(op, *(operands if op in SCATTERS else operands[:2]))
+        assert plan.device == "cuda"
         assert call(op, *operands, functions=gatherum).device.type == "cuda"
 
 
@@ -193,15 +193,17 @@ def test_the_sort_is_stable(as_cuda, widths):
     keys = random.integers(0, 5, 100).astype(f"u{widths[0]}")
     payload = np.arange(100).astype(f"u{widths[1]}")
     memory = [cuda._Scratch(torch.from_numpy(a.view(np.uint8).copy())) for a in (keys, payload)]
-    found = cuda.FRAMEWORK.sort(Pairs(*memory, 100, Widths(*widths, 3)), 0, 40)
+    result = cuda.FRAMEWORK.sort(Pairs(*memory, 100, Widths(*widths, 3)), 0, 40)
     order = np.argsort(keys, kind="stable")
-    for each, expected in zip(found[:2], (keys[order], payload[order]), strict=True):
+    for each, expected in zip(result[:2], (keys[order], payload[order]), strict=True):
         assert each.memory.numpy().tobytes() == expected.tobytes()
 
 
 def test_what_torch_does_not_sort_cub_does(monkeypatch):
     asked = []
-    monkeypatch.setattr(cuda.cub, "radix_sort", lambda *given: asked.append(given) or "sorted")
+    monkeypatch.setattr(
+        cuda.cub, "radix_sort", lambda *arguments: asked.append(arguments) or "sorted"
+    )
     monkeypatch.setattr(cuda, "_MOST_SORTED", 3)
     memory = [cuda._Scratch(torch.zeros(16, dtype=torch.uint8)) for _ in range(2)]
     pairs = Pairs(*memory, 4, Widths(4, 4, 3))

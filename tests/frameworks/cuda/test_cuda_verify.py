@@ -9,7 +9,9 @@ from gatherum._command import cli, verify, verify_cases
 from gatherum.cuda.host_transfer import OnDevice
 
 EXPECTED = json.loads(verify.EXPECTED.read_text())
-BY_HOST = OnDevice("cuda:0, a double", HostArray, lambda found, dtype: array_of(found).view(dtype))
+BY_HOST = OnDevice(
+    "cuda:0, a double", HostArray, lambda device_array, dtype: array_of(device_array).view(dtype)
+)
 ROWS = [
     ("gather", "float32", "none"),
     ("gather_nd", "uint8", "none"),
@@ -36,8 +38,8 @@ def test_small_calls_have_the_bits_of_the_host(on_shim, row, monkeypatch):
 @pytest.mark.parametrize("row", [ROWS[0], ROWS[4]], ids="/".join)
 def test_a_whole_row_has_the_published_digest(on_shim, row):
     op, name, reduction = row
-    found = verify.row_digest(op, verify_cases.dtype_named(name), reduction, BY_HOST)
-    assert found == EXPECTED["/".join(row)]
+    digest = verify.row_digest(op, verify_cases.dtype_named(name), reduction, BY_HOST)
+    assert digest == EXPECTED["/".join(row)]
 
 
 def test_what_is_printed_names_the_device(on_core, monkeypatch, capsys):
@@ -49,8 +51,8 @@ def test_what_is_printed_names_the_device(on_core, monkeypatch, capsys):
 
 
 def test_a_device_that_gives_other_bits_is_found(on_core, monkeypatch, capsys):
-    def one_bit_off(found, dtype):
-        array = array_of(found).view(dtype)
+    def one_bit_off(result, dtype):
+        array = array_of(result).view(dtype)
         array.reshape(-1)[-1:] += 1
         return array
 

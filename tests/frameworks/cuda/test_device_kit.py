@@ -96,8 +96,8 @@ def test_all_steps_fit_into_one_run():
 
 @pytest.mark.slow
 def test_the_first_calls_by_the_kernels_themselves(on_shim, monkeypatch, capsys):
-    def back(found, dtype):
-        return array_of(found).view(dtype)
+    def back(result, dtype):
+        return array_of(result).view(dtype)
 
     double = OnDevice("cuda:0, a double", HostArray, back)
     monkeypatch.setattr(verify, "_on_cuda", lambda: double)
@@ -137,15 +137,15 @@ def test_kernels_of_the_first_calls_are_packed(monkeypatch):
     rows = list(kernels.verify_cases.case_rows())[::20]
     monkeypatch.setattr(kernels.verify_cases, "case_rows", lambda: iter(rows))
     monkeypatch.setattr(kernels, "DRAWN", settings(kernels.DRAWN, max_examples=20))
-    found = set(kernels.needed())
+    needed = set(kernels.needed())
     for call in five_calls.operands().values():
-        assert found >= set(kernels.launched(*call))
-    assert {kernel.name for kernel in found} >= {
+        assert needed >= set(kernels.launched(*call))
+    assert {kernel.name for kernel in needed} >= {
         "check", "gather", "winners", "scatter", "keys", "fold", "fold_long", "fold_atomic",
         "scatter_sorted", "pattern",
     }  # fmt: skip
-    assert {dict(kernel.macros).get("REDUCTION") for kernel in found} == {None, *FOLDS}
-    assert 250 < len(found) < 2000
+    assert {dict(kernel.macros).get("REDUCTION") for kernel in needed} == {None, *FOLDS}
+    assert 250 < len(needed) < 2000
 
 
 def test_a_kit_has_the_wheels_and_the_compiled_kernels(tmp_path, monkeypatch, capsys):
@@ -165,8 +165,8 @@ def test_a_kit_has_the_wheels_and_the_compiled_kernels(tmp_path, monkeypatch, ca
     assert (tmp_path / "kit" / wheel.name).read_bytes() == b"a wheel"
     monkeypatch.undo()
     (tmp_path / "kit" / wheel.name).unlink()
-    found = first.installed(tmp_path / "kit", tmp_path / "there")
-    entries = list(Path(found["GATHERUM_CUDA_CACHE"]).glob("*.cubin"))
+    result = first.installed(tmp_path / "kit", tmp_path / "there")
+    entries = list(Path(result["GATHERUM_CUDA_CACHE"]).glob("*.cubin"))
     assert len(entries) == 2
     assert all(code_cache._read(entry) for entry in entries)
 

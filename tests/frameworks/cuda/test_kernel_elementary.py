@@ -23,16 +23,16 @@ def samples(dtype, count=3000):
     special = [0.0, -0.0, 1.0, np.inf, -np.inf, np.nan, -1.0, 0.5**0.5, 2.0**-1022, 5e-324]
     near = rng.uniform(-760, 720, count), rng.uniform(-110, 90, count), rng.normal(1, 0.3, count)
     with np.errstate(all="ignore"):
-        found = [np.array(special), *near]
-        return np.concatenate([anything, *(part.astype(dtype) for part in found)])
+        parts = [np.array(special), *near]
+        return np.concatenate([anything, *(part.astype(dtype) for part in parts)])
 
 
 def mapped(function, values):
-    found, device = guarded(values.shape, values.dtype), ShimDevice()
-    addresses = (array.ctypes.data for array in (values, found))
+    result, device = guarded(values.shape, values.dtype), ShimDevice()
+    addresses = (array.ctypes.data for array in (values, result))
     on_device.map_on_device(device, function, values.dtype.name, *addresses, values.size)
-    assert strays(found) == []
-    return found, device
+    assert strays(result) == []
+    return result, device
 
 
 @pytest.mark.parametrize("function", ["exp", "log"])
@@ -41,8 +41,8 @@ def test_the_bits_are_those_of_the_core(function, kind):
     if kind == "bfloat16":
         pytest.importorskip("ml_dtypes", reason="needs ml_dtypes for bfloat16")
     values = samples(dtypes.read_dtype(kind))
-    found, device = mapped(function, values)
-    assert same_bits(found, getattr(elementary, function)(values))
+    result, device = mapped(function, values)
+    assert same_bits(result, getattr(elementary, function)(values))
     (kernel,) = device.launches
     axes = AXES["elementary"]
     assert {name for name, _ in kernel.macros} == set(axes)
@@ -56,8 +56,8 @@ def test_nothing_is_launched_for_no_items():
 def test_offsets_of_64_bits(monkeypatch):
     monkeypatch.setattr(on_device, "NARROW", 1)
     values = samples(np.dtype("f8"), 100)
-    found, device = mapped("exp", values)
-    assert same_bits(found, elementary.exp(values))
+    result, device = mapped("exp", values)
+    assert same_bits(result, elementary.exp(values))
     assert ("OFFSET_BITS", "64") in device.launches[0].macros
 
 

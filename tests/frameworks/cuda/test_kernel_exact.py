@@ -29,10 +29,10 @@ def finite(dtype, shape, rng):
     size = dtype.itemsize // (2 if dtype.kind == "c" else 1)
     part = np.dtype(f"f{size}") if dtype.kind == "c" else dtype
     bits = rng.integers(0, 1 << 8 * size, (*shape, dtype.itemsize // size), f"u{size}")
-    found = bits.view(part)
+    result = bits.view(part)
     with np.errstate(invalid="ignore"):
-        found = np.where(np.isfinite(found), found, part.type(1)).astype(part)
-    return np.ascontiguousarray(found).view(dtype)[..., 0]
+        result = np.where(np.isfinite(result), result, part.type(1)).astype(part)
+    return np.ascontiguousarray(result).view(dtype)[..., 0]
 
 
 def shuffled(rng, *lengths):
@@ -44,15 +44,15 @@ def test_a_sum_has_the_same_bits_in_any_order(shim):
     rng = np.random.default_rng(0)
     indices = shuffled(rng, 0, 1, 5, 40, 700)
     updates, data = finite(np.dtype("f4"), (indices.size,), rng), np.full(5, 0.1, "f4")
-    how = {"reduction": "fsum", "mode": "drop"}
-    expected = reference.scatter_elements(data, indices, updates, **how)
-    assert same_bits(shim.scatter_elements(data, indices, updates, **how), expected)
+    options = {"reduction": "fsum", "mode": "drop"}
+    expected = reference.scatter_elements(data, indices, updates, **options)
+    assert same_bits(shim.scatter_elements(data, indices, updates, **options), expected)
     names = ["gather", "keys", "fold_exact", "fold_exact_long", "fold_exact_long"]
     assert shim.last.names() == names
     assert shim.last.reads == 0
     again = rng.permutation(indices.size)
-    found = shim.scatter_elements(data, indices[again], updates[again], **how)
-    assert same_bits(found, expected)
+    result = shim.scatter_elements(data, indices[again], updates[again], **options)
+    assert same_bits(result, expected)
 
 
 LENGTHS = (0, 1, 2, 16, 17, 60, 513)
@@ -71,9 +71,9 @@ def test_sums_of_all_exponents_that_cancel(shim, dtype, reduction):
         indices, updates = np.tile(indices, 2), np.concatenate([updates, -updates])
         updates[indices.size // 2 :: 7] = data[indices[indices.size // 2 :: 7]]
         for include_self in (True, False):
-            how = {"reduction": reduction, "include_self": include_self}
-            found = shim.scatter_slices(data, indices, updates, **how)
-            assert same_bits(found, gatherum.scatter_slices(data, indices, updates, **how))
+            options = {"reduction": reduction, "include_self": include_self}
+            result = shim.scatter_slices(data, indices, updates, **options)
+            assert same_bits(result, gatherum.scatter_slices(data, indices, updates, **options))
 
 
 @slow
@@ -85,9 +85,9 @@ def test_nan_infinities_and_zeros(shim, dtype, reduction):
     data, updates = special[numbers[:, 0]], special[numbers[:, 1]]
     indices = np.arange(49)
     for include_self in (True, False):
-        how = {"reduction": reduction, "include_self": include_self}
-        found = shim.scatter_elements(data, indices, updates, **how)
-        assert same_bits(found, gatherum.scatter_elements(data, indices, updates, **how))
+        options = {"reduction": reduction, "include_self": include_self}
+        result = shim.scatter_elements(data, indices, updates, **options)
+        assert same_bits(result, gatherum.scatter_elements(data, indices, updates, **options))
 
 
 @slow
@@ -100,11 +100,11 @@ def test_carries_move_on_in_time(shim, sign, few, monkeypatch):
     largest = np.array((33 << 52) - 1, np.uint64).view(np.float64)
     updates = np.full(5001, sign * largest)
     updates[5000] = -sign * 2.0**-1074
-    how = {"reduction": "fsum"}
+    options = {"reduction": "fsum"}
     for some in (updates, np.concatenate([updates, -updates[:5000]])):
         indices = np.zeros(some.size, np.int64)
-        found = shim.scatter_elements(np.zeros(1), indices, some, **how)
-        assert same_bits(found, gatherum.scatter_elements(np.zeros(1), indices, some, **how))
+        result = shim.scatter_elements(np.zeros(1), indices, some, **options)
+        assert same_bits(result, gatherum.scatter_elements(np.zeros(1), indices, some, **options))
 
 
 @slow
@@ -116,19 +116,19 @@ def test_a_mean_is_rounded_once(shim):
         small = np.array(np.iinfo(f"i{dtype.itemsize}").max // 2, f"i{dtype.itemsize}").view(dtype)
         for scale in (dtype.type(1), small, np.finfo(dtype).smallest_subnormal):
             updates = scale * rng.integers(-3, 4, indices.size).astype(dtype)
-            how = {"reduction": "fmean", "include_self": False}
-            found = shim.scatter_elements(np.zeros(40, dtype), indices, updates, **how)
-            expected = reference.scatter_elements(np.zeros(40, dtype), indices, updates, **how)
-            assert same_bits(found, expected)
+            options = {"reduction": "fmean", "include_self": False}
+            result = shim.scatter_elements(np.zeros(40, dtype), indices, updates, **options)
+            expected = reference.scatter_elements(np.zeros(40, dtype), indices, updates, **options)
+            assert same_bits(result, expected)
 
 
 @slow
 @pytest.mark.parametrize("tiny", [0.0, 2.0**-1000, -(2.0**-1000)])
 def test_what_a_division_does_not_reach_breaks_a_tie(shim, tiny):
     updates = np.array([2.0, 2.0**-52, tiny, 0.0])
-    how = {"reduction": "fmean", "include_self": False}
-    found = shim.scatter_elements(np.zeros(1), np.zeros(4, int), updates, **how)
-    assert found[0] == (0.5 + 2.0**-53 if tiny > 0 else 0.5)
+    options = {"reduction": "fmean", "include_self": False}
+    result = shim.scatter_elements(np.zeros(1), np.zeros(4, int), updates, **options)
+    assert result[0] == (0.5 + 2.0**-53 if tiny > 0 else 0.5)
 
 
 @slow
@@ -139,5 +139,5 @@ def test_the_order_of_threads_and_blocks_changes_nothing():
     expected = gatherum.scatter_slices(data, indices, updates, reduction="fsum")
     for seed in range(5):
         shim = ShimFunctions(lambda seed=seed: ShimDevice(1000 * seed))
-        found = shim.scatter_slices(data, indices, updates, reduction="fsum")
-        assert same_bits(found, expected)
+        result = shim.scatter_slices(data, indices, updates, reduction="fsum")
+        assert same_bits(result, expected)

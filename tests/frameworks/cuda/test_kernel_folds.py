@@ -37,13 +37,13 @@ def test_a_sum_is_a_left_fold_in_row_major_order(shim):
     indices = runs(0, 1, 5, 40, 700)
     updates = spread(indices.size)
     data = np.full(5, 0.1, np.float32)
-    found = shim.scatter_elements(data, indices, updates, reduction="add", mode="drop")
+    result = shim.scatter_elements(data, indices, updates, reduction="add", mode="drop")
     expected = reference.scatter_elements(data, indices, updates, reduction="add", mode="drop")
-    assert same_bits(found, expected)
+    assert same_bits(result, expected)
     backwards = shim.scatter_elements(
         data, indices[::-1].copy(), updates[::-1].copy(), reduction="add", mode="drop"
     )
-    assert not same_bits(found, backwards)  # so the order matters here
+    assert not same_bits(result, backwards)  # so the order matters here
     assert shim.last.names() == ["gather", "keys", "fold", "fold_long", "fold_long"]
     assert shim.last.reads == 0
 
@@ -57,11 +57,11 @@ def folded_without(left_out, indices, row):
                 super().launch(kernel, grid, block, arguments)
 
     data, updates = np.zeros((indices.max() + 1, *row), "f4"), spread(indices.size, *row)
-    how = {"reduction": "add", "mode": "drop"}
-    found = ShimFunctions(Partial).scatter_slices(data, indices, updates, **how)
-    expected = gatherum.scatter_slices(data, indices, updates, **how)
-    missed = [n for n in range(len(data)) if found[n].tobytes() != expected[n].tobytes()]
-    assert same_bits(found[missed], data[missed])  # not partially folded either
+    options = {"reduction": "add", "mode": "drop"}
+    result = ShimFunctions(Partial).scatter_slices(data, indices, updates, **options)
+    expected = gatherum.scatter_slices(data, indices, updates, **options)
+    missed = [n for n in range(len(data)) if result[n].tobytes() != expected[n].tobytes()]
+    assert same_bits(result[missed], data[missed])  # not partially folded either
     return missed
 
 
@@ -101,14 +101,14 @@ SHAPES = [((0, 1, 2, 16, 17, 200, 512, 513, 3000), ()), ((0, 1, 2, 17, 60, 530),
     ids=str,
 )
 def test_every_fold(shim, reduction, dtype, include_self):
-    how = {"reduction": reduction, "include_self": include_self}
+    options = {"reduction": reduction, "include_self": include_self}
     for lengths, row in SHAPES:
         indices = runs(*lengths)
         data = values((len(lengths), *row), dtype)
         updates = values((indices.size, *row), dtype)
         with np.errstate(all="ignore"):
-            found = shim.scatter_slices(data, indices, updates, **how)
-        assert same_bits(found, gatherum.scatter_slices(data, indices, updates, **how))
+            result = shim.scatter_slices(data, indices, updates, **options)
+        assert same_bits(result, gatherum.scatter_slices(data, indices, updates, **options))
 
 
 @slow
@@ -116,12 +116,12 @@ def test_every_fold(shim, reduction, dtype, include_self):
 @pytest.mark.parametrize("reduction", ["add", "mul"])
 def test_a_single_update_keeps_its_bits_and_a_fold_makes_nan_canonical(shim, dtype, reduction):
     nan = np.full(3 * np.dtype(dtype).itemsize, 0xFF, np.uint8).view(dtype)
-    how = {"reduction": reduction, "include_self": False}
-    found = shim.scatter_elements(np.zeros(3, dtype), np.array([0, 2, 2]), nan, **how)
-    assert found[:1].tobytes() == nan[:1].tobytes()
-    assert found[2:].tobytes() != nan[:1].tobytes()
-    expected = gatherum.scatter_elements(np.zeros(3, dtype), np.array([0, 2, 2]), nan, **how)
-    assert same_bits(found, expected)
+    options = {"reduction": reduction, "include_self": False}
+    result = shim.scatter_elements(np.zeros(3, dtype), np.array([0, 2, 2]), nan, **options)
+    assert result[:1].tobytes() == nan[:1].tobytes()
+    assert result[2:].tobytes() != nan[:1].tobytes()
+    expected = gatherum.scatter_elements(np.zeros(3, dtype), np.array([0, 2, 2]), nan, **options)
+    assert same_bits(result, expected)
 
 
 @slow
@@ -131,19 +131,19 @@ def test_an_extreme_of_zeros_infinities_and_nan_is_the_definitions(shim, dtype, 
     nan = np.full(np.dtype(dtype).itemsize, 0xFF, np.uint8).view(dtype)
     numbers = np.concatenate([np.array([0.0, -0.0, 1.0, np.inf, -np.inf], dtype), nan])
     data, updates, indices = np.repeat(numbers, 6), np.tile(numbers, 6), np.arange(36)
-    found = shim.scatter_elements(data, indices, updates, reduction=reduction)
+    result = shim.scatter_elements(data, indices, updates, reduction=reduction)
     expected = gatherum.scatter_elements(data, indices, updates, reduction=reduction)
-    assert found.tobytes() == expected.tobytes()
+    assert result.tobytes() == expected.tobytes()
 
 
 @slow
 @pytest.mark.parametrize("reduction", ["add", "mul", "max", "min"])
 def test_any_byte_but_0_is_true(shim, reduction):
     numbers = np.array([0, 1, 2, 255], np.uint8)
-    data, updates = (made(numbers, 4).view(bool) for made in (np.repeat, np.tile))
-    found = shim.scatter_elements(data, np.arange(16), updates, reduction=reduction)
+    data, updates = (repeated(numbers, 4).view(bool) for repeated in (np.repeat, np.tile))
+    result = shim.scatter_elements(data, np.arange(16), updates, reduction=reduction)
     expected = gatherum.scatter_elements(data, np.arange(16), updates, reduction=reduction)
-    assert found.tobytes() == expected.tobytes()
+    assert result.tobytes() == expected.tobytes()
 
 
 @slow
@@ -157,9 +157,9 @@ def test_long_runs_of_rows(shim, dtype, row, few, many, monkeypatch):
     updates = values((150, *row), dtype)
     if len(row) > 1:
         updates = np.moveaxis(values((*row, 150), dtype), -1, 0)
-    how = {"reduction": "mean", "include_self": False}
-    found = shim.scatter_slices(data, indices, updates, **how)
-    assert same_bits(found, gatherum.scatter_slices(data, indices, updates, **how))
+    options = {"reduction": "mean", "include_self": False}
+    result = shim.scatter_slices(data, indices, updates, **options)
+    assert same_bits(result, gatherum.scatter_slices(data, indices, updates, **options))
 
 
 @slow
@@ -168,8 +168,8 @@ def test_rows_of_which_a_warps_tile_holds_one():
     indices, row = runs(3, 17, 40), (31 * 16,)
     data, updates = values((3, *row), "i1"), values((indices.size, *row), "i1")
     shim = ShimFunctions()
-    found = shim.scatter_slices(data, indices, updates, reduction="mean")
-    assert same_bits(found, gatherum.scatter_slices(data, indices, updates, reduction="mean"))
+    result = shim.scatter_slices(data, indices, updates, reduction="mean")
+    assert same_bits(result, gatherum.scatter_slices(data, indices, updates, reduction="mean"))
     assert shim.last.names()[-2:] == ["fold", "fold_long"]
 
 
@@ -180,8 +180,8 @@ def test_groups_take_more_runs_where_the_grid_is_small(shim, monkeypatch):
     monkeypatch.setattr(folds, "WARP_RUN", 5)
     indices = runs(*RNG.integers(0, 8, 800))
     data, updates = np.zeros(800, "f4"), spread(indices.size)
-    found = shim.scatter_slices(data, indices, updates, reduction="add")
-    assert same_bits(found, gatherum.scatter_slices(data, indices, updates, reduction="add"))
+    result = shim.scatter_slices(data, indices, updates, reduction="add")
+    assert same_bits(result, gatherum.scatter_slices(data, indices, updates, reduction="add"))
 
 
 @slow
@@ -198,9 +198,9 @@ def test_long_runs_wherever_they_begin(shim, few, many, monkeypatch):
         updates = rng.standard_normal((indices.size, 2))
         data = np.zeros((8, 2))  # destination 8 does not exist
         for include_self in (True, False):
-            how = {"reduction": "add", "include_self": include_self, "mode": "drop"}
-            found = shim.scatter_slices(data, indices, updates, **how)
-            assert same_bits(found, gatherum.scatter_slices(data, indices, updates, **how))
+            options = {"reduction": "add", "include_self": include_self, "mode": "drop"}
+            result = shim.scatter_slices(data, indices, updates, **options)
+            assert same_bits(result, gatherum.scatter_slices(data, indices, updates, **options))
 
 
 @slow
@@ -212,7 +212,7 @@ def test_integers_fold_where_they_lie(shim, reduction, dtype):
         RNG.integers(-6, 7, 300),
         values((300, 2), dtype),
     )
-    how = {"reduction": reduction, "mode": "drop"}
-    found = shim.scatter_slices(data, indices, updates, **how)
+    options = {"reduction": reduction, "mode": "drop"}
+    result = shim.scatter_slices(data, indices, updates, **options)
     assert shim.last.names() == ["gather", "fold_atomic"]
-    assert same_bits(found, gatherum.scatter_slices(data, indices, updates, **how))
+    assert same_bits(result, gatherum.scatter_slices(data, indices, updates, **options))

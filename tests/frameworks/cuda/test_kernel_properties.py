@@ -48,11 +48,11 @@ def test_the_kernels_give_the_result_of_the_oracle(op, data):
         out = data.draw(destinations(expected.shape, expected.dtype))
     inputs = arrays_of(call)
     before = bytes_of(inputs)
-    found = outcome(ShimFunctions(), call, out=out)
+    result = outcome(ShimFunctions(), call, out=out)
     assert bytes_of(inputs) == before
     outputs = [] if out is None else [out]
     assert [strays(array) for array in (*inputs, *outputs)] == [[]] * (len(inputs) + len(outputs))
-    assert same_outcome(expected, found), (expected, found)
+    assert same_outcome(expected, result), (expected, result)
 
 
 @pytest.mark.parametrize("op", SCATTERS)
@@ -65,9 +65,9 @@ def test_a_scatter_in_place_gives_the_same_bits(op, data):
     place = data.draw(destinations(source.shape, source.dtype, contents=source))
     inputs = arrays_of(call)
     before = bytes_of(inputs)
-    found = outcome(ShimFunctions(), Call(op, (place, *call.args[1:]), call.kwargs), out=place)
+    result = outcome(ShimFunctions(), Call(op, (place, *call.args[1:]), call.kwargs), out=place)
     assert bytes_of(inputs) == before
     assert [strays(array) for array in (*inputs, place)] == [[]] * (len(inputs) + 1)
-    assert same_outcome(expected, found), (expected, found)
+    assert same_outcome(expected, result), (expected, result)
     if isinstance(expected, Exception):
         assert bytes_of([place]) == bytes_of([source])

@@ -36,8 +36,8 @@ def shim():
 
 def test_a_gather_is_one_launch(shim):
     data = rows(6, 40)
-    found = shim.gather(data, np.array([5, -1, 0]), mode="drop")
-    assert found.tolist() == data[[5, 5, 0]].tolist()
+    result = shim.gather(data, np.array([5, -1, 0]), mode="drop")
+    assert result.tolist() == data[[5, 5, 0]].tolist()
     assert shim.last.names() == ["gather"]
     assert shim.last.reads == 0
 
@@ -45,8 +45,8 @@ def test_a_gather_is_one_launch(shim):
 def test_of_updates_that_meet_the_last_wins(shim):
     data, indices = rows(6, 40), np.array([3, 1, 3, 3, 7])
     updates = RNG.random((5, 40), np.float32)
-    found = shim.scatter_slices(data, indices, updates, mode="drop")
-    assert same_bits(found, reference.scatter_slices(data, indices, updates, mode="drop"))
+    result = shim.scatter_slices(data, indices, updates, mode="drop")
+    assert same_bits(result, reference.scatter_slices(data, indices, updates, mode="drop"))
     assert shim.last.names() == ["gather", "winners", "scatter"]
     assert shim.last.reads == 0
 
@@ -55,8 +55,8 @@ def test_of_updates_that_meet_the_last_wins(shim):
 def test_one_update_has_nothing_to_meet(shim, count):
     data, indices = rows(6, 40), np.array([3, 3])[:count]
     updates = RNG.random((count, 40), np.float32)
-    found = shim.scatter_slices(data, indices, updates, mode="drop")
-    assert same_bits(found, reference.scatter_slices(data, indices, updates, mode="drop"))
+    result = shim.scatter_slices(data, indices, updates, mode="drop")
+    assert same_bits(result, reference.scatter_slices(data, indices, updates, mode="drop"))
     assert shim.last.names() == ["gather", *["winners"] * (count > 1), "scatter"]
 
 
@@ -64,11 +64,11 @@ def test_what_raises_has_written_nothing_and_says_where(shim):
     data, updates = rows(6, 40), RNG.random((5, 40), np.float32)
     place = data.copy()
     indices = np.array([3, 1, 6, 3, -7])
-    with pytest.raises(IndexError) as found:
+    with pytest.raises(IndexError) as caught:
         shim.scatter_slices(place, indices, updates, out=place)
     with pytest.raises(IndexError) as expected:
         gatherum.scatter_slices(place, indices, updates, out=place)
-    assert str(found.value) == str(expected.value)
+    assert str(caught.value) == str(expected.value)
     assert same_bits(place, data)
     assert shim.last.names()[:3] == ["check", "winners", "scatter"]
 
@@ -110,7 +110,7 @@ def test_every_index_dtype_and_mode(shim, dtype, mode):
     indices = np.array([n for n in numbers if limits.min <= n <= limits.max], dtype)
     updates = values((indices.size, 3), "f4")
     for negative in (True, False):
-        how = {"mode": mode, "negative": negative}
+        options = {"mode": mode, "negative": negative}
         for operator, operands in (
             ("gather", (data, indices)),
             ("scatter_slices", (data, indices, updates)),
@@ -119,13 +119,13 @@ def test_every_index_dtype_and_mode(shim, dtype, mode):
         ):
             for at in (slice(None), slice(0, 2)):
                 few = tuple(operand if operand is data else operand[at] for operand in operands)
-                expected = result_of(gatherum, operator, few, how)
-                assert result_of(shim, operator, few, how) == expected, (operator, few, how)
+                expected = result_of(gatherum, operator, few, options)
+                assert result_of(shim, operator, few, options) == expected, (operator, few, options)
 
 
-def result_of(functions, operator, operands, how):
+def result_of(functions, operator, operands, options):
     try:
-        return getattr(functions, operator)(*operands, **how).tobytes()
+        return getattr(functions, operator)(*operands, **options).tobytes()
     except IndexError as error:
         return str(error)
 
@@ -142,8 +142,8 @@ def test_items_of_every_size_and_alignment(shim, item):
             ((data[::-1, ::-1], indices), "gather"),
             ((data, indices, data[RNG.integers(0, 9, 11)]), "scatter_slices"),
         ):
-            found = getattr(shim, op)(*operands, mode="drop")
-            assert same_bits(found, getattr(gatherum, op)(*operands, mode="drop"))
+            result = getattr(shim, op)(*operands, mode="drop")
+            assert same_bits(result, getattr(gatherum, op)(*operands, mode="drop"))
 
 
 @slow
@@ -155,8 +155,10 @@ def test_fill_values(shim, dtype):
         data = np.ndarray(shape, dtype, bytearray(prod(shape) * item + shift), shift)
         data[...] = values(shape, "u1").astype(dtype)
         indices = RNG.integers(-9, 9, 30)
-        how = {"mode": "fill", "fill_value": fill}
-        assert same_bits(shim.gather(data, indices, **how), gatherum.gather(data, indices, **how))
+        options = {"mode": "fill", "fill_value": fill}
+        assert same_bits(
+            shim.gather(data, indices, **options), gatherum.gather(data, indices, **options)
+        )
 
 
 @slow
@@ -164,13 +166,13 @@ def test_fill_values(shim, dtype):
 def test_many_destinations_are_sorted_and_few_have_a_table(shim, monkeypatch, mode):
     data, indices = values((4, 30, 5), "i2"), RNG.integers(-33, 33, (4, 200))
     updates = values((4, 200, 5), "i2")
-    how = {"batch_dims": 1, "mode": mode}
-    expected = gatherum.scatter_nd(data, indices[..., None], updates, **how)
+    options = {"batch_dims": 1, "mode": mode}
+    expected = gatherum.scatter_nd(data, indices[..., None], updates, **options)
     for small, names in ((0, ["winners", "scatter"]), (-(1 << 40), ["keys", "scatter_sorted"])):
         monkeypatch.setattr(plan_launches, "_SMALL_TABLE", small)
         if small:
             monkeypatch.setattr(plan_launches, "_sort_bytes", lambda *_: 0)
-        assert same_bits(shim.scatter_nd(data, indices[..., None], updates, **how), expected)
+        assert same_bits(shim.scatter_nd(data, indices[..., None], updates, **options), expected)
         assert shim.last.names()[1:] == names
 
 
@@ -178,9 +180,9 @@ def test_many_destinations_are_sorted_and_few_have_a_table(shim, monkeypatch, mo
 @pytest.mark.parametrize("mode", ["clip", "drop"])
 def test_one_update_for_each_destination_needs_no_table(shim, mode):
     data, indices = values((3, 8), "f8"), np.array([[1], [2], [9]])
-    updates, how = values((3, 1), "f8"), {"axis": 1, "mode": mode}
-    found = shim.scatter_elements(data, indices, updates, **how)
-    assert same_bits(found, gatherum.scatter_elements(data, indices, updates, **how))
+    updates, options = values((3, 1), "f8"), {"axis": 1, "mode": mode}
+    result = shim.scatter_elements(data, indices, updates, **options)
+    assert same_bits(result, gatherum.scatter_elements(data, indices, updates, **options))
     assert shim.last.names() == ["gather", "scatter"]
 
 
@@ -189,11 +191,11 @@ def test_one_update_for_each_destination_needs_no_table(shim, mode):
 def test_any_operand_may_start_at_any_byte(shim, moved):
     operands = [rows(9, 4), np.array([3, 8, 0, -1]), values((4, 4), "f4")]
     start = operands[moved]
-    found = np.frombuffer(b"." + start.tobytes(), np.uint8)[1:]
-    operands[moved] = found.view(start.dtype).reshape(start.shape)
+    result = np.frombuffer(b"." + start.tobytes(), np.uint8)[1:]
+    operands[moved] = result.view(start.dtype).reshape(start.shape)
     for count, op in ((2, "gather"), (3, "scatter_slices")):
-        found = getattr(shim, op)(*operands[:count])
-        assert same_bits(found, getattr(gatherum, op)(*operands[:count]))
+        result = getattr(shim, op)(*operands[:count])
+        assert same_bits(result, getattr(gatherum, op)(*operands[:count]))
 
 
 @slow
@@ -219,8 +221,8 @@ def test_many_dimensions(shim):
     assert same_bits(shim.gather_nd(deep, many), gatherum.gather_nd(deep, many))
     updates = values((40, 2, 2, 2), "i2")
     for reduction in ("none", "add", "max"):
-        found = shim.scatter_nd(deep, many, updates, reduction=reduction)
-        assert same_bits(found, gatherum.scatter_nd(deep, many, updates, reduction=reduction))
+        result = shim.scatter_nd(deep, many, updates, reduction=reduction)
+        assert same_bits(result, gatherum.scatter_nd(deep, many, updates, reduction=reduction))
 
 
 CALLS = [
@@ -236,14 +238,14 @@ CALLS = [
 
 
 @slow
-@pytest.mark.parametrize(("op", "data", "indices", "updates", "how"), CALLS, ids=str)
-def test_scratch_is_what_the_formula_says(shim, op, data, indices, updates, how):
-    made = gatherum.plan(op, data, indices, *([] if updates is None else [updates]), **how)
+@pytest.mark.parametrize(("op", "data", "indices", "updates", "options"), CALLS, ids=str)
+def test_scratch_is_what_the_formula_says(shim, op, data, indices, updates, options):
+    plan = gatherum.plan(op, data, indices, *([] if updates is None else [updates]), **options)
     size = max(data[0][0], 1)
     operands = [values(*data), RNG.integers(0, size, indices[0])]
     operands += [] if updates is None else [values(*updates)]
-    getattr(shim, op)(*operands, **how)
-    assert shim.last.scratch() == plan_launches.scratch(made)
+    getattr(shim, op)(*operands, **options)
+    assert shim.last.scratch() == plan_launches.scratch(plan)
 
 
 @slow
@@ -309,19 +311,19 @@ def test_indices_that_change_between_the_passes_go_nowhere_else():
 
     for reduction in ("none", "add"):
         indices[1] = 2
-        found = ShimFunctions(Changing).scatter_elements(
+        result = ShimFunctions(Changing).scatter_elements(
             data, indices, updates, reduction=reduction
         )
         expected = gatherum.scatter_elements(
             data, indices, updates, reduction=reduction, mode="drop"
         )
-        assert same_bits(found, expected)
+        assert same_bits(result, expected)
 
     class Mending(ShimDevice):
         def read(self, buffer, nbytes):
-            found = super().read(buffer, nbytes)
+            result = super().read(buffer, nbytes)
             indices[1] = 2
-            return found
+            return result
 
     indices[1] = 1 << 40
     with pytest.raises(IndexError, match=r"`indices` changed during the call$"):
@@ -332,11 +334,11 @@ def test_indices_that_change_between_the_passes_go_nowhere_else():
 @pytest.mark.skipif(AT_ONCE, reason="the order of real threads has no seed")
 def test_the_order_of_threads_and_blocks_changes_nothing():
     data, indices, updates = values((9, 2), "f4"), RNG.integers(0, 9, 700), values((700, 2), "f4")
-    how = {"reduction": "mean"}
-    expected = gatherum.scatter_slices(data, indices, updates, **how)
+    options = {"reduction": "mean"}
+    expected = gatherum.scatter_slices(data, indices, updates, **options)
     for seed in range(20):
         shim = ShimFunctions(lambda seed=seed: ShimDevice(1000 * seed))
-        assert same_bits(shim.scatter_slices(data, indices, updates, **how), expected)
+        assert same_bits(shim.scatter_slices(data, indices, updates, **options), expected)
         assert same_bits(
             shim.scatter_slices(data, indices, updates),
             gatherum.scatter_slices(data, indices, updates),
@@ -347,10 +349,10 @@ def test_the_order_of_threads_and_blocks_changes_nothing():
 def test_the_compile_table_has_the_macros_of_every_call(shim):
     """`nox -s cuda` compiles the macros that calls use for devices."""
     seen = set()
-    for op, data, indices, updates, how in CALLS[:6]:
+    for op, data, indices, updates, options in CALLS[:6]:
         operands = [values(*data), RNG.integers(0, 7, indices[0])]
         operands += [] if updates is None else [values(*updates)]
-        getattr(shim, op)(*operands, **how)
+        getattr(shim, op)(*operands, **options)
         seen |= set(shim.last.launches)
     for kernel in seen:
         axes = AXES[kernel.name]

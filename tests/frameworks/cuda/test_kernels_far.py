@@ -53,10 +53,10 @@ def test_gathers_of_rows_and_components(space, shim):
     data[4, -1, -40:] = np.arange(40)
     data[2, 1, 8:48] = np.arange(100, 140)
     pairs = np.array([[4, 2**16 - 1], [2, 1], [-1, -1]])
-    found = shim.gather_nd(data[:, :, 8:48], pairs)
-    assert found[1].tolist() == list(range(100, 140))
-    found = shim.gather_nd(data[:, :, -40:], pairs)
-    assert found[0].tolist() == found[2].tolist() == list(range(40))
+    result = shim.gather_nd(data[:, :, 8:48], pairs)
+    assert result[1].tolist() == list(range(100, 140))
+    result = shim.gather_nd(data[:, :, -40:], pairs)
+    assert result[0].tolist() == result[2].tolist() == list(range(40))
 
 
 def test_indices_and_results_far_apart(space, shim):
@@ -137,8 +137,8 @@ def test_positions_past_2_to_the_32(space, position):
     record = call.cleared(checks.RECORD_BYTES)
     record.inside.view("u8")[:2] = [1, ~position & (1 << 64) - 1]
     checks.find_first(call, record)
-    count, inverse, found, component, value = record.inside.view("u8").tolist()
-    assert (count, ~inverse & (1 << 64) - 1, found, component, value) == (1, position, 1, 0, 9)
+    count, inverse, result, component, value = record.inside.view("u8").tolist()
+    assert (count, ~inverse & (1 << 64) - 1, result, component, value) == (1, position, 1, 0, 9)
 
 
 def test_the_formula_of_scratch_for_large_calls():
@@ -146,5 +146,5 @@ def test_the_formula_of_scratch_for_large_calls():
     few = gatherum.plan("scatter_elements", table, ((8,), "i8"), ((8,), "u1"), mode="drop")
     assert plan_launches.scratch(few) == 2 * 8 * (8 + 4)
     many = (2**32 + 8,)
-    made = gatherum.plan("scatter_elements", table, (many, "i8"), (many, "u1"), mode="drop")
-    assert plan_launches.scratch(made) == 2**33 * 8
+    plan = gatherum.plan("scatter_elements", table, (many, "i8"), (many, "u1"), mode="drop")
+    assert plan_launches.scratch(plan) == 2**33 * 8

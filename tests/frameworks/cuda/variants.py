@@ -94,9 +94,9 @@ def variants(name: str) -> Iterator[Kernel]:
                 yield _kernel(name, common, VALUE=f"value_{value}", REDUCTION=reduction)
     elif name.startswith("fold_exact"):
         for (value, reduction), group in product(EXACT, axes.get("GROUP", (0,))):
-            how: dict[str, object] = {"VALUE": f"value_{value}", "REDUCTION": reduction}
-            how |= {"GROUP": group} if group else {}
-            yield _kernel(name, common, **how, VALUE_ALIGN=BYTES[value])
+            options: dict[str, object] = {"VALUE": f"value_{value}", "REDUCTION": reduction}
+            options |= {"GROUP": group} if group else {}
+            yield _kernel(name, common, **options, VALUE_ALIGN=BYTES[value])
         common |= {"VALUE": "value_float64", "REDUCTION": "fsum", "PAYLOAD_WIDTH": 8}
     elif name.startswith("fold"):
         for (value, reduction), group in product(FOLDS, axes.get("GROUP", (0,))):

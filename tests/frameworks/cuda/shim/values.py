@@ -24,11 +24,11 @@ def values(
         return np.frombuffer(rng.bytes(prod(shape) * dtype.itemsize), dtype).reshape(shape).copy()
     part = np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
     parts = (*shape, dtype.itemsize // part.itemsize)
-    found = rng.standard_normal(parts) * 10.0 ** rng.integers(-4, 5, parts)
+    values = rng.standard_normal(parts) * 10.0 ** rng.integers(-4, 5, parts)
     special = [0.0, -0.0, np.inf, -np.inf, np.nan, -np.nan, 1e-40, 6e-8, 65504, 3e38, 5e-324]
-    found = np.where(rng.random(parts) < 0.04, rng.choice(special, parts), found)
+    values = np.where(rng.random(parts) < 0.04, rng.choice(special, parts), values)
     with np.errstate(over="ignore"):
-        found = found.astype(part)
-    bits = np.frombuffer(rng.bytes(found.nbytes), part).reshape(parts)
-    found = np.where(rng.random(parts) < 0.02, bits, found)
-    return np.ascontiguousarray(found).view(dtype).reshape(shape)
+        values = values.astype(part)
+    bits = np.frombuffer(rng.bytes(values.nbytes), part).reshape(parts)
+    values = np.where(rng.random(parts) < 0.02, bits, values)
+    return np.ascontiguousarray(values).view(dtype).reshape(shape)
