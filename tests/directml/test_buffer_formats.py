@@ -97,10 +97,10 @@ def test_a_long_format_is_cut_short():
 def test_no_operand_of_a_dispatch_holds_objects(operand):
     indices = BufferTensorDesc("INT32", (2,))
     compiled = Device().compile(ScatterOperatorDesc(FLOATS, indices, FLOATS, FLOATS, 0))
-    given = {name: np.zeros(2, "f4") for name in ("input", "updates", "output")}
-    given |= {"indices": np.int32([0, 1]), operand: np.array([None, None])}
+    buffers = {name: np.zeros(2, "f4") for name in ("input", "updates", "output")}
+    buffers |= {"indices": np.int32([0, 1]), operand: np.array([None, None])}
     with pytest.raises(TypeError, match=rf"^SCATTER: `{operand.capitalize()}Tensor` must be a b"):
-        compiled.dispatch(**{f"{name}_tensor": buffer for name, buffer in given.items()})
+        compiled.dispatch(**{f"{name}_tensor": buffer for name, buffer in buffers.items()})
     if operand == "indices":
         with pytest.raises(TypeError, match="without objects or pointers"):
-            compiled.index_report(given[operand])
+            compiled.index_report(buffers[operand])

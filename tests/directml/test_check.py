@@ -256,8 +256,8 @@ def test_every_reason_is_given_at_once():
     data = BufferTensorDesc("INT64", (0, 3), total_tensor_size_in_bytes=7)
     indices = BufferTensorDesc("INT16", (1, 2), (1, 1), 1, 3)
     output = BufferTensorDesc("FLOAT32", (2, 3), (0, 1))
-    found = check(GatherOperatorDesc(data, indices, output, 5, 1), "2_1")
-    assert [violation.field for violation in found] == [
+    violations = check(GatherOperatorDesc(data, indices, output, 5, 1), "2_1")
+    assert [violation.field for violation in violations] == [
         "InputTensor.DataType",
         "InputTensor.DimensionCount",
         "InputTensor.Sizes",
@@ -270,7 +270,7 @@ def test_every_reason_is_given_at_once():
         "Axis",
         "OutputTensor.Strides",
     ]
-    assert [str(violation.first_level) for violation in found[:5]] == [
+    assert [str(violation.first_level) for violation in violations[:5]] == [
         "4_1",
         "3_0",
         "None",
@@ -281,7 +281,7 @@ def test_every_reason_is_given_at_once():
         Device("2_1").compile(GatherOperatorDesc(data, indices, output, 5, 1))
     lines = str(raised.value).splitlines()
     assert lines[0] == "GATHER: feature level 2_1 does not accept this desc:"
-    assert lines[1:] == [f"- {violation}" for violation in found]
+    assert lines[1:] == [f"- {violation}" for violation in violations]
 
 
 def test_a_violation_reads_as_its_message_with_its_source():
@@ -333,9 +333,9 @@ def test_numbers_without_bounds_are_cut_short():
     big = 10**5000
     tensor = BufferTensorDesc("FLOAT32", (big,), (big,), big, big)
     desc = GatherElementsOperatorDesc(tensor, tensor, tensor, big)
-    found = check(desc)
-    assert "`Axis` must be 0 to 0 (D - 1), got an integer of 16610 bits" in found[-1].message
-    assert max(len(violation.message) for violation in found) < 200
+    violations = check(desc)
+    assert "`Axis` must be 0 to 0 (D - 1), got an integer of 16610 bits" in violations[-1].message
+    assert max(len(violation.message) for violation in violations) < 200
     many = BufferTensorDesc("FLOAT32", (7,) * 100)
     assert "{7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,... 100 in all}" in str(
         check(GatherElementsOperatorDesc(many, BufferTensorDesc("INT32", (8,) * 100), many, 0))

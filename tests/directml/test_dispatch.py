@@ -35,17 +35,17 @@ def gather_five(index_type, level="6_4", d=1):
 def test_invalid_reads_are_clamped(level, index_type, indices, answer):
     compiled = gather_five(index_type, level, 4)
     dtype = np.dtype(index_type.lower())
-    found = compiled(
+    result = compiled(
         np.float32([10, 11, 12, 13]).reshape(1, 1, 1, 4),
         np.array(indices, dtype).reshape(1, 1, 1, 5),
     )
-    assert found.tolist() == [[[answer]]]
+    assert result.tolist() == [[[answer]]]
 
 
 def test_invalid_writes_are_dropped_and_the_last_write_stays():
     desc = ScatterOperatorDesc(f32(4), BufferTensorDesc("INT32", (5,)), f32(5), f32(4), 0)
-    found = Device().compile(desc)([10, 11, 12, 13], [4, -5, 1, -3, 3], [1, 2, 3, 4, 5])
-    assert found.tolist() == [10, 4, 12, 5]
+    result = Device().compile(desc)([10, 11, 12, 13], [4, -5, 1, -3, 3], [1, 2, 3, 4, 5])
+    assert result.tolist() == [10, 4, 12, 5]
 
 
 def test_index_report_counts_invalid_and_duplicate_entries():

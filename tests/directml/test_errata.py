@@ -32,8 +32,8 @@ def messages(desc, level="6_4"):
 
 
 def example(name):
-    (found,) = (example for example in EXAMPLES if example.name == name)
-    return found
+    (match,) = (example for example in EXAMPLES if example.name == name)
+    return match
 
 
 def test_01_gather_example_3_prints_two_index_dimensions_for_one():
@@ -62,8 +62,8 @@ def test_02_gather_examples_4_and_5_name_the_axis_before_padding():
         data, indices, _ = meant.desc.tensors.values()
         titled = GatherOperatorDesc(data, indices, meant.desc.output_tensor, axis_in_title, 2)
         assert check(titled) != []
-        found = Device().compile(meant.desc)(*meant.arrays())
-        np.testing.assert_array_equal(found, meant.expected())
+        result = Device().compile(meant.desc)(*meant.arrays())
+        np.testing.assert_array_equal(result, meant.expected())
 
 
 def test_03_gather_index_dimensions_range_includes_the_dimension_count():
@@ -75,8 +75,8 @@ def test_03_gather_index_dimensions_range_includes_the_dimension_count():
     assert check(too_many)[0].rule == "DML_GATHER_OPERATOR_DESC, IndexDimensions; erratum 3"
     none = GatherOperatorDesc(f32(3, 2), u32(1, 1), None, 1, 0).with_inferred_output()
     assert none.output_tensor.sizes == (1, 3)
-    found = Device().compile(none)([[1, 2], [3, 4], [5, 6]], [[1]])
-    np.testing.assert_array_equal(found, [[2, 4, 6]])
+    result = Device().compile(none)([[1, 2], [3, 4], [5, 6]], [[1]])
+    np.testing.assert_array_equal(result, [[2, 4, 6]])
 
 
 def test_04_dimension_count_and_data_type_each_match():
@@ -232,10 +232,10 @@ def test_16_scatter_nd_counts_leave_sizes_not_indices():
     assert check(desc) == []
     values = np.arange(1, 25, dtype=np.float32).reshape(1, 1, 4, 6)
     tuples = np.array([[0, 3], [1, 0], [0, 4], [0, 0]], np.uint32).reshape(1, 1, 4, 2)
-    found = Device().compile(desc)(np.zeros_like(values), tuples, values)
-    assert found[0, 0, 3].tolist() == [1, 2, 3, 4, 5, 6]
-    assert found[0, 0, 0].tolist() == [19, 20, 21, 22, 23, 24]
-    assert not found[0, 0, 1:3].any()
+    result = Device().compile(desc)(np.zeros_like(values), tuples, values)
+    assert result[0, 0, 3].tolist() == [1, 2, 3, 4, 5, 6]
+    assert result[0, 0, 0].tolist() == [19, 20, 21, 22, 23, 24]
+    assert not result[0, 0, 1:3].any()
     for field, input_sizes, tuple_sizes, r, q in (
         ("InputDimensionCount", (1, 5, 4, 6), (1, 1, 4, 2), 2, 3),
         ("IndicesDimensionCount", (1, 1, 4, 6), (1, 5, 4, 2), 3, 2),

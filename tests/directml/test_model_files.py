@@ -26,16 +26,16 @@ def write(path: str) -> dict[str, object]:
 def model(*paths: str, **resources: object) -> str:
     """Return a model that writes files, as JSON."""
     commands = [write(path) for path in paths]
-    made = {"resources": {"ids": IDS, **resources}, "dispatchables": {}, "commands": commands}
-    return json.dumps(made)
+    content = {"resources": {"ids": IDS, **resources}, "dispatchables": {}, "commands": commands}
+    return json.dumps(content)
 
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    made = tmp_path / "here"
-    made.mkdir()
-    monkeypatch.chdir(made)
-    return made
+    path = tmp_path / "here"
+    path.mkdir()
+    monkeypatch.chdir(path)
+    return path
 
 
 @pytest.fixture

@@ -34,8 +34,8 @@ PRINT = {"type": "print", "resource": "out"}
 
 
 def model(*commands, **resources):
-    given = {"table": TABLE, "ids": IDS, "out": OUT} | resources
-    return {"resources": given, "dispatchables": {"lookup": DESC}, "commands": list(commands)}
+    arrays = {"table": TABLE, "ids": IDS, "out": OUT} | resources
+    return {"resources": arrays, "dispatchables": {"lookup": DESC}, "commands": list(commands)}
 
 
 @pytest.fixture
@@ -60,17 +60,17 @@ def test_the_pages_examples_print_their_answers(example):
 def test_vectors_print_what_is_expected(tmp_path):
     assert write(tmp_path, "dxdispatch") > 5
     for row in json.loads((tmp_path / "cases.json").read_text()):
-        found = run_file(str(tmp_path / f"{row['name']}.json"))
-        line, verdict = found.lines
-        assert (found.equal, verdict) == (True, "Resource 'output' equals 'expected'")
+        result = run_file(str(tmp_path / f"{row['name']}.json"))
+        line, verdict = result.lines
+        assert (result.equal, verdict) == (True, "Resource 'output' equals 'expected'")
         printed = [float(text) for text in line.removeprefix("Resource 'output': ").split(", ")]
         np.testing.assert_allclose(printed, row["expected"], rtol=1e-5)
 
 
 def test_commands_run_in_their_order(run):
-    found = run(model(PRINT, DISPATCH, PRINT))
-    assert found.lines == ["Resource 'out': 0, 0", "Resource 'out': 0.333333, 1e+06"]
-    assert found.equal
+    result = run(model(PRINT, DISPATCH, PRINT))
+    assert result.lines == ["Resource 'out': 0, 0", "Resource 'out': 0.333333, 1e+06"]
+    assert result.equal
 
 
 @pytest.mark.parametrize(
@@ -108,54 +108,54 @@ def test_values_of_several_types(run):
             {"type": "INT32", "value": 0},
         ],
     }
-    found = run(model(DISPATCH, PRINT, ids=mixed))
-    assert found.lines == ["Resource 'out': -2, 0.5"]
+    result = run(model(DISPATCH, PRINT, ids=mixed))
+    assert result.lines == ["Resource 'out': -2, 0.5"]
 
 
 def test_verbose(run):
-    found = run(model({**PRINT, "resource": "table", "verbose": True}))
-    assert found.lines == [
+    result = run(model({**PRINT, "resource": "table", "verbose": True}))
+    assert result.lines == [
         "Resource 'table':",
         "[0] 0.5 (0x3F000000)",
         "[1] 1e+06 (0x49742400)",
         "[2] -2 (0xC0000000)",
         "[3] 0.333333 (0x3EAAAAAB)",
     ]
-    found = run(model({**PRINT, "resource": "ids", "verbose": True}))
-    assert found.lines[1] == "[0] 3 (0x       3)"
+    result = run(model({**PRINT, "resource": "ids", "verbose": True}))
+    assert result.lines[1] == "[0] 3 (0x       3)"
 
 
 def test_a_part_of_a_resource_is_bound(run):
     part = {"name": "ids", "elementOffset": 4, "elementCount": 2}
     ids = {"initialValuesDataType": "UINT32", "initialValues": [0, 0, 0, 0, 2, 1]}
     bindings = {**BINDINGS, "IndicesTensor": [part]}
-    found = run(model({**DISPATCH, "bindings": bindings}, PRINT, ids=ids))
-    assert found.lines == ["Resource 'out': -2, 1e+06"]
+    result = run(model({**DISPATCH, "bindings": bindings}, PRINT, ids=ids))
+    assert result.lines == ["Resource 'out': -2, 1e+06"]
 
 
 def test_what_is_bound_at_initialisation_is_read_then(run):
     source = model(DISPATCH, DISPATCH, PRINT)
     desc = json.loads(json.dumps(DESC))
     desc["bindings"] = {"InputTensor": "table"}
-    rest = {name: BINDINGS[name] for name in ("IndicesTensor", "OutputTensor")}
-    into_table = {**DISPATCH, "bindings": {**rest, "OutputTensor": "table"}}
+    bindings = {name: BINDINGS[name] for name in ("IndicesTensor", "OutputTensor")}
+    into_table = {**DISPATCH, "bindings": {**bindings, "OutputTensor": "table"}}
     source["dispatchables"]["lookup"] = desc
-    source["commands"] = [into_table, {**DISPATCH, "bindings": rest}, PRINT]
+    source["commands"] = [into_table, {**DISPATCH, "bindings": bindings}, PRINT]
     assert run(source).lines == ["Resource 'out': 0.333333, 1e+06"]
 
 
 def test_files_are_in_the_result(run, tmp_path):
     target = {"type": "writeFile", "resource": "table", "targetPath": "new/table.npy"}
     raw = {"type": "WriteFile", "resource": "ids", "targetPath": "ids.bin"}
-    found = run(model({**target, "dimensions": [2, 2]}, raw))
-    assert found.lines == [
+    result = run(model({**target, "dimensions": [2, 2]}, raw))
+    assert result.lines == [
         "Resource 'table' written to 'new/table.npy'",
         "Resource 'ids' written to 'ids.bin'",
     ]
     assert not (tmp_path / "new").exists()
-    array = np.load(io.BytesIO(found.files["new/table.npy"]))
+    array = np.load(io.BytesIO(result.files["new/table.npy"]))
     np.testing.assert_array_equal(array, np.float32(TABLE["initialValues"]).reshape(2, 2))
-    assert found.files["ids.bin"] == np.array([3, 1], np.uint32).tobytes()
+    assert result.files["ids.bin"] == np.array([3, 1], np.uint32).tobytes()
     assert os.listdir(tmp_path) == ["model.json"]
 
 
@@ -192,11 +192,11 @@ def test_bytes_without_a_type(run, tmp_path):
 def test_compare(run):
     compare = {"type": "compare", "resource": "out", "expected": "answer"}
     answer = {"initialValuesDataType": "FLOAT32", "initialValues": [1 / 3, 1e6]}
-    found = run(model(DISPATCH, compare, answer=answer))
-    assert (found.lines, found.equal) == (["Resource 'out' equals 'answer'"], True)
-    found = run(model(compare, answer=answer))
-    assert not found.equal
-    assert found.lines == [
+    result = run(model(DISPATCH, compare, answer=answer))
+    assert (result.lines, result.equal) == (["Resource 'out' equals 'answer'"], True)
+    result = run(model(compare, answer=answer))
+    assert not result.equal
+    assert result.lines == [
         "Resource 'out' differs from 'answer' in 2 of 2 elements: at [0] it has 0, "
         "expected 0.333333"
     ]

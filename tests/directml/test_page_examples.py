@@ -22,8 +22,8 @@ by_name = pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: examp
 
 @by_name
 def test_on_arrays(example):
-    found = Device().compile(example.desc)(*example.arrays())
-    np.testing.assert_array_equal(found, example.expected(), strict=True)
+    result = Device().compile(example.desc)(*example.arrays())
+    np.testing.assert_array_equal(result, example.expected(), strict=True)
 
 
 @by_name

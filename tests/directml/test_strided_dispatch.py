@@ -230,9 +230,9 @@ def test_dispatch_is_the_functional_api_through_strides(case, data):
     assert bytes(buffers["OutputTensor", "whole"]) == bytes(wanted)
     for name in desc.tensors.keys() - {"OutputTensor"}:
         assert bytes(buffers[name, "whole"]) == before[name]
-    found = compiled(*inputs)
-    assert found.dtype == expected.dtype and found.shape == expected.shape
-    assert found.tobytes() == expected.tobytes()
+    result = compiled(*inputs)
+    assert result.dtype == expected.dtype and result.shape == expected.shape
+    assert result.tobytes() == expected.tobytes()
 
 
 @settings(max_examples=100, deadline=None)

@@ -102,10 +102,10 @@ def test_check_accepts_exactly_the_table(operator):
             for d in range(10):
                 desc = valid_desc(operator, data_type, index_type, d)
                 for name, level in levels:
-                    found = check(desc, level) == []
-                    acceptances += found
-                    if found != accepted(operator, name, data_type, index_type, d):
-                        wrong.append((name, data_type, index_type, d, found))
+                    accepts = check(desc, level) == []
+                    acceptances += accepts
+                    if accepts != accepted(operator, name, data_type, index_type, d):
+                        wrong.append((name, data_type, index_type, d, accepts))
     assert wrong == []
     later = {"GATHER_ND1": 0, "GATHER_ELEMENTS": 8, "GATHER_ND": 8, "SCATTER_ND": 8}
     before_3_0 = later.get(operator, {"GATHER": 2 + 2 + 8, "SCATTER": 2 + 8}.get(operator))

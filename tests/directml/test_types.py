@@ -87,8 +87,8 @@ def test_flags_that_do_not_exist(flags):
 
 def test_gatherum_by_itself_does_not_import_this_layer():
     code = "import sys, gatherum; print('gatherum.directml' in sys.modules)"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
-    assert found.stdout.split() == [b"False"]
+    completed = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    assert completed.stdout.split() == [b"False"]
 
 
 def test_a_tensor_desc_is_a_value():
@@ -123,13 +123,16 @@ def test_numbers_are_integers(arguments, message):
 
 
 @pytest.mark.parametrize(
-    "given", ["float32", "Float32", "dml_tensor_data_type_float32", np.float32, np.dtype("f4"), 1]
+    "data_type",
+    ["float32", "Float32", "dml_tensor_data_type_float32", np.float32, np.dtype("f4"), 1],
 )
-def test_a_desc_takes_a_name_in_any_case_and_a_dtype(given):
-    assert BufferTensorDesc(given, (2,)) == BufferTensorDesc("FLOAT32", (2,))
+def test_a_desc_takes_a_name_in_any_case_and_a_dtype(data_type):
+    assert BufferTensorDesc(data_type, (2,)) == BufferTensorDesc("FLOAT32", (2,))
 
 
-@pytest.mark.parametrize("given", ["float", np.bool_, np.dtype(">f4"), np.complex64, float, None])
-def test_what_directml_has_no_type_for(given):
+@pytest.mark.parametrize(
+    "data_type", ["float", np.bool_, np.dtype(">f4"), np.complex64, float, None]
+)
+def test_what_directml_has_no_type_for(data_type):
     with pytest.raises(ValueError):
-        BufferTensorDesc(given, (2,))
+        BufferTensorDesc(data_type, (2,))
