@@ -150,14 +150,14 @@ def read(core):
     """
     programs = []
 
-    def made(plan):
+    def program_of(plan):
         content, program, error = bytes(plan.program), c_void_p(), Error()
         size = ctypes.c_size_t(len(content))
         assert core.gatherum_program_read(content, size, byref(program), byref(error)) == OK
         programs.append(program)
         return program
 
-    yield made
+    yield program_of
     for program in programs:
         core.gatherum_program_free(program)
 

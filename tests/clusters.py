@@ -91,8 +91,8 @@ def store(folder: Path) -> str:
     path = folder / "table.zarr"
     shutil.rmtree(path, ignore_errors=True)
     shape = CHUNKS * ROWS, WIDTH
-    made = zarr.create_array(path, shape=shape, chunks=(ROWS, WIDTH), dtype=np.float32)
-    made[...] = whole(block, 0, WIDTH)
+    array = zarr.create_array(path, shape=shape, chunks=(ROWS, WIDTH), dtype=np.float32)
+    array[...] = whole(block, 0, WIDTH)
     return str(path)
 
 
@@ -159,8 +159,8 @@ def run(call: str, path: str = "") -> str:
         gatherum.dask.scatter_nd_into(path, indices[:, None], updates, reduction="add")
         return stored(path)
     table = lazy(block, 0, WIDTH)
-    found = gatherum.scatter_slices(table, indices, updates, reduction="add")
-    return digest(found.compute())
+    result = gatherum.scatter_slices(table, indices, updates, reduction="add")
+    return digest(result.compute())
 
 
 @contextmanager

@@ -67,12 +67,12 @@ def python() -> Callable[..., "subprocess.CompletedProcess[str]"]:
 @pytest.fixture
 def space(tmp_path):
     """Make sparse files."""
-    made = []
+    spaces = []
 
     def make(nbytes):
-        made.append(Space(tmp_path / f"{len(made)}.bytes", nbytes))
-        return made[-1]
+        spaces.append(Space(tmp_path / f"{len(spaces)}.bytes", nbytes))
+        return spaces[-1]
 
     yield make
-    for one in made:
+    for one in spaces:
         os.unlink(one.path)

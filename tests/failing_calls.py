@@ -110,19 +110,19 @@ def in_child(call):
 def try_one(call, n, expected):
     """Return a failure's description, "" for success, or None if there is no n-th allocation."""
     failing.fail_at(n)
-    found, error = None, None
+    result, error = None, None
     try:
-        found = call()
+        result = call()
     except Exception as raised:
         error = raised
-    made = failing.fail_at(-1)
+    allocations = failing.fail_at(-1)
     # CPython 3.11 loses the exception of a function if it has no memory for a traceback.
     lost = re.fullmatch("<function .*> returned NULL without setting an exception", str(error))
     if error and not isinstance(error, MemoryError) and not lost:
         return f"{type(error).__name__}: {error}"
-    if made < n:
+    if allocations < n:
         return None if error is None else "an exception without a failure"
-    if error is None and not np.array_equal(found, expected):
+    if error is None and not np.array_equal(result, expected):
         return "another result"
     return "" if np.array_equal(call(), expected) else "another result of the next call"
 

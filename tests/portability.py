@@ -38,14 +38,14 @@ print(json.dumps([sys.version_info[:2], sysconfig.get_config_var("SOABI"), platf
 class Platform:
     """An interpreter, the packages installed for it, and the core built for it."""
 
-    def __init__(self, given: argparse.Namespace) -> None:
-        self.given = given
-        self.folder = TREE / "build" / "portability" / given.name
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.options = options
+        self.folder = TREE / "build" / "portability" / options.name
         self.site = self.folder / "site"
         self.site.mkdir(parents=True, exist_ok=True)
-        self.python = self._launcher() if given.root else shutil.which(given.python)
+        self.python = self._launcher() if options.root else shutil.which(options.python)
         if self.python is None:
-            raise SystemExit(f"there is no {given.python}")
+            raise SystemExit(f"there is no {options.python}")
         self.version, self.abi, self.machine, self.name, self.free = json.loads(
             self._said(self.python, "-c", ASKED)
         )
@@ -53,7 +53,7 @@ class Platform:
 
     def _launcher(self) -> str:
         """Write a program that runs the Python of an unpacked system."""
-        root = self.given.root.resolve()
+        root = self.options.root.resolve()
         patterns = ("lib*/ld-*.so.*", "usr/lib*/ld-*.so.*")  # the first may be a link to the second
         loaders = {path.name: path for pattern in patterns for path in root.glob(pattern)}
         (python,) = root.glob("usr/bin/python3.[0-9][0-9]")
@@ -62,7 +62,7 @@ class Platform:
             (path for name, path in loaders.items() if machine.replace("_", "-") in name), None
         )
         if own is None:
-            run = f'qemu-{self.given.emulates} -0 "$0" -L {root} {python}'
+            run = f'qemu-{self.options.emulates} -0 "$0" -L {root} {python}'
         else:
             libraries = root / "usr" / "lib" / f"{machine}-linux-gnu"
             run = f'{own} --argv0 "$0" --library-path {libraries} {python}'
@@ -79,9 +79,9 @@ class Platform:
         project = tomllib.loads((TREE / "pyproject.toml").read_text())
         wanted = [*project["project"]["dependencies"], *project["dependency-groups"]["test"]]
         if (done := self.folder / "missing.json").exists():
-            found: list[str] = json.loads(done.read_text())
-            return found
-        platforms = self.given.platform or [
+            result: list[str] = json.loads(done.read_text())
+            return result
+        platforms = self.options.platform or [
             f"manylinux_{version}_{self.machine}" for version in GLIBC
         ] + [f"manylinux2014_{self.machine}"]
         where = [f"--platform={name}" for name in platforms]
@@ -102,17 +102,17 @@ class Platform:
 
     def build(self) -> None:
         """Build the core, and install the package next to its requirements."""
-        built, given = self.folder / "core", self.given
-        flags, settings = given.flags, []
-        if given.root:
-            root = given.root.resolve()
+        built, options = self.folder / "core", self.options
+        flags, settings = options.flags, []
+        if options.root:
+            root = options.root.resolve()
             (include,) = root.glob("usr/include/python3.[0-9][0-9]")
             flags += f" -idirafter {root}/usr/include"
             settings += [f"-DPython_INCLUDE_DIR={include}"]
         nanobind = self._said(sys.executable, "-m", "nanobind", "--cmake_dir").strip()
-        settings += [f"-DCMAKE_CXX_COMPILER={given.cxx}"] if given.cxx else []
+        settings += [f"-DCMAKE_CXX_COMPILER={options.cxx}"] if options.cxx else []
         foreign = self.machine != platform.machine()
-        levels = "" if foreign else given.levels.replace(",", ";").replace("portable", "")
+        levels = "" if foreign else options.levels.replace(",", ";").replace("portable", "")
         settings += [f"-DGATHERUM_LEVELS={levels}"]
         environment = os.environ | {"PYTHONPATH": str(self.site)}
         subprocess.run(
@@ -133,7 +133,7 @@ class Platform:
         last = ""
         command = [str(self.python), "-m", *arguments]
         path = {"PYTHONPATH": str(self.site)}
-        if self.given.root:
+        if self.options.root:
             environment |= {"CC": "", "CXX": ""}  # the compilers here are for another machine
         with subprocess.Popen(
             command,
@@ -151,8 +151,8 @@ class Platform:
 
 def main() -> int:
     """Build, test, and print a summary."""
-    given, told = arguments()
-    there = Platform(given)
+    options, told = arguments()
+    there = Platform(options)
     missing = there.install()
     there.build()
     status, digests = there.run("gatherum", "verify")
@@ -160,7 +160,7 @@ def main() -> int:
     summary = SUMMARY.match(last)
     end = summary[1] if summary else f"ended with status {failed}"
     without = f"; without {', '.join(missing)}" if missing else ""
-    print(f"{given.name}: Python {there.name}, {there.machine}: {end}; {digests}{without}")
+    print(f"{options.name}: Python {there.name}, {there.machine}: {end}; {digests}{without}")
     return int(status != 0 or failed != 0)
 
 

@@ -30,12 +30,12 @@ class Product:
 
     def groups(self) -> list[list[int]]:
         """Return the entries whose product each destination holds, in order."""
-        found = []
+        groups = []
         for place in range(self.places):
             arrived = [self.places + j for j, i in enumerate(self.indices) if i == place]
             keeps = self.include_self or not arrived
-            found.append([place, *arrived] if keeps else arrived)
-        return found
+            groups.append([place, *arrived] if keeps else arrived)
+        return groups
 
     def derivative(self, weights: Array, order: int) -> Array:
         """Return all derivatives of one order of the weighted sum of the products.
@@ -44,18 +44,18 @@ class Product:
         entries. With respect to the same entry twice, or to entries of two groups, it is 0.
         """
         x = self.vector
-        found = np.zeros((x.size,) * order)
+        result = np.zeros((x.size,) * order)
         for weight, group in zip(weights, self.groups(), strict=True):
             for chosen in itertools.permutations(group, order):
-                found[chosen] = weight * np.prod([x[i] for i in group if i not in chosen])
-        return found
+                result[chosen] = weight * np.prod([x[i] for i in group if i not in chosen])
+        return result
 
     def along(self, weights: Array, order: int, direction: Array) -> Array:
         """Return the gradient of the derivative of one order less along a direction."""
-        found = self.derivative(weights, order)
+        result = self.derivative(weights, order)
         for _ in range(order - 1):
-            found = found @ direction
-        return found
+            result = result @ direction
+        return result
 
     def gradient(self) -> Array:
         """Return the gradient of the sum of the products in the vector's own type.
@@ -64,7 +64,7 @@ class Product:
         ones, from the right.
         """
         x, wide = self.vector, np.float32 if self.dtype == "float16" else self.dtype
-        found = np.zeros(x.size, wide)
+        result = np.zeros(x.size, wide)
         with np.errstate(all="ignore"):
             for group in self.groups():
                 for k, at in enumerate(group):
@@ -73,8 +73,8 @@ class Product:
                         front = front * x[i].astype(wide)
                     for i in reversed(group[k + 1 :]):
                         behind = x[i].astype(wide) * behind
-                    found[at] = front * behind
-            return found.astype(self.dtype)
+                    result[at] = front * behind
+            return result.astype(self.dtype)
 
     def tangent(self) -> Array:
         """Return the tangent of the products if every entry has the tangent 1."""

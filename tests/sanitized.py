@@ -67,17 +67,17 @@ def chosen_tests(task: str, level: str, there: tuple[str, ...]) -> list[str]:
 
 def main() -> int:
     """Run the tests level by level, and print a summary."""
-    given, told = arguments()
+    options, told = arguments()
     there = native.available_levels()
-    levels = tuple(given.levels.split(",")) if given.levels else there
+    levels = tuple(options.levels.split(",")) if options.levels else there
     if absent := [level for level in levels if level not in there]:
         raise SystemExit(f"this build or processor lacks {', '.join(absent)}; it has {there}")
     ends, failed = [], False
     for level in levels:
-        status, end = tried(level, told or chosen_tests(given.task, level, there))
+        status, end = tried(level, told or chosen_tests(options.task, level, there))
         ends.append(f"{level} {end}")
         failed |= status != 0
-    print(f"{given.task}: {'; '.join(ends)}")
+    print(f"{options.task}: {'; '.join(ends)}")
     return int(failed)
 
 

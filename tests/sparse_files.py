@@ -38,7 +38,7 @@ class Space:
 
     def written(self):
         """Return the offset and value of every byte that is not zero."""
-        found, at, size = [], 0, self.bytes.size
+        result, at, size = [], 0, self.bytes.size
         with open(self.path, "rb") as file:
             while at < size:
                 try:
@@ -48,9 +48,9 @@ class Space:
                 end = min(os.lseek(file.fileno(), at, os.SEEK_HOLE), size)
                 piece = np.frombuffer(os.pread(file.fileno(), end - at, at), np.uint8)
                 places = np.flatnonzero(piece)
-                found += zip((places + at).tolist(), piece[places].tolist(), strict=True)
+                result += zip((places + at).tolist(), piece[places].tolist(), strict=True)
                 at = end
-        return found
+        return result
 
     def holds(self, *arrays):
         """Return True if these arrays, views of the file, contain all of its nonzero bytes."""

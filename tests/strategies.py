@@ -465,10 +465,10 @@ def _inputs(draw: st.DrawFn, rng: np.random.Generator, shape: Shape, dtype: Any)
 @st.composite
 def _updates(draw: st.DrawFn, rng: np.random.Generator, shape: Shape, dtype: Any) -> Any:
     """Draw an array that broadcasts to `shape`: usually one of that shape."""
-    how = draw(st.integers(0, 7))
-    if how == 7 and _converts(dtype):
+    choice = draw(st.integers(0, 7))
+    if choice == 7 and _converts(dtype):
         return draw(st.sampled_from([0, 1, True]))
-    if how >= 5:
+    if choice >= 5:
         shape = shape[draw(st.integers(0, len(shape))) :]
         shape = tuple(1 if draw(st.booleans()) else size for size in shape)
     return draw(_inputs(rng, shape, dtype))

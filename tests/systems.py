@@ -33,19 +33,19 @@ def settings(target: str, folder: Path) -> list[str]:
     """Return CMake's settings for a system; `target` is Clang's name for it."""
     machine, system, *_ = target.split("-")
     flags = f"-target {target} -Werror"
-    found = [
+    definitions = [
         "-DCMAKE_BUILD_TYPE=None", "-DGATHERUM_OPTIMISATION=-O0", "-DGATHERUM_LEVELS=",
         f"-DCMAKE_SYSTEM_NAME={CMAKE_NAMES[system]}", f"-DCMAKE_SYSTEM_PROCESSOR={machine}",
         # CMake's checks of the compiler do not link.
         "-DCMAKE_TRY_COMPILE_TARGET_TYPE=STATIC_LIBRARY", "-DCMAKE_HAVE_LIBC_PTHREAD=1",
     ]  # fmt: skip
     if system != "macos":
-        return [*found, f"-DCMAKE_CXX_FLAGS={flags}", "-DGATHERUM_PYTHON=OFF"]
+        return [*definitions, f"-DCMAKE_CXX_FLAGS={flags}", "-DGATHERUM_PYTHON=OFF"]
     headers = folder / "headers"
     headers.mkdir(parents=True, exist_ok=True)
     (headers / "endian.h").write_text(ENDIAN)
     return [
-        *found, f"-DCMAKE_CXX_FLAGS={flags} -idirafter {headers}",
+        *definitions, f"-DCMAKE_CXX_FLAGS={flags} -idirafter {headers}",
         "-DCMAKE_CROSSCOMPILING_EMULATOR=env", f"-DPython_EXECUTABLE={sys.executable}",
         f"-DPython_INCLUDE_DIR={sysconfig.get_path('include')}",
         f"-DPython_NumPy_INCLUDE_DIR={np.get_include()}",

@@ -77,10 +77,10 @@ def test_operands_by_place_and_by_name(op):
 def test_every_attribute_reaches_its_parameter(op):
     function, (data, indices, *updates) = getattr(gatherum, op), CALLS[op]
     for name in {one.name for one in parameters(op)} & SETTINGS.keys():
-        given = indices + 5 if name == "mode" else indices
+        operand = indices + 5 if name == "mode" else indices
         named = SETTINGS[name]
-        answer = function(data, given, *updates, **named).tobytes()
-        assert answer == body(op)(data, given, *updates, **named).tobytes()
+        answer = function(data, operand, *updates, **named).tobytes()
+        assert answer == body(op)(data, operand, *updates, **named).tobytes()
         others = {other: value for other, value in named.items() if other != name}
         assert answer != function(data, indices, *updates, **others).tobytes()
     out = function(data, indices, *updates)
@@ -98,8 +98,8 @@ def test_wrong_arguments_are_told_as_python_tells_them(op):
         (operands, {"data": DATA}),
         (operands[:1], {"mode": "raise"}),
     ]
-    for given, named in wrong:
-        assert said(function, given, named) == said(body(op), given, named)
+    for arguments, named in wrong:
+        assert said(function, arguments, named) == said(body(op), arguments, named)
 
 
 def test_names_that_are_not_interned():
@@ -201,14 +201,14 @@ def test_what_cannot_be_accelerated_stays_as_it_is():
 
 def test_any_number_of_functions_in_any_order_of_parameters():
     def gather(*, out=None, fill_value=0, negative=True, mode="clip", axis=0, data, indices):
-        how = axis, "none", True, mode, negative, fill_value
-        return native.dispatch_call("gather", data, indices, None, *how, out)
+        attributes = axis, "none", True, mode, negative, fill_value
+        return native.dispatch_call("gather", data, indices, None, *attributes, out)
 
-    made = [copied(gather) for _ in range(200)]
-    for function in made:
+    functions = [copied(gather) for _ in range(200)]
+    for function in functions:
         native.accelerate(function)
         native.accelerate(function)  # a second time: the body must remain
-    for function in made:
+    for function in functions:
         assert function(indices=[9], data=DATA).tolist() == [[9.0, 10.0, 11.0]]
         assert said(function, (DATA, ROWS), {}) == said(copied(gather), (DATA, ROWS), {})
 

@@ -73,8 +73,8 @@ class Oracle:
 
     def result(self):
         data = self.drawn.data
-        how = {name: self.drawn.kwargs[name] for name in ("reduction", "include_self")}
-        flat = reference.scatter_elements(items(data), *self.arrays(), **how)
+        options = {name: self.drawn.kwargs[name] for name in ("reduction", "include_self")}
+        flat = reference.scatter_elements(items(data), *self.arrays(), **options)
         return flat.reshape(data.shape)
 
     def counts(self):
@@ -113,12 +113,12 @@ def test_batches_give_the_bits_of_one_scatter(drawn, sizes):
     plans.build_once.cache_clear()
     with chosen_from(sizes):
         feed(fold, oracle, drawn.calls)
-        found = fold.finish()
+        result = fold.finish()
     plans.build_once.cache_clear()
-    assert same_bits(found, oracle.result())
+    assert same_bits(result, oracle.result())
     assert same_bits(fold.counts(), oracle.counts())
-    assert type(found) is np.ndarray
-    assert found.flags.c_contiguous and found.flags.writeable and found.flags.owndata
+    assert type(result) is np.ndarray
+    assert result.flags.c_contiguous and result.flags.writeable and result.flags.owndata
     assert [byte_rows(array).tobytes() for array in inputs] == before
     assert [strays(array) for array in (*inputs, *kept)] == [[]] * (len(inputs) + 2)
 
@@ -313,11 +313,11 @@ def test_any_number_of_threads_gives_the_same_bits(
     along = len(more)  # after the batch dimension
     second = np.flip(indices, along), np.flip(updates, along)
     both = [np.concatenate(pair, along) for pair in zip((indices, updates), second, strict=True)]
-    how = {"reduction": reduction, "include_self": include_self}
-    expected = getattr(gatherum, op)(data, *both, *more, **how)
+    options = {"reduction": reduction, "include_self": include_self}
+    expected = getattr(gatherum, op)(data, *both, *more, **options)
     for threads in (1, 2, 3, 7):
         gatherum.set_num_threads(threads)
-        fold = Accumulator(data, **how)
+        fold = Accumulator(data, **options)
         getattr(fold, op)(indices, updates, *more)
         getattr(fold, op)(*second, *more)
         assert same_bits(fold.finish(), expected)

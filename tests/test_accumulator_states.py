@@ -253,9 +253,9 @@ def test_every_pickle_keeps_the_byte_order(protocol, dtype):
     if dtype == ">U2":
         data = np.array(["a", "bc"], dtype)
     fold = Accumulator(data, "none").scatter_nd([[1]], data[:1])
-    found = pickle.loads(pickle.dumps(fold, protocol)).finish()
-    assert found.dtype.str == dtype
-    assert found.tobytes() == fold.finish().tobytes()
+    result = pickle.loads(pickle.dumps(fold, protocol)).finish()
+    assert result.dtype.str == dtype
+    assert result.tobytes() == fold.finish().tobytes()
 
 
 @pytest.mark.parametrize("dtype", ["l", "q"])
@@ -398,15 +398,15 @@ class _Resizing:
 
 
 def test_arrays_hold_still_while_they_are_folded():
-    made = Accumulator(np.zeros(4), "add")
+    accumulator = Accumulator(np.zeros(4), "add")
     indices, updates, out = np.array([[1], [2]]), np.ones(2), np.zeros(4)
-    fold = made._fold
-    made._fold = _Resizing(fold, indices, updates)
-    made.scatter_nd(indices, updates)
-    assert made._fold.refused
-    made._fold = _Resizing(fold, out)
-    assert made.finish(out=out).tolist() == [0, 1, 1, 0]
-    assert made._fold.refused
+    fold = accumulator._fold
+    accumulator._fold = _Resizing(fold, indices, updates)
+    accumulator.scatter_nd(indices, updates)
+    assert accumulator._fold.refused
+    accumulator._fold = _Resizing(fold, out)
+    assert accumulator.finish(out=out).tolist() == [0, 1, 1, 0]
+    assert accumulator._fold.refused
 
 
 FORK = """

@@ -79,11 +79,11 @@ def core(tmp_path_factory):
         for path in sorted((folder / "core").rglob("*.cpp"))
         if not any(other in path.parents for other in others)
     ]
-    made = folder / "libfew.so"
+    library_path = folder / "libfew.so"
     flags = ["-std=c++20", "-O0", "-fPIC", "-shared", "-pthread", "-Werror=switch"]
     flags += ["-DGATHERUM_BUILDING", f"-I{folder / 'core'}", *defined]
-    subprocess.run([COMPILER, *flags, *sources, *kernels, "-o", made], check=True)
-    library = ctypes.CDLL(str(made))
+    subprocess.run([COMPILER, *flags, *sources, *kernels, "-o", library_path], check=True)
+    library = ctypes.CDLL(str(library_path))
     library.gatherum_implementation.restype = ctypes.c_char_p
     return library
 
@@ -109,10 +109,10 @@ class Description(ctypes.Structure):
 
 
 def _names(core):
-    found = []
-    while (name := core.gatherum_implementation(len(found))) is not None:
-        found.append(name.decode())
-    return found
+    names = []
+    while (name := core.gatherum_implementation(len(names))) is not None:
+        names.append(name.decode())
+    return names
 
 
 def test_the_new_one_is_in_its_place(core):

@@ -49,10 +49,10 @@ class ToyAdapter(frameworks.Framework):
         return f"a toy runs {attributes.op}"
 
 
-def _run(op, data, indices, updates, *given):
+def _run(op, data, indices, updates, *attribute_values):
     """Run a call of the framework's own functions."""
-    *how, fill_value = given
-    attributes = as_attributes(op, *how)
+    *others, fill_value = attribute_values
+    attributes = as_attributes(op, *others)
     return ToyAdapter().call(attributes, data, indices, updates, fill_value, None)
 
 
@@ -80,19 +80,19 @@ DATA = np.arange(12, dtype=np.float32).reshape(4, 3)
 
 @pytest.mark.parametrize("op", OPERATORS)
 def test_a_new_framework_has_the_six_functions(toy, op):
-    given = DATA, np.array([[1, 2]])
+    operands = DATA, np.array([[1, 2]])
     if op in SCATTERS:
         shape = gatherum.plan(op.replace("scatter_slices", "gather").replace("scatter", "gather"),
-                              *given).shape  # fmt: skip
-        given = *given, np.ones(shape, np.float32)
-    expected = getattr(gatherum, op)(*given)
-    found = getattr(gatherum, op)(*map(Toy, given))
-    assert isinstance(found, Toy)
-    assert np.array_equal(found.held, expected)
-    assert np.array_equal(FUNCTIONS.named(op)(*map(Toy, given)).held, expected)
-    plan = gatherum.plan(op, *map(Toy, given))
-    assert plan == gatherum.plan(op, *given)
-    explained = gatherum.explain(op, *map(Toy, given))
+                              *operands).shape  # fmt: skip
+        operands = *operands, np.ones(shape, np.float32)
+    expected = getattr(gatherum, op)(*operands)
+    result = getattr(gatherum, op)(*map(Toy, operands))
+    assert isinstance(result, Toy)
+    assert np.array_equal(result.held, expected)
+    assert np.array_equal(FUNCTIONS.named(op)(*map(Toy, operands)).held, expected)
+    plan = gatherum.plan(op, *map(Toy, operands))
+    assert plan == gatherum.plan(op, *operands)
+    explained = gatherum.explain(op, *map(Toy, operands))
     assert explained.way == f"a toy runs {op}"
     assert explained.plan == plan
 
@@ -152,8 +152,8 @@ def test_a_tuple_is_no_result(toy, monkeypatch, result):
 
 
 def test_its_functions_are_pickled_by_their_place():
-    found = pickle.loads(pickle.dumps(FUNCTIONS.gather))
-    assert found == FUNCTIONS.gather
+    result = pickle.loads(pickle.dumps(FUNCTIONS.gather))
+    assert result == FUNCTIONS.gather
 
 
 def test_an_adapter_without_a_member_is_refused():

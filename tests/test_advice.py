@@ -194,13 +194,13 @@ FORMATS = ("csr", "csc", "coo")
 def test_advice_of_matrices(form):
     sparse = pytest.importorskip("scipy.sparse", reason="install scipy to test sparse matrices")
     matrix = sparse.csr_matrix(np.eye(4, dtype=np.float32)).asformat(form)
-    found = follow(
+    result = follow(
         "gatherum.aggregate(data, gather_indices, None, None, 'add')",
         "; write gather_indices.astype(data.dtype)",
         "gatherum.aggregate(data, gather_indices.astype(data.dtype), None, None, 'add')",
         {"data": TABLE.astype(np.float64), "gather_indices": matrix},
     )
-    assert found.tolist() == TABLE.tolist()
+    assert result.tolist() == TABLE.tolist()
 
 
 def test_advice_of_other_matrices():
@@ -221,10 +221,10 @@ def test_advice_of_stores(tmp_path):
         for data in (zarr.array(TABLE), file["t"]):
             for advised in ("gatherum.gather(data[...], [1])",
                             "gatherum.files.gather_file(data, [1])"):  # fmt: skip
-                found = follow(
+                result = follow(
                     "gatherum.gather(data, [1])",
                     "; write data[...] to read all of it, or give it to gatherum.files",
                     advised,
                     {"data": data},
                 )
-                assert found.tolist() == [[3, 4, 5]]
+                assert result.tolist() == [[3, 4, 5]]

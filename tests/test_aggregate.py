@@ -55,8 +55,8 @@ CASES = {
 @pytest.mark.parametrize("operators", [gatherum, reference], ids=["core", "oracle"])
 def test_cases(name, operators):
     args, kwargs, answer = CASES[name]
-    found = operators.aggregate(*args, **kwargs)
-    assert same_bits(np.asarray(answer, found.dtype), found)
+    result = operators.aggregate(*args, **kwargs)
+    assert same_bits(np.asarray(answer, result.dtype), result)
 
 
 def _values(rng, shape, dtype, special):
@@ -75,7 +75,7 @@ def graphs(draw):
     dtype = draw(st.sampled_from(REDUCTIONS_OF[reduction]))
     nodes, size = draw(st.integers(0, 5)), draw(st.integers(0, 5))
     edges = draw(st.sampled_from([(7,), (0,), (), (2, 3), (1,), (300,), (3, 0, 2), (2, 2, 2)]))
-    rest = draw(st.sampled_from([(), (3,), (1,), (2, 2), (17,), (0,), (300,), (70,)]))
+    trailing = draw(st.sampled_from([(), (3,), (1,), (2, 2), (17,), (0,), (300,), (70,)]))
     mode = draw(st.sampled_from(MODES))
     low, high = draw(st.sampled_from([(0, 0), (-1, 0), (-2, 2)]))
     ends = []
@@ -84,7 +84,7 @@ def graphs(draw):
         least = 0 if kind.kind == "u" else low * n if low == -1 else low
         most = max(n + high, least + 1)
         ends.append(_laid_out(draw, rng.integers(least, most, edges).astype(kind)))
-    data = _laid_out(draw, _values(rng, (nodes, *rest), dtype, draw(st.booleans())))
+    data = _laid_out(draw, _values(rng, (nodes, *trailing), dtype, draw(st.booleans())))
     weights = None
     if draw(st.booleans()):
         shape = draw(st.sampled_from([edges, (), (1,) * len(edges)]))
@@ -120,12 +120,12 @@ def test_any_graph_has_the_bits_of_the_oracle(settings_of_threads, graph, thread
     gatherum.set_num_threads(threads)
     arrays = [array for array in args if isinstance(array, np.ndarray)]
     before = [array.tobytes() for array in arrays]
-    expected, found = (_outcome(operators, args, kwargs) for operators in (reference, gatherum))
+    expected, result = (_outcome(operators, args, kwargs) for operators in (reference, gatherum))
     assert [array.tobytes() for array in arrays] == before
-    assert type(expected) is type(found)
+    assert type(expected) is type(result)
     if isinstance(expected, np.ndarray):
-        assert same_bits(expected, found)
-        out = guarded(found.shape, found.dtype, tuple(2 * step for step in found.strides))
+        assert same_bits(expected, result)
+        out = guarded(result.shape, result.dtype, tuple(2 * step for step in result.strides))
         assert gatherum.aggregate(*args, **kwargs, out=out) is out
         assert same_bits(expected, out)
         assert strays(out) == []
@@ -165,8 +165,8 @@ def test_every_number_of_threads_gives_the_bits_of_the_three_calls(
     )
     for threads in THREADS:
         gatherum.set_num_threads(threads)
-        found = gatherum.aggregate(data, sources, targets, size, reduction, weights)
-        assert same_bits(expected, found)
+        result = gatherum.aggregate(data, sources, targets, size, reduction, weights)
+        assert same_bits(expected, result)
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])

@@ -84,9 +84,9 @@ def _fold(data, indices, updates, reduction, include_self):
     counts = np.bincount(indices, minlength=len(data))
     if not include_self:
         out[touched] = updates[first].astype(wide)
-        rest = np.ones(len(indices), bool)
-        rest[first] = False
-        indices, updates = indices[rest], updates[rest]
+        remaining = np.ones(len(indices), bool)
+        remaining[first] = False
+        indices, updates = indices[remaining], updates[remaining]
     with np.errstate(all="ignore"):
         UFUNCS.get(reduction, np.add).at(out, indices, updates.astype(wide))
         if reduction == "mean":
@@ -101,8 +101,8 @@ def _fold(data, indices, updates, reduction, include_self):
 def _check_on_threads(expected, call):
     for threads in THREADS:
         gatherum.set_num_threads(threads)
-        found = call()
-        assert found.tobytes() == expected.tobytes(), f"{threads} threads"
+        result = call()
+        assert result.tobytes() == expected.tobytes(), f"{threads} threads"
 
 
 @patterns_by_turns(
@@ -190,8 +190,8 @@ def test_scatter_elements_of_every_form(shape, axis, dtype, reduction):
     moved = [np.moveaxis(a, axis, 0).reshape(shape[axis], -1) for a in (data, indices, updates)]
     flat = moved[1] * moved[0].shape[1] + np.arange(moved[0].shape[1])
     expected = _fold(moved[0].ravel(), flat.ravel(), moved[2].ravel(), reduction, True)
-    rest = [extent for d, extent in enumerate(shape) if d != axis % len(shape)]
-    expected = np.moveaxis(expected.reshape(shape[axis], *rest), 0, axis)
+    extents = [extent for d, extent in enumerate(shape) if d != axis % len(shape)]
+    expected = np.moveaxis(expected.reshape(shape[axis], *extents), 0, axis)
     call = (data, indices, updates, axis)
     _check_on_threads(
         np.ascontiguousarray(expected),
@@ -240,8 +240,8 @@ def test_modes_in_the_special_kernels(mode, axis):
 def test_lines_of_updates_that_are_cut_in_pieces():
     indices = _rng(9).integers(0, 2_200_000, (8, 60_000, 1))[:, :50_000]
     data, updates = _values((2_200_000,), "f4"), _values((8, 50_000), "f4")
-    made = gatherum.plan("scatter_nd", data, indices, updates, reduction="add")
-    assert (family(made.algorithm), len(made.nest.loops)) == ("partition", 2)
+    plan = gatherum.plan("scatter_nd", data, indices, updates, reduction="add")
+    assert (family(plan.algorithm), len(plan.nest.loops)) == ("partition", 2)
     _check_on_threads(
         _fold(data, indices.ravel(), updates.ravel(), "add", True),
         lambda: gatherum.scatter_nd(data, indices, updates, reduction="add"),
@@ -292,5 +292,5 @@ def test_a_partition_writes_nothing_when_an_index_is_bad():
     kept = np.ones(m, bool)
     kept[[123_456, 400_000]] = False
     expected = _fold(data, indices[kept], updates[kept], "add", True)
-    found = gatherum.scatter_nd(data, indices[:, None], updates, reduction="add", mode="drop")
-    assert found.tobytes() == expected.tobytes()
+    result = gatherum.scatter_nd(data, indices[:, None], updates, reduction="add", mode="drop")
+    assert result.tobytes() == expected.tobytes()

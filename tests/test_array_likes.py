@@ -130,10 +130,10 @@ def test_a_list_of_objects_that_convert_is_no_index():
 @pytest.mark.parametrize("name", ["input_tensor", "indices_tensor", "output_tensor"])
 def test_buffers_with_a_mask(name):
     buffers = {"input_tensor": DATA, "indices_tensor": ROWS, "output_tensor": np.zeros(4, "f4")}
-    given = buffers[name].copy()
-    GATHER.dispatch(**buffers | {name: given})
+    operand = buffers[name].copy()
+    GATHER.dispatch(**buffers | {name: operand})
     with pytest.raises(TypeError, match=MASK_LOST):
-        GATHER.dispatch(**buffers | {name: np.ma.array(given)})
+        GATHER.dispatch(**buffers | {name: np.ma.array(operand)})
 
 
 def test_an_object_is_read_once():
@@ -166,10 +166,10 @@ LAZY = [
 @pytest.mark.parametrize("operand", ["data", "indices", "updates"])
 def test_what_is_not_in_memory_is_not_read(of, words, operand):
     right = {"data": DATA, "indices": ROWS, "updates": DATA}
-    found = f"got a {of.__module__}.{of.__name__}; write {words.format(operand)}"
+    message = f"got a {of.__module__}.{of.__name__}; write {words.format(operand)}"
     with pytest.raises(TypeError) as caught:
         gatherum.scatter_elements(**right | {operand: of()})
-    assert str(caught.value).endswith(found)
+    assert str(caught.value).endswith(message)
     for value in ([of()], [[of(), 1]]):
         with pytest.raises(TypeError, match=f"`{operand}` must be (one|a NumPy) array, got a "):
             gatherum.scatter_elements(**right | {operand: value})

@@ -44,14 +44,14 @@ KINDS = [
 
 
 def arguments(op):
-    found = {"data": DATA, "indices": np.zeros((1, 1), np.int64)}
+    operands = {"data": DATA, "indices": np.zeros((1, 1), np.int64)}
     if op in SCATTERS:
-        found["updates"] = DATA[:1, :1] if op == "scatter_elements" else DATA[:1]
+        operands["updates"] = DATA[:1, :1] if op == "scatter_elements" else DATA[:1]
         if op == "scatter_slices":
-            found["updates"] = DATA[None, :1]
+            operands["updates"] = DATA[None, :1]
     else:
-        found |= {"mode": "fill", "fill_value": 1.0}
-    return found
+        operands |= {"mode": "fill", "fill_value": 1.0}
+    return operands
 
 
 @pytest.mark.parametrize(("module", "name", "words"), KINDS, ids=[row[0] for row in KINDS])
@@ -97,17 +97,17 @@ def test_plans_explanations_reports_and_folds_refuse_them_too(op):
 
 def test_lists_of_them():
     tensors = [kind("torch", "Tensor")(), kind("torch", "Tensor")()]
-    held = "must be one array, got a list that holds a torch.Tensor; "
-    with pytest.raises(TypeError, match=rf"^gather: `data` {held}make one array of them$"):
+    message = "must be one array, got a list that holds a torch.Tensor; "
+    with pytest.raises(TypeError, match=rf"^gather: `data` {message}make one array of them$"):
         gatherum.gather([tensors], [0])
-    with pytest.raises(TypeError, match=rf"^gather: `data` {held}write torch\.stack\(data\)$"):
+    with pytest.raises(TypeError, match=rf"^gather: `data` {message}write torch\.stack\(data\)$"):
         gatherum.gather(tensors, [0])
     lazy = [kind("dask.array.core", "Array")()]
     with pytest.raises(TypeError, match=r"a dask\.Array; write dask\.array\.stack\(data\)$"):
         gatherum.gather(lazy, [0])
     with pytest.raises(TypeError, match=r"^gather_nd: `indices` must be one array, got a tuple "):
         gatherum.gather_nd(DATA, tuple(tensors))
-    with pytest.raises(TypeError, match=rf"^scatter_nd: `updates` {held}write torch\.st"):
+    with pytest.raises(TypeError, match=rf"^scatter_nd: `updates` {message}write torch\.st"):
         gatherum.scatter_nd(DATA, [[0]], tensors)
 
 

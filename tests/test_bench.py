@@ -48,7 +48,7 @@ JOB_FLOORS = {
 }  # fmt: skip
 
 
-def made(workload: Workload, scale: float = TINY_SCALE) -> Case:
+def case_of(workload: Workload, scale: float = TINY_SCALE) -> Case:
     return workload.make(scale, np.random.default_rng(1))
 
 
@@ -58,7 +58,7 @@ def answers(family: str, case: Case | Job) -> dict[str, np.ndarray]:
 
 @each_workload
 def test_our_answer_is_numpys_in_all_three_kinds_of_memory(workload: Workload) -> None:
-    case = made(workload)
+    case = case_of(workload)
     expected = next(iter(answers("numpy", case).values()))
     ours = answers("gatherum", case)
     assert list(ours) == ["fresh", "recycled", "out"]
@@ -69,7 +69,7 @@ def test_our_answer_is_numpys_in_all_three_kinds_of_memory(workload: Workload) -
 
 @each_workload
 def test_floors_are_those_of_the_table(workload: Workload) -> None:
-    floor = workload.floor(made(workload, 1 / 64))
+    floor = workload.floor(case_of(workload, 1 / 64))
     assert 64 * floor / 42e9 * 1e3 == pytest.approx(FLOORS[workload.name], rel=0.02)
 
 
@@ -79,7 +79,7 @@ def test_the_table_is_complete() -> None:
 
 @each_job
 def test_our_answer_of_a_job_is_the_referees(workload: Workload) -> None:
-    job = made(workload, JOB_SCALE)
+    job = case_of(workload, JOB_SCALE)
     expected = next(iter(answers("numpy", job).values()))
     assert expected.nbytes <= job.result_bytes
     for answer in answers("gatherum", job).values():
@@ -88,13 +88,13 @@ def test_our_answer_of_a_job_is_the_referees(workload: Workload) -> None:
 
 @each_job
 def test_floors_of_jobs_are_those_of_the_table(workload: Workload) -> None:
-    floor = workload.floor(made(workload, 1 / 64))
+    floor = workload.floor(case_of(workload, 1 / 64))
     assert 64 * floor / 42e9 * 1e3 == pytest.approx(JOB_FLOORS[workload.name], rel=0.02)
 
 
 def test_the_table_of_jobs_is_complete() -> None:
     assert [workload.name for workload in JOBS] == list(JOB_FLOORS)
-    assert {made(workload).op for workload in JOBS} == set(peers.JOB_PEERS)
+    assert {case_of(workload).op for workload in JOBS} == set(peers.JOB_PEERS)
 
 
 @pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta state")
@@ -103,34 +103,34 @@ def test_a_peer_does_the_jobs_that_it_is_named_for(family: str) -> None:
     pytest.importorskip(family, reason=f"install {family} to check it as a peer")
     jobs = getattr(peers.load(family), "JOBS", {})
     assert set(jobs) == {op for op, named in peers.JOB_PEERS.items() if family in named}
-    wrong = {workload.name: wrong_methods(family, made(workload, JOB_SCALE)) for workload in JOBS
-             if made(workload).op in jobs}  # fmt: skip
+    wrong = {workload.name: wrong_methods(family, case_of(workload, JOB_SCALE)) for workload in JOBS
+             if case_of(workload).op in jobs}  # fmt: skip
     assert {name: methods for name, methods in wrong.items() if methods} == {}
 
 
 def test_a_job_is_saved_and_loaded(tmp_path: Path) -> None:
     for workload in JOBS:
-        job = made(workload)
+        job = case_of(workload)
         job.save(tmp_path)
         kind, *call = job.call
-        found = Job.load(tmp_path, *call)
+        result = Job.load(tmp_path, *call)
         assert kind == "job"
-        assert found.call == job.call
+        assert result.call == job.call
         for name, array in job.operands.items():
-            assert compare(found[name], array) == EXACT
+            assert compare(result[name], array) == EXACT
 
 
 @pytest.mark.parametrize("name", [w.name for w in WORKLOADS if "unique" in w.name] + ["set-rows"])
 def test_unique_indices_are_unique(name: str) -> None:
     (workload,) = (workload for workload in WORKLOADS if workload.name == name)
-    case = made(workload)
+    case = case_of(workload)
     lines = np.sort(case.indices, axis=case.axis)
     assert np.count_nonzero(np.diff(lines, axis=case.axis) == 0) == 0
 
 
 def test_skewed_rows_are_skewed_and_scattered() -> None:
     (workload,) = (workload for workload in WORKLOADS if workload.name == "rows-zipf")
-    counts = np.bincount(made(workload, 0.01).indices)
+    counts = np.bincount(case_of(workload, 0.01).indices)
     assert counts.max() > 0.1 * counts.sum()
     assert counts.argmax() != 0
 
@@ -140,7 +140,7 @@ def test_a_peers_methods_are_right(family: str) -> None:
     pytest.importorskip(family, reason=f"install {family} to check it as a peer")
     wrong: dict[str, list[str]] = {}
     for workload in WORKLOADS:
-        case = made(workload)
+        case = case_of(workload)
         if family not in RACING or case.updates is None:
             wrong[workload.name] = wrong_methods(family, case)
     assert {name: methods for name, methods in wrong.items() if methods} == {}
@@ -149,9 +149,9 @@ def test_a_peers_methods_are_right(family: str) -> None:
 
 def wrong_methods(family: str, case: Case | Job) -> list[str]:
     expected = next(iter(answers("numpy", case).values()))
-    found = answers(family, case)
-    assert found
-    wrong = [name for name, answer in found.items() if compare(answer, expected) != EXACT]
+    result = answers(family, case)
+    assert result
+    wrong = [name for name, answer in result.items() if compare(answer, expected) != EXACT]
     if wrong and case.may_round:
         whole = case.whole()
         expected = next(iter(answers("numpy", whole).values()))
@@ -237,7 +237,7 @@ def timed(times: float) -> dict[str, float]:
 
 
 def test_a_wrong_peer_is_never_the_best() -> None:
-    found = records.judged(
+    result = records.judged(
         {
             "floor": timed(2.0),
             "goals": {"peer": 1.5, "floor": 1.1},
@@ -250,9 +250,9 @@ def test_a_wrong_peer_is_never_the_best() -> None:
             },
         }
     )
-    assert found["best_peer"] == "torch"
-    assert found["ratios"] == {"peer": 2.0, "floor": 1.25}
-    assert found["met"] == {"peer": True, "floor": False}
+    assert result["best_peer"] == "torch"
+    assert result["ratios"] == {"peer": 2.0, "floor": 1.25}
+    assert result["met"] == {"peer": True, "floor": False}
 
 
 def test_least_times_take_the_place_of_medians() -> None:
@@ -314,27 +314,27 @@ def test_a_peer_that_dies_in_the_middle_ends_only_itself(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runner, "Child", BrokenChild)
-    found = bench([name], scale=TINY_SCALE, rounds=3, families=["numpy"], quiet=True)
-    (case,) = found["cases"]
+    result = bench([name], scale=TINY_SCALE, rounds=3, families=["numpy"], quiet=True)
+    (case,) = result["cases"]
     assert case["peers"] == {"numpy": {"failed": "the process ended with status -11"}}
     assert case["best_peer"] is None
     assert case["ours"]["recycled"]["rounds"] == 3
-    assert report.problems(found) == [f"{name}: NumPy failed: the process ended with status -11"]
-    assert len(report.rows_of(found)) == 1
+    assert report.problems(result) == [f"{name}: NumPy failed: the process ended with status -11"]
+    assert len(report.rows_of(result)) == 1
 
 
 def test_limits_are_positive_and_complete() -> None:
     meter = Meter()
     with pytest.raises(RuntimeError, match=r"^bench: the machine's limits have not been measured$"):
         meter.read()
-    found = meter.measure(TINY_SCALE, rounds=1)
-    assert set(found) == {
+    result = meter.measure(TINY_SCALE, rounds=1)
+    assert set(result) == {
         "bytes", "read_gb_s", "copy_gb_s", "random_load_ns", "random_load_by", "first_touch_ms",
     }  # fmt: skip
-    assert found["bytes"] == max(1 << 20, round((256 << 20) * TINY_SCALE * 100))
+    assert result["bytes"] == max(1 << 20, round((256 << 20) * TINY_SCALE * 100))
     for name in ("read_gb_s", "copy_gb_s", "random_load_ns"):
-        assert "1" in found[name]
-        assert min(found[name].values()) > 0
+        assert "1" in result[name]
+        assert min(result[name].values()) > 0
     assert meter.read() > 0
 
 
@@ -362,18 +362,18 @@ def whole_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict, Path]:
 
 
 def test_the_report_is_complete(whole_run: tuple[dict, Path]) -> None:
-    found, file = whole_run
-    assert json.loads(file.read_text()) == found
-    assert set(found) == {
+    result, file = whole_run
+    assert json.loads(file.read_text()) == result
+    assert set(result) == {
         "date", "command", "machine", "gatherum", "versions", "scale", "rounds", "families",
         "limits", "cases", "skipped",
     }  # fmt: skip
-    assert set(found["machine"]) == {
+    assert set(result["machine"]) == {
         "cpu", "cores", "caches", "memory_bytes", "kernel", "system", "huge_pages",
     }  # fmt: skip
-    assert found["families"] == ["gatherum", "numpy"]
-    assert [case["name"] for case in found["cases"]] == ["rows-f32", "add-256-f32", "tiny-gather"]
-    rows, add, small = found["cases"]
+    assert result["families"] == ["gatherum", "numpy"]
+    assert [case["name"] for case in result["cases"]] == ["rows-f32", "add-256-f32", "tiny-gather"]
+    rows, add, small = result["cases"]
     for case in (rows, add):
         assert set(case) == {
             "name", "title", "op", "unit", "shapes", "dtypes", "floor_bytes", "floor",
@@ -395,29 +395,29 @@ def test_the_report_is_complete(whole_run: tuple[dict, Path]) -> None:
 def test_a_report_is_shown_again_and_as_markdown(
     whole_run: tuple[dict, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found, file = whole_run
+    result, file = whole_run
     assert show.main([str(file)]) == 0
     shown = capsys.readouterr().out
     assert show.main([str(file), "--markdown"]) == 0
     tables = capsys.readouterr().out
-    for case in found["cases"]:
+    for case in result["cases"]:
         assert shown.count(case["title"]) == 2
         assert tables.count(f"| {case['title']} |") == 2
-    for word in (found["date"], found["machine"]["cpu"], found["command"]):
+    for word in (result["date"], result["machine"]["cpu"], result["command"]):
         assert word in shown
         assert word in tables
     assert show.main([str(file), "--readme"]) == 0
     brief = capsys.readouterr().out
-    assert brief.count("\n| `") == sum(case["name"] in report.SHOWN for case in found["cases"])
+    assert brief.count("\n| `") == sum(case["name"] in report.SHOWN for case in result["cases"])
     assert report.MISSED not in brief
     assert show.main([str(file), "--least"]) == 0
-    assert f"least times of 2 rounds: {found['command']}" in capsys.readouterr().out
+    assert f"least times of 2 rounds: {result['command']}" in capsys.readouterr().out
 
 
 def test_problems_are_said(whole_run: tuple[dict, Path]) -> None:
-    found = whole_run[0]
-    assert report.problems(found) == []
-    case = found["cases"][0]
+    result = whole_run[0]
+    assert report.problems(result) == []
+    case = result["cases"][0]
     bad = {
         **case,
         "ours": {
@@ -426,7 +426,7 @@ def test_problems_are_said(whole_run: tuple[dict, Path]) -> None:
         },
         "peers": {**case["peers"], "jax": {"failed": "RuntimeError: no"}},
     }
-    assert report.problems({**found, "cases": [bad], "skipped": {"set-rows": "needs more"}}) == [
+    assert report.problems({**result, "cases": [bad], "skipped": {"set-rows": "needs more"}}) == [
         "set-rows: skipped: needs more",
         "rows-f32: OUR ANSWER DIFFERS: 2 % of elements differ",
         "rows-f32: JAX failed: RuntimeError: no",
@@ -435,9 +435,9 @@ def test_problems_are_said(whole_run: tuple[dict, Path]) -> None:
 
 def test_a_case_that_does_not_fit_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner, "available_memory", lambda: 1000)
-    found = bench(["rows-f32"], scale=TINY_SCALE, rounds=1, families=["numpy"], quiet=True)
-    assert found["cases"] == []
-    assert found["skipped"] == {
+    result = bench(["rows-f32"], scale=TINY_SCALE, rounds=1, families=["numpy"], quiet=True)
+    assert result["cases"] == []
+    assert result["skipped"] == {
         "rows-f32": "needs about 0.0 GiB at scale 0.0001, and 0.0 GiB are free: "
         "choose a smaller scale or fewer peers"
     }
@@ -448,11 +448,11 @@ def test_the_charts_show_the_last_report() -> None:
     if not folder.exists():
         pytest.skip("the benchmarks are not beside these tests")
     charts = SimpleNamespace(**runpy.run_path(str(folder / "charts.py")))
-    found = json.loads(charts.RESULTS.read_text())
-    rows = charts.roofline_rows(found)
-    assert len(rows) == sum("floor" in case for case in found["cases"]) > 20
-    speeds = [charts.copied(found), *(max(*row.speeds.values(), row.read) for row in rows)]
-    assert max(speeds) <= charts.roof(found)
+    result = json.loads(charts.RESULTS.read_text())
+    rows = charts.roofline_rows(result)
+    assert len(rows) == sum("floor" in case for case in result["cases"]) > 20
+    speeds = [charts.copied(result), *(max(*row.speeds.values(), row.read) for row in rows)]
+    assert max(speeds) <= charts.roof(result)
     for theme in charts.THEMES:
         for name, titles in (
             ("roofline", [row.title for row in rows]),
@@ -492,5 +492,5 @@ def test_a_wrong_answer_is_called_wrong() -> None:
         "ours": {"recycled": {"median": 1.0}, "fresh": {"median": 2.0}},
         "peers": {"numpy": peer, "torch": {"failed": "no memory"}},
     }  # fmt: skip
-    found = {"families": ["gatherum", "numpy", "torch"], "cases": [record]}
-    assert report.speed(found).splitlines()[-1] == "| rows | 1 ms | 2 ms | 2.5 ms (wrong) | - |"
+    results = {"families": ["gatherum", "numpy", "torch"], "cases": [record]}
+    assert report.speed(results).splitlines()[-1] == "| rows | 1 ms | 2 ms | 2.5 ms (wrong) | - |"

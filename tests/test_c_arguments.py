@@ -78,17 +78,17 @@ def test_calls_without_arguments(core, gather, scatter):
 def test_memory_at_no_address_is_too_small(core, read, name):
     data, indices, updates = np.zeros(4), np.array([1, 3]), np.ones(2)
     arrays = {"data": data, "indices": indices, "updates": updates, "out": np.zeros(4)}
-    given, error = Operands(), Error()
+    operands, error = Operands(), Error()
     for key, array in arrays.items():
-        setattr(given, key, Buffer(*memory_of(array)))
+        setattr(operands, key, Buffer(*memory_of(array)))
     program = read(gatherum.plan("scatter_slices", data, indices, updates))
     for function in (core.gatherum_check, core.gatherum_run):
         more = (None,) if function is core.gatherum_run else ()
-        assert function(program, byref(given), *more, byref(error)) == OK
-        setattr(given, name, Buffer(None, 0, 99))
-        assert function(program, byref(given), *more, byref(error)) == TOO_SMALL
+        assert function(program, byref(operands), *more, byref(error)) == OK
+        setattr(operands, name, Buffer(None, 0, 99))
+        assert function(program, byref(operands), *more, byref(error)) == TOO_SMALL
         assert error.operand.decode() == name
-        setattr(given, name, Buffer(*memory_of(arrays[name])))
+        setattr(operands, name, Buffer(*memory_of(arrays[name])))
 
 
 def test_programs_without_arguments(core, gather):
@@ -127,9 +127,9 @@ def test_functions_without_arguments(core, n):
     right = [b"exp", b"float32", SOME, SOME, count, None]
     assert core.gatherum_map(*right) == (OK if n >= 0 else INVALID_CALL)
     for i, status in enumerate((INVALID_CALL, INVALID_CALL, empty, empty)):
-        given = list(right)
-        given[i] = None
-        assert core.gatherum_map(*given) == status
+        arguments = list(right)
+        arguments[i] = None
+        assert core.gatherum_map(*arguments) == status
 
 
 def _places(*offsets):
@@ -148,9 +148,9 @@ def test_folds_without_arguments(core, n):
         function = getattr(core, f"gatherum_fold_{name}")
         assert function(*right) == (OK if n >= 0 else INVALID_CALL), name
         for i in range(len(right) - 1):
-            given = list(right)
-            given[i] = None
-            assert function(*given) == (OK if n == 0 and i else INVALID_CALL), (name, i)
+            arguments = list(right)
+            arguments[i] = None
+            assert function(*arguments) == (OK if n == 0 and i else INVALID_CALL), (name, i)
 
 
 def test_descriptions_of_folds_without_arguments(core):
@@ -158,9 +158,9 @@ def test_descriptions_of_folds_without_arguments(core):
     right = [fold, any_order, size]
     assert core.gatherum_fold_describe(*right) == OK
     for i in range(3):
-        given = list(right)
-        given[i] = None
-        assert core.gatherum_fold_describe(*given) == INVALID_CALL
+        arguments = list(right)
+        arguments[i] = None
+        assert core.gatherum_fold_describe(*arguments) == INVALID_CALL
     for names in ((None, b"int64"), (b"add", None)):
         wrong = byref(Fold(*names, 1, 8))
         assert core.gatherum_fold_describe(wrong, any_order, size) == 4
@@ -209,9 +209,9 @@ def test_edges_without_arguments(core, gather):
     _refused(core, "lists_fold", "lists", None, gather, at, None)
     pointed = [byref(ends), byref(ends), gather, at, None]
     for i, name in enumerate(("pointer", "sources", "rows", "operands")):
-        given = list(pointed)
-        given[i] = None
-        _refused(core, "fold_pointed", name, *given)
+        arguments = list(pointed)
+        arguments[i] = None
+        _refused(core, "fold_pointed", name, *arguments)
     core.gatherum_lists_free(None)
     core.gatherum_lists_bytes.restype = c_int64
     assert core.gatherum_lists_bytes(None) == 0

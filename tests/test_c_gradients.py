@@ -63,7 +63,7 @@ def _expected(arrays, reduction, include_self):
         if arrived.size == 0:
             continue
         values = [data[p, c]] * include_self + [updates[j, c] for j in arrived]
-        found = []
+        gradients = []
         for k, value in enumerate(values):
             if reduction == "mul":
                 before, behind = one, one
@@ -71,13 +71,13 @@ def _expected(arrays, reduction, include_self):
                     before = before * other
                 for other in reversed(values[k + 1 :]):
                     behind = other * behind
-                found.append(gradient[p, c] * (before * behind))
+                gradients.append(gradient[p, c] * (before * behind))
             else:
                 best = max(values) if reduction == "max" else min(values)
                 number = one.dtype.type(sum(v == best for v in values))
-                found.append(gradient[p, c] / number if value == best else 0)
-        of_data[p, c] = found.pop(0) if include_self else 0
-        of_updates[arrived, c] = found
+                gradients.append(gradient[p, c] / number if value == best else 0)
+        of_data[p, c] = gradients.pop(0) if include_self else 0
+        of_updates[arrived, c] = gradients
     return of_data, of_updates
 
 
@@ -112,15 +112,15 @@ def test_the_same_bits_on_any_threads(core, read, settings_restored):
     for reduction in ("mul", "max"):
         plan = gatherum.plan("scatter_slices", data, indices, updates, reduction=reduction)
         result = gatherum.scatter_slices(data, indices, updates, reduction=reduction)
-        found = set()
+        results = set()
         for threads in (1, 2, 3, 7):
             gatherum.set_num_threads(threads)
-            made = {"of_data": np.empty_like(data), "of_updates": np.empty_like(updates)}
+            outputs = {"of_data": np.empty_like(data), "of_updates": np.empty_like(updates)}
             arrays = {"indices": indices, "data": data, "updates": updates, "result": result,
-                      "gradient": gradient, **made}  # fmt: skip
+                      "gradient": gradient, **outputs}  # fmt: skip
             assert _status(core, read(plan), arrays)[0] == OK
-            found.add(b"".join(array.tobytes() for array in made.values()))
-        assert len(found) == 1
+            results.add(b"".join(array.tobytes() for array in outputs.values()))
+        assert len(results) == 1
 
 
 def test_operands_that_are_too_small(core, read):

@@ -23,12 +23,12 @@ SOURCES = Path(__file__).parent / "c"
 
 def _compiled(name, folder):
     """Compile a C program against the installed header and library."""
-    made = folder / f"{name}.exe"
+    executable = folder / f"{name}.exe"
     include = gatherum.get_include()
     strict = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
     where = [f"-I{include}", str(SOURCES / f"{name}.c"), *foreign.library(folder)]
-    subprocess.run([foreign.C, *strict, *where, "-o", str(made)], check=True)
-    return made
+    subprocess.run([foreign.C, *strict, *where, "-o", str(executable)], check=True)
+    return executable
 
 
 @pytest.fixture(scope="session")
@@ -82,44 +82,51 @@ PLAIN = [case for case in CASES if not case.attributes.get("fill_value") and cas
 @pytest.mark.parametrize("case", PLAIN, ids=str)
 def test_every_case_without_python(program, tmp_path, case):
     plan, operands = _plan_of(case)
-    run, found = _call(program, tmp_path, plan, operands, np.zeros_like(case.expected))
+    run, result = _call(program, tmp_path, plan, operands, np.zeros_like(case.expected))
     assert run.returncode == 0, run.stdout
     scatters, rank, size = map(int, run.stdout.split()[1:4])
     assert (scatters, rank) == (case.updates is not None, case.expected.ndim)
     assert size == len(bytes(plan.program))
-    assert found.tobytes() == case.expected.tobytes()
+    assert result.tobytes() == case.expected.tobytes()
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-@pytest.mark.parametrize("how", ["", "in-place"])
+@pytest.mark.parametrize("mode", ["", "in-place"])
 @pytest.mark.parametrize("reduction", ["none", "add", "mean"])
-def test_large_scatters_without_python(program, tmp_path, reduction, how, threads):
+def test_large_scatters_without_python(program, tmp_path, reduction, mode, threads):
     rng = np.random.default_rng(3)
     data, updates = rng.standard_normal((5_000, 9)), rng.standard_normal((90_000, 9))
     operands = data, rng.integers(0, 5_000, (90_000, 1)), updates
     plan = gatherum.plan("scatter_nd", *operands, reduction=reduction)
-    run, found = _call(program, tmp_path, plan, operands, np.zeros_like(data), how, threads=threads)
+    run, result = _call(
+        program, tmp_path, plan, operands, np.zeros_like(data), mode, threads=threads
+    )
     assert run.returncode == 0, run.stdout
     expected = gatherum.scatter_nd(*operands, reduction=reduction)
-    assert found.tobytes() == expected.tobytes()
+    assert result.tobytes() == expected.tobytes()
 
 
 def test_a_bad_index_is_reported_and_nothing_written(program, tmp_path):
     data, updates = np.arange(6.0), np.ones(3)
     operands = data, np.array([[1], [-7], [9]]), updates
     plan = gatherum.plan("scatter_nd", *operands)
-    run, found = _call(program, tmp_path, plan, operands, np.zeros(6), "in-place")
+    run, result = _call(program, tmp_path, plan, operands, np.zeros(6), "in-place")
     assert run.stdout == "run 1|an index is out of bounds|indices|1|0|-7\n"
-    assert not found.any()
+    assert not result.any()
 
 
 @pytest.mark.parametrize("small", ["data", "indices", "updates", "out"])
 def test_an_operand_that_is_too_small_is_refused(program, tmp_path, small):
     operands = [np.arange(6.0), np.array([[1], [0], [5]]), np.ones(3)]
     plan = gatherum.plan("scatter_nd", *operands)
-    given = {"data": operands[0], "indices": operands[1], "updates": operands[2], "out": np.ones(6)}
-    given[small] = given[small].ravel()[:-1]
-    *others, out = given.values()
+    arrays = {
+        "data": operands[0],
+        "indices": operands[1],
+        "updates": operands[2],
+        "out": np.ones(6),
+    }
+    arrays[small] = arrays[small].ravel()[:-1]
+    *others, out = arrays.values()
     run, _ = _call(program, tmp_path, plan, others, out)
     message = "an operand's memory is smaller than the program addresses"
     assert run.stdout == f"check 5|{message}|{small}|-1|0|0\n"

@@ -78,8 +78,8 @@ def test_operands_of_just_the_size_are_enough_and_a_byte_less_is_not(core, read,
                 smaller = list(memory[name])
                 smaller[side] -= 1
                 needed = not empty or name in copied
-                found = refused(core, program, memory | {name: smaller})
-                assert found == (name if needed else None), (name, side, array.strides)
+                operand = refused(core, program, memory | {name: smaller})
+                assert operand == (name if needed else None), (name, side, array.strides)
 
 
 def test_what_lies_on_the_other_side_does_not_help(core, read):
@@ -134,12 +134,12 @@ def test_a_missing_fill_is_zero_bytes(core, read, fill):
 
 
 @pytest.mark.parametrize(
-    ("given", "taken"), [(-(2**31), 1), (0, 1), (1024, 1024), (1025, 1024), (2**31 - 1, 1024)]
+    ("requested", "taken"), [(-(2**31), 1), (0, 1), (1024, 1024), (1025, 1024), (2**31 - 1, 1024)]
 )
-def test_any_number_of_threads_is_brought_into_bounds(core, given, taken):
+def test_any_number_of_threads_is_brought_into_bounds(core, requested, taken):
     before = core.gatherum_get_num_threads()
     try:
-        core.gatherum_set_num_threads(given)
+        core.gatherum_set_num_threads(requested)
         assert core.gatherum_get_num_threads() == taken
     finally:
         core.gatherum_set_num_threads(before)
@@ -169,10 +169,12 @@ def test_a_call_goes_on_until_the_poll_says_otherwise(core, read, answer):
         n *= 2
         indices, updates = np.broadcast_to(np.int8(0), (n, 1)), np.broadcast_to(np.int64(1), n)
         plan, operands = _call("scatter_nd", np.zeros(1, np.int64), indices, updates, "clip", "add")
-        given, error = Operands(fresh=1), Error()
+        call_operands, error = Operands(fresh=1), Error()
         for name, array in operands.items():
-            setattr(given, name, Buffer(*memory_of(array)))
-        status = core.gatherum_run(read(plan), byref(given), byref(Poll(ask, 9)), byref(error))
+            setattr(call_operands, name, Buffer(*memory_of(array)))
+        status = core.gatherum_run(
+            read(plan), byref(call_operands), byref(Poll(ask, 9)), byref(error)
+        )
     assert (status, asked[:1]) == (INTERRUPTED if answer else OK, [9])
     assert answer or operands["out"] == n
 
@@ -196,11 +198,11 @@ def test_indices_are_numbered_and_the_first_invalid_one_is_found(
     step = indices.strides[0]
     nest = Nest(0, (Loop(len(values), 0, step, 0),), (Component(size, 1, 0),), 1)
     plan = SimpleNamespace(program=Program(**fields, nest=nest, checks=nest._replace(block=0)))
-    found, error = np.zeros(len(values), np.int64), Error()
+    result, error = np.zeros(len(values), np.int64), Error()
     core.gatherum_number.restype = c_int64
     arguments = read(plan), c_void_p(indices.ctypes.data)
-    assert core.gatherum_number(*arguments, c_void_p(found.ctypes.data)) == numbers.count(-1)
-    assert found.tolist() == numbers
+    assert core.gatherum_number(*arguments, c_void_p(result.ctypes.data)) == numbers.count(-1)
+    assert result.tolist() == numbers
     status = core.gatherum_first_invalid(*arguments, None, byref(error))
     bits = int(np.uint64(error.value % 2**64))
     assert first == (None if status == OK else (error.position, bits))

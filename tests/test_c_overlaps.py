@@ -49,15 +49,15 @@ def _operands(arrays):
 
 def _checked(core, program, arrays):
     """Return the error of both functions of a call, or None."""
-    found = []
+    outcomes = []
     for function in (core.gatherum_check, core.gatherum_run):
         error = Error()
         more = () if function is core.gatherum_check else (None,)
         status = function(program, byref(_operands(arrays)), *more, byref(error))
         assert status in (OK, INVALID_CALL)
-        found.append((error.operand.decode(), error.message.decode()) if status else None)
-    assert found[0] == found[1]
-    return found[0]
+        outcomes.append((error.operand.decode(), error.message.decode()) if status else None)
+    assert outcomes[0] == outcomes[1]
+    return outcomes[0]
 
 
 def _message(name):
@@ -273,10 +273,10 @@ def test_gradients_over_their_operands(core, read, written, name):
     plan = gatherum.plan("scatter_slices", *operands, reduction="max")
     if name and name != written:
         arrays[written] = arrays[name]
-    given, error = Gradients(), Error()
+    gradients, error = Gradients(), Error()
     for key, array in arrays.items():
-        setattr(given, key, Buffer(*memory_of(array)))
-    status = core.gatherum_differentiate(read(plan), byref(given), None, byref(error))
+        setattr(gradients, key, Buffer(*memory_of(array)))
+    status = core.gatherum_differentiate(read(plan), byref(gradients), None, byref(error))
     wrong = name if name != written else None
     assert status == (INVALID_CALL if wrong else OK)
     assert (error.operand or b"").decode() == (wrong or "")
@@ -288,8 +288,8 @@ def test_positions_of_extremes_over_their_operands(core, read, name):
     plan = gatherum.plan("scatter_slices", *arrays.values(), reduction="max")
     arrays["out"] = np.zeros(4, int)
     positions = arrays[name] if name else np.zeros(4, int)
-    given, error = byref(Buffer(*memory_of(positions))), Error()
-    arguments = given, c_int64(-1), None, byref(error)
+    buffer, error = byref(Buffer(*memory_of(positions))), Error()
+    arguments = buffer, c_int64(-1), None, byref(error)
     status = core.gatherum_extremes(read(plan), byref(_operands(arrays)), *arguments)
     assert status == (INVALID_CALL if name else OK)
     assert (error.operand or b"").decode() == (name or "")
@@ -333,10 +333,10 @@ def test_rows_of_lists_over_their_operands(core, read):
     edges = _Edges(read)
     lists, error, arrays = c_void_p(), Error(), edges.arrays
     ends = edges.ends("targets"), edges.ends("sources")
-    made = core.gatherum_lists_make(
+    status = core.gatherum_lists_make(
         c_int64(2), c_int64(1), *ends, c_int32(1), None, byref(lists), byref(error)
     )
-    assert made == OK, error.message
+    assert status == OK, error.message
 
     def fold(**places):
         at = edges.operands(**places)

@@ -79,9 +79,9 @@ def test_cmake_finds_the_package_beside_the_header(tmp_path):
 @pytest.mark.slow
 @needs_cmake
 @needs_package
-@pytest.mark.parametrize(("asked", "found"), [("0.2", True), ("0.1", False), ("99", False)])
-def test_cmake_compares_the_version(tmp_path, asked, found):
-    asked = gatherum.__version__.rpartition(".")[0] if found else asked
+@pytest.mark.parametrize(("asked", "compatible"), [("0.2", True), ("0.1", False), ("99", False)])
+def test_cmake_compares_the_version(tmp_path, asked, compatible):
+    asked = gatherum.__version__.rpartition(".")[0] if compatible else asked
     (tmp_path / "CMakeLists.txt").write_text(
         "cmake_minimum_required(VERSION 3.20...4.4)\nproject(asks LANGUAGES C)\n"
         f'find_package(gatherum {asked} CONFIG)\nmessage("found ${{gatherum_FOUND}}")\n'
@@ -89,7 +89,7 @@ def test_cmake_compares_the_version(tmp_path, asked, found):
     settings = f"-DCMAKE_PREFIX_PATH={Path(gatherum.get_include()).parent}"
     command = ["cmake", "-S", ".", "-B", "build", "-G", "Ninja", settings]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert f"found {int(found)}" in done.stderr
+    assert f"found {int(compatible)}" in done.stderr
 
 
 @needs_package
@@ -168,8 +168,8 @@ def test_the_core_is_installed_without_python(tmp_path):
     assert {"include/gatherum.h", "lib/deep/pkgconfig/gatherum.pc"} <= files
     if shutil.which("pkg-config"):
         moved = prefix.rename(tmp_path / "moved")
-        found = run(["pkg-config", "--cflags", "--libs", "gatherum"], tmp_path,
-                    PKG_CONFIG_PATH=str(moved / "lib/deep/pkgconfig"))  # fmt: skip
-        assert [str(Path(flag[2:]).resolve()) for flag in found.split()[:2]] == [
+        completed = run(["pkg-config", "--cflags", "--libs", "gatherum"], tmp_path,
+                        PKG_CONFIG_PATH=str(moved / "lib/deep/pkgconfig"))  # fmt: skip
+        assert [str(Path(flag[2:]).resolve()) for flag in completed.split()[:2]] == [
             str(moved / "include"), str(moved / "lib/deep")
         ]  # fmt: skip

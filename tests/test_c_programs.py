@@ -73,13 +73,15 @@ def _named(dtype):
 def make(core, op, *specs, out=None, **attributes):
     """Return the bytes of a program, or the fault, the operand and the message."""
     names = {"axis": "axis", "batch_dims": "axis"}
-    how = Attributes(0, None, 1, None, 1)
+    c_attributes = Attributes(0, None, 1, None, 1)
     for name, value in attributes.items():
-        setattr(how, names.get(name, name), value.encode() if isinstance(value, str) else value)
+        setattr(
+            c_attributes, names.get(name, name), value.encode() if isinstance(value, str) else value
+        )
     program, error = c_void_p(), CallError()
     function = getattr(core, f"gatherum_make_{op}")
     operands = [one and byref(one) for one in (*specs, out)]
-    status = function(*operands, byref(how), byref(program), byref(error))
+    status = function(*operands, byref(c_attributes), byref(program), byref(error))
     if status != OK:
         assert (status, program.value) == (INVALID_CALL, None)
         return error.fault, error.operand.decode(), error.message.decode()
@@ -93,15 +95,15 @@ def make(core, op, *specs, out=None, **attributes):
 def same(core, op, *operands, **attributes):
     """Compare the program of arrays, or the error, in C and Python. Return True for a program."""
     specs = [spec(a.shape, a.dtype, a.strides) for a in operands]
-    found = make(core, op, *specs, **attributes)
-    given = [(a.shape, a.dtype, a.strides) for a in operands]
+    result = make(core, op, *specs, **attributes)
+    descriptions = [(a.shape, a.dtype, a.strides) for a in operands]
     try:
-        expected = bytes(gatherum.plan(op, *given, **attributes).program)
+        expected = bytes(gatherum.plan(op, *descriptions, **attributes).program)
     except (TypeError, ValueError) as error:
-        assert isinstance(found, tuple), error
-        is_whole(found[2], str(error).replace(str(operands[0].dtype), _named(operands[0].dtype)))
+        assert isinstance(result, tuple), error
+        is_whole(result[2], str(error).replace(str(operands[0].dtype), _named(operands[0].dtype)))
         return False
-    assert found == expected, found
+    assert result == expected, result
     return True
 
 
@@ -114,8 +116,8 @@ def is_whole(message, expected):
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_every_case_is_the_same_program(core, case):
     operands = [a for a in (case.data, case.indices, case.updates) if a is not None]
-    how = {name: value for name, value in case.attributes.items() if name != "fill_value"}
-    assert same(core, case.op, *operands, **how)
+    options = {name: value for name, value in case.attributes.items() if name != "fill_value"}
+    assert same(core, case.op, *operands, **options)
 
 
 @pytest.mark.parametrize("op", OPERATORS)
@@ -126,12 +128,12 @@ def test_every_reduction_of_every_dtype(core, op, dtype):
         for mode, negative in itertools.product(MODES, (True, False)):
             assert same(core, op, *operands, mode=mode, negative=negative)
         return
-    made = {
-        reduction: same(core, op, *operands, np.zeros((), dtype), reduction=reduction, **how)
+    programs = {
+        reduction: same(core, op, *operands, np.zeros((), dtype), reduction=reduction, **options)
         for reduction in REDUCTIONS
-        for how in ({"include_self": True}, {"include_self": False, "mode": "drop"})
+        for options in ({"include_self": True}, {"include_self": False, "mode": "drop"})
     }
-    assert made["none"] and made["add"] == (dtype in {"f4", "f2", "i8", "u1", "c8", "?"})
+    assert programs["none"] and programs["add"] == (dtype in {"f4", "f2", "i8", "u1", "c8", "?"})
 
 
 @st.composite
@@ -155,7 +157,7 @@ def layouts(draw, dtype):
 )
 def test_any_call_is_the_same(core, op, data, indices, updates, axis, fits, out):
     row, operands = OPERATORS[op], [data, indices]
-    how = {row.attribute: axis}
+    options = {row.attribute: axis}
     if row.scatters:
         if fits:
             try:
@@ -166,17 +168,17 @@ def test_any_call_is_the_same(core, op, data, indices, updates, axis, fits, out)
             except ValueError:
                 pass
         operands.append(updates)
-    same(core, op, *operands, **how)
+    same(core, op, *operands, **options)
     specs = [(a.shape, a.dtype, a.strides) for a in operands]
     if out is not None:
-        given = spec(out.shape, out.dtype, out.strides)
-        found = make(core, op, *(spec(*one) for one in specs), out=given, **how)
+        out_spec = spec(out.shape, out.dtype, out.strides)
+        result = make(core, op, *(spec(*one) for one in specs), out=out_spec, **options)
         try:
-            plan = gatherum.plan(op, *specs, out=(out.shape, out.dtype, out.strides), **how)
+            plan = gatherum.plan(op, *specs, out=(out.shape, out.dtype, out.strides), **options)
         except ValueError as error:
-            is_whole(found[2], str(error))
+            is_whole(result[2], str(error))
         else:
-            assert found == bytes(plan.program)
+            assert result == bytes(plan.program)
 
 
 F4, I8 = "float32", "int64"
@@ -206,14 +208,14 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("op", "operands", "how", "fault"), WRONG)
-def test_an_error_says_what_python_says(core, op, operands, how, fault):
-    found = make(core, op, *(spec(*one) for one in operands), **how)
-    assert found[0] == fault, found
+@pytest.mark.parametrize(("op", "operands", "attributes", "fault"), WRONG)
+def test_an_error_says_what_python_says(core, op, operands, attributes, fault):
+    result = make(core, op, *(spec(*one) for one in operands), **attributes)
+    assert result[0] == fault, result
     with pytest.raises((TypeError, ValueError)) as caught:
-        gatherum.plan(op, *operands, **how)
-    is_whole(found[2], str(caught.value))
-    assert found[2].startswith(f"{op}: ")
+        gatherum.plan(op, *operands, **attributes)
+    is_whole(result[2], str(caught.value))
+    assert result[2].startswith(f"{op}: ")
 
 
 def test_what_python_cannot_be_given(core):
@@ -262,24 +264,24 @@ def test_a_rank_without_sizes_is_refused_before_they_are_read(core, op, wrong, m
         right["updates"] = spec((), F4)
     for name in (*right, "out"):
         out, *specs = [(right | {name: wrong}).get(n) for n in ("out", *right)]
-        found = make(core, op, *specs, out=out)
-        assert found == (SHAPE, name, f"{op}: `{name}` must have {message}")
+        result = make(core, op, *specs, out=out)
+        assert result == (SHAPE, name, f"{op}: `{name}` must have {message}")
 
 
 @pytest.mark.parametrize("op", GATHERS)
 @pytest.mark.parametrize("reduction", ["add", "most", ""])
 def test_a_gather_takes_no_reduction(core, op, reduction):
     operands = spec((4,), F4), spec((1,), I8)
-    found = make(core, op, *operands, reduction=reduction)
+    result = make(core, op, *operands, reduction=reduction)
     message = f"{op}: `reduction` must be 'none', got '{reduction}'"
-    assert found == (ATTRIBUTE, "", message)
+    assert result == (ATTRIBUTE, "", message)
     assert make(core, op, *operands, reduction="none") == make(core, op, *operands)
 
 
 def test_a_program_needs_a_place(core):
     data, error = spec((4,), F4), CallError()
-    given = byref(data), byref(spec((1,), I8)), None, None, None, byref(error)
-    assert core.gatherum_make_gather(*given) == INVALID_CALL
+    arguments = byref(data), byref(spec((1,), I8)), None, None, None, byref(error)
+    assert core.gatherum_make_gather(*arguments) == INVALID_CALL
     assert error.fault == OPERAND
     assert error.message.decode() == "gather: `program` must not be null"
 
@@ -296,22 +298,24 @@ def test_rows_of_any_size_are_planned(core, rows):
         "scatter_elements": ((half, one, one[:1] + ("i1",)), {"reduction": "mean"}),
         "scatter_nd": ((wide, ((1, 1), I8), wide), {"reduction": "add"}),
     }
-    for op, (specs, how) in operands.items():
-        plan = gatherum.plan(op, *specs, **how)
-        assert make(core, op, *(spec(shape, np.dtype(d)) for shape, d in specs), **how) == bytes(
-            plan.program
-        )
-        assert gatherum.explain(op, *specs, **how).svg()
+    for op, (specs, options) in operands.items():
+        plan = gatherum.plan(op, *specs, **options)
+        assert make(
+            core, op, *(spec(shape, np.dtype(d)) for shape, d in specs), **options
+        ) == bytes(plan.program)
+        assert gatherum.explain(op, *specs, **options).svg()
 
 
 def test_nothing_but_the_status_may_be_asked_for(core):
     program, data = c_void_p(1), spec((), F4)
-    given = byref(data), byref(data), None, None, byref(program), None
-    assert core.gatherum_make_gather(*given) == INVALID_CALL
+    arguments = byref(data), byref(data), None, None, byref(program), None
+    assert core.gatherum_make_gather(*arguments) == INVALID_CALL
     assert program.value is None
 
 
 def test_a_long_message_is_cut(core):
     shape = (10**15,) * 64
-    found = make(core, "gather", spec(shape, F4), spec((1,), I8))
-    assert len(found[2]) == 511 and found[2].startswith("gather: `data`, shape (1000000000000000, ")
+    result = make(core, "gather", spec(shape, F4), spec((1,), I8))
+    assert len(result[2]) == 511 and result[2].startswith(
+        "gather: `data`, shape (1000000000000000, "
+    )

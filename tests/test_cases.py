@@ -51,10 +51,10 @@ def test_in_place(case):
 def test_a_plan_runs_twice(case):
     attributes = dict(case.attributes)
     fill_value = attributes.pop("fill_value", 0)
-    made = gatherum.plan(case.op, *operands(case), **attributes)
-    assert made.shape == case.expected.shape
+    plan = gatherum.plan(case.op, *operands(case), **attributes)
+    assert plan.shape == case.expected.shape
     for _ in range(2):
-        result = made.run(*operands(case), fill_value=fill_value)
+        result = plan.run(*operands(case), fill_value=fill_value)
         assert same_bits(result, case.expected)
 
 

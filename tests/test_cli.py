@@ -506,10 +506,10 @@ def test_info_is_the_configuration(run, capfd):
 def test_explain_says_and_draws_what_python_does(run, folder):
     arguments = ["--data", "2x3x4", "--indices", "5", "--axis", "1", "--svg", "picture.svg"]
     status, out, err = run("explain", "gather", *arguments)
-    found = gatherum.explain("gather", ((2, 3, 4), "f4"), ((5,), "i8"), axis=1)
+    explanation = gatherum.explain("gather", ((2, 3, 4), "f4"), ((5,), "i8"), axis=1)
     assert (status, err) == (0, "")
-    assert out == f"{found}\n\nPicture: picture.svg\n"
-    assert (folder / "picture.svg").read_text(encoding="utf-8") == found.svg()
+    assert out == f"{explanation}\n\nPicture: picture.svg\n"
+    assert (folder / "picture.svg").read_text(encoding="utf-8") == explanation.svg()
 
 
 @pytest.mark.parametrize(
@@ -797,8 +797,8 @@ def test_groups(run):
     assert np.isnan(np.load("o.npy")[1]).all()
     for groups in ("shop.npy", "shop.csv"):
         assert run("groups", groups, "--func", "count", "--size", "4") == (0, "[2 0 2 0]\n", "")
-    found = run("groups", "table.npy", "shop.csv", "--func", "max", "--fill-value", "-1")
-    assert found == (0, "[[ 9. 10. 11.]\n [-1. -1. -1.]\n [ 6.  7.  8.]]\n", "")
+    result = run("groups", "table.npy", "shop.csv", "--func", "max", "--fill-value", "-1")
+    assert result == (0, "[[ 9. 10. 11.]\n [-1. -1. -1.]\n [ 6.  7.  8.]]\n", "")
     assert run("groups", "table.npy")[0::2] == (
         2, "gatherum: Missing argument 'GROUPS'. See gatherum groups --help.\n",
     )  # fmt: skip

@@ -287,11 +287,11 @@ def test_a_missing_model_is_no_such_file_without_onnx_too(run, monkeypatch):
 
 
 def test_indices_that_are_no_file_name_the_other_forms(run):
-    for given, text in (
+    for argument, text in (
         ("2,0", "'2,0' is not there, nor"),
         ("rows.dat", "'rows.dat' is not there"),
     ):
-        status, out, err = run("gather", "table.npy", given, "-o", "o.npy")
+        status, out, err = run("gather", "table.npy", argument, "-o", "o.npy")
         assert (status, out) == (1, "")
         assert err.startswith(f"gatherum: {text}")
         assert err.endswith(
@@ -461,13 +461,13 @@ def test_an_explanation_of_standard_input(run, stdin):
     ],
 )
 def test_standard_input_that_is_closed(run, monkeypatch, arguments, role):
-    command, *rest = arguments.split()
+    command, *parts = arguments.split()
     why = f"{role} is -, but standard input is closed. See gatherum {command} --help."
     monkeypatch.setattr(sys, "stdin", None)
-    assert run(command, *rest) == (2, "", f"gatherum: {why}\n")
+    assert run(command, *parts) == (2, "", f"gatherum: {why}\n")
     startup.open_streams()
     with sys.stdin:
-        assert run(command, *rest) == (2, "", f"gatherum: {why}\n")
+        assert run(command, *parts) == (2, "", f"gatherum: {why}\n")
 
 
 def test_a_completion_reads_no_standard_input(run, stdin, monkeypatch, capfd):

@@ -125,13 +125,13 @@ NUMBERS = [
 
 
 @pytest.mark.parametrize("digits", [FEW, MANY, MOST, f"-{MANY}"], ids=len)
-@pytest.mark.parametrize(("before", "message"), NUMBERS, ids=lambda given: str(given)[-30:])
+@pytest.mark.parametrize(("before", "message"), NUMBERS, ids=lambda argument: str(argument)[-30:])
 def test_integers_of_any_length_are_usage(run, before, message, digits):
     check_usage(run(*before, digits), before[-1], message)
 
 
-def check_usage(found, option, message):
-    status, out, err = found
+def check_usage(outcome, option, message):
+    status, out, err = outcome
     assert (status, out) == (2, "")
     assert err.startswith(f"gatherum: Invalid value for '{option}': {message}")
     assert err.count("\n") == 1

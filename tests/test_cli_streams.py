@@ -131,14 +131,14 @@ def test_a_progress_of_python_where_standard_error_is_closed(monkeypatch, capfd)
 
 @pytest.mark.parametrize("name", ["ISA", "NUM_THREADS", "OUTPUT_CACHE"])
 def test_bytes_that_are_no_text_in_a_variable(name):
-    found = {
+    result = {
         "ISA": "one of .* here",
         "NUM_THREADS": "an integer",
         "OUTPUT_CACHE": "an integer",
     }[name]
     status, out, err = shell(f"export GATHERUM_{name}=$'\\xff'; gatherum info")
     assert (status, out) == (2, "")
-    assert re.fullmatch(rf"gatherum: GATHERUM_{name} must be {found}, got '\\udcff'\n", err)
+    assert re.fullmatch(rf"gatherum: GATHERUM_{name} must be {result}, got '\\udcff'\n", err)
 
 
 def test_bytes_that_are_no_text_in_a_file_name():
@@ -179,8 +179,8 @@ def test_ctrl_c_while_the_command_is_imported(tmp_path, name, as_script):
     script = tmp_path / "gatherum"  # as pip writes it
     script.write_text("import sys\nfrom gatherum.__main__ import main\nsys.exit(main())\n")
     start = [script] if as_script else ["-m", "gatherum"]
-    found = interrupted(tmp_path, name, *start, "info")
-    assert found == (130, "", "gatherum: interrupted\n")
+    result = interrupted(tmp_path, name, *start, "info")
+    assert result == (130, "", "gatherum: interrupted\n")
 
 
 def test_ctrl_c_while_a_program_imports_the_package(tmp_path):

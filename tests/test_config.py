@@ -97,7 +97,7 @@ def test_the_first_use_of_a_name_reports_a_wrong_variable(python, use, kind, sen
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "expression", "found"),
+    ("name", "value", "expression", "expected"),
     [
         ("GATHERUM_NUM_THREADS", "5", "gatherum.get_num_threads()", "5"),
         ("GATHERUM_NUM_THREADS", " ", "gatherum.get_num_threads() >= 1", "True"),
@@ -106,10 +106,10 @@ def test_the_first_use_of_a_name_reports_a_wrong_variable(python, use, kind, sen
         ("GATHERUM_ISA", "portable", "gatherum.config()['level']", "portable"),
     ],
 )
-def test_environment_variables(python, name, value, expression, found):
+def test_environment_variables(python, name, value, expression, expected):
     done = python(f"import gatherum; print({expression})", **{name: value})
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.splitlines()[-1] == found
+    assert done.stdout.splitlines()[-1] == expected
 
 
 DIGEST = """

@@ -20,15 +20,15 @@ ml_dtypes = pytest.importorskip("ml_dtypes", reason="install ml_dtypes for its n
 @pytest.mark.parametrize("text", ["S0", "U0"])
 def test_empty_strings_stay_empty(text):
     data = np.zeros(3, [("a", text)])["a"]
-    found = gatherum.gather(data, [0, 2, 1])
-    assert found.dtype == np.dtype(text)
-    assert found.tolist() == data.tolist()
+    result = gatherum.gather(data, [0, 2, 1])
+    assert result.dtype == np.dtype(text)
+    assert result.tolist() == data.tolist()
     assert gatherum.scatter_nd(data, [[0]], data[:1]).dtype == np.dtype(text)
 
 
 def test_large_and_small_integers_in_one_list():
-    found = gatherum.scatter_nd(np.zeros(2, "u8"), [[0], [1]], [2**63, 1])
-    assert found.tolist() == [2**63, 1]
+    result = gatherum.scatter_nd(np.zeros(2, "u8"), [[0], [1]], [2**63, 1])
+    assert result.tolist() == [2**63, 1]
     with pytest.raises(ValueError, match="`updates` must convert exactly"):
         gatherum.scatter_nd(np.zeros(2, "i8"), [[0], [1]], [2**63, 1])
 
@@ -44,8 +44,8 @@ def test_the_negative_zero_is_the_lesser(dtype, width):
     for first, second in ((0.0, -0.0), (-0.0, 0.0)):
         data, updates = (np.full((1, width), zero, dtype) for zero in (first, second))
         for reduction, negative in (("min", True), ("max", False)):
-            found = gatherum.scatter_nd(data, [[0]], updates, reduction=reduction)
-            assert (np.signbit(found.astype(float)) == negative).all()
+            result = gatherum.scatter_nd(data, [[0]], updates, reduction=reduction)
+            assert (np.signbit(result.astype(float)) == negative).all()
 
 
 def test_small_integer_types_are_integers():
@@ -71,9 +71,9 @@ def test_small_integer_types_are_integers():
     ],
 )
 def test_a_fill_value_that_converts_exactly(dtype, value):
-    found = gatherum.gather(np.zeros(1, dtype), [5], mode="fill", fill_value=value)[0]
+    result = gatherum.gather(np.zeros(1, dtype), [5], mode="fill", fill_value=value)[0]
     expected = np.array(value, dtype)[()]
-    assert found == expected or (str(found) == str(expected))
+    assert result == expected or (str(result) == str(expected))
 
 
 @pytest.mark.parametrize(
@@ -95,8 +95,8 @@ def test_a_fill_value_that_does_not(dtype, value):
 
 def test_records_may_be_given_as_tuples():
     data = np.zeros(2, [("a", "i4"), ("b", "f8")])
-    found = gatherum.scatter_nd(data, [[1]], [(1, 2.5)])
-    assert found.tolist() == [(0, 0.0), (1, 2.5)]
+    result = gatherum.scatter_nd(data, [[1]], [(1, 2.5)])
+    assert result.tolist() == [(0, 0.0), (1, 2.5)]
 
 
 def test_a_plan_takes_arrays_only():
@@ -198,8 +198,8 @@ def test_an_output_whose_rows_lie_between_each_other():
 def test_indices_and_updates_whose_rows_share_memory():
     windows = np.lib.stride_tricks.sliding_window_view
     indices, updates = windows(np.arange(6), 3), windows(np.arange(6, dtype="f4"), 3)
-    found = gatherum.scatter_nd(np.zeros(6, "f4"), indices[..., None], updates, reduction="add")
-    assert found.tolist() == [0, 2, 6, 9, 8, 5]
+    result = gatherum.scatter_nd(np.zeros(6, "f4"), indices[..., None], updates, reduction="add")
+    assert result.tolist() == [0, 2, 6, 9, 8, 5]
 
 
 def test_rows_of_three_indices_each_in_groups():
@@ -207,16 +207,16 @@ def test_rows_of_three_indices_each_in_groups():
     updates = np.arange(120, dtype=np.float16).reshape(24, 5)
     plan = gatherum.plan("scatter_nd", data, indices, updates, reduction="add")
     assert family(plan.algorithm) == "grouped"
-    found = gatherum.scatter_nd(data, indices, updates, reduction="add")
-    assert found.tolist() == updates.reshape(data.shape).tolist()
+    result = gatherum.scatter_nd(data, indices, updates, reduction="add")
+    assert result.tolist() == updates.reshape(data.shape).tolist()
 
 
 def test_columns_that_two_indices_address():
     rng = np.random.default_rng(0)
     data = rng.random((2, 3, 1 << 15), np.float32).transpose(2, 0, 1)
     indices = np.stack([rng.integers(0, 2, 1 << 15), rng.integers(0, 3, 1 << 15)], axis=1)
-    found = gatherum.gather_nd(data, indices, batch_dims=1)
-    assert np.array_equal(found, data[np.arange(1 << 15), indices[:, 0], indices[:, 1]])
+    result = gatherum.gather_nd(data, indices, batch_dims=1)
+    assert np.array_equal(result, data[np.arange(1 << 15), indices[:, 0], indices[:, 1]])
 
 
 def test_an_overlap_that_is_too_hard_to_find_counts_as_one():
@@ -268,8 +268,8 @@ def test_calls_that_differ_in_two_flags():
 @pytest.mark.parametrize("count", [1, 2, 4, 8, 16, 32])
 def test_every_item_of_a_missing_row_is_filled(dtype, count):
     for rows in (1, 1000):
-        found = gatherum.gather(np.zeros((2, count), dtype), [5] * rows, mode="fill", fill_value=7)
-        assert np.array_equal(found, np.full((rows, count), 7, dtype))
+        result = gatherum.gather(np.zeros((2, count), dtype), [5] * rows, mode="fill", fill_value=7)
+        assert np.array_equal(result, np.full((rows, count), 7, dtype))
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -290,8 +290,8 @@ def test_rows_of_any_number_of_bytes(threads, settings_restored):
 def test_a_signalling_nan_fills_without_a_warning(dtype, bits):
     """NumPy warns when it converts one to another width, and warnings are errors here."""
     value = np.array([bits]).view(f"f{bits.itemsize}")[0]
-    found = gatherum.gather(np.zeros(3, dtype), [5], mode="fill", fill_value=value)
-    assert np.isnan(found).all()
+    result = gatherum.gather(np.zeros(3, dtype), [5], mode="fill", fill_value=value)
+    assert np.isnan(result).all()
 
 
 NARROW = ["bfloat16", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz"]
@@ -306,8 +306,8 @@ def test_numbers_round_once_to_types_of_few_bits(operators, name):
     for value, expected in ((1 + last / 2 + 2**-40, 1 + last), (1 + last * 1.5 - 2**-40, 1 + last),
                             (1 + last / 2, 1.0), (-1 - last / 2 - 2**-40, -1 - last)):  # fmt: skip
         zeros = np.zeros(2, dtype)
-        found = operators.scatter_nd(zeros, [[1]], value)
-        assert found.astype(float).tolist() == [0, expected]
+        result = operators.scatter_nd(zeros, [[1]], value)
+        assert result.astype(float).tolist() == [0, expected]
         assert operators.scatter_nd(zeros, [[1]], [value]).astype(float)[1] == expected
         filled = operators.gather(zeros, [5], mode="fill", fill_value=value)
         assert filled.astype(float).tolist() == [expected]

@@ -39,8 +39,8 @@ def test_a_float_sum_has_the_same_bits_on_any_number_of_threads(pattern, n, m):
     np.add.at(expected, indices, updates)
     for threads in (1, 2, 3, 7):
         gatherum.set_num_threads(threads)
-        found = gatherum.scatter_nd(data, indices[:, None], updates, reduction="add")
-        assert hashlib.sha256(found).digest() == hashlib.sha256(expected).digest(), threads
+        result = gatherum.scatter_nd(data, indices[:, None], updates, reduction="add")
+        assert hashlib.sha256(result).digest() == hashlib.sha256(expected).digest(), threads
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
@@ -55,5 +55,5 @@ def test_rows_have_the_same_bits_on_any_number_of_threads(pattern, reduction):
     expected = gatherum.scatter_nd(data, indices, updates, reduction=reduction).tobytes()
     for threads in (2, 3, 7):
         gatherum.set_num_threads(threads)
-        found = gatherum.scatter_nd(data, indices, updates, reduction=reduction)
-        assert found.tobytes() == expected, threads
+        result = gatherum.scatter_nd(data, indices, updates, reduction=reduction)
+        assert result.tobytes() == expected, threads

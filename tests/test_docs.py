@@ -26,13 +26,13 @@ MODULES = (
 
 def entries(page: Path) -> set[Path]:
     """Return the pages that a page's tables of contents list."""
-    found = set()
+    results = set()
     for toctree in re.findall(r"^```\{toctree\}\n(.*?)^```", page.read_text(), re.M | re.S):
         for line in toctree.splitlines():
             if line and not line.startswith(":"):
                 target = re.sub(r"^.*<(.*)>$", r"\1", line)
-                found.add((page.parent / f"{target}.md").resolve())
-    return found
+                results.add((page.parent / f"{target}.md").resolve())
+    return results
 
 
 def test_every_page_has_one_place_in_the_contents():

@@ -50,15 +50,15 @@ def level():
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 def test_every_level_and_any_number_of_threads(function, dtype, level, settings_restored):
     values = samples(dtype, 50_000)
-    found = []
+    results = []
     for name in native.available_levels():
         _core.choose_level(name)
         for threads in (1, 3):
             gatherum.set_num_threads(threads)
-            found.append(getattr(elementary, function)(values))
-            found.append(getattr(elementary, function)(values[: values.size - 5]))
-            found[-1] = np.concatenate([found[-1], getattr(elementary, function)(values[-5:])])
-    assert all(same_bits(one, found[0]) for one in found)
+            results.append(getattr(elementary, function)(values))
+            results.append(getattr(elementary, function)(values[: values.size - 5]))
+            results[-1] = np.concatenate([results[-1], getattr(elementary, function)(values[-5:])])
+    assert all(same_bits(one, results[0]) for one in results)
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
@@ -70,12 +70,12 @@ def test_halves_are_float32_rounded_once(function):
     assert same_bits(getattr(elementary, function)(values), expected)
 
 
-def ulps(found, exact, dtype):
+def ulps(actual, exact, dtype):
     """Return the largest error of finite results in units of the last place."""
     near = exact.astype(dtype)
-    fine = np.isfinite(near) & np.isfinite(found) & (near != 0)
+    fine = np.isfinite(near) & np.isfinite(actual) & (near != 0)
     unit = np.spacing(np.abs(near[fine])).astype(exact.dtype)
-    return float(np.abs((found[fine].astype(exact.dtype) - exact[fine]) / unit).max())
+    return float(np.abs((actual[fine].astype(exact.dtype) - exact[fine]) / unit).max())
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)

@@ -633,14 +633,14 @@ PLANNED = gatherum.plan("gather", TWO, ((1,), "i8"))
     ids=[f"{number}-{row[0]}" for number, row in enumerate(SENTENCES)],
 )
 def test_sentence(monkeypatch, function, caller, arguments, attributes, kind, sentence):
-    made = []
+    raised = []
     module = errors if hasattr(errors, function) else framework_errors
     original = getattr(module, function)
-    monkeypatch.setattr(module, function, lambda *a: made.append(original(*a)) or made[-1])
+    monkeypatch.setattr(module, function, lambda *a: raised.append(original(*a)) or raised[-1])
     with pytest.raises(kind) as caught:
         getattr(gatherum, caller)(*arguments, **attributes)
     assert str(caught.value) == sentence
-    assert caught.value is made[-1]
+    assert caught.value is raised[-1]
     assert caught.type is kind
 
 
@@ -1060,8 +1060,8 @@ def test_what_is_finite_stays_so(module, dtype, value, stays):
     data = np.zeros((1, 2), dtype)
     filled = {"mode": "fill", "fill_value": value}
     if stays:
-        found = module.scatter_nd(data, [[0]], value)
-        assert (np.isfinite(found.astype("c16")) == np.isfinite(value)).all()
+        result = module.scatter_nd(data, [[0]], value)
+        assert (np.isfinite(result.astype("c16")) == np.isfinite(value)).all()
         return
     with pytest.raises(ValueError, match="`updates` must stay finite in "):
         module.scatter_nd(data, [[0]], value)

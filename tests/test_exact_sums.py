@@ -48,8 +48,10 @@ def nearest(number, dtype):
     low, high = 0, (2 * largest + 1) << significand - 1  # bits are in the order of values
 
     def value(bits):
-        exponent, rest = divmod(bits, 1 << significand - 1)
-        return unit * (rest if exponent == 0 else (rest + (1 << significand - 1)) << exponent - 1)
+        exponent, fraction = divmod(bits, 1 << significand - 1)
+        return unit * (
+            fraction if exponent == 0 else (fraction + (1 << significand - 1)) << exponent - 1
+        )
 
     size = abs(number)
     while high - low > 1:
@@ -61,11 +63,11 @@ def nearest(number, dtype):
     return np.array(sign | chosen, bits_of(dtype)).view(dtype)
 
 
-def scattered(values, indices=None, size=1, **how):
+def scattered(values, indices=None, size=1, **options):
     values = np.asarray(values)
     indices = np.zeros((len(values), 1), np.int64) if indices is None else indices
-    how = {"reduction": "fsum", "include_self": False} | how
-    return gatherum.scatter_nd(np.zeros(size, values.dtype), indices, values, **how)
+    options = {"reduction": "fsum", "include_self": False} | options
+    return gatherum.scatter_nd(np.zeros(size, values.dtype), indices, values, **options)
 
 
 @pytest.mark.parametrize("reduction", REDUCTIONS)
@@ -79,8 +81,8 @@ def test_sums_are_those_of_fractions(dtype, reduction):
         expected = nearest(total / len(values) if reduction == "fmean" else total, dtype)
         if total == 0:
             continue
-        found = scattered(values, reduction=reduction)
-        assert same_bits(found, expected[None]), (size, found, expected)
+        result = scattered(values, reduction=reduction)
+        assert same_bits(result, expected[None]), (size, result, expected)
 
 
 HOSTILE = {
@@ -147,9 +149,9 @@ def test_what_is_not_a_number_and_zeros(dtype, values, expected, reduction):
     expected = np.array([expected], np.float32).astype(dtype)
     assert same_bits(scattered(values, reduction=reduction), expected)
     if len(values) > 1:
-        rest = np.zeros((len(values) - 1, 1), np.int64)
-        found = gatherum.scatter_nd(values[:1], rest, values[1:], reduction=reduction)
-        assert same_bits(found, expected)
+        indices = np.zeros((len(values) - 1, 1), np.int64)
+        result = gatherum.scatter_nd(values[:1], indices, values[1:], reduction=reduction)
+        assert same_bits(result, expected)
 
 
 # Force a table of exponents for each destination, which is otherwise used for thousands of updates.
@@ -172,11 +174,11 @@ def test_tables_have_the_sums_of_limbs(dtype, settings_restored):
         plan = gatherum.plan("scatter_nd", data, indices, values, reduction="fsum")
         assert plan.algorithm == "private_slabs"
         assert " and a table of " in plan.reason
-        found = scattered(values[order], indices[order], len(terms) + 1)
-        assert same_bits(found, expected)
+        result = scattered(values[order], indices[order], len(terms) + 1)
+        assert same_bits(result, expected)
         old = anything(dtype, len(data), 30)
-        found = gatherum.scatter_nd(old, indices, values, reduction="fsum")
-    assert same_bits(found, gatherum.scatter_nd(old, indices, values, reduction="fsum"))
+        result = gatherum.scatter_nd(old, indices, values, reduction="fsum")
+    assert same_bits(result, gatherum.scatter_nd(old, indices, values, reduction="fsum"))
 
 
 @pytest.mark.parametrize("dtype", FLOATS[-2:], ids=str)
@@ -199,9 +201,9 @@ def test_tables_are_settled_in_time(dtype, settings_restored):
 def test_a_payload_does_not_survive_and_what_is_not_touched_does():
     nan = np.array([0x7FC00055, 0xFFC00001], np.uint32).view(np.float32)
     for include_self in (True, False):
-        how = {"reduction": "fsum", "include_self": include_self}
-        found = gatherum.scatter_nd(nan, [[0]], nan[:1], **how)
-        assert found.view(np.uint32).tolist() == [0x7FC00000, 0xFFC00001]
+        options = {"reduction": "fsum", "include_self": include_self}
+        result = gatherum.scatter_nd(nan, [[0]], nan[:1], **options)
+        assert result.view(np.uint32).tolist() == [0x7FC00000, 0xFFC00001]
 
 
 # The number of terms after which carries move on, and the exponent whose significands fill a limb
@@ -241,8 +243,8 @@ def test_ones_beyond_what_float32_counts():
     ones = np.broadcast_to(np.float32(1), (2**24 + 1,))
     indices = np.broadcast_to(np.int64(0), (2**24 + 1, 1))
     for reduction, expected in (("add", 2**24), ("fsum", 2**24 + 2), ("fmean", 1)):
-        found = gatherum.scatter_nd(np.ones(1, "f4"), indices, ones, reduction=reduction)
-        assert found[0] == expected
+        result = gatherum.scatter_nd(np.ones(1, "f4"), indices, ones, reduction=reduction)
+        assert result[0] == expected
     halves = np.broadcast_to(np.float16(2**-14), (2**20 + 3,))
     assert scattered(halves, indices[: 2**20 + 3])[0] == 64
 
@@ -260,19 +262,19 @@ def test_every_algorithm_order_and_number_of_threads_has_the_same_bits(
     data = values[:60].copy()
     for reduction in REDUCTIONS:
         for include_self in (True, False):
-            how = {"reduction": reduction, "include_self": include_self}
-            expected = reference.scatter_nd(data, indices, values, **how)
+            options = {"reduction": reduction, "include_self": include_self}
+            expected = reference.scatter_nd(data, indices, values, **options)
             with chosen_from(sizes):
                 for threads in (1, 2, 3):
                     gatherum.set_num_threads(threads)
                     order = rng.permutation(4000)
-                    found = gatherum.scatter_nd(data, indices[order], values[order], **how)
-                    assert same_bits(found, expected)
+                    result = gatherum.scatter_nd(data, indices[order], values[order], **options)
+                    assert same_bits(result, expected)
                     rows = gatherum.scatter_nd(
                         np.stack([data] * 3, 1),
                         indices[order],
                         np.stack([values[order]] * 3, 1),
-                        **how,
+                        **options,
                     )
                     assert same_bits(rows[:, 2].copy(), expected)
 
@@ -343,17 +345,17 @@ def test_messages_of_weights_are_rounded_before_they_are_added():
     table = rng.standard_normal((30, 5)).astype("f4")
     weights = rng.standard_normal(400).astype("f4")
     sources, targets = rng.integers(0, 30, 400), rng.integers(0, 6, 400)
-    found = gatherum.aggregate(table, sources, targets, 7, "fsum", weights)
+    result = gatherum.aggregate(table, sources, targets, 7, "fsum", weights)
     messages = table[sources] * weights[:, None]
     expected = reference.scatter_nd(
         np.zeros((7, 5), "f4"), targets[:, None], messages, reduction="fsum"
     )
-    assert same_bits(found, expected)
+    assert same_bits(result, expected)
     order = rng.permutation(400)
     again = gatherum.aggregate(table, sources[order], targets[order], 7, "fsum", weights[order])
-    assert same_bits(again, found)
-    made = gatherum.prepare("scatter_nd", np.zeros(7, "f4"), targets[:, None], reduction="fsum")
-    items = made(np.zeros(7, "f4"), weights)
+    assert same_bits(again, result)
+    prepared = gatherum.prepare("scatter_nd", np.zeros(7, "f4"), targets[:, None], reduction="fsum")
+    items = prepared(np.zeros(7, "f4"), weights)
     assert same_bits(items, scattered(weights, targets[:, None], 7))
 
 
@@ -362,11 +364,11 @@ def by_exponents(values):
     significands, exponents = np.frexp(values.astype(np.float64))
     order = np.argsort(exponents)
     significands = np.ldexp(significands, 53).astype(np.int64)[order]
-    found, starts = np.unique(exponents[order], return_index=True)
+    distinct, starts = np.unique(exponents[order], return_index=True)
     high = np.add.reduceat(significands >> 26, starts)
     low = np.add.reduceat(significands & (1 << 26) - 1, starts)
     total = Fraction(0)
-    for exponent, one, other in zip(found.tolist(), high.tolist(), low.tolist(), strict=True):
+    for exponent, one, other in zip(distinct.tolist(), high.tolist(), low.tolist(), strict=True):
         total += ((one << 26) + other) * Fraction(2) ** (exponent - 53)
     return total
 
@@ -396,5 +398,5 @@ def test_a_thousand_permutations(dtype, settings_restored):
         gatherum.set_num_threads(1 + i % 3)
         order = rng.permutation(700)
         with chosen_from(SIZES[i % len(SIZES)]):
-            found = gatherum.scatter_nd(data, indices[order], values[order], reduction="fsum")
-        assert same_bits(found, expected)
+            result = gatherum.scatter_nd(data, indices[order], values[order], reduction="fsum")
+        assert same_bits(result, expected)

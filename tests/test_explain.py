@@ -34,10 +34,10 @@ def explanation_of(call):
 
 
 def test_an_explanation_says_what_the_plan_says():
-    found = gatherum.explain("gather", ((2, 3, 4), F4), ((5,), I8), axis=1)
+    explanation = gatherum.explain("gather", ((2, 3, 4), F4), ((5,), I8), axis=1)
     plan = gatherum.plan("gather", ((2, 3, 4), F4), ((5,), I8), axis=1)
-    assert found.plan == plan
-    lines = str(found).splitlines()
+    assert explanation.plan == plan
+    lines = str(explanation).splitlines()
     assert lines[:5] == [*plan.call_lines(), "  kernel    gather_lines"]
     assert lines[5] == f"  algorithm units: {plan.reason}"
     assert lines[6] == "  moves     360 bytes, scratch 0 bytes"
@@ -56,23 +56,27 @@ def test_memory_is_measured_when_the_floor_is_asked_for_only(monkeypatch):
     measured = []
     read = Bandwidth(20e9, "by hand")
     monkeypatch.setattr(bandwidth, "quick_read", lambda threads: measured.append(threads) or read)
-    found = gatherum.explain("gather", ((2, 3, 4), F4), ((5,), I8), axis=1)
-    assert (str(found), found._repr_html_(), measured) == (str(found), found._repr_html_(), [])
-    assert found.floor() == (18e-9, "20 GB/s, measured: by hand")
-    assert found.floor_line() == (
+    explanation = gatherum.explain("gather", ((2, 3, 4), F4), ((5,), I8), axis=1)
+    assert (str(explanation), explanation._repr_html_(), measured) == (
+        str(explanation),
+        explanation._repr_html_(),
+        [],
+    )
+    assert explanation.floor() == (18e-9, "20 GB/s, measured: by hand")
+    assert explanation.floor_line() == (
         "floor: 18 ns for 360 bytes at 20 GB/s, measured: by hand; the call itself takes longer"
     )
     assert len(measured) == 2
 
 
 def test_a_picture_is_saved(tmp_path):
-    found = gatherum.explain("gather", [1, 2, 3], [2, 0])
-    found.save(tmp_path / "call.SVG")
-    found.save(str(tmp_path / "call.svg"))
+    explanation = gatherum.explain("gather", [1, 2, 3], [2, 0])
+    explanation.save(tmp_path / "call.SVG")
+    explanation.save(str(tmp_path / "call.svg"))
     for path in (tmp_path / "call.SVG", tmp_path / "call.svg"):
-        assert path.read_text(encoding="utf-8") == found.svg()
+        assert path.read_text(encoding="utf-8") == explanation.svg()
     with pytest.raises(ValueError, match="explain: pictures are SVG") as raised:
-        found.save("call.png")
+        explanation.save("call.png")
     assert str(raised.value) == (
         "explain: pictures are SVG: `path` must end in .svg, got 'call.png'"
     )
@@ -156,16 +160,16 @@ def test_the_loops_move_what_the_operator_moves(op, data):
         args[2] = args[2].astype(args[0].dtype)
     if 0 in args[0].shape:  # no valid index exists
         return
-    found = gatherum.explain(op, *args, **kwargs)
+    explanation = gatherum.explain(op, *args, **kwargs)
     expected = getattr(gatherum, op)(*args, **kwargs)
-    assert run_loops(found, args, kwargs) == expected.tobytes()
+    assert run_loops(explanation, args, kwargs) == expected.tobytes()
 
 
-def run_loops(found, args, kwargs):
+def run_loops(explanation, args, kwargs):
     """Interpret the lines of an explanation on flat bytes."""
     memory = {name: bytearray(array.tobytes()) for name, array in zip("diu", args, strict=False)}
     memory["out"] = bytearray(
-        memory["d"] if len(args) > 2 else np.zeros(found.plan.shape, args[0].dtype).tobytes()
+        memory["d"] if len(args) > 2 else np.zeros(explanation.plan.shape, args[0].dtype).tobytes()
     )
     kind = args[1].dtype
 
@@ -181,7 +185,7 @@ def run_loops(found, args, kwargs):
 
     names = {"data": "d", "updates": "u", "out": "out"}
     code = []
-    for line in found.loops.splitlines():
+    for line in explanation.loops.splitlines():
         if line.startswith(("out = a copy", "#")):
             continue
         statement, _, remark = line.partition("  # ")
@@ -213,11 +217,11 @@ REASONS = {
 
 @pytest.mark.parametrize("algorithm", REASONS)
 def test_the_reason_is_given_where_the_choice_is_made(algorithm):
-    op, data, indices, *rest = REASONS[algorithm]
+    op, data, indices, *others = REASONS[algorithm]
     attributes = {"reduction": "add"} if op.startswith("scatter") else {}
-    if op == "gather" and rest:
-        attributes, rest = {"axis": rest[0]}, []
-    plan = gatherum.plan(op, data, indices, *rest, **attributes)
+    if op == "gather" and others:
+        attributes, others = {"axis": others[0]}, []
+    plan = gatherum.plan(op, data, indices, *others, **attributes)
     assert family(plan.algorithm) == algorithm
     words = {
         "units": "for another algorithm to pay off",
@@ -233,14 +237,14 @@ def test_the_reason_is_given_where_the_choice_is_made(algorithm):
 
 
 def test_values_are_reported_and_invalid_ones_explained():
-    found = gatherum.explain("gather", np.arange(3), [0, 2, 0, 7])
+    explanation = gatherum.explain("gather", np.arange(3), [0, 2, 0, 7])
     assert "  found     4 entries, 1 invalid (first at [3]), 1 duplicate (first at [2])" in str(
-        found
+        explanation
     )
     sentence = "gather: index 7 is out of bounds for axis 0 of size 3 (indices[3])"
-    assert f"  raises    IndexError: {sentence}" in str(found)
-    assert sentence in " ".join(texts_of(found.svg()))
-    assert "IndexError" in texts_of(found.svg())
+    assert f"  raises    IndexError: {sentence}" in str(explanation)
+    assert sentence in " ".join(texts_of(explanation.svg()))
+    assert "IndexError" in texts_of(explanation.svg())
     clipped = gatherum.explain("gather", np.arange(3), [0, 2, 0, 7], mode="clip")
     assert (clipped.refusal, clipped.report.invalid) == ("", 1)
     assert "7\N{RIGHTWARDS ARROW}2" in texts_of(clipped.svg())
@@ -251,22 +255,22 @@ def test_values_are_reported_and_invalid_ones_explained():
 @settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_the_refusal_is_the_sentence_that_the_call_raises(op, data):
     call = data.draw(calls([op], invalid=0.2))
-    found = explanation_of(call)
+    explanation = explanation_of(call)
     try:
         call.run(gatherum)
     except IndexError as raised:
-        assert found.refusal == str(raised)
+        assert explanation.refusal == str(raised)
     else:
-        assert found.refusal == ""
+        assert explanation.refusal == ""
 
 
 def test_an_explanation_takes_what_a_plan_takes_and_a_plan():
     plan = gatherum.plan("gather", ((3,), I8), ((2,), I8), mode="fill")
     assert gatherum.explain(plan).indices is None
     data, indices = np.arange(3), np.array([1, 9])
-    found = gatherum.explain(plan, data, indices, fill_value=-5)
-    assert found.data is data
-    assert "-5" in texts_of(found.svg())
+    explanation = gatherum.explain(plan, data, indices, fill_value=-5)
+    assert explanation.data is data
+    assert "-5" in texts_of(explanation.svg())
     assert gatherum.explain("gather", [1, 2], []).report.entries == 0
     scattered = gatherum.explain("scatter_nd", [1.0, 2.0], [[1]], 5)
     assert scattered.updates.dtype == np.float64
@@ -448,14 +452,14 @@ def explained(op, data, indices, attributes):
 
 @pytest.mark.parametrize("call", SHAPES, ids=str)
 def test_pictures_of_shapes_are_whole_and_small(call):
-    found = explained(*call)
-    picture = found.svg()
+    explanation = explained(*call)
+    picture = explanation.svg()
     check_picture(picture)
     words = " ".join(texts_of(picture))
     made_up = "The indices are an example, for only shapes are given." in words
     assert made_up == (0 not in call[2] or (call[2][-1:] == (0,) and len(call[2]) > 1))
     reduced = "A small call of the same form is drawn:" in words.replace("\xa0", " ")
-    scene = scene_of(found.plan.call)
+    scene = scene_of(explanation.plan.call)
     assert reduced == (scene.form.data != call[1] or scene.form.indices != call[2])
     assert len(texts_of(picture)) < 260
 
@@ -489,11 +493,11 @@ def test_a_dimension_without_places_that_is_indexed_all_the_same():
 def test_what_is_drawn_is_what_the_operator_does(data):
     """The operator moves the labels of the cells to their positions in the picture."""
     call = data.draw(calls(data_dtypes=[np.dtype("f4")]))
-    found = explanation_of(call)
-    s = found.plan.call
-    scene = scene_of(s, found.indices)
-    cells = fill_cells(scene, CallValues(indices=found.indices))
-    check_picture(found.svg())
+    explanation = explanation_of(call)
+    s = explanation.plan.call
+    scene = scene_of(s, explanation.indices)
+    cells = fill_cells(scene, CallValues(indices=explanation.indices))
+    check_picture(explanation.svg())
     if scene.reduced:
         return
     keywords = {"batch_dims" if s.op.endswith("_nd") else "axis": s.axis}
@@ -501,16 +505,17 @@ def test_what_is_drawn_is_what_the_operator_does(data):
     names = named(s.data.shape, "a")
     if s.updates is None:
         shown = written(cells.moved, scene.form.moved)
-        run = lambda: run_on(s.op, names, found.indices, fill_value="0", **keywords)  # noqa: E731
+        run = lambda: run_on(s.op, names, explanation.indices, fill_value="0", **keywords)  # noqa: E731
     elif s.reduction == "none":
         shown = written(cells.data, s.data.shape)
         new = named(scene.form.moved, "A")
-        run = lambda: run_on(s.op, names, found.indices, new, **keywords)  # noqa: E731
+        run = lambda: run_on(s.op, names, explanation.indices, new, **keywords)  # noqa: E731
     else:  # the number of updates, and whether the old value is included
         shown = counted(written(cells.data, s.data.shape))
         zeros = np.zeros(s.data.shape, int)
         run = lambda: np.minimum(  # noqa: E731
-            run_on(s.op, zeros, found.indices, 1, reduction="add", **keywords), 5 - s.include_self
+            run_on(s.op, zeros, explanation.indices, 1, reduction="add", **keywords),
+            5 - s.include_self,
         )
     try:
         expected = run()
@@ -535,13 +540,13 @@ def written(cells, shape):
 
 def counted(texts):
     """Return the number of updates in each text, which has at most 5 terms with the old value."""
-    found = [
+    counts = [
         0
         if re.fullmatch("[a-z]+", text)
         else len(re.findall(r"[A-Z]+|\N{HORIZONTAL ELLIPSIS}", text))
         for text in texts.ravel()
     ]
-    return np.array(found, int).reshape(texts.shape)
+    return np.array(counts, int).reshape(texts.shape)
 
 
 # Indices into data that is too large to be drawn whole, and the drawn part.
@@ -558,9 +563,9 @@ PARTS = [
 @pytest.mark.parametrize(("op", "shape", "indices", "attributes"), PARTS)
 def test_a_part_of_a_large_call_is_drawn_with_its_own_positions(op, shape, indices, attributes):
     data = np.arange(np.prod(shape)).reshape(shape)
-    found = gatherum.explain(op, data, indices, **attributes)
+    explanation = gatherum.explain(op, data, indices, **attributes)
     result = getattr(gatherum, op)(data, indices, **attributes)
-    picture = found.svg()
+    picture = explanation.svg()
     check_picture(picture)
     moves = re.findall(r">result\[([\d, ]+)\] = data\[([\d, ]+)\]<", picture)
     assert len(moves) >= 4
@@ -591,10 +596,10 @@ def test_the_picture_of_many_dimensions_is_small(op, data, indices):
 
 
 def test_values_are_drawn_where_they_fit():
-    found = gatherum.explain("gather", np.array(["<a>", "&", '"']), [2, 0])
-    assert {"<a>", "&", '"'} <= set(texts_of(found.svg()))
-    found = gatherum.explain("gather", np.array([1.5, -2.25, np.nan]), [0, 1])
-    assert {"1.5", "-2.25", "nan"} <= set(texts_of(found.svg()))
+    explanation = gatherum.explain("gather", np.array(["<a>", "&", '"']), [2, 0])
+    assert {"<a>", "&", '"'} <= set(texts_of(explanation.svg()))
+    explanation = gatherum.explain("gather", np.array([1.5, -2.25, np.nan]), [0, 1])
+    assert {"1.5", "-2.25", "nan"} <= set(texts_of(explanation.svg()))
     for hidden in (np.array([b"ab"]), np.array(["a long text"]), np.array([1j]), np.zeros(1, "V3")):
         texts = texts_of(gatherum.explain("gather", hidden, [0]).svg())
         assert "Letters stand for the elements of data." in texts
@@ -611,16 +616,16 @@ def test_values_are_drawn_where_they_fit():
     ],
 )
 def test_what_is_filled_is_written_as_the_dtype_holds_it(data, fill_value, text):
-    found = gatherum.explain("gather", data, [1, 7], mode="fill", fill_value=fill_value)
-    operands = CallValues(found.data, found.indices, None, fill_value)
-    cells = fill_cells(scene_of(found.plan.call, found.indices), operands)
+    explanation = gatherum.explain("gather", data, [1, 7], mode="fill", fill_value=fill_value)
+    operands = CallValues(explanation.data, explanation.indices, None, fill_value)
+    cells = fill_cells(scene_of(explanation.plan.call, explanation.indices), operands)
     assert cells.moved[1].lines == [text]
-    check_picture(found.svg())
+    check_picture(explanation.svg())
 
 
 def test_text_that_xml_lacks_is_replaced():
-    found = gatherum.explain("gather", np.array(["a\0b", "\x1b[0m", "\ufffe"]), [0, 1])
-    assert {"a\ufffdb", "\ufffd[0m", "\ufffd"} <= set(texts_of(found.svg()))
+    explanation = gatherum.explain("gather", np.array(["a\0b", "\x1b[0m", "\ufffe"]), [0, 1])
+    assert {"a\ufffdb", "\ufffd[0m", "\ufffd"} <= set(texts_of(explanation.svg()))
 
 
 def test_marks_are_not_colour_alone():
@@ -644,13 +649,13 @@ def test_marks_are_not_colour_alone():
 
 
 def test_the_picture_of_a_scatter_shows_its_data_where_there_is_room():
-    found = gatherum.explain("scatter_nd", [10, 20, 30], [[2]], [7])
-    assert [text for text in texts_of(found.svg()) if text in ("10", "20", "30", "7")] == [
+    explanation = gatherum.explain("scatter_nd", [10, 20, 30], [[2]], [7])
+    assert [text for text in texts_of(explanation.svg()) if text in ("10", "20", "30", "7")] == [
         "10", "20", "30",  # data
         "10", "20", "7",  # result
         "7",  # updates
     ]  # fmt: skip
-    assert texts_of(found.svg()).count("data") == 1
+    assert texts_of(explanation.svg()).count("data") == 1
     wide = gatherum.explain("scatter_nd", ((6, 6), F4), ((3, 1), I8), ((3, 6), F4))
     assert "data" not in texts_of(wide.svg())
     assert "data" in texts_of(gatherum.explain("gather", [10, 20, 30], [2]).svg())
@@ -662,10 +667,10 @@ def test_many_indices_that_move_nothing_fit_in_the_picture(shape, mode):
     axis = shape.index(1, 1) if 1 in shape else 1
     indices = np.full((2, 8), 2**31 - 1, np.int32)
     updates = np.zeros((*shape[:axis], 2, 8, *shape[axis + 1 :]), F4)
-    found = gatherum.explain(
+    explanation = gatherum.explain(
         "scatter_slices", np.zeros(shape, F4), indices, updates, mode=mode, axis=axis
     )
-    check_picture(found.svg())
+    check_picture(explanation.svg())
 
 
 def test_the_data_of_a_scatter_make_its_picture_no_wider():
@@ -682,8 +687,8 @@ def test_the_data_of_a_scatter_make_its_picture_no_wider():
 
 
 def test_a_call_that_raises_moves_nothing_in_its_picture():
-    found = gatherum.explain("scatter_nd", np.arange(4), [[1], [9]], [5, 6])
-    picture = found.svg()
+    explanation = gatherum.explain("scatter_nd", np.arange(4), [[1], [9]], [5, 6])
+    picture = explanation.svg()
     assert "IndexError" in texts_of(picture)
     assert not any(marked(picture, f"line{n}") for n in range(8))
     many = np.zeros((500, 1), int)
@@ -709,10 +714,10 @@ def test_a_fold_is_written_in_lines_that_fit(reduction, terms, lines):
 
 
 def test_a_fold_of_values_shows_its_value():
-    found = gatherum.explain(
+    explanation = gatherum.explain(
         "scatter_nd", [10, 20, 30], [[0], [2], [0]], [1, 2, 3], reduction="add"
     )
-    assert {"10+1+3", "= 14", "30+2", "= 32", "20"} <= set(texts_of(found.svg()))
+    assert {"10+1+3", "= 14", "30+2", "= 32", "20"} <= set(texts_of(explanation.svg()))
     fresh = gatherum.explain(
         "scatter_nd", [1.0, 2.0], [[0], [0]], [3, 6], reduction="mean", include_self=False
     )

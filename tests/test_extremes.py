@@ -57,19 +57,19 @@ def _is_equal(one, other):
 
 def _located(values, groups, data, extreme, include_self):
     """Return the extremes and their positions, by the oracle's fold and single comparisons."""
-    how = {"reduction": extreme, "include_self": include_self}
-    folded = reference.scatter_slices(data, groups, values, **how)
+    options = {"reduction": extreme, "include_self": include_self}
+    folded = reference.scatter_slices(data, groups, values, **options)
     positions = np.full(data.shape, -9)
     with np.errstate(all="ignore"):
-        updates, old, found = (
+        updates, old, result = (
             array != 0 if array.dtype == bool else array for array in (values, data, folded)
         )
         for g, *column in np.ndindex(data.shape):
             place = (g, *column)
             arrived = np.flatnonzero(groups == g)
-            if include_self and _is_equal(old[place], found[place]):
+            if include_self and _is_equal(old[place], result[place]):
                 continue
-            hits = [t for t in arrived if _is_equal(updates[(t, *column)], found[place])]
+            hits = [t for t in arrived if _is_equal(updates[(t, *column)], result[place])]
             if hits:
                 positions[place] = hits[0]
     return folded, positions
@@ -123,21 +123,23 @@ def test_few_groups_of_many_values(dtype, make, settings_restored):
     for extreme in ("max", "min"):
         args = reference.groups.reduce(values, groups, size, f"arg{extreme}", fill_value=-1)
         for include_self in (False, True):
-            how = {"reduction": extreme, "include_self": include_self}
-            expected = reference.scatter_slices(data, groups, values, **how)
+            options = {"reduction": extreme, "include_self": include_self}
+            expected = reference.scatter_slices(data, groups, values, **options)
             for threads in THREADS:
                 gatherum.set_num_threads(threads)
                 with chosen_from(SMALL):
-                    assert same_bits(expected, gatherum.scatter_slices(data, groups, values, **how))
+                    assert same_bits(
+                        expected, gatherum.scatter_slices(data, groups, values, **options)
+                    )
                     strided = np.repeat(data, 2)
                     gatherum.scatter_slices(
-                        strided[::2], groups, np.repeat(values, 3)[::3], out=strided[::2], **how
+                        strided[::2], groups, np.repeat(values, 3)[::3], out=strided[::2], **options
                     )
                     assert same_bits(expected, strided[::2].copy())
-                    found = gatherum.groups.reduce(
+                    result = gatherum.groups.reduce(
                         values, groups, size, f"arg{extreme}", fill_value=-1
                     )
-                    assert same_bits(args, found)
+                    assert same_bits(args, result)
 
 
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
@@ -153,10 +155,10 @@ def test_a_value_alone_keeps_its_bits(dtype, settings_restored):
         groups[place] = 1
         data = np.full(3, payload)
         for include_self in (False, True):
-            how = {"reduction": "max", "include_self": include_self}
+            options = {"reduction": "max", "include_self": include_self}
             with chosen_from(SMALL):
-                found = gatherum.scatter_slices(data, groups, values, **how)
-            assert same_bits(reference.scatter_slices(data, groups, values, **how), found)
+                result = gatherum.scatter_slices(data, groups, values, **options)
+            assert same_bits(reference.scatter_slices(data, groups, values, **options), result)
 
 
 QUIET = {"f2": (0x7E00, 0xFE00, 0x7C01), "f4": (0x7FC00000, 0xFFC00000, 0xFFFFFFFF),
@@ -180,13 +182,13 @@ def test_nans_among_few_and_many_updates(dtype, each, settings_restored):
             data = rng.choice(nans, size + 31)
             for reduction in ("max", "min"):
                 for include_self in (False, True):
-                    how = {"reduction": reduction, "include_self": include_self}
-                    expected = reference.scatter_slices(data, groups, values, **how)
+                    options = {"reduction": reduction, "include_self": include_self}
+                    expected = reference.scatter_slices(data, groups, values, **options)
                     for threads in THREADS:
                         gatherum.set_num_threads(threads)
                         with chosen_from(SMALL):
-                            found = gatherum.scatter_slices(data, groups, values, **how)
-                        assert same_bits(expected, found)
+                            result = gatherum.scatter_slices(data, groups, values, **options)
+                        assert same_bits(expected, result)
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
@@ -209,10 +211,10 @@ def test_sums_of_few_bins(dtype, index, settings_restored):
             expected = reference.scatter_slices(*call, reduction="add", mode=mode)
             gatherum.set_num_threads(1)
             with chosen_from(SMALL):
-                found = gatherum.scatter_slices(*call, reduction="add", mode=mode)
+                result = gatherum.scatter_slices(*call, reduction="add", mode=mode)
                 out = data.copy()
                 gatherum.scatter_slices(out, *call[1:], reduction="add", mode=mode, out=out)
-                assert same_bits(expected, found)
+                assert same_bits(expected, result)
                 assert same_bits(expected, out)
                 indices[1700] = 20
                 if mode == "raise":
@@ -232,8 +234,8 @@ def test_positions_count_updates_that_are_left_out(mode, settings_restored):
     for threads in THREADS:
         gatherum.set_num_threads(threads)
         with chosen_from(SMALL):
-            found = gatherum.groups.reduce(values, groups, 20, "argmax", fill_value=-1, mode=mode)
-        assert np.array_equal(found, expected)
+            result = gatherum.groups.reduce(values, groups, 20, "argmax", fill_value=-1, mode=mode)
+        assert np.array_equal(result, expected)
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -262,17 +264,17 @@ def test_sums_that_begin_with_nothing(reduction, dtype, threads, settings_restor
             groups[[5, 2000, 3000]] = 35, 36, 37
             values[2000] = _hostile(rng, np.dtype(dtype), 400)[-1]
         for include_self in (False, True):
-            how = {"reduction": reduction, "include_self": include_self}
-            expected = reference.scatter_slices(data, groups, values, **how)
+            options = {"reduction": reduction, "include_self": include_self}
+            expected = reference.scatter_slices(data, groups, values, **options)
             with chosen_from(SMALL):
-                assert same_bits(expected, gatherum.scatter_slices(data, groups, values, **how))
+                assert same_bits(expected, gatherum.scatter_slices(data, groups, values, **options))
                 out = np.repeat(data, 2)
-                gatherum.scatter_slices(out[::2], groups, values, out=out[::2], **how)
+                gatherum.scatter_slices(out[::2], groups, values, out=out[::2], **options)
                 assert same_bits(expected, out[::2].copy())
                 groups[2900] = 40
                 before = out.copy()
                 with pytest.raises(IndexError):
-                    gatherum.scatter_slices(out[::2], groups, values, out=out[::2], **how)
+                    gatherum.scatter_slices(out[::2], groups, values, out=out[::2], **options)
                 assert same_bits(before, out)
                 groups[2900] = 0
 
@@ -302,8 +304,8 @@ def _status(core, read, plan, arrays, cut=None, result=True):  # noqa: F811
 @NEEDS_LIBRARY
 def test_the_c_function_checks_what_it_is_given(core, read):  # noqa: F811
     values, groups, data = np.arange(8.0).reshape(4, 2), np.array([1, 0, 1, 2]), np.zeros((3, 2))
-    how = {"reduction": "max", "include_self": False, "negative": False}
-    plan = gatherum.plan("scatter_slices", data, groups, values, **how)
+    options = {"reduction": "max", "include_self": False, "negative": False}
+    plan = gatherum.plan("scatter_slices", data, groups, values, **options)
     arrays = {
         "data": data, "indices": groups, "updates": values, "out": np.empty((3, 2)),
         "positions": np.empty((3, 2), np.int64),
@@ -319,7 +321,7 @@ def test_the_c_function_checks_what_it_is_given(core, read):  # noqa: F811
     assert _status(core, read, plan, arrays)[0] == INVALID_INDEX
     groups[1] = 0
     for changed in ({"include_self": True}, {"reduction": "add"}):
-        other = gatherum.plan("scatter_slices", data, groups, values, **how | changed)
+        other = gatherum.plan("scatter_slices", data, groups, values, **options | changed)
         assert _status(core, read, other, arrays, result=False)[0] == INVALID_PROGRAM
     assert ctypes.sizeof(Buffer) == 24
 

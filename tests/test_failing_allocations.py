@@ -30,11 +30,11 @@ FILES = "file gather", "file gathered", "file scatter"
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory):
-    made = tmp_path_factory.mktemp("preload") / "failing.so"
+    path = tmp_path_factory.mktemp("preload") / "failing.so"
     source = HERE / "failing_allocations.cpp"
-    command = [COMPILER, "-std=c++20", "-O1", "-fPIC", "-shared", source, "-o", made, "-ldl"]
+    command = [COMPILER, "-std=c++20", "-O1", "-fPIC", "-shared", source, "-o", path, "-ldl"]
     subprocess.run(command, check=True)
-    return made
+    return path
 
 
 def assert_nothing_fails(library, names, allocator, step=1):

@@ -50,14 +50,15 @@ def test_gather_lines(space, dtype, index):
     data = space((2**32 + 4096) * np.dtype(dtype).itemsize).array(dtype)
     places = _places(data)
     data[places] = np.arange(1, len(places) + 1)
-    found = gatherum.gather(data, places.astype(index))
-    assert found.tolist() == list(range(1, len(places) + 1))
+    result = gatherum.gather(data, places.astype(index))
+    assert result.tolist() == list(range(1, len(places) + 1))
     if index != "u8":
-        assert gatherum.gather(data, places - data.size).tobytes() == found.tobytes()
+        assert gatherum.gather(data, places - data.size).tobytes() == result.tobytes()
     assert (
-        gatherum.gather_nd(data[::-1], (data.size - 1 - places)[:, None]).tolist() == found.tolist()
+        gatherum.gather_nd(data[::-1], (data.size - 1 - places)[:, None]).tolist()
+        == result.tolist()
     )
-    assert gatherum.gather_elements(data, places.astype(index)).tolist() == found.tolist()
+    assert gatherum.gather_elements(data, places.astype(index)).tolist() == result.tolist()
     for bad in (data.size, 2**62, 2**63 - 1):
         with pytest.raises(IndexError, match=f"index {bad} is out of bounds .* size {data.size} "):
             gatherum.gather(data, np.array([0, bad], index))
@@ -75,9 +76,9 @@ def test_gather_rows(space, dtype, columns, step):
     expected = np.stack([data[row, ::step] for row in rows])
     assert gatherum.gather(data[:, ::step], rows).tobytes() == expected.tobytes()
     many = np.resize(rows, 9_000)
-    found = gatherum.gather_nd(data[:, ::step], many[:, None])
-    assert found[: len(rows)].tobytes() == expected.tobytes()
-    assert found[-1].tobytes() == expected[(len(many) - 1) % len(rows)].tobytes()
+    result = gatherum.gather_nd(data[:, ::step], many[:, None])
+    assert result[: len(rows)].tobytes() == expected.tobytes()
+    assert result[-1].tobytes() == expected[(len(many) - 1) % len(rows)].tobytes()
 
 
 def test_components_far_apart(space):
@@ -98,8 +99,8 @@ def test_stretches(space, threads):
     _filled(data)
     indices = np.random.default_rng(1).integers(-1_000, 1_000, (6, 20_000))
     assert family(gatherum.plan("gather_elements", data, indices, axis=1).algorithm) == "stretches"
-    found = gatherum.gather_elements(data, indices, 1)
-    assert found.tobytes() == np.take_along_axis(data, indices, 1).tobytes()
+    result = gatherum.gather_elements(data, indices, 1)
+    assert result.tobytes() == np.take_along_axis(data, indices, 1).tobytes()
     assert gatherum.gather(data, indices[0], 1).tobytes() == data[:, indices[0]].tobytes()
 
 
@@ -108,8 +109,8 @@ def test_packed(space, threads):
     _filled(data)
     indices = np.random.default_rng(1).integers(-70, 70, (300, 600))
     assert family(gatherum.plan("gather_elements", data, indices).algorithm) == "packed"
-    found = gatherum.gather_elements(data, indices)
-    assert found.tobytes() == np.take_along_axis(data, indices, 0).tobytes()
+    result = gatherum.gather_elements(data, indices)
+    assert result.tobytes() == np.take_along_axis(data, indices, 0).tobytes()
 
 
 def test_results_and_indices_far_apart(space, threads):

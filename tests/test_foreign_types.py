@@ -18,15 +18,15 @@ FOUND = [module for module in ARRAYS if find_spec(module)]
 def test_a_result_has_the_type_of_the_data(tmp_path):
     lines = ["from typing import assert_type", "import gatherum"]
     for module in FOUND:
-        made, kind = ARRAYS[module]
+        expression, kind = ARRAYS[module]
         lines += [
             f"import {module}",
-            f"assert_type(gatherum.gather({made}, [0]), {kind})",
-            f"assert_type(gatherum.scatter_nd({made}, [[0]], 1.0, reduction='add'), {kind})",
-            f"assert_type(gatherum.groups.reduce({made}, [0, 1, 0], func='mean'), {kind})",
-            f"assert_type(gatherum.groups.transform({made}, [0, 1, 0], 'softmax'), {kind})",
-            f"assert_type(gatherum.aggregate({made}, [0], [0], 1, 'add'), {kind})",
-            f"gatherum.gather({made}, [0]).no_such_name",
+            f"assert_type(gatherum.gather({expression}, [0]), {kind})",
+            f"assert_type(gatherum.scatter_nd({expression}, [[0]], 1.0, reduction='add'), {kind})",
+            f"assert_type(gatherum.groups.reduce({expression}, [0, 1, 0], func='mean'), {kind})",
+            f"assert_type(gatherum.groups.transform({expression}, [0, 1, 0], 'softmax'), {kind})",
+            f"assert_type(gatherum.aggregate({expression}, [0], [0], 1, 'add'), {kind})",
+            f"gatherum.gather({expression}, [0]).no_such_name",
         ]
     program = tmp_path / "program.py"
     program.write_text("\n".join(lines))

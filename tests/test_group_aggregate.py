@@ -339,9 +339,9 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_cases(name):
     groups, values, more, answer, kind = CASES[name]
-    found = aggregate(np.array(groups, None if len(groups) else int), values, **more)
-    assert found.dtype.kind == kind
-    np.testing.assert_array_equal(found, answer)
+    result = aggregate(np.array(groups, None if len(groups) else int), values, **more)
+    assert result.dtype.kind == kind
+    np.testing.assert_array_equal(result, answer)
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
@@ -349,14 +349,14 @@ def test_cases(name):
 def test_the_order_in_memory(ndim, order):
     rng = np.random.default_rng(ndim)
     groups, values = rng.integers(0, 4, (ndim, 64)), rng.random(64)
-    found = aggregate(
+    result = aggregate(
         groups if ndim > 1 else groups[0], values, size=(4,) * ndim if ndim > 1 else 4, order=order
     )
-    assert found.shape == (4,) * ndim
-    assert np.isfortran(found) == (order == "F" and ndim > 1)
+    assert result.shape == (4,) * ndim
+    assert np.isfortran(result) == (order == "F" and ndim > 1)
     expected = np.zeros((4,) * ndim)
     np.add.at(expected, tuple(groups), values)
-    np.testing.assert_allclose(found, expected, rtol=1e-14)
+    np.testing.assert_allclose(result, expected, rtol=1e-14)
     along = aggregate(groups[0], rng.random((3, 64)), axis=1, order=order)
     assert np.isfortran(along) == (order == "F")
 
@@ -377,8 +377,8 @@ def test_one_group_is_numpy_along_the_axis(func, shape, axis):
     fill = {"nansum": 0, "nanprod": 1}.get(
         func, NAN if func.startswith("nan") and "arg" not in func else 0
     )
-    found = aggregate(np.zeros(shape[axis], int), values, func, axis=axis, fill_value=fill)
-    np.testing.assert_allclose(found.squeeze(axis), getattr(np, func)(values, axis=axis))
+    result = aggregate(np.zeros(shape[axis], int), values, func, axis=axis, fill_value=fill)
+    np.testing.assert_allclose(result.squeeze(axis), getattr(np, func)(values, axis=axis))
 
 
 def test_the_default_fill_value():
@@ -422,11 +422,11 @@ def _agrees(theirs, groups, values, func, fill):
         with pytest.raises(ValueError, match="fill_value"):
             aggregate(groups, values, func, **more)
         return
-    found = aggregate(groups, values, func, **more)
+    result = aggregate(groups, values, func, **more)
     case = f"{func} of {values.dtype} {values.shape}, {fill}"
-    assert found.dtype == expected.dtype or "squares" in str(func), case
+    assert result.dtype == expected.dtype or "squares" in str(func), case
     rtol = 1e-6 if values.dtype == np.float32 else 1e-12
-    np.testing.assert_allclose(found, expected, rtol=rtol, err_msg=case)
+    np.testing.assert_allclose(result, expected, rtol=rtol, err_msg=case)
 
 
 @pytest.mark.parametrize("func", numpy_groupies.NAMES)
@@ -434,24 +434,24 @@ def _agrees(theirs, groups, values, func, fill):
 def test_the_other_byte_order_has_the_same_results(func, dtype):
     values, groups = np.array([3, 1, 2, 2]).astype(dtype), [1, 1, 3, 3]
     expected = aggregate(groups, values, func, fill_value=1)
-    found = aggregate(groups, values.astype(f">{dtype}"), func, fill_value=1)
-    assert found.dtype.newbyteorder("=") == expected.dtype
-    np.testing.assert_array_equal(found, expected)
+    result = aggregate(groups, values.astype(f">{dtype}"), func, fill_value=1)
+    assert result.dtype.newbyteorder("=") == expected.dtype
+    np.testing.assert_array_equal(result, expected)
 
 
 def test_a_dtype_in_the_other_byte_order():
-    found = aggregate([0, 2, 2], [1.0, 2.0, 4.0], "max", dtype=">f4", fill_value=7)
-    assert found.dtype == np.dtype(">f4")
-    np.testing.assert_array_equal(found, [1, 7, 4])
+    result = aggregate([0, 2, 2], [1.0, 2.0, 4.0], "max", dtype=">f4", fill_value=7)
+    assert result.dtype == np.dtype(">f4")
+    np.testing.assert_array_equal(result, [1, 7, 4])
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_64_rows_of_groups(order):
     groups = np.zeros((64, 3), int)
     groups[0], groups[-1] = [0, 1, 1], [2, 0, 2]
-    found = aggregate(groups, [1, 2, 4], order=order)
-    assert found.shape == (2, *(1,) * 62, 3)
-    np.testing.assert_array_equal(found.squeeze(), [[0, 0, 1], [2, 0, 4]])
+    result = aggregate(groups, [1, 2, 4], order=order)
+    assert result.shape == (2, *(1,) * 62, 3)
+    np.testing.assert_array_equal(result.squeeze(), [[0, 0, 1], [2, 0, 4]])
 
 
 def test_what_does_not_fold_may_be_longdouble():
@@ -468,5 +468,5 @@ def test_values_that_are_no_numbers():
     names = np.array(["b", "aa", "c"])
     assert aggregate([1, 1, 0], names, "first", fill_value="").tolist() == ["c", "b"]
     days = np.array(["2020-01-02", "2020-01-01"], "M8[D]")
-    found = aggregate([1, 1], days, "last", fill_value=np.datetime64("NaT", "s"), dtype="M8[s]")
-    np.testing.assert_array_equal(found, np.array(["NaT", "2020-01-01"], "M8[s]"))
+    result = aggregate([1, 1], days, "last", fill_value=np.datetime64("NaT", "s"), dtype="M8[s]")
+    np.testing.assert_array_equal(result, np.array(["NaT", "2020-01-01"], "M8[s]"))

@@ -252,10 +252,10 @@ REFUSED = [
             ([0, 2], [1, 2], func),
             {"fill_value": fill},
             ValueError,
-            f"`fill_value` must be one item, got {found}",
+            f"`fill_value` must be one item, got {description}",
         )
         for func in ["sum", "mean", "any"]
-        for fill, found in [
+        for fill, description in [
             ([7, 8, 9], "[7, 8, 9]"),
             ((7,), "(7,)"),
             (np.ones((1, 1)), "an array of float64 (1, 1)"),
@@ -285,9 +285,9 @@ REFUSED = [
             ([0, 2], np.array([1, 2], dtype), func),
             {"fill_value": fill},
             ValueError,
-            f"`fill_value` must convert to {name}, the dtype of {func!r}, got {found}",
+            f"`fill_value` must convert to {name}, the dtype of {func!r}, got {description}",
         )
-        for dtype, func, fill, name, found in [
+        for dtype, func, fill, name, description in [
             ("i8", "sum", 2**2000, "float64", f"{str(2**2000)[:57]}..."),
             ("f8", "max", 2**2000, "float64", f"{str(2**2000)[:57]}..."),
             ("f8", "mean", 2**2000, "float64", f"{str(2**2000)[:57]}..."),
@@ -308,9 +308,9 @@ REFUSED = [
             ([0, 0], values, func),
             {"dtype": dtype},
             TypeError,
-            f"`dtype` must be {expected} for {func!r}, got {found}",
+            f"`dtype` must be {expected} for {func!r}, got {description}",
         )
-        for values, func, dtype, expected, found in [
+        for values, func, dtype, expected, description in [
             ([1, 2], "first", object, "a dtype of numbers", "object"),
             ([1, 2], "sum", object, "a dtype of numbers", "object"),
             ([1, 2], "sum", "zz", "a dtype of numbers", "'zz'"),

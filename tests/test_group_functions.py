@@ -214,9 +214,9 @@ CASES = {
 @pytest.mark.parametrize("module", [gatherum.groups, reference], ids=["package", "oracle"])
 def test_cases(name, module):
     values, groups, more, answer = CASES[name]
-    found = module.reduce(values, groups, **more)
-    assert found.flags.c_contiguous and found.flags.writeable
-    assert same_bits(np.asarray(answer, found.dtype), found)
+    result = module.reduce(values, groups, **more)
+    assert result.flags.c_contiguous and result.flags.writeable
+    assert same_bits(np.asarray(answer, result.dtype), result)
 
 
 @pytest.mark.parametrize("module", [gatherum.groups, reference], ids=["package", "oracle"])
@@ -231,8 +231,8 @@ def test_cases(name, module):
     ids=["float32", "complex64", "int64", "uint64"],
 )
 def test_centred_values_that_are_far_from_0(module, values, answer):
-    found = module.transform(values, np.zeros(len(values), int), "centre")
-    assert same_bits(answer, found)
+    result = module.transform(values, np.zeros(len(values), int), "centre")
+    assert same_bits(answer, result)
 
 
 @pytest.mark.parametrize("name", ["float16", "bfloat16", "float32"])
@@ -245,8 +245,8 @@ def test_a_deviation_is_rounded_once(name):
     squares = np.array([*np.nextafter(tie * tie, [4, 0]), tie * tie])
     assert (np.sqrt(squares) == tie).all()
     nearest = [int(lower) + 1, int(lower), int(lower) + int(lower) % 2]
-    found = rounding.rounded_root(namespace, squares, dtype)
-    assert found.view(codes).tolist() == nearest
+    result = rounding.rounded_root(namespace, squares, dtype)
+    assert result.view(codes).tolist() == nearest
     oracle = [reference._rounded(reference._root(square, dtype), dtype) for square in squares]
     assert [int(root.view(codes)) for root in oracle] == nearest
 
@@ -258,8 +258,8 @@ def test_a_half_is_rounded_once(name):
     values = near_ties(np.random.default_rng(6), dtype)
     expected = [float(nearest(Fraction(value), dtype)) for value in values.tolist()]
     with np.errstate(all="ignore"):
-        found = namespace.rounded(values.copy(), dtype).astype(float)
-    assert same_bits(np.array(expected), found)
+        result = namespace.rounded(values.copy(), dtype).astype(float)
+    assert same_bits(np.array(expected), result)
 
 
 @pytest.mark.parametrize("dtype", DATA_DTYPES, ids=str)
@@ -310,13 +310,13 @@ def test_many_values_on_threads(settings_restored, func, threads):
     values[rng.random(len(values)) < 0.001] = np.nan
     groups = rng.integers(0, 50, len(values))
     gatherum.set_num_threads(threads)
-    found = gatherum.groups.reduce(values, groups, func=func)
+    result = gatherum.groups.reduce(values, groups, func=func)
     order = np.argsort(groups, kind="stable")
     parts = np.split(order, np.cumsum(np.bincount(groups))[:-1])
     for group, part in enumerate(parts):
         alone = gatherum.groups.reduce(values[part], np.zeros(len(part), int), func=func)
         expected = part[alone[0]] if func == "argmax" else alone[0]
-        assert same_bits(np.asarray(expected), np.asarray(found[group]))
+        assert same_bits(np.asarray(expected), np.asarray(result[group]))
 
 
 REFUSED = [
@@ -539,8 +539,8 @@ def test_a_name_of_other_libraries_is_recognized(name, func, ours):
 @pytest.mark.parametrize("module", [gatherum.groups, reference], ids=["package", "oracle"])
 @pytest.mark.parametrize("ddof", [2, 2**63 - 1, 2**63, 2**70])
 def test_a_large_ddof_leaves_no_freedom(module, ddof):
-    found = module.reduce([1.0, 2.0], [0, 0], 2, "var", ddof=ddof, fill_value=7)
-    assert same_bits(np.array([NAN, 7]), found)
+    result = module.reduce([1.0, 2.0], [0, 0], 2, "var", ddof=ddof, fill_value=7)
+    assert same_bits(np.array([NAN, 7]), result)
 
 
 @pytest.mark.parametrize("func", functions.REDUCES)
@@ -548,10 +548,10 @@ def test_a_large_ddof_leaves_no_freedom(module, ddof):
 def test_values_of_64_dimensions(func, whole):
     values = np.ones((1,) * 63 + (2,))
     groups = np.zeros(values.shape if whole else 2, np.int64)
-    found = gatherum.groups.reduce(values, groups, func=func, axis=-1)
+    result = gatherum.groups.reduce(values, groups, func=func, axis=-1)
     expected = gatherum.groups.reduce(values.ravel(), groups.ravel(), func=func)
-    assert found.shape == (1,) * 64
-    assert same_bits(expected, found.ravel())
+    assert result.shape == (1,) * 64
+    assert same_bits(expected, result.ravel())
 
 
 @pytest.mark.parametrize(("name", "args", "more", "kind", "message"), REFUSED)

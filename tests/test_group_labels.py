@@ -29,13 +29,13 @@ def cube(request):
     return CUBE.chunk(time=1, lon=2)
 
 
-def check(found, held, plain, dims, coords):
+def check(result, values, plain, dims, coords):
     """Compare with the call on the array itself. Lazy arrays stay lazy."""
-    assert isinstance(found, xr.DataArray) and type(found.data) is type(held)
-    computed = found.compute()
+    assert isinstance(result, xr.DataArray) and type(result.data) is type(values)
+    computed = result.compute()
     assert computed.dtype == plain.dtype and computed.values.tobytes() == plain.tobytes()
-    assert found.dims == dims and set(found.coords) == set(coords)
-    assert found.name == "t" and found.attrs == {"units": "K"}
+    assert result.dims == dims and set(result.coords) == set(coords)
+    assert result.name == "t" and result.attrs == {"units": "K"}
     for name in coords:
         xr.testing.assert_identical(computed.coords[name].variable, CUBE.coords[name].variable)
 
@@ -47,42 +47,42 @@ def check(found, held, plain, dims, coords):
     [(BANDS, "group"), (NAMED, "band"), (xr.DataArray(BANDS, dims="lat"), "group")],
 )
 def test_reduce(cube, func, axis, groups, name):
-    found = gatherum.groups.reduce(cube, groups, 2, func, axis, fill_value=0)
+    result = gatherum.groups.reduce(cube, groups, 2, func, axis, fill_value=0)
     plain = gatherum.groups.reduce(VALUES, BANDS, 2, func, axis, fill_value=0)
-    check(found, cube.data, plain, ("time", name, "lon"), ["time", "lon", "run"])
+    check(result, cube.data, plain, ("time", name, "lon"), ["time", "lon", "run"])
 
 
 @pytest.mark.parametrize("func", ["normalize", "softmax"])
 def test_transform(cube, func):
-    found = gatherum.groups.transform(cube, NAMED, func, 1, size=2)
+    result = gatherum.groups.transform(cube, NAMED, func, 1, size=2)
     plain = gatherum.groups.transform(VALUES, BANDS, func, 1, size=2)
-    check(found, cube.data, plain, CUBE.dims, list(CUBE.coords))
+    check(result, cube.data, plain, CUBE.dims, list(CUBE.coords))
 
 
 def test_a_group_for_each_value():
     each = np.arange(24).reshape(2, 3, 4) % 5
     plain = gatherum.groups.reduce(VALUES, each, func="sum", axis=2)
     for groups in (each, xr.DataArray(each, dims=CUBE.dims)):
-        found = gatherum.groups.reduce(CUBE, groups, func="sum", axis=2)
+        result = gatherum.groups.reduce(CUBE, groups, func="sum", axis=2)
         coords = ["time", "lat", "height", "run"]
-        check(found, VALUES, plain, ("time", "lat", "group"), coords)
+        check(result, VALUES, plain, ("time", "lat", "group"), coords)
 
 
 def test_groups_may_have_the_name_of_their_dimension():
-    found = gatherum.groups.reduce(CUBE, NAMED.rename("lat"), 2, "sum", 1)
-    assert found.dims == CUBE.dims and "lat" not in found.coords
+    result = gatherum.groups.reduce(CUBE, NAMED.rename("lat"), 2, "sum", 1)
+    assert result.dims == CUBE.dims and "lat" not in result.coords
 
 
 @pytest.mark.parametrize("scatter", [BANDS, NAMED, xr.DataArray(BANDS, dims="edge", name="node")])
 def test_aggregate(scatter):
     rows = CUBE.transpose("lat", "time", "lon")
     name = getattr(scatter, "name", "row")
-    found = gatherum.aggregate(rows, [0, 1, 2], scatter, 2, "add", [1.0, 2.0, 3.0])
+    result = gatherum.aggregate(rows, [0, 1, 2], scatter, 2, "add", [1.0, 2.0, 3.0])
     plain = gatherum.aggregate(rows.values, [0, 1, 2], BANDS, 2, "add", [1.0, 2.0, 3.0])
-    check(found, VALUES, plain, (name, "time", "lon"), ["time", "lon", "run"])
-    found = gatherum.aggregate(rows, [0, 1, 2], None, None, "add", indptr=[0, 2, 3])
+    check(result, VALUES, plain, (name, "time", "lon"), ["time", "lon", "run"])
+    result = gatherum.aggregate(rows, [0, 1, 2], None, None, "add", indptr=[0, 2, 3])
     plain = gatherum.aggregate(rows.values, [0, 1, 2], None, None, "add", indptr=[0, 2, 3])
-    check(found, VALUES, plain, ("row", "time", "lon"), ["time", "lon", "run"])
+    check(result, VALUES, plain, ("row", "time", "lon"), ["time", "lon", "run"])
 
 
 def test_gather_quantized():
@@ -91,19 +91,19 @@ def test_gather_quantized():
         name="t", attrs=CUBE.attrs,
     )  # fmt: skip
     scales = np.full((2, 3, 1), 0.5, np.float32)
-    found = gatherum.gather_quantized(table, [2, 0], scales, axis=1, block_size=4)
+    result = gatherum.gather_quantized(table, [2, 0], scales, axis=1, block_size=4)
     plain = gatherum.gather_quantized(table.values, [2, 0], scales, axis=1, block_size=4)
-    assert found.values.tobytes() == plain.tobytes() and found.dtype == plain.dtype
-    assert found.dims == CUBE.dims
+    assert result.values.tobytes() == plain.tobytes() and result.dtype == plain.dtype
+    assert result.dims == CUBE.dims
     xr.testing.assert_identical(
-        found.coords.to_dataset(), CUBE.isel(lat=[2, 0]).coords.to_dataset()
+        result.coords.to_dataset(), CUBE.isel(lat=[2, 0]).coords.to_dataset()
     )
     packed = xr.DataArray(np.full((2, 4), 0x21, np.uint8), dims=("a", "b"), coords={"b": range(4)})
-    how = {"axis": 1, "block_size": 8, "bits": 4}
-    found = gatherum.gather_quantized(packed, [7, 0], scales[:, 0], **how)
-    plain = gatherum.gather_quantized(packed.values, [7, 0], scales[:, 0], **how)
-    assert found.values.tobytes() == plain.tobytes()
-    assert found.dims == ("a", "b") and not found.coords
+    options = {"axis": 1, "block_size": 8, "bits": 4}
+    result = gatherum.gather_quantized(packed, [7, 0], scales[:, 0], **options)
+    plain = gatherum.gather_quantized(packed.values, [7, 0], scales[:, 0], **options)
+    assert result.values.tobytes() == plain.tobytes()
+    assert result.dims == ("a", "b") and not result.coords
 
 
 LOST = (
@@ -160,8 +160,8 @@ def test_what_is_refused(call, error, message):
 def test_lazy_groups_need_lazy_values():
     pytest.importorskip("dask.array", reason="install dask")
     lazy = NAMED.chunk(lat=1)
-    found = gatherum.groups.reduce(CUBE.chunk(time=1), lazy, 2, "sum", 1)
-    check(found, CUBE.chunk().data, gatherum.groups.reduce(VALUES, BANDS, 2, "sum", 1),
+    result = gatherum.groups.reduce(CUBE.chunk(time=1), lazy, 2, "sum", 1)
+    check(result, CUBE.chunk().data, gatherum.groups.reduce(VALUES, BANDS, 2, "sum", 1),
           ("time", "band", "lon"), ["time", "lon", "run"])  # fmt: skip
     with pytest.raises(TypeError, match=r"groups\.reduce: `groups` must be a NumPy array"):
         gatherum.groups.reduce(CUBE, lazy, 2, "sum", 1)

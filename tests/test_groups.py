@@ -97,8 +97,8 @@ def _check(data, indices, updates, *, mode="raise", threads=1, **more):
     kept = indices < len(data)
     expected = _folded(data, indices[kept], updates[kept], **fold)
     gatherum.set_num_threads(threads)
-    found = gatherum.scatter_nd(data, indices[:, None], updates, mode=mode, **fold)
-    assert found.tobytes() == expected.tobytes()
+    result = gatherum.scatter_nd(data, indices[:, None], updates, mode=mode, **fold)
+    assert result.tobytes() == expected.tobytes()
 
 
 @pytest.mark.usefixtures("settings_restored")
@@ -119,8 +119,8 @@ class TestSharedGroups:
     def test_types_and_reductions(self, threads, name, reduction, include_self):
         rng = np.random.default_rng(4)
         data, updates = (_numbers(rng, (n, COLUMNS), name, reduction) for n in (ROWS, UPDATES))
-        how = {"reduction": reduction, "include_self": include_self}
-        _check(data, rng.integers(0, ROWS, UPDATES), updates, threads=threads, **how)
+        options = {"reduction": reduction, "include_self": include_self}
+        _check(data, rng.integers(0, ROWS, UPDATES), updates, threads=threads, **options)
 
     @pytest.mark.parametrize("columns", [1, 2, 7, 8, 9, 31, 32, 33, 255, 256, 257, 511, 512, 513])
     @pytest.mark.parametrize("destinations", [ROWS, 2000])
@@ -128,8 +128,8 @@ class TestSharedGroups:
         rng = np.random.default_rng(6)
         data, updates = (_numbers(rng, (n, columns), "f2") for n in (destinations, 90))
         indices = rng.integers(0, destinations, 90)
-        found = gatherum.scatter_nd(data, indices[:, None], updates, reduction="mean")
-        assert found.tobytes() == _folded(data, indices, updates, "mean", True).tobytes()
+        result = gatherum.scatter_nd(data, indices[:, None], updates, reduction="mean")
+        assert result.tobytes() == _folded(data, indices, updates, "mean", True).tobytes()
 
     @pytest.mark.parametrize("threads", THREADS)
     @pytest.mark.parametrize("destinations", [ROWS, 50_000])
@@ -162,11 +162,11 @@ def test_units_have_memory_of_their_own(settings_restored, n, count, algorithm, 
     data, updates = rng.standard_normal((units, n)), rng.standard_normal((units, count))
     indices = rng.integers(0, n, updates.shape)
     gatherum.set_num_threads(threads)
-    call, how = (data, indices, updates), {"axis": 1, "reduction": "mean"}
-    plan = gatherum.plan("scatter_elements", *call, **how)
+    call, options = (data, indices, updates), {"axis": 1, "reduction": "mean"}
+    plan = gatherum.plan("scatter_elements", *call, **options)
     assert plan.algorithm == algorithm
     gatherum.set_num_threads(1)
-    alone = gatherum.plan("scatter_elements", *call, **how).scratch
+    alone = gatherum.plan("scatter_elements", *call, **options).scratch
     gatherum.set_num_threads(threads)
     # Two units are not enough work for several threads.
     assert plan.scratch == alone * (min(threads, units) if units > 2 else 1)
@@ -175,8 +175,8 @@ def test_units_have_memory_of_their_own(settings_restored, n, count, algorithm, 
         for row, at, new in zip(data, indices, updates, strict=True)
     ]
     for _ in range(3):
-        found = gatherum.scatter_elements(*call, **how)
-        assert found.tobytes() == np.array(expected).tobytes()
+        result = gatherum.scatter_elements(*call, **options)
+        assert result.tobytes() == np.array(expected).tobytes()
 
 
 def _with_nans(rng, shape, name):
@@ -200,10 +200,10 @@ def test_sums_in_registers_and_on_the_stack(columns, name, reduction, include_se
     # One destination has more than a long group, others have one update, and some have none.
     indices = np.concatenate([np.full(60, 7), rng.integers(0, 30, 60), np.arange(10, 40)])
     rng.shuffle(indices)
-    how = {"reduction": reduction, "include_self": include_self}
-    found = gatherum.scatter_nd(data, indices[:, None], updates, **how)
-    expected = gatherum.reference.scatter_nd(data, indices[:, None], updates, **how)
-    assert found.tobytes() == expected.tobytes()
+    options = {"reduction": reduction, "include_self": include_self}
+    result = gatherum.scatter_nd(data, indices[:, None], updates, **options)
+    expected = gatherum.reference.scatter_nd(data, indices[:, None], updates, **options)
+    assert result.tobytes() == expected.tobytes()
 
 
 @pytest.mark.parametrize("threads", THREADS)
@@ -214,11 +214,11 @@ def test_updates_of_many_units_are_counted_out_one_unit_after_the_other(settings
     gatherum.set_num_threads(threads)
     plan = gatherum.plan("scatter_nd", data, indices, updates, batch_dims=1, reduction="add")
     assert plan.algorithm == "counted_groups"
-    found = gatherum.scatter_nd(data, indices, updates, batch_dims=1, reduction="add")
+    result = gatherum.scatter_nd(data, indices, updates, batch_dims=1, reduction="add")
     expected = [
         _folded(*unit, "add", True) for unit in zip(data, indices[..., 0], updates, strict=True)
     ]
-    assert found.tobytes() == np.array(expected).tobytes()
+    assert result.tobytes() == np.array(expected).tobytes()
 
 
 @pytest.mark.parametrize("threads", THREADS)

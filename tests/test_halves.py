@@ -30,7 +30,7 @@ def _every_half(dtype):
     return [(values, partner.astype(dtype)) for partner in [*partners, -partners[2], -values]]
 
 
-def _scatter(values, partners, columns, count, **how):
+def _scatter(values, partners, columns, count, **options):
     """Fold each partner into its value `count` times, with rows of `columns` values."""
     rows = ALL // columns
     used = rows * columns
@@ -38,16 +38,16 @@ def _scatter(values, partners, columns, count, **how):
     if columns == 1:
         data, updates = data[:, 0], updates[:, 0]
     indices = np.tile(np.arange(rows), count)[:, None]
-    found = gatherum.scatter_nd(data, indices, np.concatenate([updates] * count), **how)
-    return found.reshape(-1).view("u2"), slice(0, used)
+    result = gatherum.scatter_nd(data, indices, np.concatenate([updates] * count), **options)
+    return result.reshape(-1).view("u2"), slice(0, used)
 
 
-def _same(found, expected, quiet):
+def _same(actual, expected, quiet):
     """Compare bits, except for NaNs, which must be the canonical one."""
     with np.errstate(invalid="ignore"):  # for NaN, on processors that report it
         is_nan = np.isnan(expected.astype("f4"))
-    assert np.array_equal(found[~is_nan], expected.view("u2")[~is_nan])
-    assert (found[is_nan] == quiet).all()
+    assert np.array_equal(actual[~is_nan], expected.view("u2")[~is_nan])
+    assert (actual[is_nan] == quiet).all()
 
 
 @pytest.mark.parametrize("columns", COLUMNS)
@@ -61,8 +61,8 @@ def test_sums_are_rounded_once_and_to_even(name, count, columns):
             for _ in range(count):
                 wide += partners.astype("f4")
             expected = wide.astype(dtype)
-        found, used = _scatter(values, partners, columns, count, reduction="add")
-        _same(found, expected[used], quiet)
+        result, used = _scatter(values, partners, columns, count, reduction="add")
+        _same(result, expected[used], quiet)
 
 
 @pytest.mark.parametrize("columns", COLUMNS)
@@ -73,8 +73,8 @@ def test_means_are_rounded_once_and_to_even(name, columns):
         with np.errstate(all="ignore"):
             wide = values.astype("f4") + partners.astype("f4") + partners.astype("f4")
             expected = (wide / np.float32(3)).astype(dtype)
-        found, used = _scatter(values, partners, columns, 2, reduction="mean")
-        _same(found, expected[used], quiet)
+        result, used = _scatter(values, partners, columns, 2, reduction="mean")
+        _same(result, expected[used], quiet)
 
 
 @pytest.mark.parametrize("columns", COLUMNS)
@@ -92,8 +92,8 @@ def test_the_greatest_and_the_least(name, reduction, columns):
                 greater = (other > wide) | ((other == wide) & further)
                 expected = np.where(np.isnan(wide), a, np.where(greater, b, a))
                 expected = np.where(np.isnan(other), b, expected)
-            found, used = _scatter(a, b, columns, 1, reduction=reduction)
-            _same(found, expected[used], quiet)
+            result, used = _scatter(a, b, columns, 1, reduction=reduction)
+            _same(result, expected[used], quiet)
 
 
 @pytest.mark.parametrize("columns", COLUMNS)
@@ -107,9 +107,9 @@ def test_what_no_update_addresses_keeps_its_bits(name, reduction, columns, inclu
     data = values[: rows * columns].reshape(rows, columns)
     indices = np.array([[rows - 1]])
     more = {"reduction": reduction, "include_self": include_self}
-    found = gatherum.scatter_nd(data, indices, np.zeros_like(data[:1]), **more)
-    assert found[:-1].tobytes() == data[:-1].tobytes()
+    result = gatherum.scatter_nd(data, indices, np.zeros_like(data[:1]), **more)
+    assert result[:-1].tobytes() == data[:-1].tobytes()
     if reduction not in ("mean", "fsum", "fmean") and not include_self:
         every = np.arange(rows)[:, None]
-        found = gatherum.scatter_nd(np.zeros_like(data), every, data, **more)
-        assert found.tobytes() == data.tobytes()
+        result = gatherum.scatter_nd(np.zeros_like(data), every, data, **more)
+        assert result.tobytes() == data.tobytes()

@@ -65,8 +65,11 @@ def test_a_fill_value_that_changes_an_operand(name, deed, planned):
     call = gatherum.gather
     attributes = {"mode": "fill"}
     if planned:
-        given = operands["data"], operands["indices"]
-        call, attributes = gatherum.plan("gather", *given, mode="fill", out=operands["out"]).run, {}
+        arguments = operands["data"], operands["indices"]
+        call, attributes = (
+            gatherum.plan("gather", *arguments, mode="fill", out=operands["out"]).run,
+            {},
+        )
     with pytest.raises(ValueError, match=name) as caught:
         call(
             operands["data"],
@@ -176,11 +179,11 @@ def _meets(python, code, op, name):
 @pytest.mark.parametrize("planned", [False, True])
 @pytest.mark.parametrize("name", ["data", "indices", "updates"])
 def test_a_finalizer_that_frees_an_operand_while_the_result_is_allocated(python, name, planned):
-    op, made = ("scatter_nd", "scatters") if name == "updates" else ("gather", "gathers")
+    op, makers = ("scatter_nd", "scatters") if name == "updates" else ("gather", "gathers")
     call = f"gatherum.{op}"
     if planned:
         call = f"gatherum.plan({op!r}, *given.values()).run"
-    _meets(python, f"meet({name!r}, {made}, lambda given: {call})", op, name)
+    _meets(python, f"meet({name!r}, {makers}, lambda given: {call})", op, name)
 
 
 def test_a_finalizer_that_frees_what_is_written_in_place(python):

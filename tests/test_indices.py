@@ -49,7 +49,7 @@ def test_every_value_resolves_as_the_reference_says(dtype):
     for size, mode, negative in itertools.product(SIZES, MODES, (True, False)):
         edges = np.array(edge_values(dtype, size), dtype)
         for name, values in layouts(edges):
-            given = values.tobytes()
+            before = values.tobytes()
             places = expected(values, size, mode, negative)
             positions, invalid = indices.resolve(values, size, mode, negative)
             case = name, size, mode, negative
@@ -58,7 +58,7 @@ def test_every_value_resolves_as_the_reference_says(dtype):
             missing = [p is None for p in places]
             assert (invalid is not None) == any(missing), case
             assert invalid is None or invalid.reshape(-1).tolist() == missing, case
-            assert values.tobytes() == given
+            assert values.tobytes() == before
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -67,13 +67,13 @@ def test_the_first_invalid_index_is_the_reference_s(dtype):
         edges = np.array(edge_values(dtype, size), dtype)
         for name, values in layouts(edges):
             places = expected(values, size, mode, negative)
-            found = indices.first_invalid(values, [size], mode, negative, tuples=False)
+            result = indices.first_invalid(values, [size], mode, negative, tuples=False)
             if None not in places:
-                assert found is None, (name, size, mode, negative)
+                assert result is None, (name, size, mode, negative)
                 continue
             where = np.unravel_index(places.index(None), values.shape) if values.ndim else ()
-            assert found == (tuple(map(int, where)), 0, int(values[where]))
-            assert type(found.value) is int
+            assert result == (tuple(map(int, where)), 0, int(values[where]))
+            assert type(result.value) is int
 
 
 @pytest.mark.parametrize("count", [1, 7, 256, 600, 20_000])
@@ -96,11 +96,11 @@ def test_the_first_invalid_component_of_a_tuple_is_found(dtype):
     for row, component in itertools.product((0, 17, 299), range(3)):
         tuples = valid.copy()
         tuples[row, component:] = 101  # the following components are invalid, too
-        found = indices.first_invalid(tuples.reshape(3, 100, 3), sizes, "drop", True, True)
-        assert found == (divmod(row, 100), component, 101)
+        result = indices.first_invalid(tuples.reshape(3, 100, 3), sizes, "drop", True, True)
+        assert result == (divmod(row, 100), component, 101)
         assert indices.first_invalid(tuples, sizes, "clip", True, True) is None
-    found = indices.first_invalid(valid, (4, 0, 0), "wrap", True, True)
-    assert found == ((0,), 1, 99)
+    result = indices.first_invalid(valid, (4, 0, 0), "wrap", True, True)
+    assert result == ((0,), 1, 99)
 
 
 def test_no_index_is_invalid_where_there_is_none():

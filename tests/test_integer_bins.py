@@ -55,14 +55,14 @@ def test_what_the_order_matters_for_is_folded_in_order(dtype, settings_restored)
     reductions = ["add", "max"] if dtype == "?" else ["add", "max", "mean"]
     for reduction in reductions:
         for include_self in (True, False):
-            how, found = {"reduction": reduction, "include_self": include_self}, set()
+            options, results = {"reduction": reduction, "include_self": include_self}, set()
             for threads in (1, 2, 3):
                 gatherum.set_num_threads(threads)
-                found.add(gatherum.scatter_nd(data, indices, updates, **how).tobytes())
-            assert len(found) == 1
+                results.add(gatherum.scatter_nd(data, indices, updates, **options).tobytes())
+            assert len(results) == 1
             few = (data, indices[:2000], updates[:2000])
             assert np.array_equal(
-                gatherum.scatter_nd(*few, **how), reference.scatter_nd(*few, **how)
+                gatherum.scatter_nd(*few, **options), reference.scatter_nd(*few, **options)
             )
 
 
@@ -70,9 +70,9 @@ def test_other_true_bytes_survive_where_nothing_is_folded(settings_restored):
     gatherum.set_num_threads(2)
     data = np.full(100, 7, "u1").view("?")
     indices = np.arange(N)[:, None] % 50
-    found = gatherum.scatter_nd(data, indices, np.ones(N, "?"), reduction="add").view("u1")
-    assert (found[:50] == 1).all()
-    assert (found[50:] == 7).all()
+    result = gatherum.scatter_nd(data, indices, np.ones(N, "?"), reduction="add").view("u1")
+    assert (result[:50] == 1).all()
+    assert (result[50:] == 7).all()
 
 
 @pytest.mark.parametrize("step", [1, -1, 3])
@@ -121,8 +121,8 @@ def test_bins_of_every_column(bins, columns, settings_restored):
     np.add.at(expected, (indices, np.arange(columns)), updates)
     for threads in (1, 2, 3):
         gatherum.set_num_threads(threads)
-        found = gatherum.scatter_elements(data, indices, updates, axis=0, reduction="add")
-        assert np.array_equal(found, expected)
+        result = gatherum.scatter_elements(data, indices, updates, axis=0, reduction="add")
+        assert np.array_equal(result, expected)
         out = guarded_copy(data)
         gatherum.scatter_elements(out, indices, updates, axis=0, reduction="add", out=out)
         assert np.array_equal(out, expected)
@@ -139,6 +139,6 @@ def test_a_bad_index_writes_nothing(place, settings_restored):
         gatherum.scatter_nd(out, indices[:, None], updates, reduction="add", out=out)
     assert np.array_equal(out, data)
     assert not strays(out)
-    found = gatherum.scatter_nd(data, indices[:, None], updates, reduction="add", mode="drop")
+    result = gatherum.scatter_nd(data, indices[:, None], updates, reduction="add", mode="drop")
     good = indices < 500
-    assert np.array_equal(found, _folded(data, indices[good], updates[good], "add"))
+    assert np.array_equal(result, _folded(data, indices[good], updates[good], "add"))

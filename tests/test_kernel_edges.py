@@ -142,8 +142,10 @@ def test_bad_indices_among_good_ones_far_apart(dtype):
     indices = _rng().integers(0, data.size, 5000)
     bad = _rng().random(5000) < np.linspace(0, 1, 5000) ** 4
     indices[bad] = data.size + 3
-    found = gatherum.gather(data, indices, mode="fill", fill_value=7)
-    assert np.array_equal(found, np.where(bad, np.array(7, dtype), data[np.where(bad, 0, indices)]))
+    result = gatherum.gather(data, indices, mode="fill", fill_value=7)
+    assert np.array_equal(
+        result, np.where(bad, np.array(7, dtype), data[np.where(bad, 0, indices)])
+    )
 
 
 def _lying(values, dtype, stride):
@@ -210,8 +212,8 @@ def test_what_a_mode_does_with_a_few_indices_among_valid_ones(dtype, mode):
         at = bad % 100 if valid or mode == "wrap" else 99 if bad > 0 else 0
         expected = data[np.arange(700) % 100]
         expected[[0, 300, 699]] = data[at] if valid or mode != "fill" else 7
-        found = gatherum.gather(data, indices, mode=mode, fill_value=7)
-        assert np.array_equal(found, expected), bad
+        result = gatherum.gather(data, indices, mode=mode, fill_value=7)
+        assert np.array_equal(result, expected), bad
 
 
 @pytest.mark.parametrize("dtype", ["i8", "i4", "u8", "i2"])
@@ -242,8 +244,8 @@ def _in_another_order(array):
 def test_columns_of_several_chunks_in_several_batches(shape):
     data = _in_another_order(_rng().random(shape, "f4"))
     indices = _rng().integers(0, shape[-2], shape)
-    found = gatherum.gather_elements(data, indices, axis=-2)
-    assert np.array_equal(found, np.take_along_axis(data, indices, -2))
+    result = gatherum.gather_elements(data, indices, axis=-2)
+    assert np.array_equal(result, np.take_along_axis(data, indices, -2))
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -255,8 +257,8 @@ def test_slabs_of_several_chunks_in_several_batches(shape):
     places = list(np.indices(shape, sparse=True))
     places[-2] = indices
     np.add.at(expected, tuple(places), updates)
-    found = gatherum.scatter_elements(data, indices, updates, axis=-2, reduction="add")
-    assert np.array_equal(found, expected)
+    result = gatherum.scatter_elements(data, indices, updates, axis=-2, reduction="add")
+    assert np.array_equal(result, expected)
 
 
 @pytest.mark.parametrize("step", [1, -1])
@@ -307,12 +309,12 @@ def test_destinations_without_updates_are_left_alone(reduction, first, last):
     """Rows are folded in groups, one per destination; some groups are empty."""
     data = np.arange(12, dtype="i4").reshape(4, 3)
     updates = np.array([[10], [20], [30], [70], [10]], "i4") * np.ones((1, 3), "i4")
-    found = gatherum.scatter_nd(
+    result = gatherum.scatter_nd(
         data, [[3], [1], [1], [3], [3]], updates, reduction=reduction, include_self=False
     )
-    assert np.array_equal(found[[0, 2]], data[[0, 2]])
-    assert found[1].tolist() == [first] * 3
-    assert found[3].tolist() == [last] * 3
+    assert np.array_equal(result[[0, 2]], data[[0, 2]])
+    assert result[1].tolist() == [first] * 3
+    assert result[3].tolist() == [last] * 3
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -324,8 +326,8 @@ def test_groups_of_many_units(threads, settings_restored):
     updates = _rng().integers(0, 99, indices.shape).astype("f2")
     expected = data.copy()
     np.add.at(expected, (np.arange(4000)[:, None], indices), updates)
-    found = gatherum.scatter_elements(data, indices, updates, 1, reduction="add")
-    assert np.array_equal(found, expected)
+    result = gatherum.scatter_elements(data, indices, updates, 1, reduction="add")
+    assert np.array_equal(result, expected)
 
 
 @pytest.mark.parametrize("threads", [1, 2, 7])

@@ -21,7 +21,7 @@ CUBE = xr.DataArray(
 NAMES = xr.DataArray([2, 0], dims="station", coords={"station": ["Bonn", "Ulm"]})
 
 
-def held(cube, kind):
+def as_kind(cube, kind):
     if kind == "dask":
         pytest.importorskip("dask.array", reason="install dask")
         return cube.chunk(time=1, lon=2)
@@ -30,13 +30,13 @@ def held(cube, kind):
 
 @pytest.fixture(params=["numpy", "dask"])
 def cube(request):
-    return held(CUBE, request.param)
+    return as_kind(CUBE, request.param)
 
 
-def check(found, cube, expected):
+def check(result, cube, expected):
     """Compare with xarray's own indexing, labels included. Lazy arrays stay lazy."""
-    assert type(found.data) is type(cube.data)
-    xr.testing.assert_identical(found.compute(), expected)
+    assert type(result.data) is type(cube.data)
+    xr.testing.assert_identical(result.compute(), expected)
 
 
 @pytest.mark.parametrize("indices", [[2, -1, 0], np.array([1, 1]), NAMES, xr.zeros_like(NAMES)])
@@ -59,39 +59,39 @@ def test_gather_one_or_a_table_of_slices(cube):
 def test_gather_elements(cube):
     order = np.argsort(-VALUES, axis=1)
     for indices in (order, xr.DataArray(order, dims=CUBE.dims)):
-        found = gatherum.gather_elements(cube, indices, 1)
-        assert found.dims == CUBE.dims
-        assert found.compute().values.tolist() == np.take_along_axis(VALUES, order, 1).tolist()
-        assert set(found.coords) == {"time", "lon", "run"}
+        result = gatherum.gather_elements(cube, indices, 1)
+        assert result.dims == CUBE.dims
+        assert result.compute().values.tolist() == np.take_along_axis(VALUES, order, 1).tolist()
+        assert set(result.coords) == {"time", "lon", "run"}
 
 
 def test_gather_nd(cube):
     places = xr.DataArray([[2, 1], [0, 3]], dims=("station", "place"), coords=NAMES.coords)
-    found = gatherum.gather_nd(cube.transpose("lat", "lon", "time"), places)
-    assert found.dims == ("station", "time") and found.name == "t" and found.attrs == CUBE.attrs
-    assert set(found.coords) == {"station", "time", "run"}
-    assert found.sel(station="Bonn").compute().values.tolist() == VALUES[:, 2, 1].tolist()
-    found = gatherum.gather_nd(cube, [[1], [0]], 0)
-    assert found.dims == CUBE.dims
+    result = gatherum.gather_nd(cube.transpose("lat", "lon", "time"), places)
+    assert result.dims == ("station", "time") and result.name == "t" and result.attrs == CUBE.attrs
+    assert set(result.coords) == {"station", "time", "run"}
+    assert result.sel(station="Bonn").compute().values.tolist() == VALUES[:, 2, 1].tolist()
+    result = gatherum.gather_nd(cube, [[1], [0]], 0)
+    assert result.dims == CUBE.dims
     every = gatherum.gather_nd(cube, np.zeros((2, 3, 4, 0), int), 3)
     check(every.drop_vars(list(every.coords)), cube, CUBE.drop_vars(list(CUBE.coords)))
 
 
-@pytest.mark.parametrize("given", [lambda x, _: x, lambda x, dims: xr.DataArray(x, dims=dims)])
-def test_scatters(cube, given):
-    rows = given(np.array([1, 1]), ("row",))
-    ones = given(np.ones((2, 2, 4)), ("time", "row", "lon"))
+@pytest.mark.parametrize("convert", [lambda x, _: x, lambda x, dims: xr.DataArray(x, dims=dims)])
+def test_scatters(cube, convert):
+    rows = convert(np.array([1, 1]), ("row",))
+    ones = convert(np.ones((2, 2, 4)), ("time", "row", "lon"))
     if not isinstance(rows, xr.DataArray):
         ones = np.asarray(ones)
-    found = gatherum.scatter_slices(cube, rows, ones, 1, reduction="add")
+    result = gatherum.scatter_slices(cube, rows, ones, 1, reduction="add")
     expected = CUBE.copy()
     expected[:, 1] += 2
-    check(found, cube, expected)
+    check(result, cube, expected)
     assert CUBE.values.tolist() == VALUES.tolist()
-    found = gatherum.scatter_nd(cube, given(np.array([[1, 2]]), ("n", "k")), -1.0)
+    result = gatherum.scatter_nd(cube, convert(np.array([[1, 2]]), ("n", "k")), -1.0)
     expected = CUBE.copy()
     expected[1, 2] = -1
-    check(found, cube, expected)
+    check(result, cube, expected)
 
 
 @pytest.mark.parametrize(
@@ -135,22 +135,22 @@ def test_nothing_lazy_is_read():
 
     lazy = CUBE.copy(data=da.from_array(VALUES).map_blocks(fail, dtype=float, meta=VALUES[:0]))
     indices = xr.DataArray(da.from_array(np.array([1, 0]), chunks=1), dims="station")
-    for found in (gatherum.gather(lazy, [0], 1), gatherum.gather(lazy, indices, 1)):
-        assert found.chunks is not None
+    for result in (gatherum.gather(lazy, [0], 1), gatherum.gather(lazy, indices, 1)):
+        assert result.chunks is not None
     assert set(gatherum.gather(lazy, indices, 1).coords) == {"time", "lon", "run"}
     with pytest.raises(TypeError, match=r"write indices\.data, the array that it holds"):
         gatherum.gather(VALUES, indices)
 
 
 def test_labels_themselves():
-    found = gatherum.gather(CUBE["lat"], [2, 0])
-    xr.testing.assert_identical(found, CUBE["lat"].isel(lat=[2, 0]))
+    result = gatherum.gather(CUBE["lat"], [2, 0])
+    xr.testing.assert_identical(result, CUBE["lat"].isel(lat=[2, 0]))
     changed = gatherum.scatter_slices(CUBE["lat"], [1], [0.0])
     assert changed.values.tolist() == [50, 0, 52] and changed["lat"].values.tolist() == [50, 51, 52]
 
 
 def test_labels_of_several_levels():
     stacked = CUBE.stack(cell=("lat", "lon"))
-    found = gatherum.gather(stacked, [5, 0], 1)
-    xr.testing.assert_identical(found, stacked.isel(cell=[5, 0]))
+    result = gatherum.gather(stacked, [5, 0], 1)
+    xr.testing.assert_identical(result, stacked.isel(cell=[5, 0]))
     assert not xarray_labels.has_labels(CUBE.variable) and not xarray_labels.has_labels(VALUES)

@@ -98,12 +98,12 @@ def test_the_cap_is_respected():
 
 
 def test_the_cache_can_be_emptied():
-    held, freed = result_of(LARGE), result_of(LARGE)
+    kept, freed = result_of(LARGE), result_of(LARGE)
     del freed
     assert native.cached_output_bytes() == 4 * MIB
     gatherum.clear_output_cache()
     assert native.cached_output_bytes() == 0
-    assert held.tobytes() == LARGE.tobytes()
+    assert kept.tobytes() == LARGE.tobytes()
 
 
 @pytest.mark.parametrize("data", [SMALL, LARGE], ids=["small", "large"])

@@ -143,8 +143,8 @@ def test_the_advice_helps() -> None:
         for way in ways:
             plain = eval(f"value.{way}", {"value": value})
             expected = [1, 2, 0] if "fill" in way else [1, 0]
-            found = gatherum.gather(plain, np.arange(len(expected)))
-            assert found.ravel().tolist() == expected
+            result = gatherum.gather(plain, np.arange(len(expected)))
+            assert result.ravel().tolist() == expected
     for value, way in (
         (pyarrow.array([1, None]), "numpy.asarray(value)"),
         (pyarrow.table({"a": [1, None]}), "numpy.asarray(value)"),

@@ -106,10 +106,10 @@ def test_without_a_package_the_cases_alone_are_compared(script, monkeypatch, cap
 def test_the_kept_failures_are_of_cases_that_there_are(script):
     kept = json.loads(script.KEPT.read_text())
     rules = {case.name: case.rule for case in vectors("onnx")}
-    for found in kept["packages"].values():
-        assert found["fails"].items() <= rules.items()
+    for record in kept["packages"].values():
+        assert record["fails"].items() <= rules.items()
     rendering = importlib.import_module("rendering.onnx_cases")
-    failing = {rule for found in kept["packages"].values() for rule in found["fails"].values()}
+    failing = {rule for record in kept["packages"].values() for rule in record["fails"].values()}
     others = [rule for rule in rules.values() if rule not in failing]
     line = f"| the other {len(set(others))} | {len(others)} | 0 | 0 |"
     assert line in rendering.render()

@@ -34,10 +34,10 @@ def one(text: str, level: str = "6_4", opset: int = 18, **options: Any) -> Any:
 
 def answers(text: str) -> dict[str, list[str]]:
     """Return the levels, grouped by answer."""
-    found: dict[str, list[str]] = {}
+    levels: dict[str, list[str]] = {}
     for level in LEVELS:
-        found.setdefault(one(text, level).answer, []).append(level)
-    return found
+        levels.setdefault(one(text, level).answer, []).append(level)
+    return levels
 
 
 FROM_3_0 = [level for level in LEVELS if level >= "3_0"]
@@ -236,8 +236,8 @@ def test_only_names_that_can_be_given_are_shown() -> None:
         (data, indices.format("k")), (data, indices.format("m")),
         (data, indices.format("j") + ", 'v'"),
     ]  # fmt: skip
-    given = check_model(model, sizes={"u": 3})
-    assert [r.reasons for r in given] == [r.reasons for r in free]
+    sized = check_model(model, sizes={"u": 3})
+    assert [r.reasons for r in sized] == [r.reasons for r in free]
     sizes = {"u": 3, "v": 2, "unk__0": 4}
     assert [r.accepted for r in check_model(model, sizes=sizes)] == [True] * 3
 

@@ -70,9 +70,9 @@ def model_of(node: Any, hidden: Any = frozenset()) -> Any:
     attributes = {} if op_type == "ScatterND" else {"axis": axis}
     if op_type == "GatherND":
         attributes = {"batch_dims": axis}
-    made = helper.make_node(op_type, [i.name for i in inputs], ["y"], **attributes)
+    graph_node = helper.make_node(op_type, [i.name for i in inputs], ["y"], **attributes)
     output = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
-    graph = helper.make_graph([made], "g", inputs, [output])
+    graph = helper.make_graph([graph_node], "g", inputs, [output])
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
 
 

@@ -35,10 +35,10 @@ def test_clip_is_webnn():
         node = helper.make_node(name, list(operands), ["y"], **attributes)
         imports = [helper.make_opsetid("", 18)]
         function = helper.make_function("l", "f", list(operands), ["y"], [node], imports)
-        (found,) = Evaluator(function, mode="clip").run(None, operands, attributes={})
-        assert found.dtype == case.expected.dtype, case.name
-        assert found.shape == case.expected.shape, case.name
-        assert found.tobytes() == case.expected.tobytes(), case.name
+        (result,) = Evaluator(function, mode="clip").run(None, operands, attributes={})
+        assert result.dtype == case.expected.dtype, case.name
+        assert result.shape == case.expected.shape, case.name
+        assert result.tobytes() == case.expected.tobytes(), case.name
         if case.rule == "outside":
             with pytest.raises(IndexError, match="is out of bounds"):
                 Evaluator(function).run(None, operands, attributes={})
@@ -50,8 +50,8 @@ def test_clip_is_webnn():
 @pytest.mark.parametrize("branch", [True, False])
 def test_a_mode_holds_in_bodies_and_functions(mode, strings, branch):
     feeds = {"x": X, "i": I, "b": np.array(branch)}
-    for found in Evaluator(MODEL, mode=mode).run(None, feeds):
-        assert found.tolist() == [letter.strip("-") for letter in strings]
+    for result in Evaluator(MODEL, mode=mode).run(None, feeds):
+        assert result.tolist() == [letter.strip("-") for letter in strings]
 
 
 @pytest.mark.parametrize(
@@ -66,8 +66,8 @@ def test_scatters(mode, answer):
     feeds = {"x": np.array([10, 20, 30]), "i": np.array([4, 5, -9]), "u": np.array([1, 2, 3])}
     if mode == "wrap":
         feeds["i"] = np.array([5, 8, -4])
-    (found,) = Evaluator(function, mode=mode).run(None, feeds, attributes={})
-    assert found.tolist() == answer
+    (result,) = Evaluator(function, mode=mode).run(None, feeds, attributes={})
+    assert result.tolist() == answer
 
 
 def test_the_default_is_an_error():

@@ -72,39 +72,39 @@ def theirs(name, *operands, domain="", **attributes):
     return ReferenceEvaluator(function).run(None, feeds, attributes={})[0]
 
 
-def same(found, expected):
-    assert found.shape == expected.shape
-    assert found.tolist() == expected.tolist()
+def same(actual, expected):
+    assert actual.shape == expected.shape
+    assert actual.tolist() == expected.tolist()
 
 
 def test_one_hot():
     indices, on, off = np.array([[0, 3], [-1, 4], [-5, 2]]), np.float32(5), np.float32(1)
-    found = gatherum.scatter_elements(
+    result = gatherum.scatter_elements(
         np.full((3, 2, 4), off), indices[..., None], on, axis=-1, mode="drop"
     )
-    same(found, theirs("OneHot", indices, np.array(4), np.array([off, on]), axis=-1))
+    same(result, theirs("OneHot", indices, np.array(4), np.array([off, on]), axis=-1))
 
 
 def test_max_unpool():
     x, i = np.array([[[[5, 6], [7, 8]]]], np.float32), np.array([[[[5, 7], [13, 15]]]])
     zeros = np.zeros((1, 1, 4, 4), np.float32)
-    found = gatherum.scatter_elements(zeros.ravel(), i.ravel(), x.ravel()).reshape(zeros.shape)
-    same(found, theirs("MaxUnpool", x, i, kernel_shape=[2, 2], strides=[2, 2]))
+    result = gatherum.scatter_elements(zeros.ravel(), i.ravel(), x.ravel()).reshape(zeros.shape)
+    same(result, theirs("MaxUnpool", x, i, kernel_shape=[2, 2], strides=[2, 2]))
 
 
 def test_array_feature_extractor():
     x, y = np.arange(12, dtype=np.float32).reshape(3, 4), np.array([[3, 0]])
-    found = gatherum.gather(x, y.ravel(), axis=-1)
-    same(found, theirs("ArrayFeatureExtractor", x, y, domain="ai.onnx.ml"))
+    result = gatherum.gather(x, y.ravel(), axis=-1)
+    same(result, theirs("ArrayFeatureExtractor", x, y, domain="ai.onnx.ml"))
 
 
 def test_compress():
     x, condition = np.arange(6).reshape(3, 2), np.array([True, False, True])
-    found = gatherum.gather(x, np.flatnonzero(condition), 0)
-    same(found, theirs("Compress", x, condition, axis=0))
+    result = gatherum.gather(x, np.flatnonzero(condition), 0)
+    same(result, theirs("Compress", x, condition, axis=0))
 
 
 def test_losses():
     scores, labels = np.log(np.float32([[0.25, 0.75], [0.5, 0.5]])), np.array([1, 0])
-    found = -gatherum.gather_elements(scores, labels[:, None], axis=1)[:, 0]
-    same(found, theirs("NegativeLogLikelihoodLoss", scores, labels, reduction="none"))
+    result = -gatherum.gather_elements(scores, labels[:, None], axis=1)[:, 0]
+    same(result, theirs("NegativeLogLikelihoodLoss", scores, labels, reduction="none"))

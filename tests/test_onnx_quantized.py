@@ -72,41 +72,41 @@ def test_published_cases(data, indices, scales, zeros, axis, q, rows, make, scal
     if zeros is None and make is uint4:
         zeros = np.zeros(np.shape(scales), int)  # 8 in the data as well as here
     zeros = None if zeros is None else make(zeros)
-    given = make(data), np.array(indices, index), np.array(scales, scale), zeros
+    operands = make(data), np.array(indices, index), np.array(scales, scale), zeros
     for at in (0, -3):
         axes = {"gather_axis": axis + at, "quantize_axis": q + at}
-        found = ours(*given, **axes, block_size=16)
-        assert found.dtype == scale
-        np.testing.assert_array_equal(found.astype(np.float32), np.array(rows, np.float32))
+        result = ours(*operands, **axes, block_size=16)
+        assert result.dtype == scale
+        np.testing.assert_array_equal(result.astype(np.float32), np.array(rows, np.float32))
 
 
 @pytest.mark.parametrize("bits", [2, 4, 8])
 def test_uint8_without_zero_points(bits):
     data = np.full((2, 8), 0b01010101, np.uint8)
     width = 8 * 8 // bits
-    found = ours(data, np.array([1]), np.ones((2, -(-width // 16)), np.float32), bits=bits,
-                 block_size=16)  # fmt: skip
+    result = ours(data, np.array([1]), np.ones((2, -(-width // 16)), np.float32), bits=bits,
+                  block_size=16)  # fmt: skip
     value = 0b01010101 & (1 << bits) - 1
-    assert found.tolist() == [[value - 2 ** (bits - 1)] * width]
+    assert result.tolist() == [[value - 2 ** (bits - 1)] * width]
 
 
 def test_packed_zero_points_begin_a_byte_with_each_row():
     data = np.array([[0x55] * 24, [0xAA] * 24], np.uint8)  # 48 values: 3 blocks of 16
     zeros = np.array([[0x21, 0x03], [0x54, 0x06]], np.uint8)
-    found = ours(data, np.array([0, 1]), np.ones((2, 3), np.float32), zeros, block_size=16)
-    assert found[:, ::16].tolist() == [[4, 3, 2], [6, 5, 4]]
+    result = ours(data, np.array([0, 1]), np.ones((2, 3), np.float32), zeros, block_size=16)
+    assert result[:, ::16].tolist() == [[4, 3, 2], [6, 5, 4]]
 
 
 def test_the_defaults_of_the_attributes():
     data = np.zeros((1, 128), np.uint8)
-    found = ours(data, np.array([0]), np.ones((1, 2), np.float32))
-    assert found.tolist() == [[-8.0] * 256]
+    result = ours(data, np.array([0]), np.ones((1, 2), np.float32))
+    assert result.tolist() == [[-8.0] * 256]
 
 
 def test_invalid_indices_give_zeros():
-    found = ours(int4([[1] * 16, [2] * 16]), np.array([2, -3, -1]), np.ones((2, 1), np.float32),
-                 block_size=16)  # fmt: skip
-    assert found[:, 0].tolist() == [0, 0, 2]
+    result = ours(int4([[1] * 16, [2] * 16]), np.array([2, -3, -1]), np.ones((2, 1), np.float32),
+                  block_size=16)  # fmt: skip
+    assert result[:, 0].tolist() == [0, 0, 2]
 
 
 @pytest.mark.parametrize("shape", [(2, 3), (1, 3), (2, 1), (1, 1)])
@@ -114,9 +114,9 @@ def test_scales_of_float8_broadcast(shape):
     data = np.arange(96, dtype=np.uint8).reshape(2, 48).view(ml_dtypes.float8_e4m3fn)
     scales = np.array([[0.5, 1.0, 2.0], [3.0, 4.0, 5.0]], np.float32)[: shape[0], : shape[1]]
     block = 16 if shape[1] == 3 else 0  # one for the whole axis
-    found = ours(data, np.array([1, 0]), scales, block_size=block)
+    result = ours(data, np.array([1, 0]), scales, block_size=block)
     factors = np.broadcast_to(np.repeat(scales, 48 // shape[1], axis=1), (2, 48))
-    np.testing.assert_array_equal(found, (data.astype(np.float32) * factors)[[1, 0]])
+    np.testing.assert_array_equal(result, (data.astype(np.float32) * factors)[[1, 0]])
 
 
 def test_the_backend_runs_it():
@@ -209,10 +209,10 @@ def test_onnx_runtime_gives_the_same_bits(runtime, axis, q, make, scale):
     shape[q] = 34
     data, scales, zeros = random_call(rng, make, shape, q, 16, scale)
     indices = rng.integers(-shape[axis], shape[axis], (2, 3))
-    how = {"gather_axis": axis, "quantize_axis": q, "block_size": 16}
+    options = {"gather_axis": axis, "quantize_axis": q, "block_size": 16}
     for points in (None, zeros):
-        expected = ours(data, indices, scales, points, **how)
-        np.testing.assert_array_equal(runtime(data, indices, scales, points, **how), expected)
+        expected = ours(data, indices, scales, points, **options)
+        np.testing.assert_array_equal(runtime(data, indices, scales, points, **options), expected)
 
 
 @pytest.mark.parametrize("bits", [4, 8])
@@ -226,27 +226,27 @@ def test_onnx_runtime_gives_the_same_bits_of_uint8(runtime, bits, rows):
     indices = rng.integers(-rows, rows, 7)
     for points in (None, zeros):
         expected = ours(data, indices, scales, points, bits=bits, block_size=16)
-        found = runtime(data, indices, scales, points, bits=bits, block_size=16)
-        np.testing.assert_array_equal(found, expected)
+        result = runtime(data, indices, scales, points, bits=bits, block_size=16)
+        np.testing.assert_array_equal(result, expected)
 
 
 def test_a_nan_keeps_its_bits_there(runtime):
     scales = np.array([[0x7FC12345], [0xFF812345]], np.uint32).view(np.float32)
-    given = int4([[1] * 16] * 2), np.array([0, 1]), scales
-    assert np.all(ours(*given, block_size=16).view(np.uint32) == 0x7FC00000)
-    found = runtime(*given, block_size=16).view(np.uint32)
-    assert found[:, 0].tolist() == [0x7FC12345, 0xFFC12345]
+    operands = int4([[1] * 16] * 2), np.array([0, 1]), scales
+    assert np.all(ours(*operands, block_size=16).view(np.uint32) == 0x7FC00000)
+    result = runtime(*operands, block_size=16).view(np.uint32)
+    assert result[:, 0].tolist() == [0x7FC12345, 0xFFC12345]
 
 
 def test_bfloat16_and_rank_1_that_it_lacks(runtime):
-    for given, axis in (((W4, ONES.astype(ml_dtypes.bfloat16)), 1), ((W4[0], ONES[0]), 0)):
-        how = {"block_size": 16, "quantize_axis": axis}
-        assert np.all(ours(given[0], np.array([0]), given[1], **how) == 1)
+    for operands, axis in (((W4, ONES.astype(ml_dtypes.bfloat16)), 1), ((W4[0], ONES[0]), 0)):
+        options = {"block_size": 16, "quantize_axis": axis}
+        assert np.all(ours(operands[0], np.array([0]), operands[1], **options) == 1)
         with pytest.raises(Exception, match=r"NOT_IMPLEMENTED|must have rank > 1"):
-            runtime(given[0], np.array([0]), given[1], **how)
+            runtime(operands[0], np.array([0]), operands[1], **options)
 
 
 def test_onnx_runtime_gives_zeros_for_invalid_indices(runtime):
-    given = int4([[1] * 16, [2] * 16]), np.array([2, -3, -1]), np.ones((2, 1), np.float32)
-    found = runtime(*given, block_size=16)
-    np.testing.assert_array_equal(found, ours(*given, block_size=16))
+    operands = int4([[1] * 16, [2] * 16]), np.array([2, -3, -1]), np.ones((2, 1), np.float32)
+    result = runtime(*operands, block_size=16)
+    np.testing.assert_array_equal(result, ours(*operands, block_size=16))

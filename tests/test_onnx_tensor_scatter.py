@@ -87,10 +87,10 @@ def test_as_the_pseudocode(mode, seed):
     update = rng.integers(0, 2**32, (*shape[:axis], length, *shape[axis + 1 :]), np.uint32)
     kept = cache.tobytes()
     axis -= rank * int(rng.integers(2))
-    found = run(cache, update.view(np.float32), starts, mode=mode, axis=axis)
+    result = run(cache, update.view(np.float32), starts, mode=mode, axis=axis)
     expected = pseudocode(cache, update.view(np.float32), starts, mode, axis)
-    assert found.shape == shape
-    assert found.tobytes() == expected.tobytes()
+    assert result.shape == shape
+    assert result.tobytes() == expected.tobytes()
     assert cache.tobytes() == kept
 
 

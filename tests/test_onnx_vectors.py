@@ -42,8 +42,8 @@ def test_onnx_runs_them_by_its_own_loader(tmp_path, opset):
         paths = [row["model"], *row["inputs"], *([row["output"]] if "output" in row else [])]
         assert all((tmp_path / path).is_file() for path in paths)
         case = cases[row["name"]]
-        held = [read(numpy_helper, onnx, tmp_path / path) for path in row["inputs"]]
-        assert all(map(same_bits, held, case.operands.values()))
+        arrays = [read(numpy_helper, onnx, tmp_path / path) for path in row["inputs"]]
+        assert all(map(same_bits, arrays, case.operands.values()))
     reductions = {case.attributes.get("reduction", "none") for case in cases.values()}
     assert ("add" in reductions, "max" in reductions) == (opset >= 16, opset >= 18)
 

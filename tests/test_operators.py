@@ -59,11 +59,11 @@ def test_rows_are_values():
 @pytest.mark.parametrize("operator", OPERATORS.values(), ids=OPERATORS)
 def test_a_row_says_how_large_things_are(operator):
     args = operands(operator)
-    made = gatherum.plan(operator.name, *args)
-    assert made.call.operator is operator
-    assert getattr(gatherum, operator.name)(*args).shape == made.shape
+    plan = gatherum.plan(operator.name, *args)
+    assert plan.call.operator is operator
+    assert getattr(gatherum, operator.name)(*args).shape == plan.shape
     moved = operator.moved(TABLE.shape, args[1].shape, 0)
-    assert made.shape == (TABLE.shape if operator.scatters else moved)
+    assert plan.shape == (TABLE.shape if operator.scatters else moved)
 
 
 @pytest.mark.parametrize("operator", OPERATORS.values(), ids=OPERATORS)
@@ -89,26 +89,28 @@ def test_a_row_says_what_steps_along_a_dimension(operator, axis):
         at[axis] = indices[tuple(of[e] for e in range(len(entries)))]
         expected[place] = data[at[0], at[1], at[2]]
     gather = operators.inverse(operator).name if operator.scatters else operator.name
-    how = {operator.attribute: axis}
-    assert np.array_equal(getattr(gatherum, gather)(data, indices.reshape(shape), **how), expected)
+    attributes = {operator.attribute: axis}
+    assert np.array_equal(
+        getattr(gatherum, gather)(data, indices.reshape(shape), **attributes), expected
+    )
 
 
 def test_who_asks_for_an_addressing_asks_for_what_differs():
     """No `if` names one `Addressing`: a new one would fall through it."""
     named = r"\b(SLICES|ELEMENTS|TUPLES)\b|\.addressing (is|==|!=|in)\b"
     askers = [path for path in ASKERS if (ROOT / "src") in path.parents]
-    found = [path.name for path in askers if re.search(named, path.read_text())]
-    assert found == ["operators.py"]
+    names = [path.name for path in askers if re.search(named, path.read_text())]
+    assert names == ["operators.py"]
 
 
 @pytest.mark.parametrize("operator", OPERATORS.values(), ids=OPERATORS)
 def test_every_spelling_of_an_operator(operator):
     args = operands(operator)
-    made = gatherum.plan(operator.name, *args)
+    plan = gatherum.plan(operator.name, *args)
     for spelling in (operator.command, getattr(gatherum, operator.name), np.str_(operator.name)):
-        assert gatherum.plan(spelling, *args) == made
+        assert gatherum.plan(spelling, *args) == plan
         assert gatherum.plan(spelling, *args).call.op == operator.name
-        assert gatherum.explain(spelling, *args).plan == made
+        assert gatherum.explain(spelling, *args).plan == plan
         report = gatherum.index_report(spelling, TABLE.shape, args[1])
         assert report == gatherum.index_report(operator.name, TABLE.shape, args[1])
 
@@ -140,8 +142,8 @@ def test_what_is_no_operator(op):
         with pytest.raises(ValueError, match="must be one of") as caught:
             call()
         taken = ", ".join(map(repr, OPERATORS))
-        found = repr(op) if len(repr(op)) <= 60 else repr(op)[:57] + "..."
-        assert str(caught.value) == f"{caller}: `op` must be one of {taken}, got {found}"
+        text = repr(op) if len(repr(op)) <= 60 else repr(op)[:57] + "..."
+        assert str(caught.value) == f"{caller}: `op` must be one of {taken}, got {text}"
 
 
 def affixes(tree):
@@ -158,8 +160,10 @@ def affixes(tree):
 def test_nothing_is_read_off_an_operators_name(path):
     telling = {"gather", "scatter", "Gather", "Scatter", "_nd", "nd", "ND", "_elements"}
     telling |= {"elements", "Elements", "_slices", "slices"}
-    found = [(line, text) for line, text in affixes(ast.parse(path.read_text())) if text in telling]
-    assert found == []
+    affixed = [
+        (line, text) for line, text in affixes(ast.parse(path.read_text())) if text in telling
+    ]
+    assert affixed == []
 
 
 def test_the_counterparts_are_those_of_the_rooms():

@@ -21,13 +21,13 @@ FOURS = [((4, 4), "f4"), ((5, 1), "i8"), ((5, 4), "f4")]
 
 
 def test_a_plan_prints_what_would_run():
-    made = gatherum.plan("gather", TABLE, ((3,), "u2"), mode="clip")
-    assert str(made) == (
+    plan = gatherum.plan("gather", TABLE, ((3,), "u2"), mode="clip")
+    assert str(plan) == (
         "gather -> float32 (3, 8)\n"
         "  data      float32 (4, 8)\n"
         "  indices   uint16 (3,)\n"
         "  with      axis=0, mode='clip', negative=True\n"
-        f"  kernel    gather_rows, algorithm {made.algorithm}\n"
+        f"  kernel    gather_rows, algorithm {plan.algorithm}\n"
         "  line      3 x (data +0, index +2, other +32) bytes\n"
         "  block     32 bytes\n"
         "  moves     198 bytes, scratch 0 bytes"
@@ -71,8 +71,8 @@ def test_a_plan_is_a_value():
     ],
 )
 def test_shape_and_kernel(op, operands, attributes, shape, kernel):
-    made = gatherum.plan(op, *operands, **attributes)
-    assert (made.shape, made.kernel) == (shape, kernel)
+    plan = gatherum.plan(op, *operands, **attributes)
+    assert (plan.shape, plan.kernel) == (shape, kernel)
 
 
 def test_prefix_and_batch_dimensions_are_loops_like_any_other():
@@ -83,8 +83,8 @@ def test_prefix_and_batch_dimensions_are_loops_like_any_other():
 
 
 def test_a_plan_knows_its_bytes():
-    made = gatherum.plan("gather", TABLE, ((3,), "i8"))
-    assert (made.bytes, made.scratch) == (2 * 3 * 32 + 3 * 8, 0)
+    plan = gatherum.plan("gather", TABLE, ((3,), "i8"))
+    assert (plan.bytes, plan.scratch) == (2 * 3 * 32 + 3 * 8, 0)
     functional = gatherum.plan("scatter_nd", TABLE, ((3, 1), "i8"), ((3, 8), "f4"))
     assert functional.bytes == 2 * 3 * 32 + 3 * 8 + 2 * 4 * 32
     in_place = gatherum.plan("scatter_nd", TABLE, ((3, 1), "i8"), ((3, 8), "f4"), out=TABLE)
@@ -94,29 +94,29 @@ def test_a_plan_knows_its_bytes():
 def test_a_plan_of_strided_operands_runs_on_them():
     data = np.arange(24.0).reshape(4, 6)[:, ::-2]
     indices = np.array([3, 9, 0, 9], ">i4")[::2]
-    made = gatherum.plan("gather", (data.shape, data.dtype, data.strides), indices)
-    assert "float64 (4, 3), strides (48, -16)" in str(made)
-    assert same_bits(made.run(data, indices), data[[3, 0]])
+    plan = gatherum.plan("gather", (data.shape, data.dtype, data.strides), indices)
+    assert "float64 (4, 3), strides (48, -16)" in str(plan)
+    assert same_bits(plan.run(data, indices), data[[3, 0]])
 
 
 def test_a_plan_with_out_writes_there():
     data, indices = np.arange(6.0), np.array([5, 0])
     out = np.zeros(4)[::2]
-    made = gatherum.plan("gather", data, indices, out=out)
-    assert made.run(data, indices, out=out) is out
+    plan = gatherum.plan("gather", data, indices, out=out)
+    assert plan.run(data, indices, out=out) is out
     assert out.tolist() == [5, 0]
     with pytest.raises(ValueError, match="plan") as caught:
-        made.run(data, indices)
+        plan.run(data, indices)
     assert str(caught.value) == (
         "gather: the plan was made for `out` float64 (2,), strides (16,), got None"
     )
 
 
 def test_a_plan_checks_the_indices_of_each_run():
-    made = gatherum.plan("gather", ((3,), "f8"), ((1,), "i8"))
-    assert made.run(np.arange(3.0), np.array([2])).tolist() == [2]
+    plan = gatherum.plan("gather", ((3,), "f8"), ((1,), "i8"))
+    assert plan.run(np.arange(3.0), np.array([2])).tolist() == [2]
     with pytest.raises(IndexError) as caught:
-        made.run(np.arange(3.0), np.array([3]))
+        plan.run(np.arange(3.0), np.array([3]))
     assert str(caught.value) == (
         "gather: index 3 is out of bounds for axis 0 of size 3 (indices[0])"
     )
@@ -169,25 +169,25 @@ def test_fields_renamed_while_a_plan_is_made(monkeypatch):
     and other names may reuse the address of the old ones.
     """
     data, updates, indices = _pairs(3), _pairs(1), np.array([[1]])
-    before, build, made = updates.dtype.__reduce__()[2], core_hooks.build, []
+    before, build, built = updates.dtype.__reduce__()[2], core_hooks.build, []
 
     def renaming(signature):
-        made.append(build(signature))
+        built.append(build(signature))
         updates.dtype.names = ("x", "y")
-        return made[-1]
+        return built[-1]
 
     native.clear_plans()
     monkeypatch.setattr(core_hooks, "build", renaming)
     for count in (1, 2):
         gatherum.scatter_nd(data, indices, updates)
-        assert len(made) == count
+        assert len(built) == count
         updates.dtype.__setstate__(before)  # the names at the start of the first call
     monkeypatch.setattr(
-        core_hooks, "build", lambda signature: made.append(build(signature)) or made[-1]
+        core_hooks, "build", lambda signature: built.append(build(signature)) or built[-1]
     )
     for _ in range(2):
         gatherum.scatter_nd(data, indices, updates)
-        assert len(made) == 3  # without renaming, the plan is found
+        assert len(built) == 3  # without renaming, the plan is found
         updates.dtype.__setstate__(before)
 
 
@@ -205,9 +205,9 @@ def test_more_names_than_a_plan_is_looked_up_by():
 
 
 def test_an_empty_list_is_of_integers_as_for_the_operator():
-    made = gatherum.plan("gather", np.zeros(3), [])
-    assert made.call.indices.dtype == np.int64
-    assert made.shape == gatherum.gather(np.zeros(3), []).shape
+    plan = gatherum.plan("gather", np.zeros(3), [])
+    assert plan.call.indices.dtype == np.int64
+    assert plan.shape == gatherum.gather(np.zeros(3), []).shape
 
 
 def test_a_dimension_of_size_1_reaches_nowhere():
@@ -276,8 +276,8 @@ def test_a_dtype_that_changes_its_size_is_another():
     state[5] = 8
     dtype.__setstate__(tuple(state))
     for _ in range(3):
-        found = gatherum.gather_nd(np.ndarray((), dtype, bytes(64)), indices)
-        assert (found.nbytes, found.dtype.itemsize) == (80, 8)
+        result = gatherum.gather_nd(np.ndarray((), dtype, bytes(64)), indices)
+        assert (result.nbytes, result.dtype.itemsize) == (80, 8)
 
 
 def test_an_added_dtype_that_changes_its_size_is_another():
@@ -290,15 +290,15 @@ def test_an_added_dtype_that_changes_its_size_is_another():
     dtype.__setstate__(tuple(state))
     wide = np.ndarray(4, dtype, bytes(range(32)))  # steps of 8 bytes, as in `values`
     for _ in range(3):
-        found = gatherum.gather_nd(wide, indices)
-        assert found.dtype.itemsize == 8
-        assert found.tobytes() == bytes([*range(24, 32), *range(8, 16)])
+        result = gatherum.gather_nd(wide, indices)
+        assert result.dtype.itemsize == 8
+        assert result.tobytes() == bytes([*range(24, 32), *range(8, 16)])
 
 
 def test_a_plan_takes_a_fill_value_as_the_function_does():
     operands = ((3,), "i2"), ((2,), "i8")
-    made = gatherum.plan("gather", *operands, mode="fill", fill_value=-1)
-    assert made == gatherum.plan("gather", *operands, mode="fill")
+    plan = gatherum.plan("gather", *operands, mode="fill", fill_value=-1)
+    assert plan == gatherum.plan("gather", *operands, mode="fill")
     assert gatherum.plan("gather", *operands, fill_value=0.5) == gatherum.plan("gather", *operands)
     data, indices = np.arange(3, dtype="i2"), np.array([5, 1])
     for call in (gatherum.gather, partial(gatherum.plan, "gather")):
@@ -322,8 +322,8 @@ def test_a_function_of_that_name_from_elsewhere_is_no_operator():
 @pytest.mark.parametrize("op", ["gather_nd", "gather-nd", gatherum.gather_nd])
 def test_an_operator_is_named_as_one_likes(op):
     operands = ((3, 4), "f4"), ((2, 1), "i8")
-    made = gatherum.plan("gather_nd", *operands)
-    assert gatherum.plan(op, *operands) == gatherum.explain(op, *operands).plan == made
+    plan = gatherum.plan("gather_nd", *operands)
+    assert gatherum.plan(op, *operands) == gatherum.explain(op, *operands).plan == plan
     assert gatherum.index_report(op, (3, 4), [[5]]).invalid == 1
 
 
@@ -354,13 +354,13 @@ def test_a_plan_that_has_run_on_an_array_refuses_its_memory_under_a_mask():
 def test_a_result_of_items_without_bytes_keeps_its_dtype_on_every_call(dtype):
     data, indices = np.zeros(3, [("item", dtype)])["item"], np.array([2, 0])
     for _ in range(3):
-        found = gatherum.gather(data, indices)
-        assert (found.dtype, found.shape) == (np.dtype(dtype), (2,))
+        result = gatherum.gather(data, indices)
+        assert (result.dtype, result.shape) == (np.dtype(dtype), (2,))
 
 
 @pytest.mark.parametrize("mode", ["raise", "clip", "wrap"])
 def test_a_fill_value_is_not_looked_at_where_nothing_is_filled(mode):
     data, indices = np.arange(37.0), np.array([36, 0])
     for _ in range(3):
-        found = gatherum.gather(data, indices, mode=mode, fill_value="no number")
-        assert found.tolist() == [36, 0]
+        result = gatherum.gather(data, indices, mode=mode, fill_value="no number")
+        assert result.tolist() == [36, 0]

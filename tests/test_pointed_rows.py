@@ -23,21 +23,25 @@ def drawn(dtype, row, counts, nodes=50):
 
     def values(*shape):
         if dtype.kind in "fcV":
-            found = rng.choice([0.0, -0.0, 1.5, -2.25, 3.0, np.inf, 1e-3, np.nan], shape)
+            result = rng.choice([0.0, -0.0, 1.5, -2.25, 3.0, np.inf, 1e-3, np.nan], shape)
         else:
-            found = rng.integers(0, 100, shape)
-        return found.astype(dtype)
+            result = rng.integers(0, 100, shape)
+        return result.astype(dtype)
 
     return values(nodes, *row), rng.integers(0, nodes, edges), indptr, values(edges)
 
 
-def by_both(data, sources, indptr, reduction, weights=None, **how):
+def by_both(data, sources, indptr, reduction, weights=None, **options):
     targets = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
-    return gatherum.aggregate(data, sources, targets, len(indptr) - 1, reduction, weights, **how)
+    return gatherum.aggregate(
+        data, sources, targets, len(indptr) - 1, reduction, weights, **options
+    )
 
 
-def by_pointer(data, sources, indptr, reduction, weights=None, **how):
-    return gatherum.aggregate(data, sources, None, None, reduction, weights, indptr=indptr, **how)
+def by_pointer(data, sources, indptr, reduction, weights=None, **options):
+    return gatherum.aggregate(
+        data, sources, None, None, reduction, weights, indptr=indptr, **options
+    )
 
 
 @pytest.mark.parametrize(("reduction", "dtype"), FOLDS, ids=str)
@@ -97,11 +101,13 @@ def test_the_same_bits_on_any_number_of_threads(settings_restored, name, row):
 def test_invalid_sources_in_every_mode(mode, negative, row):
     data, sources, indptr, weights = drawn(np.dtype("f8"), row, [3, 0, 1, 5000, 0, 2, 1, 0])
     sources = np.random.default_rng(2).integers(-80, 80, len(sources))
-    how = {"mode": mode, "negative": negative}
+    options = {"mode": mode, "negative": negative}
     for scale in (None, weights, np.repeat(weights, 2)[::2], weights[:1]):
         for reduction in ("add", "min"):
-            expected = by_both(data, sources, indptr, reduction, scale, **how)
-            assert same_bits(by_pointer(data, sources, indptr, reduction, scale, **how), expected)
+            expected = by_both(data, sources, indptr, reduction, scale, **options)
+            assert same_bits(
+                by_pointer(data, sources, indptr, reduction, scale, **options), expected
+            )
 
 
 @pytest.mark.parametrize("at", [0, 1, 255, 256, PIECE - 1, PIECE, PIECE + 1, 2 * PIECE])
@@ -122,9 +128,9 @@ def test_an_invalid_source_leaves_the_result_as_it_was(at):
     data, sources, indptr, weights = drawn(np.dtype("f4"), (2,), [3, 0, 7000, 1997])
     sources[at] = 50
     out = np.full((4, 2), 7, "f4")
-    for given in (None, out):
+    for output in (None, out):
         with pytest.raises(IndexError) as caught:
-            by_pointer(data, sources, indptr, "add", weights, out=given)
+            by_pointer(data, sources, indptr, "add", weights, out=output)
         assert str(caught.value) == (
             f"aggregate: index 50 is out of bounds for axis 0 of size 50 (gather_indices[{at}])"
         )

@@ -74,10 +74,10 @@ def test_rows_on_any_threads(reduction, include_self, dtype, threads):
     data = (9 * rng.standard_normal((200, 5, 30))).astype(dtype)
     indices = rng.zipf(1.4, (100, 90)) % 200 - 100
     updates = (9 * rng.standard_normal((100, 90, 5, 30))).astype(dtype)
-    how = {"reduction": reduction, "include_self": include_self}
-    expected = gatherum.scatter_slices(data, indices, updates, **how)
+    options = {"reduction": reduction, "include_self": include_self}
+    expected = gatherum.scatter_slices(data, indices, updates, **options)
     gatherum.set_num_threads(threads)
-    prepared = gatherum.prepare(gatherum.scatter_slices, (data.shape, dtype), indices, **how)
+    prepared = gatherum.prepare(gatherum.scatter_slices, (data.shape, dtype), indices, **options)
     assert prepared.nbytes > 2 * indices.size * INT32.itemsize  # the order is kept
     assert same_bits(expected, prepared(data, updates))
     out = np.empty_like(data)
@@ -85,7 +85,8 @@ def test_rows_on_any_threads(reduction, include_self, dtype, threads):
     across = np.asfortranarray(data)  # rows do not merge into one step
     assert same_bits(expected, prepared(across, updates))
     assert same_bits(
-        gatherum.scatter_slices(data, indices, updates[0, 0], **how), prepared(data, updates[0, 0])
+        gatherum.scatter_slices(data, indices, updates[0, 0], **options),
+        prepared(data, updates[0, 0]),
     )
 
 
@@ -103,11 +104,11 @@ def test_items_on_any_threads(op, reduction, include_self, dtype, monkeypatch):
     data = (9 * rng.standard_normal(bins)).astype(dtype)
     updates = (9 * rng.standard_normal(places.shape)).astype(dtype)
     indices = places[:, None] if op == "scatter_nd" else places - bins
-    how = {"reduction": reduction, "include_self": include_self}
-    expected = getattr(gatherum, op)(data, indices, updates, **how)
+    options = {"reduction": reduction, "include_self": include_self}
+    expected = getattr(gatherum, op)(data, indices, updates, **options)
     for threads in (2, 3, 7):
         gatherum.set_num_threads(threads)
-        prepared = gatherum.prepare(op, (data.shape, dtype), indices, **how)
+        prepared = gatherum.prepare(op, (data.shape, dtype), indices, **options)
         assert prepared.nbytes >= 2 * places.size * INT32.itemsize  # the order is kept
         for now in (threads, 1, 5):
             gatherum.set_num_threads(now)
@@ -123,10 +124,12 @@ def test_items_on_any_threads(op, reduction, include_self, dtype, monkeypatch):
 def test_items_without_lists():
     gatherum.set_num_threads(2)
 
-    def kept(bins, updates, **how):
+    def kept(bins, updates, **options):
         like, indices = ((bins,), "f4"), np.zeros(updates, np.int32)
-        made = gatherum.prepare("scatter_slices", like, indices, **{"reduction": "add", **how})
-        return made.nbytes - indices.nbytes
+        prepared = gatherum.prepare(
+            "scatter_slices", like, indices, **{"reduction": "add", **options}
+        )
+        return prepared.nbytes - indices.nbytes
 
     many = 1 << 16
     assert kept(1 << 13, many) == 4 * many + 4 * 3 + 8 * 4  # two blocks, one stretch
@@ -166,10 +169,12 @@ def test_what_happens_to_the_indices_later_changes_nothing():
 
 @pytest.mark.parametrize("index", [3, -1])
 def test_indices_of_a_pickle_are_checked(index):
-    make, (*rest, indices, attributes) = gatherum.prepare("gather", [4, 5, 6], [2, 0]).__reduce__()
+    make, (*arguments, indices, attributes) = gatherum.prepare(
+        "gather", [4, 5, 6], [2, 0]
+    ).__reduce__()
     with pytest.raises(IndexError, match=rf"gather: index {index} is out of bounds .* size 3"):
-        make(*rest, np.array([0, index]), attributes)
-    again = make(*rest, indices, attributes)
+        make(*arguments, np.array([0, index]), attributes)
+    again = make(*arguments, indices, attributes)
     assert again([7, 8, 9]).tolist() == [9, 7]
     assert again.indices is not indices
 
@@ -189,17 +194,17 @@ def test_threads_share_what_is_prepared():
     indices = rng.integers(0, 50, 5000)
     add = gatherum.prepare("scatter_slices", data, indices, reduction="add")
     expected = gatherum.scatter_slices(data, indices, updates, reduction="add")
-    found = [None] * 4
+    results = [None] * 4
 
     def run(i):
-        found[i] = add(data, updates)
+        results[i] = add(data, updates)
 
     workers = [threading.Thread(target=run, args=(i,)) for i in range(4)]
     for worker in workers:
         worker.start()
     for worker in workers:
         worker.join()
-    assert all(same_bits(expected, one) for one in found)
+    assert all(same_bits(expected, one) for one in results)
 
 
 ERRORS = [

@@ -46,36 +46,38 @@ def is_private(name: str) -> bool:
 
 def own_names(trees: list[ast.Module]) -> set[str]:
     """Return the private names that the package itself defines."""
-    found = set()
+    results = set()
     for node in (node for tree in trees for node in ast.walk(tree)):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            found.add(node.name)
+            results.add(node.name)
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            found.add(node.id)
+            results.add(node.id)
         elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
-            found |= {node.attr} if ast.unparse(node.value) == "self" else set()
-    return found
+            results |= {node.attr} if ast.unparse(node.value) == "self" else set()
+    return results
 
 
 def foreign(tree: ast.Module, own: set[str]) -> list[str]:
     """Return the private names of other libraries that a module uses."""
-    found = []
+    foreign_names = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and node.attr not in own | DOCUMENTED:
-            found += [node.attr] if is_private(node.attr) else []
+            foreign_names += [node.attr] if is_private(node.attr) else []
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            found += [node.value] if PATH.fullmatch(node.value) else []
+            foreign_names += [node.value] if PATH.fullmatch(node.value) else []
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             if node.func.id in ("getattr", "hasattr") and isinstance(node.args[1], ast.Constant):
                 name = node.args[1].value
-                found += [name] if is_private(name) and name not in own else []
+                foreign_names += [name] if is_private(name) and name not in own else []
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
             names = [alias.name for alias in node.names]
             stem = getattr(node, "module", None) or ""
             whole = [f"{stem}.{name}".strip(".") for name in names]
             ours = getattr(node, "level", 0) > 0 or stem.split(".")[0] in ("gatherum", "__future__")
-            found += [] if ours else [n for n in whole if any(map(is_private, n.split(".")))]
-    return found
+            foreign_names += (
+                [] if ours else [n for n in whole if any(map(is_private, n.split(".")))]
+            )
+    return foreign_names
 
 
 TREES = {path: ast.parse(path.read_text()) for path in sorted(PACKAGE.rglob("*.py"))}
@@ -83,9 +85,15 @@ TREES = {path: ast.parse(path.read_text()) for path in sorted(PACKAGE.rglob("*.p
 
 def test_private_names_stand_in_one_module_a_library() -> None:
     own = own_names(list(TREES.values()))
-    found = {path.relative_to(PACKAGE).as_posix(): foreign(t, own) for path, t in TREES.items()}
-    assert {path: names for path, names in found.items() if names and path not in ALLOWED} == {}
-    assert {path for path in ALLOWED if not found[path]} == {"jax/private.py"}  # it needs none
+    names_by_path = {
+        path.relative_to(PACKAGE).as_posix(): foreign(t, own) for path, t in TREES.items()
+    }
+    assert {
+        path: names for path, names in names_by_path.items() if names and path not in ALLOWED
+    } == {}
+    assert {path for path in ALLOWED if not names_by_path[path]} == {
+        "jax/private.py"
+    }  # it needs none
 
 
 @pytest.mark.parametrize(

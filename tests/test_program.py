@@ -59,12 +59,12 @@ def test_a_plan_is_pickled_as_what_it_was_made_of():
     assert again.program == plan.program
     with pytest.raises(ValueError, match="`data` is smaller than what it addresses"):
         mixed.run(data, indices)
-    make, (op, *rest) = plan.__reduce__()
+    make, (op, *arguments) = plan.__reduce__()
     for damaged in (
-        ("gatherings", *rest),
-        (op, ((3,), "O"), *rest[1:]),
-        (op, *rest[:3], {"axis": 7}, "cpu"),
-        (op, *rest[:4], "torch"),
+        ("gatherings", *arguments),
+        (op, ((3,), "O"), *arguments[1:]),
+        (op, *arguments[:3], {"axis": 7}, "cpu"),
+        (op, *arguments[:4], "torch"),
     ):
         with pytest.raises((TypeError, ValueError)):
             make(*damaged)
@@ -76,13 +76,13 @@ def test_a_plan_with_the_program_of_another_call_is_refused(name):
     if name != "out":
         del small["out"]
 
-    def made(rows):
-        sizes = {key: (rows * n, *rest) for key, (n, *rest) in small.items()}
+    def planned(rows):
+        sizes = {key: (rows * n, *trailing) for key, (n, *trailing) in small.items()}
         arrays = {key: np.zeros(shape, "i4") for key, shape in sizes.items()}
         out = arrays.pop("out", None)
         return gatherum.plan("scatter_nd", *arrays.values(), out=out), arrays, out
 
-    (plan, arrays, out), (other, *_) = made(1), made(8)
+    (plan, arrays, out), (other, *_) = planned(1), planned(8)
     mixed = dataclasses.replace(plan, program=other.program)
     with pytest.raises(ValueError, match=r"not a plan of these operands"):
         mixed.run(*arrays.values(), out=out)
@@ -229,9 +229,9 @@ def test_names_come_from_the_core():
 
 @pytest.mark.parametrize("stride", [2**62, -(2**62), 2**63 - 1, -(2**63)])
 def test_strides_longer_than_any_memory_do_no_harm(stride):
-    made = gatherum.plan("gather_nd", ((5, 4), "f4"), ((300, 2, 2), "i8"))
-    fields = {name: getattr(made.program, name) for name in ("item", "units", "checks", "shape")}
-    line, loops, components, block = made.program.nest
+    plan = gatherum.plan("gather_nd", ((5, 4), "f4"), ((300, 2, 2), "i8"))
+    fields = {name: getattr(plan.program, name) for name in ("item", "units", "checks", "shape")}
+    line, loops, components, block = plan.program.nest
     far = tuple((size, stride, offset) for size, _, offset in components)
     for kept in (far, far[:1]):  # nox -s asan detects overflowing numbers
         checks = (*fields["checks"][:2], fields["checks"][2][: len(kept)], fields["checks"][3])
@@ -304,9 +304,9 @@ def test_nests_that_do_not_belong_together_are_refused():
 
 def test_a_plan_made_by_hand_needs_a_program():
     plan = gatherum.plan("gather", np.zeros(3), np.zeros(2, int))
-    made = gatherum.Plan(plan.call, plan.shape, plan.kernel, plan.nest, plan.bytes, None)
+    incomplete = gatherum.Plan(plan.call, plan.shape, plan.kernel, plan.nest, plan.bytes, None)
     with pytest.raises(TypeError, match="is no program"):
-        made.run(np.zeros(3), np.zeros(2, int))
+        incomplete.run(np.zeros(3), np.zeros(2, int))
 
 
 @pytest.mark.parametrize("other", [object(), (), "", 2**70, np.zeros(3)], ids=type)

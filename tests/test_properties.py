@@ -38,15 +38,15 @@ def test_a_fresh_result_is_that_of_the_oracle(op, data):
     call = data.draw(calls([op]))
     inputs = _arrays_of(call)
     before = _bytes_of(inputs)
-    expected, found = outcome(reference, call), outcome(gatherum, call)
-    assert same_outcome(expected, found), (expected, found)
+    expected, result = outcome(reference, call), outcome(gatherum, call)
+    assert same_outcome(expected, result), (expected, result)
     assert _bytes_of(inputs) == before
     assert [strays(array) for array in inputs] == [[]] * len(inputs)
-    if isinstance(found, np.ndarray):
-        assert type(found) is np.ndarray
-        assert found.flags.c_contiguous
-        assert found.flags.writeable
-        assert found.flags.owndata
+    if isinstance(result, np.ndarray):
+        assert type(result) is np.ndarray
+        assert result.flags.c_contiguous
+        assert result.flags.writeable
+        assert result.flags.owndata
 
 
 @pytest.mark.parametrize("op", OPERATORS)
@@ -57,8 +57,8 @@ def test_every_algorithm_gives_the_result_of_the_oracle(op, data):
     sizes = data.draw(st.sampled_from(SIZES[1:]))
     expected = outcome(reference, call)
     with chosen_from(sizes):
-        found = outcome(gatherum, call)
-    assert same_outcome(expected, found), (expected, found)
+        result = outcome(gatherum, call)
+    assert same_outcome(expected, result), (expected, result)
 
 
 @pytest.mark.parametrize("op", OPERATORS)
@@ -74,16 +74,16 @@ def test_out_gets_the_same_bits_and_nothing_beside_it_changes(op, data):
     out = data.draw(destinations(shape, dtype))
     inputs = _arrays_of(call)
     before, before_out = _bytes_of(inputs), _bytes_of([out])
-    found = outcome(gatherum, call, out=out)
+    result = outcome(gatherum, call, out=out)
     assert _bytes_of(inputs) == before
     assert [strays(array) for array in (*inputs, out)] == [[]] * (len(inputs) + 1)
     if isinstance(expected, Exception):
-        assert isinstance(found, Exception)
+        assert isinstance(result, Exception)
         if call.op.startswith("scatter"):
             assert _bytes_of([out]) == before_out
     else:
-        assert same_outcome(expected, found), (expected, found)
-        assert found is out
+        assert same_outcome(expected, result), (expected, result)
+        assert result is out
 
 
 @pytest.mark.parametrize("op", SCATTERS)
@@ -96,9 +96,9 @@ def test_a_scatter_in_place_gives_the_same_bits(op, data):
     place = data.draw(destinations(source.shape, source.dtype, contents=source))
     inputs = _arrays_of(call)
     before = _bytes_of(inputs)
-    found = outcome(gatherum, Call(op, (place, *call.args[1:]), call.kwargs), out=place)
+    result = outcome(gatherum, Call(op, (place, *call.args[1:]), call.kwargs), out=place)
     assert _bytes_of(inputs) == before
     assert [strays(array) for array in (*inputs, place)] == [[]] * (len(inputs) + 1)
-    assert same_outcome(expected, found), (expected, found)
+    assert same_outcome(expected, result), (expected, result)
     if isinstance(expected, Exception):
         assert _bytes_of([place]) == _bytes_of([source])

@@ -24,11 +24,11 @@ def bits_of(array):
     return array.view(f"u{array.dtype.itemsize}")
 
 
-def same(found, expected):
-    assert found.dtype == expected.dtype
-    assert found.shape == expected.shape
-    assert found.flags.c_contiguous
-    np.testing.assert_array_equal(bits_of(found), bits_of(expected))
+def same(actual, expected):
+    assert actual.dtype == expected.dtype
+    assert actual.shape == expected.shape
+    assert actual.flags.c_contiguous
+    np.testing.assert_array_equal(bits_of(actual), bits_of(expected))
 
 
 def check(data, indices, scales, zeros=None, **attributes):
@@ -144,9 +144,9 @@ def test_modes(mode, negative, dtype):
         try:
             expected = reference.gather_quantized(data, indices, scales, **attributes)
         except IndexError as error:
-            with pytest.raises(IndexError) as found:
+            with pytest.raises(IndexError) as caught:
                 gatherum.gather_quantized(data, indices, scales, **attributes)
-            assert str(found.value) == str(error).replace("(indices[])", "(indices)")
+            assert str(caught.value) == str(error).replace("(indices[])", "(indices)")
         else:
             same(gatherum.gather_quantized(data, indices, scales, **attributes), expected)
 
@@ -166,22 +166,22 @@ def test_empty_dimensions(shape, axis):
 
 def test_a_block_may_be_larger_than_anything():
     data, scales = np.arange(4, dtype=np.int8)[None], np.full((1, 1), 2, np.float32)
-    found = gatherum.gather_quantized(data, 0, scales, block_size=10**30)
-    same(found, np.arange(0, 8, 2, dtype=np.float32))
+    result = gatherum.gather_quantized(data, 0, scales, block_size=10**30)
+    same(result, np.arange(0, 8, 2, dtype=np.float32))
 
 
 def test_fill_gives_zeros():
     data, scales = np.full((2, 3), 7, np.int8), np.full((2, 1), -2.0, np.float32)
-    found = gatherum.gather_quantized(data, [5, 0], scales, block_size=3, mode="fill")
-    same(found, np.array([[0.0] * 3, [-14.0] * 3], np.float32))
+    result = gatherum.gather_quantized(data, [5, 0], scales, block_size=3, mode="fill")
+    same(result, np.array([[0.0] * 3, [-14.0] * 3], np.float32))
 
 
 def test_zero_dimensional_indices():
     data, scales = np.arange(6, dtype=np.int8).reshape(2, 3), np.ones((2, 1), np.float32)
     assert gatherum.gather_quantized(data, 1, scales, block_size=3).tolist() == [3.0, 4.0, 5.0]
-    found = gatherum.gather_quantized(data[0], 1, scales[0], block_size=3)
-    assert found.shape == ()
-    assert found == 1
+    result = gatherum.gather_quantized(data[0], 1, scales[0], block_size=3)
+    assert result.shape == ()
+    assert result == 1
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.dtype(np.float16), "float16"])
@@ -224,21 +224,21 @@ def test_the_same_bits_on_any_number_of_threads(axis):
     scales = scales_of(rng, (40, 50, 4))
     indices = rng.integers(0, data.shape[axis], 1000)
     before = gatherum.get_num_threads()
-    found = []
+    results = []
     try:
         for threads in (1, 2, 3, 8):
             gatherum.set_num_threads(threads)
             attributes = {"axis": axis, "block_size": 16, "dtype": "float16"}
-            found.append(gatherum.gather_quantized(data, indices, scales, **attributes))
+            results.append(gatherum.gather_quantized(data, indices, scales, **attributes))
     finally:
         gatherum.set_num_threads(before)
-    assert found[0].nbytes > 2 << 20  # large enough for several threads
-    for other in found[1:]:
-        same(other, found[0])
+    assert results[0].nbytes > 2 << 20  # large enough for several threads
+    for other in results[1:]:
+        same(other, results[0])
     few = gatherum.gather_quantized(
         data, indices[:3], scales, axis=axis, block_size=16, dtype="float16"
     )
-    same(few, np.take(found[0], range(3), axis))
+    same(few, np.take(results[0], range(3), axis))
     oracle = np.take(data, indices[:3], axis).astype(np.float32)
     factors = np.repeat(scales, 16, axis=2)
     expected = oracle * np.take(factors, indices[:3], axis)
@@ -251,8 +251,8 @@ def test_arrays_that_another_thread_sees_keep_their_memory():
     out = np.full((4, 3), 9, np.float32)
     sizes = {"before": (1, 1, 1), "gathered": 2, "behind": (1, 3, 1), "blocks": (1, 1, 3)}
     names = {"value": "int8", "scale": "float32", "result": "float32"}
-    how = {"bits": 8, "packed": False, "zero": 0.0, "scale_line": 1}
-    native.dequantize(data, scales, None, rows, out, **names, **how, **sizes)
+    options = {"bits": 8, "packed": False, "zero": 0.0, "scale_line": 1}
+    native.dequantize(data, scales, None, rows, out, **names, **options, **sizes)
     assert out.tolist() == [[0.0] * 3, [1.0] * 3, [0.0] * 3, [1.0] * 3]
 
 
@@ -279,9 +279,9 @@ def test_the_core_checks_what_it_is_given(change):
     rows, out = np.array([0, 1]), np.zeros((2, 3), np.float32)
     sizes = {"before": (1, 1, 1), "gathered": 2, "behind": (1, 3, 1), "blocks": (1, 1, 3)}
     names = {"value": "int8", "scale": "float32", "result": "float32"}
-    how = {"bits": 8, "packed": False, "zero": 0.0, "scale_line": 1} | names | sizes | change
+    options = {"bits": 8, "packed": False, "zero": 0.0, "scale_line": 1} | names | sizes | change
     with pytest.raises(ValueError, match="not a gather of quantized rows"):
-        native.dequantize(data, scales, None, rows, out, **how)
+        native.dequantize(data, scales, None, rows, out, **options)
 
 
 def test_levels_and_pieces_agree():
@@ -293,5 +293,5 @@ def test_levels_and_pieces_agree():
         whole = gatherum.gather_quantized(data, 0, scales, block_size=600, dtype=result)
         for begin in (1, 5, 17):
             part = np.ascontiguousarray(data[:, begin:])
-            found = gatherum.gather_quantized(part, 0, scales, block_size=600, dtype=result)
-            same(found, whole[begin:])
+            part_result = gatherum.gather_quantized(part, 0, scales, block_size=600, dtype=result)
+            same(part_result, whole[begin:])

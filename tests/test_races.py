@@ -99,10 +99,10 @@ def _names_an_index(error, work, indices):
     """Return True if the sentence is one of the two possible ones, with possible numbers."""
     if str(error).endswith("an index was invalid, but `indices` changed during the call"):
         return True
-    found = re.search(
+    match = re.search(
         r"index (-?\d+) is out of bounds for axis \d of size (\d+) \(.*\)", str(error)
     )
-    value, size = int(found[1]), int(found[2])
+    value, size = int(match[1]), int(match[2])
     return size == work.size and not -size <= value < size
 
 
@@ -129,8 +129,8 @@ def test_a_scatter_of_indices_that_change_writes_the_output_alone(
                 {"mode": "drop", "out": out},
             ):
                 try:
-                    found = work.run(operands, **more)
-                    seen |= set(np.unique(byte_rows(found)).tolist())
+                    result = work.run(operands, **more)
+                    seen |= set(np.unique(byte_rows(result)).tolist())
                 except IndexError as error:
                     assert _names_an_index(error, work, indices)
     assert [strays(array) for array in (*operands, out)] == [[]] * 4

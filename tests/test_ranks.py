@@ -53,59 +53,59 @@ CALLS = {
 }  # fmt: skip
 
 
-def laid(array, how):
-    if how == "strided" and array.ndim:
+def laid(array, layout):
+    if layout == "strided" and array.ndim:
         turned = array.transpose(*range(0, array.ndim, 2), *range(1, array.ndim, 2))
         order = np.argsort([*range(0, array.ndim, 2), *range(1, array.ndim, 2)])
         return np.ascontiguousarray(turned).transpose(order)
     return guarded_copy(array)
 
 
-def drawn(name, how):
+def drawn(name, layout):
     """Return operator, data and indices in a layout, attributes, and the shape that moves."""
     op, shape, indices, attributes = CALLS[name]
     moved = getattr(reference, op)(np.zeros(shape, F4), indices, **attributes).shape
-    return op, laid(numbered(shape), how), laid(indices, how), dict(attributes), moved
+    return op, laid(numbered(shape), layout), laid(indices, layout), dict(attributes), moved
 
 
 def inverse(op):
     return {"gather": "scatter_slices"}.get(op, op.replace("gather", "scatter"))
 
 
-@pytest.mark.parametrize("how", ["plain", "strided"])
+@pytest.mark.parametrize("layout", ["plain", "strided"])
 @pytest.mark.parametrize("name", CALLS)
-def test_gathers(name, how):
-    op, data, indices, attributes, moved = drawn(name, how)
+def test_gathers(name, layout):
+    op, data, indices, attributes, moved = drawn(name, layout)
     expected = getattr(reference, op)(data, indices, **attributes)
     assert same_bits(getattr(gatherum, op)(data, indices, **attributes), expected)
-    out = laid(np.full(moved, np.nan, F4), how)
+    out = laid(np.full(moved, np.nan, F4), layout)
     assert getattr(gatherum, op)(data, indices, out=out, **attributes) is out
     assert same_bits(out, expected)
-    assert how == "strided" or strays(out) == []
+    assert layout == "strided" or strays(out) == []
     filled = {"mode": "fill", "fill_value": 7, "negative": False}
     expected = getattr(reference, op)(data, indices - 1, **attributes, **filled)
     assert same_bits(getattr(gatherum, op)(data, indices - 1, **attributes, **filled), expected)
 
 
 @pytest.mark.parametrize("reduction", ["none", "add", "mean"])
-@pytest.mark.parametrize("how", ["plain", "strided", "broadcast"])
+@pytest.mark.parametrize("layout", ["plain", "strided", "broadcast"])
 @pytest.mark.parametrize("name", CALLS)
-def test_scatters(name, how, reduction):
-    op, data, indices, attributes, moved = drawn(name, how)
+def test_scatters(name, layout, reduction):
+    op, data, indices, attributes, moved = drawn(name, layout)
     op, attributes = inverse(op), {**attributes, "reduction": reduction}
     whole = numbered(moved) % 5 - 2
-    if how == "broadcast":
+    if layout == "broadcast":
         assert same_bits(
             getattr(gatherum, op)(data, indices, 3, **attributes),
             getattr(reference, op)(data, indices, 3, **attributes),
         )
         whole = np.ascontiguousarray(whole[(slice(1),) * (len(moved) // 2)])
-    updates = laid(whole, how)
+    updates = laid(whole, layout)
     expected = getattr(reference, op)(data, indices, updates, **attributes)
     assert same_bits(getattr(gatherum, op)(data, indices, updates, **attributes), expected)
     attributes["include_self"] = False
     expected = getattr(reference, op)(data, indices, updates, **attributes)
-    out = laid(data, how)
+    out = laid(data, layout)
     assert getattr(gatherum, op)(out, indices, updates, out=out, **attributes) is out
     assert same_bits(out, expected)
 
@@ -115,17 +115,17 @@ def test_what_is_said_of_a_call(name):
     for op in (CALLS[name][0], inverse(CALLS[name][0])):
         _, data, indices, attributes, moved = drawn(name, "strided")
         updates = [np.zeros(moved, F4)] * (op in SCATTERS)
-        made = gatherum.plan(op, data, indices, *updates, **attributes)
-        again = pickle.loads(pickle.dumps(made))
-        assert again == made
-        assert again.program == made.program
+        plan = gatherum.plan(op, data, indices, *updates, **attributes)
+        again = pickle.loads(pickle.dumps(plan))
+        assert again == plan
+        assert again.program == plan.program
         expected = getattr(reference, op)(data, indices, *updates, **attributes)
         assert same_bits(again.run(data, indices, *updates), expected)
         for explained in (
             gatherum.explain(op, data, indices, *updates, **attributes),
-            gatherum.explain(made),
+            gatherum.explain(plan),
         ):
-            assert str(made.nest.loops[0].extent) in explained.loops
+            assert str(plan.nest.loops[0].extent) in explained.loops
             assert str(explained).startswith(f"{op} -> float32")
             assert explained.svg().startswith("<svg")
 
@@ -133,17 +133,17 @@ def test_what_is_said_of_a_call(name):
 @pytest.mark.parametrize("name", CALLS)
 def test_reports(name):
     op, data, indices, attributes, _ = drawn(name, "strided")
-    found = gatherum.index_report(op, data.shape, indices, **attributes)
+    report = gatherum.index_report(op, data.shape, indices, **attributes)
     entries = indices.shape[:-1] if op == "gather_nd" else indices.shape
-    assert (found.entries, found.invalid) == (prod(entries), 0)
-    assert found.duplicates == found.entries - distinct(op, data.shape, indices, attributes)
+    assert (report.entries, report.invalid) == (prod(entries), 0)
+    assert report.duplicates == report.entries - distinct(op, data.shape, indices, attributes)
     if indices.size == 0:
         return
     bad = np.array(indices.astype(I8))
     where = tuple(n - 1 for n in bad.shape)
     bad[where] = 9
-    found = gatherum.index_report(op, data.shape, bad, **attributes)
-    assert found.first_invalid == where[: len(entries)]
+    report = gatherum.index_report(op, data.shape, bad, **attributes)
+    assert report.first_invalid == where[: len(entries)]
     axis = attributes.get("axis", 0) % data.ndim
     if op == "gather_nd":
         axis = attributes.get("batch_dims", 0) + where[-1]

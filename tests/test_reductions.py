@@ -33,10 +33,10 @@ def test_a_row_without_a_reduction_of_the_core_is_named() -> None:
 
 @pytest.mark.parametrize("field", ReductionRow._fields)
 def test_no_field_of_a_row_has_a_default(field: str) -> None:
-    given = ROWS["add"]._asdict()
-    del given[field]
+    fields = ROWS["add"]._asdict()
+    del fields[field]
     with pytest.raises(TypeError, match=field):
-        reductions.ReductionRow(**given)
+        reductions.ReductionRow(**fields)
 
 
 def test_no_word_means_two_reductions() -> None:
@@ -80,7 +80,7 @@ def test_a_neutral_number_changes_nothing() -> None:
 
 def test_nothing_else_in_the_package_lists_reductions() -> None:
     """A list, a dictionary or a comparison with two of them would omit the next one."""
-    found = []
+    locations = []
     for path in sorted(PACKAGE.rglob("*.py")):
         # The functions over groups are different, although some have the same names.
         if path.name in TABLES or path.parent.name in ("reference", "groups"):
@@ -94,5 +94,5 @@ def test_nothing_else_in_the_package_lists_reductions() -> None:
                 continue
             words = {item.value for item in items if isinstance(item, ast.Constant)}
             if len(words & set(FOLDS)) > 1:
-                found.append(f"{path.relative_to(PACKAGE)}:{node.lineno}")
-    assert found == []
+                locations.append(f"{path.relative_to(PACKAGE)}:{node.lineno}")
+    assert locations == []

@@ -43,7 +43,7 @@ def files(tmp_path, monkeypatch):
 @pytest.mark.parametrize("flags", [os.O_RDONLY, os.O_RDWR | os.O_CREAT])
 def test_what_is_no_regular_file_is_not_opened(files, monkeypatch, name, kind, flags):
     opened = []
-    monkeypatch.setattr(regular_files.os, "open", lambda *given: opened.append(given))
+    monkeypatch.setattr(regular_files.os, "open", lambda *arguments: opened.append(arguments))
     with pytest.raises(OSError) as raised:
         regular_files.open_regular(name, flags)
     assert str(raised.value) == f"{name}: is {kind}, not a regular file"

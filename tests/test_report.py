@@ -39,7 +39,7 @@ def brute(op, shape, indices, *, axis=0, batch_dims=0, mode="raise", negative=Tr
         if reachable:
             duplicates += [entry] if tuple(place) in seen else []
             seen.add(tuple(place))
-    first = [found[0] if found else None for found in (invalid, duplicates)]
+    first = [positions[0] if positions else None for positions in (invalid, duplicates)]
     return IndexReport(len(entries), len(invalid), len(duplicates), *first)
 
 
@@ -60,8 +60,8 @@ def test_a_report_is_that_of_the_definition(op, data):
     names = ("axis", "batch_dims", "mode", "negative")
     attributes = {name: call.kwargs[name] for name in names if name in call.kwargs}
     shape = np.shape(call.args[0])
-    found = index_report(op, shape, call.args[1], **attributes)
-    assert found == brute(op, shape, call.args[1], **attributes)
+    report = index_report(op, shape, call.args[1], **attributes)
+    assert report == brute(op, shape, call.args[1], **attributes)
 
 
 @pytest.mark.parametrize(
@@ -214,5 +214,5 @@ def test_what_is_refused(args, attributes, kind, sentence):
     ids=["shape", "pair", "strides", "array", "lists"],
 )
 def test_data_is_an_array_or_what_it_looks_like(data):
-    found = gatherum.index_report("gather", data, [0, 2, 0], fill_value=1)
-    assert (found.invalid, found.duplicates) == (1, 1)
+    report = gatherum.index_report("gather", data, [0, 2, 0], fill_value=1)
+    assert (report.invalid, report.duplicates) == (1, 1)

@@ -31,11 +31,11 @@ def _folded(data, indices, updates, reduction="add"):
     return out
 
 
-def _check(data, indices, updates, expected, **how):
+def _check(data, indices, updates, expected, **options):
     for threads in THREADS:
         gatherum.set_num_threads(threads)
-        found = gatherum.scatter_slices(data, indices, updates, **how)
-        assert found.tobytes() == expected.tobytes(), threads
+        result = gatherum.scatter_slices(data, indices, updates, **options)
+        assert result.tobytes() == expected.tobytes(), threads
 
 
 @pytest.mark.parametrize("kind", ["i4", "u4", "i8", "u8"])
@@ -99,8 +99,8 @@ def test_means_count_each_update_once():
     indices, updates = rng.integers(0, BINS, UPDATES), rng.integers(-9, 9, UPDATES).astype("f8")
     sums, counts = np.bincount(indices, updates, BINS), np.bincount(indices, minlength=BINS)
     expected = np.where(counts, sums / np.maximum(counts, 1), 5.0)
-    how = {"reduction": "mean", "include_self": False}
-    _check(np.full(BINS, 5.0), indices, updates, expected, **how)
+    options = {"reduction": "mean", "include_self": False}
+    _check(np.full(BINS, 5.0), indices, updates, expected, **options)
 
 
 @pytest.mark.parametrize(

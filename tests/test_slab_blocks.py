@@ -37,8 +37,8 @@ def _operands(index_dtype, dtype="f4"):
 def test_blocks_of_every_length(index_dtype, count, reduction):
     data, indices, updates = _operands(index_dtype)
     operands = data, indices[:count], updates[:count]
-    found = gatherum.scatter_nd(*operands, reduction=reduction)
-    assert found.tobytes() == reference.scatter_nd(*operands, reduction=reduction).tobytes()
+    result = gatherum.scatter_nd(*operands, reduction=reduction)
+    assert result.tobytes() == reference.scatter_nd(*operands, reduction=reduction).tobytes()
 
 
 @pytest.mark.parametrize("index_dtype", DTYPES)
@@ -47,9 +47,9 @@ def test_blocks_of_every_length(index_dtype, count, reduction):
 def test_one_index_that_is_not_valid(index_dtype, place, mode):
     data, indices, updates = _operands(index_dtype)
     indices[place] = SIZE
-    found = gatherum.scatter_nd(data, indices, updates, reduction="add", mode=mode)
+    result = gatherum.scatter_nd(data, indices, updates, reduction="add", mode=mode)
     expected = reference.scatter_nd(data, indices, updates, reduction="add", mode=mode)
-    assert found.tobytes() == expected.tobytes()
+    assert result.tobytes() == expected.tobytes()
 
 
 @pytest.mark.parametrize("index_dtype", ["i8", "i4", ">i8"])
@@ -57,9 +57,9 @@ def test_one_index_that_is_not_valid(index_dtype, place, mode):
 def test_one_negative_index(index_dtype, place):
     data, indices, updates = _operands(index_dtype)
     indices[place] = -SIZE
-    found = gatherum.scatter_nd(data, indices, updates, reduction="add")
+    result = gatherum.scatter_nd(data, indices, updates, reduction="add")
     assert (
-        found.tobytes() == reference.scatter_nd(data, indices, updates, reduction="add").tobytes()
+        result.tobytes() == reference.scatter_nd(data, indices, updates, reduction="add").tobytes()
     )
 
 
@@ -87,14 +87,14 @@ def test_where_no_update_went_a_nan_keeps_its_payload(dtype, reduction, include_
     bits = data.view("u4" if dtype == "c8" else f"u{data.itemsize}")
     bits[:] = np.array(np.nan, bits.dtype.str.replace("u", "f")).view(bits.dtype) - 5  # signalling
     indices[indices > 40] = 7
-    found = gatherum.scatter_nd(
+    result = gatherum.scatter_nd(
         data, indices, updates, reduction=reduction, include_self=include_self
     )
     expected = reference.scatter_nd(
         data, indices, updates, reduction=reduction, include_self=include_self
     )
-    assert found[41:].tobytes() == data[41:].tobytes()
-    assert found.tobytes() == expected.tobytes()
+    assert result[41:].tobytes() == data[41:].tobytes()
+    assert result.tobytes() == expected.tobytes()
 
 
 @pytest.mark.parametrize("stride", [2, -1])
@@ -105,9 +105,9 @@ def test_strided_operands(stride, strided):
         indices = np.repeat(indices, abs(stride), axis=0)[::stride]
     if strided != "indices":
         updates = np.repeat(updates, abs(stride))[::stride]
-    found = gatherum.scatter_nd(data, indices, updates, reduction="add")
+    result = gatherum.scatter_nd(data, indices, updates, reduction="add")
     assert (
-        found.tobytes() == reference.scatter_nd(data, indices, updates, reduction="add").tobytes()
+        result.tobytes() == reference.scatter_nd(data, indices, updates, reduction="add").tobytes()
     )
 
 
@@ -117,9 +117,9 @@ def test_lines_that_do_not_go_on_in_one_another(length):
     data, indices, updates = _operands("i8")
     indices = np.resize(indices, (3, 1000, 1))[:, :length]
     updates = np.resize(updates, (3, 1001))[:, :length]
-    found = gatherum.scatter_nd(data, indices, updates, reduction="add")
+    result = gatherum.scatter_nd(data, indices, updates, reduction="add")
     assert (
-        found.tobytes() == reference.scatter_nd(data, indices, updates, reduction="add").tobytes()
+        result.tobytes() == reference.scatter_nd(data, indices, updates, reduction="add").tobytes()
     )
 
 
@@ -128,8 +128,10 @@ def test_lines_that_do_not_go_on_in_one_another(length):
 def test_the_second_index_of_a_tuple_is_looked_at_though_it_moves_nothing(place, order):
     data, indices, updates = _operands("i8")
     pairs = np.array(np.concatenate([indices, np.zeros_like(indices)], axis=1), order=order)
-    found = gatherum.scatter_nd(data[:, None], pairs, updates, reduction="add")
-    assert found.tobytes() == gatherum.scatter_nd(data, indices, updates, reduction="add").tobytes()
+    result = gatherum.scatter_nd(data[:, None], pairs, updates, reduction="add")
+    assert (
+        result.tobytes() == gatherum.scatter_nd(data, indices, updates, reduction="add").tobytes()
+    )
     pairs[place, 1] = 1
     with pytest.raises(IndexError, match=rf"index 1 .* \(indices\[{place}, 1\]\)"):
         gatherum.scatter_nd(data[:, None], pairs, updates, reduction="add")
@@ -153,10 +155,10 @@ def test_slabs_that_are_fetched_ahead(bad, index_dtype):
     at = [0, 700, 8191, -1]
     bounds = np.iinfo(index_dtype)
     indices[at] = min(max(bad, bounds.min), bounds.max)
-    found = gatherum.scatter_nd(data, indices[:, None], updates, reduction="add", mode="drop")
+    result = gatherum.scatter_nd(data, indices[:, None], updates, reduction="add", mode="drop")
     expected = data.copy()
     np.add.at(expected, np.delete(indices, at), np.delete(updates, at))
-    assert found.tobytes() == expected.tobytes()
+    assert result.tobytes() == expected.tobytes()
 
 
 @pytest.mark.parametrize("columns", [2, 8, 70])
@@ -167,8 +169,10 @@ def test_each_column_has_counters_of_its_own(columns, reduction, include_self):
     rng = np.random.default_rng(6)
     data, updates = (rng.standard_normal((SIZE, columns)).astype("f4") for _ in range(2))
     indices = rng.integers(0, SIZE, updates.shape)
-    how = {"reduction": reduction, "include_self": include_self}
-    plan = gatherum.plan("scatter_elements", data, indices, updates, **how)
+    options = {"reduction": reduction, "include_self": include_self}
+    plan = gatherum.plan("scatter_elements", data, indices, updates, **options)
     assert family(plan.algorithm) == "slabs"
-    found = gatherum.scatter_elements(data, indices, updates, **how)
-    assert found.tobytes() == reference.scatter_elements(data, indices, updates, **how).tobytes()
+    result = gatherum.scatter_elements(data, indices, updates, **options)
+    assert (
+        result.tobytes() == reference.scatter_elements(data, indices, updates, **options).tobytes()
+    )

@@ -34,8 +34,8 @@ def drawn(dtype="f8", nodes=6, edges=40, size=9):
 
 @OPERATORS
 def test_an_answer_by_hand(operators):
-    found = operators.aggregate(ROWS, [0, 1, 2], None, None, "add", indptr=[0, 2, 2, 3])
-    assert found.tolist() == [[3, 30], [0, 0], [3, 30]]
+    result = operators.aggregate(ROWS, [0, 1, 2], None, None, "add", indptr=[0, 2, 2, 3])
+    assert result.tolist() == [[3, 30], [0, 0], [3, 30]]
     weighted = operators.aggregate(ROWS, [2, 0], None, None, "add", [2.0, 0.5], indptr=[0, 1, 2])
     assert weighted.tolist() == [[6, 60], [0.5, 5]]
 
@@ -47,8 +47,8 @@ def test_a_pointer_has_the_bits_of_both_indices(operators, reduction, dtype):
     targets = np.repeat(np.arange(9), np.diff(indptr))
     for scale in (None, weights, weights[:1]):
         expected = gatherum.aggregate(data, sources, targets, 9, reduction, scale)
-        found = operators.aggregate(data, sources, None, None, reduction, scale, indptr=indptr)
-        assert same_bits(found, expected)
+        result = operators.aggregate(data, sources, None, None, reduction, scale, indptr=indptr)
+        assert same_bits(result, expected)
 
 
 @pytest.mark.parametrize("dtype", INDEX_DTYPES, ids=str)
@@ -68,24 +68,24 @@ def test_pointers_of_every_dtype_and_stride(dtype):
 def test_modes_are_for_the_sources(operators, mode):
     sources, targets = [0, 7, -9, 2], [0, 0, 1, 1]
     expected = reference.aggregate(ROWS, sources, targets, 3, "add", mode=mode)
-    found = operators.aggregate(
+    result = operators.aggregate(
         ROWS, sources, None, None, "add", mode=mode, indptr=np.array([0, 2, 4, 4])
     )
-    assert same_bits(found, expected)
+    assert same_bits(result, expected)
 
 
 def test_what_numpy_takes():
     expected = gatherum.aggregate(ROWS, [0, 1, 2], [0, 0, 1], 2, "add")
     indptr = array.array("q", [0, 2, 3])
     for sources in (range(3), (0, 1, 2), array.array("i", [0, 1, 2])):
-        found = gatherum.aggregate(ROWS.tolist(), sources, None, None, "add", indptr=indptr)
-        assert same_bits(found, expected)
+        result = gatherum.aggregate(ROWS.tolist(), sources, None, None, "add", indptr=indptr)
+        assert same_bits(result, expected)
 
 
 def test_no_destinations_and_no_edges():
     assert gatherum.aggregate(ROWS, [], None, None, "add", indptr=[0]).shape == (0, 2)
-    found = gatherum.aggregate(ROWS, [], None, None, "mul", indptr=[0, 0, 0])
-    assert found.tolist() == [[1, 1], [1, 1]]
+    result = gatherum.aggregate(ROWS, [], None, None, "mul", indptr=[0, 0, 0])
+    assert result.tolist() == [[1, 1], [1, 1]]
 
 
 REFUSED = {
@@ -206,34 +206,38 @@ def matrix_of(sparse, data, dtype="f8", size=9):
 @pytest.mark.parametrize(("reduction", "dtype"), FOLDS)
 def test_matrices_have_the_bits_of_both_indices(sparse, form, reduction, dtype):
     data = drawn(dtype)[0]
-    made = matrix_of(sparse, data, dtype).asformat(form)
-    rows, columns = made.tocoo().coords if form != "coo" else made.coords
-    expected = reference.aggregate(data, columns, rows, 9, reduction, made.data)
-    assert same_bits(gatherum.aggregate(data, made, None, None, reduction), expected)
+    matrix = matrix_of(sparse, data, dtype).asformat(form)
+    rows, columns = matrix.tocoo().coords if form != "coo" else matrix.coords
+    expected = reference.aggregate(data, columns, rows, 9, reduction, matrix.data)
+    assert same_bits(gatherum.aggregate(data, matrix, None, None, reduction), expected)
     if reduction == "add":
-        np.testing.assert_allclose(expected, made @ data, rtol=1e-5)
+        np.testing.assert_allclose(expected, matrix @ data, rtol=1e-5)
 
 
 def test_the_older_matrices_and_single_items(sparse):
     data = drawn()[0][:, 0]
-    made = matrix_of(sparse, data)
-    older = sparse.csr_matrix(made)
+    matrix = matrix_of(sparse, data)
+    older = sparse.csr_matrix(matrix)
     assert same_bits(
         gatherum.aggregate(data, older, None, 9, "add"),
-        gatherum.aggregate(data, sparse.csr_array(made), None, None, "add"),
+        gatherum.aggregate(data, sparse.csr_array(matrix), None, None, "add"),
     )
 
 
 def test_entries_of_the_same_place_are_edges_of_their_own(sparse):
-    made = sparse.csr_array((np.array([2.0, 5.0]), np.array([1, 1]), np.array([0, 2])), (1, 3))
-    assert gatherum.aggregate(ROWS, made, None, None, "max").tolist() == [[10, 100]]
-    assert gatherum.aggregate(ROWS, made, None, None, "mean").tolist() == [[7, 70]]
+    matrix = sparse.csr_array((np.array([2.0, 5.0]), np.array([1, 1]), np.array([0, 2])), (1, 3))
+    assert gatherum.aggregate(ROWS, matrix, None, None, "max").tolist() == [[10, 100]]
+    assert gatherum.aggregate(ROWS, matrix, None, None, "mean").tolist() == [[7, 70]]
 
 
 def test_what_lies_behind_the_end_of_a_pointer_does_not_count(sparse):
-    made = sparse.csr_array(np.eye(3))
-    made.indptr[2:] = 2
-    assert gatherum.aggregate(ROWS, made, None, None, "add").tolist() == [[1, 10], [2, 20], [0, 0]]
+    matrix = sparse.csr_array(np.eye(3))
+    matrix.indptr[2:] = 2
+    assert gatherum.aggregate(ROWS, matrix, None, None, "add").tolist() == [
+        [1, 10],
+        [2, 20],
+        [0, 0],
+    ]
 
 
 MATRICES = {
@@ -295,10 +299,10 @@ def test_matrices_that_are_refused(sparse, name):
     ],
 )  # fmt: skip
 def test_matrices_that_were_changed(sparse, form, attribute, value, kind, message):
-    made = sparse.coo_array(np.eye(3)).asformat(form)
-    setattr(made, attribute, np.array(value))
+    matrix = sparse.coo_array(np.eye(3)).asformat(form)
+    setattr(matrix, attribute, np.array(value))
     with pytest.raises(kind, match=f"^aggregate: {re.escape(message)}$"):
-        gatherum.aggregate(ROWS, made, None, None, "add")
+        gatherum.aggregate(ROWS, matrix, None, None, "add")
 
 
 class Matrix:
@@ -312,14 +316,14 @@ class Matrix:
 
 
 def test_a_matrix_needs_no_scipy():
-    found = gatherum.aggregate(ROWS, Matrix(), None, None, "add")
-    assert found.tolist() == [[3, 30], [5, 50]]
+    result = gatherum.aggregate(ROWS, Matrix(), None, None, "add")
+    assert result.tolist() == [[3, 30], [5, 50]]
 
 
 @pytest.mark.parametrize("attribute", ["indptr", "indices", "data"])
 @pytest.mark.parametrize("value", [None, np.array([np.nan]), np.array([None]), 3.5, "x"])
 def test_parts_of_a_matrix_that_are_none(attribute, value):
-    made = Matrix()
-    setattr(made, attribute, value)
+    matrix = Matrix()
+    setattr(matrix, attribute, value)
     with pytest.raises((TypeError, ValueError), match=r"^aggregate: `gather_indices\.\w+` must "):
-        gatherum.aggregate(ROWS, made, None, None, "add")
+        gatherum.aggregate(ROWS, matrix, None, None, "add")

@@ -31,9 +31,9 @@ def of_core(name: str) -> ast.FunctionDef:
 
 def parameters(node: ast.FunctionDef) -> dict[str, str]:
     return {
-        given.arg: ast.unparse(given.annotation)
-        for given in [*node.args.posonlyargs, *node.args.args]
-        if given.annotation is not None
+        parameter.arg: ast.unparse(parameter.annotation)
+        for parameter in [*node.args.posonlyargs, *node.args.args]
+        if parameter.annotation is not None
     }
 
 
@@ -43,11 +43,13 @@ def test_the_stub_names_exactly_what_the_core_has() -> None:
 
 @pytest.mark.parametrize("name", sorted(PLAIN))
 def test_a_plain_function_is_declared_as_it_is(name: str) -> None:
-    node, given = DECLARED[name].args, inspect.signature(PLAIN[name]).parameters.values()
-    assert [one.name for one in given] == [one.arg for one in node.posonlyargs]
-    assert {one.kind for one in given} == {inspect.Parameter.POSITIONAL_ONLY}
+    node, parameters_here = DECLARED[name].args, inspect.signature(PLAIN[name]).parameters.values()
+    assert [one.name for one in parameters_here] == [one.arg for one in node.posonlyargs]
+    assert {one.kind for one in parameters_here} == {inspect.Parameter.POSITIONAL_ONLY}
     assert not node.args and not node.kwonlyargs
-    with pytest.raises(TypeError, match=f"^gatherum: {name} takes {len(given)} arguments here"):
+    with pytest.raises(
+        TypeError, match=f"^gatherum: {name} takes {len(parameters_here)} arguments here"
+    ):
         PLAIN[name]()
 
 

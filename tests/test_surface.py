@@ -128,8 +128,8 @@ ACCUMULATOR = {
 
 def test_what_an_accumulator_does() -> None:
     methods = vars(gatherum.Accumulator)
-    found = {name: bare(inspect.signature(methods[name])) for name in ACCUMULATOR}
-    assert found == ACCUMULATOR
+    signatures = {name: bare(inspect.signature(methods[name])) for name in ACCUMULATOR}
+    assert signatures == ACCUMULATOR
     public = {name for name in methods if not name.startswith("_")} | {"__init__"}
     assert public == set(ACCUMULATOR)
 
@@ -228,9 +228,9 @@ def test_every_public_name_has_its_module() -> None:
     names = set(gatherum.__all__) - {"__version__"}
     assert names == set(gatherum._MODULES)
     for name, module in gatherum._MODULES.items():
-        found = getattr(gatherum, name)
-        assert found is getattr(sys.modules[module], name)
-        assert found is vars(gatherum)[name]  # afterwards found without a call
+        result = getattr(gatherum, name)
+        assert result is getattr(sys.modules[module], name)
+        assert result is vars(gatherum)[name]  # afterwards found without a call
 
 
 @pytest.mark.parametrize("name", COUNTERPARTS)
@@ -240,9 +240,9 @@ def test_a_name_of_another_library_has_its_counterpart_named(name: str) -> None:
         getattr(gatherum, name)
     expected = f"module 'gatherum' has no attribute {name!r}; its counterpart is gatherum.{call}"
     assert str(refusal.value) == expected
-    function, given = call.partition(" or ")[0].rstrip(")").split("(")
+    function, arguments = call.partition(" or ")[0].rstrip(")").split("(")
     names = inspect.signature(operator.attrgetter(function)(gatherum)).parameters
-    keywords = [one.partition("=")[0] for one in given.split(", ")]
+    keywords = [one.partition("=")[0] for one in arguments.split(", ")]
     assert set(keywords) - {"value"} <= set(names)
 
 

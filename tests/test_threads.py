@@ -98,10 +98,10 @@ def test_columns_are_cut_wherever_the_output_starts(settings_restored, past):
     def scatter():
         out[...] = 1
         call = out, indices, updates
-        how = {"reduction": "add", "out": out}
+        options = {"reduction": "add", "out": out}
         if gatherum.get_num_threads() > 1:
-            assert gatherum.plan("scatter_slices", *call, **how).algorithm == "columns"
-        return gatherum.scatter_slices(*call, **how).copy()
+            assert gatherum.plan("scatter_slices", *call, **options).algorithm == "columns"
+        return gatherum.scatter_slices(*call, **options).copy()
 
     with chosen_from({"columns": 128}):  # on any processor
         same_for_any_number(scatter)
@@ -172,23 +172,23 @@ def test_scatters_of_rows(settings_restored, reduction, rows):
 def test_a_sum_is_the_left_fold(settings_restored):
     gatherum.set_num_threads(7)
     indices = crowded(5)
-    found = gatherum.scatter_nd(
+    result = gatherum.scatter_nd(
         np.zeros(600_000, "f4"), indices[:, None], VALUES["f4"], reduction="add"
     )
     for destination in range(5):
         fold = np.add.accumulate(np.r_[np.float32(0), VALUES["f4"][indices == destination]])
-        assert found[destination] == fold[-1]
+        assert result[destination] == fold[-1]
 
 
 def test_the_last_duplicate_wins(settings_restored):
     gatherum.set_num_threads(7)
     indices = spread(1_000)
     updates = np.arange(MANY, dtype=np.int64)
-    found = gatherum.scatter_nd(np.full(200_000, -1), indices[:, None] % 1_000, updates)
+    result = gatherum.scatter_nd(np.full(200_000, -1), indices[:, None] % 1_000, updates)
     expected = np.full(200_000, -1)
     for position, index in enumerate((indices % 1_000).tolist()):
         expected[index] = position
-    assert found.tolist() == expected.tolist()
+    assert result.tolist() == expected.tolist()
 
 
 def test_the_first_bad_index_is_the_first_for_any_number(settings_restored):

@@ -24,29 +24,30 @@ def _operands(dtype, kind="i8", seed=7):
     return data, indices.astype(kind), updates
 
 
-def _counted(*operands, **how):
+def _counted(*operands, **options):
     gatherum.set_num_threads(1)
     with chosen_from(NEVER):
-        return gatherum.scatter_slices(*operands, include_self=False, **how)
+        return gatherum.scatter_slices(*operands, include_self=False, **options)
 
 
-def _name(*operands, **how):
-    return gatherum.plan("scatter_slices", *operands, include_self=False, **how).algorithm
+def _name(*operands, **options):
+    return gatherum.plan("scatter_slices", *operands, include_self=False, **options).algorithm
 
 
-def _check(operands, sizes=None, name="uncounted_slabs", **how):
+def _check(operands, sizes=None, name="uncounted_slabs", **options):
     """Compare with accumulators that have counters, on some numbers of threads."""
-    expected = _counted(*operands, **how).tobytes()
+    expected = _counted(*operands, **options).tobytes()
     data = operands[0]
     for threads in THREADS:
         gatherum.set_num_threads(threads)
         with chosen_from({"many": UPDATES // 16} | (sizes or {})):
-            assert _name(*operands, **how) == name
+            assert _name(*operands, **options) == name
             assert (
-                gatherum.scatter_slices(*operands, include_self=False, **how).tobytes() == expected
+                gatherum.scatter_slices(*operands, include_self=False, **options).tobytes()
+                == expected
             )
             out = data.copy()
-            gatherum.scatter_slices(out, *operands[1:], include_self=False, out=out, **how)
+            gatherum.scatter_slices(out, *operands[1:], include_self=False, out=out, **options)
             assert out.tobytes() == expected, threads
 
 
@@ -111,14 +112,14 @@ def test_an_update_that_is_alone_is_copied(old, alone, place, reduction):
     updates[indices == 4] = 1
     indices[indices == 3] = 4
     indices[place], updates[place] = 3, alone
-    how = {"reduction": reduction}
-    expected = _counted(data, indices, updates, **how)
+    options = {"reduction": reduction}
+    expected = _counted(data, indices, updates, **options)
     assert expected[3].tobytes() == np.float64(alone).tobytes()
     gatherum.set_num_threads(2)
     with chosen_from({"many": UPDATES}):
-        assert _name(data, indices, updates, **how) == "uncounted_slabs"
-        found = gatherum.scatter_slices(data, indices, updates, include_self=False, **how)
-    assert found.tobytes() == expected.tobytes()
+        assert _name(data, indices, updates, **options) == "uncounted_slabs"
+        result = gatherum.scatter_slices(data, indices, updates, include_self=False, **options)
+    assert result.tobytes() == expected.tobytes()
 
 
 def test_what_becomes_nan_is_canonical():
@@ -187,10 +188,10 @@ def test_ranges_of_destinations(far, reduction):
         gatherum.set_num_threads(threads)
         with chosen_from({"many": 75_000, "cache": 1 << 20}):
             assert _name(data, indices, updates, reduction=reduction) == "uncounted_slabs"
-            found = gatherum.scatter_slices(
+            result = gatherum.scatter_slices(
                 data, indices, updates, reduction=reduction, include_self=False
             )
-        assert found.tobytes() == expected.tobytes(), threads
+        assert result.tobytes() == expected.tobytes(), threads
 
 
 @pytest.mark.parametrize("dtype", ["f8", "i8", "c16"])

@@ -9,23 +9,33 @@ from gatherum import files
 VALUES, GROUPS = np.arange(3.0), np.array([0, 1, 1])
 ACCUMULATOR = gatherum.Accumulator(VALUES, "add")
 CALLS = {
-    "gather": lambda **how: gatherum.gather(VALUES, GROUPS, **how),
-    "gather_elements": lambda **how: gatherum.gather_elements(VALUES, GROUPS, **how),
-    "scatter_slices": lambda **how: gatherum.scatter_slices(VALUES, GROUPS, VALUES, **how),
-    "scatter_elements": lambda **how: ACCUMULATOR.scatter_elements(GROUPS, VALUES, **how),
-    "groups.reduce": lambda **how: gatherum.groups.reduce(VALUES, GROUPS, **how),
-    "groups.transform": lambda **how: gatherum.groups.transform(VALUES, GROUPS, "softmax", **how),
-    "groups.aggregate": lambda **how: gatherum.groups.aggregate(GROUPS, VALUES, **how),
-    "gather_quantized": lambda **how: gatherum.gather_quantized(
-        VALUES, GROUPS, VALUES, block_size=1, **how
+    "gather": lambda **call_options: gatherum.gather(VALUES, GROUPS, **call_options),
+    "gather_elements": lambda **call_options: gatherum.gather_elements(
+        VALUES, GROUPS, **call_options
     ),
-    "reduce_file": lambda **how: files.reduce_file(VALUES, GROUPS, **how),
+    "scatter_slices": lambda **call_options: gatherum.scatter_slices(
+        VALUES, GROUPS, VALUES, **call_options
+    ),
+    "scatter_elements": lambda **call_options: ACCUMULATOR.scatter_elements(
+        GROUPS, VALUES, **call_options
+    ),
+    "groups.reduce": lambda **call_options: gatherum.groups.reduce(VALUES, GROUPS, **call_options),
+    "groups.transform": lambda **call_options: gatherum.groups.transform(
+        VALUES, GROUPS, "softmax", **call_options
+    ),
+    "groups.aggregate": lambda **call_options: gatherum.groups.aggregate(
+        GROUPS, VALUES, **call_options
+    ),
+    "gather_quantized": lambda **call_options: gatherum.gather_quantized(
+        VALUES, GROUPS, VALUES, block_size=1, **call_options
+    ),
+    "reduce_file": lambda **call_options: files.reduce_file(VALUES, GROUPS, **call_options),
 }
 
 
-def message_of(call, **how):
+def message_of(call, **options):
     with pytest.raises(TypeError) as caught:
-        call(**how)
+        call(**options)
     return str(caught.value)
 
 
@@ -36,22 +46,24 @@ def test_dim_is_axis(op):
 
 
 def test_files():
-    found = message_of(lambda **how: files.gather_file(VALUES, GROUPS, **how), dim=0)
-    assert found == "gather: unknown argument 'dim'; write axis="
+    message = message_of(lambda **options: files.gather_file(VALUES, GROUPS, **options), dim=0)
+    assert message == "gather: unknown argument 'dim'; write axis="
 
 
 def test_functions_without_an_axis():
-    found = message_of(lambda **how: gatherum.gather_nd(VALUES, [[0]], **how), dim=0)
-    assert found == "gather_nd: unknown argument 'dim'"
-    call = message_of(lambda **how: gatherum.aggregate(VALUES, [0], [0], 1, "add", **how), dim=0)
+    message = message_of(lambda **options: gatherum.gather_nd(VALUES, [[0]], **options), dim=0)
+    assert message == "gather_nd: unknown argument 'dim'"
+    call = message_of(
+        lambda **options: gatherum.aggregate(VALUES, [0], [0], 1, "add", **options), dim=0
+    )
     assert call == "aggregate: unknown argument 'dim'"
 
 
 @pytest.mark.parametrize("function", [gatherum.plan, gatherum.index_report, gatherum.prepare])
 def test_attributes(function):
-    found = message_of(lambda **how: function("gather", VALUES, GROUPS, **how), dim=0)
-    assert found.startswith("gather: unknown attribute 'dim'; it takes 'axis', ")
-    assert found.endswith("; write axis=")
+    message = message_of(lambda **options: function("gather", VALUES, GROUPS, **options), dim=0)
+    assert message.startswith("gather: unknown attribute 'dim'; it takes 'axis', ")
+    assert message.endswith("; write axis=")
 
 
 @pytest.mark.parametrize("package", ["torch", "jax", "dask"])
@@ -64,5 +76,5 @@ def test_functions_of_frameworks(package):
         "dask": lambda: pytest.importorskip("dask.array").ones(3),
     }[package]()
     for function in (module.gather, gatherum.gather):
-        found = message_of(lambda call=function, **how: call(data, GROUPS, **how), dim=0)
-        assert found == "gather: unknown argument 'dim'; write axis="
+        message = message_of(lambda call=function, **options: call(data, GROUPS, **options), dim=0)
+        assert message == "gather: unknown argument 'dim'; write axis="

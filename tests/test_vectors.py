@@ -91,20 +91,20 @@ def test_archives(tmp_path):
     rows = json.loads((tmp_path / "cases.json").read_text())
     for row, case in zip(rows, vectors(op="scatter_nd"), strict=True):
         with np.load(tmp_path / f"{row['name']}.npz") as archive:
-            held = {name: archive[name] for name in archive.files}
-        expected = held.pop("expected", None)
+            arrays = {name: archive[name] for name in archive.files}
+        expected = arrays.pop("expected", None)
         assert (expected is None) == bool(case.error)
         assert expected is None or same_bits(expected, case.expected)
-        assert list(held) == list(case.operands)
+        assert list(arrays) == list(case.operands)
         assert row["source"].startswith("docs/semantics.md#")
 
 
 def webnn(graph):
     """Run a graph of one operator by the standard, which clamps indices."""
-    given = graph["inputs"]
+    inputs = graph["inputs"]
     data, indices, *updates = (
         np.array(one["data"], one["descriptor"]["dataType"]).reshape(one["descriptor"]["shape"])
-        for one in given.values()
+        for one in inputs.values()
     )
     (step,) = graph["operators"]
     options = next((part["options"] for part in step["arguments"] if "options" in part), {})
@@ -140,9 +140,9 @@ def test_webnn(tmp_path):
     assert len(tests) == count > 60
     for test in tests:
         expected = test["graph"]["expectedOutputs"]["output"]
-        found = webnn(test["graph"])
-        assert found.ravel().tolist() == expected["data"], test["name"]
-        assert list(found.shape) == expected["descriptor"]["shape"], test["name"]
+        result = webnn(test["graph"])
+        assert result.ravel().tolist() == expected["data"], test["name"]
+        assert list(result.shape) == expected["descriptor"]["shape"], test["name"]
     assert any("outside" in test["name"] for test in tests)
 
 
@@ -182,10 +182,10 @@ def test_far_cases_are_right_where_they_are_not_far(monkeypatch, dtype):
     assert len({case.name for case in cases}) == len(cases) >= 36
     assert {case.error for case in cases} == {"", "IndexError"}
     for case in cases:
-        found = outcome(getattr(reference, case.operator), case._replace(
+        result = outcome(getattr(reference, case.operator), case._replace(
             operands=dict(enumerate(laid_out(case)))))  # fmt: skip
         whole = case.expected.array() if isinstance(case.expected, VirtualArray) else case.expected
-        assert passes(case._replace(expected=whole), found), case.name
+        assert passes(case._replace(expected=whole), result), case.name
 
 
 def test_far_cases_are_described(tmp_path):
@@ -219,17 +219,17 @@ def test_the_core_passes_far_cases(op):
         if case.operands["data"].shape[0] > 2**31 + 2:
             continue
         operands = laid_out(case)
-        how = {"out": operands[0]} if OPERATORS[op].scatters else {}
+        options = {"out": operands[0]} if OPERATORS[op].scatters else {}
         try:
-            found = getattr(gatherum, op)(*operands, **case.attributes, **how)
+            result = getattr(gatherum, op)(*operands, **case.attributes, **options)
         except IndexError:
             assert case.error == "IndexError"
             continue
         if OPERATORS[op].scatters:
-            found = found[list(case.expected.rows)]
-            assert found.tolist() == [row.tolist() for row in case.expected.rows.values()]
+            result = result[list(case.expected.rows)]
+            assert result.tolist() == [row.tolist() for row in case.expected.rows.values()]
         else:
-            assert same_bits(found, case.expected)
+            assert same_bits(result, case.expected)
 
 
 # --- mistakes that backends make, and the rule whose cases catch them
@@ -239,64 +239,68 @@ def changed(operator, change):
     """Return an operator that runs the oracle on other operands or attributes."""
 
     def run(*operands, **attributes):
-        given = dict(zip(("data", "indices", "updates"), operands, strict=False))
-        change(given, attributes)
-        return getattr(reference, operator)(*given.values(), **attributes)
+        operands_by_name = dict(zip(("data", "indices", "updates"), operands, strict=False))
+        change(operands_by_name, attributes)
+        return getattr(reference, operator)(*operands_by_name.values(), **attributes)
 
     return run
 
 
-def first_duplicate(given, attributes):
+def first_duplicate(operands_by_name, attributes):
     if attributes.get("reduction", "none") == "none":
         for name in ("indices", "updates"):
-            given[name] = np.flip(given[name], 0)
+            operands_by_name[name] = np.flip(operands_by_name[name], 0)
 
 
-def clamped(given, attributes):
+def clamped(operands_by_name, attributes):
     if attributes.get("mode", "raise") == "raise":
         attributes["mode"] = "clip"
 
 
-def dropped(given, attributes):
+def dropped(operands_by_name, attributes):
     if attributes.get("mode", "raise") == "raise":
         attributes["mode"] = "drop"
 
 
-def as_unsigned(given, attributes):
+def as_unsigned(operands_by_name, attributes):
     attributes["negative"] = False
 
 
-def as_signed(given, attributes):
-    given["indices"] = given["indices"].astype(f"i{given['indices'].itemsize}")
+def as_signed(operands_by_name, attributes):
+    operands_by_name["indices"] = operands_by_name["indices"].astype(
+        f"i{operands_by_name['indices'].itemsize}"
+    )
 
 
-def always_from_the_end(given, attributes):
+def always_from_the_end(operands_by_name, attributes):
     attributes.pop("negative", None)
 
 
-def in_32_bits(given, attributes):
-    given["indices"] = given["indices"].astype(np.int32)
+def in_32_bits(operands_by_name, attributes):
+    operands_by_name["indices"] = operands_by_name["indices"].astype(np.int32)
 
 
-def with_the_old_value(given, attributes):
+def with_the_old_value(operands_by_name, attributes):
     attributes.pop("include_self", None)
 
 
-def without_batches(given, attributes):
+def without_batches(operands_by_name, attributes):
     attributes.pop("batch_dims", None)
 
 
-def first_axis(given, attributes):
+def first_axis(operands_by_name, attributes):
     attributes.pop("axis", None)
 
 
-def backward_sums(given, attributes):
+def backward_sums(operands_by_name, attributes):
     if attributes.get("reduction") == "add":
-        first_duplicate(given, attributes | {"reduction": "none"})
+        first_duplicate(operands_by_name, attributes | {"reduction": "none"})
 
 
-def flushed(given, attributes):
-    given["data"] = given["data"] + np.zeros((), given["data"].dtype)  # -0 becomes 0, NaN is quiet
+def flushed(operands_by_name, attributes):
+    operands_by_name["data"] = operands_by_name["data"] + np.zeros(
+        (), operands_by_name["data"].dtype
+    )  # -0 becomes 0, NaN is quiet
 
 
 def in_halves(operator):
@@ -330,8 +334,8 @@ def numbers_over_nan(data, indices, updates, **attributes):
 
 def rounded_to_zero(data, indices, updates, **attributes):
     if attributes.get("reduction") == "mean" and data.dtype.kind == "i":
-        found = reference.scatter_elements(data * 1.0, indices, updates * 1.0, **attributes)
-        return np.trunc(found).astype(data.dtype)
+        result = reference.scatter_elements(data * 1.0, indices, updates * 1.0, **attributes)
+        return np.trunc(result).astype(data.dtype)
     return reference.scatter_elements(data, indices, updates, **attributes)
 
 

@@ -36,11 +36,11 @@ def test_every_row_has_a_published_digest():
 def test_this_machine_gives_the_published_answers(monkeypatch):
     some = ROWS[5::7]  # all: `gatherum verify`
     monkeypatch.setattr(verify_cases, "case_rows", lambda: iter(some))
-    found = verify.verify()
-    assert found.agrees and found.checked == len(ROWS[5::7])
+    result = verify.verify()
+    assert result.agrees and result.checked == len(ROWS[5::7])
     threads = native.get_num_threads()
-    assert str(found).splitlines()[0] == (
-        f"{found.checked} of {found.checked} digests as published "
+    assert str(result).splitlines()[0] == (
+        f"{result.checked} of {result.checked} digests as published "
         f"(level {native.level()}, {threads} thread{'s' if threads > 1 else ''})"
     )
 
@@ -68,21 +68,21 @@ def test_every_instruction_set_level_gives_the_published_answers(level):
     run = subprocess.run(
         [sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True, check=True
     )
-    found = dict(line.split() for line in run.stdout.splitlines())
-    assert len(found) > 10
-    assert found == {name: EXPECTED[name] for name in found}
+    result = dict(line.split() for line in run.stdout.splitlines())
+    assert len(result) > 10
+    assert result == {name: EXPECTED[name] for name in result}
 
 
 @pytest.mark.parametrize("row", ROWS[::3], ids="/".join)
 def test_the_oracle_gives_the_same_answers_to_the_small_calls(row):
     op, name, reduction = row
-    found = []
+    digests = []
     for functions in (gatherum, reference):
         digest = hashlib.blake2b(digest_size=16)
         calls = verify_cases.small_calls(op, verify_cases.dtype_named(name), reduction)
         verify.add_answers(digest, calls, functions)
-        found.append(digest.hexdigest())
-    assert found[0] == found[1]
+        digests.append(digest.hexdigest())
+    assert digests[0] == digests[1]
 
 
 def test_the_large_calls_take_every_algorithm():
@@ -104,11 +104,11 @@ def test_what_differs_is_named(monkeypatch, tmp_path):
     changed.write_text(json.dumps(EXPECTED | {"gather/int8/none": "0" * 32}))
     monkeypatch.setattr(verify, "EXPECTED", changed)
     monkeypatch.setattr(verify_cases, "case_rows", lambda: iter([("gather", "int8", "none")]))
-    found = verify.verify()
-    assert found.different == ("gather/int8/none",)
-    assert str(found).splitlines()[:2] == [
+    result = verify.verify()
+    assert result.different == ("gather/int8/none",)
+    assert str(result).splitlines()[:2] == [
         "gather/int8/none: differs from the published digest",
-        f"0 of 1 digests as published (level {found.level}, {found.threads} threads)".replace(
+        f"0 of 1 digests as published (level {result.level}, {result.threads} threads)".replace(
             "1 threads", "1 thread"
         ),
     ]
@@ -117,8 +117,8 @@ def test_what_differs_is_named(monkeypatch, tmp_path):
 def test_without_ml_dtypes_bfloat16_is_said_to_be_skipped(monkeypatch):
     monkeypatch.setitem(sys.modules, "ml_dtypes", None)
     monkeypatch.setattr(verify, "row_digest", lambda *_: "")
-    found = verify.verify()
-    assert {name.split("/")[1] for name in found.skipped} == {"bfloat16"}
-    assert str(found).splitlines()[-1] == (
-        f"{len(found.skipped)} of bfloat16 not checked: needs ml_dtypes"
+    result = verify.verify()
+    assert {name.split("/")[1] for name in result.skipped} == {"bfloat16"}
+    assert str(result).splitlines()[-1] == (
+        f"{len(result.skipped)} of bfloat16 not checked: needs ml_dtypes"
     )

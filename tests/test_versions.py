@@ -61,10 +61,10 @@ def test_the_frameworks_that_are_installed_are_of_tested_versions() -> None:
     newer = {}
     for name, oldest, _, newest in ROWS:
         try:
-            found = importlib.metadata.version(name.partition("[")[0])
+            version = importlib.metadata.version(name.partition("[")[0])
         except importlib.metadata.PackageNotFoundError:
             continue
-        if not numbers(oldest)[:2] <= numbers(found)[:2] <= numbers(newest)[:2]:
-            newer[name] = found
+        if not numbers(oldest)[:2] <= numbers(version)[:2] <= numbers(newest)[:2]:
+            newer[name] = version
     if newer:
         pytest.skip(f"newer than docs/versions.md: {newer}")

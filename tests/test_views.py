@@ -40,14 +40,14 @@ def call(op, data, indices, updates=None, *, out=None, dtype=None, **attributes)
         results.append(np.empty(shape, data.dtype))
         return results[0].ctypes.data
 
-    given = ATTRIBUTES | attributes
-    assert len(given) == len(ATTRIBUTES)
+    merged = ATTRIBUTES | attributes
+    assert len(merged) == len(ATTRIBUTES)
     native.run_on_views(
         op,
         view(data, dtype),
         view(indices),
         None if updates is None else view(updates, dtype),
-        *given.values(),
+        *merged.values(),
         None if out is None else view(out, dtype),
         allocate,
         False,
@@ -56,7 +56,7 @@ def call(op, data, indices, updates=None, *, out=None, dtype=None, **attributes)
 
 
 @pytest.fixture
-def made(monkeypatch):
+def planned_signatures(monkeypatch):
     """Record the signatures of all plans that are made."""
     planner = sys.modules["gatherum._functions.core_hooks"]
     signatures, build = [], planner.build
@@ -83,39 +83,39 @@ CALLS = [
 @pytest.mark.parametrize(("op", "operands", "attributes"), CALLS)
 def test_a_call_on_views_gives_what_arrays_give(op, operands, attributes):
     name = "batch_dims" if op.endswith("nd") else "axis"
-    given = {name if key == "axis" else key: value for key, value in attributes.items()}
-    expected = getattr(gatherum, op)(*operands, **given)
-    found = call(op, *operands, **attributes)
-    assert found.shape == expected.shape
-    assert found.tobytes() == expected.tobytes()
+    options = {name if key == "axis" else key: value for key, value in attributes.items()}
+    expected = getattr(gatherum, op)(*operands, **options)
+    result = call(op, *operands, **attributes)
+    assert result.shape == expected.shape
+    assert result.tobytes() == expected.tobytes()
 
 
-def test_arrays_and_views_share_a_plan(made):
+def test_arrays_and_views_share_a_plan(planned_signatures):
     call("gather", DATA, ROWS)
     gatherum.gather(DATA, ROWS)
     gatherum.gather(DATA, ROWS.astype(np.longlong))
-    assert len(made) == 1
+    assert len(planned_signatures) == 1
     gatherum.gather(DATA.astype("f4"), ROWS)
     call("gather", DATA.astype("f4"), ROWS)
-    assert len(made) == 2
+    assert len(planned_signatures) == 2
 
 
 @pytest.mark.parametrize("name", ["?", "i1", "u8", "f2", "f8", "c16"])
-def test_copies_of_a_dtype_share_a_plan(name, made):
+def test_copies_of_a_dtype_share_a_plan(name, planned_signatures):
     for dtype in (np.dtype(name), np.dtype(name, copy=True)):
         data = np.empty(10, dtype)
         assert data.dtype is dtype
         gatherum.gather(data, ROWS)
-    assert len(made) == 1
+    assert len(planned_signatures) == 1
 
 
 @pytest.mark.parametrize("name", ["bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu"])
-def test_arrays_of_ml_dtypes_share_plans_too(name, made):
+def test_arrays_of_ml_dtypes_share_plans_too(name, planned_signatures):
     ml_dtypes = pytest.importorskip("ml_dtypes")
     data = np.arange(10).astype(getattr(ml_dtypes, name))
     raw = data.view(f"u{data.itemsize}")
     assert gatherum.gather(data, ROWS).tobytes() == call("gather", raw, ROWS, dtype=name).tobytes()
-    assert len(made) == 1
+    assert len(planned_signatures) == 1
 
 
 def test_what_is_no_dtype_of_ours_is_none():

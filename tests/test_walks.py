@@ -69,12 +69,12 @@ def test_one_index_of_a_column(place, index, mode):
             with pytest.raises(IndexError, match=rf"index {index} .*\(indices\[{where}\]\)"):
                 gatherum.gather_elements(data, indices, axis=0)
             return
-        how = {"reduction": "add", "mode": mode}
-        found = gatherum.scatter_elements(*operands, **how)
-        assert _bits(found) == _bits(reference.scatter_elements(*operands, **how))
+        options = {"reduction": "add", "mode": mode}
+        result = gatherum.scatter_elements(*operands, **options)
+        assert _bits(result) == _bits(reference.scatter_elements(*operands, **options))
         filled = "fill" if mode == "drop" else mode
-        found = gatherum.gather_elements(data, indices, axis=0, mode=filled)
-        assert _bits(found) == _bits(reference.gather_elements(data, indices, axis=0, mode=filled))
+        result = gatherum.gather_elements(data, indices, axis=0, mode=filled)
+        assert _bits(result) == _bits(reference.gather_elements(data, indices, axis=0, mode=filled))
 
 
 def _every(array, step):
@@ -137,10 +137,10 @@ def test_partitions_of_every_length(index_dtype, count, bad):
     if bad is not None:
         indices[min(bad, count - 1)] = size
     with chosen_from({"small": 0, "many": 1, "far": 0}):
-        operands, how = (data, indices, updates), {"reduction": "add", "mode": "drop"}
+        operands, options = (data, indices, updates), {"reduction": "add", "mode": "drop"}
         assert _chosen("scatter_nd", *operands, reduction="add") == "partition"
-        found = gatherum.scatter_nd(*operands, **how)
-        assert _bits(found) == _bits(reference.scatter_nd(*operands, **how))
+        result = gatherum.scatter_nd(*operands, **options)
+        assert _bits(result) == _bits(reference.scatter_nd(*operands, **options))
         if bad is not None:
             with pytest.raises(IndexError, match=f"index {size} "):
                 gatherum.scatter_nd(*operands, reduction="add")
@@ -161,8 +161,8 @@ def test_threads_that_share_a_few_columns(width, reduction):
     expected = (expected + more) / (2 if reduction == "mean" else 1)
     for threads in (1, 3, 7):
         gatherum.set_num_threads(threads)
-        found = gatherum.scatter_elements(data, indices, updates, 0, reduction=reduction)
-        assert np.array_equal(found, expected), threads
+        result = gatherum.scatter_elements(data, indices, updates, 0, reduction=reduction)
+        assert np.array_equal(result, expected), threads
 
 
 @pytest.mark.parametrize("index", ["i4", "i8"])

@@ -161,8 +161,8 @@ class Call:
     def run(self):
         """Run the handler. Return its error, or None."""
         frame = self.frame()
-        found = handler(ctypes.byref(frame))
-        assert bool(found) is bool(self.told)
+        result = handler(ctypes.byref(frame))
+        assert bool(result) is bool(self.told)
         for guard in (self.memory[:GUARD], self.memory[-GUARD:]):
             assert (guard == 0xA5).all()
         return self.told[0] if self.told else None
@@ -173,13 +173,13 @@ UPDATES = np.ones((2, 4), np.float32)
 
 
 def gather_call(data=DATA, indices=INDICES, **attributes):
-    made = gatherum.plan("gather", data, indices, **attributes)
-    return Call(made.program, [data, indices], made.shape, data.dtype)
+    plan = gatherum.plan("gather", data, indices, **attributes)
+    return Call(plan.program, [data, indices], plan.shape, data.dtype)
 
 
 def scatter_call():
-    made = gatherum.plan("scatter_slices", DATA, INDICES, UPDATES, reduction="add")
-    return Call(made.program, [DATA, INDICES, UPDATES], made.shape, np.float32)
+    plan = gatherum.plan("scatter_slices", DATA, INDICES, UPDATES, reduction="add")
+    return Call(plan.program, [DATA, INDICES, UPDATES], plan.shape, np.float32)
 
 
 def replaced(call, operand, **changes):
@@ -215,10 +215,10 @@ def test_every_dtype_has_its_number(name):
 
 def test_types_that_numpy_lacks():
     for numbers, program in (((BFLOAT16,), "bfloat16"), (BYTE_FLOATS, "float8_e5m2")):
-        made = gatherum.plan("gather", ((3,), program), INDICES)
+        plan = gatherum.plan("gather", ((3,), program), INDICES)
         data = np.arange(3, dtype=np.uint16 if program == "bfloat16" else np.uint8)
         for number in numbers:
-            call = Call(made.program, [data, INDICES], (2,), data.dtype)
+            call = Call(plan.program, [data, INDICES], (2,), data.dtype)
             replaced(call, 0, kind=number)
             call.dtype = number
             assert call.run() is None
@@ -229,8 +229,8 @@ def test_types_that_numpy_lacks():
 def test_packed_and_unknown_types_are_refused(number):
     for dtype in ("int8", "float8_e5m2"):
         data = np.arange(3, dtype=np.int8)
-        made = gatherum.plan("gather", ((3,), dtype), INDICES)
-        call = Call(made.program, [data, INDICES], (2,), data.dtype)
+        plan = gatherum.plan("gather", ((3,), dtype), INDICES)
+        call = Call(plan.program, [data, INDICES], (2,), data.dtype)
         replaced(call, 0, kind=number)
         call.dtype = number
         assert call.run() == ("INVALID_ARGUMENT", "the data are not of the program's type")
@@ -251,8 +251,8 @@ def test_indices_have_their_own_type(name):
 
 def test_swapped_indices_are_refused():
     swapped = INDICES.astype(INDICES.dtype.newbyteorder())
-    made = gatherum.plan("gather", DATA, swapped)
-    call = Call(made.program, [DATA, INDICES], made.shape, np.float32)
+    plan = gatherum.plan("gather", DATA, swapped)
+    call = Call(plan.program, [DATA, INDICES], plan.shape, np.float32)
     assert call.run() == ("INVALID_ARGUMENT", "the indices are not of the program's type")
 
 
@@ -274,12 +274,12 @@ def move_to_result(call, operand):
     ],
 )
 def test_a_result_over_an_operand_is_refused(call, operand, name):
-    made = call()
-    move_to_result(made, operand)
-    before = made.memory.copy()
+    ffi_call = call()
+    move_to_result(ffi_call, operand)
+    before = ffi_call.memory.copy()
     message = f"`out` must not share memory with `{name}`"
-    assert made.run() == ("INVALID_ARGUMENT", message)
-    np.testing.assert_array_equal(made.memory, before)
+    assert ffi_call.run() == ("INVALID_ARGUMENT", message)
+    np.testing.assert_array_equal(ffi_call.memory, before)
 
 
 def test_a_scatter_in_place_runs():
@@ -384,8 +384,8 @@ def test_forged_scatters_are_refused():
 
 
 def gradients_call(reduction="mul"):
-    made = gatherum.plan("scatter_slices", DATA, INDICES, UPDATES, reduction=reduction)
-    call = Call(made.program, [DATA, INDICES, UPDATES, DATA], made.shape, np.float32)
+    plan = gatherum.plan("scatter_slices", DATA, INDICES, UPDATES, reduction=reduction)
+    call = Call(plan.program, [DATA, INDICES, UPDATES, DATA], plan.shape, np.float32)
     call.result_types = [1, 1]  # both have the shape of the data
     return call
 
@@ -433,8 +433,8 @@ def test_what_is_filled_and_what_is_said():
     indices = np.array([2, 7])
     call = gather_call(indices=indices)
     assert call.run() == ("OUT_OF_RANGE", "index 7 at (1)")
-    made = gatherum.plan("gather", DATA, indices, mode="fill")
-    call = Call(made.program, [DATA, indices], (2, 4), np.float32, np.float32(2.5).tobytes())
+    plan = gatherum.plan("gather", DATA, indices, mode="fill")
+    call = Call(plan.program, [DATA, indices], (2, 4), np.float32, np.float32(2.5).tobytes())
     assert call.run() is None
     assert call.result.view(np.float32).reshape(2, 4)[1].tolist() == [2.5] * 4
 
@@ -464,8 +464,8 @@ def test_the_place_that_is_said():
         assert call.run() == ("OUT_OF_RANGE", told)
     tuples = np.zeros((3, 2), int)
     tuples[2, 1] = 8
-    made = gatherum.plan("gather_nd", DATA, tuples)
-    call = Call(made.program, [DATA, tuples], made.shape, np.float32)
+    plan = gatherum.plan("gather_nd", DATA, tuples)
+    call = Call(plan.program, [DATA, tuples], plan.shape, np.float32)
     call.attributes["sentences"] = (TEXT, "changed\nfirst % (%)\nsecond % (%)")
     assert call.run() == ("OUT_OF_RANGE", "second 8 (2)")
 
@@ -502,8 +502,8 @@ def test_programs_that_share_a_place():
     for _ in range(2):
         for n in range(1, 700):
             indices = np.arange(n, 0, -1) - 1
-            made = gatherum.plan("gather", table, indices)
-            call = Call(made.program, [table, indices], (n,), np.float64)
+            plan = gatherum.plan("gather", table, indices)
+            call = Call(plan.program, [table, indices], (n,), np.float64)
             assert call.run() is None
             assert call.result.view(np.float64)[0] == n - 1
 

@@ -83,9 +83,9 @@ def build(libc: str, levels: str) -> Path:
     else:  # auditwheel supports musllinux on musl systems only; the trial checks it
         tagged = ["wheel", "tags", "--platform-tag", tag, raw]
     subprocess.run([sys.executable, "-m", *tagged], check=True)
-    (made,) = raw.parent.glob(f"*{tag}.whl")
+    (wheel,) = raw.parent.glob(f"*{tag}.whl")
     BUILD.mkdir(parents=True, exist_ok=True)
-    return made.replace(BUILD / made.name)
+    return wheel.replace(BUILD / wheel.name)
 
 
 def try_in_environment(wheel: Path) -> None:
@@ -102,8 +102,8 @@ def try_in_environment(wheel: Path) -> None:
 def try_in_root(wheel: Path, libc: str, root: Path) -> None:
     """Run README's commands in an unpacked system without a compiler."""
     programs = root / "usr" / "bin"
-    if found := [name for name in ("cc", "gcc", "g++", "clang") if (programs / name).exists()]:
-        raise SystemExit(f"{root}: it has a compiler, {found[0]}")
+    if compilers := [name for name in ("cc", "gcc", "g++", "clang") if (programs / name).exists()]:
+        raise SystemExit(f"{root}: it has a compiler, {compilers[0]}")
     inside = Path("/opt/gatherum")
     site = root / inside.relative_to("/")
     shutil.rmtree(site, ignore_errors=True)
@@ -125,15 +125,15 @@ def run_readme(python: list[str], folder: Path, inside: Path, environment: dict[
     """
     shutil.copytree(TREE / "examples", folder / "examples", dirs_exist_ok=True)
     (folder / "quickstart.txt").write_text("\n".join(EXAMPLES.findall(README)), encoding="utf-8")
-    found = COMMAND.search(README)
-    assert found, "README's first command has another form"
-    command = re.sub(r"examples/|shortest\.npy", rf"{inside}/\g<0>", found[1]).split()
+    match = COMMAND.search(README)
+    assert match, "README's first command has another form"
+    command = re.sub(r"examples/|shortest\.npy", rf"{inside}/\g<0>", match[1]).split()
 
     def said(*arguments: str) -> str:
         return _said([*python, "-m", *arguments], folder, environment)
 
     out = said("gatherum", *command)
-    assert out.endswith(found[2]), out
+    assert out.endswith(match[2]), out
     said("doctest", f"{inside}/quickstart.txt")
     print(*said("gatherum", "verify").splitlines()[-2:], said("gatherum", "info"), sep="\n")
 
@@ -159,10 +159,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
     parser.add_argument("--root", type=Path, action="append", help="an unpacked system")
     parser.add_argument("--levels", default="v3,v4", help="to build besides portable")
-    given = parser.parse_args()
-    roots = {libc_of(root): root for root in given.root or []}
+    options = parser.parse_args()
+    roots = {libc_of(root): root for root in options.root or []}
     for libc in [*roots] or [*SYSTEMS]:
-        wheel = build(libc, given.levels)
+        wheel = build(libc, options.levels)
         tried = "not tried: no --root"
         if libc in roots:
             try_in_root(wheel, libc, roots[libc].resolve())
@@ -173,7 +173,7 @@ def main() -> int:
         with zipfile.ZipFile(wheel) as members:
             unpacked = sum(one.file_size for one in members.infolist())
         sizes = f"{wheel.stat().st_size / 1e6:.1f} MB, unpacked {unpacked / 1e6:.1f} MB"
-        print(f"{wheel.name}: {sizes}, levels portable,{given.levels}; {tried}")
+        print(f"{wheel.name}: {sizes}, levels portable,{options.levels}; {tried}")
     return 0
 
 

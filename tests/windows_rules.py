@@ -72,15 +72,15 @@ def _refuse_open(*paths: Any) -> None:
 
 def _open_within(path: str) -> list[str]:
     """Return the open files of this process that are at `path` or in that folder."""
-    found = []
+    opened = []
     for descriptor in os.listdir("/proc/self/fd"):
         try:
             name = os.readlink(f"/proc/self/fd/{descriptor}")
         except OSError:  # the listing's own descriptor
             continue
         if name == path or name.startswith(path + os.sep):
-            found.append(name)
-    return found
+            opened.append(name)
+    return opened
 
 
 def _refuse_read_only(descriptor: int) -> None:
@@ -88,7 +88,7 @@ def _refuse_read_only(descriptor: int) -> None:
         raise OSError(errno.EBADF, os.strerror(errno.EBADF))
 
 
-def _refuse_folder(path: Any, *rest: Any) -> None:
+def _refuse_folder(path: Any, *arguments: Any) -> None:
     if os.path.isdir(path):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
 
