@@ -35,16 +35,16 @@ def cases(path: Path, indices: np.ndarray, size: int) -> dict[str, Callable[[], 
 
 def timed(calls: dict[str, Callable[[], int]], rounds: int) -> dict[str, list[float]]:
     """Run the calls in turns, one round to warm up, and return seconds."""
-    found: dict[str, list[float]] = {name: [] for name in calls}
+    times: dict[str, list[float]] = {name: [] for name in calls}
     sizes = set()
     for number in range(rounds + 1):
         for name in list(calls)[:: -1 if number % 2 else 1]:
             began = time.perf_counter()
             sizes.add(calls[name]())
             if number:
-                found[name].append(time.perf_counter() - began)
+                times[name].append(time.perf_counter() - began)
     assert len(sizes) == 1, sizes
-    return found
+    return times
 
 
 def main() -> None:
@@ -54,21 +54,21 @@ def main() -> None:
     parser.add_argument("--mib", type=int, default=512, help="size of the table")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--batches", type=int, nargs="+", default=[64, 256, 1024, 8192, 65536])
-    given = parser.parse_args()
-    length = (given.mib << 20) // given.row_bytes
+    options = parser.parse_args()
+    length = (options.mib << 20) // options.row_bytes
     rng = np.random.default_rng(0)
     print("| indices a batch | large gather | rows | memmap | rows' throughput, large gather 1 |")
     print("|--:|--:|--:|--:|--:|")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "table.npy")
-        np.save(path, rng.random((length, given.row_bytes // 4), np.float32))
+        np.save(path, rng.random((length, options.row_bytes // 4), np.float32))
         indices = rng.integers(0, length, COUNT)
-        for size in given.batches:
-            found = timed(cases(path, indices, size), given.rounds)
-            middle = {name: statistics.median(runs) for name, runs in found.items()}
+        for size in options.batches:
+            times = timed(cases(path, indices, size), options.rounds)
+            middle = {name: statistics.median(runs) for name, runs in times.items()}
             cells = [
                 f"{1e3 * middle[name]:.0f} ms ({1e3 * min(runs):.0f}-{1e3 * max(runs):.0f})"
-                for name, runs in found.items()
+                for name, runs in times.items()
             ]
             share = middle["large gather"] / middle["rows"]
             print(f"| {size:,} | {' | '.join(cells)} | {share:.2f} |", flush=True)

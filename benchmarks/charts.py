@@ -36,12 +36,12 @@ class Row:
     read: float
 
 
-def roofline_rows(found: dict[str, Any]) -> list[Row]:
+def roofline_rows(report: dict[str, Any]) -> list[Row]:
     """Return the cases of the roofline: calls with ``out=``, except tiny calls, which memory does
     not limit.
     """
     return [
-        _row(record) for record in found["cases"] if "floor" in record and "out" in record["ours"]
+        _row(record) for record in report["cases"] if "floor" in record and "out" in record["ours"]
     ]
 
 
@@ -54,16 +54,16 @@ def _row(record: dict[str, Any]) -> Row:
     return Row(record["title"], speeds, gigabytes / record["floor"]["min"])
 
 
-def roof(found: dict[str, Any]) -> float:
+def roof(report: dict[str, Any]) -> float:
     """Return the highest measured bandwidth: bandwidth varies, and caches increase it."""
-    rows = roofline_rows(found)
+    rows = roofline_rows(report)
     marks = (mark for row in rows for mark in (*row.speeds.values(), row.read))
-    return max(*found["limits"]["read_gb_s"].values(), copied(found), *marks)
+    return max(*report["limits"]["read_gb_s"].values(), copied(report), *marks)
 
 
-def copied(found: dict[str, Any]) -> float:
+def copied(report: dict[str, Any]) -> float:
     """Return the highest bandwidth of a plain copy: a copied byte is read and written."""
-    fastest: float = max(found["limits"]["copy_gb_s"].values())
+    fastest: float = max(report["limits"]["copy_gb_s"].values())
     return 2 * fastest
 
 
@@ -105,28 +105,28 @@ def _save(figure: Any, axes: Any, titles: list[str], name: str) -> None:
     file.write_text("\n".join(line.rstrip() for line in text.splitlines()) + "\n", encoding="utf-8")
 
 
-def draw_roofline(found: dict[str, Any], theme: str) -> None:
+def draw_roofline(report: dict[str, Any], theme: str) -> None:
     """Draw each case's speeds, and the machine's limits as lines."""
-    rows, (ink, muted, grid, colours) = roofline_rows(found), THEMES[theme]
+    rows, (ink, muted, grid, colours) = roofline_rows(report), THEMES[theme]
     figure, axes = _axes(theme, 0.27 * len(rows) + 1.2)
     spans = [(min(row.speeds.values()), max(row.speeds.values())) for row in rows]
     axes.hlines(range(len(rows)), *zip(*spans, strict=True), color=grid, linewidth=2)
     for name, colour in zip((OURS, RECYCLED, PEER), colours, strict=True):
         points = [(row.speeds[name], y) for y, row in enumerate(rows) if name in row.speeds]
         axes.scatter(*zip(*points, strict=True), color=colour, label=name, zorder=3)
-    axes.axvline(copied(found), color=muted, linestyle="--", label="plain copy")
-    axes.axvline(roof(found), color=ink, label=f"most that was seen ({roof(found):.1f})")
-    axes.set_xlim(0, roof(found) * 1.02)
+    axes.axvline(copied(report), color=muted, linestyle="--", label="plain copy")
+    axes.axvline(roof(report), color=ink, label=f"most that was seen ({roof(report):.1f})")
+    axes.set_xlim(0, roof(report) * 1.02)
     axes.set_xlabel("least bytes over time, GB/s")
     _save(figure, axes, [row.title for row in rows], f"roofline-{theme}")
 
 
-def draw_speed(found: dict[str, Any], theme: str) -> None:
+def draw_speed(results: dict[str, Any], theme: str) -> None:
     """Draw the README's cases: the time of each library."""
     from matplotlib import ticker
 
     ink, _, _, colours = THEMES[theme]
-    records = {record["name"]: record for record in found["cases"]}
+    records = {record["name"]: record for record in results["cases"]}
     shown = [records[name] for name in report.SHOWN]
     figure, axes = _axes(theme, 3)
     ours = [record["ours"]["recycled"]["median"] for record in shown]
@@ -153,10 +153,10 @@ def draw_speed(found: dict[str, Any], theme: str) -> None:
 
 def main() -> None:
     """Draw both charts for both themes."""
-    found = json.loads(RESULTS.read_text(encoding="utf-8"))
+    report = json.loads(RESULTS.read_text(encoding="utf-8"))
     for theme in THEMES:
-        draw_speed(found, theme)
-        draw_roofline(found, theme)
+        draw_speed(report, theme)
+        draw_roofline(report, theme)
 
 
 if __name__ == "__main__":

@@ -75,16 +75,16 @@ def main() -> int:
     print(
         "| case | ours | ours, no wait | of floor | others | goals |\n|---|---:|---:|---:|---|---|"
     )
-    found = []
+    cases = []
     for make in (rows, elements, rows_set, adds, row_adds, bins):
         for case in make(options.scale):
             if options.only in case.name:
                 print(measured(case, options.rounds, speed), flush=True)
-                found.append({"case": case.name, "floor": case.floor / speed, **case.times})
+                cases.append({"case": case.name, "floor": case.floor / speed, **case.times})
         torch.cuda.empty_cache()
     if options.json:
         with open(options.json, "w", encoding="utf-8") as file:
-            json.dump({"device": torch.cuda.get_device_name(), "copy": speed, "cases": found}, file)
+            json.dump({"device": torch.cuda.get_device_name(), "copy": speed, "cases": cases}, file)
     return 0
 
 
@@ -115,8 +115,8 @@ def measured(case: Case, rounds: int, speed: float) -> str:
     return f"| {case.name} | {ours} | {quick} | {of_floor:.0%} | {others} | {', '.join(goals)} |"
 
 
-def missed(found: float, goal: float) -> str:
-    return "" if found >= goal else " (missed)"
+def missed(measured: float, goal: float) -> str:
+    return "" if measured >= goal else " (missed)"
 
 
 def seconds(call: Call) -> float:

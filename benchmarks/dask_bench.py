@@ -65,7 +65,7 @@ def places(count, chunks, rows, kind="even"):
     return da.map_blocks(index_block, rows=rows, kind=kind, chunks=sizes, dtype=np.int64, meta=none)
 
 
-def made(name, rows, chunks, index_chunks):
+def lazy_result(name, rows, chunks, index_chunks):
     """Return the lazy result of one call."""
     import dask.array as da
 
@@ -111,15 +111,15 @@ def chunkings():
         (10_000, 5000, 5000), (irregular, (1, 99_999), 7000), (40_000, 333, 100_000),
         (5000, 100_000, 2500),
     ]  # fmt: skip
-    found = []
+    equal = []
     for of_data, of_indices, of_updates in cut:
         lazy = [
             da.from_array(array, chunks=(chunks, *array.shape[1:]))
             for array, chunks in ((data, of_data), (where, of_indices), (updates, of_updates))
         ]
         sums = gatherum.scatter_slices(*lazy, reduction="add")
-        found.append(hashlib.sha256(sums.compute()).hexdigest() == wanted)
-    return found
+        equal.append(hashlib.sha256(sums.compute()).hexdigest() == wanted)
+    return equal
 
 
 def peak():
@@ -154,7 +154,7 @@ def run(name, rows, chunks, index_chunks):
         if name == "chunkings":
             tasks, total = 0, chunkings()
         else:
-            result = made(name, rows, chunks, index_chunks)
+            result = lazy_result(name, rows, chunks, index_chunks)
             tasks = len(dict(result.dask))
             total = float(result.sum(dtype=np.float64).compute())
         seconds, own = time.perf_counter() - started, processor_time() - own
@@ -166,7 +166,7 @@ def run(name, rows, chunks, index_chunks):
 
 def turns(names, rows, chunks, index_chunks, rounds):
     """Run calls in turns, each in a separate process; return their output by round."""
-    found = {name: [] for name in names}
+    runs = {name: [] for name in names}
     for number in range(rounds):
         for name in names[:: -1 if number % 2 else 1]:
             child = [sys.executable, __file__, "--rows", str(rows), "--child"]
@@ -175,8 +175,8 @@ def turns(names, rows, chunks, index_chunks, rounds):
             if done.returncode:
                 print("   ", name, "failed:", done.stderr[-300:])
             else:
-                found[name].append(json.loads(done.stdout.splitlines()[-1]))
-    return found
+                runs[name].append(json.loads(done.stdout.splitlines()[-1]))
+    return runs
 
 
 def summary_of(name, runs):
@@ -201,18 +201,18 @@ def main():
     parser.add_argument("--only", default="")
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--child", nargs=3)
-    given = parser.parse_args()
-    if given.child:
-        name, chunks, index_chunks = given.child
-        run(name, given.rows, int(chunks), int(index_chunks))
+    options = parser.parse_args()
+    if options.child:
+        name, chunks, index_chunks = options.child
+        run(name, options.rows, int(chunks), int(index_chunks))
         return
     print("| call | tasks | time | workers' CPU | scheduler and client | peak | sum |")
     print("|---|---|---|---|---|---|---|")
     for case, (chunks, index_chunks, names) in CASES.items():
-        if given.only not in case:
+        if options.only not in case:
             continue
-        found = turns(names, given.rows, chunks, index_chunks, given.rounds)
-        for name, runs in found.items():
+        runs_by_name = turns(names, options.rows, chunks, index_chunks, options.rounds)
+        for name, runs in runs_by_name.items():
             print(summary_of(f"{case}: {name}", runs), flush=True)
 
 

@@ -35,8 +35,10 @@ def cluster(workers=2):
     settings["distributed.scheduler.work-stealing"] = False
     with (
         dask.config.set(settings),
-        LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=":0") as made,
-        Client(made) as client,
+        LocalCluster(
+            n_workers=workers, threads_per_worker=1, dashboard_address=":0"
+        ) as local_cluster,
+        Client(local_cluster) as client,
     ):
         client.run(send_all)
         yield client
@@ -55,8 +57,8 @@ def processor_time():
 
 def resident():
     with open("/proc/self/status") as status:
-        found = dict(line.split(":", 1) for line in status)
-    return [int(found[name].split()[0]) * 1024 for name in ("VmHWM", "VmRSS")]
+        sizes = dict(line.split(":", 1) for line in status)
+    return [int(sizes[name].split()[0]) * 1024 for name in ("VmHWM", "VmRSS")]
 
 
 def spent(client, lazy):
@@ -104,14 +106,16 @@ def shuffled(client, rounds, chunk, *sizes):
     import gatherum
 
     table, indices = operands(*sizes)
-    found = []
+    differences = []
     with shuffles(chunk):
         taken = gatherum.gather(table, indices)
         for _ in range(rounds):
             alone = [spent(client, one) for one in (table, indices)]
             whole = spent(client, taken)
-            found.append([x - sum(y) for x, y in zip(whole, zip(*alone, strict=True), strict=True)])
-    middle = [statistics.median(column) for column in zip(*found, strict=True)]
+            differences.append(
+                [x - sum(y) for x, y in zip(whole, zip(*alone, strict=True), strict=True)]
+            )
+    middle = [statistics.median(column) for column in zip(*differences, strict=True)]
     return *middle, costed(taken)[0]
 
 
@@ -127,7 +131,7 @@ def measure(rounds):
     import dask
     import dask.array as da
 
-    found = {"entry": of_an_entry(rounds), "piece": of_a_piece(rounds)}
+    seconds = {"entry": of_an_entry(rounds), "piece": of_a_piece(rounds)}
     with cluster() as client:
         shuffled(client, 1, *WARM)  # imports and first connections
         base = statistics.median(now for _, now in client.run(resident).values())
@@ -135,14 +139,14 @@ def measure(rounds):
         count = len(dict(dask.optimize(plain.sum(dtype=np.float64))[0].dask))
         of_a_task = statistics.median(spent(client, plain)[1] for _ in range(rounds)) / count
         worker, _, cost = shuffled(client, rounds, *FEW)
-        found["task"] = (worker - cost.pieces * found["piece"]) / cost.tasks
+        seconds["task"] = (worker - cost.pieces * seconds["piece"]) / cost.tasks
         worker, _, cost = shuffled(client, rounds, *BYTES)
-        known = cost.tasks * found["task"] + cost.pieces * found["piece"]
-        found["byte"] = (worker - known - BYTES[4] * found["entry"]) / cost.moved
+        known = cost.tasks * seconds["task"] + cost.pieces * seconds["piece"]
+        seconds["byte"] = (worker - known - BYTES[4] * seconds["entry"]) / cost.moved
     return {
         "date": date.today().isoformat(),
         "machine": machine(),
-        "seconds": found,
+        "seconds": seconds,
         "scheduler_seconds_a_task": of_a_task,
         "worker_bytes": base,
     }
@@ -186,8 +190,8 @@ def of_a_piece(rounds):
     owners = [range(n, n + 1) for n in range(count)]
 
     def carried(shards):  # in a message, and in a file
-        (found,) = unpickle_bytestream(memoryview(b"".join(pickle_bytelist(shards))))
-        return pickle.loads(pickle.dumps(found))
+        (unpickled,) = unpickle_bytestream(memoryview(b"".join(pickle_bytelist(shards))))
+        return pickle.loads(pickle.dumps(unpickled))
 
     times = []
     for _ in range(rounds):
@@ -197,9 +201,9 @@ def of_a_piece(rounds):
             [(n, shuffle_shards.pack_shard(0, part.rows, part.starts)) for n, part in parts]
         )
         pairs = [shuffle_shards.unpacked(shard, np.dtype(np.int64)) for _, shard in asked]
-        given = [(0, OwnerRows(starts, rows)) for rows, starts in pairs]
+        pieces = [(0, OwnerRows(starts, rows)) for rows, starts in pairs]
         block = [np.zeros((100, 8))]
-        sent = carried(list(shuffle._taken(0, layer.call, None, block, given)))
+        sent = carried(list(shuffle._taken(0, layer.call, None, block, pieces)))
         rows = [shuffle_shards.unpacked(shard, np.dtype(float))[1] for _, shard in sent]
         block_kernels.merge(layer.call, None, route, [(count, 8)], owners, rows)
         times.append(processor_time() - start)
@@ -273,25 +277,25 @@ def planned(rows, row_bytes, entries, chunk):
         return gatherum.gather(table, da.zeros(entries, dtype=np.int64, chunks=count))
 
 
-def plan(given):
+def plan(options):
     """Print a table: the same call in chunks of several sizes."""
     figures = json.loads(FIGURES.read_text())
     print(f"Measured {figures['date']} on {figures['machine']}:")
     print(", ".join(f"{name} {value:.3g} s" for name, value in figures["seconds"].items()), end="")
     print(f"; scheduler {figures['scheduler_seconds_a_task']:.3g} s a task")
     print()
-    rows, entries = int(given.rows), int(given.entries)
+    rows, entries = int(options.rows), int(options.entries)
     head = (
         "chunks of", "tasks", "pieces", "bytes a worker sends", "scheduler", "CPU a worker",
         "of it for pieces", "network", "disk", "memory a worker",
     )  # fmt: skip
     print("| " + " | ".join(head) + " |\n|" + "---|" * len(head))
-    for chunk in given.chunks:
-        cost, _ = costed(planned(rows, given.row_bytes, entries, chunk * MIB))
-        needs = predicted(figures, cost, entries, given.workers)
+    for chunk in options.chunks:
+        cost, _ = costed(planned(rows, options.row_bytes, entries, chunk * MIB))
+        needs = predicted(figures, cost, entries, options.workers)
         cells = (
             f"{chunk:,} MiB", f"{cost.tasks:,}", f"{cost.pieces:.1e}",
-            f"{cost.moved / given.workers / 1e9:,.0f} GB", f"{needs['scheduler']:,.0f} s",
+            f"{cost.moved / options.workers / 1e9:,.0f} GB", f"{needs['scheduler']:,.0f} s",
             f"{sum(needs['cpu'].values()):,.0f} s", f"{needs['cpu']['piece']:,.0f} s",
             f"{needs['network']:,.0f} s", f"{needs['disk']:,.0f} s",
             f"{needs['memory'] / 1e9:.1f} GB",
@@ -299,14 +303,14 @@ def plan(given):
         print("| " + " | ".join(cells) + " |")
 
 
-def check(given):
+def check(options):
     """Run gathers that fit on this machine and compare them with the formulas."""
     figures = json.loads(FIGURES.read_text())
     print("| gather | tasks | CPU: formula | measured | peak: formula | measured |")
     print("|---|---|---|---|---|---|")
     for name, sizes in CHECKED.items():
         with cluster() as client:
-            worker, _, cost = shuffled(client, given.rounds, *sizes)
+            worker, _, cost = shuffled(client, options.rounds, *sizes)
             peak = max(most for most, _ in client.run(resident).values())
         needs = predicted(figures, cost, sizes[4], 2)
         print(
@@ -331,11 +335,11 @@ def main():
     parser.add_argument("--row-bytes", type=int, default=100)
     parser.add_argument("--entries", type=float, default=1e11)
     parser.add_argument("--chunks", type=int, nargs="+", default=(128, 512, 1024, 2048))
-    given = parser.parse_args()
-    if given.mode == "measure":
-        print(json.dumps(measure(given.rounds), indent=2))
+    options = parser.parse_args()
+    if options.mode == "measure":
+        print(json.dumps(measure(options.rounds), indent=2))
     else:
-        {"plan": plan, "check": check}[given.mode](given)
+        {"plan": plan, "check": check}[options.mode](options)
 
 
 if __name__ == "__main__":

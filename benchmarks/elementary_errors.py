@@ -51,15 +51,15 @@ def float64(function: str, count: int, seed: int) -> Iterator[Floats]:
 
 def worst(function: str, values: Floats, wide: Any) -> tuple[float, Any, int]:
     """Return the largest error of the finite results, its position, and their number."""
-    found = getattr(elementary, function)(values)
+    results = getattr(elementary, function)(values)
     exact = getattr(np, function)(values.astype(wide))
     near = exact.astype(values.dtype)
-    fine = np.isfinite(near) & np.isfinite(found)
-    other = np.flatnonzero(fine & (near != found))  # the errors of the rest are at most 0.5
+    fine = np.isfinite(near) & np.isfinite(results)
+    other = np.flatnonzero(fine & (near != results))  # the errors of the rest are at most 0.5
     if not other.size:
         return 0.5, None, int(fine.sum())
     unit = np.spacing(np.abs(near[other])).astype(wide)
-    errors = np.abs((found[other].astype(wide) - exact[other]) / unit)
+    errors = np.abs((results[other].astype(wide) - exact[other]) / unit)
     at = int(errors.argmax())
     return float(errors[at]), values[other[at]], int(fine.sum())
 
@@ -81,17 +81,17 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=1_000_000_000, help="of float64 values")
     parser.add_argument("--step", type=int, default=1, help="between bit patterns of float32")
     parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args()
+    options = parser.parse_args()
     if np.finfo(np.longdouble).nmant < 63:
         raise SystemExit("long double has no more bits than float64 here")
     gatherum.set_num_threads(1)
     print("| function | dtype | finite results | largest error, ulp | of |\n|---|---|--:|--:|--:|")
     with np.errstate(all="ignore"):
         for function in FUNCTIONS:
-            cells = report(function, float64(function, given.count, given.seed), np.longdouble)
+            cells = report(function, float64(function, options.count, options.seed), np.longdouble)
             print(f"| {function} | float64 | {cells} |", flush=True)
         for function in FUNCTIONS:
-            cells = report(function, float32(given.step), np.float64)
+            cells = report(function, float32(options.step), np.float64)
             print(f"| {function} | float32 | {cells} |", flush=True)
 
 

@@ -81,20 +81,20 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--updates", type=int, default=UPDATES)
     parser.add_argument("--others", action="store_true")
-    given = parser.parse_args()
+    options = parser.parse_args()
     config = gatherum.config()
-    print(f"{given.updates:,} updates, {config['threads']} threads, level {config['level']}\n")
+    print(f"{options.updates:,} updates, {config['threads']} threads, level {config['level']}\n")
     print("| updates | add, ms | fsum, ms | ratio | algorithm |\n|---|---|---|---|---|")
-    for name, data, indices, values in cases(given.updates):
+    for name, data, indices, values in cases(options.updates):
 
         def call(reduction: str, operands: Any = (data, indices, values)) -> Any:
             return gatherum.scatter_nd(*operands, reduction=reduction)
 
-        add, fsum = seconds(given.rounds, lambda c=call: c("add"), lambda c=call: c("fsum"))
+        add, fsum = seconds(options.rounds, lambda c=call: c("add"), lambda c=call: c("fsum"))
         plan = gatherum.plan("scatter_nd", data, indices, values, reduction="fsum")
         row = f"{1e3 * add:.1f} | {1e3 * fsum:.1f} | {fsum / add:.2f} | {plan.algorithm}"
         print(f"| {name} | {row} |", flush=True)
-    for name, call in others(given.updates) if given.others else ():
+    for name, call in others(options.updates) if options.others else ():
         print(f"{name}: {1e3 * seconds(1, call)[0]:.0f} ms", flush=True)
 
 

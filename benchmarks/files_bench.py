@@ -121,7 +121,7 @@ def run(program: str, arguments: list[str], limits: argparse.Namespace | None) -
 def measure(folder: Path, options: argparse.Namespace, name: str, cold: bool) -> dict[str, Any]:
     """Run gatherum and the peer in turns, and return the medians."""
     inputs = [str(folder / "table.npy"), str(folder / f"{name}.npy")]
-    found: dict[str, list[dict[str, Any]]] = {"ours": [], "peer": []}
+    runs: dict[str, list[dict[str, Any]]] = {"ours": [], "peer": []}
     for _ in range(options.repeat):
         for who, program, extra, capped in (
             ("peer", PEER, [], None),
@@ -135,11 +135,11 @@ def measure(folder: Path, options: argparse.Namespace, name: str, cold: bool) ->
             else:
                 warm(folder / "table.npy")
             arguments = [*inputs, str(out), *extra]
-            found[who].append(run(program, arguments, capped))
+            runs[who].append(run(program, arguments, capped))
     check(folder)
     case = {
         f"{who}_{key}": statistics.median(result[key] for result in results)
-        for who, results in found.items()
+        for who, results in runs.items()
         for key in results[0]
     }
     indices = np.load(inputs[1])
@@ -151,7 +151,7 @@ def measure(folder: Path, options: argparse.Namespace, name: str, cold: bool) ->
         "cache": "cold" if cold else "warm",
         "rows": indices.size,
         **case,
-        "runs": {who: [r["seconds"] for r in results] for who, results in found.items()},
+        "runs": {who: [r["seconds"] for r in results] for who, results in runs.items()},
         # the bytes read from the device, and the pages that hold wanted rows
         "read_over_pages": case["ours_disk"] / (pages + indices.nbytes) if cold else 0.0,
         "time_over_indexing": case["ours_seconds"] / case["peer_indexed"],
@@ -202,7 +202,7 @@ def show_sizes(cases: list[dict[str, Any]]) -> None:
     for c in cases:
         spread = {
             who: "{:.0f} ({:.0f}-{:.0f})".format(
-                *(1e3 * found(runs) for found in (statistics.median, min, max))
+                *(1e3 * statistic(runs) for statistic in (statistics.median, min, max))
             )
             for who, runs in c["runs"].items()
         }

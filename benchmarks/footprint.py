@@ -38,20 +38,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
     parser.add_argument("--runs", type=int, default=40)
     parser.add_argument("wheels", nargs="*", type=Path)
-    given = parser.parse_args()
-    rows = [run() for _ in range(given.runs + 1)][1:]  # the first one may compile modules
+    options = parser.parse_args()
+    rows = [run() for _ in range(options.runs + 1)][1:]  # the first one may compile modules
     columns = [spread(list(column)) for column in zip(*rows, strict=True)]
     print("| import | wall time | processor time |\n| --- | ---: | ---: |")
     print(f"| `import numpy` | {columns[0]} | {columns[1]} |")
     print(f"| then `import gatherum` | {columns[2]} | {columns[3]} |")
     print(f"| first use of `gatherum.gather` | {columns[4]} | {columns[5]} |")
-    if not given.wheels:
+    if not options.wheels:
         return
     print("\n| wheel | file | unpacked |\n| --- | ---: | ---: |")
     with tempfile.TemporaryDirectory() as folder:
         pip = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", folder]
         subprocess.run([*pip, "--only-binary=:all:", f"numpy=={np.__version__}"], check=True)
-        for wheel in [*given.wheels, *Path(folder).glob("*.whl")]:
+        for wheel in [*options.wheels, *Path(folder).glob("*.whl")]:
             with zipfile.ZipFile(wheel) as members:
                 unpacked = sum(member.file_size for member in members.infolist())
             sizes = f"{wheel.stat().st_size / 1e6:.1f} MB | {unpacked / 1e6:.1f} MB"

@@ -59,15 +59,15 @@ def main() -> None:
     parser.add_argument("--scale", type=float, default=0.2)
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--only", default="", help="cases whose name has this")
-    given = parser.parse_args()
+    options = parser.parse_args()
     gatherum.set_num_threads(1)
     print(machine.describe([])["machine"]["cpu"])
-    print(f"\n| case | {given.levels[0]} | {given.levels[1]} | ratio |\n|---|--:|--:|--:|")
+    print(f"\n| case | {options.levels[0]} | {options.levels[1]} | ratio |\n|---|--:|--:|--:|")
     rng = np.random.default_rng(1)
-    workloads = ((work.name, work.make(given.scale, rng)) for work in WORKLOADS)
-    for name, case in chain(workloads, folds(given.scale)):
-        if given.only in name:
-            print(f"| {name} | {compared(case, given.levels, given.rounds)}", flush=True)
+    workloads = ((work.name, work.make(options.scale, rng)) for work in WORKLOADS)
+    for name, case in chain(workloads, folds(options.scale)):
+        if options.only in name:
+            print(f"| {name} | {compared(case, options.levels, options.rounds)}", flush=True)
 
 
 if __name__ == "__main__":

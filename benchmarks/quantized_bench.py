@@ -62,9 +62,9 @@ def main() -> None:
     parser.add_argument("--width", type=int, default=512, help="values of a row, a multiple of 128")
     parser.add_argument("--indices", type=int, default=100_000)
     parser.add_argument("--rounds", type=int, default=15)
-    given = parser.parse_args()
+    options = parser.parse_args()
     rng = np.random.default_rng(0)
-    n, width = given.rows, given.width
+    n, width = options.rows, options.width
     codes = rng.integers(0, 120, (n, width), np.int8)  # excludes the codes of NaN
     tables = {
         "int8, a scale for each row": (codes, rng.random((n, 1), np.float32), 8),
@@ -84,22 +84,22 @@ def main() -> None:
     print("|---|--:|--:|--:|--:|")
     for name, (table, scales, bits) in tables.items():
         for dtype in ("float32", "float16", "bfloat16"):
-            for count in (given.indices, 64):
+            for count in (options.indices, 64):
                 indices = rng.integers(0, n, count)
                 ours, theirs = (
                     make(table, scales, indices, dtype, bits) for make in (lookup, composed)
                 )
-                found, expected = torch.from_numpy(ours().astype(np.float32)), theirs()
-                assert torch.equal(found, expected.float())
+                actual, expected = torch.from_numpy(ours().astype(np.float32)), theirs()
+                assert torch.equal(actual, expected.float())
                 title = f"{name}, {dtype}, {count}"
                 case = Case(
                     title, 2.0 if count > 64 else 1.0, ours, [theirs], 1 if count > 64 else 200
                 )
-                print(measured(case, given.rounds), flush=True)
-    indices = rng.integers(0, n, given.indices)
+                print(measured(case, options.rounds), flush=True)
+    indices = rng.integers(0, n, options.indices)
     copy = partial(gatherum.gather, codes, indices)
-    alone = [seconds(copy, 1, time.perf_counter) for _ in range(given.rounds)]
-    print(f"\n`gather` of {given.indices} int8 rows alone: {shown(alone)}")
+    alone = [seconds(copy, 1, time.perf_counter) for _ in range(options.rounds)]
+    print(f"\n`gather` of {options.indices} int8 rows alone: {shown(alone)}")
 
 
 if __name__ == "__main__":

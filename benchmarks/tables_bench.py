@@ -139,32 +139,32 @@ def main() -> None:
     parser.add_argument("--reads", type=int, default=4000, help="cold rows that threads read")
     parser.add_argument("--cache", default="128MiB", help="size of the row cache")
     parser.add_argument("--folder", help="where to put the table")
-    given = parser.parse_args()
-    with tempfile.TemporaryDirectory(dir=given.folder) as folder:
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         path = Path(folder, "table.npy")
-        make_table(path, int(given.gib * (1 << 30)) // given.row_bytes, given.row_bytes // 4)
-        bench = Bench(path, given.row_bytes, given.cache)
+        make_table(path, int(options.gib * (1 << 30)) // options.row_bytes, options.row_bytes // 4)
+        bench = Bench(path, options.row_bytes, options.cache)
         print(f"| lookup | {' | '.join(bench.lookups())} |")
         print("|---|--:|--:|--:|--:|")
-        if given.cold:
-            print(f"| 64 rows, cold | {bench.turns(bench.uniform(given.cold), cold=True)} |")
+        if options.cold:
+            print(f"| 64 rows, cold | {bench.turns(bench.uniform(options.cold), cold=True)} |")
         bench.map.max()  # from here on, the page cache is warm
-        for rows in bench.zipf(given.warm):
+        for rows in bench.zipf(options.warm):
             bench.cached.gather(rows)
-        print(f"| 64 rows, Zipf | {bench.turns(bench.zipf(given.rounds))} |")
-        print(f"| 64 rows | {bench.turns(bench.uniform(given.rounds))} |")
-        print(f"| 1 row | {bench.turns(bench.uniform(given.rounds, 1))} |")
+        print(f"| 64 rows, Zipf | {bench.turns(bench.zipf(options.rounds))} |")
+        print(f"| 64 rows | {bench.turns(bench.uniform(options.rounds))} |")
+        print(f"| 1 row | {bench.turns(bench.uniform(options.rounds, 1))} |")
         print(f"\n{bench.cached.stats()}\n")
         del bench.map
         bench.map = np.load(path, mmap_mode="r")
         print("| cold rows a second | " + " | ".join(f"{n} readers" for n in IN_FLIGHT) + " |")
         print("|---|--:|--:|--:|--:|")
         for name, read in {"raw reader": bench.raw, "table, 1 row a call": bench.one}.items():
-            cells = [f"{bench.per_second(read, n, given.reads):,.0f}" for n in IN_FLIGHT]
+            cells = [f"{bench.per_second(read, n, options.reads):,.0f}" for n in IN_FLIGHT]
             print(f"| {name} | {' | '.join(cells)} |", flush=True)
-        cells = [f"{bench.direct(n, given.reads):,.0f}" for n in IN_FLIGHT]
+        cells = [f"{bench.direct(n, options.reads):,.0f}" for n in IN_FLIGHT]
         print(f"| direct, one thread, 64 rows a call | {' | '.join(cells)} |")
-        rate = bench.together(bench.table, given.reads)
+        rate = bench.together(bench.table, options.reads)
         print(f"\n64 rows a call from one thread: {rate:,.0f} cold rows a second")
 
 

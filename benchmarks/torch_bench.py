@@ -69,8 +69,8 @@ def costs(scale: float, rounds: int) -> None:
         for name, call in calls.items():
             times[name].append(seconds(call, 1, time.process_time))
     print("| function | beside segment_csr |\n|---|---:|")
-    for name, found in times.items():
-        ratios = (one / other for one, other in zip(found, times["segment_csr"], strict=True))
+    for name, durations in times.items():
+        ratios = (one / other for one, other in zip(durations, times["segment_csr"], strict=True))
         print(f"| {name} | {statistics.median(ratios):.1f} |")
 
 
@@ -82,8 +82,8 @@ def check(case: Case) -> None:
             torch.testing.assert_close(one, other, rtol=case.tolerance, atol=case.tolerance)
 
 
-def tensors(found: object) -> list[Tensor]:
-    return [t for t in (found if isinstance(found, tuple) else (found,)) if t is not None]
+def tensors(result: object) -> list[Tensor]:
+    return [t for t in (result if isinstance(result, tuple) else (result,)) if t is not None]
 
 
 def tiny(_: float, only: str) -> Iterator[Case]:

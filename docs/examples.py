@@ -105,8 +105,8 @@ def run_docstrings(name: str) -> tuple[int, int]:
 
 def modules() -> list[str]:
     """Name every module of the package."""
-    found = pkgutil.walk_packages(gatherum.__path__, "gatherum.")
-    names = ["gatherum", *(one.name for one in found if not LEFT_OUT.search(one.name))]
+    walked = pkgutil.walk_packages(gatherum.__path__, "gatherum.")
+    names = ["gatherum", *(one.name for one in walked if not LEFT_OUT.search(one.name))]
     missing = tuple(f"gatherum.{name}." for name in ADAPTERS if not is_installed(name))
     return [name for name in names if not f"{name}.".startswith(missing)]
 
@@ -120,9 +120,9 @@ def main() -> int:
     tried, failed = (sum(column) for column in zip((0, 0), *results, strict=True))
     print(f"{len(results)} pages: {tried} examples, {failed} failed")
     if not pages:
-        found = [run_docstrings(name) for name in modules()]
-        more, wrong = (sum(column) for column in zip(*found, strict=True))
-        print(f"{len(found)} modules: {more} examples, {wrong} failed")
+        outcomes = [run_docstrings(name) for name in modules()]
+        more, wrong = (sum(column) for column in zip(*outcomes, strict=True))
+        print(f"{len(outcomes)} modules: {more} examples, {wrong} failed")
         failed += wrong
     return int(failed > 0)
 

@@ -38,14 +38,14 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Note what a tag links to, names, or fetches."""
-        given = {name: value or "" for name, value in attrs}
-        self.targets |= {given[name] for name in ("id", "name") if name in given}
-        if tag == "a" and "href" in given:
-            self.links.append(given["href"])
-        elif tag == "link" and not set(given.get("rel", "").split()) & FOLLOWED_RELATIONS:
-            self.fetched.append(given.get("href", ""))
+        attributes = {name: value or "" for name, value in attrs}
+        self.targets |= {attributes[name] for name in ("id", "name") if name in attributes}
+        if tag == "a" and "href" in attributes:
+            self.links.append(attributes["href"])
+        elif tag == "link" and not set(attributes.get("rel", "").split()) & FOLLOWED_RELATIONS:
+            self.fetched.append(attributes.get("href", ""))
         elif tag in FETCHED:
-            self.fetched.append(given.get(FETCHED[tag], ""))
+            self.fetched.append(attributes.get(FETCHED[tag], ""))
 
 
 def source_faults() -> Iterator[str]:

@@ -63,14 +63,14 @@ def answer(library: str, expression: str, arrays: Names) -> str:
     """Evaluate an expression with the names of a library, and word what comes back."""
     theirs, _, ours = expression.partition(" == ")
     try:
-        given = np.asarray(eval(theirs, names(library, arrays)))
+        result = np.asarray(eval(theirs, names(library, arrays)))
     except Exception as error:  # an error is an answer
         return type(error).__name__
     if not ours:
-        return str(given.tolist())
+        return str(result.tolist())
     expected = np.asarray(eval(ours, names("gatherum", arrays)))
-    alike = (given.dtype, given.shape) == (expected.dtype, expected.shape)
-    return SAME if alike and given.tobytes() == expected.tobytes() else DIFFERENT
+    alike = (result.dtype, result.shape) == (expected.dtype, expected.shape)
+    return SAME if alike and result.tobytes() == expected.tobytes() else DIFFERENT
 
 
 def observe() -> dict[str, Any]:
@@ -79,8 +79,8 @@ def observe() -> dict[str, Any]:
     for library, expression, arrays in asked():
         if (have := versions(library)) is None:
             continue
-        found = observed.setdefault(library, {"versions": have, "answers": {}})
-        found["answers"][expression] = answer(library, expression, arrays)
+        record = observed.setdefault(library, {"versions": have, "answers": {}})
+        record["answers"][expression] = answer(library, expression, arrays)
     return observed
 
 
@@ -113,15 +113,15 @@ def main() -> int:
         KEPT.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
         return 0
     if options.check:
-        found = list(differences(json.loads(KEPT.read_text()), observed))
-        for wrong, line in found:
+        changes = list(differences(json.loads(KEPT.read_text()), observed))
+        for wrong, line in changes:
             print(line if wrong else f"{line} (another version)", file=sys.stderr)
         answers = sum(len(library["answers"]) for library in observed.values())
         print(f"{answers} answers of {', '.join(observed)} compared with {KEPT.name}")
-        return int(any(wrong for wrong, _ in found))
-    for library, found in observed.items():
-        print(library, *(f"{name} {version}" for name, version in found["versions"].items()))
-        for expression, text in found["answers"].items():
+        return int(any(wrong for wrong, _ in changes))
+    for library, record in observed.items():
+        print(library, *(f"{name} {version}" for name, version in record["versions"].items()))
+        for expression, text in record["answers"].items():
             print(f"    {expression}  ->  {text}")
     return 0
 

@@ -73,12 +73,12 @@ def outcome(package: str, folder: str, row: dict[str, Any]) -> str:
     except Exception as error:  # also where the values must be refused: nothing read them
         return _named(error)
     try:
-        found = run(feeds)
+        result = run(feeds)
     except Exception as error:  # an error is an answer
         return refused or _named(error)
     if refused:
-        return f"{found.tolist()}, not an error"
-    return compared(found, _array(Path(folder, row["output"])))
+        return f"{result.tolist()}, not an error"
+    return compared(result, _array(Path(folder, row["output"])))
 
 
 def _named(error: Exception) -> str:
@@ -143,8 +143,8 @@ def table(rows: list[dict[str, Any]], outcomes: dict[str, dict[str, str]]) -> st
     """Return the counts by rule as a table in Markdown."""
     total = Counter(row["rule"] for row in rows)
     wrong = [
-        Counter(row["rule"] for row in rows if found[row["name"]] != "passed")
-        for found in outcomes.values()
+        Counter(row["rule"] for row in rows if results[row["name"]] != "passed")
+        for results in outcomes.values()
     ]
     lines = [
         ["rule", "cases", *(f"{name} {import_module(name).__version__}" for name in outcomes)],
@@ -174,7 +174,7 @@ def run(folder: Path, packages: list[str]) -> int:
             if what != "passed":
                 print(f"{package}: {name}: {what}", flush=True)
     print(f"\nCases that fail, by rule\n\n{table(rows, outcomes)}")
-    return int(any(what != "passed" for found in outcomes.values() for what in found.values()))
+    return int(any(what != "passed" for results in outcomes.values() for what in results.values()))
 
 
 def observe() -> dict[str, Any]:
@@ -182,10 +182,10 @@ def observe() -> dict[str, Any]:
     from gatherum.conformance import vectors, write
 
     cases = Counter(case.rule for case in vectors("onnx"))
-    found: dict[str, Any] = {"cases": dict(cases), "packages": {}}
+    observed: dict[str, Any] = {"cases": dict(cases), "packages": {}}
     packages = [package for package in LOADS if find_spec(package)]
     if not find_spec("onnx"):  # it writes the models
-        return found
+        return observed
     with TemporaryDirectory() as name:
         write(name, "onnx")
         rows = json.loads(Path(name, "cases.json").read_text())
@@ -196,8 +196,8 @@ def observe() -> dict[str, Any]:
                 for case, what in ask(Path(name), rows, package).items()
                 if what != "passed"
             }
-            found["packages"][package] = {"version": metadata.version(package), "fails": failed}
-    return found
+            observed["packages"][package] = {"version": metadata.version(package), "fails": failed}
+    return observed
 
 
 def differences(kept: dict[str, Any], observed: dict[str, Any]) -> Iterator[tuple[bool, str]]:
@@ -215,12 +215,12 @@ def differences(kept: dict[str, Any], observed: dict[str, Any]) -> Iterator[tupl
 def check() -> int:
     """Compare what packages get wrong with what was kept."""
     observed = observe()
-    found = list(differences(json.loads(KEPT.read_text()), observed))
-    for wrong, line in found:
+    changes = list(differences(json.loads(KEPT.read_text()), observed))
+    for wrong, line in changes:
         print(line if wrong else f"{line} (another version)", file=sys.stderr)
     asked = ", ".join(observed["packages"]) or "no package"
     print(f"{sum(observed['cases'].values())} cases of {asked} compared with {KEPT.name}")
-    return int(any(wrong for wrong, _ in found))
+    return int(any(wrong for wrong, _ in changes))
 
 
 def keep() -> int:
@@ -239,14 +239,14 @@ def main() -> int:
     parser.add_argument("package", nargs="*", help=" or ".join(LOADS))
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--check", action="store_true")
-    given = parser.parse_args()
-    if given.write:
+    options = parser.parse_args()
+    if options.write:
         return keep()
-    if given.check:
+    if options.check:
         return check()
-    if given.folder is None:
+    if options.folder is None:
         parser.error("a folder, --write or --check is needed")
-    return run(given.folder, given.package)
+    return run(options.folder, options.package)
 
 
 if __name__ == "__main__":

@@ -50,20 +50,20 @@ def outcome(graph: dict[str, Any]) -> str:
     options = next((part["options"] for part in step["arguments"] if "options" in part), {})
     expected = _array(graph["expectedOutputs"][step["outputs"]])
     try:
-        found = run(step["name"], *inputs, **options)
+        result = run(step["name"], *inputs, **options)
     except NotThere:
         return "not there"
     except Exception as error:  # an error is an answer
         return type(error).__name__
-    return compared(found, expected)
+    return compared(result, expected)
 
 
-def compared(found: Any, expected: Any) -> str:
+def compared(actual: Any, expected: Any) -> str:
     """Return "passed" for arrays of the same bits, or both arrays."""
-    alike = (found.dtype, found.shape) == (expected.dtype, expected.shape)
-    if alike and found.tobytes() == expected.tobytes():
+    alike = (actual.dtype, actual.shape) == (expected.dtype, expected.shape)
+    if alike and actual.tobytes() == expected.tobytes():
         return "passed"
-    return f"{found.tolist()}, not {expected.tolist()}"
+    return f"{actual.tolist()}, not {expected.tolist()}"
 
 
 def _array(tensor: dict[str, Any]) -> Any:

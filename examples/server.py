@@ -59,13 +59,13 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--requests", type=int, default=20_000)
     parser.add_argument("--cache", default="64MiB")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "table.npy")
-        make_table(path, given.rows)
-        popular = Popular(given.rows)
-        streams = [popular.stream(seed, given.requests // THREADS) for seed in range(THREADS)]
-        with gatherum.files.open(path, cache=given.cache) as table:
+        make_table(path, options.rows)
+        popular = Popular(options.rows)
+        streams = [popular.stream(seed, options.requests // THREADS) for seed in range(THREADS)]
+        with gatherum.files.open(path, cache=options.cache) as table:
             began = time.perf_counter()
             with ThreadPoolExecutor(THREADS) as threads:
                 list(threads.map(serve, [table] * THREADS, streams))

@@ -55,44 +55,44 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--replay", action="store_true", help="run the kept inputs, no new ones")
     parser.add_argument("--input", type=Path, help="run one input on one target")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    for name in given.targets:
+    settings = parser.parse_args()
+    for name in settings.targets:
         if name not in TARGETS:
             parser.error(f"no such target: {name}; there are {', '.join(TARGETS)}")
-    if given.child:  # the fuzzer must instrument the import
-        given.levels = tuple(given.levels.split(","))
-        return given
+    if settings.child:  # the fuzzer must instrument the import
+        settings.levels = tuple(settings.levels.split(","))
+        return settings
     load_core_counters()
     there = levels.available()
-    given.levels = tuple(given.levels.split(",")) if given.levels else there
-    for level in given.levels:
+    settings.levels = tuple(settings.levels.split(",")) if settings.levels else there
+    for level in settings.levels:
         if level not in there:
             parser.error(f"no such level: {level}; there are {', '.join(there)}")
-    return given
+    return settings
 
 
 def main() -> int:
     """Fuzz each target in a separate process. Return 1 if one of them failed."""
-    given = arguments()
-    names = given.targets or TARGETS
-    if given.input:
-        data = given.input.read_bytes()
-        print(f"on {levels.choose(data, given.levels)}", flush=True)
+    settings = arguments()
+    names = settings.targets or TARGETS
+    if settings.input:
+        data = settings.input.read_bytes()
+        print(f"on {levels.choose(data, settings.levels)}", flush=True)
         print(target(names[0]).run(data))
         return 0
-    if given.replay:
-        return replay(names, given.levels)
-    if given.child:
-        fuzz(names[0], given)
-    failed = [name for name in names if not succeeds(name, given)]
+    if settings.replay:
+        return replay(names, settings.levels)
+    if settings.child:
+        fuzz(names[0], settings)
+    failed = [name for name in names if not succeeds(name, settings)]
     if failed:
         print(f"failed: {', '.join(failed)}", file=sys.stderr)
     return 1 if failed else 0
 
 
-def succeeds(name: str, given: argparse.Namespace) -> bool:
+def succeeds(name: str, settings: argparse.Namespace) -> bool:
     """Fuzz a target in a child, print the outcome, and return True if no input failed."""
-    line, errors = run_child(name, given)
+    line, errors = run_child(name, settings)
     print(line, flush=True)
     print(errors, end="", file=sys.stderr)
     return not errors
@@ -130,16 +130,16 @@ def unpacked(name: str) -> Path:
     return folder
 
 
-def run_child(name: str, given: argparse.Namespace) -> tuple[str, str]:
+def run_child(name: str, settings: argparse.Namespace) -> tuple[str, str]:
     """Fuzz a target in a child. Return one line of figures, and a description of a failure."""
-    options = [f"--{option}={getattr(given, option)}" for option in ("seconds", "runs", "seed")]
-    on = f"--levels={','.join(given.levels)}"
+    options = [f"--{option}={getattr(settings, option)}" for option in ("seconds", "runs", "seed")]
+    on = f"--levels={','.join(settings.levels)}"
     command = [sys.executable, __file__, "--child", *options, on, name]
     done = subprocess.run(command, stderr=subprocess.PIPE, text=True, errors="replace", check=False)
     stats = dict(re.findall(r"stat::(\w+): +(\d+)", done.stderr))
     covered = re.findall(r"cov: (\d+) ft: (\d+) corp: (\d+)", done.stderr)
     edges, features, kept = covered[-1] if covered else ("?", "?", "?")
-    runs = f"{stats.get('number_of_executed_units', '?')} inputs on {', '.join(given.levels)}"
+    runs = f"{stats.get('number_of_executed_units', '?')} inputs on {', '.join(settings.levels)}"
     line = f"{name}: {runs}, {edges} edges, {features} features, {kept} kept"
     if done.returncode == 0:
         return line, ""
@@ -148,7 +148,7 @@ def run_child(name: str, given: argparse.Namespace) -> tuple[str, str]:
     return f"{line}, FAILED", f"{done.stderr[-6000:]}\n{''.join(repeat)}"
 
 
-def fuzz(name: str, given: argparse.Namespace) -> None:
+def fuzz(name: str, settings: argparse.Namespace) -> None:
     """Fuzz a target until its time is over. The engine ends the process."""
     import atheris
 
@@ -160,21 +160,21 @@ def fuzz(name: str, given: argparse.Namespace) -> None:
     words = WORK / f"{name}.dict"
     words.write_text("".join(f'"{escaped(word)}"\n' for word in module.DICTIONARY))
     options = [
-        f"-max_total_time={given.seconds}",
-        f"-runs={given.runs}",
+        f"-max_total_time={settings.seconds}",
+        f"-runs={settings.runs}",
         f"-max_len={LONGEST[name]}",
         f"-timeout={SECONDS_AN_INPUT}",
         f"-rss_limit_mb={MEBIBYTES}",
         f"-artifact_prefix={WORK}/{name}-",
         "-print_final_stats=1",
-        *([f"-seed={given.seed}"] if given.seed else []),
+        *([f"-seed={settings.seed}"] if settings.seed else []),
         *([f"-dict={words}"] if module.DICTIONARY else []),
     ]
     if "asan" not in os.environ.get("LD_PRELOAD", ""):
         resource.setrlimit(resource.RLIMIT_AS, (2 * MEBIBYTES << 20, 2 * MEBIBYTES << 20))
 
     def one_input(data: bytes) -> None:
-        levels.choose(data, given.levels)
+        levels.choose(data, settings.levels)
         module.run(data)
 
     atheris.Setup([sys.argv[0], *options, *map(str, own)], one_input)

@@ -95,27 +95,27 @@ def _rounded(array: Array) -> Array:
 class Answer:
     """A peer's result, arranged only for the comparison, outside of the timing."""
 
-    def __init__(self, found: Any, arranged: Callable[[Any], object]) -> None:
-        self.found, self.arranged = found, arranged
+    def __init__(self, result: Any, arranged: Callable[[Any], object]) -> None:
+        self.result, self.arranged = result, arranged
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         """Return the result in the form of the reference."""
         del copy
-        return np.asarray(self.arranged(self.found), dtype)
+        return np.asarray(self.arranged(self.result), dtype)
 
 
-def columns(*found: Any) -> Array:
+def columns(*results: Any) -> Array:
     """Return one or several columns as float64, in which all results of groups are compared."""
-    arranged = np.array([np.asarray(column) for column in found], "f8")
-    return arranged[0] if len(found) == 1 else arranged
+    arranged = np.array([np.asarray(column) for column in results], "f8")
+    return arranged[0] if len(results) == 1 else arranged
 
 
-def at_positions(values: Array, found: Any) -> Array:
+def at_positions(values: Array, positions: Any) -> Array:
     """Return the values at positions, since positions of equal values are equally valid."""
-    return np.take_along_axis(values, np.asarray(found), 0)
+    return np.take_along_axis(values, np.asarray(positions), 0)
 
 
-def by_group(groups: Any, *found: Any) -> Array:
+def by_group(groups: Any, *results: Any) -> Array:
     """Return columns with one row for each group, in any order, sorted by group."""
     order = np.argsort(np.asarray(groups))
-    return columns(*(np.asarray(column)[order] for column in found))
+    return columns(*(np.asarray(column)[order] for column in results))

@@ -94,34 +94,34 @@ def _random_loads_numba(nbytes: int, counts: list[int], rounds: int) -> dict[str
         mask = np.uint64(len(source) - 1)
         for piece in prange(pieces):
             state = np.uint64(piece + 1) * np.uint64(0x9E3779B97F4A7C15)
-            found = np.uint64(0)
+            loaded = np.uint64(0)
             for _ in range(count // pieces):
                 state = state * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
-                found += source[(state >> np.uint64(33)) & mask]
-            total[piece] = found
+                loaded += source[(state >> np.uint64(33)) & mask]
+            total[piece] = loaded
         return total
 
     loop = numba.njit(parallel=True)(walk)
     source = np.ones(1 << ((nbytes // 4).bit_length() - 1), "u4")  # a power of two, for the mask
     usable = int(numba.config.NUMBA_NUM_THREADS)
-    found = {}
+    nanoseconds = {}
     for count in counts:
         numba.set_num_threads(min(count, usable))
         spent = least_seconds(lambda count=count: loop(source, RANDOM_LOADS, count), rounds)  # type: ignore[misc]
-        found[str(count)] = spent / RANDOM_LOADS * 1e9
-    return found
+        nanoseconds[str(count)] = spent / RANDOM_LOADS * 1e9
+    return nanoseconds
 
 
 def _first_touch(nbytes: int, rounds: int) -> dict[str, float]:
     """Return the milliseconds of the first access to memory, in small and huge pages."""
     advice = {"4 KiB": getattr(mmap, "MADV_NOHUGEPAGE", None)}
     advice["2 MiB"] = getattr(mmap, "MADV_HUGEPAGE", None)
-    found = {}
+    milliseconds = {}
     for name, value in advice.items():
         if value is not None:
             spent = [_touch(nbytes, value) for _ in range(rounds)]
-            found[name] = min(spent) * 1e3
-    return found
+            milliseconds[name] = min(spent) * 1e3
+    return milliseconds
 
 
 def _touch(nbytes: int, advice: int) -> float:

@@ -61,14 +61,14 @@ def _cpu() -> str:
 
 def _caches() -> dict[str, str]:
     """Return the size of each cache of core 0, as reported by the system."""
-    found = {}
+    sizes = {}
     for folder in sorted(CACHES.glob("index*")):
         kind = (folder / "type").read_text().strip()
         suffix = {"Data": "d", "Instruction": "i"}.get(kind, "")
-        found[f"L{(folder / 'level').read_text().strip()}{suffix}"] = (
+        sizes[f"L{(folder / 'level').read_text().strip()}{suffix}"] = (
             (folder / "size").read_text().strip()
         )
-    return found
+    return sizes
 
 
 def _meminfo(name: str) -> int | None:

@@ -140,20 +140,20 @@ def _met(least: float | None, value: float | None) -> bool | None:
     return None if least is None or value is None else value >= least
 
 
-def _methods(found: list[Record] | str) -> list[Record]:
-    return [] if isinstance(found, str) else found
+def _methods(records: list[Record] | str) -> list[Record]:
+    return [] if isinstance(records, str) else records
 
 
-def _peer(found: list[Record] | str, times: Mapping[str, list[float]]) -> Record:
-    if isinstance(found, str):
-        return {"failed": found}
+def _peer(records: list[Record] | str, times: Mapping[str, list[float]]) -> Record:
+    if isinstance(records, str):
+        return {"failed": records}
     if not times:
-        details = [method["verdict"]["detail"] for method in found]
+        details = [method["verdict"]["detail"] for method in records]
         return {"failed": "; ".join(details) or "offers no method for this case"}
     ((kept, runs),) = times.items()
     methods = {
         method["name"]: {"warm_up": 1e3 * method["seconds"], **method["verdict"]}
-        for method in found
+        for method in records
     }
     verdict = {key: methods[kept][key] for key in ("answer", "detail")}
     return {"way": kept, **summary(runs), **verdict, "ways": methods}

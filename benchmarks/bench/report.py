@@ -61,8 +61,8 @@ def peer_rows(report: dict[str, Any]) -> list[Cells]:
 
 def _present(report: dict[str, Any]) -> list[str]:
     """Return the peers of a case, in the order of the reports."""
-    found = {name for record in report["cases"] for name in record["peers"]}
-    return [name for name in peers.PEERS if name in found]
+    present = {name for record in report["cases"] for name in record["peers"]}
+    return [name for name in peers.PEERS if name in present]
 
 
 def _peer_cell(peer: Record | None, unit: str) -> str:

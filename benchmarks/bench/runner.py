@@ -122,17 +122,17 @@ class Runner:
         """Load, warm up and check every family; a failure is returned as its message."""
         self.children["numpy"].ask("load", folder, *call)
         self.children["numpy"].ask("define", folder)
-        found: dict[str, list[Record] | str] = {}
+        results: dict[str, list[Record] | str] = {}
         for family in families:
             self.progress(f"{name}: checking {family}")
             child = self.children[family]
             try:
                 if family != "numpy":
                     child.ask("load", folder, *call)
-                found[family] = child.ask("examine", folder)
+                results[family] = child.ask("examine", folder)
             except RuntimeError as error:
-                found[family] = _failure(family, error)
-        return found
+                results[family] = _failure(family, error)
+        return results
 
     def _time(
         self, request: str, rounds: dict[str, int], unit: float, reads: list[float] | None = None
@@ -187,7 +187,7 @@ def _failure(family: str, error: RuntimeError) -> str:
 
 def _rounds_of(examined: Examined, rounds: int) -> dict[str, int]:
     """Return the number of rounds of each family that can run."""
-    found = {}
+    rounds_by_family = {}
     for family, methods in examined.items():
         spent = (
             []
@@ -200,8 +200,8 @@ def _rounds_of(examined: Examined, rounds: int) -> dict[str, int]:
         )
         if spent:
             fastest = min(spent)
-            found[family] = max(1, min(rounds, int(SECONDS_A_PEER / max(fastest, 1e-9))))
-    return found
+            rounds_by_family[family] = max(1, min(rounds, int(SECONDS_A_PEER / max(fastest, 1e-9))))
+    return rounds_by_family
 
 
 @contextmanager

@@ -101,16 +101,16 @@ class _Worker:
         case = self._loaded()
         self.calls = peers.methods(self.family, case)
         expected = np.load(folder / "expected.npy", mmap_mode="r")
-        found = [self._try(name, expected) for name in self.calls]
-        if case.may_round and any(method.verdict.answer == DIFFERS for method in found):
-            found = self._examine_whole(folder, case, found)
-        able = [method for method in found if method.verdict.answer != FAILED]
+        methods = [self._try(name, expected) for name in self.calls]
+        if case.may_round and any(method.verdict.answer == DIFFERS for method in methods):
+            methods = self._examine_whole(folder, case, methods)
+        able = [method for method in methods if method.verdict.answer != FAILED]
         if self.family != peers.OURS and able:  # the fastest correct method
             able = [
                 min(able, key=lambda method: (method.verdict.answer == DIFFERS, method.seconds))
             ]
         self.calls = {method.name: self.calls[method.name] for method in able}
-        return [asdict(method) for method in found]
+        return [asdict(method) for method in methods]
 
     def _try(self, name: str, expected: Array) -> Method:
         call = self.calls[name]
@@ -131,13 +131,13 @@ class _Worker:
             return Method(name, Verdict(FAILED, f"{name}: {_message(error)}"), 0.0)
         return Method(name, verdict, min(spent))
 
-    def _examine_whole(self, folder: Path, case: Case | Job, found: list[Method]) -> list[Method]:
+    def _examine_whole(self, folder: Path, case: Case | Job, methods: list[Method]) -> list[Method]:
         """Distinguish another order of sums from lost updates, by sums of whole numbers."""
         expected = np.load(folder / "expected_whole.npy", mmap_mode="r")
         whole = case.whole()
         calls = peers.methods(self.family, whole)
         judged = []
-        for method in found:
+        for method in methods:
             verdict = method.verdict
             if verdict.answer == DIFFERS:
                 verdict = compare_sums(np.asarray(calls[method.name]()), expected, whole)

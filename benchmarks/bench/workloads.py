@@ -275,10 +275,10 @@ def select(names: Sequence[str], only: Sequence[str] | None) -> list[str]:
     chosen: set[str] = set()
     for pattern in patterns:
         exact = [name for name in names if name == pattern]
-        found = exact or [name for name in names if fnmatchcase(name, f"*{pattern}*")]
-        if not found:
+        matches = exact or [name for name in names if fnmatchcase(name, f"*{pattern}*")]
+        if not matches:
             raise ValueError(
                 f"bench: --only must name workloads among {', '.join(names)}, got {pattern!r}"
             )
-        chosen.update(found)
+        chosen.update(matches)
     return [name for name in names if name in chosen]

@@ -18,7 +18,7 @@ NODES, EDGES, WIDTH = 100_000, 1_000_000, 64
 
 def main() -> None:
     """Print the medians."""
-    given = arguments(__doc__)
+    options = arguments(__doc__)
     rng = np.random.default_rng(0)
     rows = rng.standard_normal((NODES, WIDTH)).astype("f4")
     sources, targets = rng.integers(0, NODES, (2, EDGES))
@@ -53,7 +53,7 @@ def main() -> None:
         runs["SciPy, matrix and product"] = lambda: (
             csr_matrix((weights, (targets, sources)), shape) @ rows
         )
-    report(runs, given)
+    report(runs, options)
 
 
 main()

@@ -78,23 +78,23 @@ def measured(workload: Workload, scale: float, rounds: int) -> dict[str, Any]:
 
 def markdown(report: dict[str, Any]) -> str:
     """Return a report as a table for the documentation."""
-    found = list(report["cases"][0]["measured"])
+    columns = list(report["cases"][0]["measured"])
     lines = [
         f"{report['measured_on']}, by",
         "",
         f"    {report['command']}",
         "",
-        f"| case | 1 thread | {' | '.join(f'measured on {n}' for n in found)} | implementation | "
+        f"| case | 1 thread | {' | '.join(f'measured on {n}' for n in columns)} | implementation | "
         f"{' | '.join(f'expected on {n}' for n in THREADS)} | memory must give |",
-        f"|---|--:|{'--:|' * len(found)}---|{'--:|' * len(THREADS)}--:|",
+        f"|---|--:|{'--:|' * len(columns)}---|{'--:|' * len(THREADS)}--:|",
     ]
     for case in report["cases"]:
         names = dict.fromkeys(f"`{name}`" for name, _ in case["expected"].values())
         cells = [case["name"], f"{case['milliseconds']:.1f} ms"]
-        cells += (f"{case['measured'][n]:.2f}" for n in found)
+        cells += (f"{case['measured'][n]:.2f}" for n in columns)
         cells += [", ".join(names), *(f"{gain:.1f}" for _, gain in case["expected"].values())]
         lines.append(f"| {' | '.join(cells)} | {case['gigabytes_a_second']:.0f} GB/s |")
-    for n in found:
+    for n in columns:
         off = [case["measured"][n] / case["expected"][n][1] for case in report["cases"]]
         lines += ["", f"Measured over expected on {n} threads, geometric mean: "
                   f"{geometric_mean(off):.2f} ({min(off):.2f} to {max(off):.2f})."]  # fmt: skip
@@ -109,25 +109,25 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--json", type=Path)
     parser.add_argument("--show", type=Path)
-    given = parser.parse_args()
-    if given.show:
-        print(markdown(json.loads(given.show.read_text())))
+    options = parser.parse_args()
+    if options.show:
+        print(markdown(json.loads(options.show.read_text())))
         return
-    chosen = select([workload.name for workload in WORKLOADS], given.only)
+    chosen = select([workload.name for workload in WORKLOADS], options.only)
     about = machine.describe(sys.argv)
     report = {
         "measured_on": f"{about['date'][:10]}, {about['machine']['cpu']}, {os.cpu_count()} "
-        f"processors, load {os.getloadavg()[0]:.1f}, scale {given.scale}",
+        f"processors, load {os.getloadavg()[0]:.1f}, scale {options.scale}",
         "command": about["command"],
         "cases": [
-            measured(workload, given.scale, given.rounds)
+            measured(workload, options.scale, options.rounds)
             for workload in WORKLOADS
             if workload.name in chosen
         ],
     }
     print(markdown(report))
-    if given.json:
-        given.json.write_text(json.dumps(report, indent=1) + "\n")
+    if options.json:
+        options.json.write_text(json.dumps(report, indent=1) + "\n")
 
 
 if __name__ == "__main__":

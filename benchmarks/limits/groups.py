@@ -20,7 +20,7 @@ FUNCTIONS = ("sum", "mean", "max", "var", "argmax")
 
 def main() -> None:
     """Print the medians."""
-    given = arguments(__doc__)
+    options = arguments(__doc__)
     rng = np.random.default_rng(0)
     values = rng.standard_normal(VALUES)
     groups = rng.integers(0, GROUPS, VALUES)
@@ -38,7 +38,7 @@ def main() -> None:
             theirs = partial(aggregate_np, groups, values, func, GROUPS)
             assert np.allclose(ours(), theirs(), rtol=1e-10)
             runs[f"numpy_groupies, {func}"] = theirs
-    report(runs, given)
+    report(runs, options)
 
 
 main()

@@ -48,9 +48,11 @@ class Call(ctypes.Structure):
 
 def operands_of(job: Job, answer: np.ndarray) -> dict[str, np.ndarray]:
     """Return the arrays of a job by the kernel's names."""
-    given = {name: job.operands.get(name, job.operands.get(NAMES.get(name))) for name in POINTERS}
+    operands = {
+        name: job.operands.get(name, job.operands.get(NAMES.get(name))) for name in POINTERS
+    }
     out = np.empty(answer.shape, "i8" if job.op in INTEGERS else answer.dtype)
-    return {name: array for name, array in (given | {"out": out}).items() if array is not None}
+    return {name: array for name, array in (operands | {"out": out}).items() if array is not None}
 
 
 def limit_of(
@@ -83,23 +85,23 @@ def main() -> None:
     options = parser(__doc__)
     options.add_argument("--only", default="")
     options.add_argument("--scale", type=float, default=1.0)
-    given = options.parse_args()
-    print(head(given))
+    settings = options.parse_args()
+    print(head(settings))
     with tempfile.TemporaryDirectory() as folder:
         library = compiled(folder, "job_kernels.cpp")
         for workload in JOBS:
-            job = workload.make(given.scale, np.random.default_rng(0))
-            wanted = any(part in workload.name for part in given.only.split(","))
+            job = workload.make(settings.scale, np.random.default_rng(0))
+            wanted = any(part in workload.name for part in settings.only.split(","))
             if not wanted or (job.op, job.func) not in KERNELS:
                 continue
             ours = with_gatherum.JOBS[job.op](job)
-            found = ours["recycled"]()
-            answer = np.asarray(found)
-            limit = limit_of(library, job, answer, given.threads)
-            arranged = found.arranged if isinstance(found, Answer) else np.asarray
+            result = ours["recycled"]()
+            answer = np.asarray(result)
+            limit = limit_of(library, job, answer, settings.threads)
+            arranged = result.arranged if isinstance(result, Answer) else np.asarray
             np.testing.assert_allclose(arranged(limit()), answer, rtol=2e-2)
             runs = {"limit": limit} | {name: run for name, run in ours.items() if name != "fresh"}
-            times = {name: median(spent) for name, spent in timed(runs, given).items()}
+            times = {name: median(spent) for name, spent in timed(runs, settings).items()}
             shown = (f"{name} {spent:.2f}" for name, spent in times.items())
             ratio = times["recycled"] / times["limit"]
             print(f"{workload.name:<18}{ratio:>6.2f} of its limit: {', '.join(shown)}", flush=True)

@@ -16,7 +16,7 @@ from turns import arguments, report
 
 def main() -> None:
     """Print the medians."""
-    given = arguments(__doc__)
+    options = arguments(__doc__)
     rng = np.random.default_rng(0)
     runs = {}
 
@@ -35,7 +35,7 @@ def main() -> None:
     compare("add 5M into 10k bins", (10_000,), 5_000_000, "add")
     compare("add 5M into 100k bins", (100_000,), 5_000_000, "add")
     compare("add 5M into 1M bins", (1_000_000,), 5_000_000, "add")
-    report(runs, given)
+    report(runs, options)
 
 
 main()

@@ -214,16 +214,16 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=gatherum.get_num_threads())
     parser.add_argument("--clock", choices=CLOCKS, default="wall")
     parser.add_argument("--json", type=Path)
-    given = parser.parse_args()
-    gatherum.set_num_threads(given.threads)
+    options = parser.parse_args()
+    gatherum.set_num_threads(options.threads)
     global clock  # noqa: PLW0603  # used to time all runs
-    clock = CLOCKS[given.clock]
-    chosen = select([workload.name for workload in WORKLOADS], given.only)
+    clock = CLOCKS[options.clock]
+    chosen = select([workload.name for workload in WORKLOADS], options.only)
     about = machine.describe(sys.argv)
     report = Report(
         f"{about['date']}, {about['machine']['cpu']}, level {about['gatherum']['level']}, "
-        f"load {os.getloadavg()[0]:.1f}, scale {given.scale}, "
-        f"{gatherum.get_num_threads()} threads, {given.clock} time, {given.rounds} rounds",
+        f"load {os.getloadavg()[0]:.1f}, scale {options.scale}, "
+        f"{gatherum.get_num_threads()} threads, {options.clock} time, {options.rounds} rounds",
         about["command"],
     )
     print(report.head())
@@ -232,11 +232,11 @@ def main() -> None:
         library.run_limit.argtypes = [ctypes.c_int64] * 3 + [ctypes.c_void_p]
         for workload in WORKLOADS:
             if workload.name in chosen:
-                report.rows.append(measured(workload, library, given.scale, given.rounds))
+                report.rows.append(measured(workload, library, options.scale, options.rounds))
                 print(report.rows[-1].line(), flush=True)
     print(report.means())
-    if given.json:
-        report.save(given.json)
+    if options.json:
+        report.save(options.json)
 
 
 if __name__ == "__main__":

@@ -18,8 +18,8 @@ NODES, EDGES, HEADS = 100_000, 1_000_000, 8
 
 def main() -> None:
     """Print the medians."""
-    given = arguments(__doc__)
-    torch.set_num_threads(given.threads)
+    options = arguments(__doc__)
+    torch.set_num_threads(options.threads)
     torch.manual_seed(0)
     scores = torch.randn(EDGES, HEADS, requires_grad=True)
     ends = torch.randint(0, NODES, (EDGES,))
@@ -33,9 +33,9 @@ def main() -> None:
         """Use scatter_reduce and index_select, as users of torch do."""
         start = torch.full((NODES, HEADS), -torch.inf)
         largest = start.scatter_reduce(0, everywhere, scores.detach(), "amax")
-        found = (scores - largest.index_select(0, ends)).exp()
-        sums = torch.zeros(NODES, HEADS).scatter_reduce(0, everywhere, found, "sum")
-        return found / sums.index_select(0, ends)
+        powers = (scores - largest.index_select(0, ends)).exp()
+        sums = torch.zeros(NODES, HEADS).scatter_reduce(0, everywhere, powers, "sum")
+        return powers / sums.index_select(0, ends)
 
     runs = {}
     for name, function in {"gatherum": ours, "torch, composed": composed}.items():
@@ -44,7 +44,7 @@ def main() -> None:
             of(), scores, change
         )
     torch.testing.assert_close(ours(), composed())
-    report(runs, given)
+    report(runs, options)
 
 
 main()

@@ -20,7 +20,7 @@ NODES, EDGES, WIDTHS, DTYPES = 100_000, 1_000_000, (1, 8, 32, 64, 128), ("float3
 
 def main() -> None:
     """Print the medians."""
-    given = arguments(__doc__)
+    options = arguments(__doc__)
     rng = np.random.default_rng(0)
     ends = rng.integers(0, NODES, (2, EDGES))
     for dtype in DTYPES:
@@ -32,10 +32,10 @@ def main() -> None:
                     rows, matrix, None, None, "add"
                 ),
                 "SciPy": lambda rows=rows, matrix=matrix: matrix @ rows,
-            } | of_torch(matrix, rows, given.threads)
+            } | of_torch(matrix, rows, options.threads)
             for run in runs.values():
                 np.testing.assert_allclose(run(), matrix @ rows, rtol=1e-3, atol=1e-3)
-            report({f"{name}, {width} {dtype}": run for name, run in runs.items()}, given)
+            report({f"{name}, {width} {dtype}": run for name, run in runs.items()}, options)
 
 
 def of_torch(matrix: csr_array, rows: np.ndarray, threads: int) -> dict[str, object]:
@@ -47,8 +47,8 @@ def of_torch(matrix: csr_array, rows: np.ndarray, threads: int) -> dict[str, obj
     torch.set_num_threads(threads)
     warnings.filterwarnings("ignore", message=".*[Ss]parse")
     parts = (torch.from_numpy(part) for part in (matrix.indptr, matrix.indices, matrix.data))
-    made, data = torch.sparse_csr_tensor(*parts, matrix.shape), torch.from_numpy(rows)
-    return {"torch": lambda: made @ data}
+    tensor, data = torch.sparse_csr_tensor(*parts, matrix.shape), torch.from_numpy(rows)
+    return {"torch": lambda: tensor @ data}
 
 
 main()

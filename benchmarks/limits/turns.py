@@ -16,11 +16,11 @@ from bench import machine
 
 def parser(about: str | None) -> argparse.ArgumentParser:
     """Return a parser with the options of every report."""
-    found = argparse.ArgumentParser(description=(about or "").partition("\n")[0])
-    found.add_argument("--threads", type=int, default=gatherum.get_num_threads())
-    found.add_argument("--clock", choices=("wall", "cpu"), default="wall")
-    found.add_argument("--rounds", type=int, default=7)
-    return found
+    options = argparse.ArgumentParser(description=(about or "").partition("\n")[0])
+    options.add_argument("--threads", type=int, default=gatherum.get_num_threads())
+    options.add_argument("--clock", choices=("wall", "cpu"), default="wall")
+    options.add_argument("--rounds", type=int, default=7)
+    return options
 
 
 def arguments(about: str | None) -> argparse.Namespace:
@@ -31,12 +31,12 @@ def arguments(about: str | None) -> argparse.Namespace:
 Runs = Mapping[str, Callable[[], object]]
 
 
-def timed(runs: Runs, given: argparse.Namespace) -> dict[str, list[float]]:
+def timed(runs: Runs, options: argparse.Namespace) -> dict[str, list[float]]:
     """Time the runs in turns; return the milliseconds of each round."""
-    gatherum.set_num_threads(given.threads)
-    clock = perf_counter if given.clock == "wall" else process_time
+    gatherum.set_num_threads(options.threads)
+    clock = perf_counter if options.clock == "wall" else process_time
     times: dict[str, list[float]] = {name: [] for name in runs}
-    for _ in range(given.rounds):
+    for _ in range(options.rounds):
         for name, run in runs.items():
             begin = clock()
             run()
@@ -44,18 +44,18 @@ def timed(runs: Runs, given: argparse.Namespace) -> dict[str, list[float]]:
     return times
 
 
-def head(given: argparse.Namespace) -> str:
+def head(options: argparse.Namespace) -> str:
     """Return the description of the machine for a report."""
     about = machine.describe(sys.argv)
     return (
         f"{about['date']}, {about['machine']['cpu']}, level {about['gatherum']['level']}\n"
-        f"load {os.getloadavg()[0]:.1f}, {given.threads} threads, ms of {given.clock} time"
+        f"load {os.getloadavg()[0]:.1f}, {options.threads} threads, ms of {options.clock} time"
     )
 
 
-def report(runs: Runs, given: argparse.Namespace) -> None:
+def report(runs: Runs, options: argparse.Namespace) -> None:
     """Print the median, the minimum and the maximum of each run."""
-    times = timed(runs, given)
-    print(head(given))
+    times = timed(runs, options)
+    print(head(options))
     for name, spent in times.items():
         print(f"{name:<36}{median(spent):>8.1f}  ({min(spent):.1f} to {max(spent):.1f})")

@@ -56,8 +56,8 @@ def render_bars(name: str) -> str:
 
 
 def _last(name: str = "results") -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((FOLDER / f"{name}.json").read_text())
-    return found
+    report: dict[str, Any] = json.loads((FOLDER / f"{name}.json").read_text())
+    return report
 
 
 def render_files() -> str:

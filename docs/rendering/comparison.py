@@ -81,8 +81,8 @@ def _question(question: dict[str, Any], sources: dict[str, list[str]]) -> str:
 
 def _answers(answers: Answers, library: str, expressions: list[str]) -> Iterator[str]:
     for expression in expressions:
-        given = answers[library]["answers"][expression]
-        yield f"`{expression}` → {given.replace('[', chr(92) + '[')}"
+        text = answers[library]["answers"][expression]
+        yield f"`{expression}` → {text.replace('[', chr(92) + '[')}"
 
 
 def _versions() -> str:

@@ -14,14 +14,14 @@ def render() -> str:
     """Return a table of rules: those whose cases fail, and one row for the others."""
     kept = json.loads(KEPT.read_text())
     cases, packages = kept["cases"], kept["packages"]
-    failed = {name: Counter(found["fails"].values()) for name, found in packages.items()}
+    failed = {name: Counter(record["fails"].values()) for name, record in packages.items()}
     wrong = [rule for rule in cases if any(counts[rule] for counts in failed.values())]
     others = [rule for rule in cases if rule not in wrong]
     head = ["rule", "cases"]
-    head += [f"fail on {NAMES[name]} {found['version']}" for name, found in packages.items()]
+    head += [f"fail on {NAMES[name]} {record['version']}" for name, record in packages.items()]
     rows = [
         [f"`{rule}`", str(cases[rule]), *(str(counts[rule]) for counts in failed.values())]
         for rule in wrong
     ]
-    rest = str(sum(cases[rule] for rule in others))
-    return table(head, [*rows, [f"the other {len(others)}", rest, *("0" for _ in packages)]])
+    remaining = str(sum(cases[rule] for rule in others))
+    return table(head, [*rows, [f"the other {len(others)}", remaining, *("0" for _ in packages)]])

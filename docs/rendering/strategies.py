@@ -46,7 +46,7 @@ class Drawing:
         """Draw blocks beside each other, each cell with its text and colour, above their names;
         return where they are.
         """
-        found = []
+        boxes = []
         share, bottom = (WIDTH - 2 * LEFT) / len(blocks), self.y + CELL
         for number, cells in enumerate(blocks):
             wide = CELL * len(cells)
@@ -63,9 +63,9 @@ class Drawing:
             self.lines.append(
                 svg.words(left + wide / 2, bottom + 12, title, SMALL, "muted", "middle")
             )
-            found.append(Box(left, self.y, left + wide, bottom + 16))
+            boxes.append(Box(left, self.y, left + wide, bottom + 16))
         self.y = bottom + 18
-        return found
+        return boxes
 
     def arrows(
         self, pairs: Sequence[tuple[float, float, int]], top: float, boxes: Sequence[Box]
@@ -97,16 +97,16 @@ def routes() -> list[list[int]]:
 
 def to_owners(asked: Sequence[Box], owners: Sequence[Box]) -> list[tuple[float, float, int]]:
     """Return an arrow for each run of entries in a route with the same owner."""
-    found = []
+    arrows = []
     for number, (block, route) in enumerate(zip(INDICES, routes(), strict=True)):
         place = 0
         for who, run in groupby(route, key=lambda n, b=block: owner(b[n])):
             many = len(list(run))
             start = asked[number].left + CELL * (place + many / 2)
             end = _beside(owners[who], number, len(INDICES))
-            found.append((start, end, who))
+            arrows.append((start, end, who))
             place += many
-    return found
+    return arrows
 
 
 def _beside(box: Box, number: int, count: int) -> float:
@@ -116,13 +116,13 @@ def _beside(box: Box, number: int, count: int) -> float:
 
 def _back(owners: Sequence[Box], results: Sequence[Box]) -> list[tuple[float, float, int]]:
     """Return an arrow for the rows that an owner sends a block of the result."""
-    found = []
+    arrows = []
     for number, block in enumerate(INDICES):
         named = sorted({owner(row) for row in block})
         for place, who in enumerate(named):
             start = _beside(owners[who], number, len(INDICES))
-            found.append((start, _beside(results[number], place, len(named)), who))
-    return found
+            arrows.append((start, _beside(results[number], place, len(named)), who))
+    return arrows
 
 
 def _entries(drawing: Drawing, name: str, values: Sequence[Sequence[object]]) -> list[Box]:
@@ -140,8 +140,8 @@ def _routed(drawing: Drawing, values: Sequence[Sequence[object]]) -> list[Box]:
 
 def _chunks(drawing: Drawing, name: str, values: Sequence[object]) -> list[Box]:
     """Draw the chunks of a table."""
-    found = (values[n * CHUNK : (n + 1) * CHUNK] for n in range(OWNERS))
-    return drawing.blocks(name, [[(str(v), n) for v in chunk] for n, chunk in enumerate(found)])
+    chunks = (values[n * CHUNK : (n + 1) * CHUNK] for n in range(OWNERS))
+    return drawing.blocks(name, [[(str(v), n) for v in chunk] for n, chunk in enumerate(chunks)])
 
 
 def draw_gather() -> str:
@@ -159,8 +159,8 @@ def draw_gather() -> str:
     drawing.say("2. Each owner takes the rows that it is asked", "for, and sends them back.")
     top = drawing.y
     drawing.y += ACROSS
-    found = [gatherum.gather(TABLE, block).tolist() for block in INDICES]
-    results = _entries(drawing, "result", found)
+    gathered = [gatherum.gather(TABLE, block).tolist() for block in INDICES]
+    results = _entries(drawing, "result", gathered)
     drawing.arrows(_back(owners, results), top, results)
     drawing.say("3. The routes know the places of the rows.")
     return svg.document(WIDTH, drawing.y + 6, "a gather: three chunks by two", drawing.lines)

@@ -32,12 +32,12 @@ def made_cube() -> xr.DataArray:
 def at_stations(cube: xr.DataArray, stations: dict[str, tuple[float, float]]) -> xr.DataArray:
     """Return the values nearest to the given latitudes and longitudes."""
     lat, lon = zip(*stations.values(), strict=True)
-    found = [
+    positions = [
         cube.get_index(dim).get_indexer(list(places), method="nearest")
         for dim, places in (("lat", lat), ("lon", lon))
     ]
     indices = xr.DataArray(
-        np.stack(found, axis=-1), dims=("station", "place"), coords={"station": list(stations)}
+        np.stack(positions, axis=-1), dims=("station", "place"), coords={"station": list(stations)}
     )
     return gatherum.gather_nd(cube.transpose("lat", "lon", ...), indices, negative=False)
 

@@ -31,16 +31,16 @@ def main() -> None:
     weights = torch.randn(len(text), WIDTH, generator=generator)
     print(f"{len(text)} lookups of {len(text.unique())} words")
 
-    found = gradient(table, text, weights)
+    result = gradient(table, text, weights)
     leaf = table.clone().requires_grad_()
     (torch.nn.functional.embedding(text, leaf) * weights).sum().backward()
-    torch.testing.assert_close(found, leaf.grad, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(result, leaf.grad, rtol=1e-4, atol=1e-4)
     print("the gradient is torch's, to rounding")
 
     threads = gatherum.get_num_threads()
     for number in (1, 2, 7):
         gatherum.set_num_threads(number)
-        assert torch.equal(gradient(table, text, weights), found)
+        assert torch.equal(gradient(table, text, weights), result)
     gatherum.set_num_threads(threads)
     print("and the same bits on 1, 2 and 7 threads")
 

@@ -34,11 +34,11 @@ class Attention(nn.Module):
         scores = gatherum.gather(of_source, sources) + gatherum.gather(of_target, targets)
         scores = nn.functional.leaky_relu(scores, 0.2)
         shares = gatherum.groups.transform(scores, targets, "softmax", size=n)
-        found = [
+        heads = [
             gatherum.aggregate(values[:, head], sources, targets, n, "add", shares[:, head])
             for head in range(self.heads)
         ]
-        return torch.stack(found).mean(0)
+        return torch.stack(heads).mean(0)
 
 
 def train(steps: int) -> list[float]:
@@ -62,10 +62,10 @@ def train(steps: int) -> list[float]:
         optimizer.step()
         losses.append(loss.item())
 
-    found = layer(nodes, sources, targets)
+    result = layer(nodes, sources, targets)
     compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
-    torch.testing.assert_close(compiled(nodes, sources, targets), found)
-    right = (found.argmax(1) == classes).float().mean()
+    torch.testing.assert_close(compiled(nodes, sources, targets), result)
+    right = (result.argmax(1) == classes).float().mean()
     print(f"after {steps} steps {right:.0%} of the nodes are classified right")
     return losses
 

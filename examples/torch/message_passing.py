@@ -42,15 +42,15 @@ def main() -> None:
     sources, targets = torch.randint(NODES, (2, EDGES))
     layer = Layer(FEATURES)
 
-    found = layer(nodes, sources, targets)
-    found.square().mean().backward()
-    print(f"{EDGES} messages between {NODES} nodes: {tuple(found.shape)}")
+    result = layer(nodes, sources, targets)
+    result.square().mean().backward()
+    print(f"{EDGES} messages between {NODES} nodes: {tuple(result.shape)}")
     assert nodes.grad is not None
     silent = NODES - len(targets.unique())
     print(f"{silent} nodes receive nothing; the gradient is finite: {nodes.grad.isfinite().all()}")
 
     compiled = torch.compile(layer, fullgraph=True, dynamic=True, backend="aot_eager")
-    torch.testing.assert_close(compiled(nodes, sources, targets), found)
+    torch.testing.assert_close(compiled(nodes, sources, targets), result)
     fewer = sources[:500], targets[:500]
     torch.testing.assert_close(compiled(nodes, *fewer), layer(nodes, *fewer))
     print("compiled, for any number of edges, it gives the same")

@@ -81,8 +81,8 @@ def train(loader: "DataLoader[Batch]", vectors: np.ndarray) -> int:
         seen, right = set(), 0.0
         for rows, classes in loader:
             if epoch < 2:
-                seen |= (found := {numbers[row.numpy().tobytes()] for row in rows})
-                assert torch.equal(labels[sorted(found)].sort()[0], classes.sort()[0])
+                seen |= (batch_numbers := {numbers[row.numpy().tobytes()] for row in rows})
+                assert torch.equal(labels[sorted(batch_numbers)].sort()[0], classes.sort()[0])
             optimizer.zero_grad()
             scores = model(rows)
             torch.nn.functional.cross_entropy(scores, classes).backward()

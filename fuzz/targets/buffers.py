@@ -66,11 +66,11 @@ def drawn_buffer(source: Source, content: bytes, needed: int, within: Given | No
     size = max(0, needed + more)
     makers = (*(_array,) * 10, *(_view,) * 7, *(_owner,) * 4, *(_ctypes,) * 2, _strange)
     content = content[:size].ljust(size, b"\x07")
-    given = source.choice(makers)(source, size, content, within)
-    space = given.memory[given.start :][: given.size]
-    if within is None and given.fits is not False and space.flags.writeable:
+    drawn = source.choice(makers)(source, size, content, within)
+    space = drawn.memory[drawn.start :][: drawn.size]
+    if within is None and drawn.fits is not False and space.flags.writeable:
         space[: len(content)] = np.frombuffer(content, np.uint8)[: len(space)]
-    return given
+    return drawn
 
 
 # --- Memory
@@ -129,8 +129,8 @@ def _laid_out(flat: NDArray[Any], layout: int) -> tuple[NDArray[Any], str]:
         10: ("-subclass", lambda: flat.view(_Sub)),
         11: ("-masked", lambda: np.ma.masked_array(flat)),
     }  # fmt: skip
-    name, made = layouts.get(layout, ("", lambda: flat))
-    return made(), name
+    name, make = layouts.get(layout, ("", lambda: flat))
+    return make(), name
 
 
 class _Sub(np.ndarray[Any, Any]):
@@ -143,15 +143,15 @@ def _objects(source: Source, dtype: np.dtype[Any], size: int) -> Given:
     if dtype.names is None:
         value[...] = [float(i) for i in range(value.size)]
     memory = byte_rows(value, writable=True).reshape(-1)
-    how = source.below(4)
+    variant = source.below(4)
     shown: Any = value
-    if how == 1:
+    if variant == 1:
         shown = memoryview(value)
-    elif how == 2:
+    elif variant == 2:
         shown = pickle.PickleBuffer(value)
-    elif how == 3:
+    elif variant == 3:
         value.flags.writeable = False
-    return Given(shown, f"objects-{how}", False, how != 3, memory, 0, len(memory))
+    return Given(shown, f"objects-{variant}", False, variant != 3, memory, 0, len(memory))
 
 
 def _view(source: Source, size: int, content: bytes, within: Given | None) -> Given:
@@ -160,24 +160,24 @@ def _view(source: Source, size: int, content: bytes, within: Given | None) -> Gi
     item = memoryview(bytes(16)).cast(format).itemsize  # type: ignore[call-overload]
     memory, start, size = _arena(source, size, within, item)
     view = memoryview(memory)[start : start + size]
-    given = Given(
+    buffer = Given(
         view, "view-P" if format == "P" else "view", format != "P", True, memory, start, size
     )
-    how = source.below(16)
+    variant = source.below(16)
     if not size:
-        given.fits = None
+        buffer.fits = None
     else:
-        shape = [size // item] if how != 1 or size % (2 * item) else [size // item // 2, 2]
-        given.value = view = view.cast("B").cast(format, shape)
-    if how == 2 and size > 2 * item:
-        given.value, given.fits, given.size = view[::2], False, view[::2].nbytes
-    elif how == 3:
-        given.value, given.writable = view.toreadonly(), False
-    elif how == 4:
+        shape = [size // item] if variant != 1 or size % (2 * item) else [size // item // 2, 2]
+        buffer.value = view = view.cast("B").cast(format, shape)
+    if variant == 2 and size > 2 * item:
+        buffer.value, buffer.fits, buffer.size = view[::2], False, view[::2].nbytes
+    elif variant == 3:
+        buffer.value, buffer.writable = view.toreadonly(), False
+    elif variant == 4:
         view.release()
-        given.fits = False
-    given.kind += ("", "-rows", "-strided", "-read-only", "-released", *("",) * 11)[how]
-    return given
+        buffer.fits = False
+    buffer.kind += ("", "-rows", "-strided", "-read-only", "-released", *("",) * 11)[variant]
+    return buffer
 
 
 def _owner(source: Source, size: int, content: bytes, within: Given | None) -> Given:
@@ -193,8 +193,8 @@ def _owner(source: Source, size: int, content: bytes, within: Given | None) -> G
         ("BytesIO", lambda: io.BytesIO(content).getbuffer()),
         ("PickleBuffer", lambda: pickle.PickleBuffer(bytearray(content))),
     )[source.below(7)]  # fmt: skip
-    made = value()
-    return _owned(made, name, name not in ("bytes", "mmap-read-only"))
+    owner = value()
+    return _owned(owner, name, name not in ("bytes", "mmap-read-only"))
 
 
 class _Pair(ctypes.Structure):
@@ -210,11 +210,11 @@ _Function = ctypes.CFUNCTYPE(None)
 
 def _ctypes(source: Source, size: int, content: bytes, within: Given | None) -> Given:
     """Return an array of C types, including pointers and objects."""
-    held = (ctypes.py_object, _Holder, ctypes.c_char_p, ctypes.c_void_p, _Function)
+    of_pointers = (ctypes.py_object, _Holder, ctypes.c_char_p, ctypes.c_void_p, _Function)
     plain = (ctypes.c_ubyte, ctypes.c_float, ctypes.c_int64, _Pair, ctypes.c_uint16 * 2)
-    kind: Any = source.choice((*plain, *plain, *held))
+    kind: Any = source.choice((*plain, *plain, *of_pointers))
     name = f"ctypes-{kind.__name__}"
-    if kind in held:
+    if kind in of_pointers:
         value = (kind * (size // ctypes.sizeof(kind) + 1))()
         around = (ctypes.c_ubyte * ctypes.sizeof(value)).from_address(ctypes.addressof(value))
         memory = np.frombuffer(around, np.uint8)
@@ -238,13 +238,13 @@ def _strange(source: Source, size: int, content: bytes, within: Given | None) ->
         [0] * size, "a" * size, 3, object(), (1, 2), float, range(size), {},
         _Claims(np.zeros(size, np.uint8)),
     )  # fmt: skip
-    how = source.below(len(values) + 3)
-    if how < len(values):
-        return Given(values[how], f"no-buffer-{type(values[how]).__name__}", writable=False)
-    if how == len(values):
+    variant = source.below(len(values) + 3)
+    if variant < len(values):
+        return Given(values[variant], f"no-buffer-{type(values[variant]).__name__}", writable=False)
+    if variant == len(values):
         closed = mmap.mmap(-1, max(size, 1))
         closed.close()
         return Given(closed, "mmap-closed")
-    if how == len(values) + 1:
+    if variant == len(values) + 1:
         return _owned(np.float64(1.5), "scalar", False)
     return _owned(np.void(bytes(size + 1)), "scalar-void", False)

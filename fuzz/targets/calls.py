@@ -33,12 +33,12 @@ def run(data: bytes) -> str:
     if call.spoiled and isinstance(expected, (np.ndarray, IndexError)) and call.out is not None:
         return "spoiled"  # another axis may need another shape of `out`
     with chosen_from(call.sizes):
-        found = _found(call)
-    _compare(call, expected, found)
-    if isinstance(found, Exception):
-        return " ".join((call.op, type(found).__name__, call.kind))
-    how = call.kwargs.get("reduction", call.kwargs.get("mode", ""))
-    return " ".join((call.op, _algorithm(call), call.kind, str(how)))
+        actual = _found(call)
+    _compare(call, expected, actual)
+    if isinstance(actual, Exception):
+        return " ".join((call.op, type(actual).__name__, call.kind))
+    variant = call.kwargs.get("reduction", call.kwargs.get("mode", ""))
+    return " ".join((call.op, _algorithm(call), call.kind, str(variant)))
 
 
 def seeds() -> Iterator[bytes]:
@@ -64,11 +64,11 @@ def _found(call: Call) -> Any:
             fill = {key: kwargs.pop(key) for key in ("fill_value",) if key in kwargs}
             plan = gatherum.plan(call.op, *call.args, **kwargs)
             return plan.run(*call.args, out=kwargs.get("out"), **fill)
-        found = getattr(gatherum, call.op)(*call.args, **kwargs)
+        result = getattr(gatherum, call.op)(*call.args, **kwargs)
         if call.entry == "twice" and call.out is None:
             again = getattr(gatherum, call.op)(*call.args, **kwargs)
-            assert same_bits(found, again), "the plan kept gives another result"
-        return found
+            assert same_bits(result, again), "the plan kept gives another result"
+        return result
     except ERRORS as error:
         return error
 
@@ -84,20 +84,20 @@ def _algorithm(call: Call) -> str:
 # --- Checks
 
 
-def _compare(call: Call, expected: Any, found: Any) -> None:
-    written = not isinstance(found, Exception)
+def _compare(call: Call, expected: Any, actual: Any) -> None:
+    written = not isinstance(actual, Exception)
     if call.kind in ("", "fresh", "in place"):
-        _same_outcome(call, expected, found)
+        _same_outcome(call, expected, actual)
     else:
-        _expect_refusal(call, expected, found)
+        _expect_refusal(call, expected, actual)
     if call.out is None or not isinstance(call.out, np.ndarray):
         assert all(memory.is_untouched() for memory in call.memories), f"memory changed: {call}"
         if written:
-            assert type(found) is np.ndarray and found.flags.c_contiguous, f"{found!r}: {call}"
-            assert found.flags.writeable and found.flags.owndata, f"{found.flags}: {call}"
+            assert type(actual) is np.ndarray and actual.flags.c_contiguous, f"{actual!r}: {call}"
+            assert actual.flags.writeable and actual.flags.owndata, f"{actual.flags}: {call}"
         return
-    assert not written or found is call.out, f"another array came back: {call}"
-    may_write = written or (call.op in GATHERS and isinstance(found, IndexError))
+    assert not written or actual is call.out, f"another array came back: {call}"
+    may_write = written or (call.op in GATHERS and isinstance(actual, IndexError))
     for memory in call.memories:
         if may_write and np.may_share_memory(memory.bytes, call.out):
             strays = memory.strays(call.out)
@@ -106,17 +106,17 @@ def _compare(call: Call, expected: Any, found: Any) -> None:
             assert memory.is_untouched(), f"memory changed: {call}"
 
 
-def _same_outcome(call: Call, expected: Any, found: Any) -> None:
-    if isinstance(expected, Exception) or isinstance(found, Exception):
-        assert type(expected) is type(found), f"{expected!r}, found {found!r}: {call}"
+def _same_outcome(call: Call, expected: Any, actual: Any) -> None:
+    if isinstance(expected, Exception) or isinstance(actual, Exception):
+        assert type(expected) is type(actual), f"{expected!r}, found {actual!r}: {call}"
         if isinstance(expected, IndexError):
-            numbers = [re.findall(r"-?\d+", str(error)) for error in (expected, found)]
-            assert numbers[0] == numbers[1], f"{expected}, found {found}: {call}"
+            numbers = [re.findall(r"-?\d+", str(error)) for error in (expected, actual)]
+            assert numbers[0] == numbers[1], f"{expected}, found {actual}: {call}"
     else:
-        assert same_bits(expected, found), f"{expected}, found {found}: {call}"
+        assert same_bits(expected, actual), f"{expected}, found {actual}: {call}"
 
 
-def _expect_refusal(call: Call, expected: Any, found: Any) -> None:
+def _expect_refusal(call: Call, expected: Any, actual: Any) -> None:
     """Check that an invalid `out` raises before any index is read."""
     kinds: tuple[type[Exception], ...] = (_refusal(call),)
     if isinstance(expected, (TypeError, ValueError)):
@@ -130,10 +130,10 @@ def _expect_refusal(call: Call, expected: Any, found: Any) -> None:
             if isinstance(a, np.ndarray)
         )
         if not shared:
-            if type(found) is not ValueError:  # an undecided overlap counts as one
-                _same_outcome(call, expected, found)
+            if type(actual) is not ValueError:  # an undecided overlap counts as one
+                _same_outcome(call, expected, actual)
             return
-    assert type(found) in kinds, f"{call.kind} `out`: found {found!r}, not {kinds}: {call}"
+    assert type(actual) in kinds, f"{call.kind} `out`: found {actual!r}, not {kinds}: {call}"
 
 
 def _refusal(call: Call) -> type[Exception]:

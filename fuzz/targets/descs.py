@@ -122,20 +122,20 @@ def _sizes(source: Source, rank: int) -> list[int]:
 
 def _tensor(source: Source, data_type: str, sizes: list[int], sound: bool) -> dict[str, Any]:
     tensor: dict[str, Any] = {"DataType": data_type, "Sizes": sizes}
-    how = source.below(12)
-    if sound and how in (1, 3, 4, 5, 6):
-        return tensor | ({"Strides": _gaps(source, sizes)} if how == 1 else {})
-    if how == 1:
+    variant = source.below(12)
+    if sound and variant in (1, 3, 4, 5, 6):
+        return tensor | ({"Strides": _gaps(source, sizes)} if variant == 1 else {})
+    if variant == 1:
         tensor["Strides"] = [source.below(5) for _ in sizes]
-    elif how == 2:
+    elif variant == 2:
         tensor["Strides"] = [int(np.prod(sizes[i + 1 :])) for i in range(len(sizes))]
-    elif how == 3:
+    elif variant == 3:
         tensor["TotalTensorSizeInBytes"] = source.choice((4, 1024, 1 << 40, 0))
-    elif how == 4:
+    elif variant == 4:
         tensor["GuaranteedBaseOffsetAlignment"] = source.choice((4, 16, 3, 8))
-    elif how == 5:
+    elif variant == 5:
         tensor["Flags"] = source.choice(("NONE", "OWNED_BY_DML", "DML_TENSOR_FLAG_NONE"))
-    elif how == 6:
+    elif variant == 6:
         tensor["DimensionCount"] = source.choice((len(sizes), 4, 0))
     return tensor
 

@@ -32,9 +32,9 @@ def run(data: bytes) -> str:
     compiled = _compiled(source)
     if compiled is None:
         return "rejected"
-    given = _drawn(source, compiled)
-    _check_report(compiled, given["IndicesTensor"])
-    return _check_dispatch(source, compiled, given)
+    buffers = _drawn(source, compiled)
+    _check_report(compiled, buffers["IndicesTensor"])
+    return _check_dispatch(source, compiled, buffers)
 
 
 def seeds() -> Iterator[bytes]:
@@ -64,16 +64,16 @@ def _compiled(source: Source) -> Any:
 def _drawn(source: Source, compiled: Any) -> dict[str, Given]:
     """Return a buffer for each tensor, with the output's last."""
     rng = np.random.default_rng(source.below(1 << 16))
-    given: dict[str, Given] = {}
+    buffers: dict[str, Given] = {}
     for name, tensor in compiled.desc.tensors.items():
         needed, within = tensor.required_bytes, None
         content = rng.bytes(needed)
         if name == "IndicesTensor":
             content = _indices(source, rng, compiled.desc, needed)
         if name == "OutputTensor" and source.once_in(4):
-            within = given[source.choice(tuple(given))]
-        given[name] = drawn_buffer(source, content, needed, within)
-    return given
+            within = buffers[source.choice(tuple(buffers))]
+        buffers[name] = drawn_buffer(source, content, needed, within)
+    return buffers
 
 
 def _indices(source: Source, rng: np.random.Generator, desc: Any, needed: int) -> bytes:
@@ -95,63 +95,65 @@ def _check_report(compiled: Any, indices: Given) -> None:
     """Check that `index_report` applies the same rules to the buffer of indices."""
     must, may = _faults(compiled, {"IndicesTensor": indices})
     before = indices.memory.copy()
-    found = None
+    raised = None
     try:
         compiled.index_report(indices.value)
     except (TypeError, ValueError) as error:
-        found = error
-    _check_refusal(compiled, found, must, may)
+        raised = error
+    _check_refusal(compiled, raised, must, may)
     assert (indices.memory == before).all(), f"a report changed {indices.kind}"
 
 
-def _check_dispatch(source: Source, compiled: Any, given: dict[str, Given]) -> str:
-    out = given["OutputTensor"]
-    must, may = _faults(compiled, given)
+def _check_dispatch(source: Source, compiled: Any, buffers: dict[str, Given]) -> str:
+    out = buffers["OutputTensor"]
+    must, may = _faults(compiled, buffers)
     if not must:
-        _add_overlap(compiled, given, must, may)
-    values = {name: buffer.value for name, buffer in given.items()}
+        _add_overlap(compiled, buffers, must, may)
+    values = {name: buffer.value for name, buffer in buffers.items()}
     if source.once_in(16):  # updates for a gather, none for a scatter
         values["UpdatesTensor"] = None if "UpdatesTensor" in values else b""
         must.add(TypeError)
-    before = {name: buffer.memory.copy() for name, buffer in given.items()}
-    expected = None if must else _expected(compiled, given)
-    found = None
+    before = {name: buffer.memory.copy() for name, buffer in buffers.items()}
+    expected = None if must else _expected(compiled, buffers)
+    raised = None
     try:
         compiled.dispatch(**{_argument(name): value for name, value in values.items()})
     except (TypeError, ValueError) as error:
-        found = error
-    if found is None and must:  # keeps objects alive until the error is reported
-        for name, buffer in given.items():
+        raised = error
+    if raised is None and must:  # keeps objects alive until the error is reported
+        for name, buffer in buffers.items():
             buffer.memory[...] = before[name]
-    kinds = {name: buffer.kind for name, buffer in given.items()}
-    _check_refusal(compiled, found, must, may, kinds)
-    for name, buffer in given.items():
-        written = found is None and buffer.memory is out.memory
+    kinds = {name: buffer.kind for name, buffer in buffers.items()}
+    _check_refusal(compiled, raised, must, may, kinds)
+    for name, buffer in buffers.items():
+        written = raised is None and buffer.memory is out.memory
         wanted = expected if written else before[name]
-        assert np.array_equal(buffer.memory, wanted), f"{name}: {compiled.desc} on {kinds}, {found}"
-    if found is None:
-        place = " in place" if out.memory is given["InputTensor"].memory else ""
+        assert np.array_equal(buffer.memory, wanted), (
+            f"{name}: {compiled.desc} on {kinds}, {raised}"
+        )
+    if raised is None:
+        place = " in place" if out.memory is buffers["InputTensor"].memory else ""
         return f"written {out.kind}{place}"
-    return f"{type(found).__name__} {_culprit(compiled, given, found)}"
+    return f"{type(raised).__name__} {_culprit(compiled, buffers, raised)}"
 
 
 def _check_refusal(
-    compiled: Any, found: Exception | None, must: set[Any], may: set[Any], kinds: Any = None
+    compiled: Any, raised: Exception | None, must: set[Any], may: set[Any], kinds: Any = None
 ) -> None:
-    if found is None:
+    if raised is None:
         assert not must, f"accepted, though one of {must} must come: {compiled.desc} on {kinds}"
         return
-    said = f"{found!r}, one of {must | may} expected: {compiled.desc} on {kinds}"
-    assert type(found) in must | may, said
-    text = str(found)
+    said = f"{raised!r}, one of {must | may} expected: {compiled.desc} on {kinds}"
+    assert type(raised) in must | may, said
+    text = str(raised)
     assert text.startswith(f"{compiled.desc.operator}: `") and "\n" not in text, said
 
 
-def _faults(compiled: Any, given: dict[str, Given]) -> tuple[set[Any], set[Any]]:
+def _faults(compiled: Any, buffers: dict[str, Given]) -> tuple[set[Any], set[Any]]:
     """Return the exceptions of which one must be raised, and the exceptions that may be raised."""
     must: set[Any] = set()
     may: set[Any] = set()
-    for name, buffer in given.items():
+    for name, buffer in buffers.items():
         if buffer.fits is not True:
             (may if buffer.fits is None else must).add(TypeError)
         if buffer.fits is False:
@@ -163,19 +165,19 @@ def _faults(compiled: Any, given: dict[str, Given]) -> tuple[set[Any], set[Any]]
     return must, may
 
 
-def _add_overlap(compiled: Any, given: dict[str, Given], must: set[Any], may: set[Any]) -> None:
+def _add_overlap(compiled: Any, buffers: dict[str, Given], must: set[Any], may: set[Any]) -> None:
     """Add the errors that are due if the output overlaps an input that is not in place."""
-    out = given["OutputTensor"]
-    for name, buffer in given.items():
+    out = buffers["OutputTensor"]
+    for name, buffer in buffers.items():
         if name == "OutputTensor" or buffer.memory is not out.memory:
             continue
-        a, b = (_view(compiled, key, given[key], out.memory) for key in (name, "OutputTensor"))
+        a, b = (_view(compiled, key, buffers[key], out.memory) for key in (name, "OutputTensor"))
         scatters = compiled.desc.operator.startswith("SCATTER")
         if name == "InputTensor" and scatters and _layout(a) == _layout(b):
             continue
         used = [np.zeros(len(out.memory), bool) for _ in range(2)]
         for key, bits in zip((name, "OutputTensor"), used, strict=True):
-            byte_rows(_view(compiled, key, given[key], bits), writable=True)[...] = True
+            byte_rows(_view(compiled, key, buffers[key], bits), writable=True)[...] = True
         if (used[0] & used[1]).any():
             must.add(ValueError)
         try:
@@ -189,20 +191,22 @@ def _layout(array: NDArray[Any]) -> tuple[Any, ...]:
     return array.__array_interface__["data"][0], array.shape, steps
 
 
-def _view(compiled: Any, name: str, given: Given, memory: NDArray[Any]) -> NDArray[Any]:
+def _view(compiled: Any, name: str, buffer: Given, memory: NDArray[Any]) -> NDArray[Any]:
     """Return the meaningful dimensions of a tensor as an array in its memory, or in a copy."""
     tensor, rank = compiled.desc.tensors[name], compiled._lowered.ranks[name]
     dtype = tensor.data_type.dtype
     strides = [step * dtype.itemsize for step in tensor.element_strides]
     first = len(strides) - rank
-    return np.ndarray(tensor.sizes[first:], dtype, memory, given.start, strides[first:])
+    return np.ndarray(tensor.sizes[first:], dtype, memory, buffer.start, strides[first:])
 
 
-def _expected(compiled: Any, given: dict[str, Given]) -> NDArray[np.uint8]:
+def _expected(compiled: Any, buffers: dict[str, Given]) -> NDArray[np.uint8]:
     """Return the expected content of the output's whole memory, computed by the oracle."""
-    out, lowered = given["OutputTensor"], compiled._lowered
+    out, lowered = buffers["OutputTensor"], compiled._lowered
     views = [
-        _view(compiled, name, given[name], given[name].memory) for name in INPUTS if name in given
+        _view(compiled, name, buffers[name], buffers[name].memory)
+        for name in INPUTS
+        if name in buffers
     ]
     result = getattr(reference, lowered.operator.name)(*views, **lowered.attributes)
     memory = out.memory.copy()
@@ -215,10 +219,10 @@ def _argument(name: str) -> str:
     return f"{name.removesuffix('Tensor').lower()}_tensor"
 
 
-def _culprit(compiled: Any, given: dict[str, Given], found: Exception) -> str:
+def _culprit(compiled: Any, buffers: dict[str, Given], error: Exception) -> str:
     """Return the kind of the buffer that an error reports, as far as the error's type tells."""
-    for name, buffer in given.items():
+    for name, buffer in buffers.items():
         small = buffer.size < compiled.desc.tensors[name].required_bytes
-        if (buffer.fits is not True) if isinstance(found, TypeError) else small:
+        if (buffer.fits is not True) if isinstance(error, TypeError) else small:
             return buffer.kind
-    return "updates" if isinstance(found, TypeError) else "shared or read-only"
+    return "updates" if isinstance(error, TypeError) else "shared or read-only"

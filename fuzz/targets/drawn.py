@@ -197,10 +197,10 @@ def _nd_shapes(source: Source, kwargs: dict[str, Any]) -> tuple[Shape, Shape, An
 def _bent(source: Source, shape: Shape, sizes: Any) -> tuple[Shape, Any]:
     """Return a shape that may not fit any more."""
     bent = list(shape)
-    how = source.below(3)
-    if how == 0 or not bent:
+    variant = source.below(3)
+    if variant == 0 or not bent:
         bent.insert(source.below(len(bent) + 1), source.choice((1, 2, 0)))
-    elif how == 1:
+    elif variant == 1:
         bent.pop(source.below(len(bent)))
     else:
         bent[source.below(len(bent))] += 1
@@ -217,11 +217,11 @@ def _spoil(source: Source, call: Call, wrong: str) -> None:
         call.kwargs[name] = source.choice(ODD[name])
     elif wrong == "indices":
         odd = (bool, float, "m8[s]", object, "S2")
-        how = source.below(len(odd) + 2)
-        if how < len(odd):
-            args[1] = np.zeros(np.shape(args[1]), odd[how])
+        variant = source.below(len(odd) + 2)
+        if variant < len(odd):
+            args[1] = np.zeros(np.shape(args[1]), odd[variant])
         else:
-            args[1] = args[1].tolist() if how == len(odd) else np.ma.masked_array(args[1])
+            args[1] = args[1].tolist() if variant == len(odd) else np.ma.masked_array(args[1])
     elif len(args) > 2:
         if not _has_spare_bits(args[0].dtype):
             args[2] = source.choice(PLAIN_UPDATES)
@@ -251,12 +251,12 @@ def _strides(source: Source, shape: Shape, item: int, *, apart: bool) -> tuple[l
         if shape[d] == 0:
             continue
         # Thirty nested gaps would need more memory than there is.
-        how = source.below(12) if styled and extent < ROOM else 0
-        strides[d] = extent + {6: extent, 7: 1, 8: item}.get(how, 0)
-        if how in (4, 5, 11):
+        variant = source.below(12) if styled and extent < ROOM else 0
+        strides[d] = extent + {6: extent, 7: 1, 8: item}.get(variant, 0)
+        if variant in (4, 5, 11):
             strides[d] = -strides[d]
-        if how >= 9 and not apart:
-            strides[d] = (0, 1, -1)[how - 9]
+        if variant >= 9 and not apart:
+            strides[d] = (0, 1, -1)[variant - 9]
         extent = max(extent, abs(strides[d]) * shape[d])
     reach = [stride * (n - 1) for stride, n in zip(strides, shape, strict=True) if n]
     low, high = sum(min(0, r) for r in reach), sum(max(0, r) for r in reach)
@@ -317,10 +317,10 @@ def _indices(
 def _updates(
     source: Source, rng: np.random.Generator, call: Call, shape: Shape, dtype: Any
 ) -> Array:
-    how = source.below(8)
-    if how == 7 and call.args[0].shape == shape:
+    variant = source.below(8)
+    if variant == 7 and call.args[0].shape == shape:
         return np.asarray(call.args[0])
-    if how >= 5:
+    if variant >= 5:
         shape = shape[source.below(len(shape) + 1) :]
         shape = tuple(1 if source.once_in(2) else n for n in shape)
     return _operand(source, rng, call, shape, dtype)

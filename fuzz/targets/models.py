@@ -112,14 +112,14 @@ def _drawn(source: Source) -> onnx.ModelProto:
 def _node(source: Source, number: int) -> onnx.NodeProto:
     op = source.choice(FAMILY)
     inputs = ["table", "ids", "new"][: 3 if op in SCATTERS else 2]
-    how = source.below(10)
-    if how == 1:
+    variant = source.below(10)
+    if variant == 1:
         inputs = inputs[:-1]
-    elif how == 2:
+    elif variant == 2:
         inputs.append("new")
-    elif how == 3:
+    elif variant == 3:
         inputs[source.below(len(inputs))] = source.choice(NAMES)
-    elif how == 4 and number:
+    elif variant == 4 and number:
         inputs[0] = "out0"
     node = onnx.NodeProto(op_type=op, input=inputs, output=[f"out{number}"])
     if source.once_in(5):
@@ -138,12 +138,12 @@ def _attribute(source: Source, op: str) -> onnx.AttributeProto:
         value = source.choice(("none", "add") if name == "reduction" else (0, 1, -1, 2))
     else:
         value = source.choice(("max", 1.5, 1 << 62, -(1 << 63), b"\xff", [1], "none", 3))
-    made = helper.make_attribute(name, value)
+    attribute = helper.make_attribute(name, value)
     if source.once_in(20):
-        made.type = source.choice((2, 1, 3, 0, 7))
+        attribute.type = source.choice((2, 1, 3, 0, 7))
     if source.once_in(24):
-        made.ref_attr_name = "a"
-    return made
+        attribute.ref_attr_name = "a"
+    return attribute
 
 
 def _value(source: Source, name: str) -> onnx.ValueInfoProto:

@@ -100,18 +100,18 @@ def seeds() -> Iterator[bytes]:
 
 def _compare_with_memory(op: str, paths: dict[str, str], out: str, form: str, role: str) -> None:
     """Compare with the same call in memory if NumPy itself reads the file."""
-    found = np.load(out, allow_pickle=False)
+    actual = np.load(out, allow_pickle=False)
     if form not in ("npy", "npz"):
         return
     arrays = {name: np.load(path.partition(":")[0]) for name, path in paths.items() if name != role}
     try:
-        given = np.load(paths[role].partition(":")[0], allow_pickle=False)
-        arrays[role] = given if form == "npy" else given["a"]
+        loaded = np.load(paths[role].partition(":")[0], allow_pickle=False)
+        arrays[role] = loaded if form == "npy" else loaded["a"]
     except Exception:  # NumPy is stricter at times, with other messages
         return
     expected = getattr(gatherum, op)(*(arrays[name] for name in paths))
-    assert expected.dtype == found.dtype and expected.shape == found.shape, (expected, found)
-    assert expected.tobytes() == found.tobytes(), (expected, found)
+    assert expected.dtype == actual.dtype and expected.shape == actual.shape, (expected, actual)
+    assert expected.tobytes() == actual.tobytes(), (expected, actual)
 
 
 # --- The files

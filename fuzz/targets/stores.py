@@ -145,8 +145,8 @@ def _called(folder: Path, op: str, paths: dict[str, str], entry: str, done: list
         assert all(after[name] == before[name] for name in before), "an input was changed"
     if entry != "in place" and not done:
         expected = getattr(gatherum, op)(*OPERANDS[op].values())
-        found = np.load(out, allow_pickle=False)
-        assert (found.dtype, found.tobytes()) == (expected.dtype, expected.tobytes()), found
+        actual = np.load(out, allow_pickle=False)
+        assert (actual.dtype, actual.tobytes()) == (expected.dtype, expected.tobytes()), actual
     return label
 
 
@@ -170,16 +170,16 @@ def _write_store(path: str, array: np.ndarray[Any, Any], form: str, codec: str) 
     zarr: Any = __import__("zarr")
     numcodecs: Any = __import__("numcodecs")
     version = 2 if form == "zarr2" else 3
-    made: Any = None
+    compressor: Any = None
     if version == 2 and codec in ("gzip", "zstd", "blosc", "zlib", "lz4"):
-        made = numcodecs.get_codec({"id": codec})
+        compressor = numcodecs.get_codec({"id": codec})
     elif version == 3 and codec in ("gzip", "zstd", "blosc", "crc32c"):
-        made = zarr.registry.get_codec_class(codec)()
+        compressor = zarr.registry.get_codec_class(codec)()
     chunks = (2, *array.shape[1:])
     more = {"shards": tuple(2 * n for n in chunks)} if form == "shards" else {}
     store = zarr.create_array(
         path, shape=array.shape, chunks=chunks, dtype=array.dtype, zarr_format=version,
-        compressors=made, **more,
+        compressors=compressor, **more,
     )  # fmt: skip
     store[...] = array
 

@@ -21,12 +21,12 @@ TRUSTING = "promise_in_bounds"
 def methods(case: Case) -> Methods:
     """Return JAX's methods for a case: with the default mode, and without index checks."""
     operands = [jax.device_put(array) for array in case.arrays]
-    found: Methods = {}
+    calls: Methods = {}
     for mode in (None, TRUSTING):
         name, function = _function(case, mode)
         label = name if mode is None else f"{name}, {mode}"
-        found[label] = _finished(jax.jit(function), operands)
-    return found
+        calls[label] = _finished(jax.jit(function), operands)
+    return calls
 
 
 def _finished(function: Callable[..., Any], operands: list[Any]) -> Callable[[], Any]:

@@ -210,10 +210,10 @@ def _scatters(case: Case, updates: Array) -> Methods:
         kernel = _parallel(_add_first if add else _set_first)
         return {"parallel loop": on_a_copy(kernel, threads)}
     if data.ndim == 1:
-        found = {"loop": on_a_copy(_serial(_add_scalars if add else _set_scalars))}
+        calls = {"loop": on_a_copy(_serial(_add_scalars if add else _set_scalars))}
         if add and threads * data.nbytes <= MOST_PRIVATE_BYTES:
-            found["private copies"] = on_a_copy(_parallel(_add_privately), threads)
-        return found
+            calls["private copies"] = on_a_copy(_parallel(_add_privately), threads)
+        return calls
     if case.reduction == "none":
         return {"parallel loop": on_a_copy(_parallel(_set_rows))}  # the rows are distinct
     return {

@@ -42,12 +42,12 @@ def _scatters(case: Case, updates: Array) -> Methods:
 
     if case.reduction != "none":
         name, ufunc = f"np.{UFUNCS[case.reduction].__name__}.at", UFUNCS[case.reduction]
-        found: Methods = {name: _on_a_copy(data, lambda out: ufunc.at(out, place, updates))}
+        calls: Methods = {name: _on_a_copy(data, lambda out: ufunc.at(out, place, updates))}
         if data.ndim == 1 and data.dtype.kind == "f":
-            found["data + np.bincount"] = lambda: (
+            calls["data + np.bincount"] = lambda: (
                 data + np.bincount(place[0], updates, len(data)).astype(data.dtype)
             )
-        return found
+        return calls
     if case.op == "scatter_elements":
 
         def put(out: Array) -> None:
@@ -136,8 +136,8 @@ def _positions(job: Job) -> Methods:
         begin = np.searchsorted(groups[order], np.arange(job.size))
         greatest = np.maximum.reduceat(rows[order], begin)
         places = np.where(rows == greatest[groups], numbers, len(rows))
-        found = np.minimum.reduceat(places[order], begin)
-        return Answer(found, partial(at_positions, rows))
+        positions = np.minimum.reduceat(places[order], begin)
+        return Answer(positions, partial(at_positions, rows))
 
     return {"np.argsort, np.maximum.reduceat, np.minimum.reduceat": sorted_rows}
 
@@ -147,8 +147,8 @@ def _query(job: Job) -> Methods:
     v1, v2, v3 = job["v1"], job["v2"], job["v3"]
 
     def sums() -> Answer:
-        found = [np.bincount(groups, values, size) for values in (v1, v2, v3)]
-        return Answer(found, lambda a: columns(*a))
+        totals = [np.bincount(groups, values, size) for values in (v1, v2, v3)]
+        return Answer(totals, lambda a: columns(*a))
 
     def sum_and_mean() -> Answer:
         mean = np.bincount(groups, v3, size) / np.bincount(groups, minlength=size)

@@ -27,7 +27,7 @@ def _query(job: Job) -> Methods:
     asked = QUERIES[job.func]
     return {
         "aggregate_np": lambda: Answer(
-            [reduced(*part) for part in asked], lambda found: columns(*found)
+            [reduced(*part) for part in asked], lambda results: columns(*results)
         )
     }
 

@@ -19,13 +19,13 @@ NAMES = ("data", "indices", "updates")
 
 def methods(case: Case) -> Methods:
     """Return ONNX Runtime's methods for a case."""
-    found: dict[str, Any] = {str(OPERATORS[case.op].onnx): _bound_call(case)}
+    calls: dict[str, Any] = {str(OPERATORS[case.op].onnx): _bound_call(case)}
     flat = case.op == "scatter_nd" and case.data.ndim == 1
     if flat:  # the same call without a race on duplicates
-        found["ScatterElements"] = _bound_call(
+        calls["ScatterElements"] = _bound_call(
             Case("scatter_elements", case.data, case.indices[:, 0], case.updates, 0, case.reduction)
         )
-    return found
+    return calls
 
 
 def _bound_call(case: Case) -> Any:

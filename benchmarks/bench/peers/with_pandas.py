@@ -11,10 +11,10 @@ from . import Methods
 pandas: Any = import_module("pandas")
 
 
-def _arranged(found: Any) -> Any:
+def _arranged(result: Any) -> Any:
     """Return a frame's columns, or a series, in the order of its groups."""
-    listed = [found] if found.ndim == 1 else [found[name] for name in found]
-    return by_group(found.index, *listed)
+    listed = [result] if result.ndim == 1 else [result[name] for name in result]
+    return by_group(result.index, *listed)
 
 
 def _grouped(job: Job) -> dict[str, Any]:
@@ -40,8 +40,10 @@ def _query(job: Job) -> Methods:
         asked = {name: (name, func) for name, func in QUERIES[job.func]}
 
     def run(group: Any) -> Answer:
-        found = group().agg(**asked)
-        return Answer(found["v1"] - found["v2"] if job.func == "range" else found, _arranged)
+        aggregated = group().agg(**asked)
+        return Answer(
+            aggregated["v1"] - aggregated["v2"] if job.func == "range" else aggregated, _arranged
+        )
 
     return {name: lambda group=group: run(group) for name, group in _grouped(job).items()}
 

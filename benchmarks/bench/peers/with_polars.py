@@ -36,7 +36,7 @@ def _counts(job: Job) -> Methods:
     return {
         **_by_groups(job, polars.len()),
         "value_counts": lambda: Answer(
-            column.value_counts(), lambda found: by_group(*found.get_columns())
+            column.value_counts(), lambda counts: by_group(*counts.get_columns())
         ),
     }
 

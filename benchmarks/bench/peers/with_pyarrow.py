@@ -15,8 +15,8 @@ def _by_groups(job: Job, asked: list[tuple[str, str]]) -> Methods:
     table = pyarrow.table(dict(job.operands))
     names = [f"{name}_{func}" for name, func in asked]
 
-    def arranged(found: Any) -> Any:
-        listed = by_group(found["groups"], *(found[name] for name in names))
+    def arranged(result: Any) -> Any:
+        listed = by_group(result["groups"], *(result[name] for name in names))
         return listed[0] - listed[1] if job.func == "range" else listed
 
     def run() -> Answer:
@@ -38,8 +38,8 @@ def _query(job: Job) -> Methods:
 def _counts(job: Job) -> Methods:
     column = pyarrow.array(job["groups"])
 
-    def arranged(found: Any) -> Any:
-        return by_group(found.field("values"), found.field("counts"))
+    def arranged(counted: Any) -> Any:
+        return by_group(counted.field("values"), counted.field("counts"))
 
     return {
         **_by_groups(job, [("groups", "count")]),

@@ -22,21 +22,21 @@ def methods(case: Case) -> Methods:
     if case.updates is not None:
         return _scatters(case, data, indices, torch.from_numpy(case.updates))
     if case.op == "gather":
-        found: Methods = {"torch.index_select": lambda: torch.index_select(data, axis, indices)}
+        calls: Methods = {"torch.index_select": lambda: torch.index_select(data, axis, indices)}
         if axis == 0 and data.ndim == 2:
             embedding = torch.nn.functional.embedding
-            found["F.embedding"] = lambda: embedding(indices, data)
+            calls["F.embedding"] = lambda: embedding(indices, data)
         if data.ndim == 1:
-            found["torch.gather"] = lambda: torch.gather(data, 0, indices)
-            found["torch.take"] = lambda: torch.take(data, indices)
-        return found
+            calls["torch.gather"] = lambda: torch.gather(data, 0, indices)
+            calls["torch.take"] = lambda: torch.take(data, indices)
+        return calls
     if case.op == "gather_elements":
         return {"torch.gather": lambda: torch.gather(data, axis, indices)}
     place = indices.unbind(1)
-    found = {"data[indices]": lambda: data[place]}
+    calls = {"data[indices]": lambda: data[place]}
     if len(place) == 1:
-        found["torch.index_select"] = lambda: torch.index_select(data, 0, place[0])
-    return found
+        calls["torch.index_select"] = lambda: torch.index_select(data, 0, place[0])
+    return calls
 
 
 def _scatters(case: Case, data: Any, indices: Any, updates: Any) -> Methods:
@@ -47,26 +47,26 @@ def _scatters(case: Case, data: Any, indices: Any, updates: Any) -> Methods:
         return {"torch.scatter": lambda: torch.scatter(data, axis, indices, updates)}
     row = indices[:, 0].contiguous()
     if reduction == "none":
-        found: Methods = {
+        calls: Methods = {
             "torch.index_put": lambda: torch.index_put(data, (row,), updates),
             "torch.index_copy": lambda: torch.index_copy(data, 0, row, updates),
         }
         if data.ndim == 1:
-            found["torch.scatter"] = lambda: torch.scatter(data, 0, row, updates)
-        return found
+            calls["torch.scatter"] = lambda: torch.scatter(data, 0, row, updates)
+        return calls
     if reduction == "max":
         wide = row[:, None].expand_as(updates)
         return {
             "torch.index_reduce": lambda: torch.index_reduce(data, 0, row, updates, "amax"),
             "torch.scatter_reduce": lambda: torch.scatter_reduce(data, 0, wide, updates, "amax"),
         }
-    found = {
+    calls = {
         "torch.index_add": lambda: torch.index_add(data, 0, row, updates),
         "torch.index_put(accumulate)": lambda: torch.index_put(data, (row,), updates, True),
     }
     wide = row if data.ndim == 1 else row[:, None].expand_as(updates)
-    found["torch.scatter_add"] = lambda: torch.scatter_add(data, 0, wide, updates)
-    return found
+    calls["torch.scatter_add"] = lambda: torch.scatter_add(data, 0, wide, updates)
+    return calls
 
 
 def _tensors(job: Job) -> dict[str, Any]:
@@ -78,8 +78,8 @@ def _sparse(indptr: Any, rows: Any, weights: Any, shape: tuple[int, int]) -> Any
 
 
 def _messages(job: Job) -> Methods:
-    given = _tensors(job)
-    table, sources, targets = given["table"], given["sources"], given["targets"]
+    tensors = _tensors(job)
+    table, sources, targets = tensors["table"], tensors["sources"], tensors["targets"]
     if job.func != "sum":
         wide, start = targets[:, None].expand(-1, table.shape[1]), table.new_zeros(())
 
@@ -95,10 +95,10 @@ def _messages(job: Job) -> Methods:
     ends = torch.stack((targets, sources))
     ones = torch.ones(len(targets), dtype=table.dtype)
     shape = (job.size, len(table))
-    made = torch.sparse_coo_tensor(ends, ones, shape).to_sparse_csr()
+    matrix = torch.sparse_coo_tensor(ends, ones, shape).to_sparse_csr()
     return {
         "table[sources], index_add_": add,
-        "torch.sparse, matrix built": lambda: made @ table,
+        "torch.sparse, matrix built": lambda: matrix @ table,
         "torch.sparse, matrix and product": lambda: (
             torch.sparse_coo_tensor(ends, ones, shape).to_sparse_csr() @ table
         ),
@@ -106,22 +106,22 @@ def _messages(job: Job) -> Methods:
 
 
 def _product(job: Job) -> Methods:
-    given = _tensors(job)
-    table = given["table"]
-    made = _sparse(given["indptr"], given["rows"], given["weights"], (job.size, len(table)))
-    return {"torch.sparse_csr_tensor @ table": lambda: made @ table}
+    tensors = _tensors(job)
+    table = tensors["table"]
+    matrix = _sparse(tensors["indptr"], tensors["rows"], tensors["weights"], (job.size, len(table)))
+    return {"torch.sparse_csr_tensor @ table": lambda: matrix @ table}
 
 
 def _bags(job: Job) -> Methods:
-    given = _tensors(job)
-    table, rows, indptr = given["table"], given["rows"], given["indptr"]
+    tensors = _tensors(job)
+    table, rows, indptr = tensors["table"], tensors["rows"], tensors["indptr"]
     bag, starts = torch.nn.functional.embedding_bag, indptr[:-1].contiguous()
     return {"F.embedding_bag": lambda: bag(rows, table, starts, mode="sum")}
 
 
 def _combine(job: Job) -> Methods:
-    given = _tensors(job)
-    table, rows, weights = given["table"], given["rows"], given["weights"]
+    tensors = _tensors(job)
+    table, rows, weights = tensors["table"], tensors["rows"], tensors["weights"]
     each = len(rows) // job.size
     targets = torch.arange(job.size).repeat_interleave(each)
 
@@ -141,22 +141,22 @@ def _combine(job: Job) -> Methods:
 
 
 def _groups(job: Job) -> Methods:
-    given = _tensors(job)
-    groups, found = given["groups"], given["values"]
-    start = torch.zeros(job.size, dtype=found.dtype)
-    how = {"sum": "sum", "mean": "mean", "max": "amax"}[job.func]
+    tensors = _tensors(job)
+    groups, values = tensors["groups"], tensors["values"]
+    start = torch.zeros(job.size, dtype=values.dtype)
+    reduction = {"sum": "sum", "mean": "mean", "max": "amax"}[job.func]
     methods: Methods = {
-        f"torch.scatter_reduce, {how}": lambda: torch.scatter_reduce(
-            start, 0, groups, found, how, include_self=False
+        f"torch.scatter_reduce, {reduction}": lambda: torch.scatter_reduce(
+            start, 0, groups, values, reduction, include_self=False
         )
     }
     if job.func == "sum":
-        methods["torch.index_add"] = lambda: torch.index_add(start, 0, groups, found)
-        methods["torch.scatter_add"] = lambda: torch.scatter_add(start, 0, groups, found)
-        methods["torch.bincount"] = lambda: torch.bincount(groups, found, job.size)
+        methods["torch.index_add"] = lambda: torch.index_add(start, 0, groups, values)
+        methods["torch.scatter_add"] = lambda: torch.scatter_add(start, 0, groups, values)
+        methods["torch.bincount"] = lambda: torch.bincount(groups, values, job.size)
     if job.func == "mean":
         methods["torch.bincount, twice"] = lambda: (
-            torch.bincount(groups, found, job.size) / torch.bincount(groups, minlength=job.size)
+            torch.bincount(groups, values, job.size) / torch.bincount(groups, minlength=job.size)
         )
     return methods
 
@@ -170,8 +170,8 @@ def _positions(job: Job) -> Methods:
     def compared() -> Answer:
         greatest = torch.scatter_reduce(start, 0, wide, values, "amax", include_self=False)
         places = torch.where(values == greatest[groups], numbers, len(values))
-        found = torch.scatter_reduce(most, 0, wide, places, "amin")
-        return Answer(found, partial(at_positions, job["values"]))
+        positions = torch.scatter_reduce(most, 0, wide, places, "amin")
+        return Answer(positions, partial(at_positions, job["values"]))
 
     return {"torch.scatter_reduce of maxima, then of positions": compared}
 
@@ -183,11 +183,11 @@ def _counts(job: Job) -> Methods:
 
 def _take(job: Job) -> Methods:
     table, rows = torch.from_numpy(job["table"]), torch.from_numpy(job["rows"])
-    found: Methods = {"torch.index_select": lambda: torch.index_select(table, 0, rows)}
+    calls: Methods = {"torch.index_select": lambda: torch.index_select(table, 0, rows)}
     if table.ndim == 2:
         embedding = torch.nn.functional.embedding
-        return {**found, "F.embedding": lambda: embedding(rows, table)}
-    return {**found, "torch.take": lambda: torch.take(table, rows)}
+        return {**calls, "F.embedding": lambda: embedding(rows, table)}
+    return {**calls, "torch.take": lambda: torch.take(table, rows)}
 
 
 JOBS = {
