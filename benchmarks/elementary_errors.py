@@ -4,9 +4,8 @@
 
 All float32 values, or every `--step`-th bit pattern, are compared with NumPy's float64, and
 `--count` random float64 values with NumPy's long double, which must have more bits than float64.
-Half of the random values have exponents of every size. The others are uniformly distributed in the
-range with finite results, for exp, or near 1, for log. The script uses one thread and takes some
-minutes.
+Half of the random values have exponents of every size. The other half is uniform in the range with
+finite results, for exp, or near 1, for log. The script uses one thread and needs some minutes.
 """
 
 from __future__ import annotations

@@ -34,10 +34,10 @@ nitpick_ignore_regex = [("py:.*", r"(numpy|onnx|json)\..*"), ("py:obj", "indices
 myst_heading_anchors = 4
 myst_enable_extensions = ["colon_fence", "deflist"]
 
-# The signatures of gatherum.torch need no torch, nor the modules that ask it what it is.
+# The signatures of gatherum.torch do not need torch or the modules that inspect it.
 _ASKING = ["torch", "gatherum.torch.private", "gatherum.torch.dlpack"]
 autodoc_mock_imports = [] if find_spec("torch") else _ASKING
-autodoc_typehints = "none"  # the Parameters sections say more
+autodoc_typehints = "none"  # the sections "Parameters" document types
 autodoc_member_order = "bysource"
 autosummary_generate = False
 numpydoc_show_class_members = False

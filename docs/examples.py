@@ -1,8 +1,8 @@
-"""Run every example of the pages and of the docstrings, each page in a folder of its own.
+"""Run every example of the pages and of the docstrings, each page in a separate folder.
 
 In a page, blocks of ``python`` with prompts are doctests, those without must run, and in blocks of
 ``console`` the lines after ``$`` must print what follows them. Names and files last for a page.
-A page that begins with ``<!-- needs: PACKAGE -->`` is left out, and says so, where that is missing.
+A page that begins with ``<!-- needs: PACKAGE -->`` is skipped, with a line, if PACKAGE is missing.
 
 Sybil has no parser for console blocks, and a page's files must last from one block to the next.
 """
@@ -42,7 +42,7 @@ def is_installed(package: str) -> bool:
 
 
 def run_page(page: Path) -> tuple[int, int]:
-    """Run the examples of a page; return how many there were and how many failed."""
+    """Run the examples of a page. Return their number and the number of failures."""
     names: dict[str, Any] = {"__name__": "__main__"}
     text = page.read_text(encoding="utf-8")
     if (needed := NEEDS.match(text)) and not is_installed(needed[1]):

@@ -1,4 +1,4 @@
-"""The libraries that the tables ask, each as a set of names for the tables' expressions."""
+"""The libraries of the tables, each as a set of names for the tables' expressions."""
 
 from collections.abc import Callable
 from importlib import import_module, metadata
@@ -23,7 +23,7 @@ NEEDED = {
 
 
 def versions(library: str) -> dict[str, str] | None:
-    """Return the versions of what a library needs, or None when something is not installed."""
+    """Return the versions of a library's packages, or None if a package is not installed."""
     try:
         return {name: metadata.version(name) for name in NEEDED[library] if name != "gatherum"}
     except metadata.PackageNotFoundError:
@@ -31,24 +31,24 @@ def versions(library: str) -> dict[str, str] | None:
 
 
 def names(library: str, arrays: Names) -> Names:
-    """Return the names that a library's expressions may use; `arrays` become its own arrays."""
+    """Return the names for a library's expressions. `arrays` become arrays of the library."""
     modules, convert = _KINDS[library]()
     own = {name: convert(array) for name, array in arrays.items()}
     return {"np": np, "nan": float("nan"), "after": _after, "accepted": _accepted} | modules | own
 
 
 def _after(change: Callable[..., Any], array: Any, *arguments: Any) -> Any:
-    """Give what a copy of an array holds after a change in place, whether it failed or not."""
+    """Return a copy of an array after a change in place, or its values as text after an error."""
     copy = array.clone() if hasattr(array, "clone") else np.array(array)
     try:
         change(copy, *arguments)
-    except Exception as error:  # what is left behind is the question
+    except Exception as error:  # the table shows the values after the error
         return f"{np.asarray(copy).tolist()} after {type(error).__name__}"
     return copy
 
 
 def _accepted(call: Callable[[Any], Any]) -> str:
-    """Name the dtypes of indices that a call takes."""
+    """Return the names of the dtypes that a call accepts for indices."""
     taken = []
     for dtype in (*INTEGERS, "bool", "float32"):
         try:
@@ -103,7 +103,7 @@ def _onnx() -> tuple[Names, Callable[[Any], Any]]:
 
 
 def _model(op: str, inputs: tuple[Any, ...], attributes: Names) -> tuple[Any, Names]:
-    """Make a model of one node, and its feeds; a scalar or list takes the dtype it needs."""
+    """Make a model of one node, and its feeds. Scalars and lists get the dtype that it needs."""
     helper = import_module("onnx.helper")
     data, indices, *updates = inputs
     data = np.asarray(data)

@@ -1,8 +1,8 @@
-"""Follow the links of the sources and of the built pages, and find what needs a network.
+"""Check the links of the sources and of the built pages, and find resources of the network.
 
 python docs/links.py docs/_build/html
 
-Sphinx's linkcheck asks the network, and checks neither anchors nor what a built page fetches.
+Sphinx's linkcheck uses the network, and does not check anchors or fetched resources.
 """
 
 import re
@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlsplit
 
 ROOT = Path(__file__).parents[1]
 PAGES = ("*.md", "docs/**/*.md", "benchmarks/*.md")
-# What a browser fetches by itself, as opposed to what a reader may follow.
+# The attributes whose resources a browser fetches without a click.
 FETCHED = {
     "script": "src", "img": "src", "iframe": "src", "source": "src", "embed": "src",
     "object": "data", "video": "src", "audio": "src", "image": "href", "use": "href",
@@ -37,7 +37,7 @@ class Page(HTMLParser):
         self.fetched += REMOTE_STYLE.findall(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note what a tag links to, names, or fetches."""
+        """Record the links, the targets and the fetched resources of a tag."""
         attributes = {name: value or "" for name, value in attrs}
         self.targets |= {attributes[name] for name in ("id", "name") if name in attributes}
         if tag == "a" and "href" in attributes:
@@ -49,7 +49,7 @@ class Page(HTMLParser):
 
 
 def source_faults() -> Iterator[str]:
-    """Yield the links between the sources of pages that lead to no file."""
+    """Yield the links between the sources of pages whose file is missing."""
     for page in sorted(page for pattern in PAGES for page in ROOT.glob(pattern)):
         if "_build" in page.parts:
             continue

@@ -1,13 +1,12 @@
-"""Ask the libraries that the comparison and the operator pages describe.
+"""Evaluate the expressions of the comparison and of the operator pages in their libraries.
 
-    python docs/observed.py            print what the installed libraries answer
+    python docs/observed.py            print the answers of the installed libraries
     python docs/observed.py --write    keep it in docs/observed.json, which the pages show; the
                                        answers of libraries that are not installed stay there
     python docs/observed.py --check    compare it with docs/observed.json
 
-The expressions stand in docs/comparison/*.toml (`ask`) and docs/operators/*.toml (pairs that must
-give the same bits). An answer that was kept from another version of a library may differ; one from
-the same version may not.
+The expressions are in docs/comparison/*.toml (`ask`) and docs/operators/*.toml (pairs that must
+have the same bits). An answer may differ if the version of the library differs from the kept one.
 """
 
 import argparse
@@ -60,7 +59,7 @@ def pair(row: dict[str, str]) -> str:
 
 
 def answer(library: str, expression: str, arrays: Names) -> str:
-    """Evaluate an expression with the names of a library, and word what comes back."""
+    """Evaluate an expression with the names of a library, and return the answer as text."""
     theirs, _, ours = expression.partition(" == ")
     try:
         result = np.asarray(eval(theirs, names(library, arrays)))
@@ -74,7 +73,7 @@ def answer(library: str, expression: str, arrays: Names) -> str:
 
 
 def observe() -> dict[str, Any]:
-    """Ask every library that is installed everything."""
+    """Evaluate all expressions in the installed libraries."""
     observed: dict[str, Any] = {}
     for library, expression, arrays in asked():
         if (have := versions(library)) is None:

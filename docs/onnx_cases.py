@@ -1,17 +1,17 @@
-"""Run ONNX test cases on onnx.reference and on ONNX Runtime, and count what each gets wrong.
+"""Run ONNX test cases on onnx.reference and on ONNX Runtime, and count their failures.
 
     gatherum vectors cases --format onnx
     python docs/onnx_cases.py cases [PACKAGE ...]
 
 prints each case that fails, and a table by rule. It needs onnx, and no gatherum. A package that is
-not installed is left out. Cases run in another process, which is stopped after 10 seconds.
+not installed is skipped. Cases run in another process, which is stopped after 10 seconds.
 
     python docs/onnx_cases.py --write    make the cases and keep what fails in docs/onnx_cases.json,
                                          which the page shows; packages that are not installed keep
                                          theirs
     python docs/onnx_cases.py --check    compare it with docs/onnx_cases.json
 
-What was kept from another version of a package may differ; what is from the same version may not.
+Failures may differ if the version of the package differs from the kept one.
 """
 
 import argparse
@@ -70,7 +70,7 @@ def outcome(package: str, folder: str, row: dict[str, Any]) -> str:
     refused = "" if "output" in row else "passed"
     try:
         run = LOADS[package](str(model))
-    except Exception as error:  # also where the values must be refused: nothing read them
+    except Exception as error:  # also if the values must raise, as they were not read
         return _named(error)
     try:
         result = run(feeds)
@@ -178,7 +178,7 @@ def run(folder: Path, packages: list[str]) -> int:
 
 
 def observe() -> dict[str, Any]:
-    """Make the cases, and ask the packages that are installed which they get wrong."""
+    """Make the cases, and run them on the installed packages. Return the failures."""
     from gatherum.conformance import vectors, write
 
     cases = Counter(case.rule for case in vectors("onnx"))
@@ -213,7 +213,7 @@ def differences(kept: dict[str, Any], observed: dict[str, Any]) -> Iterator[tupl
 
 
 def check() -> int:
-    """Compare what packages get wrong with what was kept."""
+    """Compare the failures of the packages with the kept failures."""
     observed = observe()
     changes = list(differences(json.loads(KEPT.read_text()), observed))
     for wrong, line in changes:
@@ -224,7 +224,7 @@ def check() -> int:
 
 
 def keep() -> int:
-    """Keep what packages get wrong."""
+    """Write the failures of the packages."""
     observed = observe()
     packages = json.loads(KEPT.read_text())["packages"] if KEPT.exists() else {}
     observed["packages"] = packages | observed["packages"]
@@ -233,7 +233,7 @@ def keep() -> int:
 
 
 def main() -> int:
-    """Run the cases of a folder, or compare what is kept."""
+    """Run the cases of a folder, or write or compare the kept failures."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("folder", type=Path, nargs="?")
     parser.add_argument("package", nargs="*", help=" or ".join(LOADS))

@@ -34,7 +34,7 @@ def run(op: str, *inputs: Any, **options: Any) -> Any:
     feeds = dict(zip(NAMES, arrays, strict=False))
     operands = [builder.input(name, one.shape, one.dtype.name) for name, one in feeds.items()]
     graph = builder.build({"output": method(*operands, **options)})
-    # compute returns float64, whatever the dtype of the operand is
+    # compute returns float64 for operands of any dtype
     return np.asarray(context.compute(graph, feeds)["output"], arrays[0].dtype)
 
 
@@ -44,7 +44,7 @@ def _snake(op: str) -> str:
 
 
 def outcome(graph: dict[str, Any]) -> str:
-    """Run the graph of a case; return "passed", or what came in the place of the answer."""
+    """Run the graph of a case. Return "passed", or the wrong answer or error as text."""
     (step,) = graph["operators"]
     inputs = [_array(tensor) for tensor in graph["inputs"].values()]
     options = next((part["options"] for part in step["arguments"] if "options" in part), {})

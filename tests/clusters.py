@@ -30,7 +30,7 @@ STRATEGIES = ("tasks", "shuffle")
 # The calls: two functions, and the change of a Zarr array.
 CALLS = ("gather", "add", "into")
 CHUNKS, ROWS, WIDTH = 16, 400, 32
-# Warnings of Dask about its own parts, and about a busy machine.
+# Warnings that Dask raises about Dask, and on a busy machine.
 WARNINGS = (
     "ignore::DeprecationWarning",
     "ignore::ResourceWarning",

@@ -41,7 +41,7 @@ int main() {
   using namespace gatherum;
   constexpr size_t kBytes = size_t{256} << 20;
   set_cache_limit(size_t{1} << 30);
-  mapped_pages();  // makes its own allocations now
+  mapped_pages();  // the first call allocates
   const long before = mapped_pages();
 
   refuses = true;

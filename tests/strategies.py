@@ -417,7 +417,7 @@ def _indices(
 ) -> Any:
     dtype = draw(st.sampled_from(INDEX_DTYPES))
     info = np.iinfo(dtype)
-    narrow = draw(st.booleans())  # few distinct values, so many duplicates
+    narrow = draw(st.booleans())  # few distinct values and many duplicates
     values = np.empty(shape, dtype=object)
     for position in np.ndindex(shape):
         value = _index(

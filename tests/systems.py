@@ -1,7 +1,7 @@
 """Compile the core for other systems with the Clang of PyPI. Nothing is run.
 
     nox -s systems                          # macOS, and the bindings to Python with it
-    nox -s systems -- x86_64-linux-musl     # the core alone, which needs no Python
+    nox -s systems -- x86_64-linux-musl     # only the core, without Python
 
 The results are kept in build/systems, a folder for each system. The library runs on such a system
 or on an emulator of one ("Other machines" in CONTRIBUTING.md).

@@ -40,7 +40,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-# Tests whose lists of operators come from the table: they cover the new rows without a change.
+# Tests that read their operators from the table: they cover the new rows without a change.
 @pytest.mark.parametrize(
     ("paths", "least"),
     [

@@ -59,7 +59,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-# Tests whose lists of reductions come from the table: they cover the new row without a change.
+# Tests that read their reductions from the table: they cover the new row without a change.
 @needs_cmake
 @pytest.mark.parametrize(
     ("paths", "least"),

@@ -174,7 +174,7 @@ def test_an_adapter_takes_the_calls_on_its_arrays(monkeypatch):
 
 
 def test_values_that_frameworks_only_name():
-    """torch.Size is a tuple, and jax has its own scalars: they count as NumPy or Python values."""
+    """Tuples of type torch.Size and scalars of JAX count as Python or NumPy values."""
     size = type("Size", (tuple,), {"__module__": "torch"})((2, 0))
     assert gatherum.gather(DATA, size).tolist() == [[4, 5], [0, 1]]
     number = type("float0", (float,), {"__module__": "jax"})(1.5)
@@ -223,7 +223,7 @@ def column(module, values, **more):
         Column([0, 2]),
         column("pandas.core.series", [0, 2], dtype=np.dtype(int)),
         column("pandas.core.series", [0, 2], dtype="Int64", isna=lambda _: np.zeros(2, bool)),
-        column("pandas.core.frame", [0, 2]),  # which has no dtype
+        column("pandas.core.frame", [0, 2]),  # without a dtype
         column("polars.series.series", [0, 2], null_count=lambda _: 0),
         column("pyarrow.lib", [0, 2], null_count=0),
     ],

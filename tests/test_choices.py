@@ -93,7 +93,7 @@ def _chosen(op, *arguments):
         (_scatter(2_000_000, 400_000, "add"), "units"),
         (_scatter(2_000_000, 600_000, "add"), "one_slab"),  # still in cache
         (_scatter(3_000_000, 375_000, "add"), "partition"),
-        (_scatter(3_000_000, 374_999, "add"), "units"),  # too few for so many destinations
+        (_scatter(3_000_000, 374_999, "add"), "units"),  # too few for these destinations
         (_scatter(2_100_000, 262_143, "add"), "units"),
         (_scatter(1_100_000, 1_200_000, "add", "c8"), "partition"),
         (_scatter(1_100_000, 1_200_000, "add", "c16"), "one_slab"),  # too wide
@@ -138,7 +138,7 @@ def test_on_one_thread(call, name):
         (_scatter(1_000, 100_000, "add", width=(63,)), {2: "owned"}),  # too few columns each
         (
             ("scatter_nd", ((63,), "f4"), ((100_000, 0), "i8"), ((100_000, 63), "f4"), "add"),
-            {2: "units"},  # one destination, which no index names
+            {2: "units"},  # one destination, and indices without components
         ),
         (
             ("scatter_slices", ((9, 99, 64), "f4"), ((900,), "i4"), ((9, 900, 64), "f4"), 1, "add"),

@@ -144,7 +144,7 @@ def meet(name, operands, call, most=30, **attributes):
             attributes["out"] = given["data"]
         made(*given.values(), **attributes)  # its plan is in the table
         gc.disable()
-        gc.collect()  # what has been allocated so far counts no more
+        gc.collect()  # the collector counts allocations from here
         garbage = Garbage()
         garbage.itself = garbage
         del garbage

@@ -9,7 +9,7 @@ from gatherum import reference
 
 INTEGERS = ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"]
 FOLDS = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
-N = 400_001  # above 2^18 updates; no number of threads divides it
+N = 400_001  # above 2^18 updates, and not divisible by a number of threads
 
 
 def _case(dtype, bins, n=N, seed=3):

@@ -1,4 +1,4 @@
-"""ONNX nodes that a DirectML feature level supports, and `check_model`'s report on the others."""
+"""ONNX nodes that a DirectML feature level supports, and the report of `check_model`."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def build(libc: str, levels: str) -> Path:
 
 
 def try_in_environment(wheel: Path) -> None:
-    """Run README's commands in a fresh environment whose PATH has only its own programs."""
+    """Run the commands of the README in a fresh environment, with only its programs in PATH."""
     folder = BUILD / "environment"
     shutil.rmtree(folder, ignore_errors=True)
     venv.create(folder, with_pip=True)

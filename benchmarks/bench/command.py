@@ -83,7 +83,7 @@ def _families(wanted: Sequence[str] | None) -> tuple[str, ...]:
 def _cleaning_up() -> Iterator[None]:
     """Handle SIGTERM like an interruption: end processes and remove files."""
     if threading.current_thread() is not threading.main_thread():
-        yield  # only the main thread may change what a signal does
+        yield  # only the main thread may set handlers of signals
         return
     before = signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     try:

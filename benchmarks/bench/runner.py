@@ -23,7 +23,7 @@ from .workloads import WORKLOADS, Workload
 
 SEED = 20
 SECONDS_A_PEER = 6.0  # a slow peer gets fewer rounds, but at least one
-PAUSE = 0.01  # lets the threads of the last peer go to sleep
+PAUSE = 0.01  # so that the threads of the last peer sleep
 SHARED_MEMORY = Path("/dev/shm")
 ALL = (*WORKLOADS, *JOBS)
 NAMES = (*(workload.name for workload in ALL), *(case.name for case in TINY))

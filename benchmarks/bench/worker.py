@@ -90,7 +90,7 @@ class _Worker:
         gc.collect()
 
     def define(self, folder: Path) -> None:
-        """Write the results of the first method, with which all others are compared."""
+        """Write the results of the first method. Other methods are compared with them."""
         case = self._loaded()
         np.save(folder / "expected.npy", _first_answer(self.family, case))
         if case.may_round:

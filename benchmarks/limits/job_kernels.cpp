@@ -28,7 +28,7 @@ void shared(int64_t threads, const Body& body) {
   for (std::thread& other : others) other.join();
 }
 
-// Sums and means: out[g[i]] += v[i]. A thread adds what goes to its part of the groups.
+// Sums and means: out[g[i]] += v[i]. A thread adds the values of its part of the groups.
 template <bool kMean>
 void group_sums(const Call& c) {
   const auto* values = static_cast<const double*>(c.values);
@@ -49,7 +49,7 @@ void group_sums(const Call& c) {
   });
 }
 
-// Maxima and counts, which no order changes: each thread has accumulators of its own.
+// Maxima and counts, which no order changes: each thread has separate accumulators.
 template <class T, class Op>
 void in_any_order(const Call& c, T start, const Op& op) {
   auto* out = static_cast<T*>(c.out);
@@ -79,7 +79,7 @@ struct Count {
   static void merge(int64_t& a, int64_t b) { a += b; }
 };
 
-// Messages along edges: out[g[i], :] op= table[rows[i], :]. Every thread has columns of its own.
+// Messages along edges: out[g[i], :] op= table[rows[i], :]. Every thread has separate columns.
 template <bool kMaximum>
 void edge_rows(const Call& c) {
   const auto* table = static_cast<const float*>(c.values);

@@ -21,7 +21,7 @@ struct Call {
   int64_t outer, size, inner;  // the data as outer x size x inner bytes
   int64_t count;               // indices of one outer line
   int64_t item;                // bytes
-  int64_t each;                // 1: every outer line has indices of its own
+  int64_t each;                // 1: every outer line has separate indices
   int64_t ahead, stream, columns, threads;
 };
 
@@ -78,11 +78,10 @@ void copy_data(const Call& c) {
 // Rows, or slices of an axis: out[o, i] = data[o, indices[i]].
 void gather_rows(const Call& c) {
   shared(c.outer * c.count, c.threads, [&](int64_t begin, int64_t end) {
-    const auto at =
-        [&](int64_t p) {  // without the division where there is one line: it takes as long as a row
-          if (c.outer == 1) return c.data + c.indices[p] * c.inner;
-          return c.data + (p / c.count * c.size + c.indices[p % c.count]) * c.inner;
-        };
+    const auto at = [&](int64_t p) {  // without the division for a single line: it is as slow as a row
+      if (c.outer == 1) return c.data + c.indices[p] * c.inner;
+      return c.data + (p / c.count * c.size + c.indices[p % c.count]) * c.inner;
+    };
     for (int64_t p = begin; p < end; ++p) {
       if (p + c.ahead < end) fetch(at(p + c.ahead), std::min<int64_t>(c.inner, 1024));
       copy_row(c.out + p * c.inner, at(p), c.inner, c.stream != 0);
@@ -226,7 +225,7 @@ void scatter_columns(const Call& c) {
   });
 }
 
-// Rows: every thread has columns of its own.
+// Rows: every thread has separate columns.
 template <class T, class Op>
 void scatter_rows(const Call& c) {
   copy_data(c);

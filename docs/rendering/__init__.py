@@ -1,7 +1,7 @@
 """Render parts of pages from the package while the pages are built.
 
 A line ``<!-- render: NAME ARGUMENT -->`` of a page is replaced by the Markdown that the renderer
-of that name returns, so that no table stands in the documents and in the code.
+of that name returns, so that a table is written only once, in the code.
 """
 
 import re

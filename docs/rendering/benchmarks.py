@@ -22,12 +22,12 @@ def render_jobs() -> str:
 
 
 def render_goals() -> str:
-    """Return what ``python benchmarks/show.py benchmarks/results.json --markdown`` prints."""
+    """Return the output of ``benchmarks/show.py benchmarks/results.json --markdown``."""
     return report.markdown(_last())
 
 
 def render_roofline() -> str:
-    """Return what ``python benchmarks/charts.py`` has drawn, in the colours of the page."""
+    """Return the roofline of ``benchmarks/charts.py`` for light and for dark pages."""
     return "\n".join(
         f"```{{image}} ../benchmarks/roofline-{theme}.svg\n:class: only-{theme}\n"
         ":alt: the bytes a second of each case\n```"
@@ -61,18 +61,18 @@ def _last(name: str = "results") -> dict[str, Any]:
 
 
 def render_files() -> str:
-    """Return what ``python benchmarks/files_bench.py --show benchmarks/files.json`` prints."""
+    """Return the output of ``benchmarks/files_bench.py --show benchmarks/files.json``."""
     markdown = runpy.run_path(str(FOLDER / "files_bench.py"))["markdown"]
     return str(markdown(json.loads((FOLDER / "files.json").read_text())))
 
 
 def render_limits() -> str:
-    """Return what ``python benchmarks/limits/report.py benchmarks/limits.json`` prints."""
+    """Return the output of ``benchmarks/limits/report.py benchmarks/limits.json``."""
     load = runpy.run_path(str(FOLDER / "limits" / "report.py"))["load"]
     return str(load(FOLDER / "limits.json").markdown())
 
 
 def render_curve() -> str:
-    """Return what ``python benchmarks/limits/curve.py --show benchmarks/curve.json`` prints."""
+    """Return the output of ``benchmarks/limits/curve.py --show benchmarks/curve.json``."""
     markdown = runpy.run_path(str(FOLDER / "limits" / "curve.py"))["markdown"]
     return str(markdown(json.loads((FOLDER / "curve.json").read_text())))

@@ -11,7 +11,7 @@ NAMES = {"onnx": "onnx.reference", "onnxruntime": "ONNX Runtime"}
 
 
 def render() -> str:
-    """Return a table of rules: those whose cases fail, and one row for the others."""
+    """Return a table of the rules whose cases fail, and one row for the rules that pass."""
     kept = json.loads(KEPT.read_text())
     cases, packages = kept["cases"], kept["packages"]
     failed = {name: Counter(record["fails"].values()) for name, record in packages.items()}

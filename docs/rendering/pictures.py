@@ -27,7 +27,7 @@ def _explain(name: str):
 
 
 def _dark(rules: re.Match[str]) -> str:
-    """Give the dark rules to a page that is dark, and to one that follows a dark system."""
+    """Apply the dark rules on a dark page, and on a page that follows a dark system."""
     inside = rules[1]
     switched = _under('body[data-theme="dark"]', inside)
     following = _under('body[data-theme="auto"]', inside)

@@ -43,8 +43,9 @@ class Drawing:
         self.y += 9
 
     def blocks(self, name: str, blocks: Sequence[Sequence[tuple[str, int]]]) -> list[Box]:
-        """Draw blocks beside each other, each cell with its text and colour, above their names;
-        return where they are.
+        """Draw a row of blocks above their name, each cell with its text and colour.
+
+        Return the boxes of the blocks.
         """
         boxes = []
         share, bottom = (WIDTH - 2 * LEFT) / len(blocks), self.y + CELL
@@ -110,7 +111,7 @@ def to_owners(asked: Sequence[Box], owners: Sequence[Box]) -> list[tuple[float, 
 
 
 def _beside(box: Box, number: int, count: int) -> float:
-    """Return where the arrow of a sender meets a block: senders stand beside each other."""
+    """Return the position at which the arrow of a sender meets a block, in order of senders."""
     return box.left + (box.right - box.left) * (number + 1) / (count + 1)
 
 

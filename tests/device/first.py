@@ -1,6 +1,6 @@
 """Run the checks that need a GPU within a few minutes, the most informative first.
 
-    nox -s device                                     # here: makes build/device, and says so
+    nox -s device                                     # here: makes build/device, prints its path
     python3 tests/device/first.py build/device OUT    # there: on a machine with a GPU
 
 The script needs no network: the kit of `pack.py` contains the packages that the machine lacks. Each

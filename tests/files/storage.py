@@ -23,7 +23,7 @@ FORMATS = (
     "hdf5", "hdf5 chunks",
 )  # fmt: skip
 MISSING = "install {0} to test {0} files"
-# Calls with a descriptor raise errors without a file name; all others name their first path.
+# Calls with a descriptor raise errors without a file name. Calls with a path name the first path.
 OF_DESCRIPTORS = ("pread", "preadv", "pwrite", "fsync", "ftruncate")
 OF_PATHS = ("rename", "replace", "mkdir", "unlink", "rmdir")
 

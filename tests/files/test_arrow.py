@@ -298,7 +298,7 @@ def test_without_pyarrow(parquet_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_columns_need_no_pandas(parquet_path: Path) -> None:
-    """pyarrow imports it for some of its own functions."""
+    """Some functions of pyarrow import pandas."""
     code = (
         "import sys\n"
         "class NoPandas:\n"

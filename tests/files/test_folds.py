@@ -89,7 +89,7 @@ def test_a_mean_does_not_depend_on_the_float_mode(
     if flush and dtype not in (np.float32, np.float64):
         pytest.skip("the quotients are normal numbers of the wider type")
     rng = np.random.default_rng(0)
-    # of 40 rows two are hot; the others have one or a few updates each
+    # two of 40 rows get most updates; each other row gets a few
     hot = rng.random(20_000) < 0.9
     rows = np.where(hot, rng.integers(0, 2, 20_000), rng.integers(2, 40, 20_000))
     indices = np.r_[rows[rows != 3], 3][:, None]

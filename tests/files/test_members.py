@@ -140,7 +140,7 @@ def test_a_filter_is_named_and_an_open_dataset_is_read(tmp_path: Path, kind: str
     ],
 )
 def test_filters_that_h5py_has_not_are_named(number: int, named: str) -> None:
-    """The test writes no file, because another package's plugin may check a filter's settings."""
+    """The filters are not used on a file: a plugin of another package may check their settings."""
     plugin = "" if h5py.h5z.filter_avail(number) else ", with a plugin such as hdf5plugin"
     assert str(other_filter("t.h5:x", number)) == (
         f"t.h5:x: HDF5's filter {named} is not run, as what it gives cannot be bounded; expected "

@@ -1,4 +1,4 @@
-"""Damaged or unusual archives: one line with their name, whichever field is wrong."""
+"""Damaged or unusual archives: the error is one line with the archive's name."""
 
 import struct
 import zipfile

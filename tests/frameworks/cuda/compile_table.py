@@ -5,7 +5,7 @@
     python tests/frameworks/cuda/compile_table.py --only gather --architectures 75 90
 
 A variant that does not compile ends the program. `test_compile_table.py` compiles with the same
-functions, and checks that the page's table is that of the current sources.
+functions, and checks that the table of the page matches the current sources.
 """
 
 from __future__ import annotations

@@ -121,7 +121,7 @@ def captured(graph):
 
 
 class Event:
-    """An event of torch, which takes a millisecond."""
+    """An event of torch. The time between two events is a millisecond."""
 
     def __init__(self, **_):
         self.record = self.synchronize = lambda: None

@@ -1,4 +1,4 @@
-"""exp and log by the CUDA kernel on this processor equal those of the core bit for bit."""
+"""On this processor, `exp` and `log` of the CUDA kernel and of the core have the same bits."""
 
 import numpy as np
 import pytest

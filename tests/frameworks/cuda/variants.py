@@ -1,4 +1,4 @@
-"""Variants of every kernel: each value of each macro at least once, the others at their commonest.
+"""Variants of every kernel: each value of each macro, with the commonest values of other macros.
 
 The variants that `run` requests are among the products of these; `test_variants` in test_kernels.py
 compares them with the macros that calls use.

@@ -24,7 +24,7 @@ from gatherum.dask.shuffling.shuffle_shards import RowsSpec  # noqa: E402
 
 
 def tasks_of(lazy):
-    """Return the tasks of the call that made an array, without those of its operands."""
+    """Return the tasks of the call that made an array, without the tasks of the operands."""
     layer = lazy.dask.layers[lazy.name]
     return {key: task for key, task in dict(layer).items() if layer.token in str(key)}
 

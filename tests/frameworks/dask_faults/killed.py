@@ -36,7 +36,7 @@ def test_a_worker_is_killed(measured, share, tmp_path):
 
 @pytest.mark.parametrize("ending", ["retired", "restarted"])
 def test_a_worker_goes(measured, ending, tmp_path):
-    """The worker is retired, and its results move to the others; or its nanny restarts it."""
+    """The worker is retired and its results move to other workers, or its nanny restarts it."""
     call, strategy, tasks, digest = measured
     with session(strategy) as at:
         path = store(tmp_path)

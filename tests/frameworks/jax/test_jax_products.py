@@ -129,7 +129,7 @@ def test_a_reduction_without_a_rule_is_refused(monkeypatch):
     assert run(x) == 2
 
 
-@pytest.mark.parametrize(  # no zero, some zeros, all zeros; the others before a release
+@pytest.mark.parametrize(  # no zero, some zeros, all zeros; more only before a release
     "name",
     [
         pytest.param(name, marks=() if turn % 3 == 0 else pytest.mark.release)

@@ -1,4 +1,4 @@
-"""The first call on a tensor takes the same fast path as the second."""
+"""The first call on a tensor uses the same fast path as the second call."""
 
 import subprocess
 import sys

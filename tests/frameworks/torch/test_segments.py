@@ -1,4 +1,4 @@
-"""The functions of torch_scatter: its own cases, ties and empty groups, gradients, errors.
+"""The functions of torch_scatter: published cases, ties, empty groups, gradients, errors.
 
 Cases and answers of `PUBLISHED` and `SEGMENTS` are those of torch_scatter's test tables
 (https://github.com/rusty1s/pytorch_scatter, test/test_scatter.py and test/test_segment.py, MIT).
@@ -259,7 +259,7 @@ def test_the_arg_says_where_the_old_value_stays():
     ],
 )  # fmt: skip
 def test_an_index_broadcasts(shape, dim, op, word):
-    """For every operator, the bits equal those of an index for each element."""
+    """Every operator returns the same bits as with an index for each element."""
     torch.manual_seed(7)
     src, index = torch.randn(3, 4, 5), torch.randint(6, shape)
     places = scatter_arguments.cheapest_places(
@@ -456,7 +456,7 @@ def test_out_may_be_a_lazy_conjugate(word):
     )
 
 
-# torch_scatter has wheels for some versions of torch; building it takes a compiler and minutes.
+# torch_scatter has wheels for some versions of torch. Its build needs a compiler and minutes.
 def torch_scatter():
     return pytest.importorskip(
         "torch_scatter", reason="build torch_scatter to compare with it", exc_type=ImportError

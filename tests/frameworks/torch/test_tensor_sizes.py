@@ -159,7 +159,7 @@ def outcome(call, operands):
     ],
 )
 def test_sizes_of_values(name, graph):
-    """One graph, made with the first masks, runs with the others."""
+    """A graph that is made with the first masks runs with other masks."""
     call = CALLS[name]
     graphed = GRAPHS[graph](call, (X, X + 100, *MASKS[0]))
     for masks in (*MASKS, UNEQUAL):

@@ -1,7 +1,7 @@
 """Tensors that reach past the end of their storage raise before any of their values are read.
 
 ``untyped_storage().resize_`` makes a storage smaller than its tensors. Torch does not check that
-again: its own functions read and write out of bounds.
+again: functions of Torch read and write out of bounds.
 """
 
 import numpy as np
