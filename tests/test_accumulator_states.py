@@ -482,12 +482,12 @@ class Forking:
         return getattr(fold, name)
 
 children = []
-made = Accumulator(np.zeros(2), "add")
-fold, made._fold = made._fold, Forking()
-made.scatter_nd([[0]], [5.0])
-made._fold = fold
+accumulator = Accumulator(np.zeros(2), "add")
+fold, accumulator._fold = accumulator._fold, Forking()
+accumulator.scatter_nd([[0]], [5.0])
+accumulator._fold = fold
 if children == [0]:
-    os._exit(0 if made.scatter_nd([[1]], [2.0]).finish().tolist() == [5, 2] else 1)
+    os._exit(0 if accumulator.scatter_nd([[1]], [2.0]).finish().tolist() == [5, 2] else 1)
 print(os.waitstatus_to_exitcode(os.waitpid(children[0], 0)[1]))
 """
     )

@@ -22,13 +22,13 @@ class Toy:
     __module__ = "toy.arrays"
 
     def __init__(self, values):
-        self.held = np.asarray(values)
+        self.array = np.asarray(values)
 
 
 class ToyAdapter(frameworks.Framework):
     name = "toy"
     modules = ("toy",)
-    to_numpy = "write {}.held"
+    to_numpy = "write {}.array"
 
     def owns(self, kind):
         return issubclass(kind, Toy)
@@ -36,14 +36,14 @@ class ToyAdapter(frameworks.Framework):
     def call(self, attributes, data, indices, updates, fill_value, out):
         if out is not None:
             raise TypeError(f"{attributes.op}: `out` must be None, since a toy does not change")
-        inputs = [each.held if isinstance(each, Toy) else each for each in (data, indices, updates)]
+        inputs = [each.array if isinstance(each, Toy) else each for each in (data, indices, updates)]
         keywords = attributes.keywords
         if not attributes.operator.scatters:
             keywords["fill_value"] = fill_value
         return Toy(apply(attributes.op, *inputs, **keywords))
 
     def spec(self, op, operand, value):
-        return ArraySpec.of(value.held)
+        return ArraySpec.of(value.array)
 
     def describe(self, attributes, data, indices, updates):
         return f"a toy runs {attributes.op}"
@@ -71,7 +71,7 @@ def test_groups_of_a_framework_without_functions_for_them_are_refused(toy):
     with pytest.raises(TypeError) as caught:
         gatherum.groups.reduce(Toy(DATA), [0, 0, 1, 1])
     assert str(caught.value) == (
-        "groups.reduce: `values` must be a NumPy array, got a toy.Toy; write values.held"
+        "groups.reduce: `values` must be a NumPy array, got a toy.Toy; write values.array"
     )
 
 
@@ -88,8 +88,8 @@ def test_a_new_framework_has_the_six_functions(toy, op):
     expected = getattr(gatherum, op)(*operands)
     result = getattr(gatherum, op)(*map(Toy, operands))
     assert isinstance(result, Toy)
-    assert np.array_equal(result.held, expected)
-    assert np.array_equal(FUNCTIONS.named(op)(*map(Toy, operands)).held, expected)
+    assert np.array_equal(result.array, expected)
+    assert np.array_equal(FUNCTIONS.named(op)(*map(Toy, operands)).array, expected)
     plan = gatherum.plan(op, *map(Toy, operands))
     assert plan == gatherum.plan(op, *operands)
     explained = gatherum.explain(op, *map(Toy, operands))
@@ -128,8 +128,8 @@ def test_an_installed_package_is_found_by_its_entry_point(monkeypatch):
     )
     gatherum.gather(DATA, [0])
     assert asked == []  # entry points are read at the first unknown type
-    assert np.array_equal(gatherum.gather(Toy(DATA), [2]).held, DATA[[2]])
-    assert np.array_equal(gatherum.gather(Toy(DATA), [1]).held, DATA[[1]])
+    assert np.array_equal(gatherum.gather(Toy(DATA), [2]).array, DATA[[2]])
+    assert np.array_equal(gatherum.gather(Toy(DATA), [1]).array, DATA[[1]])
     assert asked == ["gatherum.frameworks"]
 
 

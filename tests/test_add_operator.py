@@ -71,9 +71,9 @@ indices = np.array([[2, 0], [-1, 2]])
 updates = np.arange(8, dtype="f4").reshape(2, 2, 2) + 1
 taken = np.stack([data[b, indices[b]] for b in range(2)])
 added = reference.scatter_rows(data, indices, updates, 1, reduction="add")
-def refused(kind, words, call, *given, **how):
+def refused(kind, words, call, *operands, **attributes):
     try:
-        call(*given, **how)
+        call(*operands, **attributes)
     except kind as error:
         assert words in str(error), error
     else:
@@ -120,17 +120,17 @@ import gatherum.torch
 x, i = torch.from_numpy(data).requires_grad_(), torch.from_numpy(indices)
 u = torch.from_numpy(updates).requires_grad_()
 for module in (gatherum, gatherum.torch):
-    found = module.gather_rows(x, i, 1)
-    assert (found.detach().numpy() == taken).all()
-    (slope,) = torch.autograd.grad((found * 2).sum(), x)
+    result = module.gather_rows(x, i, 1)
+    assert (result.detach().numpy() == taken).all()
+    (slope,) = torch.autograd.grad((result * 2).sum(), x)
     assert slope.numpy().tolist() == [[[2, 2], [0, 0], [2, 2]], [[0, 0], [0, 0], [4, 4]]]
-    found = module.scatter_rows(x, i, u, 1, reduction="add")
-    assert (found.detach().numpy() == added).all()
-    slopes = torch.autograd.grad((found * found).sum(), (x, u))
+    result = module.scatter_rows(x, i, u, 1, reduction="add")
+    assert (result.detach().numpy() == added).all()
+    slopes = torch.autograd.grad((result * result).sum(), (x, u))
     assert (slopes[1].numpy() == 2 * np.stack([added[b, indices[b]] for b in range(2)])).all()
 twice = torch.stack([x.detach(), -x.detach()])
-found = torch.func.vmap(lambda one: gatherum.torch.gather_rows(one, i, 1))(twice)
-assert (found[1].numpy() == -taken).all()
+result = torch.func.vmap(lambda one: gatherum.torch.gather_rows(one, i, 1))(twice)
+assert (result[1].numpy() == -taken).all()
 out = torch.empty(2, 2, 2)
 assert gatherum.torch.gather_rows(x.detach(), i, axis=1, out=out) is out
 for function in (gatherum.gather_rows, gatherum.torch.gather_rows):
@@ -145,15 +145,15 @@ import gatherum.jax
 x, i, u = map(jax.numpy.asarray, (data, indices, updates))
 for module in (gatherum, gatherum.jax):
     assert (np.asarray(module.gather_rows(x, i, 1)) == taken).all()
-    found = jax.jit(lambda *each: module.scatter_rows(*each, axis=1, reduction="add"))(x, i, u)
-    assert (np.asarray(found) == added).all()
+    result = jax.jit(lambda *each: module.scatter_rows(*each, axis=1, reduction="add"))(x, i, u)
+    assert (np.asarray(result) == added).all()
 slope = jax.grad(lambda x: (2 * gatherum.jax.gather_rows(x, i, 1)).sum())(x)
 assert slope.tolist() == [[[2, 2], [0, 0], [2, 2]], [[0, 0], [0, 0], [4, 4]]]
 both = jax.numpy.stack([i, 0 * i])
 for xs, axes in ((x, (None, 0)), (jax.numpy.stack([x, x]), (0, 0))):
-    found = jax.vmap(lambda *each: gatherum.jax.gather_rows(*each, 1), axes)(xs, both)
-    assert (np.asarray(found[0]) == taken).all()
-    assert (np.asarray(found[1, 0, 0]) == data[0, 0]).all()
+    result = jax.vmap(lambda *each: gatherum.jax.gather_rows(*each, 1), axes)(xs, both)
+    assert (np.asarray(result[0]) == taken).all()
+    assert (np.asarray(result[1, 0, 0]) == data[0, 0]).all()
 """,
     "dask": """
 import dask.array
@@ -161,10 +161,10 @@ import gatherum.dask
 for chunks in ((1, 2, 1), (2, 1, 2)):
     lazy = dask.array.from_array(data, chunks=chunks)
     for module in (gatherum, gatherum.dask):
-        found = module.gather_rows(lazy, dask.array.from_array(indices, chunks=1), 1)
-        assert (found.compute(scheduler="synchronous") == taken).all()
-        found = module.scatter_rows(lazy, indices, updates, 1, reduction="add")
-        assert (found.compute(scheduler="synchronous") == added).all()
+        result = module.gather_rows(lazy, dask.array.from_array(indices, chunks=1), 1)
+        assert (result.compute(scheduler="synchronous") == taken).all()
+        result = module.scatter_rows(lazy, indices, updates, 1, reduction="add")
+        assert (result.compute(scheduler="synchronous") == added).all()
 """,
     "onnx": """
 import torch
@@ -182,12 +182,12 @@ with tempfile.TemporaryDirectory() as folder:
     for name, array in (("data", data), ("indices", indices), ("updates", updates)):
         np.save(f"{name}.npy", array)
     operands = {"table": "data.npy", "indices": "indices.npy"}
-    attributes, how = {"axis": 1, "mode": "raise", "negative": True}, RunSettings("64MiB")
-    FileCall("gather_rows", operands, "out.npy", attributes, how).run()
+    attributes, settings = {"axis": 1, "mode": "raise", "negative": True}, RunSettings("64MiB")
+    FileCall("gather_rows", operands, "out.npy", attributes, settings).run()
     assert (np.load("out.npy") == taken).all()
     attributes |= {"reduction": "add", "include_self": True}
     operands["updates"] = "updates.npy"
-    FileCall("scatter_rows", operands, "out.npy", attributes, how).run()
+    FileCall("scatter_rows", operands, "out.npy", attributes, settings).run()
     assert (np.load("out.npy") == added).all()
     os.chdir("/")
 """,

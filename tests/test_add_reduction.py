@@ -90,17 +90,17 @@ import gatherum
 
 data, indices = np.array([3, -7, 1], "f2"), np.array([[0], [0], [1], [2]])
 updates = np.array([-5, 4, 2, -1], "f2")
-how = {"reduction": "absmax"}
-assert gatherum.scatter_nd(data, indices, updates, **how).tolist() == [5, 7, 1]
+options = {"reduction": "absmax"}
+assert gatherum.scatter_nd(data, indices, updates, **options).tolist() == [5, 7, 1]
 assert gatherum.aggregate(updates, [0, 1], [1, 1], 3, "absmax").tolist() == [0, 5, 0]
 one, two = (gatherum.Accumulator(data, "absmax") for _ in range(2))
 one.scatter_nd(indices[:2], updates[:2])
 two.scatter_nd(indices[2:], updates[2:])
 one.merge(two)
 assert one.finish().tolist() == [5, 7, 1]
-plan = gatherum.plan("scatter_nd", data, indices, updates, **how)
+plan = gatherum.plan("scatter_nd", data, indices, updates, **options)
 assert "reduction='absmax'" in str(plan) and plan.scratch == 12
-report = gatherum.explain("scatter_nd", data, indices, updates, **how)
+report = gatherum.explain("scatter_nd", data, indices, updates, **options)
 assert "folded in float32 and rounded once" in str(report)
 assert "absmax(" in report.svg()
 for word, dtype, error in (("maxabs", "f4", ValueError), ("absmax", "c8", TypeError)):
@@ -129,9 +129,9 @@ model = onnx.parser.parse_model('''<ir_version: 8, opset_import: ["": 18]>
     g (float[2] x, int64[1,1] i, float[1] u) => (float[2] y) {
         y = ScatterND<reduction = "absmax">(x, i, u)
     }''')
-given = {"x": np.ones(2, "f4"), "i": np.zeros((1, 1), "i8"), "u": np.ones(1, "f4")}
+feeds = {"x": np.ones(2, "f4"), "i": np.zeros((1, 1), "i8"), "u": np.ones(1, "f4")}
 try:
-    Evaluator(model).run(None, given)
+    Evaluator(model).run(None, feeds)
 except ValueError as error:
     assert "one of none, add, mul, max, min in version 18, got 'absmax'" in str(error), error
 else:

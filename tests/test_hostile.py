@@ -135,14 +135,14 @@ FAR, MANY = 1 << 22, 1 << 18
 
 def meet(name, operands, call, most=30, **attributes):
     for threshold in range(1, most):
-        given = operands()
+        arrays = operands()
         class Garbage:
             def __del__(self):
-                given[name].resize(1, refcheck=False)
-        made = call(given)
+                arrays[name].resize(1, refcheck=False)
+        run = call(arrays)
         if attributes:
-            attributes["out"] = given["data"]
-        made(*given.values(), **attributes)  # its plan is in the table
+            attributes["out"] = arrays["data"]
+        run(*arrays.values(), **attributes)  # its plan is in the table
         gc.disable()
         gc.collect()  # the collector counts allocations from here
         garbage = Garbage()
@@ -151,7 +151,7 @@ def meet(name, operands, call, most=30, **attributes):
         gc.set_threshold(threshold)
         gc.enable()
         try:
-            made(*given.values(), **attributes)
+            run(*arrays.values(), **attributes)
         except (ValueError, IndexError) as error:
             print(error)
         finally:
@@ -182,18 +182,18 @@ def test_a_finalizer_that_frees_an_operand_while_the_result_is_allocated(python,
     op, makers = ("scatter_nd", "scatters") if name == "updates" else ("gather", "gathers")
     call = f"gatherum.{op}"
     if planned:
-        call = f"gatherum.plan({op!r}, *given.values()).run"
-    _meets(python, f"meet({name!r}, {makers}, lambda given: {call})", op, name)
+        call = f"gatherum.plan({op!r}, *arrays.values()).run"
+    _meets(python, f"meet({name!r}, {makers}, lambda arrays: {call})", op, name)
 
 
 def test_a_finalizer_that_frees_what_is_written_in_place(python):
-    call = "lambda given: gatherum.scatter_nd"
+    call = "lambda arrays: gatherum.scatter_nd"
     _meets(python, f"meet('data', scatters, {call}, out=None)", "scatter_nd", "data")
 
 
 def test_a_finalizer_that_frees_indices_during_a_report(python):
     code = """
-report = lambda given: lambda indices: gatherum.index_report("gather", (FAR,), indices)
+report = lambda arrays: lambda indices: gatherum.index_report("gather", (FAR,), indices)
 meet("indices", lambda: {"indices": np.zeros(MANY, int)}, report, most=60)
 """
     done = python(GARBAGE + code)
@@ -250,11 +250,11 @@ for _ in range(50):
     updates.resize(1, refcheck=False)
     refused.clear()
     signal.setitimer(signal.ITIMER_REAL, 0.02)
-    found = gatherum.scatter_nd(data, indices, updates, reduction="add")
+    result = gatherum.scatter_nd(data, indices, updates, reduction="add")
     signal.setitimer(signal.ITIMER_REAL, 0)
     if len(refused) == 2:
         break
-print(refused, found.tolist(), base.tolist())
+print(refused, result.tolist(), base.tolist())
 base.resize(11, refcheck=False)
 """
     )

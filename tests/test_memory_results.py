@@ -206,16 +206,16 @@ def test_a_forked_child_has_a_cache_of_its_own(python):
         """
 import os, numpy as np, gatherum
 data = np.arange(1 << 22, dtype=np.uint8)
-held, freed = (gatherum.gather(data[None], 0) for _ in range(2))
+result, freed = (gatherum.gather(data[None], 0) for _ in range(2))
 place = freed.ctypes.data
 del freed
 if (child := os.fork()) == 0:
     mine = gatherum.gather(data[None, ::-1], 0)
     same = mine.ctypes.data == place and mine.tobytes() == data[::-1].tobytes()
-    held[:] = 0
+    result[:] = 0
     os._exit(0 if same else 1)
 assert os.waitpid(child, 0)[1] == 0
-assert held.tobytes() == data.tobytes()
+assert result.tobytes() == data.tobytes()
 mine = gatherum.gather(data[None], 0)
 print(mine.ctypes.data == place, mine.tobytes() == data.tobytes())
 """

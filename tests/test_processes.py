@@ -49,17 +49,17 @@ thread.join()
 print(all(children) and all(finished) and works())
 """,
     "from another thread": """
-found = []
-thread = threading.Thread(target=lambda: found.append(child_works()))
+outcomes = []
+thread = threading.Thread(target=lambda: outcomes.append(child_works()))
 thread.start()
 thread.join()
-print(found == [True] and works())
+print(outcomes == [True] and works())
 """,
     "while large results are held": """
-held = [gatherum.gather(data, indices) for _ in range(3)]
-del held[1:]
+results = [gatherum.gather(data, indices) for _ in range(3)]
+del results[1:]
 fine = child_works()
-held.clear()
+results.clear()
 print(fine and child_works())
 """,
 }
@@ -214,7 +214,7 @@ while child is None:  # the machine may be so fast that the call ends before the
     signal.setitimer(signal.ITIMER_REAL, delay)
     delay /= 2
     try:
-        found = CALL
+        result = CALL
         status = 0 if ANSWER else 1
     except (IndexError, InterruptedError) as error:
         status = 2 if "index 5 is" in str(error) else 3
@@ -227,19 +227,19 @@ FORKED = {
     "a gather": (
         "data = np.arange(1 << 16); indices = np.arange(1 << 25) % data.size",
         "gatherum.gather(data, indices)",
-        "np.array_equal(found.reshape(-1, data.size), np.broadcast_to(data, (512, data.size)))",
+        "np.array_equal(result.reshape(-1, data.size), np.broadcast_to(data, (512, data.size)))",
         0,
     ),
     "a scatter": (
         "data = np.arange(5); indices = np.broadcast_to(np.int8(3), (1 << 27, 1))",
         "gatherum.scatter_nd(data, indices, 1, reduction='add')",
-        "found.tolist() == [0, 1, 2, 3 + (1 << 27), 4]",
+        "result.tolist() == [0, 1, 2, 3 + (1 << 27), 4]",
         0,
     ),
     "in place": (
         "data = np.zeros((5, 1)); indices = np.broadcast_to(np.int8(3), (1 << 27, 1))",
         "gatherum.scatter_nd(data, indices, 1, out=data)",
-        "found.tolist() == [[0], [0], [0], [1], [0]]",
+        "result.tolist() == [[0], [0], [0], [1], [0]]",
         0,
     ),
     "an invalid index": (
@@ -261,7 +261,7 @@ def read():
                                  into.reshape(-1).view("u1"), 1.0, False, 1 << 20, 0)
 """,
         "read()",
-        "found[0] == 'done' and np.array_equal(into, rows[::2])",
+        "result[0] == 'done' and np.array_equal(into, rows[::2])",
         0,
     ),
 }

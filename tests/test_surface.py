@@ -280,8 +280,8 @@ def test_a_room_whose_package_is_missing() -> None:
 import sys
 sys.modules["onnx"] = None
 import gatherum, importlib.util, pydoc
-found = importlib.util.find_spec
-importlib.util.find_spec = lambda name: None if name == "onnx" else found(name)
+find_spec = importlib.util.find_spec
+importlib.util.find_spec = lambda name: None if name == "onnx" else find_spec(name)
 assert "onnx" not in dir(gatherum)
 pydoc.render_doc(gatherum)
 try:

@@ -283,8 +283,8 @@ import numpy as np
 from gatherum.files import rows
 come = queue.Queue()
 come.put([0])
-found = rows(np.ones((2, 1)), {endless})
-print(next(found))
+batches = rows(np.ones((2, 1)), {endless})
+print(next(batches))
 {end}
 """
     ended = subprocess.run(

@@ -33,19 +33,19 @@ class SmallCompute(ModuleType):
 
     def __init__(self):
         super().__init__("cuda.compute")
-        self.made, self.ran, self.scratch = [], [], 1000
+        self.compiled, self.ran, self.scratch = [], [], 1000
 
     def make_radix_sort(self, *, order, compute_capability, **arrays):
         addresses = [a.__cuda_array_interface__["data"][0] for a in arrays.values()]
         assert all(addresses)  # otherwise only keys would be sorted
-        self.made.append((order, compute_capability, *(a.dtype.str for a in arrays.values())))
-        return self.made[-1]
+        self.compiled.append((order, compute_capability, *(a.dtype.str for a in arrays.values())))
+        return self.compiled[-1]
 
     def serialize(self, sorter):
         return repr(sorter).encode()
 
     def deserialize(self, code):
-        assert code == repr(self.made[-1]).encode()
+        assert code == repr(self.compiled[-1]).encode()
         return self._sort
 
     def _sort(self, *, temp_storage, num_items, begin_bit, end_bit, stream, **arrays):
@@ -93,7 +93,7 @@ def test_pairs_are_sorted(machine, compute):
     result = framework.sort(Pairs(*buffers, 4, Widths(4, 8, 2)), 0, 40)
     assert ctypes.string_at(result[0].address, 16) == np.array([0, 1, 3, 3], np.uint32).tobytes()
     assert ctypes.string_at(result[1].address, 32) == np.array([3, 1, 0, 2], np.uint64).tobytes()
-    assert compute.made == [("up", 90, "<u4", "<u4", "<u8", "<u8")]
+    assert compute.compiled == [("up", 90, "<u4", "<u4", "<u8", "<u8")]
     assert compute.ran == [(1000, 4, 0, 2, (0, 40))]
     assert machine.contexts == []
 
@@ -101,19 +101,19 @@ def test_pairs_are_sorted(machine, compute):
 def test_a_sorter_is_kept_on_disk(compute, tmp_path, monkeypatch):
     sort()
     sort()
-    assert len(compute.made) == 1
+    assert len(compute.compiled) == 1
     (entry,) = tmp_path.iterdir()
     assert entry.suffix == ".sort"
     forget()
     sort()
-    assert (len(compute.made), len(compute.ran)) == (1, 3)
+    assert (len(compute.compiled), len(compute.ran)) == (1, 3)
     sort((8, 4))
     cub.sorter_code((4, 4), "sm_120")
     monkeypatch.setattr(cub.metadata, "version", lambda name: "1.3.0")
     cub.sorter_code((4, 4), "sm_90")
     monkeypatch.setattr(CompilerDouble, "nvrtcVersion", lambda self: (self.good, 13, 6))
     cub.sorter_code((4, 4), "sm_90")
-    assert len(compute.made) == len(list(tmp_path.iterdir())) == 5
+    assert len(compute.compiled) == len(list(tmp_path.iterdir())) == 5
 
 
 def test_a_damaged_sorter_is_compiled_anew(compute, tmp_path):
@@ -123,7 +123,7 @@ def test_a_damaged_sorter_is_compiled_anew(compute, tmp_path):
     entry.write_bytes(sound[:-1] + b"?")
     forget()
     sort()
-    assert len(compute.made) == 2
+    assert len(compute.compiled) == 2
     assert entry.read_bytes() == sound
 
 
@@ -167,17 +167,17 @@ def test_an_import_that_only_warns_is_our_error(compute, monkeypatch, warning):
 SCRIPT = """
 import sys
 from gatherum.cuda import cub
-made = cub._compute().make_radix_sort
-def make(**given):
+make_radix_sort = cub._compute().make_radix_sort
+def make(**options):
     print("# compiled")
-    return made(**given)
+    return make_radix_sort(**options)
 cub._compute().make_radix_sort = make
 from gatherum.cuda.array_protocols import Protocols
 from gatherum.cuda.device import Pairs, Widths
 framework = Protocols()
-given = [framework.allocate(400, 0, 40) for _ in range(2)]
+buffers = [framework.allocate(400, 0, 40) for _ in range(2)]
 try:
-    framework.sort(Pairs(*given, 100, Widths(4, 8, 31)), 0, 40)
+    framework.sort(Pairs(*buffers, 100, Widths(4, 8, 31)), 0, 40)
 except RuntimeError as error:  # CUB asks CUDA's runtime, which finds no device
     print("#", error)
 """

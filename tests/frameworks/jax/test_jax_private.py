@@ -34,11 +34,11 @@ assert np.allclose(total(jnp.array(data)), (numbers**2).sum())
 mesh = Mesh(np.array(jax.devices()[:2]), ("x",))
 shards = jax.device_put(jnp.array(data[:, :2]), NamedSharding(mesh, PartitionSpec(None, "x")))
 try:
-    found = gatherum.gather(shards, rows)
+    result = gatherum.gather(shards, rows)
 except NotImplementedError as error:
     print(error)
 else:
-    assert np.array_equal(found, gatherum.gather(data[:, :2], rows))
+    assert np.array_equal(result, gatherum.gather(data[:, :2], rows))
     text = jax.jit(gatherum.gather).lower(shards, jnp.array(rows)).compile().as_text()
     print("gathered" if "all-gather" in text else "divided")
 """
