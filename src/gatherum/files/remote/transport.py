@@ -16,7 +16,7 @@ from gatherum.files.remote.urls import UrlAddress
 
 __all__ = [
     "Changed", "Failed", "Missing", "Refused", "ServerError", "Transport", "Version",
-    "open_transport", "require",
+    "open_transport",
 ]  # fmt: skip
 
 IDLE = 30.0  # seconds without a byte after which a request fails
@@ -87,30 +87,13 @@ class Version(NamedTuple):
         )
 
 
-def require(address: UrlAddress) -> Any:
-    """Return fsspec's filesystem class for a URL.
-
-    Raise ImportError if a package is missing, and ValueError if fsspec does not know the protocol.
-    """
-    try:
-        import fsspec
-    except ImportError:
-        raise ImportError("URLs need fsspec and aiohttp: pip install fsspec aiohttp") from None
-    try:
-        return fsspec.get_filesystem_class(address.protocol)
-    except ImportError as error:  # fsspec's message for a protocol, the same for all its URLs
-        raise ImportError(f"{address}: {error}") from None
-    except ValueError:
-        raise ValueError(f"{address}: fsspec knows no protocol {address.protocol!r}") from None
-
-
 def open_transport(address: UrlAddress, options: Mapping[str, Any]) -> "Transport":
     """Return a transport for objects at `address` and below, with the filesystem's `options`.
 
     Raise ValueError if the filesystem does not accept them. Raise OSError if the filesystem
     connects to its server immediately, as for FTP, and cannot reach it.
     """
-    kind = require(address)
+    kind = address.require()
     try:
         # some filesystems have options for the user and the host in the URL
         filesystem = kind(**{**private.options_in(kind, address.reveal()), **options})

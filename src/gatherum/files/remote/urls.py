@@ -1,7 +1,7 @@
 """URLs, which are shown without anything that may be a credential.
 
 A password precedes the ``@`` of the host, and a signature is in the query. Messages, journals and
-representations contain neither. This module does not import fsspec.
+representations contain neither. Only `UrlAddress.require` imports fsspec.
 """
 
 import hashlib
@@ -41,11 +41,22 @@ class UrlAddress:
         """Return the address of an object below this one."""
         return replace(self, shown=f"{self.shown}/{key}", _rest=f"{self._rest}/{key}")
 
-    def require(self) -> None:
-        """Raise ImportError if a package that the protocol needs is missing."""
-        from gatherum.files.remote.transport import require
+    def require(self) -> Any:
+        """Return fsspec's filesystem class for the protocol.
 
-        require(self)
+        Raise ImportError if a package is missing, and ValueError if fsspec does not know the
+        protocol.
+        """
+        try:
+            import fsspec
+        except ImportError:
+            raise ImportError("URLs need fsspec and aiohttp: pip install fsspec aiohttp") from None
+        try:
+            return fsspec.get_filesystem_class(self.protocol)
+        except ImportError as error:  # fsspec's message for a protocol, the same for all its URLs
+            raise ImportError(f"{self}: {error}") from None
+        except ValueError:
+            raise ValueError(f"{self}: fsspec knows no protocol {self.protocol!r}") from None
 
     def digest(self) -> str:
         """Return a digest of the URL without user and password."""
