@@ -110,7 +110,7 @@ def verify(device: str = "cpu") -> Verification:
 
 def _on_cuda() -> Any:
     """Return the six functions of the first framework that has a CUDA device here."""
-    for framework, module in (("torch", "torch.cuda"), ("cupy", "cuda.cupy")):
+    for framework, module in (("torch", "torch.cuda"), ("cupy", "cuda.host_transfer")):
         if find_spec(framework):
             functions = import_module(f"gatherum.{module}").functions()
             if functions is not None:

@@ -9,7 +9,6 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gatherum._model.call import ArraySpec
 from gatherum._model.dtypes import AnyDType
@@ -18,7 +17,6 @@ from gatherum._model.errors import Shape
 from .device import Pairs
 from .device_views import DeviceFramework, View
 from .driver import LEGACY_STREAM, Kept, open_driver
-from .host_transfer import OnDevice
 
 
 class _Scratch:
@@ -102,22 +100,3 @@ class CuPy(DeviceFramework):
         copied = [holder for holder in holders if isinstance(holder, np.ndarray)]
         if copied:
             self._kept.until_done(open_driver(), device, stream, copied)
-
-
-def functions() -> OnDevice | None:
-    """Return the six functions for NumPy arrays, run on CuPy's current device.
-
-    Return None if CuPy finds no device.
-    """
-    cupy: Any = import_module("cupy")
-    if not cupy.cuda.is_available():
-        return None
-    number = cupy.cuda.Device().id
-    device = cupy.cuda.runtime.getDeviceProperties(number)["name"].decode()
-
-    def back(array: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
-        values: NDArray[Any] = cupy.asnumpy(array).view(dtype)
-        return values
-
-    name = f"cuda:{number}, {device}, arrays of CuPy {cupy.__version__}"
-    return OnDevice(name, cupy.array, back)

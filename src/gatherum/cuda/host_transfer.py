@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -39,3 +40,22 @@ class OnDevice:
         if not isinstance(value, np.ndarray):
             return value
         return self.there(value.astype(value.dtype.newbyteorder("="), copy=False))
+
+
+def functions() -> OnDevice | None:
+    """Return the six functions for NumPy arrays, run on CuPy's current device.
+
+    Return None if CuPy finds no device.
+    """
+    cupy: Any = import_module("cupy")
+    if not cupy.cuda.is_available():
+        return None
+    number = cupy.cuda.Device().id
+    device = cupy.cuda.runtime.getDeviceProperties(number)["name"].decode()
+
+    def back(array: Any, dtype: np.dtype[Any]) -> Array:
+        values: Array = cupy.asnumpy(array).view(dtype)
+        return values
+
+    name = f"cuda:{number}, {device}, arrays of CuPy {cupy.__version__}"
+    return OnDevice(name, cupy.array, back)
