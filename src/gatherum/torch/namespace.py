@@ -11,17 +11,18 @@ from torch import Tensor
 
 from gatherum._arguments import conversion
 from gatherum._derivatives import derivatives
+from gatherum._derivatives.array_ops import Destinations
 from gatherum._model import errors
 from gatherum._model.call import Attributes
 from gatherum._model.dtypes import AnyDType
 from gatherum._plans import index_errors
 from gatherum._system import native
-from gatherum.groups import rounding
+from gatherum.groups import functions, rounding
 from gatherum.groups.protocol import Computed
 from gatherum.torch.library.ops import overload
 from gatherum.torch.library.symbolic_sizes import surely_holds
 
-from . import checks, dtypes, operands, private
+from . import checks, dtypes, operands, private, segment_numbers
 from .library import symbolic_sizes
 
 if TYPE_CHECKING:
@@ -272,10 +273,19 @@ def log(x: Tensor) -> Tensor:
     return cast(Tensor, overload("log")(x))
 
 
-def fused(name: str, values: Tensor, places: Any) -> Tensor | None:
-    from gatherum.torch.torch_scatter.softmax import fused  # which is made of these functions
+# The op that computes both in one call, in torch_scatter/softmax.py.
+SOFTMAX = "group_softmax"
 
-    return fused(name, values, places)
+
+def fused(name: str, values: Tensor, places: Destinations) -> Tensor | None:
+    """Return softmax or log_softmax of values, or None inside transforms, which need the steps."""
+    if private.transforms_active() or name not in ("softmax", "log_softmax"):
+        return None
+    values = astype(values, dtype(functions.working_dtype(kind(values))))
+    op, axis, mode, negative = places.attributes[:4]
+    options = op, axis, mode, negative, places.attributes.caller
+    result: Tensor = overload(SOFTMAX)(values, places.indices, name, places.shape[axis], *options)
+    return result
 
 
 def resolve(attributes: Attributes, entries: Tensor, size: int) -> Tensor:
@@ -292,8 +302,5 @@ def traced_segments(op: str, operand: str, indptr: Tensor, edges: Tensor) -> Ten
     if not (torch.compiler.is_compiling() or symbolic_sizes.is_scripted()):
         checks.check_values(op, operand, indptr, "give `scatter_indices`")
         return None
-    from gatherum.torch.torch_scatter.segments import (
-        edge_segments,  # which is made of these functions
-    )
-
-    return edge_segments(op, _comparable(indptr), edges.shape[0])
+    xp = sys.modules[__name__]
+    return segment_numbers.of_edges(xp, op, _comparable(indptr), edges.shape[0])

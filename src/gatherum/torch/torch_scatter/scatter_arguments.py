@@ -7,7 +7,7 @@ at the cost of `scatter_slices` or `scatter_nd`. Otherwise each element has a se
 from __future__ import annotations
 
 import operator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
@@ -20,7 +20,6 @@ from gatherum._model.call import Attributes, FoldRule
 from gatherum._model.callers import Caller
 from gatherum._model.reductions import ROWS
 from gatherum._model.shape_limits import broadcasts
-from gatherum._plans import index_errors
 from gatherum._system import native
 from gatherum.torch import checks, namespace, operands
 from gatherum.torch import errors as torch_errors
@@ -41,9 +40,7 @@ _INTO_ZEROS = {word: tuple(FOLDS[name]) for word, name in _WORDS.items() if not 
 
 def called(places: Destinations) -> AbstractContextManager[None]:
     """Return a context in which errors name the function and operands of the original call."""
-    if torch.compiler.is_compiling():  # `fakes` does so then
-        return nullcontext()
-    return index_errors.naming(places.attributes.caller)
+    return torch_errors.naming(places.attributes.caller)
 
 
 def known_call(

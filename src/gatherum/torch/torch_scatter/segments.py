@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from gatherum._derivatives.array_ops import ADD, Destinations
+from gatherum._derivatives.array_ops import Destinations
 from gatherum._model import errors, shape_limits
-from gatherum._model.call import Attributes
 from gatherum._model.callers import Caller
 from gatherum._model.dtypes import is_index
-from gatherum.torch import checks, namespace, private
+from gatherum.torch import checks, namespace, segment_numbers
 from gatherum.torch import errors as torch_errors
 from gatherum.torch.library import symbolic_sizes
 
@@ -29,8 +27,6 @@ from .scatter_arguments import (
     reduction_of,
 )
 from .scatters import extreme, fold_into, scattered_extreme, scattered_fold
-
-_BATCH = "it takes a batch itself, with dimensions of `indptr` in front"
 
 
 def segment_csr(src: Tensor, indptr: Any, out: Tensor | None = None, reduce: str = "sum") -> Tensor:
@@ -140,14 +136,14 @@ def gather_csr(src: Tensor, indptr: Any, out: Tensor | None = None) -> Tensor:
     nothing = empty and symbolic_sizes.surely_holds(src.shape[dim] == 0)
     if not nothing and not symbolic_sizes.may_hold(indptr.shape[-1] == expected[-1]):
         raise errors.other_shape(op, "indptr", expected, tuple(indptr.shape))
-    checks.check_values(op, "indptr", indptr, _BATCH)
+    checks.check_values(op, "indptr", indptr, segment_numbers.BATCH)
     ends = torch.cat((indptr.new_zeros(1), indptr.reshape(-1)))
     size = 0 if empty else symbolic_sizes.of(ends[-1])
     moved = (*src.shape[:dim], size, *src.shape[dim + 1 :])
     known = not torch.compiler.is_compiling() and all(type(n) is int for n in moved)  # no symbols
     if known and size >= 0:
         shape_limits.check_result(op, moved, namespace.kind(src))
-    index = _segment_numbers(op, indptr, size, ends_itself=True)
+    index = segment_numbers.of_positions(namespace, op, indptr, size, ends_itself=True)
     caller = Caller(op, "indptr", "src")
     places = cheapest_places(caller, index, moved, dim, src.shape[dim], "fill")
     with called(places):
@@ -312,7 +308,7 @@ def _segment_extreme(
 def _segments(op: str, src: Tensor, indptr: Tensor) -> Destinations:
     """Return the destinations of the values of segments."""
     dim = indptr.dim() - 1
-    index = _segment_numbers(op, indptr, src.shape[dim])
+    index = segment_numbers.of_positions(namespace, op, indptr, src.shape[dim])
     caller = Caller(op, "indptr", *FOLDED)
     return cheapest_places(caller, index, src.shape, dim, max(indptr.shape[-1] - 1, 0), "drop")
 
@@ -335,57 +331,3 @@ def _pointed(op: str, src: Tensor, indptr: Any) -> tuple[Tensor, Tensor]:
         expected = (*src.shape[:dim], indptr.shape[-1])
         raise torch_errors.no_broadcast(op, "indptr", tuple(indptr.shape), "src", expected, None)
     return src, indptr
-
-
-def edge_segments(op: str, indptr: Tensor, edges: int) -> Tensor:
-    """Return the segment of each edge in a traced graph, from a pointer that covers all edges."""
-    whole = (indptr[0] == 0) & (indptr[-1] == edges)
-    if symbolic_sizes.is_scripted() or private.assert_when_run is None:
-        indptr = torch.where(whole, indptr, -1)
-    else:
-        text = "`indptr` must begin with 0 and end with the number of edges"
-        private.assert_when_run(whole, f"{op}: {text}")
-    return _segment_numbers(op, indptr, edges)
-
-
-def _segment_numbers(op: str, indptr: Tensor, size: int, *, ends_itself: bool = False) -> Tensor:
-    """Return the segment number of each of `size` positions.
-
-    It is the number of segments that begin at or before the position, less 1, computed by a count
-    and a cumulative sum. Positions before the first segment get -1; positions after the last
-    segment get the number of segments. Both are out of bounds. With `ends_itself`, `size` is the
-    last value of the pointer and error messages omit it.
-    """
-    # The values are known when the graph runs.
-    if torch.compiler.is_compiling() or symbolic_sizes.is_scripted():
-        before = torch.arange(-1, indptr.shape[-1] - 1, device=indptr.device).clamp(min=0)
-        ordered = (indptr.index_select(-1, before) <= indptr).all()
-        ordered &= (indptr >= 0).all() & (indptr <= size).all()
-        if symbolic_sizes.is_scripted() or private.assert_when_run is None:
-            # TorchScript drops assertions, but not the index checks.
-            indptr = torch.where(ordered, indptr, -1)
-        else:
-            private.assert_when_run(ordered, f"{op}: `indptr` must not decrease")
-    else:
-        checks.check_values(op, "indptr", indptr, _BATCH)
-        named = None if ends_itself else size
-        if indptr.dim() == 1 and indptr.is_cpu and (read := namespace.to_numpy(indptr)) is not None:
-            # NumPy needs a tenth of the time for a few numbers.
-            ends = np.empty(len(read) + 2, np.int64)
-            ends[0], ends[1:-1], ends[-1] = 0, read, size
-            lengths = ends[1:] - ends[:-1]
-            if lengths.min() < 0:
-                at = min(int((lengths < 0).argmax()), len(read) - 1)
-                raise torch_errors.no_segments(op, named, f", got {read[at]} (indptr[{at}])")
-            return torch.from_numpy(np.repeat(np.arange(-1, len(read)), lengths))
-        beyond = indptr.numel() and (int(indptr.min()) < 0 or int(indptr.max()) > size)
-        if beyond or bool((indptr.diff(dim=-1) < 0).any()):
-            raise torch_errors.no_segments(op, named)
-    shape = (*indptr.shape[:-1], size + 1)
-    caller = Caller(op, "indptr").text
-    attributes = Attributes("scatter_elements", indptr.dim() - 1, negative=False, caller=caller)
-    begin = Destinations(namespace, attributes, indptr, shape)
-    one = torch.ones((), dtype=torch.int64, device=indptr.device)
-    with called(begin):
-        counts = begin.put(torch.zeros_like(one).expand(shape), one, ADD)
-    return counts.cumsum(-1).narrow(-1, 0, size) - 1

@@ -23,20 +23,7 @@ from gatherum.torch.autograd.recording import below_recording, recording, record
 from gatherum.torch.checks import check_storages
 from gatherum.torch.library.ops import CALLER, LIBRARY, overload, with_below
 
-NAME = "group_softmax"
-
-
-def fused(name: str, values: Tensor, places: Destinations) -> Tensor | None:
-    """Return softmax or log_softmax of values, or None inside transforms, which need the steps."""
-    if private.transforms_active() or name not in ("softmax", "log_softmax"):
-        return None
-    values = namespace.astype(
-        values, namespace.dtype(functions.working_dtype(namespace.kind(values)))
-    )
-    op, axis, mode, negative = places.attributes[:4]
-    options = op, axis, mode, negative, places.attributes.caller
-    result: Tensor = overload(NAME)(values, places.indices, name, places.shape[axis], *options)
-    return result
+NAME = namespace.SOFTMAX
 
 
 def _places(
