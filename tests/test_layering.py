@@ -2,6 +2,8 @@
 
 import ast
 import re
+from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -13,11 +15,19 @@ ORACLE = PACKAGE / "reference"
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if ORACLE not in path.parents)
 
 
-def imported_names(path: Path) -> set[str]:
+def statements(node: ast.AST, typing: bool) -> Iterator[ast.AST]:
+    """Yield all nodes below a node, without imports for type checkers unless `typing`."""
+    for child in ast.iter_child_nodes(node):
+        if typing or not (isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING"):
+            yield child
+            yield from statements(child, typing)
+
+
+def imported_names(path: Path, typing: bool = True) -> set[str]:
     """Return the absolute names that a file imports, at its top or inside functions."""
     folder = ("gatherum", *path.relative_to(PACKAGE).parent.parts)
     names: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in statements(ast.parse(path.read_text()), typing):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -25,6 +35,12 @@ def imported_names(path: Path) -> set[str]:
             stem = ".".join([*base, *([node.module] if node.module else [])])
             names |= {f"{stem}.{alias.name}" for alias in node.names}
     return names
+
+
+def module_name(path: Path) -> str:
+    """Return the dotted name of a module."""
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    return ".".join(("gatherum", *parts)).removesuffix(".__init__")
 
 
 def imports_reference(path: Path) -> bool:
@@ -41,6 +57,21 @@ def test_only_conformance_imports_the_oracle() -> None:
     importers = {path.parent.name for path in MODULES if imports_reference(path)}
     assert importers == {"conformance", "gatherum"}  # the latter for type checkers
     assert imports_reference(PACKAGE / "__init__.py")
+
+
+def test_modules_import_each_other_in_one_direction() -> None:
+    """Imports inside functions count. pyproject.toml has the reasons of the two exceptions."""
+    graph: dict[str, set[str]] = {}
+    modules = {module_name(path): path for path in MODULES}
+    del modules["gatherum"]  # which imports public names when they are first used
+    for module, path in modules.items():
+        names = imported_names(path, typing=False)
+        pairs = {(name, name.rpartition(".")[0]) for name in names}
+        imported = {name if name in modules else parent for name, parent in pairs}
+        graph[module] = imported & set(modules) - {module}
+    graph["gatherum._plans.plans"].remove("gatherum._inspection.explanations")
+    graph["gatherum._frameworks.torch_compile"].remove("gatherum.torch")
+    TopologicalSorter(graph).prepare()  # raises a CycleError that names the modules
 
 
 def test_modules_that_import_this_package_by_name() -> None:
