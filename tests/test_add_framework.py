@@ -36,7 +36,8 @@ class ToyAdapter(frameworks.Framework):
     def call(self, attributes, data, indices, updates, fill_value, out):
         if out is not None:
             raise TypeError(f"{attributes.op}: `out` must be None, since a toy does not change")
-        inputs = [each.array if isinstance(each, Toy) else each for each in (data, indices, updates)]
+        operands = data, indices, updates
+        inputs = [one.array if isinstance(one, Toy) else one for one in operands]
         keywords = attributes.keywords
         if not attributes.operator.scatters:
             keywords["fill_value"] = fill_value
