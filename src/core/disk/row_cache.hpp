@@ -42,9 +42,10 @@ class RowCache {
   int64_t held() const { return held_.load(std::memory_order_relaxed); }
   int64_t item() const { return item_; }
 
-  // Copies row numbers[i] to position places[i] of `out` (i without places) if it is cached; otherwise
-  // appends i to `missing`, which has space for all. Returns the number of missing rows. Returns kOutside,
-  // before anything is copied, if a row number is invalid or a position is not below `capacity`.
+  // Copies row numbers[i] to position places[i] of `out` (to position i if `places` is null) if the row is
+  // cached; otherwise appends i to `missing`, which has space for all. Returns the number of missing rows.
+  // Returns kOutside, before anything is copied, if a row number is invalid or a position is not below
+  // `capacity`.
   int64_t lookup(const int64_t* numbers, const int64_t* places, int64_t count, char* out, int64_t capacity,
                  int64_t* missing) {
     for (int64_t i = 0; i < count; ++i)

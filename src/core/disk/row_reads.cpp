@@ -208,7 +208,7 @@ class Reader : RowRequests {
     }
   }
 
-  // Reads one run and copies its rows to their places.
+  // Reads one run and copies its rows to their destinations.
   bool serve(const Run& run, Memory& memory) {
     const int64_t place = place_of(run.begin), bytes = run.inside ? span_of(run.first, run.last) : 0;
     const bool single = run.first == run.last;
@@ -224,7 +224,7 @@ class Reader : RowRequests {
     return with_item([&](auto item) { return place_rows<item>(run, to, bytes); });
   }
 
-  // Reads one part of the file and copies its requested rows to their places.
+  // Reads one part of the file and copies its requested rows to their destinations.
   bool serve_part(size_t part, Memory& memory) {
     if (cuts_[part] == cuts_[part + 1]) return true;
     const int64_t first = static_cast<int64_t>(part) << shift_;
@@ -303,8 +303,8 @@ class Reader : RowRequests {
     return true;
   }
 
-  // The same for a part. Its requests are private copies that were checked, so no row or place is out of
-  // range.
+  // The same for a part. Its requests are private copies that were checked, so no row or destination is out
+  // of range.
   template <int64_t kItem>
   bool place_part(size_t part, const char* from) {
     constexpr int64_t kAhead = 16;

@@ -1,4 +1,4 @@
-"""Map dates to integers of the same order, with NaT as the extreme, so that it propagates."""
+"""Map dates to integers of the same order, such that NaT propagates."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def not_a_date(dtype: AnyDType) -> np.generic:
 
 
 def as_integers(values: Array, extreme: str) -> Array:
-    """Convert dates to integers, with NaT as the extreme.
+    """Convert dates to integers, with NaT as the largest or smallest integer.
 
     NaT is the least int64, and so the minimum. For "max", 1 is subtracted from each integer, so
     that NaT wraps around to the largest.

@@ -75,7 +75,7 @@ class _Sizes:
 
     @cached_property
     def free(self) -> int:
-        """The number of columns along the free dimensions, for each place in `shared`."""
+        """The number of columns along the free dimensions, for each block in `shared`."""
         return prod(len(self.layout.data[d]) for d in self.layout.roles.free)
 
     @cached_property
@@ -145,7 +145,7 @@ class _Sizes:
 
     @cached_property
     def routes(self) -> int:
-        """The bytes of the routes: row numbers, places, and the start of each owner's entries."""
+        """The bytes of the routes: row numbers, positions, and where each owner's entries start."""
         count = self.shared * len(self.runs)
         places = _narrow(-(-self.indexed // max(1, count)))
         return self.numbers + self.indexed * places + 8 * (self.layout.owners + 1) * count
