@@ -27,17 +27,18 @@ root_doc = "index"
 default_role = "autolink"  # `gatherum.plan` in a docstring is a link, `axis` is not
 nitpicky = True
 smartquotes = False  # two hyphens are an option, not a dash
-# Other projects' names have no pages here, and fetching theirs would need a network.
-# An argument that is named as an inner module is no reference to it.
+# Names of other projects have no pages here, and a download of their inventories would need a
+# network.
+# An argument with the name of an inner module is not a reference to the module.
 nitpick_ignore_regex = [("py:.*", r"(numpy|onnx|json)\..*"), ("py:obj", "indices")]
 
 myst_heading_anchors = 4
 myst_enable_extensions = ["colon_fence", "deflist"]
 
-# The signatures of gatherum.torch need no torch, nor the modules that ask it what it is.
+# Without torch, these modules are mocked; the signatures of gatherum.torch do not need them.
 _ASKING = ["torch", "gatherum.torch.private", "gatherum.torch.dlpack"]
 autodoc_mock_imports = [] if find_spec("torch") else _ASKING
-autodoc_typehints = "none"  # the Parameters sections say more
+autodoc_typehints = "none"  # the Parameters sections have more information
 autodoc_member_order = "bysource"
 autosummary_generate = False
 numpydoc_show_class_members = False

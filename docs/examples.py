@@ -1,10 +1,12 @@
-"""Run every example of the pages and of the docstrings, each page in a folder of its own.
+"""Run every example of the pages and of the docstrings, each page in a separate folder.
 
 In a page, blocks of ``python`` with prompts are doctests, those without must run, and in blocks of
 ``console`` the lines after ``$`` must print what follows them. Names and files last for a page.
-A page that begins with ``<!-- needs: PACKAGE -->`` is left out, and says so, where that is missing.
+A page that begins with ``<!-- needs: PACKAGE -->`` is skipped, with a message, if the package is
+not installed.
 
-Sybil has no parser for console blocks, and a page's files must last from one block to the next.
+Sybil is not used: it has no parser for console blocks, and the files of a page must last from one
+block to the next.
 """
 
 import doctest
@@ -32,17 +34,17 @@ FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 NEEDS = re.compile(r"<!-- needs: (\w+) -->\n")
 # Subpackages that import the framework of the same name.
 ADAPTERS = ("dask", "jax", "torch")
-# The commands import nothing to be tried.
+# Modules of the command line have no examples.
 LEFT_OUT = re.compile(r"gatherum\.(\w+\.)*__main__$")
 
 
 def is_installed(package: str) -> bool:
-    """Whether a package can be imported."""
+    """Return True if a package can be imported."""
     return importlib.util.find_spec(package) is not None
 
 
 def run_page(page: Path) -> tuple[int, int]:
-    """Run the examples of a page; return how many there were and how many failed."""
+    """Run the examples of a page. Return the numbers of examples and of failures."""
     names: dict[str, Any] = {"__name__": "__main__"}
     text = page.read_text(encoding="utf-8")
     if (needed := NEEDS.match(text)) and not is_installed(needed[1]):
@@ -59,7 +61,7 @@ def run_page(page: Path) -> tuple[int, int]:
 
 
 def _run_block(kind: str, code: str, names: dict[str, Any], where: str) -> Iterator[bool]:
-    """Run a block; yield for each example whether it failed."""
+    """Run a block. Yield True for each example that failed, else False."""
     if kind == "console":
         for command, expected in _commands(code):
             yield _command_fails(command, expected, where)
@@ -104,7 +106,7 @@ def run_docstrings(name: str) -> tuple[int, int]:
 
 
 def modules() -> list[str]:
-    """Name every module of the package."""
+    """Yield the name of every module of the package."""
     found = pkgutil.walk_packages(gatherum.__path__, "gatherum.")
     names = ["gatherum", *(one.name for one in found if not LEFT_OUT.search(one.name))]
     missing = tuple(f"gatherum.{name}." for name in ADAPTERS if not is_installed(name))
@@ -112,7 +114,7 @@ def modules() -> list[str]:
 
 
 def main() -> int:
-    """Run everything, or the pages that are named."""
+    """Run all pages and docstrings, or only the named pages."""
     pages = [Path(page).resolve() for page in sys.argv[1:]]
     all_pages = [page for pattern in PAGES for page in sorted(ROOT.glob(pattern))]
     wanted = [page for page in pages or all_pages if "_build" not in page.parts]

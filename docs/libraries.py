@@ -1,4 +1,4 @@
-"""The libraries that the tables ask, each as a set of names for the tables' expressions."""
+"""Define the libraries of the tables, each as a set of names for the expressions of the tables."""
 
 from collections.abc import Callable
 from importlib import import_module, metadata
@@ -11,7 +11,7 @@ import gatherum
 
 Names = dict[str, Any]
 INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
-# The distributions that a library's expressions need; the answers hold for their versions.
+# The distributions that the expressions of a library need. The results depend on their versions.
 NEEDED = {
     "gatherum": ("gatherum", "numpy"),
     "numpy": ("numpy",),
@@ -23,7 +23,7 @@ NEEDED = {
 
 
 def versions(library: str) -> dict[str, str] | None:
-    """Return the versions of what a library needs, or None when something is not installed."""
+    """Return the versions of a library's distributions, or None if one is not installed."""
     try:
         return {name: metadata.version(name) for name in NEEDED[library] if name != "gatherum"}
     except metadata.PackageNotFoundError:
@@ -31,24 +31,24 @@ def versions(library: str) -> dict[str, str] | None:
 
 
 def names(library: str, arrays: Names) -> Names:
-    """Return the names that a library's expressions may use; `arrays` become its own arrays."""
+    """Return the names for a library's expressions, with `arrays` converted to its arrays."""
     modules, convert = _KINDS[library]()
     own = {name: convert(array) for name, array in arrays.items()}
     return {"np": np, "nan": float("nan"), "after": _after, "accepted": _accepted} | modules | own
 
 
 def _after(change: Callable[..., Any], array: Any, *arguments: Any) -> Any:
-    """Give what a copy of an array holds after a change in place, whether it failed or not."""
+    """Return a copy of an array after a change in place, even if the change failed."""
     copy = array.clone() if hasattr(array, "clone") else np.array(array)
     try:
         change(copy, *arguments)
-    except Exception as error:  # what is left behind is the question
+    except Exception as error:  # the contents after a failure are of interest
         return f"{np.asarray(copy).tolist()} after {type(error).__name__}"
     return copy
 
 
 def _accepted(call: Callable[[Any], Any]) -> str:
-    """Name the dtypes of indices that a call takes."""
+    """Return the names of the index dtypes that a call accepts."""
     taken = []
     for dtype in (*INTEGERS, "bool", "float32"):
         try:
@@ -84,7 +84,7 @@ def _webnn() -> tuple[Names, Callable[[Any], Any]]:
 
 def _onnx() -> tuple[Names, Callable[[Any], Any]]:
     reference, runtime = import_module("onnx.reference"), import_module("onnxruntime")
-    runtime.set_default_logger_severity(4)  # the errors are answers, not news
+    runtime.set_default_logger_severity(4)  # errors are results, and need no log message
 
     def run_reference(op: str, *inputs: Any, **attributes: Any) -> Any:
         model, feeds = _model(op, inputs, attributes)
@@ -103,7 +103,7 @@ def _onnx() -> tuple[Names, Callable[[Any], Any]]:
 
 
 def _model(op: str, inputs: tuple[Any, ...], attributes: Names) -> tuple[Any, Names]:
-    """Make a model of one node, and its feeds; a scalar or list takes the dtype it needs."""
+    """Return a model of one node, and its inputs. Scalars and lists get the required dtype."""
     helper = import_module("onnx.helper")
     data, indices, *updates = inputs
     data = np.asarray(data)

@@ -1,8 +1,8 @@
-"""Follow the links of the sources and of the built pages, and find what needs a network.
+"""Check the links of the sources and of the built pages, and find resources on the network.
 
 python docs/links.py docs/_build/html
 
-Sphinx's linkcheck asks the network, and checks neither anchors nor what a built page fetches.
+Sphinx's linkcheck needs a network, and checks neither anchors nor the resources of a built page.
 """
 
 import re
@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlsplit
 
 ROOT = Path(__file__).parents[1]
 PAGES = ("*.md", "docs/**/*.md", "benchmarks/*.md")
-# What a browser fetches by itself, as opposed to what a reader may follow.
+# Attributes with resources that a browser loads without a click.
 FETCHED = {
     "script": "src", "img": "src", "iframe": "src", "source": "src", "embed": "src",
     "object": "data", "video": "src", "audio": "src", "image": "href", "use": "href",
@@ -37,7 +37,7 @@ class Page(HTMLParser):
         self.fetched += REMOTE_STYLE.findall(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note what a tag links to, names, or fetches."""
+        """Record the links, names and resources of a tag."""
         given = {name: value or "" for name, value in attrs}
         self.targets |= {given[name] for name in ("id", "name") if name in given}
         if tag == "a" and "href" in given:
@@ -49,7 +49,7 @@ class Page(HTMLParser):
 
 
 def source_faults() -> Iterator[str]:
-    """Yield the links between the sources of pages that lead to no file."""
+    """Yield the links in the sources of pages whose file does not exist."""
     for page in sorted(page for pattern in PAGES for page in ROOT.glob(pattern)):
         if "_build" in page.parts:
             continue
@@ -59,7 +59,7 @@ def source_faults() -> Iterator[str]:
 
 
 def built_faults(site: Path) -> Iterator[str]:
-    """Yield the links of built pages that lead nowhere, and the resources from elsewhere."""
+    """Yield the broken links of built pages, and the resources on other hosts."""
     pages = {file: Page(file) for file in sorted(site.rglob("*.html"))}
     if not pages:
         yield f"{site}: no page"

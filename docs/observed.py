@@ -1,13 +1,13 @@
-"""Ask the libraries that the comparison and the operator pages describe.
+"""Run the expressions of the comparison and of the operator pages in each library.
 
-    python docs/observed.py            print what the installed libraries answer
-    python docs/observed.py --write    keep it in docs/observed.json, which the pages show; the
-                                       answers of libraries that are not installed stay there
-    python docs/observed.py --check    compare it with docs/observed.json
+    python docs/observed.py            print the results of the installed libraries
+    python docs/observed.py --write    store them in docs/observed.json, which the pages show;
+                                       results of libraries that are not installed are kept
+    python docs/observed.py --check    compare them with docs/observed.json
 
-The expressions stand in docs/comparison/*.toml (`ask`) and docs/operators/*.toml (pairs that must
-give the same bits). An answer that was kept from another version of a library may differ; one from
-the same version may not.
+The expressions are in docs/comparison/*.toml (`ask`) and docs/operators/*.toml (pairs that must
+have the same bits). A stored result of another version of a library may differ; a result of the
+same version may not.
 """
 
 import argparse
@@ -55,16 +55,16 @@ def asked() -> Iterator[tuple[str, str, Names]]:
 
 
 def pair(row: dict[str, str]) -> str:
-    """Return the expression that compares a counterpart with ours."""
+    """Return the expression that compares a counterpart with gatherum's function."""
     return f"{row.get('run', row['theirs'])} == {row['ours']}"
 
 
 def answer(library: str, expression: str, arrays: Names) -> str:
-    """Evaluate an expression with the names of a library, and word what comes back."""
+    """Evaluate an expression with the names of a library. Return the result or error as text."""
     theirs, _, ours = expression.partition(" == ")
     try:
         given = np.asarray(eval(theirs, names(library, arrays)))
-    except Exception as error:  # an error is an answer
+    except Exception as error:  # an error is a result
         return type(error).__name__
     if not ours:
         return str(given.tolist())
@@ -74,7 +74,7 @@ def answer(library: str, expression: str, arrays: Names) -> str:
 
 
 def observe() -> dict[str, Any]:
-    """Ask every library that is installed everything."""
+    """Evaluate all expressions in every installed library."""
     observed: dict[str, Any] = {}
     for library, expression, arrays in asked():
         if (have := versions(library)) is None:
@@ -101,7 +101,7 @@ def differences(kept: dict[str, Any], observed: dict[str, Any]) -> Iterator[tupl
 
 
 def main() -> int:
-    """Print, keep or compare the answers."""
+    """Print, store or compare the results."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--check", action="store_true")

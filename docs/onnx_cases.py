@@ -1,17 +1,17 @@
-"""Run ONNX test cases on onnx.reference and on ONNX Runtime, and count what each gets wrong.
+"""Run ONNX test cases on onnx.reference and on ONNX Runtime, and count the wrong results of each.
 
     gatherum vectors cases --format onnx
     python docs/onnx_cases.py cases [PACKAGE ...]
 
-prints each case that fails, and a table by rule. It needs onnx, and no gatherum. A package that is
-not installed is left out. Cases run in another process, which is stopped after 10 seconds.
+prints each case that fails, and a table by rule. It needs onnx, but not gatherum. A package that is
+not installed is skipped. Cases run in another process, which is stopped after 10 seconds.
 
-    python docs/onnx_cases.py --write    make the cases and keep what fails in docs/onnx_cases.json,
-                                         which the page shows; packages that are not installed keep
-                                         theirs
-    python docs/onnx_cases.py --check    compare it with docs/onnx_cases.json
+    python docs/onnx_cases.py --write    create the cases, and store the failures in
+                                         docs/onnx_cases.json, which the page shows; failures of
+                                         packages that are not installed are kept
+    python docs/onnx_cases.py --check    compare the failures with docs/onnx_cases.json
 
-What was kept from another version of a package may differ; what is from the same version may not.
+Stored results of another version of a package may differ; results of the same version may not.
 """
 
 import argparse
@@ -70,11 +70,11 @@ def outcome(package: str, folder: str, row: dict[str, Any]) -> str:
     refused = "" if "output" in row else "passed"
     try:
         run = LOADS[package](str(model))
-    except Exception as error:  # also where the values must be refused: nothing read them
+    except Exception as error:  # also if the values must raise an error: they were not read
         return _named(error)
     try:
         found = run(feeds)
-    except Exception as error:  # an error is an answer
+    except Exception as error:  # an error is a result
         return refused or _named(error)
     if refused:
         return f"{found.tolist()}, not an error"
@@ -92,7 +92,7 @@ def _array(path: Path) -> Any:
 
 
 def answers(package: str, pipe: Any) -> None:
-    """Answer for folders and records of cases that come through a pipe."""
+    """Run cases whose folders and records are read from a pipe."""
     import_module(package)
     warnings.simplefilter("ignore")
     pipe.send("ready")
@@ -101,14 +101,14 @@ def answers(package: str, pipe: Any) -> None:
 
 
 class Child:
-    """A process that runs cases, and a new one after each that hangs or crashes."""
+    """A process that runs cases. It is replaced after a case that hangs or crashes."""
 
     def __init__(self, package: str) -> None:
         self.package = package
         self.process: Any = None
 
     def ask(self, folder: str, row: dict[str, Any]) -> str:
-        """Return the outcome of a case, or that none came."""
+        """Return the outcome of a case, or the reason why it has none."""
         if self.process is None:
             self._start()
         try:
@@ -165,7 +165,7 @@ def ask(folder: Path, rows: list[dict[str, Any]], package: str) -> dict[str, str
 
 
 def run(folder: Path, packages: list[str]) -> int:
-    """Run the cases of a folder, and print what fails."""
+    """Run the cases of a folder, and print the failures."""
     rows = json.loads((folder / "cases.json").read_text())
     outcomes: dict[str, dict[str, str]] = {}
     for package in packages or filter(find_spec, LOADS):
@@ -178,7 +178,7 @@ def run(folder: Path, packages: list[str]) -> int:
 
 
 def observe() -> dict[str, Any]:
-    """Make the cases, and ask the packages that are installed which they get wrong."""
+    """Create the cases, and return the cases that each installed package gets wrong."""
     from gatherum.conformance import vectors, write
 
     cases = Counter(case.rule for case in vectors("onnx"))
@@ -213,7 +213,7 @@ def differences(kept: dict[str, Any], observed: dict[str, Any]) -> Iterator[tupl
 
 
 def check() -> int:
-    """Compare what packages get wrong with what was kept."""
+    """Compare the wrong results of packages with the stored ones."""
     observed = observe()
     found = list(differences(json.loads(KEPT.read_text()), observed))
     for wrong, line in found:
@@ -224,7 +224,7 @@ def check() -> int:
 
 
 def keep() -> int:
-    """Keep what packages get wrong."""
+    """Store the wrong results of packages."""
     observed = observe()
     packages = json.loads(KEPT.read_text())["packages"] if KEPT.exists() else {}
     observed["packages"] = packages | observed["packages"]
@@ -233,7 +233,7 @@ def keep() -> int:
 
 
 def main() -> int:
-    """Run the cases of a folder, or compare what is kept."""
+    """Run the cases of a folder, or compare the stored results."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("folder", type=Path, nargs="?")
     parser.add_argument("package", nargs="*", help=" or ".join(LOADS))

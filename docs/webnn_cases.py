@@ -3,7 +3,8 @@
     gatherum vectors cases --format webnn
     python docs/webnn_cases.py cases
 
-prints how many cases of each operator pass, and which do not. It needs pywebnn, and no gatherum.
+prints the number of cases of each operator that pass, and the cases that fail. It needs pywebnn,
+but not gatherum.
 """
 
 import json
@@ -34,7 +35,7 @@ def run(op: str, *inputs: Any, **options: Any) -> Any:
     feeds = dict(zip(NAMES, arrays, strict=False))
     operands = [builder.input(name, one.shape, one.dtype.name) for name, one in feeds.items()]
     graph = builder.build({"output": method(*operands, **options)})
-    # compute returns float64, whatever the dtype of the operand is
+    # compute returns float64 for operands of any dtype
     return np.asarray(context.compute(graph, feeds)["output"], arrays[0].dtype)
 
 
@@ -44,7 +45,7 @@ def _snake(op: str) -> str:
 
 
 def outcome(graph: dict[str, Any]) -> str:
-    """Run the graph of a case; return "passed", or what came in the place of the answer."""
+    """Run the graph of a case; return "passed", or the wrong result or error."""
     (step,) = graph["operators"]
     inputs = [_array(tensor) for tensor in graph["inputs"].values()]
     options = next((part["options"] for part in step["arguments"] if "options" in part), {})
@@ -53,7 +54,7 @@ def outcome(graph: dict[str, Any]) -> str:
         found = run(step["name"], *inputs, **options)
     except NotThere:
         return "not there"
-    except Exception as error:  # an error is an answer
+    except Exception as error:  # an error is a result
         return type(error).__name__
     return compared(found, expected)
 

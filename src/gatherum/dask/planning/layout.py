@@ -1,8 +1,8 @@
 """Align the chunks of the operands.
 
 `_model.dimensions` defines the roles of dimensions. A column is the set of blocks with the same
-coordinates along shared and free dimensions; columns are independent. The blocks of data in a column are
-its owners. Moved elements are a gather's result or a scatter's updates.
+coordinates along shared and free dimensions; columns are independent. The blocks of data in a
+column are its owners. Moved elements are a gather's result or a scatter's updates.
 """
 
 from __future__ import annotations
