@@ -14,7 +14,7 @@ def is_date(dtype: AnyDType) -> bool:
 
 
 def not_a_date(dtype: AnyDType) -> np.generic:
-    """Return NaT of a dtype of dates, without asking NumPy for a NaT without a unit."""
+    """Return NaT of a date dtype. NumPy deprecates the creation of a NaT without a unit."""
     return np.int64(np.iinfo(np.int64).min).view(dtype.newbyteorder("="))  # type: ignore[union-attr]
 
 

@@ -1,7 +1,7 @@
 """Predict a call's cost from sizes only: tasks, pieces, and bytes.
 
 Numbers of tasks are exact. Numbers of pieces and bytes are exact for evenly spread indices, and
-upper bounds for others. docs/dask-planning.md derives seconds from them.
+upper bounds for others. docs/dask-planning.md explains how times are computed from these numbers.
 """
 
 from __future__ import annotations
