@@ -168,8 +168,8 @@ GATHERUM_INLINE Lanes<T> load_lanes(const char* at, Stride stride) {
 
 using Words = Lanes<uint64_t>;
 
-// Resolves a vector of values, with or without the negative rule. Makes a word of `outside` negative unless
-// its values are valid: v | (size - 1 - v) is negative for invalid v. Cheaper than resolve().
+// Resolves a vector of values, with or without the negative rule. Makes a word of `outside` negative if a
+// value is invalid: v | (size - 1 - v) is negative for invalid v. This is faster than resolve().
 template <class T, bool Negative>
 GATHERUM_INLINE Words resolve_lanes(Lanes<T> raw, Words size, Words last, Words& outside) {
   auto v = std::bit_cast<Words>(opaque(convert_lanes<Lanes<int64_t>>(raw)));

@@ -77,8 +77,8 @@ class ExactDigits {
     return top;
   }
 
-  // Returns the next digit of a quotient. For counts above 2^32 it proceeds in steps of 11 bits: the
-  // remainder is below the count, which has at most 52 bits.
+  // Returns the next digit of a quotient. If the count is above 2^32, the digit is computed in steps of 11
+  // bits, because the remainder is below the count, and the count has at most 52 bits.
   static uint64_t quotient(uint64_t& remainder, uint64_t digit, uint64_t count) {
     const int step = count <= kLow ? kLimb : 11;
     uint64_t quotient = 0;
