@@ -21,7 +21,7 @@ class GroupExtremes : GroupRows {
   using GroupRows::RowPart;
   using Part = void (GroupExtremes::*)(const Group&, const RowPart&) const;
 
-  // `part` is the instance of the template for the fold.
+  // `part` is the function that processes one part of a row, for the fold of the call.
   GroupExtremes(const GroupedScatter& call, const Extremes& at, int64_t unit, Part part)
       : GroupRows(call, unit), at_(at), part_(part) {}
 

@@ -40,7 +40,7 @@ class GroupGradients : GroupRows {
   using GroupRows::RowPart;
   using Part = void (GroupGradients::*)(const Group&, const RowPart&) const;
 
-  // `part` is the instance of the template for the reduction and value type.
+  // `part` is the function that processes one part of a row, for the reduction and value type of the call.
   GroupGradients(const GroupedScatter& call, const Gradients& at, int64_t unit, Part part)
       : GroupRows(call, unit), at_(at), part_(part) {}
 

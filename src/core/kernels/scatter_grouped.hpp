@@ -116,7 +116,7 @@ class FoldGroups : GroupRows {
   // Folds the next part of a row, of at most `remaining` bytes. Returns the number of bytes done.
   using Part = int64_t (FoldGroups::*)(const Group&, char* dst, const char* updates, int64_t remaining) const;
 
-  // `part` is the instance of the template for the reduction and value type.
+  // `part` is the function that processes one part of a row, for the reduction and value type of the call.
   FoldGroups(const GroupedScatter& call, const Operands& at, int64_t unit, Part part)
       : GroupRows(call, unit), part_(part), data_(at.data + lead_.data), updates_(at.other + lead_.other) {}
 
