@@ -27,8 +27,9 @@ root_doc = "index"
 default_role = "autolink"  # `gatherum.plan` in a docstring is a link, `axis` is not
 nitpicky = True
 smartquotes = False  # two hyphens are an option, not a dash
-# Other projects' names have no pages here, and fetching theirs would need a network.
-# An argument that is named as an inner module is no reference to it.
+# Names of other projects have no pages here, and a download of their inventories would need a
+# network.
+# An argument with the name of an inner module is not a reference to the module.
 nitpick_ignore_regex = [("py:.*", r"(numpy|onnx|json)\..*"), ("py:obj", "indices")]
 
 myst_heading_anchors = 4

@@ -4,7 +4,8 @@ In a page, blocks of ``python`` with prompts are doctests, those without must ru
 ``console`` the lines after ``$`` must print what follows them. Names and files last for a page.
 A page that begins with ``<!-- needs: PACKAGE -->`` is skipped, with a line, if PACKAGE is missing.
 
-Sybil has no parser for console blocks, and a page's files must last from one block to the next.
+Sybil is not used: it has no parser for console blocks, and the files of a page must last from one
+block to the next.
 """
 
 import doctest
@@ -32,12 +33,12 @@ FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 NEEDS = re.compile(r"<!-- needs: (\w+) -->\n")
 # Subpackages that import the framework of the same name.
 ADAPTERS = ("dask", "jax", "torch")
-# The commands import nothing to be tried.
+# Modules of the command line have no examples.
 LEFT_OUT = re.compile(r"gatherum\.(\w+\.)*__main__$")
 
 
 def is_installed(package: str) -> bool:
-    """Whether a package can be imported."""
+    """Return True if a package can be imported."""
     return importlib.util.find_spec(package) is not None
 
 
@@ -59,7 +60,7 @@ def run_page(page: Path) -> tuple[int, int]:
 
 
 def _run_block(kind: str, code: str, names: dict[str, Any], where: str) -> Iterator[bool]:
-    """Run a block; yield for each example whether it failed."""
+    """Run a block. Yield True for each example that failed, else False."""
     if kind == "console":
         for command, expected in _commands(code):
             yield _command_fails(command, expected, where)
@@ -112,7 +113,7 @@ def modules() -> list[str]:
 
 
 def main() -> int:
-    """Run everything, or the pages that are named."""
+    """Run all pages and docstrings, or only the named pages."""
     pages = [Path(page).resolve() for page in sys.argv[1:]]
     all_pages = [page for pattern in PAGES for page in sorted(ROOT.glob(pattern))]
     wanted = [page for page in pages or all_pages if "_build" not in page.parts]

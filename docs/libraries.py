@@ -11,7 +11,7 @@ import gatherum
 
 Names = dict[str, Any]
 INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
-# The distributions that a library's expressions need; the answers hold for their versions.
+# The distributions that the expressions of a library need. The results depend on their versions.
 NEEDED = {
     "gatherum": ("gatherum", "numpy"),
     "numpy": ("numpy",),
@@ -84,7 +84,7 @@ def _webnn() -> tuple[Names, Callable[[Any], Any]]:
 
 def _onnx() -> tuple[Names, Callable[[Any], Any]]:
     reference, runtime = import_module("onnx.reference"), import_module("onnxruntime")
-    runtime.set_default_logger_severity(4)  # the errors are answers, not news
+    runtime.set_default_logger_severity(4)  # errors are results, and need no log message
 
     def run_reference(op: str, *inputs: Any, **attributes: Any) -> Any:
         model, feeds = _model(op, inputs, attributes)

@@ -59,7 +59,7 @@ def source_faults() -> Iterator[str]:
 
 
 def built_faults(site: Path) -> Iterator[str]:
-    """Yield the links of built pages that lead nowhere, and the resources from elsewhere."""
+    """Yield the broken links of built pages, and the resources on other hosts."""
     pages = {file: Page(file) for file in sorted(site.rglob("*.html"))}
     if not pages:
         yield f"{site}: no page"

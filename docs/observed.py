@@ -54,7 +54,7 @@ def asked() -> Iterator[tuple[str, str, Names]]:
 
 
 def pair(row: dict[str, str]) -> str:
-    """Return the expression that compares a counterpart with ours."""
+    """Return the expression that compares a counterpart with gatherum's function."""
     return f"{row.get('run', row['theirs'])} == {row['ours']}"
 
 
@@ -100,7 +100,7 @@ def differences(kept: dict[str, Any], observed: dict[str, Any]) -> Iterator[tupl
 
 
 def main() -> int:
-    """Print, keep or compare the answers."""
+    """Print, store or compare the results."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--check", action="store_true")

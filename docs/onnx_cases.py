@@ -6,10 +6,10 @@
 prints each case that fails, and a table by rule. It needs onnx, and no gatherum. A package that is
 not installed is skipped. Cases run in another process, which is stopped after 10 seconds.
 
-    python docs/onnx_cases.py --write    make the cases and keep what fails in docs/onnx_cases.json,
-                                         which the page shows; packages that are not installed keep
-                                         theirs
-    python docs/onnx_cases.py --check    compare it with docs/onnx_cases.json
+    python docs/onnx_cases.py --write    create the cases, and store the failures in
+                                         docs/onnx_cases.json, which the page shows; failures of
+                                         packages that are not installed are kept
+    python docs/onnx_cases.py --check    compare the failures with docs/onnx_cases.json
 
 Failures may differ if the version of the package differs from the kept one.
 """
@@ -92,7 +92,7 @@ def _array(path: Path) -> Any:
 
 
 def answers(package: str, pipe: Any) -> None:
-    """Answer for folders and records of cases that come through a pipe."""
+    """Run cases whose folders and records are read from a pipe."""
     import_module(package)
     warnings.simplefilter("ignore")
     pipe.send("ready")
@@ -101,14 +101,14 @@ def answers(package: str, pipe: Any) -> None:
 
 
 class Child:
-    """A process that runs cases, and a new one after each that hangs or crashes."""
+    """A process that runs cases. It is replaced after a case that hangs or crashes."""
 
     def __init__(self, package: str) -> None:
         self.package = package
         self.process: Any = None
 
     def ask(self, folder: str, row: dict[str, Any]) -> str:
-        """Return the outcome of a case, or that none came."""
+        """Return the outcome of a case, or the reason why it has none."""
         if self.process is None:
             self._start()
         try:
@@ -165,7 +165,7 @@ def ask(folder: Path, rows: list[dict[str, Any]], package: str) -> dict[str, str
 
 
 def run(folder: Path, packages: list[str]) -> int:
-    """Run the cases of a folder, and print what fails."""
+    """Run the cases of a folder, and print the failures."""
     rows = json.loads((folder / "cases.json").read_text())
     outcomes: dict[str, dict[str, str]] = {}
     for package in packages or filter(find_spec, LOADS):

@@ -3,7 +3,8 @@
     gatherum vectors cases --format webnn
     python docs/webnn_cases.py cases
 
-prints how many cases of each operator pass, and which do not. It needs pywebnn, and no gatherum.
+prints the number of cases of each operator that pass, and the cases that fail. It needs pywebnn,
+but not gatherum.
 """
 
 import json
@@ -53,7 +54,7 @@ def outcome(graph: dict[str, Any]) -> str:
         result = run(step["name"], *inputs, **options)
     except NotThere:
         return "not there"
-    except Exception as error:  # an error is an answer
+    except Exception as error:  # an error is a result
         return type(error).__name__
     return compared(result, expected)
 

@@ -20,7 +20,7 @@ Settings
 Call the core from C
     `get_include`, `get_library`.
 
-Subpackages: `gatherum.groups` (sums, means, extremes and other reductions of groups of values),
+Subpackages: `gatherum.groups` (sums, means, maxima and other reductions of groups of values),
 `gatherum.files` (the operators on files larger than memory), `gatherum.torch`, `gatherum.jax` and
 `gatherum.dask` (on arrays of these frameworks), `gatherum.cuda` (on GPU arrays), `gatherum.onnx`,
 `gatherum.directml`, and `gatherum.reference` (the operators as plain loops, to test against).

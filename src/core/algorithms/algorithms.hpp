@@ -1,7 +1,7 @@
-// The algorithms that run a program, in two ordered lists; the first applicable one runs. All of them
-// give bit-for-bit equal results: each destination folds its updates in row-major order of the indices, or in
-// any order if the result does not depend on it. They differ in streaming stores, use of the cache, and
-// memory.
+// The algorithms that run a program, in two ordered lists. The first algorithm that applies runs. All
+// algorithms return the same bits: each destination folds its updates in row-major order of the indices, or
+// in any order if the result does not depend on the order. Algorithms differ in streaming stores, use of the
+// cache, and memory.
 //
 // To add an algorithm: create a file with its functions and add it to CMakeLists.txt, declare the
 // functions at the end of this file, and add a row to the list of gathers or scatters (list.cpp).
@@ -14,8 +14,8 @@
 
 namespace gatherum {
 
-// One run of a program. `source`: the data of a functional scatter if the algorithm reads them directly,
-// else null. `fresh`: the output is discarded if the call fails.
+// One run of a program. `source` is the data of a scatter that is not in place, if the algorithm reads the
+// data directly; else null. `fresh` is true if the output is discarded after an error.
 struct Execution {
   const Operands& at;
   const char* source;
@@ -30,17 +30,18 @@ struct Run {
   bool finished = true, valid = true, memory = true;
 };
 
-// Returns the outcome of a run. If an invalid index is an error, this is the first invalid index now present.
+// Returns the outcome of a run. If invalid indices are errors, the outcome describes the first invalid index
+// that is present now.
 Outcome outcome_of(const Run& run, const Program& program, const char* index, const Poll& poll);
 
-// When an algorithm detects invalid indices itself.
+// The time at which an algorithm detects invalid indices.
 enum class InvalidIndexCheck : uint8_t { never, while_writing, before_writing };
 
-// Returns true if the algorithm can run the program on this number of threads and is worthwhile. If so,
-// appends the reason to `why`, unless that is null. The last algorithm of a list applies to every
-// program.
+// Returns true if the algorithm can run the program on this number of threads and is fast for it. If so,
+// appends the reason to `why`, unless `why` is null. The last algorithm of a list applies to every program.
 using Applies = bool(const Program&, int threads, std::string* why);
-// Returns the bytes of working memory on this number of threads, besides buffers of up to 4 MiB per thread.
+// Returns the bytes of working memory on this number of threads, in addition to buffers of up to 4 MiB per
+// thread.
 using Scratch = int64_t(const Program&, int threads);
 using Runs = Run(const Program&, const Execution&);
 
@@ -68,13 +69,13 @@ struct Choice {
 };
 Choice describe(const Program& program);
 
-// Returns the name of the i-th algorithm, gathers first; null after the last.
+// Returns the name of the i-th algorithm, gathers first, or null if i is too large.
 const char* algorithm_name(int i);
 
-// Returns the least bytes of a row for each thread if threads share the columns.
+// Returns the minimum number of bytes of a row for each thread if threads share the columns.
 int64_t least_columns();
 
-// The sizes from which algorithms are worthwhile, in bytes unless noted otherwise. Tests lower them.
+// The smallest sizes for which algorithms are used, in bytes unless noted otherwise. Tests lower these sizes.
 struct Thresholds {
   int64_t own = 1 << 19;      // about the size of a core's private cache
   int64_t cache = 4 << 20;    // a core's part of the shared cache
@@ -94,7 +95,7 @@ struct NamedThreshold {
 };
 NamedThreshold threshold(int i);
 
-// Appends text and numbers to a reason, unless it is null. Digits are grouped in threes.
+// Appends text and numbers to a reason, unless the reason is null. Digits are grouped in threes.
 void append(std::string& to, const char* text);
 void append(std::string& to, int64_t number);
 template <class... Parts>
@@ -102,7 +103,7 @@ void append(std::string* why, const Parts&... parts) {
   if (why != nullptr) (append(*why, parts), ...);
 }
 
-// The scratch function of algorithms that need none.
+// The scratch function of algorithms without scratch memory.
 inline int64_t no_scratch(const Program&, int) { return 0; }
 
 // Returns true if blocks of this many bytes are loaded and stored as one value.
@@ -112,14 +113,15 @@ constexpr bool is_width(int64_t bytes) {
 
 // Returns true if each point is written directly after the previous one.
 bool writes_in_order(const Nest& nest);
-// Returns true if a nest writes from `at` on with streaming stores (null: for the best alignment). That
-// requires a result too large for the cache, and rows that are whole cache lines, or contiguous rows of 4, 8
-// or a multiple of 16 bytes.
+// Returns true if a nest writes from `at` on with streaming stores. If `at` is null, the best alignment is
+// assumed. Streaming stores require a result too large for the cache, and rows that are whole cache lines, or
+// contiguous rows of 4, 8 or a multiple of 16 bytes.
 bool streams_past_cache(const Nest& nest, const char* at);
 
 // Returns the number of bytes that one index tuple moves.
 int64_t row_bytes(const Nest& nest);
-// Returns the number of columns, of `column` bytes each, to keep in cache: whole cache lines.
+// Returns the number of columns, of `column` bytes each, that are kept in cache. The number fills whole cache
+// lines.
 int64_t columns_in_cache(int64_t column, int64_t item, int64_t most);
 
 // True if all tasks reported true.
@@ -135,8 +137,8 @@ class All {
 };
 
 // Sorts the updates of each unit by destination. If there is only one unit, shares its groups among threads.
-// Calls `work` for each share; it computes folds, gradients or positions. The run is not valid if an index is
-// invalid; its update was skipped.
+// Calls `work` for each share, to compute folds, gradients, or argmax and argmin. If an index is invalid, its
+// update is skipped, and the run is marked as not valid.
 using GroupWork = std::function<void(const GroupedScatter& groups, const GroupShare& share)>;
 Run run_shares_of_groups(const Program& program, const Execution& call, const GroupWork& work);
 

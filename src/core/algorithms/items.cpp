@@ -6,7 +6,8 @@
 namespace gatherum {
 namespace {
 
-// Appends the reason why a scatter of items keeps no accumulators; nothing if it would keep them.
+// Appends the reason why a scatter of items keeps no accumulators. Appends nothing if it would keep
+// accumulators.
 void append_why_no_slab(const Program& p, const Items& items, std::string* why) {
   append(why, items.updates, " updates", items.alone ? "" : " per unit", " go to ", p.destinations,
          " destinations, ");

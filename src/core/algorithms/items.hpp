@@ -7,13 +7,13 @@
 
 namespace gatherum {
 
-// Returns true if a gather moves single items, each by one index, and is not small; otherwise appends the
+// Returns true if a gather moves single items, each with one index, and is not small. Otherwise appends the
 // reason.
 bool gathers_items(const Program& program, std::string* why);
 
 // A task of a gather. Returns false if it found an invalid index.
 using GatherTask = std::function<bool(int64_t begin, int64_t end, int worker)>;
-// Runs a gather over all units. After an invalid index no further tasks start.
+// Runs a gather over all units. After an invalid index, no further tasks are started.
 Run run_units_of(const Split& split, const Execution& call, const GatherTask& task);
 // Gathers point by point, with streaming stores if `streams`.
 Run gather_units(const Program& program, const Execution& call, bool streams);
@@ -32,17 +32,18 @@ struct Items {
 // Returns true if a scatter moves single items to evenly spaced destinations; otherwise appends the reason.
 bool scatters_items(const Program& program, std::string* why);
 Items items_of(const Program& program);
-// Returns the bytes that updates of this many destinations access: for exact sums only the windows and
-// counters, for other folds `otherwise`.
+// Returns the number of bytes that updates of this many destinations access: for exact sums, only windows and
+// counters; for other folds, `otherwise`.
 int64_t busy_bytes(const Program& program, int64_t destinations, int64_t otherwise);
 // Returns true if accumulators for all destinations, updated or not, cost at most 16 bytes per update.
 bool fits_slots(const Items& items);
 // Appends the reason why a scatter keeps no accumulators for all destinations of a unit.
 void append_why_no_accumulators(const Program& program, std::string* why);
 
-// Returns true if destinations are few relative to updates, so that a slab per thread costs little.
+// Returns true if there are few destinations for the number of updates, so that a slab per thread costs
+// little.
 inline bool are_few(const Program& p, int threads) { return p.destinations <= p.tuples / (4 * threads); }
-// Returns true if it is worthwhile that each thread reads every index and owns a range of `bytes` of
+// Returns true if it is faster that each thread reads every index and owns a range of `bytes` of
 // accumulators.
 bool shares_slots(const Program& program, int threads, int64_t bytes);
 // From this size the accumulators of a slab are prefetched (updates of 1M float32: 2.7 ns each -> 1.7; of
@@ -54,7 +55,8 @@ int64_t slab_bytes(const Program& program, int64_t slots);
 // Returns true if there is only one unit and it keeps accumulators for all its destinations.
 bool keeps_one_slab(const Program& program, std::string* why);
 
-// applies_groups returns true if updates are first sorted by destination; counts_out, if by a counting sort.
+// applies_groups returns true if updates are first sorted by destination. counts_out returns true if the sort
+// is a counting sort.
 bool applies_groups(const Program& program, std::string* why);
 bool counts_out(const Program& program);
 
@@ -70,10 +72,10 @@ void share_destinations(const Program& p, int threads, const Write& write) {
   });
 }
 
-// Returns true if thread-private accumulators find the positions of extremes (argmax/argmin); otherwise
-// groups do.
+// Returns true if argmax and argmin are computed with thread-private accumulators; otherwise they are
+// computed with groups.
 bool locates_items(const Program& program, int threads);
-// Writes the positions, unless an invalid index is an error. A position is the number of an update, and is
+// Writes argmax or argmin, unless an invalid index is an error. The result is the number of an update, and is
 // stored at the offset of its destination in the output.
 Run locate_items(const Program& program, const Execution& call, int64_t* positions, int64_t none);
 

@@ -103,9 +103,9 @@ const char* algorithm_name(int i) {
   return n - kGathers.size() < kScatters.size() ? kScatters[n - kGathers.size()].name : nullptr;
 }
 
-// Two cache lines: with fewer, most of the memory traffic would double. Intel's processors prefetch the rest
-// of a row anyway, so on these threads share whole rows (1M rows of 64 float32 into 100k, two threads of a
-// Xeon: 32 ms by columns, 26 by rows; of 256: 38 and 31).
+// Two cache lines. With fewer cache lines, most of the memory traffic would double. Intel's processors
+// prefetch the rest of a row anyway, so on Intel's processors threads share whole rows (1M rows of 64 float32
+// into 100k, two threads of a Xeon: 32 ms by columns, 26 by rows; of 256: 38 and 31).
 int64_t least_columns() { return is_intel() ? int64_t{1} << 62 : int64_t{2} * kCacheLine; }
 
 Thresholds& thresholds() {
@@ -144,8 +144,9 @@ int64_t row_bytes(const Nest& nest) {
   return n;
 }
 
-// Four to eight cache lines, or as many as the cache holds. If eight exceed a core's private cache, four are
-// up to a third faster (sums along axis 0 of 8192 x 4096 float32); otherwise eight are a fifth faster.
+// Four to eight cache lines, or as many as fit in the cache. If eight lines exceed a core's private cache,
+// four lines are up to a third faster (sums along axis 0 of 8192 x 4096 float32); otherwise eight lines are a
+// fifth faster.
 int64_t columns_in_cache(int64_t column, int64_t item, int64_t most) {
   const int64_t line = std::max<int64_t>(1, kCacheLine / item);
   const int64_t wanted = times(8 * line, column) <= thresholds().own ? 8 * line : 4 * line;

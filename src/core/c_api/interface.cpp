@@ -17,7 +17,8 @@ using namespace gatherum;
 
 constexpr const char* kTooSmall = "an operand's memory is smaller than the program addresses";
 
-// Narrow items that move as one block are filled as one, so their fill is repeated to the width of the block.
+// If several small items move as one block, they are also filled as one block, so the fill item is repeated
+// to the size of the block.
 const char* fill_block(const Nest& nest, const char* item, std::array<char, kWidestBlock>& block) {
   if (nest.block > kWidestBlock) return item;
   for (int64_t r = 0; r < nest.block; r += nest.item)
@@ -88,7 +89,7 @@ const char* find_too_small(const Program& p, const gatherum_gradients& at) {
   return compares ? small("result", at.result) : nullptr;
 }
 
-// The first operand that shares memory with the positions of extremes, or null. `out` is contiguous.
+// The first operand that shares memory with the result of argmax or argmin, or null. `out` is contiguous.
 const char* find_overlap(const Program& p, const gatherum_operands& at, const Footprint& positions) {
   if (shares_indices(positions, p, at.indices.start)) return "indices";
   return find_shared(positions, {{"data", data_footprint(p.copy, at.data.start)},
@@ -96,7 +97,7 @@ const char* find_overlap(const Program& p, const gatherum_operands& at, const Fo
                                  {"out", {at.out.start, times(p.result.items(), p.item)}}});
 }
 
-// `writes`: `out` is written, so it must have an address.
+// If `writes`, `out` is written, so it must have an address.
 gatherum_status check_operands(const Program& p, const gatherum_operands& at, bool writes,
                                gatherum_error* error) {
   const char* null = find_null(p, at);

@@ -1,4 +1,4 @@
-// Implements the functions of the C interface on contiguous arrays: folds in batches, gathers of quantized
+// Implements the functions of the C interface on contiguous arrays: scatters in batches, gathers of quantized
 // rows, and exp and log.
 #include <algorithm>
 #include <cstring>
@@ -32,7 +32,7 @@ gatherum_status with_fold(const gatherum_fold* fold, int64_t n, std::initializer
   return with_memory(nullptr, [&] { return body(type); });
 }
 
-// The memory of a fold's arrays.
+// The memory of the arrays of an accumulator.
 Footprint counts_footprint(const int64_t* counts, int64_t n) { return {counts, times(n, sizeof(int64_t))}; }
 Footprint sums_footprint(const FoldType& type, const void* sums, int64_t n) {
   return {sums, times(n, type.sum_bytes())};
@@ -119,7 +119,7 @@ gatherum_status gatherum_fold_merge(const gatherum_fold* fold, void* sums, int64
   return with_fold(fold, n, arrays, [&](const FoldType& type) {
     const Footprint from = sums_footprint(type, other_sums, n), number = counts_footprint(other_counts, n);
     const Footprint to = sums_footprint(type, sums, n), counted = counts_footprint(counts, n);
-    // A fold can be merged with itself.
+    // An accumulator can be merged with itself.
     if ((sums != other_sums && shares_memory(to, from)) || shares_memory(to, number) ||
         (counts != other_counts && shares_memory(counted, number)) || shares_memory(counted, from))
       return GATHERUM_INVALID_CALL;

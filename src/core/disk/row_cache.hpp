@@ -17,9 +17,10 @@
 namespace gatherum {
 
 // A row may be stored in one of the kPlaces slots of its set. Each slot counts the hits of its row. If all
-// slots are full, each new row visits the next one: a count above zero decreases by one and the new row is
-// not cached; at zero the new row replaces the old one. Rows requested once therefore do not evict frequently
-// requested rows, which are evicted once requests for them stop.
+// slots are full, each new row visits the next slot. If the count of this slot is above zero, the count
+// decreases by one and the new row is not cached. If the count is zero, the new row replaces the old row.
+// Rows that are requested once therefore do not evict frequently requested rows. When requests for a row
+// stop, it is evicted after some time.
 class RowCache {
  public:
   static constexpr int64_t kPlaces = 8;
@@ -42,9 +43,10 @@ class RowCache {
   int64_t held() const { return held_.load(std::memory_order_relaxed); }
   int64_t item() const { return item_; }
 
-  // Copies row numbers[i] to position places[i] of `out` (i without places) if it is cached; otherwise
-  // appends i to `missing`, which has space for all. Returns the number of missing rows. Returns kOutside,
-  // before anything is copied, if a row number is invalid or a position is not below `capacity`.
+  // Copies row numbers[i] to position places[i] of `out` (to position i if `places` is null) if the row is
+  // cached; otherwise appends i to `missing`, which has space for all. Returns the number of missing rows.
+  // Returns kOutside, before anything is copied, if a row number is invalid or a position is not below
+  // `capacity`.
   int64_t lookup(const int64_t* numbers, const int64_t* places, int64_t count, char* out, int64_t capacity,
                  int64_t* missing) {
     for (int64_t i = 0; i < count; ++i)

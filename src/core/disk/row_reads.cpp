@@ -28,8 +28,8 @@ constexpr int64_t kSmallestSpan = 4096;
 constexpr int64_t kMostRequests = int64_t{1} << 14;  // of one run
 constexpr int64_t kTaskRuns = 16;
 constexpr int64_t kTaskBytes = int64_t{1} << 20;
-// A disk serves many small requests in parallel about as fast as one; a few large ones keep it busy. A reader
-// mostly waits, so several share a processor.
+// A disk serves many small requests in parallel about as fast as one request. A few large requests keep it
+// busy. A reader mostly waits, so several readers share a processor.
 constexpr int kSmallReaders = 16, kLargeReaders = 4;
 constexpr int kSmallReadersEach = 8, kLargeReadersEach = 2;  // for each thread of the pool
 constexpr int64_t kLargeRun = int64_t{128} << 10;
@@ -86,8 +86,8 @@ class Reader : RowRequests {
   }
 
  private:
-  // Returns true in a child process that a poll has forked: it has none of these threads, and one of them may
-  // have held the mutex.
+  // Returns true in a child process if poll has forked. The child does not have these threads, and one of
+  // them may have held the mutex.
   bool is_orphan() const { return forks() != born_; }
 
   // The longest run from request `begin` on.
@@ -208,7 +208,7 @@ class Reader : RowRequests {
     }
   }
 
-  // Reads one run and copies its rows to their places.
+  // Reads one run and copies its rows to their destinations.
   bool serve(const Run& run, Memory& memory) {
     const int64_t place = place_of(run.begin), bytes = run.inside ? span_of(run.first, run.last) : 0;
     const bool single = run.first == run.last;
@@ -224,7 +224,7 @@ class Reader : RowRequests {
     return with_item([&](auto item) { return place_rows<item>(run, to, bytes); });
   }
 
-  // Reads one part of the file and copies its requested rows to their places.
+  // Reads one part of the file and copies its requested rows to their destinations.
   bool serve_part(size_t part, Memory& memory) {
     if (cuts_[part] == cuts_[part + 1]) return true;
     const int64_t first = static_cast<int64_t>(part) << shift_;
@@ -239,7 +239,7 @@ class Reader : RowRequests {
     return memory.scratch != nullptr || stop({ReadStatus::no_memory});
   }
 
-  // Calls `place` with the row size as a compile-time constant, 0 for a size without one.
+  // Calls `place` with the row size as a compile-time constant, or 0 for other row sizes.
   template <class Place>
   bool with_item(Place place) const {
     switch (r_.item) {
@@ -303,8 +303,8 @@ class Reader : RowRequests {
     return true;
   }
 
-  // The same for a part. Its requests are private copies that were checked, so no row or place is out of
-  // range.
+  // The same for a part. Its requests are private copies that were checked, so no row or destination is out
+  // of range.
   template <int64_t kItem>
   bool place_part(size_t part, const char* from) {
     constexpr int64_t kAhead = 16;

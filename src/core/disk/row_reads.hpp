@@ -1,4 +1,4 @@
-// Reads rows of an open file on a few threads and copies them to their places in memory.
+// Reads rows of an open file on a few threads and copies them to their destinations in memory.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,10 @@
 
 namespace gatherum {
 
-// Requests for rows: row numbers[i] of the file is copied to row places[i] of the memory (i without places).
-// Neighbouring requests in ascending order share reads, so sorted requests are cheapest. Unsorted requests
-// for nearly all pages of the file are grouped by parts of the file, which takes 8 bytes each.
+// Requests for rows: row numbers[i] of the file is copied to row places[i] of the memory, or to row i if
+// `places` is null. Neighbouring requests in ascending order share reads, so sorted requests are cheapest.
+// Unsorted requests for nearly all pages of the file are grouped by parts of the file; this needs 8 bytes per
+// request.
 using RowReads = gatherum_rows;
 
 enum class ReadStatus { done, interrupted, truncated, failed, outside, no_memory, invalid };
@@ -34,8 +35,8 @@ inline bool can_be_rows(const RowReads& r) {
          r.in_flight >= 0 && r.extent < (INT64_MAX - r.base) / r.stride;
 }
 
-// Checks every number and place before use. For any values, the call writes only to `out`, and one request
-// writes no byte twice.
+// Checks every row number and destination before use. For any values, the call writes only to `out`, and
+// writes each byte at most once per request.
 ReadOutcome read_rows(const RowReads& reads, const Poll& poll);
 
 // The largest number of whole pages between two requested rows that `read_rows` reads with them. The largest

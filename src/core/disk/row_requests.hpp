@@ -1,5 +1,5 @@
-// Requests for rows of a file: the positions of the rows, and the number of pages between them that are worth
-// reading.
+// Requests for rows of a file: the positions of the rows, and the largest gap between rows that is read and
+// not skipped.
 #pragma once
 
 #include <algorithm>
@@ -58,8 +58,7 @@ class RowRequests {
     return bridge;
   }
 
-  // Returns true if unsorted requests are for such a share of all pages that `waste` allows reading every
-  // page.
+  // Returns true if unsorted requests need so many of all pages that `waste` allows reading every page.
   bool wants_all_pages() const {
     if (r_.waste <= 1.0 || r_.stride > kPage) return false;
     if (r_.extent == 0 || all_pages() / 4 > r_.count) return false;  // a row is in two pages at most

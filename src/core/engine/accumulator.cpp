@@ -1,4 +1,5 @@
-// Folds in batches, divided among threads. Each destination receives its updates in order, on one thread.
+// Applies batches of updates to accumulators, on several threads. One thread applies all updates of a
+// destination, in order.
 #include "engine/accumulator.hpp"
 
 #include "engine/schedule.hpp"

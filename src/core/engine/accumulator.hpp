@@ -1,18 +1,18 @@
-// A fold in batches, without Python: accumulators are initialized from data, accept any number of batches,
-// and are finished any number of times.
+// Accumulators of a scatter in batches, without Python. They are initialized from the data and accept any
+// number of batches. The result can be computed any number of times, also between batches.
 #pragma once
 
 #include "engine/engine.hpp"
 
 namespace gatherum {
 
-// The type of a fold: how it combines, and the bytes of an element of the data.
+// The reduction of the accumulators, and the bytes of an element of the data.
 struct FoldType {
   Combine combine;
   int64_t item = 0;
 
-  // Returns true if the order of the updates does not matter. The accumulators then hold only the updates:
-  // they need no initialization, `finish` needs the data, and two folds can be merged.
+  // Returns true if the order of the updates does not matter. The accumulators then contain only the updates.
+  // They need no initialization, `finish` needs the data, and two sets of accumulators can be merged.
   bool any_order() const { return is_any_order(combine.value, combine.reduction); }
   int64_t sum_bytes() const {
     return combine.reduction == Reduction::none ? item
@@ -25,8 +25,8 @@ void begin_fold(const FoldType& type, const char* data, char* sums, int64_t n);
 void finish_fold(const FoldType& type, const Finish& arrays);
 void merge_folds(const FoldType& type, const Merge& arrays);
 
-// Folds a batch: the program of a scatter without `out`. If an index is invalid, or poll interrupts the call,
-// nothing has been folded. poll is only called before the first fold.
+// Applies a batch, given as the program of a scatter without `out`. If an index is invalid, or poll
+// interrupts the call, no update has been applied. poll is only called before the first update is applied.
 Outcome accumulate(const Program& program, const Accumulators& to, const char* index, const char* updates,
                    const Poll& poll);
 

@@ -10,8 +10,8 @@ namespace {
 
 const Kernels* chosen = nullptr;
 
-// Reports an invalid index. Position -1: the second read found it valid, because another thread has changed
-// the indices.
+// Reports an invalid index. The position is -1 if a second read found a valid index there, because another
+// thread has changed the indices.
 Outcome outcome_of(Invalid invalid) {
   if (invalid.component < 0) invalid.position = -1;
   return {Status::invalid_index, invalid};
@@ -68,7 +68,7 @@ int64_t number_tuples(const Program& p, const char* index, int64_t* numbers) {
 
 namespace {
 
-// The source of a copy of one repeated item: a buffer filled with it.
+// The source for a result in which one item is repeated: a buffer filled with this item.
 struct Repeated {
   static constexpr int64_t kBytes = int64_t{16} << 10;
   alignas(kCacheLine) char bytes[kBytes];
@@ -140,14 +140,14 @@ Outcome gather(const Program& p, const Operands& at, const Poll& poll) {
   return outcome_of(choose(p, threads).run(p, {at, nullptr, true, threads, poll}), p, at.index, poll);
 }
 
-// Copies the data, unless the algorithm reads it itself, and checks the indices, if the algorithm
-// would find an invalid one too late.
+// Copies the data, unless the algorithm reads the data itself. Also checks the indices if the algorithm would
+// find an invalid index only after it has written.
 Outcome scatter(const Program& p, const Operands& at, const char* source, bool fresh, const Poll& poll) {
   const int threads = threads_for(work_bytes(p));
   const Algorithm* algorithm = p.moves ? &choose(p, threads) : nullptr;
   const bool reads_source = source != nullptr && p.tiles && p.moves && algorithm->reads_source;
   const bool copies = source != nullptr && p.copies && !reads_source;
-  // A new result is discarded after an error, so the scatter may find the invalid index itself.
+  // A new result is discarded after an error, so the scatter may find an invalid index while it writes.
   const bool finds_invalid =
       p.moves && (fresh ? algorithm->invalid_index_check != InvalidIndexCheck::never
                         : algorithm->invalid_index_check == InvalidIndexCheck::before_writing && !copies);

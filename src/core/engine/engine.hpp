@@ -1,5 +1,5 @@
-// Executes a program: a lowered call together with every decision made beforehand. This part does not use
-// Python.
+// Runs programs. A program is a lowered call, with all decisions that do not depend on the data. Nothing here
+// uses Python.
 #pragma once
 
 #include "include/gatherum.h"
@@ -16,39 +16,40 @@ struct Outcome {
 
 using Poll = gatherum_poll;
 
-// Runs the program. `source` is the data of a functional scatter, which is copied to at.data first; null for
-// gathers and for scatters in place. `fresh`: the output is discarded if the call fails. poll is only called
-// while nothing has been written in place.
+// Runs the program. `source` is the data of a scatter that is not in place; it is copied to at.data first.
+// For gathers and scatters in place, `source` is null. `fresh` is true if the output is discarded after an
+// error. poll is only called while nothing has been written in place.
 Outcome execute(const Program& program, const Operands& at, const char* source, bool fresh, const Poll& poll);
 
-// The first invalid index in row-major order, in every mode. With clip and wrap every index is valid, unless
-// a dimension has size 0.
+// Finds the first invalid index in row-major order, in any mode. In the modes clip and wrap, only indices
+// into a dimension of size 0 are invalid.
 Outcome find_invalid(const Program& program, const char* index, const Poll& poll);
 
 // Writes the number of the element that each tuple addresses, -1 for an invalid tuple, and returns the number
-// of invalid tuples. The component strides of the program's nest define the numbers. They are written in the
-// order of its loops.
+// of invalid tuples. The component strides of the program's nest define the numbers. The numbers are written
+// in the order of its loops.
 int64_t number_tuples(const Program& program, const char* index, int64_t* numbers);
 
-// Writes the requested gradients of a functional scatter whose output and updates are contiguous. `bytes` is
-// the size of its updates. If an index is invalid, or poll interrupts the work, the gradients are undefined.
-// They are bit-for-bit equal on any number of threads, because one thread handles a destination and all its
-// updates.
+// Writes the requested gradients of a scatter that is not in place and whose output and updates are
+// contiguous. `bytes` is the size of the updates. If an index is invalid, or poll interrupts the work, the
+// gradients are undefined. The gradients have the same bits on any number of threads, because one thread
+// handles a destination and all its updates.
 Outcome differentiate(const Program& program, const char* index, const Gradients& at, int64_t bytes,
                       const Poll& poll);
 
-// Returns true if a program has positions: it is a scatter of maxima or minima.
+// Returns true if a program is a scatter of maxima or minima, for which argmax or argmin can be computed.
 bool has_positions(const Program& program);
-// Runs such a program from `source` into a contiguous result, if requested, and writes for each item the
-// number of the first update that is the extreme. The remarks on errors and threads at `differentiate` apply.
+// Writes the argmax or argmin of each item: the number of the first update that equals the maximum or
+// minimum. Also writes the result itself, contiguous, if it is requested. `source` is the data. Errors and
+// threads are as in `differentiate`.
 Outcome find_extremes(const Program& program, const char* index, const char* source, const Extremes& at,
                       const Poll& poll);
 
-// Returns true if the call is long enough to let other Python threads run meanwhile.
+// Returns true if the call is long enough that other Python threads should run during the call.
 bool is_long(const Program& program);
 
-// The i-th instruction-set level that both this build and the processor support, best first; null after the
-// last.
+// The i-th instruction-set level that both this build and the processor support, best level first. Null if i
+// is too large.
 const char* available_level(int i);
 // Selects a level by name, "" for the best. Returns false if it is not available.
 bool choose_level(const char* name);

@@ -25,8 +25,8 @@ struct Memory {
   size_t limit = 0;
 };
 
-// Never destroyed: arrays may be freed after the statics of this library. Its static storage needs no
-// allocation.
+// Never destroyed, because arrays may be freed after the static objects of this library. Stored statically,
+// so it needs no allocation.
 Memory& memory() {
   alignas(Memory) static std::byte place[sizeof(Memory)];
   static auto* m = new (place) Memory;
@@ -34,7 +34,7 @@ Memory& memory() {
 }
 
 #if GATHERUM_POSIX
-// A fork while another thread holds the lock must not leave it locked in the child.
+// If another thread holds the lock when the process forks, the lock must not stay locked in the child.
 [[maybe_unused]] const bool fork_handled =
     (pthread_atfork([] { memory().mutex.lock(); }, [] { memory().mutex.unlock(); },
                     [] { memory().mutex.unlock(); }),

@@ -31,7 +31,7 @@ Interval interval_of(const void* start, const Reach& reach) {
   return {at + reach.low, at + reach.high};
 }
 
-// Searches for a sum of z * stride, with one z in [0, extent) for each loop, that is in a window.
+// Searches for a sum of z * stride in a window, where each loop has a z in [0, extent).
 class SumSearch {
  public:
   // Strides are above 0, in ascending order.
@@ -69,7 +69,7 @@ class SumSearch {
   int64_t steps_ = 0;
 };
 
-// The loops of both footprints, each stride once, in ascending order.
+// The loops of both footprints in ascending order of their strides, with loops of equal stride combined.
 std::vector<FootprintLoop> merge_loops(const Footprint& one, const Footprint& other) {
   std::vector<FootprintLoop> all;
   for (const Footprint* f : {&one, &other})
@@ -107,8 +107,9 @@ bool shares_memory(const Footprint& one, const Footprint& other) {
   const Interval a = interval_of(one), b = interval_of(other);
   if (!a.meets(b)) return false;
   if (a.high - a.low >= kMany || b.high - b.low >= kMany) return true;
-  // A block of one begins at a.low + (a sum of its steps), a block of the other at its last one - (a sum of
-  // its steps). They share a byte if the two are less than a block apart.
+  // Each block of one footprint begins at a.low + (a sum of its steps). Each block of the other begins at the
+  // start of its last block - (a sum of its steps). Two blocks share a byte if their starts are less than a
+  // block apart.
   const int64_t apart = b.high - other.block - a.low;
   int64_t low = apart + 1 - one.block;
   const int64_t high = apart + other.block - 1;

@@ -1,6 +1,6 @@
-// Checks whether operands share memory: one rule for calls from C, Python and XLA. Bounds are compared first,
-// then the strides are searched with bounded work. If that is undecided, the operands count as sharing
-// memory.
+// Checks whether operands share memory, with the same rule for calls from C, Python and XLA. First, the
+// bounds of the operands are compared. If the bounds intersect, a search of bounded length over the strides
+// follows. If the search does not end, the operands are treated as sharing memory.
 #pragma once
 
 #include <vector>
@@ -9,8 +9,8 @@
 
 namespace gatherum {
 
-// The bytes of an operand: blocks of equal size, the first at `start`, further ones at the offsets of the
-// loops.
+// The bytes of an operand: blocks of equal size. The first block is at `start`, and the loops define the
+// offsets of further blocks.
 struct Footprint {
   struct Loop {
     int64_t extent, stride;
@@ -35,7 +35,7 @@ struct NamedFootprint {
   const char* name;
   Footprint bytes;
 };
-// The name of the first operand that shares memory with the written one, or null.
+// The name of the first operand that shares memory with the operand that is written, or null.
 const char* find_shared(const Footprint& written, const std::vector<NamedFootprint>& operands);
 
 // Returns true if a scatter works in place: `out` is the data, with the same layout.
@@ -45,8 +45,8 @@ const char* find_null(const Program& program, const gatherum_operands& at);
 // The name of the first operand that shares memory with `out` but must not, or null.
 const char* find_overlap(const Program& program, const gatherum_operands& at);
 
-// Returns true if every operand has an address, and no operand's bounds intersect those of `out`. This is
-// true of nearly all calls.
+// Returns true if every operand has an address, and no operand's bounds intersect the bounds of `out`. Nearly
+// all calls meet this condition.
 inline bool is_apart(const Program& p, const gatherum_operands& at) {
   const auto address = [](const void* start) {
     return static_cast<int64_t>(reinterpret_cast<intptr_t>(start));

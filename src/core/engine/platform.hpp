@@ -1,5 +1,5 @@
-// Everything that differs between operating systems: usable processors, forks, memory and files.
-// processor.hpp has what differs between compilers and processors.
+// Functions that differ between operating systems: usable processors, forks, memory and files. processor.hpp
+// has the functions that differ between compilers and processors.
 #pragma once
 
 #include <cerrno>
@@ -57,7 +57,7 @@ inline int usable_processors() {
   return n > 0 ? static_cast<int>(n) : 1;
 }
 
-// In a build with AddressSanitizer, these forbid access to bytes, or permit it again.
+// In a build with AddressSanitizer, these functions forbid access to bytes, or permit it again.
 inline void forbid([[maybe_unused]] void* p, [[maybe_unused]] size_t bytes) {
 #if defined(__SANITIZE_ADDRESS__)
   __asan_poison_memory_region(p, bytes);
@@ -102,8 +102,8 @@ inline void* map_huge(size_t bytes) {
 #endif
 }
 
-// Requests huge pages for large memory that was allocated elsewhere, for the pages not yet written. From 4
-// MiB on, the first touch of many small pages costs more than the system call.
+// Requests huge pages for large memory that was allocated elsewhere. Only pages that are not yet written
+// become huge. From 4 MiB on, the first access to many small pages costs more than the system call.
 inline void prefer_huge([[maybe_unused]] void* p, [[maybe_unused]] size_t bytes) {
 #if GATHERUM_POSIX && defined(MADV_HUGEPAGE)
   if (bytes < 2 * kHugePage) return;
@@ -218,9 +218,9 @@ inline int64_t peak_memory() {
 #endif
 }
 
-// Like read_at, but pages that were not in the system's cache are not kept there: caching pages that are not
-// read again costs as much as the read. Returns a negative number if the system does not support it or the
-// read fails; call read_at then, which reports errors.
+// Reads like read_at, but does not keep the pages in the system's cache unless they already were there.
+// Caching pages that are not read again costs as much as the read. Returns a negative number if the system
+// does not support this, or if the read fails. Then call read_at, which reports errors.
 inline int64_t read_once_at(int file, char* to, int64_t bytes, int64_t offset) {
 #if defined(__linux__) && defined(SYS_preadv2)
   constexpr int kDontCache = 0x80;  // RWF_DONTCACHE, since Linux 6.14
@@ -238,7 +238,8 @@ inline int64_t read_once_at(int file, char* to, int64_t bytes, int64_t offset) {
 #endif
 }
 
-// Announces whether scattered pages of a file are going to be read. If so, the system does not read ahead.
+// Tells the system whether pages of a file will be read in random order. If so, the system does not prefetch
+// pages.
 inline void expect_scattered_reads(int file, bool scattered) {
 #if defined(POSIX_FADV_RANDOM)
   static_cast<void>(posix_fadvise(file, 0, 0, scattered ? POSIX_FADV_RANDOM : POSIX_FADV_NORMAL));

@@ -17,14 +17,14 @@ constexpr auto kPollInterval = std::chrono::milliseconds(50);
 
 std::atomic<uint32_t> forked{0};
 
-// The tasks of one loop, handed out one at a time.
+// The tasks of one loop. Threads take one task at a time.
 struct Job {
   ParallelLoop loop;
   std::atomic<int64_t> next{0};
   std::atomic<bool> cancelled{false};
   const uint32_t born = forks();
 
-  // Returns true in a child process that a poll has forked: no other thread works on this job there.
+  // Returns true in a child process if poll has forked. In the child, no other thread works on this job.
   bool is_orphan() const { return forks() != born; }
 
   bool take(int64_t& i) {
@@ -37,7 +37,8 @@ struct Job {
     for (int64_t i; take(i);) loop.task(loop.context, i, worker);
   }
 
-  // The caller's share: like work(), but polls between tasks whenever kPollInterval has passed.
+  // Runs tasks on the caller's thread. Like work(), but polls between tasks whenever kPollInterval has
+  // passed.
   bool work_and_poll() {
     auto asked = Clock::now();
     for (int64_t i; take(i);) {
@@ -55,13 +56,14 @@ class Pool {
  public:
   // Returns false without doing anything if another thread's loop is running.
   bool try_run(Job& job, int helpers, bool& finished) {
-    // No mutex: poll may run a signal handler that calls this function, on the thread that is working here.
+    // A mutex would deadlock: poll may run a signal handler on this thread, and the handler may call this
+    // function.
     if (busy_.test_and_set(std::memory_order_acquire)) return false;
     helpers = hire(helpers);
     job_ = &job;
     running_.store(helpers, std::memory_order_relaxed);
-    // The round and the number of workers change in one store: a worker that was not needed in the last round
-    // and wakes late must not confuse the two rounds.
+    // One store changes both the round and the number of workers. Otherwise a worker that was not needed in
+    // the last round and wakes late could combine the round of one loop with the number of another.
     const uint32_t round = signal_.load(std::memory_order_relaxed) / kMaxWorkers + 1;
     signal_.store(round * kMaxWorkers + static_cast<uint32_t>(helpers), std::memory_order_release);
     if (helpers > 0) signal_.notify_all();
@@ -76,7 +78,8 @@ class Pool {
   }
 
  private:
-  // Starts threads up to the requested number. Returns the number of workers available, at most that.
+  // Starts threads up to the requested number. Returns the number of available workers, at most the requested
+  // number.
   int hire(int helpers) {
     while (hired_ < helpers) {
       try {
@@ -108,11 +111,11 @@ class Pool {
   int hired_ = 0;
 };
 
-// Never destroyed: its workers may sleep in it until the process ends.
+// Never destroyed, because its workers may sleep until the process ends.
 std::atomic<Pool*> pool{nullptr};
 std::atomic<int> threads{std::min(usable_processors(), kMostThreads)};
 
-// The parent's workers do not exist in a forked child, and the fork may happen inside a loop.
+// A forked child does not have the parent's workers, and the fork may happen inside a loop.
 void forget_pool() {
   pool.store(nullptr);
   forked.fetch_add(1);

@@ -1,5 +1,5 @@
-// A small thread pool. Workers sleep until a loop is large enough to wake them, a forked child starts new
-// ones, and a caller that finds the pool busy works without it.
+// A small thread pool. Workers sleep until a loop is large enough to wake them. A forked child starts new
+// workers. If the pool is busy, a caller runs its loop without the pool.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +24,8 @@ bool parallel_run(const ParallelLoop& loop, int threads);
 // The maximum number of threads.
 inline constexpr int kMostThreads = 1024;
 
-// The number of forks between the process that loaded the core and this one. If a poll forks during a call,
-// the loop stops early in the child, which has none of the threads that took part.
+// The number of forks between the process that loaded the core and this process. If poll forks during a call,
+// the loop stops early in the child, because the child does not have the threads of the pool.
 uint32_t forks();
 
 void set_threads(int n);

@@ -1,5 +1,5 @@
-// Everything that differs between compilers and processors. platform.hpp has what differs between operating
-// systems.
+// Functions and macros that differ between compilers and processors. platform.hpp has the functions that
+// differ between operating systems.
 #pragma once
 
 #include <cstddef>
@@ -33,21 +33,21 @@ namespace gatherum {
 
 inline constexpr int64_t kCacheLine = 64;
 
-// An empty instruction that the compiler treats as a side effect, so that it keeps calls of the containing
-// function.
+// An empty instruction. The compiler treats it as a side effect, so it does not remove calls of the function
+// that contains it.
 GATHERUM_INLINE void keep() {
 #if !defined(_MSC_VER) || defined(__clang__)
   asm volatile("");
 #endif
 }
 
-// The target of a prefetch: the first-level cache, for reading or writing, or the second, for more lines than
-// the first holds.
+// The target of a prefetch: the first-level cache, for reading or writing, or the second-level cache, for
+// more lines than the first level holds.
 enum class FetchTo : uint8_t { first, second, write };
 
 // Hints that the line at `p` will be read (or written) soon. Never faults, even for invalid addresses. A
-// function that does nothing else must call keep(): GCC 12 sees no effect in it and removes its calls (rows
-// without their prefetch: three times as slow).
+// function that only prefetches must call keep(); otherwise GCC 12 sees no effect in the function and removes
+// its calls (rows without prefetch are three times as slow).
 template <FetchTo to = FetchTo::first>
 GATHERUM_INLINE void prefetch(const void* p) {
 #if defined(_MSC_VER) && !defined(__clang__)
@@ -59,9 +59,9 @@ GATHERUM_INLINE void prefetch(const void* p) {
 GATHERUM_INLINE void prefetch_second(const void* p) { prefetch<FetchTo::second>(p); }
 GATHERUM_INLINE void prefetch_write(const void* p) { prefetch<FetchTo::write>(p); }
 
-// Prefetches every line of a run of bytes: one more than its size suggests if it begins inside a line, as in
-// NumPy's memory. The run may be anywhere, even outside its array, so the loop counts lines: the end of a run
-// may have wrapped around to address 0.
+// Prefetches every cache line of a run of bytes. A run that begins inside a line, as in NumPy's memory, has
+// one more line than its size suggests. The run may be at any address, even outside its array, and the
+// address of its end may wrap around to 0. The loop therefore counts lines and does not compare addresses.
 template <FetchTo to = FetchTo::first>
 GATHERUM_INLINE void prefetch_run(const char* base, int64_t offset, int64_t bytes) {
   const uintptr_t begin = reinterpret_cast<uintptr_t>(base) + static_cast<uintptr_t>(offset);
@@ -71,8 +71,8 @@ GATHERUM_INLINE void prefetch_run(const char* base, int64_t offset, int64_t byte
   keep();
 }
 
-// Copies 4, 8 or 16 bytes past the caches, to an address that is a multiple of that size (a plain copy if the
-// processor cannot). Consecutive copies are combined into lines.
+// Copies 4, 8 or 16 bytes to an address that is a multiple of that size, with a store that bypasses the
+// caches (with a plain store if the processor has no such store). Consecutive copies are combined into lines.
 inline constexpr int64_t kStreamed = 16;
 template <int W>
 GATHERUM_INLINE void stream_item(char* to, const char* from) {
@@ -109,14 +109,14 @@ GATHERUM_INLINE void stream_line(char* to, const char* from) {
 #endif
 }
 
-// Orders streamed lines before everything that follows.
+// A memory fence: streamed lines are ordered before everything that follows.
 GATHERUM_INLINE void stream_fence() {
 #if GATHERUM_X86
   _mm_sfence();
 #endif
 }
 
-// For loops so short that their counter is a third of the work (items in cache: -0.3 ns).
+// Unrolls a loop that is so short that its counter is a third of the work (items in cache: -0.3 ns).
 #define GATHERUM_PRAGMA(text) _Pragma(#text)
 #if defined(__clang__)
 #define GATHERUM_UNROLL(n) GATHERUM_PRAGMA(unroll n)
@@ -126,8 +126,8 @@ GATHERUM_INLINE void stream_fence() {
 #define GATHERUM_UNROLL(n)
 #endif
 
-// A compiler barrier for memory at `p`: later code reads values that were copied to local memory from there,
-// and never reads their source a second time.
+// A compiler barrier for the memory at `p`. Values that were copied from `p` to local memory are read from
+// the copies; the compiler cannot read `p` a second time instead.
 GATHERUM_INLINE void compiler_barrier(const void* p) {
 #if defined(_MSC_VER) && !defined(__clang__)
   static_cast<void>(p);
@@ -137,8 +137,9 @@ GATHERUM_INLINE void compiler_barrier(const void* p) {
 #endif
 }
 
-// Returns the value with its origin hidden from the compiler. The compiler then cannot load it a second time,
-// nor fuse a complex product with the sum that follows, as GCC 12 does even under -ffp-contract=off.
+// Returns the value, and hides from the compiler how it was computed. The compiler then cannot load the value
+// a second time. It also cannot fuse a complex product with the sum that follows, as GCC 12 does even with
+// -ffp-contract=off.
 template <class T>
 GATHERUM_INLINE T opaque(T value) {
 #if GATHERUM_X86 && !(defined(_MSC_VER) && !defined(__clang__))
@@ -186,8 +187,8 @@ class FloatMode {
 };
 
 // Returns true if the processor and the system support an instruction-set level: 3 and 4 are x86-64-v3 and
-// v4, 0 the compiler's default. __builtin_cpu_supports is not used: with Zig's compiler library it detects
-// nothing.
+// v4, 0 the compiler's default. __builtin_cpu_supports is not used, because it detects no features with Zig's
+// compiler library.
 inline bool processor_has(int level) {
 #if GATHERUM_X86 && defined(__GNUC__)
   unsigned a = 0, basic = 0, more = 0, extended = 0, d = 0, saved = 0;

@@ -1,4 +1,4 @@
-// Splits a program's work into tasks for the pool, and holds the scratch memory of each worker.
+// Splits a program's work into tasks for the pool, and allocates the scratch memory of each worker.
 #pragma once
 
 #include <algorithm>
@@ -11,15 +11,17 @@
 
 namespace gatherum {
 
-// Staging and addressing a tuple takes about as long as moving this many bytes.
+// Reading and checking an index tuple takes about as long as moving this many bytes.
 inline constexpr int64_t kTupleBytes = 16;
-// Below this many bytes a call ends before another thread could have been woken (100-200 us).
+// A call that moves fewer bytes ends before another thread could wake (100-200 us).
 inline constexpr int64_t kParallelBytes = int64_t{2} << 20;
 inline constexpr int64_t kTaskBytes = int64_t{256} << 10;
-// With many tasks, each has at most this many bytes and takes milliseconds: Ctrl-C waits for it.
+// The maximum number of bytes of a task, if there are many tasks. A task then takes milliseconds; Ctrl-C
+// waits for the end of a task.
 inline constexpr int64_t kLongestTask = int64_t{64} << 20;
 
-// The number of tuples in one piece if several threads share the updates of one unit.
+// The number of index tuples in a piece if several threads share the updates of one unit (an independent
+// batch).
 inline constexpr int64_t kPieceChunk = 16384;
 
 inline int64_t work_bytes(const Program& p) { return p.bytes + times(p.tuples, kTupleBytes); }
@@ -71,7 +73,8 @@ bool run_split(const Split& s, const Poll& poll, const Body& body) {
   });
 }
 
-// Returns true if a scatter is one unit: any two of its points may share a destination.
+// Returns true if a scatter is one unit (independent batch): any two of its points may have the same
+// destination.
 inline bool is_one_unit(const Program& p) { return points(p.nest, p.units) == 1 && !p.split_line; }
 
 // Runs body(range) over the independent units of a scatter. Returns false if poll interrupted it.
@@ -93,7 +96,7 @@ bool run_shares(const Program& p, int threads, const Poll& poll, const Body& bod
   });
 }
 
-// Scratch memory, `bytes` for each worker; null if none could be allocated.
+// Scratch memory of `bytes` for each worker; null if the allocation failed.
 class WorkerScratch {
  public:
   WorkerScratch(int64_t bytes, int workers)
@@ -117,7 +120,7 @@ class WorkerScratch {
   char* start_;
 };
 
-// Moves every point of a nest without components: the copy at the start of a functional scatter.
+// Moves every point of a nest without components. A scatter that is not in place begins with this copy.
 bool run_copy(const Nest& nest, const char* source, char* to, const Poll& poll);
 // Finds the first invalid index in row-major order, on all threads.
 Outcome check_indices(const Program& p, const char* index, const Poll& poll);

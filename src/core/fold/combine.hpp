@@ -5,8 +5,8 @@
 //
 // Integers wrap modulo 2^n. float16 and bfloat16 accumulate in float32 and round once. An operation that
 // produces a NaN produces the canonical quiet NaN. max and min are IEEE 754-2019 maximum and minimum.
-// Conversions work on bits, so a value that is only copied keeps all its bits, NaN payloads included. The
-// other properties of a reduction are in its row (types.hpp).
+// Conversions work on bits, so a value that is only copied keeps all its bits, NaN payloads included.
+// types.hpp has a table with the other properties of each reduction.
 #pragma once
 
 #include <algorithm>
@@ -70,9 +70,10 @@ GATHERUM_INLINE T quiet_nan() {
   return std::bit_cast<T>(static_cast<Bits<T>>(FloatForm<T>::kQuiet));
 }
 
-// How rare values, such as NaN, are handled. Selected: without a branch, for elements folded side by side in
-// vectors. Branched: by a rarely taken branch, for elements folded one by one, where the next fold of the
-// same destination waits for this one (256 bins: 1.6 ns per update instead of 1.9).
+// The code for rare values, such as NaN. Selected computes both cases and selects one, for elements that are
+// folded side by side in vectors. Branched uses a branch that is rarely taken, for elements that are folded
+// one by one: the next fold of a destination waits for the previous fold (256 bins: 1.6 ns per update instead
+// of 1.9).
 struct Selected {
   static constexpr bool kBranches = false;
   template <class T>
@@ -93,8 +94,8 @@ struct Branched {
   }
 };
 
-// Integer arithmetic uses an unsigned type of at least 32 bits, to avoid promotion to a signed int, which
-// could overflow.
+// Integer arithmetic uses an unsigned type of at least 32 bits. Smaller types would be promoted to a signed
+// int, which could overflow.
 template <class T>
 using Wrapping = std::conditional_t<(sizeof(T) < 4), uint32_t, std::make_unsigned_t<T>>;
 
@@ -126,8 +127,8 @@ GATHERUM_INLINE Complex<T> mul(Complex<T> a, Complex<T> b) {
   return {NaN::canonical(ac - bd), NaN::canonical(ad + bc)};
 }
 
-// For two equal values, which differ at most in the sign of a zero. with_either_sign returns -0 if any is -0,
-// with_common_sign only if both are.
+// Combine two equal values, which differ at most in the sign of a zero. with_either_sign returns -0 if at
+// least one value is -0; with_common_sign returns -0 only if both values are -0.
 template <class T>
 GATHERUM_INLINE T with_either_sign(T a, T b) {
   return std::bit_cast<T>(std::bit_cast<Bits<T>>(a) | std::bit_cast<Bits<T>>(b));
@@ -137,17 +138,18 @@ GATHERUM_INLINE T with_common_sign(T a, T b) {
   return std::bit_cast<T>(std::bit_cast<Bits<T>>(a) & std::bit_cast<Bits<T>>(b));
 }
 
-// Returns true if more than a comparison is needed: a value is NaN, or the values are zeros of different
-// sign. (Any value and its negative also return true.) For most updates this is rarer than equality.
+// Returns true if a comparison does not decide: a value is NaN, or the values are zeros of different sign.
+// (Also returns true for any value and its negative.) Most updates meet this condition more rarely than
+// equality.
 template <class T>
 GATHERUM_INLINE bool is_special(T a, T b) {
   constexpr Bits<T> sign = Bits<T>{1} << (8 * sizeof(T) - 1);
   return std::isunordered(a, b) || (std::bit_cast<Bits<T>>(a) ^ std::bit_cast<Bits<T>>(b)) == sign;
 }
 
-// Written as selects, so that rows are folded in vectors. For two zeros the two comparisons select different
-// ones. For single elements, compilers turn the selects into branches that are often mispredicted; a branch
-// on the rare case avoids them.
+// Uses selects, so that rows are folded in vectors. For two zeros, the two comparisons select different
+// zeros. For single elements, compilers turn selects into branches that are often mispredicted; an explicit
+// branch for the rare case avoids this.
 template <class NaN, class T>
 GATHERUM_INLINE T maximum(T a, T b) {
   if constexpr (std::is_floating_point_v<T>) {
@@ -174,8 +176,8 @@ GATHERUM_INLINE T minimum(T a, T b) {
   }
 }
 
-// The greater or the lesser of two half-precision values, compared as integers in the same order: -0 is below
-// +0.
+// Returns the maximum or minimum of two half-precision values. The values are compared as integers with the
+// same order, so -0 is less than +0.
 template <class NaN, class V, Reduction R>
 GATHERUM_INLINE uint16_t extreme(uint16_t a, uint16_t b) {
   constexpr uint16_t infinity = FloatForm<V>::kInfinity, quiet = FloatForm<V>::kQuiet;
@@ -237,8 +239,7 @@ constexpr auto sum_of() {
     static_assert(!kIsForgotten<sum>, "sum_of: no type for what sum_type says");
 }
 
-// How a value of type V is stored, widened to the accumulation type S, and narrowed again. Rare: Selected or
-// Branched.
+// Converts a stored value of type V to the accumulation type S, and back. Rare is Selected or Branched.
 template <class V, class S>
 struct Arithmetic {
   using Stored = typename StoredAs<V>::Type;
@@ -272,8 +273,8 @@ GATHERUM_INLINE T as_float(int64_t count) {
   return static_cast<T>(std::bit_cast<double>(count | 0x4330000000000000) - 0x1p52);
 }
 
-// Treats a count below 1, which no fold produces, as 1: dividing by 0, or the least integer by -1, would
-// terminate the process.
+// Treats a count below 1 as 1. No fold produces such a count, but a division by 0, or of the least integer by
+// -1, would terminate the process.
 template <class T>
 GATHERUM_INLINE T divide(T sum, int64_t count) {
   if constexpr (std::is_integral_v<T>) count = std::max<int64_t>(count, 1);
@@ -297,7 +298,7 @@ struct Item {
   unsigned char bytes[W];
 };
 
-// W bytes, stored and accumulated unchanged: for all values that no arithmetic converts.
+// W bytes, which are stored and accumulated unchanged. Used for all values that arithmetic does not convert.
 template <int W>
 struct Bytes {
   using Stored = Item<W>;
@@ -322,19 +323,18 @@ struct Fold : Arithmetic<V, decltype(sum_of<V, R>())> {
   static_assert(has_meaning(kValueOf<V>, R), "dispatch.hpp makes folds that have a meaning");
   static_assert(sizeof(Sum) == bytes_of(sum_type(kValueOf<V>, R)), "callers allocate bytes_of(sum_type)");
 
-  // A common type for all folds that store and accumulate alike, so that code that only moves values is
-  // compiled once for all of them.
+  // A common type for all folds with the same stored type and accumulation type. Code that only moves values
+  // is compiled once for this type.
   using Form = std::conditional_t<std::is_same_v<Stored, Sum>, Bytes<sizeof(Stored)>, Base>;
 
   // True if the result is computed from the sum and the count.
   static constexpr bool kDivides = kRow.divides;
 
-  // True if threads may fold separately, each starting from the identity. (Not for booleans: such a fold
-  // turns any true byte into 1.)
+  // True if each thread may fold a part of the updates, starting from the identity. (False for booleans,
+  // because folding with the identity turns any true byte into 1.)
   static constexpr bool kAnyOrder = std::is_integral_v<V> && kRow.identity != Identity::none;
 
-  // True if the result does not depend on the order when the first value is copied and not folded into an
-  // initial one.
+  // True if the result does not depend on the order of the values in a fold that copies its first value.
   static constexpr bool kAnyOrderOfFirsts = is_any_order(kValueOf<V>, R);
   // Returns true if an accumulator that is kept between batches starts from its first update
   // (accumulate.hpp).

@@ -1,7 +1,8 @@
-// exp and log, implemented here because the results of C libraries differ between systems. Their formulas use
-// only operations that IEEE 754 defines to the bit. Every instruction-set level, vectorized or not, every
-// processor, and CUDA, whose kernels share the formulas, therefore produce equal bits. Errors are below 1
-// ulp, at most 0.51 for float (benchmarks/elementary_errors.py measures them).
+// exp and log. They are implemented here because the results of C libraries differ between systems. The
+// formulas use only operations whose results IEEE 754 defines exactly. The results therefore have the same
+// bits on every instruction-set level, with and without vectors, on every processor, and on CUDA devices,
+// whose kernels use the same formulas. Errors are below 1 ulp, and at most 0.51 ulp for float
+// (benchmarks/elementary_errors.py measures them).
 #pragma once
 
 #include <bit>
@@ -32,7 +33,8 @@ GATHERUM_INLINE V value_of(V x) {
   return static_cast<V>(F::template of<std::is_same_v<V, float>>(x));
 }
 
-// to[i] = F(from[i]) for n items. The two arrays may be the same. Half-precision items are computed as float.
+// to[i] = F(from[i]) for n items. The two arrays may be the same. Half-precision items are converted to float
+// first.
 template <class V, class F>
 void map_items(const char* from, char* to, int64_t n) {
   const auto* in = reinterpret_cast<const V*>(from);

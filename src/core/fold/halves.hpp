@@ -1,8 +1,8 @@
-// Conversions of float16 and bfloat16 to float32 and back.
+// Conversions of half-precision values (float16 and bfloat16) to float32 and back.
 //
-// Widening is exact. Narrowing rounds to nearest, ties to even. A NaN keeps its sign, its quiet bit and the
-// payload bits that fit. Conversions work on bits, so a value that is only copied keeps all its bits on every
-// processor.
+// The conversion to float32 is exact. The conversion back rounds to nearest, ties to even. A NaN keeps its
+// sign, its quiet bit and the payload bits that fit. Conversions work on bits, so a value that is only copied
+// keeps all its bits on every processor.
 #pragma once
 
 #include <bit>
@@ -21,8 +21,8 @@ struct Bfloat16 {
 template <class V>
 inline constexpr bool kIsHalf = std::is_same_v<V, Half> || std::is_same_v<V, Bfloat16>;
 
-// Uses masks: compilers turn `c ? a : b` into a branch if `a` or `b` involves floating-point arithmetic, and
-// then do not vectorize (rows of 64 float16 in cache: 2.2 ns per element instead of 0.5).
+// Selects with masks. If `a` or `b` involves floating-point arithmetic, compilers turn `c ? a : b` into a
+// branch and do not vectorize it (rows of 64 float16 in cache: 2.2 ns per element instead of 0.5).
 template <class T>
 GATHERUM_INLINE T select(bool c, T a, T b) {
   const T mask = T{0} - static_cast<T>(c);
@@ -38,8 +38,8 @@ GATHERUM_INLINE Words is_less(Words a, Words b) {
     return std::bit_cast<Words>(a < b);
 }
 
-// The exponent of a shifted float16 is 112 too small, or 224 for infinity and NaN. One exact multiplication
-// corrects the former, and normalises subnormals too.
+// The exponent of a shifted float16 is too small, by 112, or by 224 for infinity and NaN. An exact
+// multiplication corrects the exponent of finite values, and also normalises subnormals.
 template <class Floats, class Words>
 GATHERUM_INLINE Words mend_exponent(Words magnitude) {
   return std::bit_cast<Words>(std::bit_cast<Floats>(magnitude) * 0x1p112f);
@@ -56,9 +56,9 @@ GATHERUM_INLINE Floats widen_halves(Words h) {
                                ((magnitude + 0x70000000u) & ~is_finite));
 }
 
-// kBranches: rare values are handled in a branch, for elements processed one by one (20M float16 into 256
-// bins: 1.1 ns each; with selects, 1.7). Otherwise all cases are computed and one is selected, for elements
-// processed side by side in vectors.
+// With kBranches, a branch handles rare values; this is faster for elements that are processed one by one
+// (20M float16 into 256 bins: 1.1 ns each; with selects, 1.7). Otherwise all cases are computed and one is
+// selected, for elements that are processed side by side in vectors.
 template <bool kBranches>
 GATHERUM_INLINE float half_to_float(uint16_t h) {
   if constexpr (!kBranches) return widen_halves<Half, float>(uint32_t{h});
@@ -74,7 +74,7 @@ GATHERUM_INLINE uint16_t float_to_half(float f) {
   const uint32_t bits = std::bit_cast<uint32_t>(f);
   const uint32_t magnitude = bits & 0x7FFFFFFFu;
   const uint32_t nan = 0x7C00u | (magnitude >> 13 & 0x3FFu);
-  // Below 2^-14: after adding 1/2 the processor rounds at the last bit of float16's subnormals.
+  // For values below 2^-14: the sum with 1/2 is rounded at the last bit of float16's subnormals.
   const uint32_t small = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - 0x3F000000u;
   const uint32_t large = (magnitude + 0xFFFu + (magnitude >> 13 & 1u) - 0x38000000u) >> 13;
   if constexpr (kBranches)
@@ -87,8 +87,8 @@ GATHERUM_INLINE uint16_t float_to_half(float f) {
 
 GATHERUM_INLINE float bfloat16_to_float(uint16_t b) { return widen_halves<Bfloat16, float>(uint32_t{b}); }
 
-// A NaN must have zeros in its lower half, like the canonical NaN and those from bfloat16_to_float: then
-// rounding does not change it.
+// The lower 16 bits of a NaN must be zero, as in the canonical NaN and in NaN from bfloat16_to_float, so that
+// rounding does not change them.
 GATHERUM_INLINE uint16_t float_to_bfloat16(float f) {
   const uint32_t bits = std::bit_cast<uint32_t>(f);
   return static_cast<uint16_t>((bits + 0x7FFFu + (bits >> 16 & 1u)) >> 16);

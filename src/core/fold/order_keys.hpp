@@ -1,11 +1,12 @@
-// Integer keys with the order of a maximum or minimum: the greatest key is the extreme.
+// Maps values to integer keys, such that the greatest key belongs to the maximum or minimum.
 //
 //   key(v) = bits(v) as a signed integer, with all bits but the sign inverted if it is negative
 //   of a minimum: ~key(v);   of NaN: the greatest key there is
 //
-// So -0 is below +0, and any NaN is the extreme. Keys convert back to their values, except that every NaN
-// becomes the canonical one. Integer comparisons have no rare cases, and the order of folding cannot matter.
-// Integers and booleans have keys as well. The least key is unused, except for integers as wide as a key.
+// -0 is therefore less than +0, and a NaN is greater than all other values. A key converts back to its value,
+// except that every NaN becomes the canonical NaN. Integer comparisons have no rare cases, and the order of
+// folding does not matter. Integers and booleans have keys as well. The least key is unused, unless values
+// and keys are integers of the same size.
 #pragma once
 
 #include "fold/combine.hpp"
@@ -42,8 +43,9 @@ struct OrderKeys<Fold<V, R>> {
     return chosen;
   }
 
-  // Keys below the keys of all values, for a quiet NaN of either sign that is the only update so far: its
-  // bits are kept if no update follows. Returns kNone for a NaN with other bits.
+  // Returns a key for a quiet NaN of either sign that is the only update so far. The key is less than the
+  // keys of all values, so the bits of the NaN are kept if no update follows. Returns kNone for a NaN with
+  // other bits.
   static Key alone(Stored v) {
     const Bits bits = std::bit_cast<Bits>(v);
     if (bits == kQuiet) return kNone + 1;
@@ -55,15 +57,15 @@ struct OrderKeys<Fold<V, R>> {
         static_cast<Bits>(key == kNone + 1 ? kQuiet : kQuiet | std::numeric_limits<Bits>::min()));
   }
 
-  // Returns the value of a key; for NaN the canonical one.
+  // Returns the value of a key; for the key of NaN, the canonical NaN.
   static GATHERUM_INLINE Stored value(Key key) {
     const auto bits = static_cast<Bits>(in_order(static_cast<Bits>(R == Reduction::max ? key : ~key)));
     if constexpr (kHasNaN) return std::bit_cast<Stored>(key == kNaN ? kQuiet : bits);
     return std::bit_cast<Stored>(bits);
   }
 
-  // Maps keys of equal values to one key. Zeros of either sign are equal; -1 is the lesser key of the two for
-  // both reductions. All NaN are equal.
+  // Maps keys of equal values to one key. Zeros of either sign are equal; -1 is the lesser of their two keys
+  // for both reductions. All NaN are equal.
   static GATHERUM_INLINE Key of_equals(Key key) {
     if constexpr (kHasNaN) return key + static_cast<Key>(key == -1);
     return key;

@@ -1,11 +1,13 @@
-// Accumulators for a range of destinations, in cache: read in, folded into, and written out once.
+// A slab: accumulators in cache for a range of destinations. The destinations are read once, and written once
+// after all updates.
 //
 //   slab[(i - first) * columns + j] = widen(D[i * step + j * column_step])       read
 //   slab[...] = fold(slab[...], widen(update)), counting if the fold needs it     take
 //   D[...] = finish(slab[...], count)                                             write
 //
-// The data are read from `from` and written to `to`. For a functional scatter these are the data and the
-// output, so the output does not have to be initialised with a copy. Cost: two passes over the destinations.
+// The data are read from `from` and written to `to`. If a scatter is not in place, `from` is the data and
+// `to` is the output, so the data need not be copied to the output first. Cost: two passes over the
+// destinations.
 #pragma once
 
 #include "fold/exact/exact_sums.hpp"
@@ -13,7 +15,7 @@
 
 namespace gatherum::GATHERUM_LEVEL {
 
-// The fold of `none`, on W-byte items: the last update wins.
+// The fold for `none`, on items of W bytes: the last update wins.
 template <int W>
 struct Replace : Bytes<W> {
   using Form = Bytes<W>;
@@ -39,7 +41,7 @@ GATHERUM_INLINE void put(char* sums, int64_t slot, const Sum& v) {
   std::memcpy(sums + slot * static_cast<int64_t>(sizeof(Sum)), &v, sizeof v);
 }
 
-// Reads and writes the accumulators of a slab. Form: that of their fold.
+// Reads and writes the accumulators of a slab. Form is the form of their fold.
 template <class Form>
 class Sums {
  public:
@@ -59,8 +61,8 @@ class Sums {
     });
   }
 
-  // Writes the destinations [begin, end), past the cache if `streams`. Destinations without updates keep
-  // their bits: widening and narrowing loses none.
+  // Writes the destinations [begin, end), with streaming stores if `streams`. Destinations without updates
+  // keep their bits, because conversion to the accumulation type and back is exact.
   GATHERUM_NOINLINE void write(int64_t begin, int64_t end, bool streams) const {
     each_run(begin, end, [this, streams](int64_t slot, int64_t offset, int64_t n, auto stride) {
       char* GATHERUM_RESTRICT to = layout_.to + offset;
@@ -114,8 +116,8 @@ class Sums {
   char* sums_;  // contiguous; unaligned if the slab is in the output
 };
 
-// True for folds of floats whose result is a NaN if an operand is. If no accumulator starts as a NaN, NaN are
-// made canonical at the end and not at every step. For means the division does that.
+// True for folds of floats whose result is NaN if an operand is NaN. If no accumulator starts as a NaN, each
+// NaN is made canonical at the end and not at every step. For means, the division makes a NaN canonical.
 template <class F>
 inline constexpr bool kSettlesLater = false;
 template <class V, Reduction R>
@@ -141,8 +143,9 @@ inline constexpr double kNothing<double> = -0.0;
 template <class T>
 inline constexpr Complex<T> kNothing<Complex<T>> = {-T{0}, -T{0}};
 
-// Prefetches a slot, which may be invalid and at any address: a prefetch never faults. Two blocks of slots
-// fill the L1 cache, so this prefetches into L2 (1M float32: 2.2 ns per update -> 1.7, float64: 3.8 -> 2.1).
+// Prefetches a slot. The slot may be invalid, because a prefetch never faults at any address. Two blocks of
+// slots fill the L1 cache, so this prefetches into L2 (1M float32: 2.2 ns per update -> 1.7, float64: 3.8 ->
+// 2.1).
 template <class Sum>
 GATHERUM_INLINE void fetch_slot(const void* slots, int64_t slot) {
   const auto begin = reinterpret_cast<uintptr_t>(slots);
@@ -177,7 +180,8 @@ class Slab : public Sums<typename F::Form> {
     if constexpr (Counted) std::fill_n(counts_, this->slots(), start_);
   }
 
-  // Copies of the members that a loop over updates needs: compilers would reload members after every store.
+  // Copies of the members that a loop over updates needs. Compilers would reload the members themselves after
+  // every store.
   class Taker {
    public:
     GATHERUM_INLINE void operator()(int64_t slot, Stored update) const {
@@ -241,9 +245,9 @@ class Slab : public Sums<typename F::Form> {
   int64_t* counts_;
 };
 
-// A slab of means: each sum is stored next to its count. Sums start from the neutral element, so the first
-// update is folded like later ones. That changes only the bits of a NaN, and the division maps every NaN to
-// the canonical one anyway.
+// A slab of means, in which each sum is stored next to its count. Sums start from the neutral element, so the
+// first update is folded like later updates. This changes only the bits of a NaN, and the division makes
+// every NaN canonical.
 template <class F>
   requires(F::kDivides && !kIsExact<F>)
 class Slab<F, true> {
@@ -310,7 +314,7 @@ class Slab<F, true> {
   const int64_t start_;
 };
 
-// A slab of exact sums: counters, windows, and states, of which few are used. The sums contain only the
+// A slab of exact sums: counters, windows, and states. Few states are used. The sums contain only the
 // updates; old values are added when the results are written.
 template <class F, bool Counted>
   requires kIsExact<F>

@@ -1,4 +1,4 @@
-// Implements a scatter of maxima or minima with the position of each.
+// Implements a scatter of maxima or minima with argmax or argmin.
 #include "algorithms/items.hpp"
 
 namespace gatherum {
@@ -12,7 +12,7 @@ bool fill(int64_t* to, int64_t n, const int64_t& number, const Poll& poll) {
   return run_copy(repeat, reinterpret_cast<const char*>(&number), reinterpret_cast<char*>(to), poll);
 }
 
-// Processes one destination at a time, after sorting the updates by destination.
+// Sorts the updates by destination, then processes one destination at a time.
 Outcome by_groups(const Program& p, const Execution& call, const char* source, const Extremes& at) {
   if (p.raises) {
     const Outcome checked = check_indices(p, call.at.index, call.poll);

@@ -1,17 +1,17 @@
-// Folds the updates of one batch into accumulators that are kept between batches.
+// Applies the updates of one batch to accumulators that are kept between batches.
 //
 //   c = C[e]++;  S[e] = copies && c == 0 ? widen(U[p]) : fold(S[e], widen(U[p]))    accumulate, p in order
 //   S[e] = widen(D[e])                                                              begin
 //   out[e] = finish(S[e], C[e])                                                     finish
 //
-// e is the row-major index of an element of the data. S holds its accumulator and C its number of updates. If
-// `copies`, a destination starts from its first update, because the fold excludes the old value or does not
-// depend on the order. In the latter case S contains only the updates, finish folds D into them, and two
-// folds can be merged.
+// e is the row-major index of an element of the data. S has the accumulators, and C the numbers of updates.
+// If `copies`, a destination starts from its first update, because the fold excludes the old value or does
+// not depend on the order. If it does not depend on the order, S contains only the updates, finish folds D
+// into them, and two sets of accumulators can be merged.
 //
 // The plan guarantees that the nest has the data strides of a C-contiguous array of the data's dtype. Cost:
-// the updates are read once, and an accumulator and a count are read and written for each update; finish
-// reads both once.
+// the updates are read once, and an accumulator and a count are read and written for each update. finish
+// reads the accumulators and counts once.
 #pragma once
 
 #include "fold/exact/exact_sums.hpp"
@@ -228,7 +228,8 @@ void finish_sums(const Finish& f, bool include_self) {
   }
 }
 
-// Only for folds that do not depend on the order: the other fold's updates follow this fold's.
+// Only for folds that do not depend on the order: the updates of the other accumulators follow the updates of
+// these.
 template <class F>
 void merge_sums(const Merge& m) {
   using Sum = typename F::Sum;

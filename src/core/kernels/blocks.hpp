@@ -1,4 +1,5 @@
-// Walks the nest unit by unit, in order, in staged blocks of at most kBlock tuples.
+// Visits the points of a nest, one unit (independent batch) after another, in blocks of at most kBlock staged
+// tuples.
 #pragma once
 
 #include <algorithm>
@@ -44,8 +45,8 @@ class Odometer {
   Place place_;
 };
 
-// Staged tuples of a line: their first place, their number, and their checked offsets. `which` lists the
-// chosen tuples if not all are chosen.
+// Staged tuples of a line: the position of the first tuple, the number of tuples, and their checked offsets.
+// `which` lists the chosen tuples if not all are chosen.
 struct Block {
   Place place;
   int n = 0;
@@ -57,7 +58,8 @@ struct Block {
   GATHERUM_INLINE int at(int i) const { return chosen == n ? i : which[i]; }
 };
 
-// For every set of lanes, the numbers of its lanes, padded with zeros, which the next stores overwrite.
+// A table: for every set of lanes, the numbers of these lanes, padded with zeros. The next stores overwrite
+// the zeros.
 inline constexpr auto kLanesOf = [] {
   std::array<std::array<int, kLanes>, 1 << kLanes> lanes{};
   for (unsigned set = 0; set < lanes.size(); ++set)
@@ -66,8 +68,9 @@ inline constexpr auto kLanesOf = [] {
   return lanes;
 }();
 
-// Chooses the owned tuples, in order; invalid ones are never owned. Branch-free, since branches on random
-// tuples are mispredicted, and a vector at a time (half of the tuples: 0.5 ns each, one by one 1.0).
+// Chooses the owned tuples, in order. Invalid tuples are never owned. Uses no branches, because branches on
+// random tuples are mispredicted, and processes a vector at a time (half of the tuples: 0.5 ns each, one by
+// one 1.0).
 GATHERUM_NOINLINE inline void choose(Block& b, const Owned& owned) {
   using Words = Lanes<uint64_t>;
   const auto first = static_cast<uint64_t>(owned.low), last = static_cast<uint64_t>(owned.high) - first - 1;
@@ -90,8 +93,8 @@ GATHERUM_NOINLINE inline void choose(Block& b, const Owned& owned) {
   }
 }
 
-// The places of the blocks of a range of units. The loops after the leading `units` ones are walked in
-// row-major order within a unit, so that a scatter applies the updates of a destination in order.
+// The positions of the blocks of a range of units. Within a unit, the loops after the first `units` loops are
+// visited in row-major order, so that a scatter applies the updates of a destination in order.
 class Blocks {
  public:
   GATHERUM_NOINLINE Blocks(const Nest& nest, int units, const Range& range)
@@ -142,7 +145,7 @@ class Blocks {
   int64_t chunk_begin_ = 0, chunk_end_ = 0, position_ = 0;
 };
 
-// If columns are short runs far apart, runs are prefetched this many rows ahead.
+// The number of rows by which runs are prefetched ahead, if columns are short runs far apart.
 inline constexpr int64_t kRowsOn = 8;
 
 // Calls one(j) for each chosen tuple of a block, in order.
@@ -164,7 +167,7 @@ struct Staging {
   const Owned* owned = nullptr;  // the tuples to choose; null: all
 };
 
-// The walk over blocks, for all kernels: it stages the next block while the current one is processed.
+// The loop over blocks of all kernels. It stages the next block while the current block is processed.
 //
 //   for (Walk walk(...); !walk.done(); walk.turn()) {
 //     ... walk.now() ...
@@ -180,7 +183,7 @@ class Walk {
         staging_(staging),
         blocks_(nest, units, range),
         in_lines_(stages_lines(nest)) {
-    // For columns, prefetch a few rows ahead instead of a page ahead.
+    // For columns, prefetches run a few rows ahead instead of a page ahead.
     if (staging.by_column)
       on_ = units < nest.line ? advance(Place{}, nest.loops[nest.line - 1], kRowsOn) : Place{};
     find();
@@ -200,7 +203,7 @@ class Walk {
 
   void stage() { stage_from(0); }
 
-  // Makes the next block the current one, and finds the one after it.
+  // Makes the next block the current block, and finds the block after it.
   GATHERUM_NOINLINE void turn() {
     std::swap(now_, then_);
     find();
@@ -212,10 +215,11 @@ class Walk {
     turn();
   }
 
-  // Calls work(i) for each tuple of this block, in order. Calls staged(i, count) after writing that number of
-  // offsets of the next block from the i-th on, which may be invalid. If the indices allow, interleaves the
-  // two, so that their memory accesses overlap (5M updates of 256 bins: 6.5 ms -> 4.7, of 250k: 17 -> 11;
-  // gather_elements along axis 0: 13.5 -> 11.5).
+  // Calls work(i) for each tuple of this block, in order. Also stages the next block: each time it has
+  // written `count` offsets of the next block, from the i-th on, it calls staged(i, count). These offsets may
+  // be invalid. If the indices allow, the two kinds of calls are interleaved, so that their memory accesses
+  // overlap (5M updates of 256 bins: 6.5 ms -> 4.7, of 250k: 17 -> 11; gather_elements along axis 0: 13.5 ->
+  // 11.5).
   template <class Work, class Staged>
   GATHERUM_INLINE void stage_while(const char* beside, int64_t width, const Work& work,
                                    const Staged& staged) {
@@ -237,7 +241,7 @@ class Walk {
   }
 
  private:
-  // Finds the next block; one without tuples after the last.
+  // Finds the next block. After the last block, the next block has no tuples.
   void find() {
     if (!blocks_.next(then_->place, then_->n)) then_->n = 0;
   }
@@ -266,8 +270,8 @@ class Walk {
   Block* then_ = &pair_[1];
 };
 
-// Prefetches the columns of a few rows ahead, which the processor does not predict. Skips items more than a
-// cache line apart: the run that spans them may be the whole array.
+// Prefetches the columns of later rows, whose addresses the processor does not predict. Prefetches nothing if
+// items are more than a cache line apart, because the run that spans them may be the whole array.
 GATHERUM_INLINE void prefetch_rows_on(const Nest& nest, const Place& on, const Operands& at, const Block& b) {
   const Loop& line = nest.line_loop();
   const auto fetch = [&](const char* base, int64_t offset, int64_t step) {

@@ -3,14 +3,15 @@
 //   out[a, i, x, y, z] = round(R, (value(data[a, r_i, x, y, z]) - zero[s]) * scale[s]),
 //   s = [a', r_i', x, y / block, z]
 //
-// a runs over the dimensions before the gathered one and i over the indices; r_i is the row that index i
-// selects. x, y and z are the dimensions after the gathered one; y is the quantized one. If the quantized
-// dimension is the gathered one or one before it, r_i' or a' is divided by the block instead of y. An invalid
-// row (r_i outside [0, rows)) produces zeros.
+// a runs over the dimensions before the gathered dimension, and i over the indices. r_i is the row that index
+// i selects. x, y and z are the dimensions after the gathered dimension; y is the quantized dimension. If the
+// quantized dimension is the gathered dimension or a dimension before it, r_i' or a' is divided by the block
+// instead of y. An invalid row (r_i outside [0, rows)) produces zeros.
 //
-// The value, the zero point, the scale and the difference are exact in float32. The product is rounded to
-// float32 and then to the type R of the result, both to nearest even. A NaN becomes the canonical one. Values
-// of 2 or 4 bits are either packed into bytes, the first one in the lowest bits, or have a byte each.
+// float32 represents the value, the zero point, the scale and the difference exactly. The product is rounded
+// to float32 and then to the type R of the result, both to nearest, ties to even. A NaN becomes the canonical
+// NaN. Values of 2 or 4 bits are either packed into bytes, with the first value in the lowest bits, or have
+// one byte each.
 //
 // The caller guarantees that data, scales and zero points are contiguous and as large as these sizes require,
 // and that `rows` does not change during the call. Cost: a read of the row and its scales, a write of the
@@ -30,8 +31,8 @@ namespace gatherum::GATHERUM_LEVEL {
 
 // The number of items, scales and zero points that are processed at a time: they fit in the L1 cache.
 inline constexpr int64_t kQuantizedPiece = 256;
-// The distance at which rows are prefetched, and the most bytes prefetched of each: the hardware prefetches
-// the rest.
+// The number of rows by which rows are prefetched ahead, and the maximum number of bytes prefetched of each
+// row. The hardware prefetches the rest.
 inline constexpr int64_t kQuantizedAhead = 4096, kQuantizedRow = 1024;
 
 struct FromUint8 {
@@ -91,9 +92,8 @@ GATHERUM_INLINE typename To::Item dequantized(uint8_t code, float zero, float sc
   return To{}(std::bit_cast<float>(select(is_nan, 0x7FC00000u, bits)));
 }
 
-// Converts eight items at a time with the float16 conversion instructions of the level, if it has them: 0.1
-// ns per item instead of 0.2 (int8 to float32), 0.5 (float8) or 1.2 (to float16). The results are bit-for-bit
-// equal.
+// Converts eight items at a time with float16 conversion instructions, if the level has them: 0.1 ns per item
+// instead of 0.2 (int8 to float32), 0.5 (float8) or 1.2 (to float16). The results are bit-for-bit equal.
 #if GATHERUM_LANES == 4 && defined(__F16C__)
 inline constexpr int64_t kWide = 8;
 
@@ -250,8 +250,8 @@ inline void load_scales(const QuantizedGather& call, int64_t first, int64_t n, f
   }
 }
 
-// Loads the zero points of n scales from `first` on. Packed ones start a new byte at each row of the scales'
-// last dimension.
+// Loads the zero points of n scales from `first` on. Packed zero points start a new byte at each row of the
+// scales' last dimension.
 inline void load_zeros(const QuantizedGather& call, int64_t first, int64_t n, float* zeros) {
   if (call.zeros == nullptr) {
     std::fill_n(zeros, n, call.zero);

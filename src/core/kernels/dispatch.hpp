@@ -1,4 +1,5 @@
-// Chooses a kernel's instance by the width of an item (movement) or by its value type (reductions).
+// Chooses the instance of a kernel template: by the size of an item for movement, by the value type for
+// reductions.
 #pragma once
 
 #include <cstdlib>
@@ -15,8 +16,8 @@ void add_slab_kernels(Kernels& all);
 
 namespace gatherum::GATHERUM_LEVEL {
 
-// The translation units of a level: each fills in its functions. Several compile faster than one, and show
-// the progress of the build.
+// The translation units of a level. Each fills in its functions of the table. Several units compile faster
+// than one, and show the progress of the build.
 void add_fold_kernels(Kernels& all);
 void add_group_kernels(Kernels& all);
 void add_list_kernels(Kernels& all);
@@ -39,15 +40,14 @@ auto by_item(int64_t bytes, F&& f) {
   }
 }
 
-// Like by_item for blocks of those widths; calls f with 0 for a run of any other number of bytes.
+// Like by_item, for blocks. Calls f with 0 for a block of any other number of bytes.
 template <class F>
 auto by_width(int64_t bytes, F&& f) {
   if (bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8 || bytes == 16) return by_item(bytes, f);
   return f(std::integral_constant<int, 0>{});
 }
 
-// Sums and products modulo 2^n have the same bits for signed and unsigned integers, so one instance serves
-// both.
+// Sums and products modulo 2^n have the same bits for signed and unsigned integers, so both use one instance.
 template <class V, Reduction R>
 auto fold_of() {
   if constexpr (std::is_integral_v<V> && (R == Reduction::add || R == Reduction::mul))
@@ -56,7 +56,7 @@ auto fold_of() {
     return Fold<V, R>{};
 }
 
-// For cases that the plan excludes: complete() rejects reductions that are not defined for a value type.
+// For cases that cannot occur, because complete() rejects reductions that are not defined for a value type.
 [[noreturn]] inline void impossible() { std::abort(); }
 
 // Calls f with the Fold of V and r. Considers the reductions from `first` on that are defined for V.
@@ -117,8 +117,8 @@ auto by_value(Value value, Reduction r, F&& f) {
   return by_type(value, [&](auto type) { return by_reduction<typename decltype(type)::type, Counts>(r, f); });
 }
 
-// Calls f(fold, keyed) if the order of folding cannot matter: for integers, for exact sums, and for extremes
-// by their keys.
+// Calls f(fold, keyed) if the result does not depend on the order of folding: for integers, for exact sums,
+// and for maxima and minima by their keys.
 template <class F>
 void by_private(const Combine& combine, F&& f) {
   if (combine.reduction == Reduction::none) return;

@@ -1,12 +1,13 @@
-// Folds items by lists of blocks. The accumulators of a block of destinations are in cache. A block has one
-// list of its updates, in order; each entry has the number of the update and its place, the destination's
-// index in the block.
+// Reduces items by the lists of blocks of destinations. The accumulators of a block are in cache. A block has
+// one list of its updates, in order. Each entry of a list has the number of the update, and the position of
+// its destination in the block (`place`).
 //
 //   slab[place(i)] = fold(slab[place(i)], widen(table[number(i)])),   i in the list of the block
 //
-// Places and numbers were checked when the core created the lists, and the table has a row for each edge.
-// Only the last 16 bits of a number are stored, for each stretch separately. Cost: 4 or 6 bytes per update
-// read in order, the table from front to back once per block, and a fold in cache.
+// Positions and numbers were checked when the core created the lists, and the table has a row for each edge.
+// A list is divided into stretches whose numbers differ only in the last 16 bits; only these bits are stored.
+// Cost: 4 or 6 bytes per update are read in order, the table is read from front to back once per block, and
+// accumulators are in cache.
 #pragma once
 
 #include "fold/slabs.hpp"

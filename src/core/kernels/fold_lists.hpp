@@ -1,13 +1,13 @@
-// Sorts edges by destination, and folds rows of a table by them.
+// Sorts edges by destination, and reduces the rows of a table along these edges.
 //
 //   out[d] = finish(fold(... fold(fold(start[d], m(e0)), m(e1)) ...), count),   e0 < e1 < ... of d
 //   m(e) = table[source(e)], or table[source(e)] * weights[e], rounded to the stored type
 //
-// The edges are sorted by a stable counting sort: the ends of every edge are read and checked once, stored as
-// numbers, counted piece by piece, and placed in the lists (row_lists.cpp). The fold then processes one
-// destination after another: rows are prefetched, accumulators stay in cache, and every destination is
-// written once. Cost: 8 bytes per edge written and read in order, 4 or 8 written at random; then the rows of
-// the table.
+// A stable counting sort orders the edges. The two indices of every edge are read and checked once, stored as
+// numbers, counted piece by piece, and written to the lists (row_lists.cpp). Then one destination is reduced
+// after another: rows are prefetched, accumulators stay in cache, and every destination is written once.
+// Cost: 8 bytes per edge are written and read in order, and 4 or 8 bytes are written at random positions;
+// then the rows of the table are read.
 #pragma once
 
 #include <algorithm>
@@ -124,8 +124,8 @@ void order_weights(const ListFold& call, char* to, int64_t begin, int64_t end) {
 
 class FoldLists {
  public:
-  // Folds rows [begin, end) of the lists into a part of a destination of which `remaining` bytes are not yet
-  // done. Returns the number of bytes done.
+  // Folds rows [begin, end) of the lists into the next part of a destination. `remaining` is the number of
+  // bytes of the destination that are not yet done. Returns the number of bytes of the part.
   using Part = int64_t (FoldLists::*)(int64_t begin, int64_t end, char* to, const char* from, int64_t r,
                                       int64_t remaining) const;
 
@@ -171,8 +171,8 @@ class FoldLists {
   }
 
  private:
-  // Rows of few items are prefetched kFewAhead rows ahead. Rows of at most kNear bytes are not: the processor
-  // has already started to read them (100k rows of 32 bytes: 3.6 ns each).
+  // Rows of few items are prefetched kFewAhead rows ahead. Rows of at most kNear bytes are not prefetched,
+  // because the processor has already started to read them (100k rows of 32 bytes: 3.6 ns each).
   static constexpr int64_t kFewAhead = 32, kNear = 8;
   static constexpr int64_t kPart = 256;  // elements with accumulators on the stack
 
@@ -221,7 +221,7 @@ class FoldLists {
 
   template <class Sums, class F, bool Weighted>
   void few(int64_t first, int64_t last) const {
-    // Local copies that no store can change.
+    // Local copies, because the compiler knows that no store changes them.
     const ListFold& call = call_;
     const char *const starts = call.starts, *const numbers = call.numbers, *const table = call.table;
     const char *const start = call.start, *const weights = call.weights;
@@ -303,7 +303,7 @@ class FoldLists {
     return bytes;
   }
 
-  // `self`: the old value if the fold includes it, else null.
+  // `self` is the old value if the fold includes it, else null.
   template <class Sums, class F, bool Weighted, class Row>
   static GATHERUM_INLINE void in_registers(int64_t begin, int64_t end, char* to, const char* self,
                                            const char* weights, const Row& row) {

@@ -1,8 +1,10 @@
-// Folds rows of a table by a CSR pointer array: destination d has the edges starts[d] up to starts[d + 1].
+// Reduces rows of a table by a CSR pointer array: destination d has the edges from starts[d] up to, but not
+// including, starts[d + 1].
 //
-// Processes a few thousand edges at a time, all those of some destinations. Their indices are staged into
-// lists in cache, which are then folded (fold_lists.hpp). So every index is read once, and no list of all
-// edges is needed. Cost: the staging, 4 bytes per edge written and read in cache, and the fold.
+// Processes a few thousand edges at a time: all edges of a group of destinations. The indices of these edges
+// are checked and written to lists in cache, and the lists are then reduced (fold_lists.hpp). Every index is
+// therefore read once, and no list of all edges is needed. Cost: the checks of the indices, 4 bytes per edge
+// written and read in cache, and the reduction.
 #pragma once
 
 #include <algorithm>
@@ -34,7 +36,7 @@ inline bool stage_numbers(const Nest& nest, const char* at, int64_t stride, int 
   const int64_t width = nest.index.width, size = nest.component[0].size;
   if (nest.index.swapped || stride != width || width < 4 || size > int64_t{1} << 31) return false;
   prefetch_on(nest, at, stride, n);
-  // Copied before the check: another thread may change them.
+  // Copied before the check, because another thread may change the indices.
   const auto check = [n, size](const auto* values, const auto& each) {
     auto outside = values[0];
     const auto last = static_cast<decltype(outside)>(size - 1);
@@ -102,7 +104,7 @@ class PointedGroup {
       if constexpr (sizeof(Number) == 4)
         if (stage_numbers(nest, at, stride, n, numbers_ + i)) continue;
       valid &= !gatherum::GATHERUM_LEVEL::stage(nest, at, stride, n, offsets);
-      // The lower half of kInvalid could be a number, too.
+      // The lower half of kInvalid could also be a valid number.
       if (valid)
         for (int j = 0; j < n; ++j) numbers_[i + j] = static_cast<Number>(offsets[j]);
       else

@@ -1,8 +1,8 @@
 // gather, one small block per index:  U[j * su] = D[j * sd + offset[j]],  block of W bytes.
 //
 // The plan guarantees: no row loops, block == W, W in {1, 2, 4, 8, 16}; offsets are staged (checked). Cost:
-// one load and one store per item; for tables larger than the cache, the next block is prefetched, and the
-// limit is the random-access rate of the memory.
+// one load and one store per item. If the table is larger than the cache, the next block is prefetched, and
+// the random-access rate of the memory limits the speed.
 #pragma once
 
 #include <cstring>
@@ -24,7 +24,7 @@ GATHERUM_INLINE void store_item(char* p, const Item<W>& v) {
   std::memcpy(p, &v, W);
 }
 
-// Moves the items of n tuples of a line that begin at `place`, or the fill value for invalid ones. The
+// Moves the items of n tuples of a line that begin at `place`, or the fill value for invalid tuples. The
 // offsets already include the line's steps.
 template <int W>
 void move_items(const Nest& nest, const Operands& at, const Place& place, const int64_t* offsets, int n,
@@ -44,7 +44,8 @@ void move_items(const Nest& nest, const Operands& at, const Place& place, const 
   }
 }
 
-// The cache lines that a block addresses. Invalid offsets may be anywhere; a prefetch never faults.
+// Prefetches the cache lines that a block addresses. Invalid offsets may point anywhere, because a prefetch
+// never faults.
 struct Addressed {
   uintptr_t base;
   const int64_t* offsets;  // being staged
@@ -88,9 +89,9 @@ GATHERUM_NOINLINE bool gather_at_once(const Nest& nest, const Operands& at, int 
   return true;
 }
 
-// Gathers a range of units. Returns false if an index is invalid and the mode is raise. While a block moves,
-// the cache lines of the next are prefetched one by one: prefetching them together exceeds the number of
-// misses that a core can have in flight, and a Zen 3 stalls.
+// Gathers a range of units. Returns false if an index is invalid and the mode is raise. While the items of a
+// block are moved, the cache lines of the next block are prefetched one by one. If all were prefetched
+// together, their number would exceed the misses that a core can have in flight, and a Zen 3 would stall.
 template <int W, bool streams = false>
 bool gather_lines(const Nest& nest, int units, const Operands& at, const Range& range, bool by_column) {
   if (const int tuples = tuples_at_once(nest, units, range); tuples > 0)

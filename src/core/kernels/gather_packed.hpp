@@ -1,11 +1,12 @@
-// gather of small blocks along an axis that is not the last. The columns of a unit are first packed
-// contiguously into scratch, where a page holds many of their rows, and gathered from there.
+// gather of small blocks along an axis that is not the last. The columns of a unit are first copied to
+// contiguous scratch memory, in which a page holds many rows of the columns. They are then gathered from this
+// memory.
 //
 //   P[i * columns + j] = D[i * step + j * W];   U[...] = P[index * columns + j]
 //
 // The plan guarantees: no row loops, one component, contiguous columns (line.data == W), and only the line
 // loop moves the data inside a unit. Cost: the data are read once in order, which avoids a TLB miss per item.
-// This pays when there are about as many rows of indices as of data.
+// This is faster if the indices have about as many rows as the data.
 #pragma once
 
 #include "kernels/gather_rows.hpp"
@@ -31,7 +32,8 @@ bool gather_packed(const PackedGather& call, const Operands& at, int64_t begin, 
     }
     packed.component[0].stride = columns * W;
     Operands inside = at;
-    // The line counts its columns from the start of the row, the scratch from the start of the chunk.
+    // The line numbers columns from the start of the row; the scratch numbers them from the start of the
+    // chunk.
     inside.data =
         reinterpret_cast<char*>(reinterpret_cast<uintptr_t>(scratch) - static_cast<uintptr_t>(first * W));
     const Range range{call.chunk, unit, unit + 1};

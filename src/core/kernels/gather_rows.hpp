@@ -22,7 +22,7 @@ GATHERUM_INLINE void copy_run(char* GATHERUM_RESTRICT dst, const char* GATHERUM_
   for (; r < bytes; ++r) dst[r] = src[r];
 }
 
-// Writes bytes with streaming stores, for output larger than the cache: a normal store would first read the
+// Writes bytes with streaming stores, for output larger than the cache. A normal store would first read the
 // cache line. The address and the size are multiples of kStreamed. If a row fills only part of a cache line,
 // the next row completes it.
 GATHERUM_INLINE void stream_run(char* GATHERUM_RESTRICT dst, const char* GATHERUM_RESTRICT src,
@@ -50,13 +50,13 @@ inline void copy_bytes(char* to, const char* from, int64_t bytes) {
   stream_fence();
 }
 
-// The number of rows to prefetch ahead: enough to hide a miss, few enough to stay in L1. Only the beginning
-// of a long row is prefetched; the hardware prefetches the rest.
+// The number of rows by which rows are prefetched ahead. It is large enough to hide a miss, and small enough
+// that the rows stay in L1. Only the beginning of a long row is prefetched; the hardware prefetches the rest.
 inline constexpr int64_t kPrefetchBytes = 1024;
 GATHERUM_INLINE int rows_ahead(int64_t bytes) { return bytes > kPrefetchBytes ? 8 : 24; }
 
-// Rows at random positions of a table are prefetched in bursts, at this distance, into the L2 cache. More
-// lines can be in flight than with prefetches into L1, and no line in use is evicted from L1.
+// The number of rows by which rows at random positions are prefetched ahead, in bursts, into the L2 cache.
+// More lines can be in flight than with prefetches into L1, and no line in use is evicted from L1.
 inline constexpr int64_t kBurst = 16, kBurstAhead = 64;
 
 // Calls fetch(i) for the rows of the burst that starts at row i, if any, out of `rows` rows.
@@ -67,14 +67,15 @@ GATHERUM_INLINE void each_of_burst(int64_t i, int64_t rows, const FetchRow& fetc
   for (int64_t k = i + kBurstAhead; k < end; ++k) fetch(k);
 }
 
-// W: the block's bytes; 0 for a run of nest.block bytes. streams: rows use streaming stores. (With a runtime
-// check for each row, rows of 256 bytes took a few percent longer.)
+// W is the size of the block, or 0 for a run of nest.block bytes. If `streams`, rows use streaming stores.
+// (With a runtime check for each row, rows of 256 bytes took a few percent longer.)
 template <int W, bool streams>
 struct GatherRow {
   const Nest& nest;
   const Operands& at;
 
-  // Not inlined: inlined next to the state of the walk, rows took 3-5 % longer.
+  // Not inlined, because rows took 3-5 % longer when it was inlined next to the state of the loop over
+  // blocks.
   GATHERUM_NOINLINE void move(const Block& b, const Block& then) const {
     if (nest.row_rank() == 0)
       move_runs(b, then);
@@ -84,7 +85,7 @@ struct GatherRow {
   }
 
  private:
-  // Local copies: members would be read again after every store.
+  // Local copies, because members would be read again after every store.
   void move_runs(const Block& b, const Block& then) const {
     const int64_t bytes = nest.block;
     const Loop line = nest.line_loop();
@@ -121,7 +122,7 @@ struct GatherRow {
     }
   }
 
-  // Prefetches later rows than the j-th, of this block or the next one.
+  // Prefetches rows after the j-th, of this block or the next block.
   struct Fetching {
     GATHERUM_INLINE Fetching(const GatherRow& row, const Block& b, const Block& then)
         : is_long(row.nest.block > kPrefetchBytes),
@@ -134,7 +135,8 @@ struct GatherRow {
           data(row.at.data + b.place.data),
           data_then(row.at.data + then.place.data) {}
 
-    // (For rows of 1536 bytes bursts gain nothing; rows of 64 bytes, 2M of 2M, take 1/2.5 of the time.)
+    // (Bursts make no difference for rows of 1536 bytes; with bursts, rows of 64 bytes, 2M of 2M, take 1/2.5
+    // of the time.)
     GATHERUM_INLINE void operator()(int j) const {
       const int64_t rows = int64_t{n} + n_then;
       if (!is_long)
@@ -175,7 +177,7 @@ struct GatherRow {
 };
 
 // Gathers a range of units. Returns false if an index is invalid and the mode is raise. The next block is
-// staged before the current one moves.
+// staged before the rows of the current block are moved.
 template <int W, bool streams>
 bool gather_rows(const Nest& nest, int units, const Operands& at, const Range& range) {
   const GatherRow<W, streams> kernel{nest, at};

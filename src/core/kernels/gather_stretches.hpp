@@ -1,9 +1,9 @@
 // gather of small blocks, line by line, where each line reads a short stretch of the data (an axis gather, or
 // the last axis of gather_elements).
 //
-// During the gather of one line, the stretch of the next is prefetched: its accesses are random, so the
-// processor does not predict them. Indices that are the same for every line are staged once. The plan
-// guarantees: no row loops, block in {1, 2, 4, 8, 16}, one component. The caller guarantees that staging
+// During the gather of one line, the stretch of the next line is prefetched, because the processor does not
+// predict the random accesses to the stretch. Indices that are the same for every line are staged once. The
+// plan guarantees: no row loops, block in {1, 2, 4, 8, 16}, one component. The caller guarantees that staging
 // prefetches no indices.
 #pragma once
 
@@ -11,13 +11,13 @@
 
 namespace gatherum::GATHERUM_LEVEL {
 
-// The bytes that are prefetched at a time. Prefetching a whole block's share at a time exceeds the number of
-// misses that a core can have in flight, and the core stalls (4096 of 16384 float32 per line: 6.6 ms instead
-// of 5.0).
+// The number of bytes that are prefetched at a time. If the share of a whole block were prefetched at a time,
+// it would exceed the misses that a core can have in flight, and the core would stall (4096 of 16384 float32
+// per line: 6.6 ms instead of 5.0).
 inline constexpr int64_t kFetchBytes = 8 * kCacheLine;
 
-// The cache lines of a run that remain to be prefetched. (Indices are prefetched a page ahead, as by
-// prefetch_on, but in smaller portions than a block: gather_elements of 4096 float32 per line 8.2 ms -> 7.1.)
+// The cache lines of a run that remain to be prefetched. (As in prefetch_on, indices are prefetched a page
+// ahead, but in smaller portions than a block: gather_elements of 4096 float32 per line 8.2 ms -> 7.1.)
 struct Ahead {
   uintptr_t place, end;
 

@@ -1,11 +1,11 @@
 // Staging reads, resolves and checks indices. (scatter_shares.hpp and fold_pointed.hpp also read some indices
 // directly.)
 //
-// For up to 256 tuples at a time, every component is read from the index array into registers or local
-// memory, resolved (negative rule, mode), and checked against its size. A tuple becomes one byte offset;
-// kernels use only these offsets. If another thread changes the index array during a call, the worst result
-// is a different valid offset: if a block is staged again because an index is negative or invalid, all
-// results of the first pass are discarded. Cost: 0.1-0.5 ns per contiguous component.
+// For up to 256 index tuples at a time, every component is read from the index array into registers or local
+// memory, resolved (negative indices, mode), and checked against its size. Each tuple becomes one byte
+// offset, and kernels use only these offsets. If another thread changes the index array during a call, the
+// only effect is a different valid offset. If a block is staged again because an index is negative or
+// invalid, all results of the first pass are discarded. Cost: 0.1-0.5 ns per contiguous component.
 #pragma once
 
 #include <array>
@@ -85,7 +85,7 @@ inline void force_valid(const Nest& nest, int64_t size, int n, int64_t* values) 
   }
 }
 
-// A value after applying the negative rule. `wrong` is -1 if it is not in [0, size), else 0.
+// A value after the rule for negative indices. `wrong` is -1 if the value is not in [0, size), else 0.
 struct Resolved {
   int64_t value, wrong;
 };
@@ -109,7 +109,7 @@ GATHERUM_INLINE auto with_product(int64_t stride, const F& f) {
   return f([shift](auto v) { return v << shift; });
 }
 
-// Adds component c to the offsets of n tuples, and sets `bad` for the invalid ones.
+// Adds component c to the offsets of n tuples, and sets `bad` for invalid tuples.
 inline int64_t add_component(const Nest& nest, int c, int n, const int64_t* GATHERUM_RESTRICT values,
                              int64_t* GATHERUM_RESTRICT offsets, int64_t* GATHERUM_RESTRICT bad) {
   const int64_t size = nest.component[c].size, end = from_end(nest, c);
@@ -125,13 +125,13 @@ inline int64_t add_component(const Nest& nest, int c, int n, const int64_t* GATH
   });
 }
 
-// The distance at which indices are prefetched: a page, where the hardware prefetch stops. They are
-// prefetched into all caches: with _MM_HINT_NTA, 20M bytes out of 50 MB take 59 ms instead of 65 on an EPYC,
-// but reading indices takes twice as long on a Xeon.
+// The distance at which indices are prefetched: a page, because the hardware stops to prefetch at the end of
+// a page. Indices are prefetched into all caches. (With _MM_HINT_NTA, 20M bytes out of 50 MB take 59 ms
+// instead of 65 on an EPYC, but reading indices takes twice as long on a Xeon.)
 inline constexpr int64_t kIndexBytesAhead = 4096;
 
-// A page is only two blocks of 8-byte indices. A shorter block is the end of a line, after which nothing is
-// prefetched.
+// A page holds only two blocks of 8-byte indices. A shorter block is the end of a line; nothing is prefetched
+// after it.
 GATHERUM_INLINE void prefetch_on(const Nest& nest, const char* at, int64_t width, int n) {
   if (n != kBlock || !nest.fetches_indices) return;
   for (int64_t r = 0; r < n * width; r += kCacheLine) prefetch(at + kIndexBytesAhead + r);
@@ -156,7 +156,8 @@ GATHERUM_INLINE V load_lanes(const char* at) {
   return v;
 }
 
-// Loads values `stride` bytes apart. A compile-time constant stride means that they are contiguous.
+// Loads values that are `stride` bytes apart. A stride that is a compile-time constant means contiguous
+// values.
 template <class T, class Stride>
 GATHERUM_INLINE Lanes<T> load_lanes(const char* at, Stride stride) {
   if constexpr (!std::is_same_v<Stride, int64_t>) return load_lanes<Lanes<T>>(at);
@@ -167,8 +168,8 @@ GATHERUM_INLINE Lanes<T> load_lanes(const char* at, Stride stride) {
 
 using Words = Lanes<uint64_t>;
 
-// Resolves a vector of values, with or without the negative rule. Makes a word of `outside` negative unless
-// its values are valid: v | (size - 1 - v) is negative for invalid v. Cheaper than resolve().
+// Resolves a vector of values, with or without the negative rule. Makes a word of `outside` negative if a
+// value is invalid: v | (size - 1 - v) is negative for invalid v. This is faster than resolve().
 template <class T, bool Negative>
 GATHERUM_INLINE Words resolve_lanes(Lanes<T> raw, Words size, Words last, Words& outside) {
   auto v = std::bit_cast<Words>(opaque(convert_lanes<Lanes<int64_t>>(raw)));
@@ -183,7 +184,7 @@ GATHERUM_INLINE bool none_negative(Words words) {
 }
 
 // Writes or adds times(value) to the offsets for n values of a component. Returns true if all are valid.
-// Reads a value once, so it can read the index array in place (0.2 ns less per value than copying first).
+// Reads each value only once, so the index array need not be copied first (0.2 ns less per value).
 template <class T, bool Negative, bool First, class Times, class Stride>
 GATHERUM_INLINE bool add_times(const Component& component, const Times& times, const char* values,
                                Stride stride, int n, int64_t* offsets) {
@@ -291,11 +292,12 @@ inline bool stages_lines(const Nest& nest) {
          std::has_single_bit(static_cast<uint64_t>(nest.component[0].stride));
 }
 
-// The number of tuples staged at a time: a cache line of 8-byte indices, half of one of 4-byte ones.
+// The number of tuples staged at a time: a cache line of 8-byte indices, or half a cache line of 4-byte
+// indices.
 inline constexpr int kTogether = 8;
 
-// The prefetches for staged tuples: indices, `ahead` bytes on, and, if `beside` is not null, `width` bytes
-// per tuple from there.
+// The prefetches for staged tuples: the indices `ahead` bytes later, and, if `beside` is not null, `width`
+// bytes per tuple from `beside` on.
 struct Fetch {
   int64_t ahead;
   const char* beside;
@@ -303,8 +305,8 @@ struct Fetch {
 };
 
 // Stages n tuples, a multiple of kTogether, like `stage`, and adds i * step to the i-th offset. After each
-// kTogether of them calls staged(i, kTogether) for their offsets and work(i) for each. Returns false if an
-// index is negative or invalid; the offsets are then undefined.
+// kTogether tuples, calls staged(i, kTogether) for their offsets, and work(i) for each tuple. Returns false
+// if an index is negative or invalid; the offsets are then undefined.
 template <class T, class Work, class Staged>
 GATHERUM_INLINE bool stage_lines(const Nest& nest, const char* at, int n, int64_t step, int64_t* offsets,
                                  const Fetch fetch, const Work& work, const Staged& staged) {

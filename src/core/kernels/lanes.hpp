@@ -7,7 +7,8 @@
 
 namespace gatherum {
 
-// The number of 64-bit words in a vector. 1, without vectors, if the compiler cannot make vectors opaque.
+// The number of 64-bit words in a vector. If the compiler cannot make vectors opaque, no vectors are used,
+// and the number is 1.
 #if (defined(_MSC_VER) && !defined(__clang__)) || !(GATHERUM_X86 || defined(__aarch64__))
 #define GATHERUM_LANES 1
 #elif defined(__AVX2__)
@@ -34,9 +35,9 @@ GATHERUM_INLINE To convert_lanes(From v) {
 #endif
 }
 
-// Multiplies a word, or each word of a vector, by a number, modulo 2^64. NEON has no such product, and
-// compilers split the vector into scalars. Products of 32-bit parts take as many instructions, six, without
-// moving words between vector and general registers.
+// Multiplies a word, or each word of a vector, by a number, modulo 2^64. NEON does not have this product, and
+// compilers split the vector into scalars. Products of 32-bit parts also take six instructions, but do not
+// move words between vector and general registers.
 template <class T>
 GATHERUM_INLINE T times_number(T v, uint64_t number) {
 #if defined(__aarch64__) && GATHERUM_LANES == 2

@@ -1,9 +1,9 @@
-// Folds of rows, kept in registers from the first row to the last.
+// Sums of rows, which are kept in registers from the first row to the last row.
 //
 //   S[e] = canonical(row0[e] + row1[e] + ...), left to right;  D[e] = finish(S[e], count)
 //
-// In sums a NaN stays a NaN, so one test at the end has the same result as a test at each step. The caller
-// guarantees kBytes of every row. Cost: a load and an addition per vector of each row.
+// A sum that is NaN stays NaN, so one test at the end has the same result as a test at each step. The caller
+// guarantees that every row has kBytes. Cost: a load and an addition per vector of each row.
 #pragma once
 
 #include <utility>
@@ -39,7 +39,7 @@ class RowSums {
   using Rare = std::conditional_t<kEach == 1, Branched, Selected>;
 
  public:
-  // The bytes used of each row.
+  // The number of bytes of each row that are used.
   static constexpr int64_t kBytes = int64_t{K} * kEach * sizeof(Stored);
 
   GATHERUM_INLINE void begin(const char* row) {
@@ -55,7 +55,7 @@ class RowSums {
     each([&](Values& sum, int k) { sum += product(row, k, weight); });
   }
 
-  // `computed`: the sums are more than a copy of one row.
+  // `computed` is false if the sums are a copy of one row.
   GATHERUM_INLINE void finish(char* to, int64_t count, bool computed) const {
     Sum sums[K * kEach];
     if constexpr (kEach == 1)
@@ -73,7 +73,7 @@ class RowSums {
  private:
   template <class Work>
   GATHERUM_INLINE void each(const Work& work) {
-    // Compilers unroll a loop too late to keep its sums in registers.
+    // Written out, because compilers unroll a loop too late to keep its sums in registers.
     [&]<int... k>(std::integer_sequence<int, k...>) {
       (work(sums_[k], k), ...);
     }(std::make_integer_sequence<int, K>{});
@@ -98,7 +98,7 @@ class RowSums {
   Values sums_[K];
 };
 
-// The fold that multiplies values of another fold's type.
+// The fold that multiplies values of the type of another fold.
 template <class V, Reduction R>
 Fold<V, Reduction::mul> product_of(Fold<V, R>);
 
@@ -158,7 +158,7 @@ using SumsOf = RowSums<F, N / kEach, kEach>;
 template <class F, int N, bool Weighted>
 using FewItems =
     std::conditional_t<kSumsRows<F> && (!Weighted || kSumsProducts<F>), SumsOf<F, N>, RowFold<F, N>>;
-// True for the folds that benefit: other items are narrower than a word, or complex.
+// True for folds that are faster in registers. Other folds have items smaller than a word, or complex items.
 template <class F>
 inline constexpr bool kFoldsFew = false;
 template <class V, Reduction R>

@@ -1,12 +1,13 @@
-// argmax/argmin with the extremes: the updates are first sorted by destination, as for scatter_grouped.hpp,
-// and each destination folds its updates in one pass.
+// argmax/argmin together with the maximum or minimum. The updates are first sorted by destination, as for
+// scatter_grouped.hpp. Each destination then reads its updates in one pass.
 //
 //   R[g] = extreme(D[g], U[t0], U[t1], ...),   t0 < t1 < ... that hit g
 //   P[g] = the first t with U[t] equal to R[g]; none if D[g] is equal to it, or if nothing hits g
 //
-// Zeros of either sign are equal, and so are all NaN. D is used only if the fold includes it. The plan
+// Zeros of either sign are equal, and all NaN are equal. D is used only if the fold includes it. The plan
 // guarantees the same as for scatter_grouped.hpp. R, which initially contains D, and P are contiguous and
-// have the same shape. Cost: each row of updates read once, a comparison and two selections per vector of it.
+// have the same shape. Cost: each row of updates is read once, with a comparison and two selections per
+// vector.
 #pragma once
 
 #include "fold/order_keys.hpp"
@@ -20,7 +21,7 @@ class GroupExtremes : GroupRows {
   using GroupRows::RowPart;
   using Part = void (GroupExtremes::*)(const Group&, const RowPart&) const;
 
-  // part: the instance for the fold.
+  // `part` is the function that processes one part of a row, for the fold of the call.
   GroupExtremes(const GroupedScatter& call, const Extremes& at, int64_t unit, Part part)
       : GroupRows(call, unit), at_(at), part_(part) {}
 
@@ -28,7 +29,7 @@ class GroupExtremes : GroupRows {
     each_part(destination, [&](const RowPart& row) { (this->*part_)(group, row); });
   }
 
-  // For rows of at most kMost elements. Number: a type whose greatest value exceeds all update numbers.
+  // For rows of at most kMost elements. Number is a type whose greatest value exceeds all update numbers.
   template <class F, int64_t kMost, class Number>
   void part(const Group& group, const RowPart& row) const {
     using Keys = OrderKeys<F>;
@@ -67,7 +68,7 @@ class GroupExtremes : GroupRows {
   }
 
  private:
-  // Folds one update's row with its number. Branch-free, so that compilers vectorize it.
+  // Folds the row of one update, with the update's number. Uses no branches, so that compilers vectorize it.
   template <class Keys, class Key, class Number>
   static GATHERUM_NOINLINE void take(const char* GATHERUM_RESTRICT from, Number number, int64_t n,
                                      Key* GATHERUM_RESTRICT best, Number* GATHERUM_RESTRICT winners) {

@@ -10,8 +10,8 @@
 // D is used only if the fold includes it; otherwise dD is 0. Products are computed without division, so zeros
 // and infinities need no special case. The plan guarantees the same as for scatter_grouped.hpp. D, R, G and
 // dD have the layout of the scatter's output, and dU has the updates' layout. Cost: each row of updates is
-// read twice, the second time from cache if groups are short, and its gradient is written (for products
-// twice).
+// read twice, the second time from cache if groups are short. Its gradient is written once, or twice for
+// products.
 #pragma once
 
 #include "kernels/scatter_grouped.hpp"
@@ -40,7 +40,7 @@ class GroupGradients : GroupRows {
   using GroupRows::RowPart;
   using Part = void (GroupGradients::*)(const Group&, const RowPart&) const;
 
-  // part: the instance for the reduction and value type.
+  // `part` is the function that processes one part of a row, for the reduction and value type of the call.
   GroupGradients(const GroupedScatter& call, const Gradients& at, int64_t unit, Part part)
       : GroupRows(call, unit), at_(at), part_(part) {}
 
@@ -118,7 +118,8 @@ class GroupGradients : GroupRows {
   }
 
  private:
-  // The most updates counted in 32 bits, for which a vector has as many lanes as for floats.
+  // The maximum number of updates that are counted in 32 bits. A vector of these counts has as many lanes as
+  // a vector of floats.
   static constexpr int64_t kMostCounted = int64_t{1} << 30;
 
   template <class T>

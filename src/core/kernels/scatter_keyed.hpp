@@ -1,19 +1,19 @@
-// scatter of extremes into few destinations: each thread folds a piece of the updates into private
-// accumulators, which hold keys (order_keys.hpp), and these are merged.
+// scatter of maxima or minima into few destinations. Each thread folds a piece of the updates into private
+// accumulators, which contain keys (order_keys.hpp). The accumulators of all threads are then merged.
 //
 //   K_p[i] = max(none, key(U[t]), ...)   for the updates t of piece p that hit i     take, for each piece p
 //   K = max(K_0[i], K_1[i], ...)
 //   D[i] = D[i] if K is none; else value(K), folded into D[i] if the fold includes it             write
 //
-// Keys have no rare values and no order of folding, and "none" replaces a counter. If the fold excludes D, a
-// NaN that is the only update keeps its bits: a quiet NaN as the first update of a destination has a special
-// key until another update follows, and a piece that starts a destination with any other NaN aborts. The plan
-// guarantees the same as for slabs. The caller guarantees only one unit, without columns. Cost: every update
-// is read once, by one thread, with a store when a key grows; then the accumulators of all threads are read
-// once.
+// Keys have no rare values, and their maximum does not depend on the order. The key "none" replaces a
+// counter. If the fold excludes D, a NaN that is the only update must keep its bits. A quiet NaN that is the
+// first update of a destination therefore has a special key until another update follows. A piece whose first
+// update of a destination is any other NaN aborts. The plan guarantees the same as for slabs. The caller
+// guarantees only one unit, without columns. Cost: every update is read once, by one thread, with a store
+// when a key grows; then the accumulators of all threads are read once.
 //
-// For argmax/argmin, the accumulators also hold the numbers of the updates that have the keys. Of equal keys
-// the first wins.
+// For argmax/argmin, the accumulators also contain the numbers of the updates that have the keys. Among equal
+// keys, the first update wins.
 #pragma once
 
 #include <array>
@@ -35,8 +35,8 @@ uint32_t* numbers_of(const PrivateScatter& call, int64_t piece) {
 inline constexpr uint32_t kNoUpdate = 0xFFFFFFFF;
 inline constexpr int64_t kOften = 64;
 
-// Computes the keys of n <= kBlock updates. Returns true if any is NaN. Equals: zeros of either sign have one
-// key.
+// Computes the keys of n <= kBlock updates. Returns true if any update is NaN. If Equals, zeros of either
+// sign have the same key.
 template <class F, bool Equals, class Step>
 bool stage_keys(const char* updates, Step step, int n, typename OrderKeys<F>::Key* GATHERUM_RESTRICT keys) {
   using Keys = OrderKeys<F>;
@@ -65,7 +65,7 @@ GATHERUM_NOINLINE typename OrderKeys<F>::Key joined(const PrivateScatter& call,
   return alone;
 }
 
-// Locates: also stores the numbers of the updates. The first NaN is then the extreme, and no piece aborts.
+// If Locates, also stores the numbers of the updates. The first NaN is then the result, and no piece aborts.
 template <class F, bool Locates>
 Took keyed_take(const PrivateScatter& call, const Operands& at, int64_t piece) {
   using Keys = OrderKeys<F>;
@@ -80,10 +80,10 @@ Took keyed_take(const PrivateScatter& call, const Operands& at, int64_t piece) {
   const int64_t extent = ids.line_loop().extent, chunks = (extent - 1) / call.chunk + 1;
   const Range range{call.chunk, begin, std::min(begin + call.piece_units, call.units)};
   auto number = static_cast<uint32_t>(begin / chunks * extent + begin % chunks * call.chunk);
-  // With few updates per destination, many exceed all previous ones, so a branch on that would be
+  // If a destination has few updates, many of them exceed all previous updates, so a branch would be
   // mispredicted.
   const bool often = ids.outer_count() * extent < kOften * call.destinations;
-  // `keeps`: a NaN that is the only update keeps its bits. `met`: this piece has found a NaN.
+  // If `keeps`, a NaN that is the only update keeps its bits. `met` is true if this piece has found a NaN.
   const bool keeps = !Locates && Keys::kHasNaN && !call.combine.include_self;
   bool met = false;
   const Owned all;
@@ -182,8 +182,8 @@ void keyed_write(const PrivateScatter& call, const Operands& at, int64_t begin, 
                       : keyed_write<F>(call, at, begin, end, call.step);
 }
 
-// Writes the positions of the extremes of destinations [begin, end). Of equal extremes the one from the
-// earliest piece wins.
+// Writes argmax or argmin of destinations [begin, end). Among equal values, the update of the earliest piece
+// wins.
 template <class F>
 void located_write(const PrivateScatter& call, int64_t begin, int64_t end) {
   auto* GATHERUM_RESTRICT const best = keys_of<F>(call, 0);

@@ -27,8 +27,7 @@ GATHERUM_INLINE T load_value(const char* p) {
   return v;
 }
 
-// Folds one element. Only for reductions whose accumulation type loses nothing when it is stored after every
-// step.
+// Folds one element. Only for reductions for which a store after every step loses nothing of the accumulator.
 template <class F>
 struct FoldOne {
   GATHERUM_INLINE void operator()(char* GATHERUM_RESTRICT dst, const char* GATHERUM_RESTRICT src) const {
@@ -41,8 +40,8 @@ struct FoldOne {
 };
 
 // Folds `count` adjacent elements, a vector at a time. Uses a local array, so that the compiler sees that
-// nothing overlaps. A longer array than a vector would be written to memory and read back (rows of 64 float32
-// in cache: 16.8 ns per row -> 13.3).
+// operands do not overlap. An array longer than a vector would be written to memory and read back (rows of 64
+// float32 in cache: 16.8 ns per row -> 13.3).
 template <class F>
 struct FoldInto {
   int64_t count;

@@ -4,11 +4,11 @@
 //            list for that block
 //   apply    folds the lists of a block, piece after piece, into a slab of that block
 //
-// Pieces and lists are in order, so a destination folds its updates in row-major order of the indices,
-// regardless of the thread. A list is a chain of runs, so no counting pass is needed: an index is read once.
-// The output is written only after all pieces have been spread, and thus checked. The runs suffice: a list of
-// n entries takes at most n / run + 1 of them. Cost: 4 + W bytes per update are written and read once, one
-// stream per list; then a fold in cache.
+// Pieces and lists are in order, so a destination folds its updates in row-major order of the indices on any
+// thread. A list is a chain of runs, so no counting pass is needed, and each index is read once. The output
+// is written only after all pieces have been spread and all indices checked. The number of runs is
+// sufficient, because a list of n entries needs at most n / run + 1 runs. Cost: 4 + W bytes per update are
+// written and read once, in one stream per list; then updates are folded in cache.
 #pragma once
 
 #include "kernels/scatter_slabs.hpp"

@@ -1,5 +1,5 @@
-// scatter of integers, or into exact sums, with few destinations, by several threads: each thread folds a
-// piece of the updates into private accumulators, and these are merged.
+// scatter of integers, or into exact sums, with few destinations and several threads. Each thread folds a
+// piece of the updates into private accumulators. The accumulators of all threads are then merged.
 //
 //   S_0[i] = D[i],  S_p[i] = the fold's identity                              take, for each piece p:
 //   S_p[i] = fold(S_p[i], U[t])  for the updates t of piece p that hit i
@@ -10,7 +10,8 @@
 // For integers, sums and products modulo 2^n, maxima and minima have the same bits in any order. The same
 // holds for exact sums; their old values are added at the end. The plan guarantees the same as for slabs. The
 // caller guarantees only one unit, without columns. Cost: every update is read once, by one thread; then the
-// accumulators of all threads are read once. The caller keeps these few compared with the updates.
+// accumulators of all threads are read once. The caller ensures that there are few accumulators in comparison
+// with the updates.
 #pragma once
 
 #include "fold/exact/exact_table.hpp"

@@ -1,7 +1,8 @@
 // scatter, one row per index:  D[j * sd + offset[j] + r] op= U[j * su + r],  j ascending.
 //
 // A row is `block` contiguous bytes repeated over the row loops, which do not move the index and are
-// independent of each other. Cost: the rows of U are read once, and those of D are read (folds) and written.
+// independent of each other. Cost: the rows of U are read once. The rows of D are written, and for folds also
+// read.
 #pragma once
 
 #include "kernels/scatter_lines.hpp"
@@ -26,15 +27,15 @@ struct ScatterRow {
   }
 
  private:
-  // The lambda captures copies, for the same reason as move_blocks.
+  // The lambda captures copies, for the same reason as in move_blocks.
   void move_row(char* to, const Place& place) const {
     each_row_point(nest.rows(), nest.row_rank(), place, [to, from = at.other, apply = apply](const Place& p) {
       apply(to + p.data, from + p.other);
     });
   }
 
-  // For rows of contiguous bytes. Members are copied to locals first: the compiler must assume that a store
-  // may change any memory.
+  // For rows of contiguous bytes. Members are first copied to local variables, because the compiler must
+  // assume that a store may change any memory.
   void move_blocks(const Block& b, const Block& then) const {
     const int chosen = b.chosen;
     const bool all = chosen == b.n, far = nest.far;
@@ -59,8 +60,8 @@ struct ScatterRow {
     const int64_t bytes = std::min(nest.block, kPrefetchBytes);
     prefetch_run<FetchTo::write>(at.data, row.data + b.offsets[j], bytes);
     // The hardware prefetches adjacent rows, and software prefetches would slow it down (1M rows of 64
-    // float32 into 100k: 45 ms -> 38 on one thread). For rows apart, prefetching the cache line after a row
-    // makes the hardware fetch the gap too (the same, half of the columns per thread: 33 ms -> 24).
+    // float32 into 100k: 45 ms -> 38 on one thread). For rows with gaps, a prefetch of the cache line after a
+    // row makes the hardware fetch the gap, too (the same, half of the columns per thread: 33 ms -> 24).
     if (b.chosen != b.n || nest.line_loop().other != nest.block)
       prefetch_run(at.other, row.other, bytes + kCacheLine);
   }

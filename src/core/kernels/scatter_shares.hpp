@@ -2,18 +2,18 @@
 //
 //   slots[k] = X[i] - first,  which[k] = i    for the k-th i of a block with first <= X[i] < first + count
 //
-// Compares eight indices at a time, and packs those in the range by a permutation of lanes. A block with a
-// negative or invalid index is staged as usual. The caller guarantees chooses_slots(), and a component whose
-// stride is 1. Cost: 0.5 ns per index for each of two threads that read the same ones (staged first, then
-// chosen: 0.8).
+// Compares eight indices at a time, and packs the indices in the range with a permutation of lanes. A block
+// with a negative or invalid index is staged as usual. The caller guarantees chooses_slots(), and a component
+// whose stride is 1. Cost: 0.5 ns per index for each of two threads that read the same indices (0.8 ns if
+// indices are staged first and then chosen).
 #pragma once
 
 #include "kernels/blocks.hpp"
 
 namespace gatherum::GATHERUM_LEVEL {
 
-// The updates of a block in a range: their slots in the range, and their positions in the block. Packed lanes
-// are written eight at a time, so the arrays are eight longer than a block.
+// The updates of a block whose destinations are in a range: their slots in the range, and their positions in
+// the block. Packed lanes are written eight at a time, so the arrays are eight longer than a block.
 struct Chosen {
   const char* updates = nullptr;
   int n = 0;
@@ -21,8 +21,8 @@ struct Chosen {
   alignas(64) int32_t which[kBlock + 8];
 };
 
-// Returns true if choose_slots() can read these indices: it needs vectors of eight words. (One by one, two
-// threads take up to 1.5 times as long as one that folds everything.)
+// Returns true if choose_slots() can read these indices: it needs vectors of eight words. (If indices are
+// compared one by one, two threads take up to 1.5 times as long as one thread that folds everything.)
 inline bool chooses_slots(const Nest& nest, int64_t destinations) {
   const int64_t stride = nest.line_loop().index;
   return kLanes == 4 && nest.components == 1 && stride == nest.index.width &&
@@ -31,7 +31,7 @@ inline bool chooses_slots(const Nest& nest, int64_t destinations) {
 
 #if GATHERUM_LANES == 4
 
-// For every set of eight lanes, the numbers of its lanes, padded with zeros.
+// A table: for every set of eight lanes, the numbers of these lanes, padded with zeros.
 inline constexpr auto kEightLanesOf = [] {
   std::array<uint8_t, 8 * 256> lanes{};
   for (unsigned set = 0; set < 256; ++set)
@@ -40,11 +40,12 @@ inline constexpr auto kEightLanesOf = [] {
   return lanes;
 }();
 
-// Loads eight indices as 32-bit words. A sign bit in `outside` is set if one is negative or greater than
+// Loads eight indices as 32-bit words. Sets a sign bit in `outside` if an index is negative or greater than
 // `last`.
 template <class T>
 GATHERUM_INLINE __m256i load_slots(const char* at, int64_t last, __m256i& outside) {
-  // Opaque: the compared values must be the used ones, even if another thread writes to the array.
+  // Opaque, so that the values that were compared are the values that are used, even if another thread writes
+  // to the array.
   const auto load = [at](int64_t i) {
     return opaque(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(at + i)));
   };
@@ -60,8 +61,8 @@ GATHERUM_INLINE __m256i load_slots(const char* at, int64_t last, __m256i& outsid
   }
 }
 
-// Selects among n <= kBlock indices, a multiple of eight. Returns false if one is negative or invalid; the
-// selection is then undefined.
+// Selects among n <= kBlock indices; n is a multiple of eight. Returns false if an index is negative or
+// invalid; the selection is then undefined.
 template <class T>
 bool choose_slots(const char* values, int64_t size, const Owned& owned, int n, const char* beside,
                   int64_t width, Chosen& to) {
@@ -137,7 +138,8 @@ bool take_share(const Nest& ids, int units, const Range& range, const Operands& 
   Place place;
   int n = 0;
   bool valid = true;
-  // True until an index is negative or invalid: more are then likely, and each would be read twice.
+  // True until an index is negative or invalid. More such indices are then likely, and each would be read
+  // twice.
   bool plain = true;
   for (Blocks blocks(ids, units, range); blocks.next(place, n); std::swap(now, then)) {
     const char* index = at.index + place.index;

@@ -1,12 +1,13 @@
-// scatter through slabs: every unit folds its updates into accumulators for its destinations.
+// scatter through slabs. Every unit (independent batch) folds its updates into accumulators for its
+// destinations.
 //
 // The work is divided in one of two ways. With many units (lines of *_elements), each unit is a task. With
-// only one unit, its destinations are divided into ranges; the task of a range reads every index and applies
-// the updates of that range, in order, and no other task writes there.
+// only one unit, its destinations are divided into ranges. The task of a range reads every index and applies
+// the updates of its range, in order. No other task writes to this range.
 //
-// The plan guarantees: no row loops, block == item, destination i of a unit is at i * step, and a source that
-// is read instead of the output has the output's strides. Cost: the updates are read once per range; the fold
-// itself stays in cache.
+// The plan guarantees: no row loops, block == item, destination i of a unit is at i * step, and the source,
+// if it is not the output, has the output's strides. Cost: the updates are read once per range; accumulators
+// stay in cache.
 #pragma once
 
 #include <optional>
@@ -16,9 +17,9 @@
 
 namespace gatherum::GATHERUM_LEVEL {
 
-// Accumulators of at most kPlainBytes stay in a core's private cache. Two more passes over them, to check for
-// NaN, are free if each has at least kPlainUpdates updates. (With fewer, as in lines of *_elements, 1.5 times
-// slower.)
+// Accumulators of at most kPlainBytes stay in a core's private cache. Two more passes over the accumulators,
+// to check for NaN, cost nothing if each accumulator has at least kPlainUpdates updates. (With fewer updates,
+// as in lines of *_elements, they take 1.5 times as long.)
 inline constexpr int64_t kPlainBytes = int64_t{1} << 20, kPlainUpdates = 16;
 
 // The updates of a slab, and their slots in it.
@@ -90,7 +91,7 @@ bool folds_checked(const Nest& ids) {
          reads_in_place(ids.index, line.index);
 }
 
-// Folds with fold_checked. From a negative or invalid index on, the rest of a block is staged as usual.
+// Folds with fold_checked. After a negative or invalid index, the rest of a block is staged as usual.
 template <class F, bool Counted>
 bool take_checked(const Slab<F, Counted>& slab, const Nest& ids, int units, const Range& range,
                   const Operands& at) {

@@ -1,20 +1,20 @@
-// scatter of sums and extremes that excludes the old values (include_self=False), without counters.
+// scatter of sums, maxima and minima that excludes the old values (include_self=False), without counters.
 //
 //   S[i] = e, S[i] = fold(S[i], U[t])     for the updates t that hit i      take
 //   D[i] = S[i]; D[i] if S[i] is e                                          write
 //
 // e is the neutral element: -0 for float sums, 0 for integer sums, an infinity, or the least or greatest
-// integer. So S[i] equals the fold that starts from the first update, with two rare exceptions: S[i] is e if
-// all updates are e, and a NaN that is the only update must keep its bits. If a sum is e and the old value is
-// not, or if a sum is NaN, the updates are searched for these values. If any are found, the fold is repeated
-// with counters; nothing has been written yet. Integers can add up to 0, so their old values must be 0
-// initially.
+// integer. S[i] therefore equals the fold that starts from the first update, with two rare exceptions. First,
+// S[i] is also e if all updates are e. Second, a NaN that is the only update must keep its bits. If a sum is
+// e and the old value is not e, or if a sum is NaN, the updates are searched for e and NaN. If one is found,
+// the fold is repeated with counters; nothing has been written yet. Integers can add up to 0, so their old
+// values must be 0 initially.
 //
-// If the order does not matter, as for extremes (a NaN becomes the canonical one), each task has private
-// accumulators; otherwise each has a range of the destinations. The plan guarantees the same as for slabs.
-// The caller guarantees only one unit, without columns. Cost: a load, a step and a store per update. A
-// counter would double that and add a branch (10M float64 into 100: 12.4 ms with counters, 6.8 without; into
-// 1M: 48 and 23).
+// If the order does not matter, as for maxima and minima (a NaN becomes the canonical NaN), each task has
+// private accumulators. Otherwise each task has a range of the destinations. The plan guarantees the same as
+// for slabs. The caller guarantees only one unit, without columns. Cost: a load, a step and a store per
+// update. A counter would double that and add a branch (10M float64 into 100: 12.4 ms with counters, 6.8
+// without; into 1M: 48 and 23).
 #pragma once
 
 #include "kernels/scatter_private.hpp"
@@ -45,7 +45,7 @@ struct Neutral<Fold<V, R>> {
   }
 };
 
-// The fold of each part of a value: the fold itself, except for complex values.
+// The fold of a real or imaginary part; for values that are not complex, the fold itself.
 template <class F>
 struct PartOf : Neutral<F> {
   using Form = F;
@@ -117,9 +117,9 @@ void each_old(const PrivateScatter& call, const Operands& at, int64_t begin, int
   call.step == packed ? run(packed) : run(call.step);
 }
 
-// Returns true if no update is a NaN other than the canonical one, nor, if `neutral`, the neutral element. A
-// complex update has such a NaN if either part is one, and is neutral if both parts are. Compares the bits as
-// integers, vectorized if `step` is a constant.
+// Returns false if an update is a NaN other than the canonical NaN, or, if `neutral`, the neutral element. A
+// complex update has such a NaN if either part is such a NaN, and is neutral if both parts are neutral.
+// Compares the bits as integers, vectorized if `step` is a constant.
 template <class F, class Step>
 bool is_run_plain(const char* from, int n, Step step, bool neutral) {
   using Form = typename PartOf<F>::Form;
@@ -172,7 +172,8 @@ bool uncounted_plain(const PrivateScatter& call, const Operands& at, int64_t pie
   return are_plain<F>(call, at, units_of(call, piece), true);
 }
 
-// Returns false if the first updates contain rare NaN: others probably do too, and all would be folded twice.
+// Returns false if the first updates contain rare NaN. Later updates then probably contain them, too, and all
+// updates would be folded twice.
 template <class F>
 bool uncounted_suits(const PrivateScatter& call, const Operands& at, int64_t begin, int64_t end) {
   bool suits = begin > 0 || are_plain<F>(call, at, {call.chunk, 0, 1}, false);

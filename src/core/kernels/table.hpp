@@ -1,5 +1,5 @@
-// The functions of the compiled kernels that the rest of the core calls: one table for each instruction-set
-// level, all from the same source.
+// The table of kernel functions that the rest of the core calls. Each instruction-set level has one table,
+// compiled from the same source.
 #pragma once
 
 #include <atomic>
@@ -22,15 +22,15 @@ struct Range {
   int64_t chunk, begin, end;
 };
 
-// The offsets, or numbers of destinations, [low, high) that a scatter writes. By default all valid ones: no
-// offset is outside this range.
+// The range [low, high) of offsets, or of destination numbers, that a scatter writes. The default range
+// contains every valid offset.
 struct Owned {
   int64_t low = -(int64_t{1} << 62), high = int64_t{1} << 62;
   GATHERUM_INLINE bool all() const { return low == Owned{}.low; }
 };
 
-// The first invalid index: its linear position in the index space, its component, and its value. Position -1:
-// all are valid.
+// The first invalid index: its linear position in the index space, its component, and its value. The position
+// is -1 if all indices are valid.
 struct Invalid {
   int64_t position = -1;
   int64_t value = 0;
@@ -51,15 +51,15 @@ struct SlabScatter {
   bool streams;  // a slab is written with streaming stores
 };
 
-// The NaN found by the pieces of a scatter with keys. `alone`: a NaN was the first update of a destination.
-// `lost`: keys cannot represent such a NaN, and all pieces abort.
+// The NaN that the pieces of a scatter with keys have found. `alone` is true if a NaN was the first update of
+// a destination. `lost` is true if keys cannot represent such a NaN; all pieces then abort.
 struct MetNaN {
   std::atomic<bool> alone{false}, lost{false};
 };
 
-// A scatter that does not depend on the order of folding, into one set of accumulators for each piece of the
-// updates (scatter_private.hpp, scatter_keyed.hpp). If `range_size` is not 0, all tasks share one set, and
-// each has a range of that many destinations (scatter_uncounted.hpp).
+// A scatter that does not depend on the order of folding, with one set of accumulators for each piece of the
+// updates (scatter_private.hpp, scatter_keyed.hpp). If `range_size` is not 0, all tasks share one set of
+// accumulators, and each task has a range of `range_size` destinations (scatter_uncounted.hpp).
 struct PrivateScatter {
   const Nest* ids;
   int64_t chunk, piece_units;  // a piece is this many units of `chunk` tuples of the line
@@ -77,13 +77,13 @@ struct PrivateScatter {
   int64_t none;        // as in Extremes
 };
 
-// The updates that a piece has folded: all, only those with valid indices, or nothing (its result is
+// The updates that a piece has folded: all updates, only updates with valid indices, or none (its result is
 // discarded).
 enum class Took : uint8_t { all, valid, nothing };
 
 // A scatter whose updates are first sorted, stably, into blocks of destinations (scatter_partition.hpp).
-// Pieces are consecutive ranges of updates. Every piece has a list for every block, a chain of runs of
-// memory.
+// Pieces are consecutive ranges of updates. Every piece has a list for every block. A list is a chain of runs
+// of memory.
 struct PartitionScatter {
   // The bytes of an entry's destination, numbered within its block. The item follows.
   static constexpr int64_t kLocalBytes = sizeof(uint32_t);
@@ -138,8 +138,8 @@ struct Gradients {
   char* of_updates = nullptr;  // null: not requested
 };
 
-// The operands of a scatter of extremes with their positions (scatter_extremes.hpp). `updates` has the
-// program's layout. The positions and the result, which initially holds the old values, are contiguous.
+// The operands of a scatter of maxima or minima with argmax or argmin (scatter_extremes.hpp). `updates` has
+// the program's layout. The positions and the result, which initially holds the old values, are contiguous.
 struct Extremes {
   const char* updates = nullptr;
   char* result = nullptr;  // null: not requested, and the fold excludes the old values
@@ -148,10 +148,10 @@ struct Extremes {
 };
 
 // Edges sorted by destination (row_lists.hpp). An edge connects a row of a table to a destination. Pieces are
-// consecutive ranges of edges. Numbers have 32 bits, or 64 if `wide`; all ones means none.
+// consecutive ranges of edges. Numbers have 32 bits, or 64 if `wide`. A number with all bits set means none.
 struct ListStage {
-  // The lists of a piece's first and last edge. `ascends`: the lists of its edges ascend and all edges are
-  // valid.
+  // The lists of the first and last edge of a piece. `ascends` is true if the list numbers of its edges
+  // ascend and all edges are valid.
   struct Course {
     int64_t first, last;
     bool ascends;
@@ -177,17 +177,18 @@ struct ListStage {
 // The number of updates in a stretch, whose numbers differ only in the last 16 bits.
 inline constexpr int64_t kStretch = int64_t{1} << 16;
 
-// Lists of rows, each folded into its destination. `rows` has the loops of one row, with its strides in the
-// table (data) and in the result and `start` (other).
+// Lists of rows. The rows of each list are folded into one destination. `rows` has the loops of one row, with
+// its strides in the table (as `data`), and in the result and `start` (as `other`).
 struct ListFold {
   Combine combine;
   const Nest* rows;
   bool wide;
   const char *starts, *numbers, *edges;
   int64_t kept;
-  // For lists of blocks. `numbers` are places in the block, of 16 bits if the block is small enough
-  // (`narrow`), else of 32. `edges` are the 16-bit numbers of the updates in their stretch of kStretch.
-  // `bounds`, [lists][stretches + 1], are the starts of the stretches of a list, and the end of the last.
+  // For lists of blocks. `numbers` are positions in the block, of 16 bits if the block is small enough
+  // (`narrow`), else of 32 bits. `edges` are the 16-bit numbers of the updates in their stretch of kStretch.
+  // `bounds`, [lists][stretches + 1], are the starts of the stretches of a list, and the end of the last
+  // stretch.
   int64_t destinations, block, stretches;
   bool narrow;
   const int64_t* bounds;
@@ -202,9 +203,9 @@ struct ListFold {
   const Nest* weight_loops;  // the edges' loops, with the strides of the weights (other)
 };
 
-// Rows of a table folded by a pointer array (fold_pointed.hpp): destination d has the edges starts[d] up to
-// starts[d + 1]. `fold` has no lists, and its weights are unsorted. Groups have about kPointedGroup edges and
-// at least one destination. `capacity` is the most edges of a group.
+// A reduction of rows of a table by a pointer array (fold_pointed.hpp): destination d has the edges starts[d]
+// up to starts[d + 1]. `fold` has no lists, and its weights are unsorted. Groups have about kPointedGroup
+// edges and at least one destination. `capacity` is the most edges of a group.
 inline constexpr int64_t kPointedGroup = 4096;
 struct PointedFold {
   ListFold fold;
@@ -228,7 +229,7 @@ struct PackedGather {
   bool streams;
 };
 
-// The state of a fold between batches (accumulate.hpp): an accumulator and a count for each element of the
+// The state of an accumulator between batches (accumulate.hpp): a sum and a count for each element of the
 // data.
 struct Accumulators {
   char* sums;
@@ -244,7 +245,7 @@ struct Finish {
   int64_t n;
 };
 
-// n contiguous accumulators, and those of another fold.
+// n contiguous accumulators, and n accumulators to merge into them.
 struct Merge {
   Accumulators to;
   const char* other_sums;
@@ -278,8 +279,9 @@ struct Codes {
   int64_t in_byte() const { return packed ? 8 / bits : 1; }
 };
 
-// A gather of quantized rows (dequantize.hpp). One dimension is cut into blocks that share a scale: a
-// dimension before the rows, the rows, or `quantized`. Blocks of the other two have one item.
+// A gather of quantized rows (dequantize.hpp). One dimension is divided into blocks that share a scale: a
+// dimension before the rows, the dimension of the rows, or `quantized`. In the other two, each block has one
+// item.
 struct QuantizedGather {
   const char* data;
   const char* scales;
@@ -306,7 +308,7 @@ struct QuantizedGather {
 
 struct Kernels {
   const char* level;
-  // Returns false if a raise-mode index is invalid; the output is then unfinished. If `streams`, rows use
+  // Returns false if an index is invalid in mode raise; the output is then incomplete. If `streams`, rows use
   // streaming stores, and must be whole aligned cache lines of the output.
   bool (*gather)(const Nest&, int units, const Operands&, const Range&, bool streams);
   // Like gather, for whole lines that each read a short stretch of the data (gather_stretches.hpp).
@@ -315,7 +317,7 @@ struct Kernels {
   bool (*gather_packed)(const PackedGather&, const Operands&, int64_t begin, int64_t end, char* scratch);
   void (*copy)(char* to, const char* from, int64_t bytes);
   Invalid (*first_invalid)(const Nest&, const char* index, const Range&);
-  // Scatters skip invalid tuples, and return false if they found any.
+  // Scatters skip invalid tuples, and return false if they found an invalid tuple.
   bool (*scatter)(const Nest&, int units, const Operands&, const Range&, const Combine&, const Owned&);
   int64_t (*slab_bytes)(const Combine&, int64_t item, int64_t slots);
   // Returns true if a thread can cheaply select the updates of its range of destinations.
@@ -323,17 +325,18 @@ struct Kernels {
   // slab_take folds the updates of one task into a slab in scratch. slab_write writes the slab to the output.
   bool (*slab_take)(const SlabScatter&, const Operands&, int64_t task, char* scratch);
   void (*slab_write)(const SlabScatter&, const Operands&, int64_t task, char* scratch);
-  // A scatter into one set of accumulators for each piece of the updates. `bytes` returns the size of a set,
-  // or 0 if the order may matter; the other two are then not supported. `take` folds a piece. `write` merges
-  // the destinations [begin, end) of all sets and writes them.
+  // A scatter with one set of accumulators for each piece of the updates. `bytes` returns the size of a set,
+  // or 0 if the order may matter; `take` and `write` are then not supported. `take` folds a piece. `write`
+  // merges the destinations [begin, end) of all sets and writes them.
   int64_t (*private_bytes)(const Combine&, int64_t slots, bool tables);
   Took (*private_take)(const PrivateScatter&, const Operands&, int64_t piece);
   void (*private_write)(const PrivateScatter&, const Operands&, int64_t begin, int64_t end);
-  // A fold without the old values into accumulators without counters. `bytes` returns their size, or 0 if it
-  // is not supported. `suits` is called first, and returns true if the old values of destinations [begin,
-  // end) allow it. `take` runs one task, and returns false if it found an invalid index. `merge` merges the
-  // sets, and returns true if the results of [begin, end) are unambiguous. If not, `plain` returns true if
-  // the updates of a piece resolve the ambiguity. Only then is `write` called.
+  // A fold without the old values, in accumulators without counters. `bytes` returns the size of the
+  // accumulators, or 0 if the fold is not supported. `suits` is called first, and returns true if the old
+  // values of destinations [begin, end) allow it. `take` runs one task, and returns false if it found an
+  // invalid index. `merge` merges the sets, and returns true if the results of [begin, end) are unambiguous.
+  // If they are ambiguous, `plain` returns true if the updates of a piece resolve the ambiguity. `write` is
+  // called only if no ambiguity remains.
   int64_t (*uncounted_bytes)(const Combine&, int64_t slots);
   bool (*uncounted_in_any_order)(const Combine&);
   bool (*uncounted_suits)(const PrivateScatter&, const Operands&, int64_t begin, int64_t end);
@@ -341,7 +344,7 @@ struct Kernels {
   bool (*uncounted_merge)(const PrivateScatter&, const Operands&, int64_t begin, int64_t end);
   bool (*uncounted_plain)(const PrivateScatter&, const Operands&, int64_t piece);
   void (*uncounted_write)(const PrivateScatter&, const Operands&, int64_t begin, int64_t end);
-  // The same for the positions of extremes, in any type. A piece numbers its updates, fewer than 2^32 - 1.
+  // The same for argmax and argmin, in any type. A piece numbers its updates, fewer than 2^32 - 1.
   int64_t (*located_bytes)(const Combine&, int64_t slots);
   Took (*located_take)(const PrivateScatter&, const Operands&, int64_t piece);
   void (*located_write)(const PrivateScatter&, int64_t begin, int64_t end);
@@ -349,23 +352,24 @@ struct Kernels {
   bool (*partition_spread)(const PartitionScatter&, const Operands&, int64_t piece);
   void (*partition_apply)(const PartitionScatter&, const Operands&, int64_t block, char* scratch);
   // The two passes of a scatter by groups, for one unit, in `grouped_bytes` of scratch. `sort_updates` sorts
-  // its updates by comparison (for a counting sort, order_edges() is used instead), and returns the number of
-  // valid ones. `fold_groups` folds a share of the groups.
+  // the updates by comparison, and returns the number of valid updates. (For a counting sort, order_edges()
+  // is used instead.) `fold_groups` folds a share of the groups.
   int64_t (*grouped_bytes)(const GroupedScatter&);
   int64_t (*sort_updates)(const GroupedScatter&, const Operands&, int64_t unit, char* scratch);
   void (*fold_groups)(const GroupedScatter&, const Operands&, const GroupShare&);
   // Like fold_groups, for the gradients of a share of the groups. Requires has_gradients().
   void (*group_gradients)(const GroupedScatter&, const Gradients&, const GroupShare&);
-  // Like fold_groups, for maxima and minima: writes the result of a share of the groups, with the positions.
+  // Like fold_groups, for maxima and minima: writes the results of a share of the groups, and their argmax or
+  // argmin.
   void (*group_extremes)(const GroupedScatter&, const Extremes&, const GroupShare&);
   // n items of float16, bfloat16, float32 or float64; `to` may be `from`.
   void (*elementary)(Elementary, Value, const char* from, char* to, int64_t n);
   // Runs [begin, end) of a gather of quantized rows. Each pair of a row number and a position in the
   // dimensions before it has `inner` runs.
   void (*dequantize)(const QuantizedGather&, int64_t begin, int64_t end);
-  // Lists of rows. `stage` numbers and counts the ends of the edges of a piece, and returns false if it found
-  // an invalid index. `place` places them in their lists. `weights` copies [begin, end) of the weights in the
-  // order of the lists. `fold` folds the lists of destinations [begin, end), with weights in that order.
+  // Lists of rows. `stage` checks, numbers and counts the edges of a piece, and returns false if it found an
+  // invalid index. `place` writes the edges to their lists. `weights` copies [begin, end) of the weights in
+  // the order of the lists. `fold` folds the lists of destinations [begin, end), with weights in this order.
   // `items` folds the list of a block; its scratch has the size of a slab of the block's destinations.
   bool (*list_stage)(const ListStage&, const char* targets, const char* sources, int64_t piece);
   void (*list_place)(const ListStage&, int64_t piece);
@@ -373,14 +377,14 @@ struct Kernels {
   void (*list_fold)(const ListFold&, int64_t begin, int64_t end);
   void (*list_items)(const ListFold&, int64_t list, char* scratch);
   // Folds by a pointer array. `read` reads entries [begin, end), and returns the greatest difference between
-  // adjacent ones, or -1 if they are invalid or do not ascend. `fold` folds destinations [begin, end), skips
-  // edges with invalid indices, and returns false if it found any.
+  // adjacent entries, or -1 if an entry is invalid or the entries do not ascend. `fold` folds destinations
+  // [begin, end), skips edges with invalid indices, and returns false if it skipped an edge.
   int64_t (*pointed_read)(const Nest&, const char* entries, int64_t begin, int64_t end, int64_t* starts);
   bool (*pointed_fold)(const PointedFold&, int64_t begin, int64_t end, char* scratch);
   // Writes the destination number of every tuple of the nest, -1 if invalid. Returns the number of invalid
   // tuples.
   int64_t (*number)(const Nest& ids, const char* index, int64_t* numbers);
-  // A fold in batches. `accumulate` is like scatter, but does not use the operand `data`.
+  // A scatter in batches. `accumulate` is like scatter, but does not use the operand `data`.
   bool (*accumulate)(const Nest&, int units, const Operands&, const Range&, const Combine&,
                      const Accumulators&, const Owned&);
   // For folds with a reduction: `begin_sums` if the order matters, `merge_sums` if it does not.

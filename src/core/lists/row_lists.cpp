@@ -1,5 +1,5 @@
-// Builds and folds lists of rows on several threads. Each destination receives its rows in order, on one
-// thread.
+// Builds lists of rows, and reduces the rows of each list, on several threads. One thread reduces all rows of
+// a destination, in order.
 #include "lists/row_lists.hpp"
 
 #include <cstring>
@@ -11,11 +11,12 @@
 namespace gatherum {
 namespace {
 
-// Destinations are divided into this number of shares per thread, because some have more rows than others.
+// The number of shares of the destinations for each thread. It is above 1 because some destinations have more
+// rows than others.
 constexpr int64_t kSharesPerThread = 8;
 
-// Replaces the counts by the positions in the lists where each piece's edges begin, destination by
-// destination, after those of earlier pieces. Returns the number of edges.
+// Replaces the counts by positions in the lists. For each destination, the edges of a piece begin after the
+// edges of earlier pieces. Returns the number of edges.
 template <class Number>
 int64_t count_out(const ListStage& stage, char* to) {
   auto* const starts = reinterpret_cast<Number*>(to);
@@ -38,8 +39,8 @@ bool in_order(const std::vector<ListStage::Course>& courses) {
   return all;
 }
 
-// The first destination of a share out of `shares`; destinations and edges have equal weight. `start(d)` is
-// the position where the edges of d begin.
+// The first destination of a share, if destinations and edges are divided among `shares` shares. Destinations
+// and edges have equal weight. `start(d)` is the position of the first edge of d.
 template <class Start>
 int64_t boundary(int64_t share, int64_t shares, int64_t edges, int64_t destinations, const Start& start) {
   if (share == shares) return destinations;
@@ -55,7 +56,7 @@ int64_t boundary(int64_t share, int64_t shares, int64_t edges, int64_t destinati
   return low;
 }
 
-// The number of threads that fold, and of shares that the destinations are divided into.
+// The number of threads, and the number of shares that the destinations are divided into.
 struct Shares {
   int threads;
   int64_t count;
@@ -76,7 +77,7 @@ int64_t number(const OwnedMemory& numbers, bool wide, int64_t i) {
 }  // namespace
 
 void cut_in_pieces(ListStage& stage, int64_t edges, int threads) {
-  // All pieces together have at most four times as many counters as there are edges, or there is one piece.
+  // Either there is only one piece, or all pieces together have at most four times as many counters as edges.
   const int64_t most = std::clamp<int64_t>(4 * edges / std::max<int64_t>(stage.destinations, 1), 1, threads);
   stage.piece_units = (stage.units + most - 1) / most;
   stage.pieces = (stage.units + stage.piece_units - 1) / stage.piece_units;
@@ -94,7 +95,8 @@ Ordered order_edges(ListStage stage, char* starts, const char* targets, const ch
   ordered.valid = static_cast<bool>(valid);
   if (!ordered.finished) return ordered;
   ordered.kept = stage.wide ? count_out<uint64_t>(stage, starts) : count_out<uint32_t>(stage, starts);
-  // With `starts`, callers do not need the final counts, so edges in order are placed without updating them.
+  // With `starts`, callers do not need the final counts, so edges that are already in order are stored
+  // without updates of the counts.
   stage.in_order = starts != nullptr && in_order(courses);
   ordered.finished = run_tasks(stage.pieces, threads, poll,
                                [&](int64_t piece, int) { chosen_kernels().list_place(stage, piece); });
@@ -204,7 +206,8 @@ Outcome RowLists::make(int64_t destinations, int64_t block, const EdgeEnds& targ
   return {outcome.status == Status::done ? Status::invalid_index : outcome.status, outcome.invalid};
 }
 
-// Packs the lists of blocks into the narrowest types: the fold is bound by reading them.
+// Packs the lists of blocks into the smallest integer types, because reading the lists determines the speed
+// of the reduction.
 bool RowLists::pack(int64_t edges, int threads, const Poll& poll) {
   stretches_ = (edges + kStretch - 1) / kStretch;
   bounds_ = OwnedMemory(times(times(lists_, stretches_ + 1), 8));
@@ -244,7 +247,7 @@ bool RowLists::fold(ListFold call, const Poll& poll) const {
   return block_ > 1 ? fold_blocks(call, poll) : fold_rows(call, poll);
 }
 
-// A block is one slab. If the accumulators have the stored type, the slab is the result itself.
+// Each block has one slab. If the accumulators have the stored type, the slab is the memory of the result.
 bool RowLists::fold_blocks(const ListFold& call, const Poll& poll) const {
   const int64_t slab = chosen_kernels().slab_bytes(call.combine, call.rows->item, block_);
   const int threads = threads_for(times(kept_ + destinations_, call.rows->item + kTupleBytes));
@@ -278,8 +281,8 @@ bool RowLists::fold_rows(ListFold& call, const Poll& poll) const {
 
 namespace {
 
-// Reads a pointer of n entries. Returns the greatest step between them, or -1 if they do not ascend from 0 to
-// the number of edges.
+// Reads a pointer of n entries. Returns the greatest step between two entries, or -1 if the entries do not
+// ascend from 0 to the number of edges.
 int64_t read_pointer(const EdgeEnds& pointer, int64_t n, int64_t edges, int64_t* starts, const Poll& poll) {
   const int64_t pieces = (n + kPieceChunk - 1) / kPieceChunk;
   std::vector<int64_t> steps(static_cast<size_t>(pieces));

@@ -1,4 +1,5 @@
-// Lists of rows: for every destination, the rows of a table that are folded into it, in order of their edges.
+// Lists of rows. Each destination has a list of the rows of a table that are reduced to it, in the order of
+// their edges.
 #pragma once
 
 #include <utility>
@@ -7,8 +8,8 @@
 
 namespace gatherum {
 
-// Sets the length and the number of the pieces in which the units of a stage are counted, for this number of
-// threads.
+// Divides the units of a stage into pieces for counting: sets the length and the number of pieces for this
+// number of threads.
 void cut_in_pieces(ListStage& stage, int64_t edges, int threads);
 
 // The result of ordering edges: whether the work finished, whether all edges were valid, and how many were
@@ -17,8 +18,8 @@ struct Ordered {
   bool finished, valid;
   int64_t kept;
 };
-// Sorts edges by target with a stable counting sort. `starts` receives the position where each destination's
-// edges begin, and the end; it may be null.
+// Sorts edges by target with a stable counting sort. `starts` receives the position of the first edge of each
+// destination, and the end position; it may be null.
 Ordered order_edges(ListStage stage, char* starts, const char* targets, const char* sources, int threads,
                     const Poll& poll);
 
@@ -45,8 +46,8 @@ class OwnedMemory {
   int64_t bytes_ = 0;
 };
 
-// One end of the edges: a program whose `checks` walks the edges in order, with one component that numbers
-// the addressed elements. If both pointers are null, each edge addresses the element with its number.
+// The sources or the targets of the edges, as a program. Its `checks` visits the edges in order, with one
+// component that numbers the addressed elements. If both pointers are null, edge i addresses element i.
 struct EdgeEnds {
   const Program* program = nullptr;
   const char* indices = nullptr;
@@ -55,10 +56,10 @@ struct EdgeEnds {
 // Returns true if two programs describe a pointer and the sources of its edges.
 bool fits_pointer(const Program& pointer, const Program& sources);
 
-// Folds rows by a pointer, without lists. The pointer is a program of one loop with one component of size
-// edges + 1. `call` has every field except the size of the table. `fresh`: the result is discarded if an
-// index is invalid. `invalid` receives the end that the outcome describes: 1 for the sources, 0 for a pointer
-// that does not ascend from 0 to the number of edges. Throws std::bad_alloc.
+// Reduces rows by a pointer (as in CSR), without lists. The pointer is a program of one loop with one
+// component of size edges + 1. `call` has every field except the size of the table. `fresh` is true if the
+// result is discarded after an invalid index. If the outcome is an error, `invalid` is 1 for an invalid
+// source, and 0 for a pointer that does not ascend from 0 to the number of edges. Throws std::bad_alloc.
 Outcome fold_pointed(const EdgeEnds& pointer, const EdgeEnds& sources, ListFold call, bool fresh,
                      const Poll& poll, int& invalid);
 
@@ -67,14 +68,15 @@ class RowLists {
   // Returns true if two programs describe the two ends of the same edges.
   static bool fit(int64_t destinations, const Program& targets, const Program* sources);
 
-  // Reads and checks every index once. `block`: the number of destinations that share a list; more than one
-  // only for folds of single items, and without sources. `numbered`: edge numbers are kept, for weights.
-  // `invalid` receives the end that the outcome describes: 1 for the sources, 0 for the targets. Throws
+  // Reads and checks every index once. `block` is the number of destinations that share a list; it is above 1
+  // only for reductions of single items without sources. `numbered` is true if the edge numbers are kept, for
+  // weights. If the outcome is an error, `invalid` is 1 for the sources and 0 for the targets. Throws
   // std::bad_alloc.
   Outcome make(int64_t destinations, int64_t block, const EdgeEnds& targets, const EdgeEnds& sources,
                bool numbered, const Poll& poll, int& invalid);
 
-  // Folds the rows of a table. `call` has every field except the lists. Returns false if poll interrupted it.
+  // Reduces the rows of a table. `call` has every field except the lists. Returns false if poll interrupted
+  // it.
   bool fold(ListFold call, const Poll& poll) const;
 
   int64_t destinations() const { return destinations_; }

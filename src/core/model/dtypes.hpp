@@ -1,6 +1,6 @@
 // The dtypes of plans, for arrays of NumPy and of other frameworks. Other frameworks identify a dtype by a
-// DLPack kind and a number of bits, or by XLA's number. A plan needs only the item size and the arithmetic,
-// so bfloat16 works without a package that adds it to NumPy.
+// DLPack kind and a number of bits, or by XLA's number. A plan needs only the item size and the arithmetic of
+// a dtype, so bfloat16 works without a package that adds it to NumPy.
 #pragma once
 
 #include <cstddef>
@@ -103,7 +103,7 @@ constexpr const char* name_of(DType d) {
   return static_cast<int>(d) < kDTypeCount ? kDTypes[static_cast<int>(d)].name : nullptr;
 }
 
-// The bytes of one item.
+// The size of one item in bytes.
 constexpr int64_t bytes_of(DType d) {
   if (d == DType::longdouble) return sizeof(long double);
   if (d == DType::clongdouble) return 2 * sizeof(long double);

@@ -6,12 +6,13 @@ namespace gatherum {
 namespace {
 
 constexpr Loop kOnce{1, 0, 0, 0};
-// Number of columns walked together if the indexed axis is not the last one: 128 lines of the data at a time.
+// The number of columns that are processed together if the indexed axis is not the last axis: 128 lines of
+// the data at a time.
 constexpr int64_t kLineChunk = 128;
 
 uint64_t magnitude(int64_t n) { return n < 0 ? 0 - static_cast<uint64_t>(n) : static_cast<uint64_t>(n); }
 
-// An array's reach fits in 64 bits, but the address one step further may not.
+// The offsets of an array's elements fit in 64 bits, but the offset one step further may not.
 int64_t wrapped_product(int64_t a, int64_t b) {
   return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
 }
@@ -27,8 +28,8 @@ struct Parts {
   int64_t block;
 };
 
-// Rows move without reading an index. In a scatter they must also move the data, so that they are independent
-// of each other.
+// Row loops read no index. In a scatter, they must also step through the data, so that their points are
+// independent of each other.
 Parts split_rows(const Loops& loops, bool scatter, int64_t item) {
   size_t end = loops.size();
   while (end > 0 && loops[end - 1].index == 0 && !(scatter && loops[end - 1].data == 0)) --end;
@@ -56,8 +57,8 @@ Loop take_line(Loops& body) {
   return line;
 }
 
-// Moves the loops that step through the data to the front and keeps the order otherwise. Returns the number
-// of those loops.
+// Moves the loops that step through the data to the front. Otherwise the order is unchanged. Returns the
+// number of loops that were moved.
 size_t sort_apart(Loops& body) {
   const auto along =
       std::stable_partition(body.begin(), body.end(), [](const Loop& loop) { return loop.data != 0; });
@@ -94,8 +95,8 @@ void lower_gather(const Loops& loops, const Components& components, Program& p) 
   p.nest = make_nest(body, &line, rows, components, block);
 }
 
-// Loops that move the data are independent of each other and are outermost. The remaining loops form the
-// ordered fold and keep their order.
+// Points of loops that step through the data are independent of each other; these loops are outermost. The
+// other loops are the fold, whose order matters, and keep their order.
 void lower_scatter(const Loops& loops, const Components& components, Program& p) {
   auto [body, rows, block] = split_rows(collapse(loops), true, p.item);
   Loops whole = body;

@@ -1,6 +1,6 @@
-// Lowers every operator to one loop nest over three operands (nest.hpp). After this step operators do not
-// differ: prefix shapes, batch dimensions, strided and broadcast operands are ordinary loops. All strides and
-// offsets are bytes. Python's `nests` calls these functions.
+// Lowers a call of any operator to one loop nest over three operands (nest.hpp). After this step, all
+// operators are the same: prefix shapes, batch dimensions, strided and broadcast operands are ordinary loops.
+// All strides and offsets are bytes. Python's `nests` calls these functions.
 #pragma once
 
 #include <vector>
@@ -37,7 +37,8 @@ struct DimensionRange {
   int64_t begin, end;
 };
 
-// The origin of a dimension of the moved shape: its number in the data and in the indices, or kNowhere.
+// The origin of a dimension of the moved shape: the number of this dimension in the data and in the indices,
+// or kNowhere.
 struct Source {
   int64_t data, indices;
 };
@@ -62,16 +63,17 @@ void list_loops(const Roles& roles, const OperandLayout& data, const OperandLayo
 // Drops loops of one step and merges neighbouring loops that step as one.
 Loops collapse(const Loops& loops);
 
-// The index space only, in row-major order. A check of every index walks this nest.
+// Returns a nest of only the index space, in row-major order. A check of every index uses this nest.
 Nest lower_checks(const OperandLayout& entries, const Components& components);
-// Loops that number the addressed elements of a space, both in row-major order. `space` is contiguous with
-// items of 1 byte.
+// Returns loops that number the addressed elements of a space. Loops and numbers are in row-major order.
+// `space` is contiguous with items of 1 byte.
 Nest lower_numbers(const Addressing& addressing, int64_t axis, const OperandLayout& space,
                    const OperandLayout& indices);
-// target[...] = source[...], the first step of a functional scatter: a gather without components. Its
-// outermost loop is the line, so that it can be split.
+// Returns the nest of target[...] = source[...], the copy that begins a scatter that is not in place. It is a
+// gather without components. Its outermost loop is the line, so that the copy can be split.
 Nest lower_copy(const OperandLayout& source, const OperandLayout& target, int64_t item);
-// Lowers a call that moves something: fills in `nest`, `whole` for a scatter, and how they may be split.
+// Lowers a call that moves at least one element. Sets `nest`, sets `whole` for a scatter, and sets how the
+// nests may be split.
 void lower_call(const Loops& loops, const Components& components, Program& program);
 
 }  // namespace gatherum

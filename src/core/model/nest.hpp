@@ -1,4 +1,4 @@
-// The one loop nest that every operator is lowered to, and the walk over its outer loops.
+// The loop nest that every call is lowered to, and the iteration over its outer loops.
 //
 //   addr = D + p . sD + sum over components c of check(X[p . sX + x_c], n_c) * d_c
 //   gather: *U(p . sU) = *addr          scatter: *addr op= *U(p . sU)
@@ -11,11 +11,12 @@
 //   unit   an independent batch: points of a scatter that may share a destination, or a piece of a gather
 //   slab   accumulators in cache, for the destinations of a unit or for a range of them
 //
-// D is the data (a scatter's output), X the indices, U the other operand (a gather's output, a scatter's
-// updates). p is a point: one integer for each loop; sD, sX and sU are the strides of the loops; c is a
-// component of an index tuple, at x_c bytes; n_c and d_c are the size and the stride of the dimension that it
-// addresses; check resolves negative indices and applies the mode. All strides are bytes. lowering.cpp makes
-// the nest and guarantees its form; nothing here depends on the element type.
+// D is the address of the data (for a scatter, of the output). X is the address of the indices. U is the
+// address of the other operand: the output of a gather, or the updates of a scatter. p is a point: one
+// integer for each loop. sD, sX and sU are the strides of the loops. c is a component of an index tuple, x_c
+// bytes after the first component. n_c and d_c are the size and the stride of the dimension that component c
+// addresses. check resolves negative indices and applies the mode. All strides are bytes. lowering.cpp makes
+// the nest and guarantees its form. Nothing here depends on the element type.
 #pragma once
 
 #include <algorithm>
@@ -32,7 +33,7 @@ inline constexpr int kMaxComponents = 64;
 inline constexpr int kWidestBlock = 16;
 
 // The product of two nonnegative numbers, limited to kMany. kMany exceeds any memory, yet a sum of a few such
-// products does not overflow. Broadcast operands can have that number of elements.
+// products does not overflow. Only broadcast operands can have kMany elements.
 inline constexpr int64_t kMany = int64_t{1} << 60;
 GATHERUM_INLINE int64_t times(int64_t a, int64_t b) {
   if (static_cast<uint64_t>(a | b) < uint64_t{1} << 30) return a * b;  // faster than a division
@@ -53,9 +54,10 @@ struct IndexType {
   bool swapped = false;
 };
 
-// Loops are ordered outermost first: `line` outer loops, then the line, whose points are staged together,
-// then `rank - line - 1` row loops, which read no index (index stride 0). Every point moves `block`
-// contiguous bytes. A scatter visits the points of one destination in row-major order of the indices.
+// Loops are in order, outermost first: `line` outer loops, then the line, then `rank - line - 1` row loops.
+// The indices of the points of the line are staged together. Row loops read no index (index stride 0). Every
+// point moves `block` contiguous bytes. A scatter visits the points of one destination in row-major order of
+// the indices.
 struct Nest {
   int rank = 1;
   int line = 0;

@@ -133,8 +133,8 @@ bool is_known(E e) {
 }
 
 // Returns true if the nests of a program belong to one call: they check the same indices against the same
-// sizes, and the data moves only in the loops where the algorithms expect it. Scratch memory is sized by
-// this.
+// sizes, and step through the data only in the loops where algorithms expect this. The size of scratch memory
+// depends on this condition.
 bool are_one_call(const Program& p) {
   if (!p.moves) return true;
   const auto same = [&](const Nest& other) {
@@ -196,7 +196,7 @@ double reach(const Nest& nest) {
   return bytes;
 }
 
-// Counts the destinations that index components address, the last component fastest.
+// Counts the destinations that index components address. The last component varies fastest.
 void count_destinations(Program& p) {
   int64_t count = 1, step = 0;
   bool even = true;

@@ -1,5 +1,5 @@
-// A program: one lowered call of an operator, without its data. It is a value without pointers, declared once
-// (each_field), so that it can be compared, hashed, and serialized for another process or machine.
+// A program: one lowered call of an operator, without its data. A program has no pointers, so it can be
+// compared, hashed, and serialized for another process or machine. each_field lists its fields.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace gatherum {
 
-// Changes whenever the fields or their meaning do. Bytes of another version raise an error.
+// The version changes whenever the fields or their meaning change. Bytes of another version raise an error.
 inline constexpr int64_t kProgramVersion = 1;
 
 // Calls that move more bytes than this (a few us) release the interpreter's lock.
@@ -30,12 +30,12 @@ struct Shape {
   }
 };
 
-// The bytes that n strides span, at most kMany: a forged program may have any number.
+// The number of bytes that n strides span, limited to kMany, because a forged program may have any strides.
 inline int64_t distance(int64_t n, int64_t stride) {
   return std::min(times(n, stride == INT64_MIN ? kMany : std::abs(stride)), kMany);
 }
 
-// The bytes [low, high) relative to the first element that loops and components reach.
+// The bytes [low, high) that loops and components address, relative to the first element.
 struct Reach {
   int64_t low = 0, high = 0;
 
@@ -56,9 +56,9 @@ struct Program {
   IndexType index;
   int64_t item = 1;  // bytes of one element
   Combine combine;   // scatters
-  // The call. Points of the leading `units` loops are independent of each other. With `split_line` the points
-  // of the line are, too; then at most `line_chunk` of them (0: any number) form one unit. A nest whose block
-  // is 0 moves nothing.
+  // The call. Points of the leading `units` loops are independent of each other. If `split_line`, the points
+  // of the line are also independent; at most `line_chunk` points of the line (0: any number) then form one
+  // unit. A nest whose block is 0 moves nothing.
   Nest nest;
   int units = 0;
   bool split_line = false;
@@ -71,7 +71,7 @@ struct Program {
   Nest copy;           // functional scatters: data -> output, without components
   Shape result;
 
-  // complete() derives the following fields from the ones above.
+  // complete() computes the following fields from the fields above.
   bool raises = true;        // an invalid index is an error
   bool moves = false;        // false: the call has no points, only indices to check
   bool copies = false;       // false: nothing to copy first

@@ -35,8 +35,8 @@ Finding check_operand(Operand operand, const OperandLayout& layout, int64_t item
   return is_too_big(layout.shape, item) ? wrong_shape(Fault::operand_too_big, operand) : Finding{};
 }
 
-// Computes the layout of an operand that is broadcast to a shape by NumPy's rule. Returns false if it cannot
-// be.
+// Computes the layout of an operand that is broadcast to a shape by NumPy's rule. Returns false if the
+// operand does not broadcast to the shape.
 bool stretch(const OperandLayout& from, const Sizes& shape, OperandLayout& to) {
   if (from.shape.size() > shape.size()) return false;
   const size_t missing = shape.size() - from.shape.size();
@@ -62,7 +62,7 @@ Finding lay_out(const ShapedCall& call, const Sizes& shape, int64_t item, Operan
   return {};
 }
 
-// The number of components of an index tuple. They are checked only if there are any.
+// The number of components of an index tuple. Components are checked only if a tuple has any.
 int64_t components_of(const ShapedCall& call) {
   return call.addressing.tuples ? call.indices.shape.back() : 1;
 }
@@ -85,8 +85,8 @@ Finding check_operands(const ShapedCall& call, const Program& p, int64_t& axis, 
   return {};
 }
 
-// Lays out the operands that the loops step through: D (a scatter's output) and U (a gather's output, or a
-// scatter's updates).
+// Computes the layouts of the operands that the loops step through: D (the output of a scatter) and U (the
+// output of a gather, or the updates of a scatter).
 Finding check_others(const ShapedCall& call, const Program& p, const Sizes& moved, OperandLayout& data,
                      OperandLayout& other) {
   if (!p.scatter) {
@@ -101,8 +101,8 @@ Finding check_others(const ShapedCall& call, const Program& p, const Sizes& move
   return lay_out(call, call.data.shape, p.item, data);
 }
 
-// Returns true if the destinations of all units together are the whole data, laid out as the result. An
-// accumulating scatter then reads the data itself, without a copy made beforehand.
+// Returns true if the destinations of all units together are the whole data, laid out as the result. A
+// scatter with accumulators then reads the data directly, and the data need not be copied first.
 bool tiles(const ShapedCall& call, const Roles& roles, const OperandLayout& result) {
   if (result.strides != call.data.strides) return false;
   for (int64_t d = roles.addressed.begin; d < roles.addressed.end; ++d) {
@@ -130,7 +130,7 @@ bool meets(const std::vector<Steps>& loops, int64_t item) {
     int64_t offset;
     bool moved;
   };
-  // back[i]: the distance that the loops with smaller strides than loop i can still step back.
+  // back[i] is the distance by which the loops with smaller strides than loop i can step back.
   Sizes back{item - 1};
   for (const Steps& l : loops) {
     back.push_back(back.back() + distance(l.extent - 1, l.stride));
@@ -155,7 +155,7 @@ bool meets(const std::vector<Steps>& loops, int64_t item) {
   return false;
 }
 
-// Returns true if two elements share a byte. Compares all offsets if they are few. Strides ascend.
+// Returns true if two elements share a byte. Compares all offsets if there are few. Strides ascend.
 bool collides(const std::vector<Steps>& loops, int64_t item, int64_t few) {
   if (loops.front().stride == 0) return true;
   int64_t count = 1, reach = 0;
@@ -226,7 +226,7 @@ Finding lower_checked(const ShapedCall& call, Program& p, std::vector<int64_t>& 
   Loops loops;
   Components components;
   list_loops(roles, data, call.indices, other, loops, components);
-  // Indices are checked even if nothing moves.
+  // Indices are checked even if no element is moved.
   if (!other.is_empty() && p.item > 0) lower_call(loops, components, p);
   const OperandLayout entries = entries_of(call.addressing, call.indices);
   if (!components.empty() && !entries.is_empty()) p.checks = lower_checks(entries, components);

@@ -1,5 +1,5 @@
 // Checks a call of an operator without its data, and lowers it to a program. The C interface and Python
-// (gatherum/_plans/programs.py) share these shape rules. Python words the errors itself.
+// (gatherum/_plans/programs.py) share these shape rules. Python makes its own error messages.
 #pragma once
 
 #include <string>
@@ -59,9 +59,10 @@ struct Finding {
   explicit operator bool() const { return fault != Fault::none; }
 };
 
-// Finds the first size conflict between data and indices. The fault is `none` if they fit. `fits(d, equal)`
-// returns whether the indices have the data's size on a shared dimension d (`equal`), or at most that size:
-// sizes in a traced graph may be symbols. `axis` counts from the front.
+// Finds the first size conflict between data and indices. The fault is `none` if there is no conflict.
+// `fits(d, equal)` returns true if the indices have the data's size on a shared dimension d (`equal`), or at
+// most that size. It is a function because sizes in a traced graph may be symbols. `axis` counts from the
+// front.
 template <class Fits>
 Finding find_misfit(const Addressing& addressing, int64_t rank, int64_t indices_rank, int64_t components,
                     int64_t axis, const Fits& fits) {
@@ -87,8 +88,8 @@ Finding find_misfit(const Addressing& addressing, int64_t rank, int64_t indices_
 Finding resolve_attribute(const ShapedCall& call, int64_t& axis);
 
 inline constexpr int64_t kFewElements = 1'000'000;
-// Returns true if two elements share a byte. Exact if bounded work decides, otherwise true. Up to `few`
-// elements, each is compared with its neighbours; beyond that, the strides are searched.
+// Returns true if two elements share a byte, or if a search of bounded length does not find out. At most
+// `few` elements are compared with their neighbours; for more elements, the strides are searched.
 bool overlaps_itself(const OperandLayout& layout, int64_t item, int64_t few = kFewElements);
 
 // Checks the shapes of a call and lowers it. The caller has set the fields that do not depend on shapes:

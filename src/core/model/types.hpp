@@ -1,6 +1,6 @@
-// The modes, value types and reductions of a call. Python's enumerations are generated from them. Switches
-// over an enumeration have no default, so a missing enumerator does not compile. Every property of a value
-// type or a reduction is in its row.
+// The modes, value types and reductions of a call. Python's enumerations are generated from these
+// enumerations. Switches over an enumeration have no default, so that the compiler reports a missing
+// enumerator. A table has a row for each value type and reduction, with all its properties.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@
 
 namespace gatherum {
 
-// How kernels handle an invalid index. With `drop` a gather writes its fill item and a scatter skips the
-// update.
+// The mode: how kernels handle an invalid index. With `drop`, a gather writes the fill item, and a scatter
+// skips the update.
 enum class Mode : uint8_t { raise, clip, wrap, drop };
 
 // The names of the modes for callers. Python reads them from here.
@@ -109,16 +109,17 @@ constexpr bool is_signed_integer(Value v) { return v >= Value::int8 && v <= Valu
 constexpr bool is_half(Value v) { return kind_of(v) == kHalves; }
 constexpr bool is_complex(Value v) { return kind_of(v) == kComplexes; }
 
-// The value that leaves every integer unchanged when folded into it, `none` if such a value does not exist.
+// The neutral element of a fold of integers; `none` if the fold has no neutral element.
 enum class Identity : uint8_t { none, zero, one, lowest, greatest };
 
-// How kernels compute the gradients of a fold (scatter_gradients.hpp); `none`: no kernel does.
+// The way in which kernels compute the gradients of a fold (scatter_gradients.hpp). `none` if no kernel
+// computes them.
 enum class Gradient : uint8_t { none, product, extreme };
 
 constexpr const char* name_of(Gradient g) { return name_among({"none", "product", "extreme"}, g); }
 
-// The value types that those kernels are compiled for. Products in half precision are not among them: their
-// factors have to be kept in float32.
+// The value types that these kernels are compiled for. They exclude half precision for products, whose
+// factors must be kept in float32.
 constexpr Kinds kinds_of(Gradient g) {
   switch (g) {
     case Gradient::none:
@@ -254,14 +255,14 @@ constexpr Value sum_type(Value v, Reduction r) {
   return is_signed_integer(v) ? Value::int64 : Value::uint64;
 }
 
-// The number of limbs of an exact sum (exact_limbs.hpp), for complex numbers of both parts.
+// The number of limbs of an exact sum (exact_limbs.hpp). For complex numbers, the number for both parts.
 constexpr int64_t limbs_of(Value v) {
   if (is_complex(v)) return 2 * limbs_of(v == Value::complex64 ? Value::float32 : Value::float64);
   if (v == Value::float64) return 67;
   return v == Value::float16 ? 3 : 10;
 }
 
-// The bytes of an exact sum that most terms touch: its window.
+// The size in bytes of the window of an exact sum, the part that most terms access.
 constexpr int64_t window_bytes(Value v) {
   if (is_complex(v)) return 2 * window_bytes(v == Value::complex64 ? Value::float32 : Value::float64);
   return v == Value::float64 ? 24 : 16;
@@ -274,7 +275,7 @@ constexpr int64_t table_bytes(Value v) {
   return 8 * rows + 3 * 64;
 }
 
-// The bytes of an accumulator. Exact ones have one word before the limbs.
+// The size in bytes of an accumulator. Exact sums have one word before the limbs.
 constexpr int64_t sum_bytes(Value v, Reduction r) {
   if (row_of(r).exact) return 8 * (limbs_of(v) + (is_complex(v) ? 2 : 1));
   return bytes_of(sum_type(v, r));
@@ -297,7 +298,7 @@ constexpr bool are_rows_right() {
 }
 static_assert(are_rows_right(), "a row of row_of claims more than the value types that it is defined for");
 
-// How a scatter combines: `none` moves bits; the other reductions need the value type.
+// The reduction of a scatter, and its value type. `none` moves bits and needs no value type.
 struct Combine {
   Reduction reduction = Reduction::none;
   Value value = Value::none;
@@ -305,7 +306,8 @@ struct Combine {
 };
 
 // Returns true if the fold needs the number of updates of a destination. (Exact sums track whether there were
-// any.) Static: if it is not inlined, a linker must not share one level's code with all.
+// any.) Static, so that the linker cannot use the code of one instruction-set level for all levels if the
+// function is not inlined.
 static constexpr bool needs_counter(const Combine& combine) {
   const ReductionRow row = row_of(combine.reduction);
   return row.divides || (combine.reduction != Reduction::none && !combine.include_self && !row.exact);
@@ -316,7 +318,8 @@ constexpr bool has_gradients(const Combine& combine) {
   return (kinds_of(row_of(combine.reduction).gradient) & kind_of(combine.value)) != 0;
 }
 
-// Returns true if the fold cannot accumulate in the output: it rounds once, counts, or starts afresh.
+// Returns true if the fold cannot accumulate in the output, because it rounds once at the end, counts
+// updates, or excludes the old value.
 constexpr bool needs_accumulator(const Combine& combine) {
   return needs_counter(combine) || row_of(combine.reduction).exact ||
          sum_type(combine.value, combine.reduction) != combine.value;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::array kOfPlans = {kOp, kData, kIndices, kUpdates, kOut, kFill};  // kOp: the plan
 
-// The arguments of an operator for the parameters that its signature lacks.
+// The default arguments for parameters that an operator's signature does not have.
 Arguments without_arguments(nb::handle op) {
   static PyObject* const none = kept_text("none");
   static PyObject* const zero = PyLong_FromLong(0);
@@ -45,8 +45,8 @@ struct Accelerated {
   const Accelerated* next = nullptr;
 };
 
-// The nodes whose function addresses have the same hash. They are never removed. The newest is first: when a
-// function is freed and another one gets its address, the search finds the node of the live one.
+// The nodes whose function addresses have the same hash. They are never removed. The newest node is first. If
+// a function is freed and another function gets its address, the search finds the node of the live function.
 using Nodes = std::atomic<const Accelerated*>;
 
 Nodes& nodes_of(const PyObject* function) {
@@ -88,7 +88,7 @@ const Parameter* find_parameter(nb::handle name) {
   return nullptr;
 }
 
-// Returns true if the parameters, a bit for each argument, cover all that a call needs.
+// Returns true if the parameters, with a bit for each argument, include all arguments that a call needs.
 bool is_complete(const Accelerated& function, unsigned present) {
   unsigned needed = 0;
   if (function.runs_plan) {

@@ -37,7 +37,8 @@ struct Attributes {
   bool negative = true;
 };
 
-// Everything that a plan depends on. It is on the stack and valid while the operands keep their form.
+// Everything that a plan depends on. It is on the stack, and valid as long as the operands do not change
+// their form.
 struct Call {
   Attributes attributes;
   Views operands;

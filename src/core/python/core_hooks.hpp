@@ -7,10 +7,11 @@ namespace gatherum {
 
 // Set once, at import.
 struct Callbacks {
-  // (11 arguments of call) -> a tuple of the same as arrays and plain values, or raises. Any other object is
-  // the result of a call on another framework's arrays.
+  // (11 arguments of call) -> a tuple of the arguments, converted to arrays and plain values; or raises. If
+  // the function returns any other object, this object is the result of a call on arrays of another
+  // framework.
   nb::object normalise;
-  // (op, axis, reduction, include_self, mode, negative) -> the same as plain values, or raises
+  // (op, axis, reduction, include_self, mode, negative) -> these arguments as plain values; or raises
   nb::object normalise_attributes;
   // (op, data, indices, updates, axis, reduction, include_self, mode, negative, out) -> Plan, or raises; an
   // operand is a NumPy array, or (shape, DType, strides), or None.

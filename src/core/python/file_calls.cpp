@@ -20,7 +20,7 @@ const int64_t* as_int64s(nb::handle h, int64_t& count, const char* caller, const
   return reinterpret_cast<const int64_t*>(PyArray_BYTES(as_array(h)));
 }
 
-// The bytes of an object, borrowed for the lifetime of this one.
+// The bytes of an object, borrowed for the lifetime of this structure.
 class Borrowed {
  public:
   Borrowed(nb::handle object, int flags) {

@@ -6,8 +6,8 @@
 
 namespace gatherum {
 
-// Reads the position of a file's rows from `where`: the offset of row 0, bytes from one row to the next,
-// bytes to read of each, and their number. Returns false if `where` does not describe rows.
+// Reads the layout of a file's rows from `where`: the offset of row 0, the bytes from one row to the next,
+// the bytes to read of each row, and the number of rows. Returns false if `where` does not describe rows.
 bool set_where(gatherum_rows& reads, const nb::tuple& where);
 
 // Sets the requested rows numbers[i], which are copied to places[i] of `out` (to i if `places` is None).

@@ -9,9 +9,9 @@
 
 namespace gatherum {
 
-// Releases the interpreter's lock during the object's lifetime. CPython before 3.14 ends a thread that
-// reacquires the lock after the interpreter has ended, by unwinding its stack. Neither the pool's other
-// threads nor nanobind's functions would survive that, so the thread sleeps until the process is gone.
+// Releases the interpreter's lock during the object's lifetime. If a thread reacquires the lock after the
+// interpreter has ended, CPython before 3.14 ends the thread by unwinding its stack. The pool's other threads
+// and nanobind's functions would crash, so the thread sleeps until the process ends.
 class GilRelease {
  public:
   GilRelease() : state_(PyEval_SaveThread()) {}
@@ -19,12 +19,12 @@ class GilRelease {
   GilRelease(const GilRelease&) = delete;
   GilRelease& operator=(const GilRelease&) = delete;
 
-  // Called regularly during long work, to handle Ctrl-C. True: an exception is set.
+  // Called regularly during long work, to handle Ctrl-C. Returns true if an exception is set.
   gatherum_poll poll() {
     return {[](void* context) { return static_cast<GilRelease*>(context)->signal_pending() ? 1 : 0; }, this};
   }
-  // Returns true if a poll has stopped the work. If work was interrupted but no poll stopped it, then a fork
-  // did: the child has none of the threads that took part.
+  // Returns true if a poll has stopped the work. If the work was interrupted but not by a poll, the process
+  // is the child of a fork, which does not have the other threads.
   bool interrupted() const { return interrupted_; }
 
  private:
@@ -47,9 +47,9 @@ class GilRelease {
   bool interrupted_ = false;
 };
 
-// Runs run(poll), which returns a status, without the interpreter's lock. If the work is interrupted but no
-// poll stopped it, this is the child of a fork. It starts again and does all the work itself, which is safe
-// because polls come before any write in place.
+// Runs run(poll), which returns a status, without the interpreter's lock. If the work is interrupted but not
+// by a poll, this process is the child of a fork. The child starts again and does all the work on one thread.
+// This is safe because polls precede any write in place.
 template <class Run>
 gatherum_status run_without_lock(const Run& run) {
   GilRelease released;

@@ -1,6 +1,6 @@
-// A snapshot of a call's operands, and references that keep their memory alive. Python code may run between
-// the checks of a call and its run and change the operands: the conversion of a fill value, or a finalizer
-// that the garbage collector calls while a result is allocated.
+// A snapshot of a call's operands, and references that keep their memory alive. Between the checks of a call
+// and its run, Python code may change the operands: code that converts a fill value, or a finalizer that the
+// garbage collector calls while a result is allocated.
 #pragma once
 
 #include <vector>
@@ -18,7 +18,8 @@ class OperandSnapshot {
       if (!h.is_none()) to = record(as_array(h), to);
   }
 
-  // Returns the number of the first operand that has changed since, -1 if none has.
+  // Returns the number of the first operand that has changed since the snapshot, or -1 if no operand has
+  // changed.
   int first_change(const OperandHandles& operands) const {
     const int64_t* from = words_;
     for (int i = 0; i < kOperands; ++i) {
@@ -63,7 +64,7 @@ class OperandSnapshot {
 
 // Weak references to operands, and to the arrays that own their memory. ndarray.resize raises an error for an
 // array with a weak reference, even with refcheck=False. A signal handler or another thread therefore cannot
-// free memory with it while a long call works on that memory without the interpreter's lock.
+// free the memory with ndarray.resize while a long call uses it without the interpreter's lock.
 class Pins {
  public:
   explicit Pins(const OperandHandles& operands) {

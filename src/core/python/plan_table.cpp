@@ -80,8 +80,8 @@ void Key::add_numpy(const View& view) {
            });
 }
 
-// A sum of products with different odd numbers: products of products would take longer than the lookup. The
-// upper bits depend on all words.
+// The hash is a sum of products with different odd numbers, so that its upper bits depend on all words.
+// Products of products would take longer than the lookup.
 uint64_t Key::hash() const {
   static constexpr auto factors = [] {
     std::array<uint64_t, 32> odd{};

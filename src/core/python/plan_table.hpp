@@ -33,7 +33,7 @@ class Comparison {
 };
 
 // The words that a plan depends on. A dtype without a number is the address of NumPy's object, which the
-// table keeps alive. A structured dtype has another tuple of names after its fields are renamed.
+// table keeps alive. The names of a structured dtype are part of the key, because its fields can be renamed.
 class Key {
  public:
   Key() = default;
@@ -67,7 +67,7 @@ class Key {
                                                                        // set
 };
 
-// A plan with its program, which lives as long.
+// A plan with its program, which lives as long as the plan.
 struct CachedPlan {
   nb::object plan;
   const BoundProgram* program = nullptr;
@@ -75,12 +75,12 @@ struct CachedPlan {
 
 // Returns the plan from the table, or an empty value.
 CachedPlan find_plan(const Call& call);
-// Has Python make the plan, from operands in the form that its callback accepts. Raises for an invalid call.
+// Calls Python to make the plan, with operands in the form that the hook accepts. Raises for an invalid call.
 CachedPlan make_plan(const Attributes& attributes, const OperandHandles& operands);
 // Stores a plan, unless the operands no longer match the key.
 void keep_plan(const Key& key, const Call& call, const CachedPlan& cached);
 
-// Returns the program of a Python Plan, which keeps it alive.
+// Returns the program of a Python Plan. The Plan keeps the program alive.
 const BoundProgram& program_of(nb::handle plan);
 
 // Clears the table of plans.

@@ -6,8 +6,8 @@
 
 namespace gatherum {
 
-// Defines a function that passes its N arguments to Body(const nb::handle*). `described` is its signature for
-// Python's inspection: "name(a, b, /)\n--\n\n".
+// Defines a function that passes its N arguments to Body(const nb::handle*). `described` is the signature for
+// Python's inspect module: "name(a, b, /)\n--\n\n".
 template <size_t N, auto Body>
 void def_positional(nb::module_& m, const char* name, const char* described) {
   static PyMethodDef method = {name, nullptr, METH_FASTCALL, described};

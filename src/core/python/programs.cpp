@@ -135,7 +135,7 @@ void bind_enum(nb::module_& m, const char* name, const char* doc) {
 
 }  // namespace
 
-// Python integers are unbounded; fields are not.
+// Python integers are unbounded, but fields have 64 bits.
 int64_t as_number(const char* name, nb::handle value) {
   int overflow = 0;
   const long long number = PyLong_AsLongLongAndOverflow(value.ptr(), &overflow);

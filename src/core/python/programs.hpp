@@ -10,15 +10,15 @@
 
 namespace gatherum {
 
-// A program of the core, with its fields as Python reads them.
+// A program of the core, with the fields in the form in which Python reads them.
 class BoundProgram {
  public:
   BoundProgram(const uint8_t* bytes, size_t size);
   explicit BoundProgram(const std::vector<uint8_t>& bytes) : BoundProgram(bytes.data(), bytes.size()) {}
 
   const gatherum_program* core() const { return core_.get(); }
-  // Returns true if no Python code can run during a call without `out`: it has no fill value, keeps the
-  // interpreter's lock, and its result is allocated by NumPy's allocator.
+  // Returns true if no Python code can run during a call without `out`. Such a call has no fill value, keeps
+  // the interpreter's lock, and allocates its result with NumPy's allocator.
   bool is_quiet() const { return quiet_; }
   // The specs of the last operands that matched the plan are stored as words. same(words) compares them with
   // the current operands.
@@ -49,11 +49,11 @@ nb::list names_of(const NameOf& name_of) {
   return names;
 }
 
-// Converts an integer of 64 bits. `name` is the field for messages.
+// Converts a 64-bit integer. `name` is the name of the field in error messages.
 int64_t as_number(const char* name, nb::handle value);
 // Returns Python's form of a nest: (line, loops, components, block).
 nb::object nest_tuple(const Nest& nest);
-// Reads the fields of a program from a dictionary, or null. Fields that are not given keep their defaults.
+// Reads the fields of a program from a dictionary, which may be null. Missing fields have their defaults.
 Program fields_of(PyObject* values);
 
 }  // namespace gatherum

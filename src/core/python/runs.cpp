@@ -12,7 +12,7 @@ namespace {
 
 gatherum_buffer memory_of(const void* address) { return gatherum_memory(address, 0); }
 
-// The sizes of a result as NumPy's type, which is usually the same, so that nothing is copied.
+// The sizes of a result as NumPy's integer type. It is usually the core's type, so that nothing is copied.
 class Extents {
  public:
   explicit Extents(const Shape& shape) {

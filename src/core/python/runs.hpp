@@ -8,7 +8,7 @@
 
 namespace gatherum {
 
-// Raises ValueError for an operand that has changed, by its number; -1 for none.
+// Raises ValueError for the operand with this number, because it has changed. Does nothing for -1.
 void raise_changed(nb::handle plan, int operand);
 // Raises Python's error for a run that has not completed.
 void raise_unless_done(nb::handle plan, gatherum_status status, const gatherum_error& error);
@@ -24,8 +24,8 @@ gatherum_status run_released(bool is_long, const gatherum_error& error,
 void run_released(nb::handle plan, const BoundProgram& program,
                   const std::function<gatherum_status(const gatherum_poll*, gatherum_error*)>& run);
 
-// Returns the operands in the core's form. The plan was made for them, so their sizes need no check. `result`
-// is out, or new memory.
+// Returns the operands in the core's form. The plan was made for these operands, so their sizes need no
+// check. `result` is `out`, or new memory.
 gatherum_operands operands_of(const BoundProgram& program, const Views& operands, void* result);
 
 // Raises ValueError if the program can address a byte outside its operands.
@@ -39,11 +39,11 @@ bool fills_with_zeros(nb::handle fill);
 bool is_in_place(const BoundProgram& program, const Views& operands);
 bool must_check_memory(const BoundProgram& program, const Views& operands);
 
-// Runs a plan on NumPy arrays, with None for missing operands. `before` is their snapshot from when they were
-// found to match the plan.
+// Runs a plan on NumPy arrays, with None for missing operands. `before` is a snapshot of the operands when
+// they matched the plan.
 nb::object run_on_arrays(const CachedPlan& cached, const OperandHandles& operands, nb::handle fill_value,
                          const OperandSnapshot& before);
-// Runs a plan if no Python code can run meanwhile: see BoundProgram::is_quiet.
+// Runs a plan if no Python code can run during the call; see BoundProgram::is_quiet.
 nb::object run_without_python(const BoundProgram& program, nb::handle plan, const Views& operands);
 
 }  // namespace gatherum

@@ -33,8 +33,8 @@ constexpr auto kNumbered = [] {
   return dtypes;
 }();
 
-// The dtypes that other packages register with NumPy, by their number, filled in on first use. The dtypes of
-// ml_dtypes have the core's names.
+// The dtypes that other packages register with NumPy, by their number. Each is added when it is first used.
+// The dtypes of ml_dtypes have the core's names.
 constexpr int8_t kUnknown = -2;
 constexpr int kMostAdded = 256;
 std::array<std::atomic<int8_t>, kMostAdded>& added() {
@@ -60,7 +60,7 @@ int added_dtype(PyArray_Descr* dtype) {
   auto& known = added()[static_cast<size_t>(at)];
   if (known == kUnknown) known = static_cast<int8_t>(find_name(dtype));
   const int number = known;
-  // dtype.__setstate__ can change its size.
+  // dtype.__setstate__ can change the size of a dtype.
   const bool whole = number >= 0 && PyDataType_ELSIZE(dtype) == bytes_of(static_cast<DType>(number)) &&
                      !PyDataType_REFCHK(dtype);
   return whole ? number : kNoDType;

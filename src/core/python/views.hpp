@@ -28,7 +28,7 @@ struct View {
 using Views = std::array<View, kOperands>;
 using OperandHandles = std::array<nb::handle, kOperands>;  // None for a missing operand
 
-// NumPy's object for each of its dtypes, and our number of it.
+// The object of each NumPy dtype, and its number in dtypes.hpp.
 struct Builtin {
   PyArray_Descr* numpy = nullptr;
   int dtype = kNoDType;
@@ -36,7 +36,7 @@ struct Builtin {
 inline std::array<Builtin, NPY_HALF + 1> builtins;
 void find_builtins();  // at import
 
-// Returns the DType of NumPy's dtype if it is one of ours in native byte order, otherwise kNoDType.
+// Returns the DType of a NumPy dtype if dtypes.hpp lists it and it has native byte order, otherwise kNoDType.
 int find_dtype(PyArray_Descr* dtype);
 inline int dtype_of(PyArray_Descr* dtype) {
   const auto number = static_cast<size_t>(dtype->type_num);
@@ -56,7 +56,7 @@ inline View view_of(PyArrayObject* a) {
           dtype};
 }
 
-// Arrays as views, valid only until Python code runs, which can change an array's shape.
+// Views of arrays. They are valid only until Python code runs, because it can change the shape of an array.
 inline Views views_of(const OperandHandles& operands) {
   const auto view = [&](size_t i) { return operands[i].is_none() ? View{} : view_of(as_array(operands[i])); };
   return {view(0), view(1), view(2), view(3)};
@@ -68,7 +68,7 @@ bool is_same_place(const View& a, const View& b);
 bool may_overlap(const View& a, const View& b);
 // All the bytes of an operand.
 gatherum_buffer memory_of(const View& view);
-// Returns a NumPy array on the memory of a view, which it does not own; None for a missing operand.
+// Returns a NumPy array that uses the memory of a view and does not own it; None for a missing operand.
 nb::object array_on(const View& view);
 // Returns (shape, DType, strides) for Python, None for a missing operand.
 nb::object described(const View& view);

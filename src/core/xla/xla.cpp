@@ -128,7 +128,7 @@ gatherum_buffer memory_of(const XLA_FFI_Buffer& buffer) {
 }
 
 struct XlaCall {
-  // A call for gradients has the last two; its `out` is the gradient of the data.
+  // Only a call for gradients has the last two; its `out` is the gradient of the data.
   const XLA_FFI_Buffer *data, *indices, *updates, *out, *gradient, *of_updates;
   Words program;
   const void* fill;  // one item
@@ -317,8 +317,8 @@ XLA_FFI_Error* map(const XLA_FFI_CallFrame& frame, const XLA_FFI_ByteSpan& funct
   return fail(frame, XLA_FFI_INVALID_ARGUMENT, wrong);
 }
 
-// Answers the runtime's query before the first run: the version of the interface that this handler
-// implements.
+// Returns the version of the interface that this handler implements. The runtime queries it before the first
+// run.
 bool answers_metadata(XLA_FFI_CallFrame& frame) {
   for (auto* e = frame.extension_start; e != nullptr; e = e->next)
     if (e->type == kMetadataExtension) {

@@ -1,6 +1,6 @@
 // The part of XLA's typed foreign function interface that the handler needs: the C declarations of version
 // 0.1, rewritten here, so that building the core needs nothing from XLA. Every runtime since jaxlib 0.5 calls
-// handlers of that version; later versions only add fields after these.
+// handlers of version 0.1. Later versions only add fields at the end.
 // https://github.com/openxla/xla/blob/main/xla/ffi/api/c_api.h
 #pragma once
 

@@ -52,7 +52,7 @@ class Accumulator:
     Parameters
     ----------
     data : array_like
-        The array to start from. It is copied and never changed; later changes to it have no
+        The array to start from. The accumulator copies it, so later changes of `data` have no
         effect.
     reduction : str
         How updates combine with existing values: ``"none"``, ``"add"`` or another reduction of
@@ -78,15 +78,15 @@ class Accumulator:
 
     Notes
     -----
-    Each element of `data` has an accumulator and a count of 8 bytes. Integers, bools, ``"max"``,
-    ``"min"``, ``"fsum"`` and ``"fmean"`` also keep a copy of `data`, so that they can be merged.
-    The accumulators of ``"fsum"`` and ``"fmean"`` use 32 bytes for float16, 88 for bfloat16 and
-    float32, 544 for float64, and twice as many for complex numbers.
+    Each element of `data` has an accumulator and a count of 8 bytes. Accumulators of integers and
+    bools, and of ``"max"``, ``"min"``, ``"fsum"`` and ``"fmean"``, also keep a copy of `data`, so
+    that they can be merged. The accumulators of ``"fsum"`` and ``"fmean"`` use 32 bytes for
+    float16, 88 for bfloat16 and float32, 544 for float64, and twice as many for complex numbers.
 
-    Threads may share an accumulator: batches are applied as a whole, in the order of the calls. A
-    pickled accumulator contains all updates so far. If a process forks while another thread is
-    inside a method of an accumulator, the child would see a half-applied batch, so the accumulator
-    raises RuntimeError there.
+    Threads may share an accumulator. Each batch is applied as a whole, and batches are applied in
+    the order of the calls. A pickled accumulator contains all updates so far. If a process forks
+    while another thread is inside a method of an accumulator, the child would see a half-applied
+    batch, so the accumulator raises RuntimeError there.
 
     Examples
     --------
@@ -174,8 +174,8 @@ class Accumulator:
         Raises
         ------
         TypeError, ValueError, IndexError
-            As `gatherum.scatter_nd`, with its name in the message. No update of the batch has been
-            applied then.
+            As `gatherum.scatter_nd` raises them; the message names `scatter_nd`. No update of the
+            batch has then been applied.
         """
         if unknown:
             raise errors.unknown_argument("scatter_nd", unknown, has_axis=False)
@@ -271,10 +271,10 @@ class Accumulator:
         TypeError
             If `other` is not an accumulator.
         ValueError
-            If the accumulators differ, or the result depends on the order of the updates. It does
-            not for integers and bools with any reduction except ``"none"``, for ``"max"`` and
-            ``"min"`` of floats, and for ``"fsum"`` and ``"fmean"``. Also if an element would have
-            more than 2^52 - 2 updates, the largest supported count.
+            If the accumulators differ, or the result depends on the order of the updates. The order
+            does not matter for integers and bools with any reduction except ``"none"``, for
+            ``"max"`` and ``"min"`` of floats, and for ``"fsum"`` and ``"fmean"``. Also if an
+            element would have more than 2^52 - 2 updates, the largest supported count.
 
         Examples
         --------

@@ -94,16 +94,15 @@ def aggregate(
     ----------
     data : array_like
         The rows, along the first dimension, of a dtype that `reduction` is defined for: an
-        array_like, a tensor or a JAX array. An ``xarray.DataArray`` returns a DataArray, whose
-        first dimension has the name of `scatter_indices` if that is a named DataArray, else
-        ``"row"``.
+        array_like, a tensor or a JAX array. If `data` is an ``xarray.DataArray``, the result is a
+        DataArray. Its first dimension has the name of `scatter_indices` if `scatter_indices` is a
+        named DataArray, else the name ``"row"``.
     gather_indices : array_like of int, or sparse matrix
-        The source of each edge, a row of `data`; of any shape.
-        Any integer dtype, signed or unsigned, of 8 to 64 bits, in either byte order.
-        Or all edges as a matrix ``A``, with `scatter_indices`, `size` and `weights` None: an entry
-        ``A[i, j]`` is an edge from row j of `data` to row i of the result, with its value as the
-        weight. With ``"add"`` the result is ``A @ data``. In CSR, CSC or COO format, of SciPy or of
-        torch.
+        The source of each edge, the number of a row of `data`. The array may have any shape. Any
+        integer dtype, signed or unsigned, of 8 to 64 bits, in either byte order. Or all edges as a
+        matrix ``A``, with `scatter_indices`, `size` and `weights` None: an entry ``A[i, j]`` is an
+        edge from row j of `data` to row i of the result, with its value as the weight. With
+        ``"add"`` the result is ``A @ data``. In CSR, CSC or COO format, of SciPy or of torch.
     scatter_indices : array_like of int, optional
         The destination of each edge, a row of the result; of the shape of `gather_indices`. None
         with `indptr` or a matrix.
@@ -171,21 +170,21 @@ def aggregate(
         out = scatter_slices(start, scatter_indices, messages, reduction=reduction,
                              include_self=False)
 
-    A row with edges is the left fold of its messages, in row-major order of the edges. A row
-    without edges is 0, or 1 for ``"mul"``.
+    If a row of the result has edges, it is the left fold of their messages, in row-major order of
+    the edges. A row without edges is 0, or 1 for ``"mul"``.
 
-    Products follow ``reduction="mul"``: integers wrap around, bools use logical and, float16 and
-    bfloat16 are multiplied in float32 and rounded to `data`'s dtype, and complex products are
-    ``(ac-bd, ad+bc)`` in separate operations. A NaN that a product creates is the canonical quiet
-    NaN; in NumPy its bits depend on the processor.
+    Products with weights follow the rules of ``reduction="mul"``: integers wrap around, bools use
+    logical and, float16 and bfloat16 are multiplied in float32 and rounded to `data`'s dtype, and
+    complex products are ``(ac-bd, ad+bc)`` in separate operations. A NaN that a product creates is
+    the canonical quiet NaN; in NumPy its bits depend on the processor.
 
     Tensors and JAX arrays support derivatives of any order, in forward and in reverse mode. The
     derivative of a sum or a mean with respect to `data` is an `aggregate` with sources and
     destinations exchanged. Other derivatives, calls in ``torch.func.vmap`` with weights, and calls
     in ``jax.jit`` store the messages.
 
-    `indptr` and a matrix are bit-for-bit equal to the call with both indices of each entry, in
-    storage order. Duplicate entries of a matrix are separate edges.
+    The results for `indptr` and for a matrix are bit-for-bit equal to the result for two index
+    arrays with the entries in storage order. Duplicate entries of a matrix are separate edges.
 
     Working memory is 12 to 32 bytes for each edge, plus 4 or 8 for each row of the result and
     thread. With `indptr` or a CSR matrix it is 8 bytes for each row of the result, plus, for each

@@ -74,7 +74,8 @@ def gather(
     """Take slices from an array along one axis, by index.
 
     ``out[a.., i.., s..] = data[a.., indices[i..], s..]``, where ``a..`` runs over the dimensions
-    before `axis`, ``s..`` over the dimensions after it, and ``i..`` over those of `indices`.
+    before `axis`, ``s..`` over the dimensions after `axis`, and ``i..`` over the dimensions of
+    `indices`.
 
     Parameters
     ----------
@@ -127,10 +128,9 @@ def gather(
 
     Notes
     -----
-    Elements are copied as bytes: NaN payloads, signed zeros and the padding of records are
-    preserved, also for half-precision types. An index may occur any number of times. Every index
-    is checked, even if the result is empty. After an IndexError the contents of `out` are
-    unspecified.
+    Elements are copied as bytes, so NaN payloads, signed zeros and the padding of records are
+    preserved, also for half-precision types. An index may occur any number of times. Every index is
+    checked, even if the result is empty. After an IndexError the contents of `out` are unspecified.
 
     The counterparts are Gather in ONNX (version 13,
     https://onnx.ai/onnx/operators/onnx__Gather.html), GATHER in DirectML
@@ -220,8 +220,8 @@ def gather_elements(
     data : array_like
         The array to take from, of rank 1 to 64. Any fixed-size dtype without objects.
     indices : array_like of int
-        Positions on `axis`, of `data`'s rank. In the other dimensions `indices` may be smaller than
-        `data`, and then addresses the leading part; it is not broadcast.
+        Positions on `axis`, of `data`'s rank. In the other dimensions, `indices` may be smaller
+        than `data`; only the leading part of `data` is then addressed. Indices are not broadcast.
         Any integer dtype, signed or unsigned, of 8 to 64 bits, in either byte order.
     axis : int, default 0
         The axis that `indices` addresses, in ``[-data.ndim, data.ndim)``.
@@ -265,15 +265,14 @@ def gather_elements(
 
     Notes
     -----
-    Elements are copied as bytes: NaN payloads, signed zeros and the padding of records are
-    preserved, also for half-precision types. An index may occur any number of times. Every index
-    is checked, even if the result is empty. After an IndexError the contents of `out` are
-    unspecified.
+    Elements are copied as bytes, so NaN payloads, signed zeros and the padding of records are
+    preserved, also for half-precision types. An index may occur any number of times. Every index is
+    checked, even if the result is empty. After an IndexError the contents of `out` are unspecified.
 
     The counterparts are GatherElements in ONNX (version 13,
     https://onnx.ai/onnx/operators/onnx__GatherElements.html), GATHER_ELEMENTS in DirectML
-    (DML_GATHER_ELEMENTS_OPERATOR_DESC, see `gatherum.directml`), which requires equal sizes in the
-    other dimensions, `numpy.take_along_axis` and ``torch.gather``.
+    (DML_GATHER_ELEMENTS_OPERATOR_DESC, see `gatherum.directml`), `numpy.take_along_axis` and
+    ``torch.gather``. DirectML requires equal sizes in the other dimensions.
 
     Examples
     --------
@@ -399,17 +398,17 @@ def gather_nd(
 
     Notes
     -----
-    Elements are copied as bytes: NaN payloads, signed zeros and the padding of records are
-    preserved, also for half-precision types. An index may occur any number of times. Every index
-    is checked, even if the result is empty. After an IndexError the contents of `out` are
-    unspecified.
+    Elements are copied as bytes, so NaN payloads, signed zeros and the padding of records are
+    preserved, also for half-precision types. An index may occur any number of times. Every index is
+    checked, even if the result is empty. After an IndexError the contents of `out` are unspecified.
 
     Each component of a tuple is checked against the dimension that it addresses. In the modes
-    ``"fill"`` and ``"drop"`` one invalid component makes the tuple invalid.
+    ``"fill"`` and ``"drop"``, one invalid component makes the whole tuple invalid.
 
     The counterparts are GatherND in ONNX (version 13,
     https://onnx.ai/onnx/operators/onnx__GatherND.html) and GATHER_ND and GATHER_ND1 in DirectML
-    (DML_GATHER_ND1_OPERATOR_DESC, see `gatherum.directml`), which require ``k`` to be at least 1.
+    (DML_GATHER_ND1_OPERATOR_DESC, see `gatherum.directml`). ONNX and DirectML require ``k`` to be
+    at least 1.
 
     Examples
     --------

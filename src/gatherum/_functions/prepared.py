@@ -275,11 +275,11 @@ def prepare(
     data_like : array_like or (shape, dtype)
         The data's shape and dtype, or an array, tensor or JAX array that has them.
     indices : array_like of int
-        The indices of the call. They are copied: later changes to them have no effect.
+        The indices of the call. They are copied, so later changes of the array have no effect.
     **attributes
         The operator's other arguments, except `out` and `fill_value`, which are arguments of the
-        runs. `gather` and `scatter_slices` accept `indptr` instead of `indices`, which is None
-        then: entries ``indptr[i]`` up to ``indptr[i + 1]`` have index i, as in a CSR matrix.
+        runs. `gather` and `scatter_slices` accept `indptr` if `indices` is None: entries
+        ``indptr[i]`` up to ``indptr[i + 1]`` have index i, as in a CSR matrix.
 
     Returns
     -------

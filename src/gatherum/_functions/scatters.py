@@ -78,7 +78,7 @@ def scatter_slices(
     """Write or reduce slices into an array along one axis, by index: the inverse of `gather`.
 
     ``out = data; out[a.., indices[i..], s..] op= updates[a.., i.., s..]``, where ``a..`` runs over
-    the dimensions before `axis` and ``s..`` over those after it.
+    the dimensions before `axis` and ``s..`` over the dimensions after `axis`.
 
     Parameters
     ----------
@@ -89,13 +89,13 @@ def scatter_slices(
         Positions of the slices on `axis`, of any shape, including 0-d.
         Any integer dtype, signed or unsigned, of 8 to 64 bits, in either byte order.
     updates : array_like
-        Of `data`'s dtype, and of the shape that `gather` returns,
-        ``data.shape[:axis] + indices.shape + data.shape[axis + 1:]``, or one that broadcasts to it.
-        Python scalars and lists are converted to `data`'s dtype.
+        Values of `data`'s dtype, in the shape that `gather` returns,
+        ``data.shape[:axis] + indices.shape + data.shape[axis + 1:]``, or in a shape that broadcasts
+        to it. Python scalars and lists are converted to `data`'s dtype.
     axis : int, default 0
         The axis that `indices` addresses, in ``[-data.ndim, data.ndim)``.
     reduction : {"none", "add", "mul", "max", "min", "mean", "fsum", "fmean"}, default "none"
-        How updates combine with existing values; ``"none"`` replaces them.
+        How updates combine with existing values; ``"none"`` replaces the existing values.
     include_self : bool, default True
         If True, the existing value takes part in the reduction. If False, each destination starts
         from its first update, and a destination without updates keeps its value. Ignored for
@@ -146,21 +146,22 @@ def scatter_slices(
     machine.
 
     Integers wrap around. float16 and bfloat16 accumulate in float32 and round once at the end;
-    other floats accumulate in their own type. A float32 sum of ones stops growing at 2**24, where
-    adding 1 rounds back, so the mean of 2 * 10**7 ones is 0.84. For that many updates of one
-    destination, use float64, or reduce groups of equal size first and then their sums or means.
+    other floats accumulate in their own type. A float32 sum of ones stops growing at 2**24, because
+    2**24 + 1 rounds to 2**24; the mean of 2 * 10**7 ones is therefore 0.84. If one destination has
+    that many updates, use float64, or divide the updates into groups of equal size, reduce each
+    group, and reduce the results.
 
-    ``"fsum"`` is the exact sum, and ``"fmean"`` the exact sum over the count, both rounded once.
-    Their bits do not depend on the order of the updates, and a NaN gives the canonical quiet NaN,
-    even as the only update. ``"max"`` and ``"min"`` propagate NaN and order -0 below +0. A NaN that
-    a reduction creates is the canonical quiet NaN. ``"mean"`` of integers rounds toward minus
-    infinity.
+    ``"fsum"`` is the exact sum, and ``"fmean"`` is the exact sum divided by the count; both are
+    rounded once. Their bits do not depend on the order of the updates. If a value is NaN, the
+    result is the canonical quiet NaN, even if there is only one value. ``"max"`` and ``"min"``
+    propagate NaN and order -0 below +0. A NaN that a reduction creates is the canonical quiet NaN.
+    ``"mean"`` of integers rounds toward minus infinity.
 
-    ``"none"`` copies elements as bytes: it supports every dtype and preserves NaN payloads and
-    signed zeros. The other reductions are defined for bool (not ``"mean"``), integers of 8 to 64
-    bits, float16, bfloat16, float32, float64, and complex numbers of these (not ``"max"`` and
-    ``"min"``), in native byte order; ``"fsum"`` and ``"fmean"`` only for floats and complex
-    numbers.
+    ``"none"`` copies elements as bytes, so it supports every dtype and preserves NaN payloads and
+    signed zeros. The other reductions are defined for bool, integers of 8 to 64 bits, float16,
+    bfloat16, float32, float64, complex64 and complex128 in native byte order. ``"mean"`` does not
+    support bool, ``"max"`` and ``"min"`` do not support complex numbers, and ``"fsum"`` and
+    ``"fmean"`` support only floats and complex numbers.
 
     Neither ONNX nor DirectML has this operator. Related functions of PyTorch are ``index_copy``,
     ``index_add`` and ``index_reduce``.
@@ -267,16 +268,16 @@ def scatter_elements(
         The array to start from, of rank 1 to 64. Any fixed-size dtype without objects. It is not
         changed unless it is also `out`.
     indices : array_like of int
-        Positions on `axis`, of `data`'s rank. In the other dimensions `indices` may be smaller than
-        `data`, and then addresses the leading part; it is not broadcast.
+        Positions on `axis`, of `data`'s rank. In the other dimensions, `indices` may be smaller
+        than `data`; only the leading part of `data` is then addressed. Indices are not broadcast.
         Any integer dtype, signed or unsigned, of 8 to 64 bits, in either byte order.
     updates : array_like
-        Of `data`'s dtype, and of ``indices.shape`` or a shape that broadcasts to it. Python
+        Values of `data`'s dtype, in the shape of `indices` or a shape that broadcasts to it. Python
         scalars and lists are converted to `data`'s dtype, where finite values must remain finite.
     axis : int, default 0
         The axis that `indices` addresses, in ``[-data.ndim, data.ndim)``.
     reduction : {"none", "add", "mul", "max", "min", "mean", "fsum", "fmean"}, default "none"
-        How updates combine with existing values; ``"none"`` replaces them.
+        How updates combine with existing values; ``"none"`` replaces the existing values.
     include_self : bool, default True
         If True, the existing value takes part in the reduction. If False, each destination starts
         from its first update, and a destination without updates keeps its value. Ignored for
@@ -327,21 +328,22 @@ def scatter_elements(
     machine.
 
     Integers wrap around. float16 and bfloat16 accumulate in float32 and round once at the end;
-    other floats accumulate in their own type. A float32 sum of ones stops growing at 2**24, where
-    adding 1 rounds back, so the mean of 2 * 10**7 ones is 0.84. For that many updates of one
-    destination, use float64, or reduce groups of equal size first and then their sums or means.
+    other floats accumulate in their own type. A float32 sum of ones stops growing at 2**24, because
+    2**24 + 1 rounds to 2**24; the mean of 2 * 10**7 ones is therefore 0.84. If one destination has
+    that many updates, use float64, or divide the updates into groups of equal size, reduce each
+    group, and reduce the results.
 
-    ``"fsum"`` is the exact sum, and ``"fmean"`` the exact sum over the count, both rounded once.
-    Their bits do not depend on the order of the updates, and a NaN gives the canonical quiet NaN,
-    even as the only update. ``"max"`` and ``"min"`` propagate NaN and order -0 below +0. A NaN that
-    a reduction creates is the canonical quiet NaN. ``"mean"`` of integers rounds toward minus
-    infinity.
+    ``"fsum"`` is the exact sum, and ``"fmean"`` is the exact sum divided by the count; both are
+    rounded once. Their bits do not depend on the order of the updates. If a value is NaN, the
+    result is the canonical quiet NaN, even if there is only one value. ``"max"`` and ``"min"``
+    propagate NaN and order -0 below +0. A NaN that a reduction creates is the canonical quiet NaN.
+    ``"mean"`` of integers rounds toward minus infinity.
 
-    ``"none"`` copies elements as bytes: it supports every dtype and preserves NaN payloads and
-    signed zeros. The other reductions are defined for bool (not ``"mean"``), integers of 8 to 64
-    bits, float16, bfloat16, float32, float64, and complex numbers of these (not ``"max"`` and
-    ``"min"``), in native byte order; ``"fsum"`` and ``"fmean"`` only for floats and complex
-    numbers.
+    ``"none"`` copies elements as bytes, so it supports every dtype and preserves NaN payloads and
+    signed zeros. The other reductions are defined for bool, integers of 8 to 64 bits, float16,
+    bfloat16, float32, float64, complex64 and complex128 in native byte order. ``"mean"`` does not
+    support bool, ``"max"`` and ``"min"`` do not support complex numbers, and ``"fsum"`` and
+    ``"fmean"`` support only floats and complex numbers.
 
     The counterparts are ScatterElements in ONNX (version 18, without ``"mean"``,
     https://onnx.ai/onnx/operators/onnx__ScatterElements.html) and SCATTER in DirectML
@@ -450,13 +452,13 @@ def scatter_nd(
         the whole sub-array of its batch.
         Any integer dtype, signed or unsigned, of 8 to 64 bits, in either byte order.
     updates : array_like
-        Of `data`'s dtype, and of the shape
-        ``indices.shape[:-1] + data.shape[batch_dims + k:]`` or one that broadcasts to it. Python
-        scalars and lists are converted to `data`'s dtype, where finite values must remain finite.
+        Values of `data`'s dtype, in the shape ``indices.shape[:-1] + data.shape[batch_dims + k:]``
+        or a shape that broadcasts to it. Python scalars and lists are converted to `data`'s dtype,
+        where finite values must remain finite.
     batch_dims : int, default 0
         The number of leading dimensions that `data` and `indices` share, in ``[0, indices.ndim)``.
     reduction : {"none", "add", "mul", "max", "min", "mean", "fsum", "fmean"}, default "none"
-        How updates combine with existing values; ``"none"`` replaces them.
+        How updates combine with existing values; ``"none"`` replaces the existing values.
     include_self : bool, default True
         If True, the existing value takes part in the reduction. If False, each destination starts
         from its first update, and a destination without updates keeps its value. Ignored for
@@ -507,21 +509,22 @@ def scatter_nd(
     machine.
 
     Integers wrap around. float16 and bfloat16 accumulate in float32 and round once at the end;
-    other floats accumulate in their own type. A float32 sum of ones stops growing at 2**24, where
-    adding 1 rounds back, so the mean of 2 * 10**7 ones is 0.84. For that many updates of one
-    destination, use float64, or reduce groups of equal size first and then their sums or means.
+    other floats accumulate in their own type. A float32 sum of ones stops growing at 2**24, because
+    2**24 + 1 rounds to 2**24; the mean of 2 * 10**7 ones is therefore 0.84. If one destination has
+    that many updates, use float64, or divide the updates into groups of equal size, reduce each
+    group, and reduce the results.
 
-    ``"fsum"`` is the exact sum, and ``"fmean"`` the exact sum over the count, both rounded once.
-    Their bits do not depend on the order of the updates, and a NaN gives the canonical quiet NaN,
-    even as the only update. ``"max"`` and ``"min"`` propagate NaN and order -0 below +0. A NaN that
-    a reduction creates is the canonical quiet NaN. ``"mean"`` of integers rounds toward minus
-    infinity.
+    ``"fsum"`` is the exact sum, and ``"fmean"`` is the exact sum divided by the count; both are
+    rounded once. Their bits do not depend on the order of the updates. If a value is NaN, the
+    result is the canonical quiet NaN, even if there is only one value. ``"max"`` and ``"min"``
+    propagate NaN and order -0 below +0. A NaN that a reduction creates is the canonical quiet NaN.
+    ``"mean"`` of integers rounds toward minus infinity.
 
-    ``"none"`` copies elements as bytes: it supports every dtype and preserves NaN payloads and
-    signed zeros. The other reductions are defined for bool (not ``"mean"``), integers of 8 to 64
-    bits, float16, bfloat16, float32, float64, and complex numbers of these (not ``"max"`` and
-    ``"min"``), in native byte order; ``"fsum"`` and ``"fmean"`` only for floats and complex
-    numbers.
+    ``"none"`` copies elements as bytes, so it supports every dtype and preserves NaN payloads and
+    signed zeros. The other reductions are defined for bool, integers of 8 to 64 bits, float16,
+    bfloat16, float32, float64, complex64 and complex128 in native byte order. ``"mean"`` does not
+    support bool, ``"max"`` and ``"min"`` do not support complex numbers, and ``"fsum"`` and
+    ``"fmean"`` support only floats and complex numbers.
 
     The counterparts are ScatterND in ONNX (version 18, without ``"mean"`` and `batch_dims`,
     https://onnx.ai/onnx/operators/onnx__ScatterND.html) and SCATTER_ND in DirectML

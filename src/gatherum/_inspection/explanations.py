@@ -180,25 +180,25 @@ def explain(
     Parameters
     ----------
     op : str, callable or Plan
-        An operator's name (``"gather_nd"``, or ``"gather-nd"`` as in the command), the function
-        itself, or a plan. With a plan, the operands are optional.
+        The name of an operator (``"gather_nd"``, or ``"gather-nd"`` as on the command line), its
+        function, or a plan. With a plan, the operands are optional.
     data, indices, updates : array_like or tensor or (shape, dtype) or (shape, dtype, strides)
-        The operands, or their shapes and dtypes, as in `gatherum.plan`. The picture shows values
-        that are known.
+        The operands, or their shapes and dtypes, as in `gatherum.plan`. If an operand is an array,
+        the picture shows its values.
     **attributes
         The operator's other arguments, as in `gatherum.plan`, and `fill_value`.
 
     Returns
     -------
     Explanation
-        Printing it shows the result's shape, the algorithm and the reason for it, the bytes, and
-        the loops. Its methods `svg` and `save` draw the call, and `floor` measures the minimum time
-        for the bytes.
+        Printing the explanation shows the result's shape, the algorithm and the reason for its
+        choice, the number of bytes, and the loops. Its methods `svg` and `save` draw the call, and
+        `floor` measures the minimum time for the bytes.
 
     Raises
     ------
     TypeError, ValueError
-        As the operator would. Invalid indices are explained, not raised.
+        As the operator raises them. An invalid index raises no error; the explanation describes it.
 
     Examples
     --------

@@ -34,12 +34,12 @@ def advice(of_numpy: str, of_torch: str) -> str:
 
 
 def hint(advice: str) -> str:
-    """Format advice about Python code as the end of a message; "" for readers of the command."""
+    """Format advice about Python code as the end of a message; "" for command-line users."""
     return f"; {advice}" if advice and _READER.get() != "command" else ""
 
 
 def for_commands(advice: str) -> str:
-    """Format advice as the end of a message for readers of the command; "" for other readers."""
+    """Format advice as the end of a message for command-line users; "" for other users."""
     return f"; {advice}" if _READER.get() == "command" else ""
 
 

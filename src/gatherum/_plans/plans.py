@@ -219,8 +219,8 @@ def plan(
     Parameters
     ----------
     op : str or callable
-        An operator's name (``"gather_nd"``, or ``"gather-nd"`` as in the command), or the function
-        itself.
+        The name of an operator (``"gather_nd"``, or ``"gather-nd"`` as on the command line), or its
+        function.
     data, indices, updates : array_like or tensor or (shape, dtype) or (shape, dtype, strides)
         The operands, or their specs (strides in bytes; C order if omitted).
     **attributes
@@ -229,12 +229,12 @@ def plan(
     Returns
     -------
     Plan
-        Frozen and hashable; printing it shows the loops that would run.
+        The plan, which is frozen and hashable. Printing the plan shows its loops.
 
     Raises
     ------
     TypeError, ValueError
-        As the operator would.
+        As the operator raises them.
 
     Examples
     --------

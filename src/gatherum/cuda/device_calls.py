@@ -33,7 +33,7 @@ Fill: TypeAlias = Callable[[AnyDType], bytes]
 class HostOperand(NamedTuple):
     """An operand in host memory and its spec on the device.
 
-    Dimensions that repeat one value are copied once: `array` has size 1 there.
+    `array` has size 1 in broadcast dimensions, so that repeated values are copied once.
     """
 
     array: NDArray[Any]

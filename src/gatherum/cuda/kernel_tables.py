@@ -19,7 +19,7 @@ MOST_LOOPS, MOST_COMPONENTS = 66, 64
 
 
 class Step(NamedTuple):
-    """A loop: its extent, and the increments that one step adds to the fields of a place."""
+    """A loop: its extent, and the increments that one step adds to the fields of a position."""
 
     extent: int
     data: int = 0
@@ -80,7 +80,7 @@ def struct_bytes(fields: Sequence[int]) -> bytes:
 
 
 def reach(steps: Steps, parts: Parts, width: int) -> int:
-    """Return an upper bound of all intermediate values of a place, in any field."""
+    """Return an upper bound of all intermediate values of a position, in any field."""
     most = count_points(steps)
     for field in range(1, len(Step._fields)):
         most = max(most, sum(abs(step[field]) * (step.extent - 1) for step in steps))

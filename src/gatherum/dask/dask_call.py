@@ -57,7 +57,7 @@ class DaskCall:
 
     @property
     def refuses(self) -> bool:
-        """Whether some index can be invalid: its mode raises, or its dimension has size 0."""
+        """Whether an invalid index raises: in mode "raise", or if a dimension has size 0."""
         s = self.call
         if s.mode in MOVING:
             return any(s.data.shape[d] == 0 for d in self.dimensions.indexed)

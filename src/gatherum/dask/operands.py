@@ -161,9 +161,9 @@ def _index_chunks(
 def _entry_chunks(roles: Dimensions, shape: tuple[int, ...], operands: list[Any]) -> list[Sizes]:
     """Return the chunks of the entry dimensions.
 
-    A dimension has the chunks of the updates if they have the dimension, because updates are
-    larger, and otherwise the chunks of the indices. A scatter divides only the first entry
-    dimension whose size is not 1.
+    If the updates have a dimension, it has the chunks of the updates, because updates are larger.
+    Otherwise it has the chunks of the indices. A scatter divides only the first entry dimension
+    whose size is not 1.
     """
     indices, updates = operands[1], operands[-1]
     scatters = len(operands) > 2

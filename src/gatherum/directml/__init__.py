@@ -1,8 +1,8 @@
 """DirectML's gather and scatter operators on any machine, as DirectML documents them.
 
-An operator desc has one `BufferTensorDesc` for each tensor. `check` lists the reasons why a feature
-level does not accept it. `Device` compiles it to the plan that the functions of `gatherum` run, and
-dispatches it on flat byte buffers.
+An operator descriptor has one `BufferTensorDesc` for each tensor. `check` lists the reasons why a
+feature level does not accept a descriptor. `Device` compiles a descriptor to the plan that the
+functions of `gatherum` run, and dispatches the compiled operator on flat byte buffers.
 """
 
 from gatherum._exports.help_signatures import plain_help

@@ -19,11 +19,11 @@ TOGETHER = 1024  # batches of a group
 class Batches:
     """Batches that a dedicated thread has fetched and that have not been returned yet.
 
-    The thread fetches while there is space. Otherwise it holds no reference, so that the garbage
-    collector can collect this object. Nothing waits for the thread to end: it may be inside an
-    iterator that waits forever. Batches are copied, because the iterator may reuse their memory.
-    Each index reads `nbytes` from the table. The indices and rows of a group have at most `most`
-    bytes, which is at least 1.
+    The thread fetches batches while there is space. At other times it has no reference to this
+    object, so that the garbage collector can collect it. No method waits until the thread ends,
+    because the iterator may block forever. Batches are copied, because the iterator may reuse their
+    memory. Each index reads `nbytes` from the table. The indices and rows of a group have at most
+    `most` bytes, which is at least 1.
     """
 
     def __init__(self, batches: Iterator[Any], nbytes: int, most: int) -> None:

@@ -1,6 +1,6 @@
 """Reductions and transforms of groups of values, composed of the operators.
 
-`reduce` returns one result for each group: sums, means, variances, extremes and their positions,
+`reduce` returns one result for each group: sums, means, variances, maxima, minima, argmax, argmin,
 first and last values, counts. `transform` normalizes each value within its group. `aggregate` has
 the arguments and results of numpy_groupies.
 """

@@ -1,4 +1,4 @@
-"""Map dates to integers of the same order, with NaT as the extreme, so that it propagates."""
+"""Map dates to integers of the same order, such that NaT propagates."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ def is_date(dtype: AnyDType) -> bool:
 
 
 def not_a_date(dtype: AnyDType) -> np.generic:
-    """Return NaT of a dtype of dates, without asking NumPy for a NaT without a unit."""
+    """Return NaT of a date dtype. NumPy deprecates the creation of a NaT without a unit."""
     return np.int64(np.iinfo(np.int64).min).view(dtype.newbyteorder("="))  # type: ignore[union-attr]
 
 
 def as_integers(values: Array, extreme: str) -> Array:
-    """Convert dates to integers, with NaT as the extreme.
+    """Convert dates to integers, with NaT as the largest or smallest integer.
 
     NaT is the least int64, and so the minimum. For "max", 1 is subtracted from each integer, so
     that NaT wraps around to the largest.

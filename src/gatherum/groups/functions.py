@@ -66,7 +66,7 @@ class FunctionRow:
         return self.name in ("max", "min")
 
     def unlikely(self, dtype: AnyDType) -> int | None:
-        """Return a result that no group of values has, or, for extremes, that few groups have."""
+        """Return a result that no group has, or, for maxima and minima, that few groups have."""
         if self.locates:
             return -1
         if not self.compares or dtype.kind not in "iu":

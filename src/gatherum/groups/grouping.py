@@ -138,7 +138,7 @@ class Grouping:
         return self.xp.to_numpy(self.places.indices[:0]) is None
 
     def _checked(self) -> Destinations:
-        """Check the entries in forward order. Return places of the resolved entries."""
+        """Check the entries in forward order. Return the destinations of the resolved entries."""
         if self.places.skips:
             return self.places
         attributes = self.places.attributes._replace(mode="raise", negative=False)
@@ -153,7 +153,7 @@ class Grouping:
 
     def position(self, extreme: str, values: Array, start: Array) -> Array:
         """Return the argmax or argmin of each group of a NumPy array: the position along `axis` of
-        the first value that attains the extreme, `start` for an empty group.
+        the first largest or smallest value, `start` for an empty group.
         """
         attributes = self.places.attributes.with_fold(FoldRule.afresh(extreme))
         data = np.broadcast_to(np.zeros((), values.dtype), self.shape)

@@ -83,29 +83,30 @@ def aggregate(
     Parameters
     ----------
     group_idx : array_like of int
-        The groups, counted from 0. One dimension: one entry for each value along `axis`. With
-        `axis`, also a shape that broadcasts to the shape of `a`: one entry for each value. Without
-        `axis`, also two dimensions: ``group_idx[:, i]`` is the position of value i in a result with
-        one dimension for each row of `group_idx`.
+        The groups, counted from 0. A one-dimensional array has one entry for each value along
+        `axis`. If `axis` is given, `group_idx` may also have a shape that broadcasts to the shape
+        of `a`, with one entry for each value. If `axis` is not given, `group_idx` may also have two
+        dimensions: ``group_idx[:, i]`` is then the position of value i in a result that has one
+        dimension for each row of `group_idx`.
     a : array_like
-        The values, one-dimensional unless `axis` is given. For ``"sum"``, ``"prod"`` and ``"len"``
-        also a scalar.
+        The values, one-dimensional unless `axis` is given. For ``"sum"``, ``"prod"`` and ``"len"``,
+        `a` may also be a scalar.
     func : str or callable, default "sum"
-        ``"sum"``, ``"prod"``, ``"mean"``, ``"var"``, ``"std"``, ``"max"``, ``"min"``,
-        ``"argmax"``, ``"argmin"``, ``"first"``, ``"last"``, ``"len"``, ``"any"``, ``"all"`` or
+        ``"sum"``, ``"prod"``, ``"mean"``, ``"var"``, ``"std"``, ``"max"``, ``"min"``, ``"argmax"``,
+        ``"argmin"``, ``"first"``, ``"last"``, ``"len"``, ``"any"``, ``"all"`` or
         ``"sumofsquares"``, one of these with the prefix ``nan``, ``"anynan"`` or ``"allnan"``; an
-        alias of numpy_groupies, such as ``"add"`` and ``"count"``; or the function of Python or
-        NumPy of that name.
+        alias of numpy_groupies, such as ``"add"`` and ``"count"``; or a function of Python or NumPy
+        with one of these names.
     size : int or tuple of int, optional
-        The number of groups; a tuple, with one number for each row, if `group_idx` has two
-        dimensions. The default is the largest entry plus one.
+        The number of groups. If `group_idx` has two dimensions, a tuple with one number for each
+        row of `group_idx`. The default is the largest entry plus one.
     fill_value : object, optional
         The result of an empty group. The default, as in numpy_groupies 0.16, is 0 for ``"sum"``,
         ``"len"`` and ``"sumofsquares"``, 1 for ``"prod"``, -1 for ``"argmax"`` and ``"argmin"``,
         False for ``"any"``, ``"all"``, ``"anynan"`` and ``"allnan"``, and NaN for ``"mean"``,
         ``"var"`` and ``"std"``. For ``"max"``, ``"min"``, ``"first"`` and ``"last"`` it is NaN or
-        NaT if the result's dtype has it, an item of zero bytes for text and records, else 0. The
-        prefix ``nan`` does not change it.
+        NaT if the result's dtype has one, an item of zero bytes for text and records, and 0 for all
+        other dtypes. The prefix ``nan`` does not change the default.
     order : {"C", "F"}, default "C"
         The memory order of a multi-dimensional result.
     dtype : data-type, optional
@@ -118,7 +119,7 @@ def aggregate(
     Returns
     -------
     numpy.ndarray
-        An array of shape ``(size,)``, of shape `size` if that is a tuple, or of the shape of `a`
+        An array of shape ``(size,)``, of shape `size` if `size` is a tuple, or of the shape of `a`
         with `size` instead of ``a.shape[axis]``.
 
     Raises

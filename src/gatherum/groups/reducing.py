@@ -103,21 +103,21 @@ def reduce(
     negative: bool = False,
     **unknown: Never,
 ) -> Any:
-    """Reduce the values of each group: sums, means, extremes and their positions, counts.
+    """Reduce the values of each group to a sum, mean, maximum, argmax or other statistic.
 
     Group ``g`` contains the values whose entry in `groups` is ``g``, in row-major order.
 
     Parameters
     ----------
     values : array_like
-        The values, of at least one dimension: an array_like, a tensor or a JAX array. An
-        ``xarray.DataArray`` returns a DataArray with the names and coordinates of its other
-        dimensions. The dimension of the groups has the name of `groups` if that is a named
-        DataArray, else ``"group"``.
+        The values: an array_like, a tensor or a JAX array of at least one dimension. If `values` is
+        an ``xarray.DataArray``, the result is a DataArray with the names and coordinates of the
+        other dimensions. The new dimension has the name of `groups` if `groups` is a named
+        DataArray, else the name ``"group"``.
     groups : array_like of int
-        The groups, counted from 0: one for each position along `axis`, of shape
-        ``(values.shape[axis],)``, or one for each value, of the shape of `values`.
-        Any integer dtype, signed or unsigned, of 8 to 64 bits, in either byte order.
+        The group numbers, counted from 0. An array of shape ``(values.shape[axis],)`` has one
+        number for each position along `axis`; an array of the shape of `values` has one number for
+        each value. Any integer dtype, signed or unsigned, of 8 to 64 bits, in either byte order.
     size : int, optional
         The number of groups. The default is the largest entry plus one.
     func : str, default "sum"
@@ -171,31 +171,31 @@ def reduce(
 
     Notes
     -----
-    The bits are the same for any number of threads. Sums, products, means and extremes follow
-    `gatherum.scatter_slices` without existing values: they are left folds in row-major order,
-    float16 and bfloat16 accumulate in float32 and round once, integers wrap around, and sums of
-    bools are logical or. The mean of integers divides a 64-bit sum, which wraps around, and rounds
-    toward minus infinity.
+    The bits are the same for any number of threads. Sums, products, means, maxima and minima follow
+    the rules of `gatherum.scatter_slices` without existing values: they are left folds in row-major
+    order, float16 and bfloat16 accumulate in float32 and round once, integers wrap around, and sums
+    of bools are logical or. The mean of integers divides a 64-bit sum, which wraps around, and
+    rounds toward minus infinity.
 
-    A variance is the left fold of ``d * d`` over ``n - ddof``, in float64, where d is the distance
-    from the exact mean of the group (``"fmean"``). For complex numbers the square is
+    A variance is the left fold of ``d * d``, divided by ``n - ddof``, in float64. d is the distance
+    of a value from the exact mean of the group (``"fmean"``). For complex numbers the square is
     ``abs(d)**2``. For integers, d is the exact distance from the mean rounded down, and the fold is
     corrected by the mean of d. The result is rounded once to its dtype. A standard deviation is the
     square root of the float64 variance, rounded once. Groups of `ddof` or fewer values are NaN.
 
     ``"logsumexp"`` is ``m + log(sum(exp(x - m)))``, where m is the largest value of the group, or 0
-    if that is infinite. It is computed in float32 for float16 and bfloat16 and in float64 for
-    integers, and rounded once. exp and log are implemented in this package (see the semantics),
-    with the same bits on every machine.
+    if the largest value is infinite. It is computed in float32 for float16 and bfloat16, and in
+    float64 for integers, and is rounded once. exp and log are implemented in this package (see the
+    semantics), with the same bits on every machine.
 
-    ``"argmax"`` and ``"argmin"`` return the position of the first value along `axis` that attains
-    the extreme. Zeros of both signs are equal, and the first NaN wins, as in `numpy.argmax`.
-    ``"first"`` and ``"last"`` copy bits, for every dtype. For functions that skip NaN, a group of
-    only NaN is empty.
+    ``"argmax"`` and ``"argmin"`` return the first position along `axis` of the largest or smallest
+    value. Zeros of both signs are equal. If a group has a NaN, the result is the position of its
+    first NaN, as in `numpy.argmax`. ``"first"`` and ``"last"`` copy bits, for every dtype.
+    Functions that skip NaN treat a group of only NaN as empty.
 
     NaT of datetime64 and timedelta64 is treated like NaN. These dtypes support ``"max"``,
-    ``"min"``, ``"argmax"``, ``"argmin"``, ``"first"``, ``"last"`` and ``"count"``, and their forms
-    with ``nan``.
+    ``"min"``, ``"argmax"``, ``"argmin"``, ``"first"``, ``"last"`` and ``"count"``, and these
+    functions with the prefix ``nan``.
 
     Examples
     --------
@@ -363,16 +363,16 @@ def transform(
     Returns
     -------
     numpy.ndarray
-        A new C-contiguous array of the shape and dtype of `values`, float64 for integers. For
-        tensors and JAX arrays, an array of the same framework.
+        A new C-contiguous array of the shape and dtype of `values`; the dtype is float64 if
+        `values` has integers. For tensors and JAX arrays, an array of the same framework.
 
     Raises
     ------
     TypeError
         If `size` or `axis` is not an integer, `negative` is not a boolean, `groups` has a
         non-integer dtype, the function is not defined for the dtype of `values` (all functions
-        support integers and floats, ``"centre"`` also complex numbers), or an operand is not an
-        array, is masked or belongs to another framework.
+        support integers and floats; ``"centre"`` also supports complex numbers), or an operand is
+        not an array, is masked or belongs to another framework.
     ValueError
         If `func`, `mode` or `axis` has an invalid value, `size` is negative, or the shapes do not
         match.
@@ -386,11 +386,12 @@ def transform(
     Notes
     -----
     ``"centre"`` and ``"normalize"`` are computed in float64 from the exact mean and rounded once.
-    The softmax functions are computed in float32 for float16 and bfloat16, in float64 for
-    integers, else in the dtype of the values, and rounded once. Sums are left folds. exp and log
-    are implemented in this package, with the same bits on every machine. Each NaN is the canonical
-    quiet NaN. ``"normalize"`` returns NaN if all values of a group are equal. The softmax functions
-    return NaN if ``x - m`` is NaN, because the largest value of the group is infinite.
+    The softmax functions are computed in float32 for float16 and bfloat16, in float64 for integers,
+    and otherwise in the dtype of the values; the results are rounded once. Sums are left folds. exp
+    and log are implemented in this package, with the same bits on every machine. Every NaN in a
+    result is the canonical quiet NaN. ``"normalize"`` returns NaN if all values of a group are
+    equal. The softmax functions return NaN if ``x - m`` is NaN, because the largest value of the
+    group is infinite.
 
     Examples
     --------

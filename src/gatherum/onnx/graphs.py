@@ -229,7 +229,7 @@ def _infer(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _crashes_inference(node: onnx.NodeProto) -> bool:
-    """Whether ONNX's inference would read past a shape, as it does not check batch_dims."""
+    """Return True if ONNX's shape inference would crash: it does not check batch_dims."""
     return node.op_type == "GatherND" and any(
         attribute.name == "batch_dims" and (attribute.i < 0 or attribute.ref_attr_name)
         for attribute in node.attribute

@@ -287,7 +287,7 @@ def _is_true(item: bytes, dtype: DType) -> bool:
 
 
 def _position(items: Items, dtype: DType, extreme: Callable[[list[Any]], Any]) -> int:
-    """Return the position of the first NaN, else of the first value that equals the extreme."""
+    """Return the position of the first NaN, else of the first largest or smallest value."""
     if dtype.name == "bool":
         values: list[Any] = [item != b"\0" for item in items]
     elif dtype.kind in "mM":  # NaT is handled below

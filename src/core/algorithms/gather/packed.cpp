@@ -1,5 +1,5 @@
-// Kernel: kernels/gather_packed.hpp.
-// A gather along an axis that is not the last. Columns are first packed contiguously.
+// Kernel: kernels/gather_packed.hpp. A gather along an axis that is not the last. Columns are first copied to
+// contiguous memory.
 #include "algorithms/algorithms.hpp"
 #include "algorithms/items.hpp"
 
@@ -12,8 +12,8 @@ int64_t columns_of(const Program& p) {
   return columns_in_cache(column_bytes(p), p.nest.block, p.nest.line_loop().extent);
 }
 
-// Returns true if adjacent runs of this many bytes are whole cache lines of the output and use streaming
-// stores.
+// Returns true if runs of this many bytes are whole cache lines of the output, so that streaming stores are
+// used.
 bool streams_columns(const Nest& nest, int64_t bytes, const char* to) {
   const int64_t block = nest.block;
   bool whole = (bytes | reinterpret_cast<intptr_t>(to)) % kCacheLine == 0 && nest.line_loop().other == block;

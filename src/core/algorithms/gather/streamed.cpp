@@ -1,13 +1,13 @@
-// Kernel: kernels/gather_rows.hpp. Writes the rows of a large result with streaming stores; otherwise as
-// units.cpp.
+// Kernel: kernels/gather_rows.hpp. Writes the rows of a large result with streaming stores. In all other
+// respects it is the same as units.cpp.
 #include "algorithms/algorithms.hpp"
 #include "algorithms/items.hpp"
 
 namespace gatherum {
 
-// The largest data for which single items use streaming stores. Reads of larger data miss more often, and
-// wait in the same buffers that streaming stores use (two threads of a Xeon, 10M float32 out of 16 MB: 21 ms
-// -> 19 with streaming stores; of 64 MB: 25 -> 27, of 400: 67 -> 76).
+// The largest size of the data for which single items use streaming stores. Reads of larger data miss the
+// cache more often, and these misses occupy the buffers that streaming stores use (two threads of a Xeon, 10M
+// float32 out of 16 MB: 21 ms -> 19 with streaming stores; of 64 MB: 25 -> 27, of 400: 67 -> 76).
 constexpr int64_t kItemsReach = int64_t{32} << 20;
 
 bool applies_streamed(const Program& p, int, std::string* why) {

@@ -1,6 +1,6 @@
-// Kernel: kernels/gather_stretches.hpp.
-// A gather in which every line reads a short stretch of the data. The next stretch is prefetched during the
-// gather of a line. Indices that all lines share are staged once.
+// Kernel: kernels/gather_stretches.hpp. A gather in which every line reads a short stretch of the data.
+// During the gather of a line, the stretch of the next line is prefetched. If all lines have the same
+// indices, the indices are staged once.
 #include "algorithms/algorithms.hpp"
 #include "algorithms/items.hpp"
 

@@ -7,7 +7,7 @@
 namespace gatherum {
 namespace {
 
-// Appends the reason why neither stretches are prefetched nor columns packed.
+// Appends the reason why stretches are not prefetched and columns are not packed.
 void append_why_neither(const Nest& nest, std::string* why) {
   const Loop& line = nest.line_loop();
   if (line.data != 0) {

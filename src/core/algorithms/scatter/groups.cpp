@@ -7,7 +7,8 @@
 namespace gatherum {
 namespace {
 
-// The number of shares of groups per thread. Shares balance the load, since some take longer than others.
+// The number of shares of groups for each thread. Several shares balance the load, because some take longer
+// than others.
 constexpr int64_t kSharesPerThread = 8;
 
 // Returns the number of updates of one unit.
@@ -15,11 +16,11 @@ int64_t updates_of(const Program& p) {
   return points(p.whole, p.whole.line + 1) / points(p.whole, p.whole_units);
 }
 
-// The most destinations per update for a counting sort, with numbers of 32 bits; with more, updates are
-// sorted by comparison (200,000 updates of 500,000 rows: 1.5 ms against 14).
+// The maximum number of destinations per update for a counting sort, with numbers of 32 bits. With more
+// destinations, updates are sorted by comparison (200,000 updates of 500,000 rows: 1.5 ms against 14).
 constexpr int64_t kCountedAnUpdate = 8;
 
-// Below this many bytes the updates of a unit are in cache, and prefetching them only costs time (rows of 8:
+// If the updates of a unit have fewer bytes, they are in cache, and a prefetch only costs time (rows of 8:
 // +40 %; above it, 128 MB of rows in order of 50 destinations: 43 ms -> 37, of float16 91 -> 27).
 constexpr int64_t kNearUpdates = int64_t{512} << 10;
 
@@ -42,9 +43,9 @@ GroupedScatter grouped(const Program& p, const Nest& ids, int64_t pieces) {
           p.combine};
 }
 
-// The least updates per destination for which sorting rows by destination is faster than folding them
-// directly into destinations outside the cache. Each destination is then read and written once (1M rows of 64
-// float32 into 100k: 1/1.7 of the time; into 10,000, which are in cache, 1.2 times as long).
+// The minimum number of updates per destination for which it is faster to sort rows by destination than to
+// fold them directly into destinations outside the cache. Each destination is then read and written once (1M
+// rows of 64 float32 into 100k: 1/1.7 of the time; into 10,000, which are in cache, 1.2 times as long).
 constexpr int64_t kRowsOfOne = 4;
 
 bool folds_rows_at_once(const Program& p) {
@@ -76,8 +77,8 @@ int64_t scratch_groups(const Program& p, int threads) {
   return times(chosen_kernels().grouped_bytes(groups), std::min<int64_t>(threads, units));
 }
 
-// Many units: each thread processes one after the other. One unit: threads share its updates, and then its
-// groups.
+// If there are many units, each thread processes one unit after another. If there is one unit, threads share
+// its updates, and then its groups.
 Run run_shares_of_groups(const Program& p, const Execution& call, const GroupWork& work) {
   const Nest ids = number_destinations(p.whole);
   const Split s = split(points(p.whole, p.whole_units), p.whole.line_loop().extent, false, 0, work_bytes(p),

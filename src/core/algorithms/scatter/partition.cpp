@@ -7,7 +7,8 @@
 namespace gatherum {
 namespace {
 
-// The size of a block of a partition, about a core's private cache: a tenth faster than 2 MiB.
+// The size of a block of a partition: about the size of a core's private cache. It is a tenth faster than 2
+// MiB.
 constexpr int64_t kBlockBytes = int64_t{1} << 20;
 constexpr int64_t kMaxBlocks = 1024;
 
@@ -16,7 +17,8 @@ int64_t block_bytes(const Program& p, int shift) {
   return chosen_kernels().slab_bytes(p.combine, p.nest.item, int64_t{1} << shift);
 }
 
-// Returns log2 of the block size: the largest that fits in a slab and still gives every thread enough blocks.
+// Returns log2 of the block size: the largest size that fits in a slab and results in enough blocks for every
+// thread.
 int block_shift(const Program& p, int threads) {
   int shift = 6;
   while (shift < 31 && busy_bytes(p, int64_t{1} << (shift + 1), block_bytes(p, shift + 1)) <= kBlockBytes &&
@@ -26,8 +28,9 @@ int block_shift(const Program& p, int threads) {
   return shift;
 }
 
-// How updates are divided into pieces, and the memory of their lists into runs. Each list wastes part of its
-// last run, so pieces are few enough and runs short enough to keep the waste below an eighth.
+// The division of updates into pieces, and of the memory of their lists into runs. Part of the last run of
+// each list is unused. There are few enough pieces, and the runs are short enough, that less than an eighth
+// is unused.
 struct Cut {
   int64_t chunk, units, pieces, piece_units, run, runs;
 };
@@ -66,14 +69,14 @@ bool applies_partition(const Program& p, int, std::string* why) {
 }
 
 int64_t scratch_partition(const Program& p, int threads) {
-  // Slabs of exact sums have states as well, of which few are used.
+  // Slabs of exact sums also have states, but few states are used.
   const bool exact = row_of(p.combine.reduction).exact;
   const int64_t slabs = exact ? times(block_bytes(p, block_shift(p, threads)), threads) : 0;
   // An eighth of the lists may be unused, and the chains of their runs take up to half a byte.
   return slabs + times(items_of(p).updates, 9 * (4 + p.item) + 6) / 8;
 }
 
-// Nothing is written before all indices have been found valid.
+// Nothing is written before all indices have been checked.
 Run run_partition(const Program& p, const Execution& call) {
   const int threads = call.threads;
   const Nest ids = number_destinations(p.nest);

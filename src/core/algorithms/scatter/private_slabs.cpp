@@ -6,8 +6,9 @@
 namespace gatherum {
 namespace {
 
-// Returns true if each thread computes exact sums in tables. Destinations must be few enough that tables stay
-// in cache, and updates many enough that clearing and reading the tables is a small part of the time.
+// Returns true if each thread computes exact sums in tables. The destinations must be so few that the tables
+// stay in cache. The updates must be so many that clearing and reading the tables is a small part of the
+// time.
 bool has_tables(const Program& p, int threads) {
   constexpr int64_t most_destinations = 1024, most_bytes = int64_t{8} << 20;
   const int64_t table = row_of(p.combine.reduction).exact ? table_bytes(p.combine.value) : 0;
@@ -55,7 +56,7 @@ int64_t scratch_private_slabs(const Program& p, int threads) {
   return times(private_slab_bytes(p, threads), threads);
 }
 
-// Nothing is written before all indices have been found valid. If a scatter with keys found a NaN that keys
+// Nothing is written before all indices have been checked. If a scatter with keys found a NaN that keys
 // cannot represent, it is repeated in order, with accumulators that count their updates.
 Run run_private_slabs(const Program& p, const Execution& call) {
   Nest ids = number_destinations(p.nest);

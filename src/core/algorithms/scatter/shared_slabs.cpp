@@ -6,14 +6,15 @@
 namespace gatherum {
 namespace {
 
-// From this many bytes on a slab's cache misses cost more than reading every index on every thread. By
-// eights: indices are compared eight at a time; two threads then take as long as one that folds updates one
-// by one, unless its accumulators exceed its private cache (10M updates of 10,000 float64: one thread 12.6
-// ms, two 15.7; of 100,000: 16.5 and 18.3; 20M of 1M float32: 33 and 22). One by one, two threads would take
-// longer than one.
+// For slabs of at least this many bytes, cache misses cost more than reading every index on every thread.
+// kSharedByEights is the limit if indices are compared eight at a time. Two threads then take as long as one
+// thread that folds updates one by one, unless the accumulators of the one thread exceed its private cache
+// (10M updates of 10,000 float64: one thread 12.6 ms, two 15.7; of 100,000: 16.5 and 18.3; 20M of 1M float32:
+// 33 and 22). If indices are compared one by one, two threads would take longer than one.
 constexpr int64_t kSharedByTwo = int64_t{1} << 20, kSharedByEights = int64_t{32} << 10,
                   kSharedOneByOne = int64_t{2} << 20;
-// A multiple of the threshold `many`: 1.2M updates fold as fast on one thread, which leaves a processor free.
+// A multiple of the threshold `many`. Up to 1.2M updates are folded as fast on one thread, which leaves a
+// processor free.
 constexpr int64_t kSharedUpdates = 16;
 
 struct Ranges {
@@ -50,13 +51,13 @@ int64_t scratch_shared_slabs(const Program& p, int threads) {
 }
 
 // One unit: its destinations are divided into ranges, and the task of each range reads every index. Nothing
-// is written before all indices have been found valid.
+// is written before all indices have been checked.
 Run run_ranges(const Program& p, const Execution& call) {
   Nest ids = number_destinations(p.nest);
   const Ranges ranges = ranges_of(p, call.threads);
   ids.far = busy_bytes(p, p.destinations, slab_bytes(p, p.destinations)) >= kFarSlabBytes;
-  // With one range the processor's own prefetch of indices is active during the folds, and a software
-  // prefetch would delay it (5M updates of 256 bins: 6.6 ms with it, 5.1 without).
+  // With one range, the hardware prefetches indices during the folds, and a software prefetch would delay
+  // them (5M updates of 256 bins: 6.6 ms with it, 5.1 without).
   ids.fetches_indices = ranges.count > 1;
   const SlabScatter slabs{&ids,
                           p.units,

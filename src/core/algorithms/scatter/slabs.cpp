@@ -1,4 +1,4 @@
-// Kernel: kernels/scatter_slabs.hpp. Many units: each thread fills one slab after the other.
+// Kernel: kernels/scatter_slabs.hpp. Many units: each thread fills one slab after another.
 #include "algorithms/algorithms.hpp"
 #include "algorithms/items.hpp"
 
@@ -33,8 +33,8 @@ int64_t scratch_slabs(const Program& p, int threads) {
   return times(slab_bytes(p, times(p.destinations, std::max<int64_t>(chunk_of(p), 1))), threads);
 }
 
-// Many units: each thread fills one slab after the other. Either the indices were checked before, or the
-// result is discarded after an error.
+// Many units: each thread fills one slab after another. Either the indices were checked before, or the result
+// is discarded after an error.
 Run run_slabs(const Program& p, const Execution& call) {
   Nest ids = number_destinations(p.nest);
   const Split s = split(points(ids, p.units), ids.line_loop().extent, p.split_line, chunk_of(p),

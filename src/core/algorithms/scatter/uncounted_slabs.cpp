@@ -1,6 +1,5 @@
-// Kernel: kernels/scatter_uncounted.hpp.
-// Sums and extremes of many updates without the old values, in accumulators without counters
-// (scatter_uncounted.hpp).
+// Kernel: kernels/scatter_uncounted.hpp. Sums, maxima and minima of many updates without the old values, in
+// accumulators without counters (scatter_uncounted.hpp).
 #include "algorithms/algorithms.hpp"
 #include "algorithms/items.hpp"
 
@@ -17,15 +16,16 @@ bool has_own_sums(const Program& p, int threads) {
          uncounted_bytes(p) <= thresholds().cache;
 }
 
-// Returns the number of destinations of a task, in whole cache lines of sums; 0 if each task has all of them.
+// Returns the number of destinations of a task, such that its sums fill whole cache lines. Returns 0 if each
+// task has all destinations.
 int64_t range_of(const Program& p, int threads) {
   if (has_own_sums(p, threads)) return 0;
   if (!shares_slots(p, threads, uncounted_bytes(p))) return p.destinations;
   return ((p.destinations - 1) / threads / kCacheLine + 1) * kCacheLine;
 }
 
-// run_counted repeats the scatter if counters are needed after all; scratch_counted returns the bytes that it
-// adds.
+// run_counted repeats the scatter if counters are needed after all. scratch_counted returns the number of
+// additional bytes that run_counted needs.
 Run run_counted(const Program& p, const Execution& call) {
   if (applies_partition(p, call.threads, nullptr)) return run_partition(p, call);
   return applies_private_slabs(p, call.threads, nullptr) ? run_private_slabs(p, call) : run_ranges(p, call);
@@ -53,7 +53,7 @@ int64_t scratch_uncounted_slabs(const Program& p, int threads) {
   return times(uncounted_bytes(p), has_own_sums(p, threads) ? threads : 1) + scratch_counted(p, threads);
 }
 
-// Nothing is written before all indices have been found valid and no sum needs a counter.
+// Nothing is written before all indices have been checked, and no sum needs a counter.
 Run run_uncounted_slabs(const Program& p, const Execution& call) {
   const auto& kernels = chosen_kernels();
   Nest ids = number_destinations(p.nest);

@@ -4,9 +4,9 @@
 //   divide     N / count, and whether a remainder exists
 //   rounded    the nearest value, ties to even; infinity from half a unit above the largest value on
 //
-// Digit 0 holds the fractional part of a quotient. A quotient is cut after six digits; rounding only needs to
-// know that a remainder exists. Guaranteed: one rounding, directly to the type of the terms, including
-// subnormal numbers. Cost: a pass over the digits; a division has 6 to 18 steps.
+// Digit 0 holds the fractional part of a quotient. A quotient is cut after six digits, because rounding only
+// needs to know whether a remainder exists. Guaranteed: the result is rounded once, directly to the type of
+// the terms, including subnormal numbers. Cost: a pass over the digits; a division has 6 to 18 steps.
 #pragma once
 
 #include <utility>
@@ -22,7 +22,7 @@ class ExactDigits {
   static constexpr uint64_t kLow = 0xFFFFFFFF;
 
  public:
-  // Reads limbs that all have 32 bits, except the top one.
+  // Reads limbs. All limbs except the top limb have 32 bits.
   explicit ExactDigits(const char* limbs) {
     const auto limb = [&](int i) {
       uint64_t word;
@@ -42,7 +42,8 @@ class ExactDigits {
     }
   }
 
-  // Divides by count. Returns true if a remainder exists; nonzero digits that are cut off count as one.
+  // Divides by count. Returns true if a remainder exists. Nonzero digits that are cut off count as a
+  // remainder.
   bool divide(uint64_t count) {
     constexpr int kQuotient = 6;  // two may be 0, and four have more bits than are kept
     const int top = highest(), low = std::max(top - kQuotient + 1, 0);
@@ -53,8 +54,8 @@ class ExactDigits {
     return more;
   }
 
-  // Rounds the digits. `has_remainder`: a nonzero remainder follows the digits. If all digits are 0, the
-  // result is +0: the caller handles sums of -0.
+  // Rounds the digits. `has_remainder` is true if a nonzero remainder follows the digits. If all digits are
+  // 0, the result is +0: the caller handles sums of -0.
   uint64_t rounded(bool has_remainder) const {
     const int top = highest();
     if (top == 0 && digit_[0] == 0 && !has_remainder) return 0;
@@ -76,8 +77,8 @@ class ExactDigits {
     return top;
   }
 
-  // Returns the next digit of a quotient. For counts above 2^32 it proceeds in steps of 11 bits: the
-  // remainder is below the count, which has at most 52 bits.
+  // Returns the next digit of a quotient. If the count is above 2^32, the digit is computed in steps of 11
+  // bits, because the remainder is below the count, and the count has at most 52 bits.
   static uint64_t quotient(uint64_t& remainder, uint64_t digit, uint64_t count) {
     const int step = count <= kLow ? kLimb : 11;
     uint64_t quotient = 0;

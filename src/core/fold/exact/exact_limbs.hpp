@@ -7,8 +7,8 @@
 // Every finite term is an integer multiple of the smallest subnormal, so no addition rounds, and the sum does
 // not depend on the order. A limb is a signed word that holds 32 bits of the sum. Carries accumulate in its
 // other bits, and `carry` propagates them before they overflow. The top limb holds the carries of 2^62 terms.
-// Flags record NaN, infinities, and the sign of a zero sum, which is -0 only if all terms were -0. A state of
-// zeros is empty.
+// Flags record NaN, infinities, and whether all terms were -0, which makes the sum -0. A state whose words
+// are all 0 is empty.
 //
 // A state is an array of words: first the flags and the number of terms since the last carry, then the limbs,
 // least significant first. A complex state consists of two states. No bit pattern of a state causes undefined
@@ -78,7 +78,7 @@ class ExactSum {
     move_carries(state);
   }
 
-  // Returns the sum divided by the count, for a state that has taken terms.
+  // Returns the sum divided by the count. The state must contain at least one term.
   static GATHERUM_NOINLINE Stored finish(const char* from, uint64_t count) {
     char state[kBytes];
     std::memcpy(state, from, sizeof state);

@@ -1,11 +1,12 @@
-// Rows of exact sums on the stack, which fold the rows of a destination one after another for fsum and fmean.
+// Exact sums of whole rows, on the stack. For fsum and fmean, the rows of a destination are added one after
+// another.
 //
 //   window[e] += row[e]   for the items e of a part of the row, which finish rounds
 //
 // A part is small enough that the states of its items stay in the L1 cache. Windows of two words are stored
 // as two arrays, so that a row whose terms are all within their windows is added in vectors. Guaranteed: the
-// bits of a sum do not depend on which way a row was added. Cost: as in exact_window.hpp, and a state for
-// each item that needs one.
+// bits of a sum do not depend on whether its rows were added in vectors. Cost: as in exact_window.hpp, and a
+// state for each item whose terms do not fit in its window.
 #pragma once
 
 #include "fold/exact/exact_sums.hpp"

@@ -2,9 +2,9 @@
 //
 //   D[e] = rounded(sum of the terms), or rounded(sum / count)
 //
-// exact_limbs.hpp defines the accumulators, exact_window.hpp the few words that hold most terms first,
-// exact_digits.hpp the rounding, and exact_rows.hpp the sums of rows. Guaranteed: the bits of real arithmetic
-// for any order of the terms, any split, and any merge of states.
+// exact_limbs.hpp defines the accumulators, and exact_window.hpp the few words that most terms are added to.
+// exact_digits.hpp defines the rounding, and exact_rows.hpp the sums of rows. Guaranteed: the result is the
+// exact sum, rounded once, for any order of the terms, and any split and merge of states.
 #pragma once
 
 #include "fold/exact/exact_window.hpp"
@@ -40,9 +40,8 @@ struct Fold<V, R> {
   }
 };
 
-// Returns the stored result of a state that has taken `count` updates. The old value is included if
-// include_self; it is the result if there are no updates. Modifies the state, which must not be used
-// afterwards.
+// Returns the result of a state with `count` updates. The old value is included if include_self; it is the
+// result if there are no updates. Modifies the state, which must not be used afterwards.
 template <class F>
 typename F::Stored finish_exact(char* state, int64_t count, typename F::Stored old, bool include_self) {
   if (!F::State::is_touched(state)) return old;

@@ -3,14 +3,13 @@
 //   row[sign and exponent of v] += 2^c + fraction of v      take: the count of a row's terms, above their sum
 //   state += (sum of row + count * hidden bit) << exponent  settle, before a count or a sum could overflow
 //
-// A term's upper bits are the index of its row, so taking a term needs no shift, comparison or selection.
-// NaN, infinities and zeros have separate rows, which become flags when the table is settled. If a fraction
-// and a count do not fit in one word, a row has two words, the first for the lower 32 bits.
+// The upper bits of a term are the number of its row, so adding a term needs no shift, comparison or
+// selection. NaN, infinities and zeros have separate rows, which become flags when the table is settled. If a
+// fraction and a count do not fit in one word, a row has two words, the first for the lower 32 bits.
 //
-// Guaranteed: sums equal to those in limbs (exact_limbs.hpp). The spacing of tables prevents conflicts for
-// the same lines of the L1 cache (100 tables of float64 with such conflicts: 4.8 ns per term; with this
-// spacing, 1.6). Cost: one addition in memory per term, or two; clearing and settling a table visits its 64
-// to 8192 words.
+// Guaranteed: the sums equal the sums in limbs (exact_limbs.hpp). Padding between tables prevents conflicts
+// in the L1 cache (100 tables of float64: 4.8 ns per term with conflicts, 1.6 with padding). Cost: one
+// addition in memory per term, or two; clearing and settling a table visits its 64 to 8192 words.
 #pragma once
 
 #include "fold/exact/exact_sums.hpp"
@@ -31,8 +30,8 @@ class ExactTable : public ExactSum<V> {
   static constexpr bool kTwo = kM > 32;
   static constexpr int64_t kRow = kTwo ? 16 : 8;
   static constexpr uint64_t kRows = uint64_t{2} << kE;
-  // The fraction bits in the word of a row that has the count. Half of the other bits are headroom for the
-  // sum, half are for the count.
+  // The number of fraction bits in the word that has the count of a row. Of the other bits, half are headroom
+  // for the sum, and half are for the count.
   static constexpr int kFraction = kTwo ? kM - 1 - 32 : kM - 1;
   static constexpr int kCount = 64 - (64 - kFraction) / 2;
   static constexpr uint64_t kFractions = (uint64_t{1} << (kM - 1)) - 1;
@@ -103,8 +102,8 @@ class ExactTable : public ExactSum<V> {
 template <class F>
 inline constexpr bool kHasTable = kIsExact<F> && table_bytes(kValueOf<typename F::Value>) != 0;
 
-// Destinations with a table and a state each, as a thread-private slab (slabs.hpp). Old values are added when
-// the results are written.
+// A thread-private slab (slabs.hpp) in which each destination has a table and a state. Old values are added
+// when the results are written.
 template <class F>
 class ExactTables {
   using Table = ExactTable<typename F::Value>;

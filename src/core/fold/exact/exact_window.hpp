@@ -6,7 +6,8 @@
 // The first nonzero term chooses the base, since the exponents of most terms are close. Terms below the
 // window, NaN and infinities are added to the state (exact_limbs.hpp); a term above the window restarts it.
 // Guaranteed: the state is neither read nor has to be zeroed before the window marks it as in use. If most
-// sums never need their states, this memory is hardly touched. Cost: one shift and one addition per term.
+// sums never need their states, the memory of states is hardly used. Cost: one shift and one addition per
+// term.
 #pragma once
 
 #include "fold/exact/exact_limbs.hpp"
@@ -36,8 +37,9 @@ class ExactWindow : public ExactSum<V> {
   static constexpr int kWords = Sum::kTwo ? 2 : 1;
   static constexpr int64_t kWindow = 8 * (1 + kWords);
 
-  // The word before A. Its lower half is 0 before a base is chosen, then kBased + base. It also has the flags
-  // of zeros that were taken before the base was chosen, as in a state, and the flag of a state in use.
+  // The word before A. Its lower half is 0 until a base is chosen, and then kBased + base. The word also has
+  // the flags for zeros that were added before the base was chosen (as in a state), and the flag of a state
+  // in use.
   static constexpr uint64_t kBased = uint64_t{1} << 16, kInUse = uint64_t{1} << 40;
   static constexpr int kSpan = std::min(kWords == 2 ? 62 : 61 - kM, kLast);
   static constexpr int kBelow = kSpan / 2;
@@ -63,7 +65,7 @@ class ExactWindow : public ExactSum<V> {
     return (shift | (static_cast<uint64_t>(kSpan) - shift) | (base - 1) | (to + kFull)) >> 63;
   }
 
-  // The same for the first term. The result is nonzero if it is 0, infinite or NaN.
+  // Adds the first term. The result is nonzero if the term is 0, infinite or NaN.
   static GATHERUM_INLINE uint64_t begun(uint64_t bits, uint64_t& first, uint64_t& sum) {
     const Term t = term_of(bits);
     const auto p = static_cast<int64_t>(t.p);

@@ -48,7 +48,7 @@ void group_gradients(const GroupedScatter& call, const Gradients& at, const Grou
   each_group(call, share, GroupGradients(call, at, share.unit, part));
 }
 
-// Numbers of updates from a counting sort fit in 32 bits. With keys of 64 bits they are 64 bits wide, too.
+// The counting sort numbers updates with 32 bits. With 64-bit keys, update numbers also have 64 bits.
 template <int64_t kMost>
 GroupExtremes::Part part_of(const Combine& combine, bool counted) {
   return by_value<false>(combine.value, combine.reduction, [counted](auto fold) -> GroupExtremes::Part {

@@ -1,5 +1,5 @@
-// Compiled once for each instruction-set level, like movement.cpp. This translation unit implements folds by
-// groups and folds in batches.
+// Compiled once for each instruction-set level, like movement.cpp. This translation unit implements
+// reductions of groups, and scatters in batches.
 #include "kernels/accumulate.hpp"
 #include "kernels/dispatch.hpp"
 #include "kernels/scatter_grouped.hpp"

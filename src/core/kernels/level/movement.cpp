@@ -1,8 +1,8 @@
 // The kernels, compiled once for each instruction-set level (GATHERUM_LEVEL is the namespace). All templates
 // of this file use types of that namespace, so that the linker cannot merge functions of different levels.
 //
-// This translation unit implements movement and folds directly in the output, the checks, and the table of
-// kernels.
+// This translation unit implements movement, reductions that use no accumulators, the checks of indices, and
+// the table of kernels.
 #include "kernels/dispatch.hpp"
 #include "kernels/gather_packed.hpp"
 #include "kernels/gather_stretches.hpp"
@@ -21,7 +21,8 @@ bool by_streamed(int64_t bytes, F&& f) {
   return f(std::integral_constant<int, kStreamed>{});
 }
 
-// Calls f(width, streams) for the width of an item, and whether it uses streaming stores.
+// Calls f(width, streams), where `width` is the size of an item, and `streams` is true if streaming stores
+// are used.
 template <class F>
 bool by_target(int64_t bytes, bool streams, F&& f) {
   if (streams) return by_streamed(bytes, [&](auto width) { return f(width, std::true_type{}); });
@@ -92,8 +93,8 @@ bool scatter(const Nest& nest, int units, const Operands& at, const Range& range
   });
 }
 
-// Reads the tuple at `at` again and returns its first invalid component; component -1 if all are valid
-// because another thread has changed the indices.
+// Reads the tuple at `at` again and returns its first invalid component. Returns component -1 if all
+// components are valid now, because another thread has changed the indices.
 Invalid examine(const Nest& nest, const char* at, int64_t position) {
   for (int c = 0; c < nest.components; ++c) {
     int64_t value = 0, offset = 0, bad = 0;
@@ -117,7 +118,7 @@ Invalid first_invalid(const Nest& nest, const char* index, const Range& range) {
   return {};
 }
 
-// Writes the destination numbers of a block's tuples. Returns the number of invalid ones.
+// Writes the destination numbers of a block's tuples. Returns the number of invalid tuples.
 int64_t number_block(const Block& b, int64_t step, int64_t* GATHERUM_RESTRICT numbers) {
   const int64_t first = b.place.data;
   int64_t valid = 0;

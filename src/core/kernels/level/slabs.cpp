@@ -67,7 +67,7 @@ void private_write(const PrivateScatter& call, const Operands& at, int64_t begin
   });
 }
 
-// Calls f(fold) if a fold without the old values needs no counters.
+// Calls f(fold) if a fold that excludes the old values can run without counters.
 template <class Visit>
 auto by_uncounted(const Combine& combine, const Visit& visit)
     -> decltype(visit(Fold<float, Reduction::add>{})) {
@@ -124,7 +124,7 @@ void uncounted_write(const PrivateScatter& call, const Operands& at, int64_t beg
   });
 }
 
-// Calls f(fold) for the fold of an extreme.
+// Calls f(fold) for a maximum or minimum.
 template <class Visit>
 void by_extreme(const Combine& combine, Visit&& visit) {
   by_value<false>(combine.value, combine.reduction, [&](auto fold) {

@@ -1,4 +1,4 @@
-// Binds folds in batches: the class `Fold`.
+// Binds scatters in batches: the class `Fold`.
 #include <algorithm>
 #include <cstring>
 
@@ -45,7 +45,7 @@ struct State {
   int64_t n;
 };
 
-// Returns true if a program folds like this fold, into accumulators of the same form.
+// Returns true if a program has this fold's reduction, and accumulators of the same form.
 bool is_fold_of(const BoundFold& fold, const Program& p) {
   const auto [reduction, value, include_self] = p.combine;
   const bool alike = reduction == Reduction::none || std::strcmp(name_of(value), fold.type.value) == 0;
@@ -98,7 +98,7 @@ void merge(const BoundFold& fold, nb::handle sums, nb::handle counts, nb::handle
            [&] { return gatherum_fold_merge(&fold.type, to.sums, to.counts, from.sums, from.counts, n); });
 }
 
-// Folds one batch by the plan of a scatter without `out`.
+// Applies one batch, with the plan of a scatter without `out`.
 void accumulate(const BoundFold& fold, nb::handle plan, nb::handle sums, nb::handle counts,
                 nb::handle indices, nb::handle updates) {
   for (nb::handle h : {indices, updates})

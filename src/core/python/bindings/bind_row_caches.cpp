@@ -53,8 +53,8 @@ nb::object lookup(RowCache& cache, nb::handle numbers, nb::handle places, nb::ha
   return result;
 }
 
-// Copies cached rows to their places, then reads and caches the missing rows. Returns None if all rows were
-// cached, otherwise the result of read_file_rows.
+// Copies cached rows to their destinations, then reads and caches the missing rows. Returns None if all rows
+// were cached, otherwise the result of read_file_rows.
 nb::object read(RowCache& cache, int file, const nb::tuple& where, nb::handle numbers, nb::handle places,
                 nb::handle out, double waste, int64_t scratch) {
   const gatherum_rows a = asked(cache, numbers, places, out);

@@ -1,5 +1,5 @@
-// Allocates results: ordinary arrays that own their memory. Large ones are allocated by memory.cpp through
-// NumPy's allocator hook (NEP 49), which each array keeps for when it is freed.
+// Allocates results: ordinary arrays that own their memory. memory.cpp allocates large results through
+// NumPy's allocator hook (NEP 49). Each array keeps the hook that frees it.
 #include "python/numpy/arrays.hpp"
 
 #include <cstdlib>
@@ -65,7 +65,7 @@ nb::object new_array(PyArray_Descr* dtype, int rank, const npy_intp* shape) {
   if (PyDataType_ELSIZE(dtype) == 0 && PyDataType_ISSTRING(dtype))
     return new_empty_strings(dtype, rank, shape);
   const bool large = is_large(dtype, rank, shape);
-  // Owned from here on: a garbage collection may run code that gives `data` another dtype.
+  // Owned from here on, because a garbage collection may run code that changes the dtype of `data`.
   nb::object owned = nb::borrow(reinterpret_cast<PyObject*>(dtype)), previous;
   if (large) previous = checked(PyDataMem_SetHandler(handler_capsule()));
   owned.release();  // PyArray_NewFromDescr takes it over

@@ -1,5 +1,5 @@
-// The part of DLPack's tensor exchange between packages that is used here (dlpack.h, version 1.3). The layout
-// of its structures is fixed for all versions 1.x, so building needs no framework headers.
+// Declarations of DLPack's tensor exchange (dlpack.h, version 1.3), as far as the core needs them. The layout
+// of the structures is fixed for all versions 1.x, so the build needs no headers of frameworks.
 #pragma once
 
 #include <cstdint>

@@ -10,15 +10,15 @@ namespace gatherum {
 // Returns the address of memory for a result of the given shape, in C order and of the dtype of data.
 using Allocate = std::function<void*(const Shape&)>;
 
-// Returns the number of an operand that no longer matches its view, -1 for none. Called if Python code has
-// run meanwhile.
+// Returns the number of an operand that no longer matches its view, or -1 if all match. Called if Python code
+// may have changed operands.
 using Changed = std::function<int()>;
 
-// Returns the plan of a call from the table of all frameworks. Python makes it if it is not there, and
-// `is_new` is set.
+// Returns the plan of a call from the table of all frameworks. If the table does not have the plan, Python
+// makes it, and `is_new` is set.
 CachedPlan plan_of(const Call& call, bool& is_new);
 
-// Finds the plan of a call, and runs it. A missing `out` is allocated once the plan is known. `fill`: the
+// Finds the plan of a call, and runs it. A missing `out` is allocated once the plan is known. `fill` has the
 // bytes of an item of the dtype of data; any other object means zeros. The caller keeps the memory alive and
 // holds the interpreter's lock, which a long run releases. Invalid calls raise the same errors as calls on
 // NumPy arrays.

@@ -1,5 +1,5 @@
-// Scatters of plain tensors into zeros by plans that are cached: torch_scatter's functions and the gradient
-// of a gather.
+// Scatters of plain tensors into zeros, with cached plans. torch_scatter's functions and the gradient of a
+// gather use them.
 #include <limits>
 #include <optional>
 
@@ -32,8 +32,8 @@ View zeros_like(const View& updates, int rank, const npy_intp* shape) {
   return view;
 }
 
-// Calls take(i, value) for the indices of a vector until one returns false. Returns false then, and for a
-// dtype other than int32 and int64.
+// Calls take(i, value) for the indices of a vector. Stops and returns false if a call returns false. Also
+// returns false for a dtype other than int32 and int64.
 template <class Take>
 bool each_index(const View& vector, const Take& take) {
   const auto read = [&](auto example) {
@@ -71,7 +71,7 @@ bool write_segments(const View& pointer, int64_t size, int64_t* numbers) {
   return ordered;
 }
 
-// Reads a tuple of sizes. Returns -1 if it is not one.
+// Reads a tuple of sizes. Returns -1 if the tuple has other values.
 int read_shape(nb::handle sizes, npy_intp* shape) {
   const Py_ssize_t n = PyTuple_GET_SIZE(sizes.ptr());
   if (n > NPY_MAXDIMS) return -1;

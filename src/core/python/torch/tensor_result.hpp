@@ -11,9 +11,9 @@
 
 namespace gatherum {
 
-// A tensor in memory of the core, freed when the last tensor of it is dropped, on any thread. The sizes and
-// strides of its dimensions follow it, then the elements, except that large results have separate huge pages.
-// (Allocation by torch, which would create two tensors: 0.4 us a call more.)
+// A tensor in memory of the core. The memory is freed when the last tensor that uses it is freed, on any
+// thread. The sizes and strides of the dimensions follow the structure, and then the elements; large results
+// have separate huge pages. (Torch's allocator would create two tensors, and take 0.4 us more per call.)
 struct OwnResult {
   dlpack::ManagedTensor managed;
   bool large;

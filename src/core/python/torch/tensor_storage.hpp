@@ -1,5 +1,6 @@
-// Checks that tensors are inside their storage. A storage can shrink under its tensors, and torch does not
-// check them again: `tensor.untyped_storage().resize_(0)` is the usual way to free the memory of parameters.
+// Checks that tensors are inside their storage. The storage of a tensor can become smaller, and torch does
+// not check the tensor again: `tensor.untyped_storage().resize_(0)` is the usual way to free the memory of
+// parameters.
 #pragma once
 
 #include <cstring>
@@ -11,10 +12,10 @@ namespace gatherum {
 
 class TensorStorage {
  public:
-  // `size` and `offset`: addresses of C functions of torch's stable interface, which return in a few
-  // nanoseconds; 0 for none. Their argument is the address of a tensor's handle inside its Python object. Its
-  // position is the one where `handle` is found in `example`. If any of this is missing, the Python function
-  // `measure` is used.
+  // `size` and `offset` are the addresses of C functions of torch's stable interface, or 0. These functions
+  // return in a few nanoseconds. Their argument is the address of a tensor's handle inside its Python object.
+  // The position of `handle` in `example` gives the position of a handle in such an object. If a function or
+  // the handle is not found, the Python function `measure` is used.
   void find(intptr_t size, intptr_t offset, nb::handle example, intptr_t handle, nb::handle measure) {
     measure_ = nb::borrow(measure);
     const auto* const object = reinterpret_cast<const char*>(example.ptr());

@@ -1,4 +1,5 @@
-// PyTorch tensors as views of their memory, and the checks that a tensor is nothing but its memory.
+// Views of the memory of PyTorch tensors, and checks that a tensor is plain: not tracked by a gradient,
+// batched, traced or conjugated.
 #pragma once
 
 #include <algorithm>
@@ -43,7 +44,7 @@ inline bool in_forward_mode() {
   return PyLong_AsLong(level) >= 0;
 }
 
-// DLPack reports torch.int4 and similar dtypes as integers of 8 bits that are all used.
+// DLPack reports torch.int4 and similar dtypes as 8-bit integers.
 inline bool is_whole(nb::handle tensor, DType dtype) {
   if (dtype != DType::int8 && dtype != DType::uint8) return true;
   static PyObject* const name = kept_text("dtype");
@@ -51,7 +52,8 @@ inline bool is_whole(nb::handle tensor, DType dtype) {
   return torch_dtype.is(dtype == DType::int8 ? torch().int8 : torch().uint8);
 }
 
-// A tensor's memory in the core's form. It copies the sizes, which belong to the tensor and may change.
+// A tensor's memory in the core's form. The sizes are copied, because they belong to the tensor and may
+// change.
 struct TensorView {
   npy_intp shape[NPY_MAXDIMS], strides[NPY_MAXDIMS];
   dlpack::DataType type = {};
@@ -88,8 +90,8 @@ struct TensorView {
   }
 };
 
-// Returns true if something watches torch's calls, or if a tensor may have a tangent: a tensor is then more
-// than its memory.
+// Returns true if something watches torch's calls, or if a tensor may have a tangent. Tensors are then not
+// plain.
 inline bool is_watched() {
   const auto says_yes = [](const TorchQuery& question) { return question(); };
   const std::vector<TorchQuery>& watchers = torch().watchers;

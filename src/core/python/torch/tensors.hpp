@@ -1,6 +1,6 @@
-// Calls on PyTorch's tensors, through its DLPack exchange: nothing is copied, and building needs nothing from
-// torch. A tensor may be more than its memory: tracked by a gradient, batched, traced, conjugated. torch's
-// dispatcher handles such tensors, and calls back here when only memory is left.
+// Calls on PyTorch's tensors, through its DLPack exchange. Nothing is copied, and the build needs nothing
+// from torch. Plain tensors are not tracked by a gradient, batched, traced or conjugated. torch's dispatcher
+// handles all other tensors, and calls these functions with the plain tensors inside them.
 #pragma once
 
 #include "python/call.hpp"
@@ -11,11 +11,11 @@ namespace gatherum {
 // adapter is set.
 bool is_tensor(nb::handle object);
 
-// Runs a call, with the arguments of `call`, on plain tensors that are nothing but memory. Returns an invalid
-// object (not None) if it is not such a call, and torch's dispatcher has to handle it.
+// Runs a call, with the arguments of `call`, on plain tensors. Returns an invalid object (not None) for any
+// other call, which torch's dispatcher has to handle.
 nb::object call_on_plain_tensors(const nb::handle* a);
 
-// Runs the same on tensors that are known to be nothing but memory, as in a kernel of torch's dispatcher.
+// Runs a call on tensors that are known to be plain, as in a kernel of torch's dispatcher.
 nb::object call_on_tensors(const nb::handle* a);
 
 }  // namespace gatherum

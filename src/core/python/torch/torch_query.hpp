@@ -12,9 +12,9 @@ inline bool is_true(const nb::object& answer) {
   return truth != 0;
 }
 
-// A query with a truth value: a function without arguments, or a method or an attribute of tensors. Those
-// written in C are called directly, without the interpreter's call (a gather of 5, with nine queries: 1.34 us
-// -> 1.27).
+// A query with a truth value: a function without arguments, or a method or an attribute of tensors. Functions
+// written in C are called directly, without the interpreter (a gather of 5, with nine queries: 1.34 us ->
+// 1.27).
 class TorchQuery {
  public:
   TorchQuery() = default;

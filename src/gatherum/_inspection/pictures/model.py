@@ -22,8 +22,9 @@ from .svg import HUES
 class Entry(NamedTuple):
     """One index or index tuple.
 
-    `where` is its position among the indices, and `wrong` marks the components that are out of
-    bounds. `place` is the position that it addresses in the `named` dimensions, or None.
+    `where` is the position of the entry in the indices, and `wrong` marks the components that are
+    out of bounds. `place` is the position in the `named` dimensions that the entry addresses, or
+    None.
     """
 
     where: Shape
@@ -51,8 +52,9 @@ class Link(NamedTuple):
 class Scene(NamedTuple):
     """A call as it is drawn.
 
-    `full` has its dimensions and `form` the dimensions that are drawn. `shown` has the positions
-    that are drawn of each data dimension. The links are in row-major order of the indices.
+    `full` has the dimensions of the call, and `form` the dimensions that are drawn. `shown` has,
+    for each data dimension, the positions that are drawn. The links are in row-major order of the
+    indices.
     """
 
     call: Call

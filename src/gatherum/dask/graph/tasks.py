@@ -32,7 +32,7 @@ class RechunkedOperand:
         self.chunks = chunks
 
     def blocks(self, tasks: dict[Any, Any]) -> Callable[[Place], Ref]:
-        """Add the tasks that rechunk the array; return a function from a place to its block."""
+        """Add the tasks that rechunk the array; return a function from coordinates to blocks."""
         name = self.name
         if self.given != self.chunks:
             shape = tuple(map(sum, self.chunks))
@@ -100,11 +100,11 @@ class Tasks:
         return runs_within(self.owner_bytes, self.strategy.chunk, members)
 
     def owned(self, shared: Place, free: Place, run: range) -> list[Place]:
-        """Return the places of a run of a column's blocks of data."""
+        """Return the coordinates of a run of a column's blocks of data."""
         return [self.layout.data_at(shared, free, self.owners[n]) for n in run]
 
     def entered(self, shared: Place, free: Place, run: range) -> list[Place]:
-        """Return the places of a run of blocks of moved elements."""
+        """Return the coordinates of a run of blocks of moved elements."""
         return [self.layout.moved_at(shared, free, self.entries[n]) for n in run]
 
     def updates(self, shared: Place, free: Place, run: range) -> Any:
@@ -133,7 +133,7 @@ class Tasks:
     def routes(self, entries: Sequence[range]) -> dict[Place, list[Ref]]:
         """Add the tasks that order entries by the owners of their rows.
 
-        Return references to them for each place along the shared dimensions.
+        Return references to them for each block along the shared dimensions.
         """
         columns: dict[Place, list[Ref]] = {}
         keyed = self.node("chunks", self.layout.keyed)

@@ -1,7 +1,7 @@
 """Predict a call's cost from sizes only: tasks, pieces, and bytes.
 
 Numbers of tasks are exact. Numbers of pieces and bytes are exact for evenly spread indices, and
-upper bounds for others. docs/dask-planning.md derives seconds from them.
+upper bounds for others. docs/dask-planning.md explains how times are computed from these numbers.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class _Sizes:
 
     @cached_property
     def free(self) -> int:
-        """The number of columns along the free dimensions, for each place in `shared`."""
+        """The number of columns along the free dimensions, for each block in `shared`."""
         return prod(len(self.layout.data[d]) for d in self.layout.roles.free)
 
     @cached_property
@@ -145,7 +145,7 @@ class _Sizes:
 
     @cached_property
     def routes(self) -> int:
-        """The bytes of the routes: row numbers, places, and the start of each owner's entries."""
+        """The bytes of the routes: row numbers, positions, and where each owner's entries start."""
         count = self.shared * len(self.runs)
         places = _narrow(-(-self.indexed // max(1, count)))
         return self.numbers + self.indexed * places + 8 * (self.layout.owners + 1) * count

@@ -1,8 +1,8 @@
 """Align the chunks of the operands.
 
 `_model.dimensions` defines the roles of dimensions. A column is the set of blocks with the same
-place along shared and free dimensions; columns are independent. The blocks of data in a column are
-its owners. Moved elements are a gather's result or a scatter's updates.
+coordinates along shared and free dimensions; columns are independent. The blocks of data in a
+column are its owners. Moved elements are a gather's result or a scatter's updates.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class ChunkLayout:
     """The aligned chunks of the operands.
 
     `updates` are the chunks of a scatter's updates, which may have broadcast dimensions of size 1.
-    `addressed` is None if the values of the indices are unknown. Otherwise it maps a column's place
-    along the shared dimensions to the owners that some entry addresses.
+    `addressed` is None if the values of the indices are unknown. Otherwise it maps a column's
+    coordinates along the shared dimensions to the owners that some entry addresses.
     """
 
     roles: Dimensions
@@ -58,40 +58,40 @@ class ChunkLayout:
         return prod(len(sizes) for sizes in self.keyed)
 
     def shared_places(self) -> Iterator[Place]:
-        """Yield the places of blocks of the indices along the shared dimensions."""
+        """Yield the coordinates of blocks of the indices along the shared dimensions."""
         return places(self.indices[d] for d in self.roles.shared)
 
     def free_places(self) -> Iterator[Place]:
-        """Yield the places of blocks along the free dimensions."""
+        """Yield the coordinates of blocks along the free dimensions."""
         return places(self.data[d] for d in self.roles.free)
 
     def entry_places(self) -> list[Place]:
-        """Return the places of blocks along the entry dimensions, in row-major order."""
+        """Return the coordinates of blocks along the entry dimensions, in row-major order."""
         return list(places(self.indices[d] for d in self.roles.entries))
 
     def keyed_places(self) -> list[Place]:
-        """Return the places of blocks along the keyed dimensions, in row-major order."""
+        """Return the coordinates of blocks along the keyed dimensions, in row-major order."""
         return list(places(self.keyed))
 
     def data_at(self, shared: Place, free: Place, keyed: Place) -> Place:
-        """Return the place of a block of the data."""
+        """Return the coordinates of a block of the data."""
         r = self.roles
         return _placed(len(self.data), (r.shared, shared), (r.free, free), (r.indexed, keyed))
 
     def indices_at(self, shared: Place, entry: Place) -> Place:
-        """Return the place of a block of the indices."""
+        """Return the coordinates of a block of the indices."""
         r = self.roles
         return _placed(len(self.indices), (r.shared, shared), (r.entries, entry))
 
     def moved_at(self, shared: Place, free: Place, entry: Place) -> Place:
-        """Return the place of a block of moved elements."""
+        """Return the coordinates of a block of moved elements."""
         r = self.roles
         of_data = dict(zip(r.free, free, strict=True))
         of_indices = dict(zip((*r.shared, *r.entries), (*shared, *entry), strict=True))
         return r.choose(of_data, of_indices)
 
     def updates_at(self, moved: Place) -> Place:
-        """Return the place of the block of updates that broadcasts to a block of moved elements."""
+        """Return the coordinates of the block of updates for a block of moved elements."""
         assert self.updates is not None
         missing = len(moved) - len(self.updates)
         whole = self.moved[missing:]
@@ -169,7 +169,7 @@ def _placed(rank: int, *parts: tuple[Sequence[int], Place]) -> Place:
 
 
 def places(chunks: Iterator[Sizes] | Sequence[Sizes]) -> Iterator[Place]:
-    """Yield the places of a grid of blocks in row-major order."""
+    """Yield the coordinates of a grid of blocks in row-major order."""
     return product(*(range(len(sizes)) for sizes in chunks))
 
 

@@ -106,7 +106,7 @@ class RowsRun(private.ArrayRechunkRun):  # type: ignore[misc]  # distributed is 
         self._opening = Lock()
 
     def read(self, path: Path) -> tuple[ReceivedBatches, int]:
-        """Return the shards in a file. Their bytes are mapped, not read."""
+        """Return the shards in a file, as views of the mapped file."""
         with path.open("r+b") as file:
             mapped = mmap.mmap(file.fileno(), 0)
         return ReceivedBatches(mapped), len(mapped)

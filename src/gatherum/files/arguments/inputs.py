@@ -77,7 +77,7 @@ class Inputs:
     def is_call(
         self, op: str, attributes: dict[str, Any], fill_value: object, indices: Source
     ) -> bool:
-        """Return True if `again` can make this call with these indices."""
+        """Return True if `again` can run this call with the given indices."""
         mine = self.sources["indices"]
         same = (mine.shape, mine.dtype) == (indices.shape, indices.dtype)
         return (

@@ -1,4 +1,4 @@
-"""Blocks of `uninterrupted` finish before a Ctrl-C takes effect."""
+"""Delay Ctrl-C until a block of code has finished."""
 
 import signal
 import threading

@@ -26,7 +26,8 @@ MEMORY, PERCENT = "memory", "percent"
 
 
 class Journal:
-    """Records appended to a file next to the output. Each is on the disk before the next begins.
+    """Records appended to a file next to the output. Each record is on the disk before the next
+    record is written.
 
     The first record is the fingerprint: operator, attributes, inputs and chunking. All other
     records name finished parts. The fingerprint is forced to the disk together with the first of

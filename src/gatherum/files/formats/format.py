@@ -202,7 +202,7 @@ class Format(Protocol):
     def put(self, array: FlatArray, like: Source, build: Build, limit: int) -> None:
         """Replace the target with the complete output.
 
-        `like` is the table, and `limit` the bytes of memory.
+        The output is like the table `like`, and the call may use `limit` bytes of memory.
         """
         build.replace()
 

@@ -25,11 +25,12 @@ T = TypeVar("T")
 
 
 class Table(Handle):
-    """A table that stays open. `open` returns it. Threads may share it.
+    """A table that stays open between gathers, as `open` returns it. Threads may share a table.
 
-    It pickles by its path, is usable after a fork, and never maps its file into memory. After the
-    table was replaced, removed or written, every call raises OSError until `reload` opens it again.
-    A change is detected within 10 ms, or within a second at a URL.
+    A pickled table contains only its path. A table can be used after a fork, and its file is never
+    mapped into memory. After the file was replaced, removed or written, every call raises OSError
+    until `reload` opens the file again. A change is detected within 10 ms, or within a second at a
+    URL.
 
     Attributes
     ----------
@@ -89,7 +90,7 @@ class Table(Handle):
         TypeError, ValueError, IndexError
             As in `gatherum.gather`. ValueError also if the table is closed.
         OSError
-            The table cannot be read, or changed since it was opened.
+            If the table cannot be read, or has changed since it was opened.
         """
         begun = perf_counter_ns()
         state = self._opened("gather")
@@ -186,7 +187,7 @@ class Table(Handle):
         Parameters
         ----------
         batches : iterable
-            Index arrays. A dedicated thread iterates over them, ahead of the yielded rows.
+            Index arrays. A separate thread iterates over them, ahead of the yielded rows.
         axis, mode, negative, fill_value
             As in `gather`.
 
@@ -261,8 +262,8 @@ class Table(Handle):
     def prefetch(self, indices: Operand) -> None:
         """Begin to read rows for later calls, and return immediately.
 
-        The rows are read to the row cache. Rows of a local file are also read to the system's page
-        cache. Without either cache, as for a URL without a row cache, nothing is kept.
+        The rows are read into the row cache. Rows of a local file are also read into the system's
+        page cache. A table at a URL without a row cache keeps no rows.
 
         Parameters
         ----------

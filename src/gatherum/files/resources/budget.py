@@ -40,7 +40,7 @@ def size_of(name: str, size: object) -> int:
 class Budget:
     """A number of bytes of anonymous memory, and its shares for parts of the engine.
 
-    The shares add up to less than `total`; NumPy's temporaries use the rest.
+    The sum of the shares is less than `total`, because NumPy's temporary arrays also need memory.
     """
 
     total: int

@@ -22,8 +22,8 @@ class Buckets:
     """Ranges of row numbers with at most as many requests as fit in memory, if possible.
 
     Row numbers are first counted in bins of equal width. Neighbouring bins then form a bucket. A
-    bucket above the limit is always a single bin. The `quantum` rows of a chunk are never divided
-    between buckets.
+    bucket above the limit is always a single bin. A chunk has `quantum` rows, which are always in
+    the same bucket.
     """
 
     def __init__(self, extent: int, quantum: int) -> None:

@@ -46,9 +46,10 @@ def applies(src: Tensor) -> bool:
 
 def call(places: Destinations, data: Tensor, updates: Tensor, fold: FoldRule, none: int
          ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """Return the extremes, and the number of the first update equal to each.
+    """Return the maxima or minima, and the number of the first update equal to each.
 
-    `none` is the number if the old value is the extreme, or a destination has no updates.
+    `none` is the number if the old value is the maximum or minimum, or a destination has no
+    updates.
     """
     attributes = places.attributes.with_fold(fold)
     operands = data, places.indices, updates

@@ -197,7 +197,7 @@ def scattered_extreme(
     out: Tensor | None,
     dim_size: int | None,
 ) -> tuple[Tensor, Tensor]:
-    """Return the extremes, and the first position of each along `dim`."""
+    """Return the maxima or minima, and the first position of each along `dim`."""
     src, places = scatter_operands(op, src, index, dim, out, dim_size)
     with called(places):
         return extreme(places, src, dim % src.dim(), reduction, out)
@@ -206,7 +206,7 @@ def scattered_extreme(
 def extreme(
     places: Destinations, src: Tensor, dim: int, reduction: str, out: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Return the extremes, and the first position of each along `dim`.
+    """Return the maxima or minima, and the first position of each along `dim`.
 
     One scatter computes the gradient, of the values at these positions. The old value of `out`
     counts as first.
