@@ -106,11 +106,6 @@ void append(std::string* why, const Parts&... parts) {
 // The scratch function of algorithms without scratch memory.
 inline int64_t no_scratch(const Program&, int) { return 0; }
 
-// Returns true if blocks of this many bytes are loaded and stored as one value.
-constexpr bool is_width(int64_t bytes) {
-  return bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8 || bytes == 16;
-}
-
 // Returns true if each point is written directly after the previous one.
 bool writes_in_order(const Nest& nest);
 // Returns true if a nest writes from `at` on with streaming stores. If `at` is null, the best alignment is

@@ -2,6 +2,7 @@
 #include "algorithms/items.hpp"
 
 #include "algorithms/algorithms.hpp"
+#include "model/widths.hpp"
 
 namespace gatherum {
 namespace {

@@ -17,6 +17,7 @@
 #include "engine/platform.hpp"
 #include "engine/pool.hpp"
 #include "engine/processor.hpp"
+#include "model/widths.hpp"
 
 namespace gatherum {
 namespace {
@@ -242,22 +243,7 @@ class Reader : RowRequests {
   // Calls `place` with the row size as a compile-time constant, or 0 for other row sizes.
   template <class Place>
   bool with_item(Place place) const {
-    switch (r_.item) {
-      case 1:
-        return place(std::integral_constant<int64_t, 1>());
-      case 2:
-        return place(std::integral_constant<int64_t, 2>());
-      case 4:
-        return place(std::integral_constant<int64_t, 4>());
-      case 8:
-        return place(std::integral_constant<int64_t, 8>());
-      case 16:
-        return place(std::integral_constant<int64_t, 16>());
-      case 32:
-        return place(std::integral_constant<int64_t, 32>());
-      default:
-        return place(std::integral_constant<int64_t, 0>());
-    }
+    return with_width(WidthsAnd<32, 0>{}, r_.item, place);
   }
 
   bool read(char* to, int64_t bytes, int64_t offset, Memory& memory) {

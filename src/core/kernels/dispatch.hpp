@@ -8,6 +8,7 @@
 #include "fold/exact/exact_sums.hpp"
 #include "fold/order_keys.hpp"
 #include "fold/slabs.hpp"
+#include "model/widths.hpp"
 
 // The slab kernels of this level or of the next lower one.
 namespace gatherum::GATHERUM_SLABS {
@@ -26,25 +27,13 @@ void add_item_kernels(Kernels& all);
 // Calls f with the width of an item as a constant. The plan chooses these kernels only for these widths.
 template <class F>
 auto by_item(int64_t bytes, F&& f) {
-  switch (bytes) {
-    case 1:
-      return f(std::integral_constant<int, 1>{});
-    case 2:
-      return f(std::integral_constant<int, 2>{});
-    case 4:
-      return f(std::integral_constant<int, 4>{});
-    case 8:
-      return f(std::integral_constant<int, 8>{});
-    default:
-      return f(std::integral_constant<int, 16>{});
-  }
+  return with_width(Widths{}, bytes, f);
 }
 
 // Like by_item, for blocks. Calls f with 0 for a block of any other number of bytes.
 template <class F>
 auto by_width(int64_t bytes, F&& f) {
-  if (bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8 || bytes == 16) return by_item(bytes, f);
-  return f(std::integral_constant<int, 0>{});
+  return with_width(WidthsAnd<0>{}, bytes, f);
 }
 
 // Sums and products modulo 2^n have the same bits for signed and unsigned integers, so both use one instance.

@@ -1,6 +1,6 @@
 // gather, one small block per index:  U[j * su] = D[j * sd + offset[j]],  block of W bytes.
 //
-// The plan guarantees: no row loops, block == W, W in {1, 2, 4, 8, 16}; offsets are staged (checked). Cost:
+// The plan guarantees: no row loops, block == W, W one of Widths; offsets are staged (checked). Cost:
 // one load and one store per item. If the table is larger than the cache, the next block is prefetched, and
 // the random-access rate of the memory limits the speed.
 #pragma once

@@ -3,7 +3,7 @@
 //
 // During the gather of one line, the stretch of the next line is prefetched, because the processor does not
 // predict the random accesses to the stretch. Indices that are the same for every line are staged once. The
-// plan guarantees: no row loops, block in {1, 2, 4, 8, 16}, one component. The caller guarantees that staging
+// plan guarantees: no row loops, block one of Widths, one component. The caller guarantees that staging
 // prefetches no indices.
 #pragma once
 

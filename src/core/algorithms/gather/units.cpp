@@ -3,6 +3,7 @@
 // small calls.
 #include "algorithms/algorithms.hpp"
 #include "algorithms/items.hpp"
+#include "model/widths.hpp"
 
 namespace gatherum {
 namespace {
