@@ -7,10 +7,12 @@ from types import BuiltinFunctionType
 
 import pytest
 
+import dtype_stub
 import gatherum
 from gatherum import _core
 
-STUB = ast.parse((Path(gatherum.__file__).parent / "_core.pyi").read_text())
+TEXT = (Path(gatherum.__file__).parent / "_core.pyi").read_text()
+STUB = ast.parse(TEXT)
 DECLARED = {node.name: node for node in STUB.body if isinstance(node, ast.FunctionDef)}
 CLASSES = {node.name for node in STUB.body if isinstance(node, ast.ClassDef)}
 BUILT = {name: getattr(_core, name) for name in dir(_core) if not name.startswith("__")}
@@ -39,6 +41,11 @@ def parameters(node: ast.FunctionDef) -> dict[str, str]:
 
 def test_the_stub_names_exactly_what_the_core_has() -> None:
     assert set(DECLARED) | CLASSES == set(BUILT)
+
+
+def test_its_dtypes_are_generated() -> None:
+    message = "run python tests/dtype_stub.py --write"
+    assert dtype_stub.generated(TEXT, dtype_stub.members_of_core()) == TEXT, message
 
 
 @pytest.mark.parametrize("name", sorted(PLAIN))

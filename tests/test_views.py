@@ -7,6 +7,7 @@ import pytest
 
 import gatherum
 from gatherum import _core
+from gatherum._model import dtype_rows
 from gatherum._system import native
 
 DLPACK = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
@@ -129,7 +130,8 @@ def test_every_dtype_has_its_size():
     for name, code in _core.DType.__members__.items():
         digits = "".join(c if c.isdigit() else " " for c in name).split()
         bits = int(digits[0]) if digits else 8 * np.dtype(name).itemsize
-        assert _core.bytes_of(code) == bits // 8
+        row = dtype_rows.ROWS[code.name]
+        assert (row.bits, row.nbytes) == (bits, (bits + 7) // 8)
 
 
 WITHOUT = """

@@ -84,7 +84,7 @@ void read_dtype(const char* operand, const gatherum_spec& spec, ReadSpec& read) 
   read.name = std::string(read.swapped ? "swapped " : "") + row->name;
   read.value = read.swapped ? Value::none : row->value;
   read.is_signed = row->kind == Kind::integer;
-  read.is_integer = read.is_signed || row->kind == Kind::unsigned_integer;
+  read.is_integer = has_whole_bytes(*row) && (read.is_signed || row->kind == Kind::unsigned_integer);
 }
 
 // Checks the rank before the sizes are read.

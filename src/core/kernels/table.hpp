@@ -2,9 +2,12 @@
 // compiled from the same source.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
+#include <iterator>
 
+#include "model/dtypes.hpp"
 #include "model/nest.hpp"
 
 namespace gatherum {
@@ -263,14 +266,19 @@ inline bool has_elementary(Value value) {
 // Quantized values: integers or small floats of `bits` bits. If packed, a byte holds 8 / bits of them.
 enum class CodeType : uint8_t { uint8, int8, float8_e4m3fn, float8_e5m2 };
 enum class ScaleType : uint8_t { float32, float16, bfloat16, float8_e8m0fnu };
-constexpr const char* name_of(CodeType t) {
-  return name_among({"uint8", "int8", "float8_e4m3fn", "float8_e5m2"}, t);
-}
-constexpr const char* name_of(ScaleType t) {
-  return name_among({"float32", "float16", "bfloat16", "float8_e8m0fnu"}, t);
-}
+inline constexpr DType kCodeTypes[] = {DType::uint8, DType::int8, DType::float8_e4m3fn, DType::float8_e5m2};
+inline constexpr DType kScaleTypes[] = {DType::float32, DType::float16, DType::bfloat16,
+                                        DType::float8_e8m0fnu};
+constexpr const char* name_of(CodeType t) { return name_among(kCodeTypes, t); }
+constexpr const char* name_of(ScaleType t) { return name_among(kScaleTypes, t); }
 constexpr int64_t bytes_of(ScaleType t) {
-  return t == ScaleType::float32 ? 4 : t == ScaleType::float8_e8m0fnu ? 1 : 2;
+  // A local table: kernels must not refer to data that the linker shares among levels.
+  constexpr auto bytes = [] {
+    std::array<int64_t, std::size(kScaleTypes)> of{};
+    for (size_t i = 0; i < of.size(); ++i) of[i] = bytes_of(kScaleTypes[i]);
+    return of;
+  }();
+  return bytes[static_cast<size_t>(t)];
 }
 struct Codes {
   CodeType type;

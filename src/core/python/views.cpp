@@ -33,6 +33,16 @@ constexpr auto kNumbered = [] {
   return dtypes;
 }();
 
+constexpr bool are_numpy_dtypes_numbered() {
+  for (const DTypeRow& row : kDTypes) {
+    bool is_numbered = false;
+    for (const int8_t d : kNumbered) is_numbered |= d == static_cast<int8_t>(row.dtype);
+    if (is_numbered != is_of_numpy(row.dtype)) return false;
+  }
+  return true;
+}
+static_assert(are_numpy_dtypes_numbered(), "kNumbered lacks a dtype of NumPy");
+
 // The dtypes that other packages register with NumPy, by their number. Each is added when it is first used.
 // The dtypes of ml_dtypes have the core's names.
 constexpr int8_t kUnknown = -2;

@@ -105,7 +105,7 @@ struct ItemType {
 constexpr auto kItemTypes = [] {
   std::array<ItemType, 64> types{};
   for (const DTypeRow& row : kDTypes)
-    if (row.xla > 0) types[static_cast<size_t>(row.xla)] = {row.value, row.bits / 8};
+    if (row.xla > 0) types[static_cast<size_t>(row.xla)] = {row.value, has_whole_bytes(row) ? row.bytes : 0};
   return types;
 }();
 

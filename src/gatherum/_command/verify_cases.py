@@ -17,23 +17,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gatherum._core import Reduction, has_meaning
 from gatherum._model.call import FoldRule
-from gatherum._model.dtypes import DType, is_reducible
+from gatherum._model.dtype_rows import ROWS, has_arithmetic
+from gatherum._model.dtypes import DType
 from gatherum._model.modes import MODES
+from gatherum._model.narrow_floats import FORMATS
 from gatherum._model.operators import OPERATORS
 from gatherum._model.reductions import FOLDS
 
 Array = NDArray[Any]
 Shape = tuple[int, ...]
 
-DTYPES = (
-    *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
-    *("float16", "bfloat16", "float32", "float64", "complex64", "complex128"),
-)
+DTYPES = tuple(filter(has_arithmetic, ROWS))
 _INDEX_DTYPES = ("<i8", "<i4", "<u8", "i1", "<u2", ">i4", "<i2", "u1", ">u8", "<u4")
-# The number of exponent bits of a floating-point number.
-_EXPONENT = {"float16": 5, "bfloat16": 8, "float32": 8, "float64": 11}
-_EXPONENT |= {"complex64": 8, "complex128": 11}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +44,14 @@ class VerifyCase:
 
 def dtype_named(name: str) -> DType | None:
     """Return a dtype of the cases. Return None for bfloat16 if ml_dtypes is not installed."""
-    if name != "bfloat16":
+    if ROWS[name].of_numpy:
         return np.dtype(name)
     try:
         import ml_dtypes
     except ModuleNotFoundError:
         return None
-    bfloat16: DType = np.dtype(ml_dtypes.bfloat16)
-    return bfloat16
+    extension: DType = np.dtype(getattr(ml_dtypes, name))
+    return extension
 
 
 def case_rows() -> Iterator[tuple[str, str, str]]:
@@ -63,9 +60,8 @@ def case_rows() -> Iterator[tuple[str, str, str]]:
         for name in DTYPES:
             yield op, name, "none"
             if operator.scatters:
-                stand_in = np.dtype("float32" if name == "bfloat16" else name)
                 for reduction in FOLDS:
-                    if is_reducible(stand_in, reduction):
+                    if has_meaning(ROWS[name].value, Reduction[reduction]):
                         yield op, name, reduction
 
 
@@ -109,9 +105,15 @@ def values(dtype: DType, seed: int, shape: Shape, *, wild: bool) -> Array:
         return random_bits(seed, size).astype(f"u{dtype.itemsize}").view(dtype).reshape(shape)
     parts = 2 if dtype.kind == "c" else 1
     width = dtype.itemsize // parts
-    exponent = _EXPONENT[dtype.name]
+    exponent = _exponent_bits(dtype)
     bits = _floats(random_bits(seed, size * parts), 8 * width - 1 - exponent, exponent, wild)
     return bits.astype(f"u{width}").view(dtype).reshape(shape)
+
+
+def _exponent_bits(dtype: DType) -> int:
+    if form := FORMATS.get(dtype.name):
+        return 8 * dtype.itemsize - 1 - form.fraction
+    return int(np.finfo(dtype).nexp)
 
 
 def _floats(z: NDArray[np.uint64], mantissa: int, exponent: int, wild: bool) -> NDArray[np.uint64]:

@@ -11,6 +11,7 @@ from gatherum import _core
 from gatherum._core import Reduction, Value
 
 from . import errors
+from .dtype_rows import ROWS, value_named
 from .modes import CORE_MODES
 
 DType = np.dtype[Any]
@@ -41,21 +42,21 @@ def code_of(dtype: AnyDType) -> _core.DType | None:
     """Return the core's number of a dtype that NumPy lacks, None for any other dtype."""
     if dtype.kind != "V" or dtype.names is not None or not dtype.isnative:
         return None
-    code = _core.DType.__members__.get(dtype.name)
-    return code if code is not None and _core.bytes_of(code) == dtype.itemsize else None
+    row = ROWS.get(dtype.name)
+    return row.code if row is not None and row.nbytes == dtype.itemsize else None
 
 
 def dtype_of(code: _core.DType) -> AnyDType:
     """Return the dtype for a number of the core: NumPy's if registered, else an `Extension`."""
     if np.sctypeDict.get(code.name) is None:
-        return Extension(code.name, _core.bytes_of(code))
+        return Extension(code.name, ROWS[code.name].nbytes)
     return np.dtype(code.name)
 
 
 def read_dtype(value: str | type | DType) -> AnyDType:
     """Return the dtype for a name or a type. Raises the errors of `numpy.dtype`."""
-    code = _core.DType.__members__.get(value) if isinstance(value, str) else None
-    return np.dtype(value) if code is None else dtype_of(code)
+    row = ROWS.get(value) if isinstance(value, str) else None
+    return np.dtype(value) if row is None else dtype_of(row.code)
 
 
 def load_dtype(value: str | type | DType) -> AnyDType:
@@ -74,13 +75,9 @@ def load_dtype(value: str | type | DType) -> AnyDType:
 
 def value_of(dtype: AnyDType) -> Value:
     """Return the value type of a dtype; `Value.none` if no reduction is defined for it."""
-    if not dtype.isnative:
+    if not dtype.isnative or (isinstance(dtype, np.dtype) and dtype.char in "gG"):
         return Value.none
-    if dtype.kind == "V":  # bfloat16 of ml_dtypes, which is optional
-        return Value.bfloat16 if dtype.name == "bfloat16" else Value.none
-    if isinstance(dtype, Extension) or dtype.kind not in "biufc" or dtype.char in "gG":
-        return Value.none
-    return Value.__members__.get(dtype.name, Value.none)
+    return value_named(dtype.name)
 
 
 def is_reducible(dtype: AnyDType, reduction: str) -> bool:

@@ -22,6 +22,7 @@ import numpy as np
 from gatherum._core import Reduction, is_exact
 
 from .audience import advice, for_tensors, hint
+from .dtype_rows import has_arithmetic
 from .modes import MOVING
 from .named_bytes import named_bytes
 from .reductions import ALIASES
@@ -223,7 +224,7 @@ def not_finite(op: str, operand: str, dtype: object, value: object) -> ValueErro
 
 def not_reducible(op: str, reduction: str, dtype: object, has_updates: bool = False) -> Exception:
     number = named_bytes(dtype)
-    if number == "bfloat16":
+    if number is not None and has_arithmetic(number):
         return needs_ml_dtypes(op, number)
     dtype = number or dtype
     swapped = isinstance(dtype, np.dtype) and not dtype.isnative

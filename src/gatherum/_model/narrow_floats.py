@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .dtype_rows import ROWS
+
 Floats = NDArray[np.float64]
 
 
@@ -41,16 +43,13 @@ class FloatFormat(NamedTuple):
     largest: int
     infinity: int | None
     nan: int
-    first: int = 0
+    first: int
 
 
 FORMATS = {
-    "bfloat16": FloatFormat(np.uint16, 7, -126, 0x7F7F, 0x7F80, 0x7FC0),
-    "float8_e4m3fn": FloatFormat(np.uint8, 3, -6, 0x7E, None, 0x7F),
-    "float8_e4m3fnuz": FloatFormat(np.uint8, 3, -7, 0x7F, None, 0x80),
-    "float8_e5m2": FloatFormat(np.uint8, 2, -14, 0x7B, 0x7C, 0x7E),
-    "float8_e5m2fnuz": FloatFormat(np.uint8, 2, -15, 0x7F, None, 0x80),
-    "float8_e8m0fnu": FloatFormat(np.uint8, 0, -127, 0xFE, None, 0xFF, 1),
+    row.name: FloatFormat(np.dtype(f"u{row.nbytes}").type, *row.encoding)
+    for row in ROWS.values()
+    if row.encoding is not None
 }
 
 

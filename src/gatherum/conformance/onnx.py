@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from gatherum._model import errors
+from gatherum._model.dtype_rows import ROWS, has_arithmetic
 from gatherum._model.dtypes import accumulator_dtype
 from gatherum._model.operators import OPERATORS, Operator
 from gatherum._model.reductions import known_to_onnx
@@ -36,10 +37,8 @@ _FIRST = {"Gather": 1, "GatherElements": 11, "GatherND": 11, "ScatterElements": 
 _BATCHES = 12  # the first opset whose GatherND has batch_dims
 _FROM_END = 11  # the first opset with negative indices
 _REFUSES = ("ScatterElements",)  # the scatters for which ONNX defines an invalid index as an error
-_DATA = (
-    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16",
-    "float32", "float64", "complex64", "complex128",
-)  # fmt: skip
+# ONNX has all of them.
+_DATA = frozenset(row.name for row in ROWS.values() if row.of_numpy and has_arithmetic(row.name))
 
 
 def check_opset(opset: int, rows: Sequence[Operator]) -> None:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gatherum._model.call import FoldRule
+from gatherum._model.dtype_rows import ROWS
 from gatherum._model.dtypes import is_reducible
 from gatherum._model.modes import MOVING
 from gatherum._model.operators import Operator
@@ -21,7 +22,7 @@ from .case import Array, RuleCall
 SHAPES, INDICES = "docs/semantics.md#shapes", "docs/semantics.md#index-values"
 FOLDS = "docs/semantics.md#duplicates-and-reductions"
 _SOME = 3  # rows of small tables
-_INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+_INTEGERS = tuple(row.name for row in ROWS.values() if row.kind in "iu" and row.of_numpy)
 
 
 class Rule(NamedTuple):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gatherum._model.audience import for_commands
+from gatherum._model.dtype_rows import has_arithmetic
 from gatherum._model.errors import Shape, _short, needs_ml_dtypes, not_an_index_dtype
 from gatherum._model.named_bytes import named_bytes
 
@@ -26,7 +27,7 @@ def not_groups(op: str, dtype: Any, operand: str = "groups") -> TypeError:
 
 def not_defined(op: str, func: str, dtype: object, needs: object = None) -> Exception:
     number = named_bytes(dtype)
-    if number == "bfloat16":
+    if number is not None and has_arithmetic(number):
         return needs_ml_dtypes(op, number)
     dtype = number or dtype
     hint = "" if needs is None else f"; it needs {needs}"

@@ -8,16 +8,12 @@ import jax
 import numpy as np
 
 from gatherum._model import framework_errors
+from gatherum._model.dtype_rows import ROWS
 from gatherum._model.dtypes import DType, is_reducible
 
 # Dtypes that XLA stores in whole bytes. Narrower types such as int4 are packed; keys and float0 are
 # not numbers.
-_WHOLE = frozenset((
-    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
-    "float16", "bfloat16", "float32", "float64", "complex64", "complex128",
-    "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz",
-    "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu",
-))  # fmt: skip
+_WHOLE = frozenset(row.name for row in ROWS.values() if row.xla is not None and row.has_whole_bytes)
 
 
 def plan_dtype(op: str, operand: str, dtype: Any) -> DType:

@@ -12,6 +12,7 @@ import onnx
 from numpy.typing import NDArray
 from onnx.reference.op_run import OpRun
 
+from gatherum._model.dtype_rows import spellings
 from gatherum._model.reductions import known_to_onnx
 from gatherum._plans.plans import apply
 
@@ -19,12 +20,16 @@ from .strings import apply_to_strings, is_string
 
 Array = NDArray[Any]
 
-_TYPE_NAMES = {
+SPELLING = {
     "float32": "float", "float64": "double", "float8_e4m3fn": "float8e4m3fn",
     "float8_e4m3fnuz": "float8e4m3fnuz", "float8_e5m2": "float8e5m2",
     "float8_e5m2fnuz": "float8e5m2fnuz", "float8_e8m0fnu": "float8e8m0",
-    "float4_e2m1fn": "float4e2m1",
 }  # fmt: skip
+ABSENT = frozenset((
+    "complex32", "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "longdouble", "clongdouble",
+))  # fmt: skip
+_TYPE_NAMES = spellings("ONNX", SPELLING, ABSENT)
+_TYPE_NAMES["float4_e2m1fn"] = "float4e2m1"  # the core's table has no such row
 
 
 @lru_cache(maxsize=256)

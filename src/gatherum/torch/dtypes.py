@@ -9,16 +9,19 @@ from numpy.typing import NDArray
 
 from gatherum._core import DType
 from gatherum._model import dtypes, framework_errors
+from gatherum._model.dtype_rows import ROWS, spellings
 from gatherum._model.dtypes import AnyDType, is_reducible
 
-# Dtypes whose items are whole bytes of one number, by the names that the core also uses.
-_NAMES = (
-    "bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64",
-    "float16", "bfloat16", "float32", "float64", "complex64", "complex128",
-    "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu",
-)  # fmt: skip
+# Torch has complex32, and few functions that support it.
+ABSENT = frozenset((
+    "complex32", "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "longdouble", "clongdouble",
+))  # fmt: skip
 WIDE_UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)  # torch cannot compare these
-_CODES = {getattr(torch, name): DType[name] for name in _NAMES if hasattr(torch, name)}
+_CODES = {
+    getattr(torch, text): DType[name]
+    for name, text in spellings("torch", {}, ABSENT).items()
+    if hasattr(torch, text)  # older versions lack some
+}
 _SUMMED = {kind for kind, code in _CODES.items() if is_reducible(dtypes.dtype_of(code), "add")}
 _BY_NAME = {code.name: kind for kind, code in _CODES.items()}
 
@@ -40,7 +43,7 @@ def plan_dtype(op: str, operand: str, dtype: torch.dtype) -> AnyDType:
 
 def is_of_numpy(dtype: torch.dtype) -> bool:
     """Return True for a dtype of NumPy itself, regardless of packages that extend it."""
-    return not _CODES[dtype].name.startswith(("bfloat", "float8"))
+    return ROWS[_CODES[dtype].name].of_numpy
 
 
 def bits(dtype: torch.dtype) -> torch.dtype:

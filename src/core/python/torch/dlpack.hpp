@@ -17,7 +17,7 @@ struct Device {
 inline constexpr int32_t kCpu = 1;
 
 struct DataType {
-  uint8_t code;  // see Kind of dtypes.hpp
+  uint8_t code;  // see DLPack of dtypes.hpp
   uint8_t bits;
   uint16_t lanes;
 };

@@ -106,9 +106,31 @@ const void* item_of(nb::handle fill, int64_t item) {
   return PyBytes_AS_STRING(fill.ptr());
 }
 
-nb::object dtype_of_dlpack(int kind, int bits) {
+nb::object dtype_of_dlpack(int code, int bits) {
   DType dtype;
-  return find_dtype(kind, bits, dtype) ? nb::cast(dtype) : nb::none();
+  return find_dtype(code, bits, dtype) ? nb::cast(dtype) : nb::none();
+}
+
+// The rows of kDTypes for Python, which names their fields (dtype_rows.py).
+nb::list dtype_rows() {
+  nb::list rows;
+  const auto or_none = [](int number, bool known) {
+    return known ? nb::object(nb::int_(number)) : nb::none();
+  };
+  for (const DTypeRow& row : kDTypes) {
+    const FloatFormat format = row.format;
+    const char letter = letter_of(row.kind);
+    nb::object fields = nb::none();
+    if (format.nan != kNoFormat.nan)
+      fields =
+          nb::make_tuple(format.fraction, format.least, format.largest,
+                         or_none(format.infinity, format.infinity != kNoInfinity), format.nan, format.first);
+    rows.append(nb::make_tuple(row.dtype, row.name, row.bytes, row.bits, nb::str(&letter, 1),
+                               is_of_numpy(row.dtype),
+                               or_none(static_cast<int>(row.dlpack), row.dlpack != DLPack::none),
+                               or_none(row.xla, row.xla != 0), row.value, fields));
+  }
+  return rows;
 }
 
 }  // namespace
@@ -139,8 +161,8 @@ void run_in_memory(const Call& call, nb::handle fill, const Allocate& allocate, 
 void bind_memory_calls(nb::module_& m) {
   nb::enum_<DType> dtypes(m, "DType", "The dtypes that plans are keyed by.");
   for (const DTypeRow& row : kDTypes) dtypes.value(row.name, row.dtype);
-  m.def("bytes_of", [](DType dtype) { return bytes_of(dtype); }, nb::arg("dtype"));
-  m.def("dtype_of_dlpack", &dtype_of_dlpack, nb::arg("kind"), nb::arg("bits"));
+  m.def("dtype_rows", &dtype_rows);
+  m.def("dtype_of_dlpack", &dtype_of_dlpack, nb::arg("code"), nb::arg("bits"));
   nb::class_<BoundView>(m, "View", nb::type_slots(guarded_slots))
       .def(nb::init<intptr_t, const nb::tuple&, const nb::tuple&, DType, bool>(), nb::arg("address"),
            nb::arg("shape"), nb::arg("strides"), nb::arg("dtype"), nb::arg("writable") = true);

@@ -72,7 +72,7 @@ struct TensorView {
         !torch_storage().holds(object, t) || !is_whole(object, dtype))
       return false;
     type = t.dtype;
-    complex = t.dtype.code == static_cast<uint8_t>(Kind::complex);
+    complex = t.dtype.code == static_cast<uint8_t>(DLPack::complex);
     view.item = bytes_of(dtype);
     view.dtype = static_cast<int>(dtype);
     view.rank = t.ndim;

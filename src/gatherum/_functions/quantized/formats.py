@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 
@@ -47,8 +47,8 @@ CODES = {
 }
 PACKS = ("uint8", "int8")  # their bytes may hold several values
 BITS = (2, 4, 8)
-SCALES = ("float32", "float16", "bfloat16", "float8_e8m0fnu")
-RESULTS = ("float32", "float16", "bfloat16")
+RESULTS: tuple[str, ...] = get_args(ResultName)
+SCALES = (*RESULTS, "float8_e8m0fnu")
 
 
 def name_of(dtype: Any) -> str:

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 from gatherum._model import named_bytes as bytes_of_numbers
+from gatherum._model.dtype_rows import ROWS
 from gatherum._model.named_bytes import named_bytes
-from gatherum._model.narrow_floats import FORMATS
 
 __all__ = [
     "as_bytes",
@@ -27,7 +27,7 @@ def number_type(name: str) -> np.dtype[Any]:
 
         extension: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
     except (ImportError, AttributeError):  # gathers need only the bytes
-        return bytes_of_numbers.make(name, np.dtype(FORMATS[name].codes).itemsize)
+        return bytes_of_numbers.make(name, ROWS[name].nbytes)
     return extension
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from gatherum._model.dtype_rows import ROWS, DTypeRow, spellings
 from gatherum.files.formats.dtypes import cannot_hold, name_of, number_type
 from gatherum.files.formats.format import Format, Location, Opening, choose_member
 from gatherum.files.formats.npy import checked_shape
@@ -25,21 +26,26 @@ from gatherum.files.resources.stats import Meter
 __all__ = ["Safetensors", "Tensor", "read_header", "write_header"]
 
 LONGEST_HEADER = 100_000_000
-BITS = {
-    "BOOL": 8, "F4": 4, "F6_E2M3": 6, "F6_E3M2": 6, "U8": 8, "I8": 8, "F8_E5M2": 8, "F8_E4M3": 8,
-    "F8_E8M0": 8, "F8_E4M3FNUZ": 8, "F8_E5M2FNUZ": 8, "I16": 16, "U16": 16, "F16": 16, "BF16": 16,
-    "I32": 32, "U32": 32, "F32": 32, "C64": 64, "F64": 64, "I64": 64, "U64": 64,
+SPELLING = {
+    "bool": "BOOL", "bfloat16": "BF16", "float8_e5m2": "F8_E5M2", "float8_e4m3fn": "F8_E4M3",
+    "float8_e8m0fnu": "F8_E8M0", "float8_e4m3fnuz": "F8_E4M3FNUZ",
+    "float8_e5m2fnuz": "F8_E5M2FNUZ",
 }  # fmt: skip
-NATIVE = {
-    "BOOL": "|b1", "U8": "|u1", "I8": "|i1", "I16": "<i2", "U16": "<u2", "F16": "<f2",
-    "I32": "<i4", "U32": "<u4", "F32": "<f4", "C64": "<c8", "F64": "<f8", "I64": "<i8",
-    "U64": "<u8",
-}  # fmt: skip
-EXTENDED = {
-    "BF16": "bfloat16", "F8_E5M2": "float8_e5m2", "F8_E4M3": "float8_e4m3fn",
-    "F8_E8M0": "float8_e8m0fnu", "F8_E4M3FNUZ": "float8_e4m3fnuz",
-    "F8_E5M2FNUZ": "float8_e5m2fnuz",
-}  # fmt: skip
+ABSENT = frozenset((
+    "complex32", "complex128", "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "longdouble",
+    "clongdouble",
+))  # fmt: skip
+PACKED = {"F4": 4, "F6_E2M3": 6, "F6_E3M2": 6}  # bits of types that are not whole bytes
+
+
+def _letter_and_bits(row: DTypeRow) -> str | None:
+    """Return a code such as "F32". Other packages' types have irregular ones."""
+    return f"{row.kind.upper()}{row.bits}" if row.of_numpy else None
+
+
+CODES = spellings("safetensors", SPELLING, ABSENT, _letter_and_bits)
+ROW_OF = {code: ROWS[name] for name, code in CODES.items()}
+_BITS = PACKED | {code: row.bits for code, row in ROW_OF.items()}
 
 
 class Safetensors(Format):
@@ -95,11 +101,10 @@ class Tensor:
 
     def dtype(self, where: str) -> np.dtype[Any]:
         """Return the NumPy dtype. Raise ValueError for elements smaller than a byte."""
-        if self.code in NATIVE:
-            return np.dtype(NATIVE[self.code])
-        if self.code in EXTENDED:
-            return number_type(EXTENDED[self.code])
-        raise ValueError(f"{where}: elements of type {self.code} are not whole bytes")
+        if self.code in PACKED:
+            raise ValueError(f"{where}: elements of type {self.code} are not whole bytes")
+        row = ROW_OF[self.code]
+        return np.dtype(row.name).newbyteorder("<") if row.of_numpy else number_type(row.name)
 
 
 def read_header(name: str, file: DiskFile) -> dict[str, Tensor]:
@@ -149,8 +154,7 @@ def write_header(name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> byt
     """
     if name == "__metadata__":
         raise ValueError("a safetensors tensor cannot be named __metadata__")
-    code = next((c for c, text in NATIVE.items() if np.dtype(text) == dtype), None)
-    code = code or next((c for c, text in EXTENDED.items() if text == name_of(dtype)), None)
+    code = CODES.get(name_of(dtype))
     if code is None or dtype.str[0] == ">":
         raise cannot_hold("a safetensors file", dtype)
     nbytes = math.prod(shape) * dtype.itemsize
@@ -176,14 +180,14 @@ def _tensor(name: str, key: str, entry: Any, data: int, size: int) -> Tensor:
     if not isinstance(entry, Mapping) or not {"dtype", "shape", "data_offsets"} <= set(entry):
         raise ValueError(f"{where} must have dtype, shape and data_offsets")
     code, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
-    if not isinstance(code, str) or not re.fullmatch(r"\w{1,32}", code) or code not in BITS:
+    if not isinstance(code, str) or not re.fullmatch(r"\w{1,32}", code) or code not in _BITS:
         raise ValueError(f"{where} has the unknown type {code!r}")
     if not isinstance(shape, list) or not all(map(_is_count, shape)):
         raise ValueError(f"{where} has the shape {shape!r}, not a list of sizes")
     if not isinstance(offsets, list) or len(offsets) != 2 or not all(map(_is_count, offsets)):
         raise ValueError(f"{where} has the data_offsets {offsets!r}, not two positions")
     begin, end = offsets
-    bits = math.prod(checked_shape(where, tuple(shape))) * BITS[code]
+    bits = math.prod(checked_shape(where, tuple(shape))) * _BITS[code]
     if begin > end or end > size - data:
         raise ValueError(f"{where} lies at bytes {begin} to {end} of {size - data}")
     if bits % 8 or end - begin != bits // 8:

@@ -1,0 +1,108 @@
+"""The core's table of dtypes, and how interfaces and file formats spell its names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from itertools import starmap
+from typing import NamedTuple
+
+from gatherum import _core
+from gatherum._core import Value
+
+
+class DTypeRow(NamedTuple):
+    """The facts of a dtype (model/dtypes.hpp).
+
+    Attributes
+    ----------
+    code : _core.DType
+        The number of the dtype in plans.
+    name : str
+        NumPy's name, or the name that NumPy would use.
+    nbytes : int
+        The bytes of an item in NumPy's arrays.
+    bits : int
+        The bits of an item, fewer than ``8 * nbytes`` if other frameworks pack several items into a
+        byte.
+    kind : str
+        "b", "i", "u", "f" or "c", as in NumPy.
+    of_numpy : bool
+        Whether NumPy itself defines the dtype.
+    dlpack, xla : int or None
+        DLPack's code and XLA's number, None if they lack the dtype.
+    value : _core.Value
+        The value type of reductions, `Value.none` if none is defined.
+    encoding : tuple or None
+        The fields of a `FloatFormat` after the first, for types that NumPy lacks.
+    """
+
+    code: _core.DType
+    name: str
+    nbytes: int
+    bits: int
+    kind: str
+    of_numpy: bool
+    dlpack: int | None
+    xla: int | None
+    value: Value
+    encoding: tuple[int, int, int, int | None, int, int] | None
+
+    @property
+    def has_whole_bytes(self) -> bool:
+        """Whether the items of every framework are whole bytes."""
+        return self.bits == 8 * self.nbytes
+
+
+ROWS = {row.name: row for row in starmap(DTypeRow, _core.dtype_rows())}
+
+
+def value_named(name: str) -> Value:
+    """Return the value type of the dtype with a name; `Value.none` for other names."""
+    return ROWS[name].value if name in ROWS else Value.none
+
+
+def has_arithmetic(name: str) -> bool:
+    """Return True if reductions are defined for the dtype with a name."""
+    return value_named(name) is not Value.none
+
+
+def own_name(row: DTypeRow) -> str | None:
+    """Return the name of a row: the spelling of most interfaces."""
+    return row.name
+
+
+def spellings(
+    where: str,
+    spelling: Mapping[str, str],
+    absent: Collection[str],
+    otherwise: Callable[[DTypeRow], str | None] = own_name,
+) -> dict[str, str]:
+    """Return the spellings of the dtypes of the table in an interface, by their names.
+
+    Parameters
+    ----------
+    where : str
+        The interface, for the message of an error.
+    spelling : mapping
+        The spellings that differ.
+    absent : collection of str
+        The dtypes that the interface lacks.
+    otherwise : callable, optional
+        Returns the spelling of each other row, None if it must be listed.
+
+    Raises
+    ------
+    ImportError
+        If a name is not in the table, or a row has no spelling.
+    """
+    if unknown := sorted({*spelling, *absent} - ROWS.keys()):
+        raise ImportError(f"{where}: the core has no dtype {', '.join(unknown)}: rebuild it")
+    names = {}
+    for name, row in ROWS.items():
+        if name in absent:
+            continue
+        text = spelling.get(name) or otherwise(row)
+        if text is None:
+            raise ImportError(f"{where} has no spelling for dtype {name} of the core")
+        names[name] = text
+    return names
