@@ -5,7 +5,11 @@ import re
 import shutil
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 ROOT = Path(__file__).parents[1]
 
@@ -26,6 +30,29 @@ def patched(folder: Path, patch: Path) -> list[str]:
     command = ["patch", "-p1", "-s", "-i", str(patch)]
     subprocess.run(command, cwd=folder, check=True)
     return re.findall(r"^\+\+\+ b/(\S+)", patch.read_text(), re.MULTILINE)
+
+
+def build(tree: Path) -> None:
+    """Compile the core of the copy, with portable kernels and without optimisation."""
+    settings = [
+        "-DCMAKE_BUILD_TYPE=None", f"-DPython_EXECUTABLE={sys.executable}", "-DGATHERUM_LEVELS=",
+        "-DGATHERUM_OPTIMISATION=-O0",
+    ]  # fmt: skip
+    folder = tree / "build"
+    for command in (
+        ["cmake", "-S", tree, "-B", folder, "-G", "Ninja", *settings],
+        ["cmake", "--build", folder],
+        ["cmake", "--install", folder, "--prefix", tree / "src"],
+    ):
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+
+
+def needs_build(test: Any) -> Any:
+    """Mark a test that uses `build` as a release test."""
+    missing = not (shutil.which("cmake") and shutil.which("ninja") and find_spec("nanobind"))
+    reason = "builds the core: install cmake, ninja and nanobind"
+    return pytest.mark.release(pytest.mark.skipif(missing, reason=reason)(test))
 
 
 def run(tree: Path, *arguments: str) -> str:

@@ -4,13 +4,12 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-from recipes import ROOT, copied, patched, run
+from recipes import ROOT, build, copied, needs_build, patched, run
 
 PATCH = ROOT / "tests" / "absmax.patch"
 COMPILER = os.environ.get("CXX", "g++")
@@ -26,13 +25,6 @@ pytestmark = [
 ]
 
 
-def needs_cmake(test):
-    """Mark a test that builds the core as a release test. The tests of omitted parts always run."""
-    missing = not (shutil.which("cmake") and shutil.which("ninja") and find_spec("nanobind"))
-    reason = "builds the core: install cmake, ninja and nanobind"
-    return pytest.mark.release(pytest.mark.skipif(missing, reason=reason)(test))
-
-
 MACROS = ["LEVEL=level_portable", "KERNELS=kernels_portable", "SLABS=level_portable"]
 KERNELS = ["-std=c++20", "-fsyntax-only", "-Wno-psabi", "-Werror=switch"]
 KERNELS += [f"-DGATHERUM_{macro}" for macro in (*MACROS, 'LEVEL_NAME="portable"')]
@@ -44,23 +36,12 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = copied(tmp_path_factory.mktemp("absmax"), "src", "tests", "CMakeLists.txt")
     changed = patched(folder, PATCH)
     assert len(set(changed)) <= MOST_FILES, changed
-    settings = [
-        "-DCMAKE_BUILD_TYPE=None", f"-DPython_EXECUTABLE={sys.executable}", "-DGATHERUM_LEVELS=",
-        "-DGATHERUM_OPTIMISATION=-O0",
-    ]  # fmt: skip
-    build = folder / "build"
-    for command in (
-        ["cmake", "-S", folder, "-B", build, "-G", "Ninja", *settings],
-        ["cmake", "--build", build],
-        ["cmake", "--install", build, "--prefix", folder / "src"],
-    ):
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    build(folder)
     return folder
 
 
 # Tests that read their reductions from the table: they cover the new row without a change.
-@needs_cmake
+@needs_build
 @pytest.mark.parametrize(
     ("paths", "least"),
     [
@@ -140,12 +121,12 @@ else:
 }
 
 
-@needs_cmake
+@needs_build
 def test_it_is_the_reduction_that_was_meant(tree: Path) -> None:
     run(tree, "-c", CALLS)
 
 
-@needs_cmake
+@needs_build
 @pytest.mark.parametrize("package", sorted(OTHERS))
 def test_it_is_known_elsewhere(tree: Path, package: str) -> None:
     if not find_spec(package):
@@ -153,7 +134,7 @@ def test_it_is_known_elsewhere(tree: Path, package: str) -> None:
     run(tree, "-c", OTHERS[package])
 
 
-@needs_cmake
+@needs_build
 def test_what_python_forgets_is_named(tree: Path) -> None:
     table = tree / "src" / "gatherum" / "_model" / "reductions.py"
     whole = table.read_text()
@@ -224,7 +205,7 @@ def test_with_all_its_parts_it_compiles(sources: Path) -> None:
     assert compile_folds(sources).returncode == 0
 
 
-@needs_cmake
+@needs_build
 def test_a_step_that_cuda_forgets_does_not_compile(tree: Path) -> None:
     kernels = tree / "src" / "gatherum" / "cuda" / "kernels" / "arithmetic.cuh"
     whole = kernels.read_text()
