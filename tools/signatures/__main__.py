@@ -8,10 +8,11 @@ there are any.
 import sys
 from pathlib import Path
 
+import frameworks
 import overloads
 from model import ROOT
 
-PARTS = (overloads,)
+PARTS = (overloads, frameworks)
 
 
 def stale_files(*, write: bool) -> list[Path]:
