@@ -8,11 +8,12 @@ there are any.
 import sys
 from pathlib import Path
 
+import files
 import frameworks
 import overloads
 from model import ROOT
 
-PARTS = (overloads, frameworks)
+PARTS = (overloads, frameworks, files)
 
 
 def stale_files(*, write: bool) -> list[Path]:
