@@ -11,9 +11,10 @@ from pathlib import Path
 import files
 import frameworks
 import overloads
+import stores
 from model import ROOT
 
-PARTS = (overloads, frameworks, files)
+PARTS = (overloads, frameworks, files, stores)
 
 
 def stale_files(*, write: bool) -> list[Path]:
