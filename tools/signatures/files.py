@@ -63,7 +63,7 @@ __all__ = ["scatter_elements_file", "scatter_nd_file", "scatter_slices_file"]
 """
 
 
-def files() -> dict[object, str]:
+def files() -> dict[Path, str]:
     """Return the text of the modules."""
     docstrings = read_docstrings(DOCSTRINGS)
     written = [

@@ -1,5 +1,7 @@
 """The six functions on tensors, and on the arrays of frameworks whose adapters run all calls."""
 
+from pathlib import Path
+
 from model import (
     PACKAGE,
     REST,
@@ -7,6 +9,7 @@ from model import (
     Function,
     Parameter,
     indented,
+    read_functions,
     six_functions,
     written_call,
     written_function,
@@ -88,6 +91,7 @@ from .tensor_calls import is_traced, run_traced
 TENSOR_TYPES = {"data": "Tensor", "fill_value": "Any", "out": "Tensor | None"}
 
 ONNX = PACKAGE / "torch" / "tracing" / "onnx_signatures.py"
+ONNX_NODES = ONNX.with_name("onnx_nodes.py")
 ONNX_IMPORTS = """\
 from __future__ import annotations
 
@@ -100,7 +104,7 @@ ONNX_TYPES = {"mode": "str", "reduction": "str", "fill_value": "float"}
 ONNX_TYPES |= dict.fromkeys(("data", "indices", "updates"), "Value")
 
 
-def files() -> dict[object, str]:
+def files() -> dict[Path, str]:
     """Return the text of the modules."""
     functions = six_functions()
     methods = (_method(functions[op], text) for op, text in FRAMEWORK_DOCSTRINGS.items())
@@ -115,7 +119,7 @@ def files() -> dict[object, str]:
         ONNX: written_module(
             "The ops as functions for ONNX exporters, which read their signatures.",
             ONNX_IMPORTS,
-            *map(_for_onnx, functions.values()),
+            *(_for_onnx(functions[each.name]) for each in read_functions(ONNX_NODES)),
         ),
     }
 

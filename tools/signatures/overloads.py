@@ -1,5 +1,7 @@
 """The overloads of functions on arrays: NumPy arrays, other libraries' arrays, array_likes."""
 
+from pathlib import Path
+
 from model import FUNCTIONS, PACKAGE, Function, read_functions, written_head, written_module
 
 TARGET = PACKAGE / "_functions" / "overloads.py"
@@ -36,7 +38,7 @@ The result has the dtype of `data`, or the type of another library's array.
 """
 
 
-def files() -> dict[object, str]:
+def files() -> dict[Path, str]:
     """Return the text of the module."""
     functions = [each for name in SOURCES for each in read_functions(FUNCTIONS / name)]
     declared = (each for each in functions if f"typed_as(overloads.{each.name})" in each.decorators)

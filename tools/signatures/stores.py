@@ -36,7 +36,7 @@ from .store_changes import scatter_into
 """
 
 
-def files() -> dict[object, str]:
+def files() -> dict[Path, str]:
     """Return the text of the module."""
     functions = six_functions()
     written = (

@@ -51,22 +51,6 @@ def gather_nd(
     return onnx_nodes.gather_nd(attributes, data, indices)
 
 
-def scatter_slices(
-    data: Value,
-    indices: Value,
-    updates: Value,
-    axis: int = 0,
-    reduction: str = "none",
-    include_self: bool = True,
-    bounds: str = "raise",
-    negative: bool = True,
-    caller: str = "",
-) -> Value:
-    """Write the nodes of a `scatter_slices`."""
-    attributes = Attributes("scatter_slices", axis, bounds, negative, reduction, include_self)
-    return onnx_nodes.scatter_slices(attributes, data, indices, updates)
-
-
 def scatter_elements(
     data: Value,
     indices: Value,
@@ -97,3 +81,19 @@ def scatter_nd(
     """Write the nodes of a `scatter_nd`."""
     attributes = Attributes("scatter_nd", batch_dims, bounds, negative, reduction, include_self)
     return onnx_nodes.scatter_nd(attributes, data, indices, updates)
+
+
+def scatter_slices(
+    data: Value,
+    indices: Value,
+    updates: Value,
+    axis: int = 0,
+    reduction: str = "none",
+    include_self: bool = True,
+    bounds: str = "raise",
+    negative: bool = True,
+    caller: str = "",
+) -> Value:
+    """Write the nodes of a `scatter_slices`."""
+    attributes = Attributes("scatter_slices", axis, bounds, negative, reduction, include_self)
+    return onnx_nodes.scatter_slices(attributes, data, indices, updates)
