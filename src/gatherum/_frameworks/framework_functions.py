@@ -14,8 +14,8 @@ Array = TypeVar("Array")
 class FrameworkFunctions(Generic[Array]):
     """The functions for arrays of one framework; `Functions` has a method for each operator.
 
-    `run` takes the operator's name, `data`, `indices`, `updates` (None for a gather), the axis,
-    `reduction`, `include_self`, `mode`, `negative` and `fill_value`.
+    The arguments of `run` are the operator's name, `data`, `indices`, `updates` (None for a
+    gather), the axis, `reduction`, `include_self`, `mode`, `negative` and `fill_value`.
     """
 
     def __init__(self, module: str, run: Callable[..., Array]) -> None:
