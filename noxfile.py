@@ -213,7 +213,7 @@ def test_wheel(session: nox.Session) -> None:
     install(session, "", *group("test"))
     away = Path(session.create_tmp()) / "away"
     shutil.rmtree(away, ignore_errors=True)
-    for part in ("tests", "fuzz", "examples", "benchmarks", "docs", "src", ".ci"):
+    for part in ("tests", "fuzz", "examples", "benchmarks", "docs", "src", "tools", ".ci"):
         shutil.copytree(part, away / part, ignore=shutil.ignore_patterns("*.so", "*.pyd", "_build"))
     for page in [*Path().glob("*.md"), Path("pyproject.toml"), Path("noxfile.py")]:
         shutil.copy(page, away)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 from operator import attrgetter
-from typing import Any, NamedTuple, Never, TypeVar, overload
+from typing import Any, NamedTuple, Never
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from gatherum._arguments import conversion, plain_values, xarray_labels
 from gatherum._edges import sparse_edges
@@ -17,61 +17,16 @@ from gatherum._frameworks import registry
 from gatherum._frameworks.torch_compile import follow_tensors
 from gatherum._model import errors, shape_limits
 from gatherum._model.call import Array, FoldRule
-from gatherum._model.call_types import FoldName, Foreign, SparseMatrix
+from gatherum._model.call_types import FoldName, typed_as
 from gatherum._model.dtypes import check_movable
 from gatherum._model.modes import MODES, ModeName
 from gatherum._model.reductions import FOLDS, ROWS
 from gatherum._system import native
 
-Item = TypeVar("Item", bound=np.generic)
+from . import overloads
 
 
-@overload
-def aggregate(
-    data: NDArray[Item],
-    gather_indices: ArrayLike | SparseMatrix,
-    scatter_indices: ArrayLike | None,
-    size: int | None,
-    reduction: FoldName,
-    weights: ArrayLike | None = None,
-    *,
-    indptr: ArrayLike | None = None,
-    mode: ModeName = "raise",
-    negative: bool = True,
-    out: NDArray[Item] | None = None,
-) -> NDArray[Item]: ...
-
-
-@overload
-def aggregate(
-    data: Foreign,
-    gather_indices: Any,
-    scatter_indices: Any,
-    size: int | None,
-    reduction: FoldName,
-    weights: Any = None,
-    *,
-    indptr: Any = None,
-    mode: ModeName = "raise",
-    negative: bool = True,
-    out: Foreign | None = None,
-) -> Foreign: ...
-
-
-@overload
-def aggregate(
-    data: ArrayLike,
-    gather_indices: ArrayLike | SparseMatrix,
-    scatter_indices: ArrayLike | None,
-    size: int | None,
-    reduction: FoldName,
-    weights: ArrayLike | None = None,
-    *,
-    indptr: ArrayLike | None = None,
-    mode: ModeName = "raise",
-    negative: bool = True,
-    out: NDArray[Any] | None = None,
-) -> NDArray[Any]: ...
+@typed_as(overloads.aggregate)
 def aggregate(
     data: Any,
     gather_indices: Any,

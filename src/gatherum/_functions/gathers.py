@@ -1,65 +1,26 @@
 """The three gathers: docstrings that define their behavior, and one line of code each.
 
 The core looks up the plan of a call in its cache and runs it. `plan` describes plans and the checks
-of calls. The overloads tell type checkers that a result has the dtype of `data`.
+of calls. `tools/signatures` copies the parameters of these functions to generated modules, such as
+`overloads`, which tells type checkers that a result has the dtype of `data`.
 """
 
 from __future__ import annotations
 
-from typing import Any, Never, TypeVar, overload
-
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from typing import Any, Never
 
 from gatherum._frameworks.torch_compile import follow_tensors
-from gatherum._model.call_types import Foreign
+from gatherum._model.call_types import typed_as
 from gatherum._model.errors import unknown_argument
 from gatherum._model.modes import ModeName
 from gatherum._model.operators import GATHERS
 from gatherum._system.native import accelerate, dispatch_call
 
 from . import core_hooks as _core_hooks  # noqa: F401  # gives the core its planner
-
-Item = TypeVar("Item", bound=np.generic)
-
-
-@overload
-def gather(
-    data: NDArray[Item],
-    indices: ArrayLike,
-    axis: int = 0,
-    *,
-    mode: ModeName = "raise",
-    negative: bool = True,
-    fill_value: object = 0,
-    out: NDArray[Item] | None = None,
-) -> NDArray[Item]: ...
+from . import overloads
 
 
-@overload
-def gather(
-    data: Foreign,
-    indices: Any,
-    axis: int = 0,
-    *,
-    mode: ModeName = "raise",
-    negative: bool = True,
-    fill_value: object = 0,
-    out: Foreign | None = None,
-) -> Foreign: ...
-
-
-@overload
-def gather(
-    data: ArrayLike,
-    indices: ArrayLike,
-    axis: int = 0,
-    *,
-    mode: ModeName = "raise",
-    negative: bool = True,
-    fill_value: object = 0,
-    out: NDArray[Any] | None = None,
-) -> NDArray[Any]: ...
+@typed_as(overloads.gather)
 def gather(
     data: Any,
     indices: Any,
@@ -162,43 +123,7 @@ def gather(
     )
 
 
-@overload
-def gather_elements(
-    data: NDArray[Item],
-    indices: ArrayLike,
-    axis: int = 0,
-    *,
-    mode: ModeName = "raise",
-    negative: bool = True,
-    fill_value: object = 0,
-    out: NDArray[Item] | None = None,
-) -> NDArray[Item]: ...
-
-
-@overload
-def gather_elements(
-    data: Foreign,
-    indices: Any,
-    axis: int = 0,
-    *,
-    mode: ModeName = "raise",
-    negative: bool = True,
-    fill_value: object = 0,
-    out: Foreign | None = None,
-) -> Foreign: ...
-
-
-@overload
-def gather_elements(
-    data: ArrayLike,
-    indices: ArrayLike,
-    axis: int = 0,
-    *,
-    mode: ModeName = "raise",
-    negative: bool = True,
-    fill_value: object = 0,
-    out: NDArray[Any] | None = None,
-) -> NDArray[Any]: ...
+@typed_as(overloads.gather_elements)
 def gather_elements(
     data: Any,
     indices: Any,
@@ -293,43 +218,7 @@ def gather_elements(
     )
 
 
-@overload
-def gather_nd(
-    data: NDArray[Item],
-    indices: ArrayLike,
-    batch_dims: int = 0,
-    *,
-    mode: ModeName = "raise",
-    negative: bool = True,
-    fill_value: object = 0,
-    out: NDArray[Item] | None = None,
-) -> NDArray[Item]: ...
-
-
-@overload
-def gather_nd(
-    data: Foreign,
-    indices: Any,
-    batch_dims: int = 0,
-    *,
-    mode: ModeName = "raise",
-    negative: bool = True,
-    fill_value: object = 0,
-    out: Foreign | None = None,
-) -> Foreign: ...
-
-
-@overload
-def gather_nd(
-    data: ArrayLike,
-    indices: ArrayLike,
-    batch_dims: int = 0,
-    *,
-    mode: ModeName = "raise",
-    negative: bool = True,
-    fill_value: object = 0,
-    out: NDArray[Any] | None = None,
-) -> NDArray[Any]: ...
+@typed_as(overloads.gather_nd)
 def gather_nd(
     data: Any,
     indices: Any,

@@ -1,67 +1,24 @@
-"""The three scatters: docstrings that define their behavior, and one line of code each."""
+"""The three scatters: docstrings that define their behavior, and one line of code each.
+
+`tools/signatures` copies the parameters of these functions to generated modules.
+"""
 
 from __future__ import annotations
 
-from typing import Any, Never, TypeVar, overload
-
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from typing import Any, Never
 
 from gatherum._frameworks.torch_compile import follow_tensors
-from gatherum._model.call_types import Foreign, ReductionName
+from gatherum._model.call_types import ReductionName, typed_as
 from gatherum._model.errors import unknown_argument
 from gatherum._model.modes import ModeName
 from gatherum._model.operators import SCATTERS
 from gatherum._system.native import accelerate, dispatch_call
 
 from . import core_hooks as _core_hooks  # noqa: F401  # gives the core its planner
-
-Item = TypeVar("Item", bound=np.generic)
-
-
-@overload
-def scatter_slices(
-    data: NDArray[Item],
-    indices: ArrayLike,
-    updates: ArrayLike,
-    axis: int = 0,
-    *,
-    reduction: ReductionName = "none",
-    include_self: bool = True,
-    mode: ModeName = "raise",
-    negative: bool = True,
-    out: NDArray[Item] | None = None,
-) -> NDArray[Item]: ...
+from . import overloads
 
 
-@overload
-def scatter_slices(
-    data: Foreign,
-    indices: Any,
-    updates: Any,
-    axis: int = 0,
-    *,
-    reduction: ReductionName = "none",
-    include_self: bool = True,
-    mode: ModeName = "raise",
-    negative: bool = True,
-    out: Foreign | None = None,
-) -> Foreign: ...
-
-
-@overload
-def scatter_slices(
-    data: ArrayLike,
-    indices: ArrayLike,
-    updates: ArrayLike,
-    axis: int = 0,
-    *,
-    reduction: ReductionName = "none",
-    include_self: bool = True,
-    mode: ModeName = "raise",
-    negative: bool = True,
-    out: NDArray[Any] | None = None,
-) -> NDArray[Any]: ...
+@typed_as(overloads.scatter_slices)
 def scatter_slices(
     data: Any,
     indices: Any,
@@ -186,64 +143,11 @@ def scatter_slices(
     """
     if unknown:
         raise unknown_argument("scatter_slices", unknown)
-    return dispatch_call(
-        "scatter_slices",
-        data,
-        indices,
-        updates,
-        axis,
-        reduction,
-        include_self,
-        mode,
-        negative,
-        0,
-        out,
-    )
+    return dispatch_call("scatter_slices", data, indices, updates, axis, reduction,
+                         include_self, mode, negative, 0, out)  # fmt: skip
 
 
-@overload
-def scatter_elements(
-    data: NDArray[Item],
-    indices: ArrayLike,
-    updates: ArrayLike,
-    axis: int = 0,
-    *,
-    reduction: ReductionName = "none",
-    include_self: bool = True,
-    mode: ModeName = "raise",
-    negative: bool = True,
-    out: NDArray[Item] | None = None,
-) -> NDArray[Item]: ...
-
-
-@overload
-def scatter_elements(
-    data: Foreign,
-    indices: Any,
-    updates: Any,
-    axis: int = 0,
-    *,
-    reduction: ReductionName = "none",
-    include_self: bool = True,
-    mode: ModeName = "raise",
-    negative: bool = True,
-    out: Foreign | None = None,
-) -> Foreign: ...
-
-
-@overload
-def scatter_elements(
-    data: ArrayLike,
-    indices: ArrayLike,
-    updates: ArrayLike,
-    axis: int = 0,
-    *,
-    reduction: ReductionName = "none",
-    include_self: bool = True,
-    mode: ModeName = "raise",
-    negative: bool = True,
-    out: NDArray[Any] | None = None,
-) -> NDArray[Any]: ...
+@typed_as(overloads.scatter_elements)
 def scatter_elements(
     data: Any,
     indices: Any,
@@ -364,64 +268,11 @@ def scatter_elements(
     """
     if unknown:
         raise unknown_argument("scatter_elements", unknown)
-    return dispatch_call(
-        "scatter_elements",
-        data,
-        indices,
-        updates,
-        axis,
-        reduction,
-        include_self,
-        mode,
-        negative,
-        0,
-        out,
-    )
+    return dispatch_call("scatter_elements", data, indices, updates, axis, reduction,
+                         include_self, mode, negative, 0, out)  # fmt: skip
 
 
-@overload
-def scatter_nd(
-    data: NDArray[Item],
-    indices: ArrayLike,
-    updates: ArrayLike,
-    batch_dims: int = 0,
-    *,
-    reduction: ReductionName = "none",
-    include_self: bool = True,
-    mode: ModeName = "raise",
-    negative: bool = True,
-    out: NDArray[Item] | None = None,
-) -> NDArray[Item]: ...
-
-
-@overload
-def scatter_nd(
-    data: Foreign,
-    indices: Any,
-    updates: Any,
-    batch_dims: int = 0,
-    *,
-    reduction: ReductionName = "none",
-    include_self: bool = True,
-    mode: ModeName = "raise",
-    negative: bool = True,
-    out: Foreign | None = None,
-) -> Foreign: ...
-
-
-@overload
-def scatter_nd(
-    data: ArrayLike,
-    indices: ArrayLike,
-    updates: ArrayLike,
-    batch_dims: int = 0,
-    *,
-    reduction: ReductionName = "none",
-    include_self: bool = True,
-    mode: ModeName = "raise",
-    negative: bool = True,
-    out: NDArray[Any] | None = None,
-) -> NDArray[Any]: ...
+@typed_as(overloads.scatter_nd)
 def scatter_nd(
     data: Any,
     indices: Any,
@@ -550,19 +401,8 @@ def scatter_nd(
     """
     if unknown:
         raise unknown_argument("scatter_nd", unknown, has_axis=False)
-    return dispatch_call(
-        "scatter_nd",
-        data,
-        indices,
-        updates,
-        batch_dims,
-        reduction,
-        include_self,
-        mode,
-        negative,
-        0,
-        out,
-    )
+    return dispatch_call("scatter_nd", data, indices, updates, batch_dims, reduction,
+                         include_self, mode, negative, 0, out)  # fmt: skip
 
 
 for _name in SCATTERS:  # a KeyError if a row of the table has no function

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol, TypedDict, TypeVar
 
 from .modes import ModeName
@@ -10,7 +11,7 @@ from .reductions import FoldName, ReductionName
 
 __all__ = [
     "FoldName", "Foreign", "IndexAttributes", "ModeName", "OperatorName", "PlanAttributes",
-    "PrepareAttributes", "ReductionName", "SparseMatrix",
+    "PrepareAttributes", "ReductionName", "SparseMatrix", "typed_as",
 ]  # fmt: skip
 
 
@@ -74,3 +75,15 @@ class PlanAttributes(IndexAttributes, FoldAttributes, total=False):
     """The keyword arguments of `plan` and `explain`."""
 
     out: object
+
+
+Declared = TypeVar("Declared", bound=Callable[..., Any])
+
+
+def typed_as(declared: Declared) -> Callable[[Callable[..., Any]], Declared]:
+    """Decorate a function that type checkers treat like `declared`. It is returned unchanged."""
+
+    def unchanged(function: Any) -> Any:
+        return function
+
+    return unchanged

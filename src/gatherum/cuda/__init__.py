@@ -7,7 +7,7 @@ this package imports CuPy or CUDA libraries, and only when a call needs them.
 
 from gatherum._exports.help_signatures import plain_help
 from gatherum._frameworks import registry
-from gatherum._frameworks.operator_functions import publish
+from gatherum._frameworks.framework_functions import publish
 from gatherum._plans.plans import add_device
 
 from .adapter import FUNCTIONS, CudaAdapter

@@ -5,7 +5,7 @@ Only this package imports Dask. `gatherum.gather` and the other operators call i
 
 from gatherum._exports.help_signatures import plain_help
 from gatherum._frameworks import registry
-from gatherum._frameworks.operator_functions import publish
+from gatherum._frameworks.framework_functions import publish
 
 from .adapter import FUNCTIONS, DaskAdapter
 from .files import from_file

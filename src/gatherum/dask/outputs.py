@@ -26,7 +26,7 @@ from . import errors as dask_errors
 from .adapter import FUNCTIONS
 from .files import BUDGET, check_unpacked, finished_file, lazy_file
 from .operands import KNOWN_MOST
-from .stores import change, changes
+from .store_changes import change, changes
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ Only this package imports JAX. `gatherum.gather` and the other operators call it
 
 from gatherum._exports.help_signatures import plain_help
 from gatherum._frameworks import registry
-from gatherum._frameworks.operator_functions import publish
+from gatherum._frameworks.framework_functions import publish
 
 from . import batching, gradients, sharding  # noqa: F401  # importing them registers rules
 from .adapter import FUNCTIONS, JaxAdapter

@@ -10,16 +10,16 @@ private.check_version()  # before any use of names that older versions lack
 
 # ruff: noqa: E402  # imports behind the check
 from gatherum._frameworks import registry
-from gatherum._frameworks.operator_functions import publish
+from gatherum._frameworks.framework_functions import publish
 from gatherum.torch.functions.api import (
     gather,
     gather_elements,
     gather_nd,
-    named,
     scatter_elements,
     scatter_nd,
     scatter_slices,
 )
+from gatherum.torch.functions.tensor_calls import named
 from gatherum.torch.tracing.onnx_export import onnx_translations
 
 from . import dlpack  # they register kernels

@@ -13,7 +13,7 @@ from gatherum._edges.edge_reductions import NAME, AggregateOptions
 from gatherum._frameworks.registry import Framework, source_named
 from gatherum._model import errors
 from gatherum._model.call import ArraySpec, Attributes
-from gatherum.torch.functions.api import call
+from gatherum.torch.functions.tensor_calls import call
 
 from . import checks, dlpack, namespace
 from .functions import aggregation, prepared, quantized

@@ -200,7 +200,7 @@ def test_what_a_task_writes_or_removes_meanwhile_is_looked_at_again(number, monk
 def test_a_stale_task_writes_where_nobody_looks(tmp_path):
     """Simulate a task whose client was killed and which still runs during the next run."""
     from gatherum.dask.shuffling.staging import write
-    from gatherum.dask.stores import change
+    from gatherum.dask.store_changes import change
 
     path = store(tmp_path)
     box = slice(0, 400), slice(0, WIDTH)

@@ -18,7 +18,7 @@ import dask  # noqa: E402
 
 import gatherum.dask  # noqa: E402
 from files.storage import fail_at, fail_notes  # noqa: E402
-from gatherum.dask import stores  # noqa: E402
+from gatherum.dask import store_changes  # noqa: E402
 from gatherum.files.formats.zarr.arrays import ZarrArray  # noqa: E402
 
 DATA = np.arange(143, dtype=np.int32).reshape(13, 11)
@@ -169,11 +169,11 @@ def test_a_run_that_is_killed_and_repeated_gives_the_same(step, tmp_path, stored
 
     with monkeypatch.context() as patch:
         if step in ("lay", "mark"):
-            patch.setattr(stores, {"lay": "lay_chunks", "mark": "mark"}[step], die)
+            patch.setattr(store_changes, {"lay": "lay_chunks", "mark": "mark"}[step], die)
         elif step == "stage":
             patch.setattr(ZarrArray, "write_box", die)
         else:
-            patch.setattr(stores.Build, step, die)
+            patch.setattr(store_changes.Build, step, die)
         with pytest.raises(Killed):
             gatherum.dask.scatter_slices_into(stored, INDICES, UPDATES, reduction="add")
     if step in ("stage", "seal"):

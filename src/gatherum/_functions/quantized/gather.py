@@ -3,77 +3,30 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, Never, overload
+from typing import Any, Never
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from gatherum._arguments import conversion, xarray_labels
 from gatherum._arguments import indices as resolved
 from gatherum._frameworks import registry
 from gatherum._frameworks.torch_compile import follow_tensors
+from gatherum._functions import overloads
 from gatherum._model import errors, shape_limits
 from gatherum._model.call import Array, Attributes
-from gatherum._model.call_types import Foreign
+from gatherum._model.call_types import typed_as
 from gatherum._model.dtypes import DType, is_index, load_dtype
 from gatherum._model.errors import Shape
 from gatherum._model.modes import FILLING, ModeName
 from gatherum._plans.plans import apply
 from gatherum._system import native
 
-from .formats import NAME, ResultName, name_of
+from .formats import NAME, name_of
 from .spec import QuantizedAttributes, Spec, as_attributes, spec_of
 
 
-@overload
-def gather_quantized(
-    data: NDArray[Any],
-    indices: ArrayLike,
-    scales: ArrayLike,
-    zero_points: ArrayLike | None = None,
-    *,
-    axis: int = 0,
-    quantize_axis: int = -1,
-    block_size: int,
-    bits: int | None = None,
-    dtype: ResultName | DTypeLike = "float32",
-    mode: ModeName = "raise",
-    negative: bool = True,
-) -> NDArray[Any]: ...
-
-
-@overload
-def gather_quantized(
-    data: Foreign,
-    indices: Any,
-    scales: Any,
-    zero_points: Any = None,
-    *,
-    axis: int = 0,
-    quantize_axis: int = -1,
-    block_size: int,
-    bits: int | None = None,
-    dtype: Any = "float32",
-    mode: ModeName = "raise",
-    negative: bool = True,
-) -> Foreign: ...
-
-
-@overload
-def gather_quantized(
-    data: ArrayLike,
-    indices: ArrayLike,
-    scales: ArrayLike,
-    zero_points: ArrayLike | None = None,
-    *,
-    axis: int = 0,
-    quantize_axis: int = -1,
-    block_size: int,
-    bits: int | None = None,
-    dtype: ResultName | DTypeLike = "float32",
-    mode: ModeName = "raise",
-    negative: bool = True,
-) -> NDArray[Any]: ...
+@typed_as(overloads.gather_quantized)
 def gather_quantized(
     data: Any,
     indices: Any,

@@ -80,13 +80,11 @@ def _array(tensor: Tensor, kind: Any) -> np.ndarray[Any, Any]:
     return array if dtypes.is_of_numpy(tensor.dtype) else array.view(kind)
 
 
-def _on_cpu(data: Tensor, sources: Tensor, targets: Tensor, size: int, reduction: str,
-            weights: Tensor | None = None, bounds: str = "raise", negative: bool = True,
-            pointer: str = "") -> Tensor:  # fmt: skip
+def _on_cpu(*call: Any) -> Tensor:
+    data, sources, targets, size, reduction, weights, bounds, negative, pointer = _full(call)
     kind: Any = dtypes.plan_dtype(NAME, "data", data.dtype)
     if not isinstance(kind, np.dtype):  # NumPy lacks the dtype
-        options = size, reduction, weights, bounds, negative, pointer
-        return _composed(data, sources, targets, *options)
+        return _composed(*call)
     tensors = [data, sources, targets, *([] if weights is None else [weights])]
     checks.check_storages(NAME, ("data", "gather_indices", "scatter_indices", "weights"),
                           tuple(tensors))  # fmt: skip
@@ -99,9 +97,8 @@ def _on_cpu(data: Tensor, sources: Tensor, targets: Tensor, size: int, reduction
     return torch.from_numpy(result.view(np.uint16)).view(data.dtype)
 
 
-def _composed(data: Tensor, sources: Tensor, targets: Tensor, size: int, reduction: str,
-              weights: Tensor | None = None, bounds: str = "raise", negative: bool = True,
-              pointer: str = "") -> Tensor:  # fmt: skip
+def _composed(*call: Any) -> Tensor:
+    data, sources, targets, size, reduction, weights, bounds, negative, pointer = _full(call)
     fold = AggregateOptions(size, reduction, bounds, negative)
     targets = _listed(targets, sources.shape[0], pointer)
     result: Tensor = edge_reductions.composed(namespace, data, sources, targets, weights, fold)

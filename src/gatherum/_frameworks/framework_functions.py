@@ -1,0 +1,80 @@
+"""Functions of a framework, in terms of one function that runs all calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from inspect import Parameter, signature
+from typing import Any, Generic, TypeVar
+
+from gatherum._model.operators import OPERATORS, Operator
+
+Array = TypeVar("Array")
+
+
+class FrameworkFunctions(Generic[Array]):
+    """The functions for arrays of one framework; `Functions` has a method for each operator.
+
+    The arguments of `run` are the operator's name, `data`, `indices`, `updates` (None for a
+    gather), the axis, `reduction`, `include_self`, `mode`, `negative` and `fill_value`.
+    """
+
+    def __init__(self, module: str, run: Callable[..., Array]) -> None:
+        self._module = module
+        self._run = run
+
+    def named(self, op: str) -> Callable[..., Array]:
+        """Return the function of an operator, generating it if no method is defined for it."""
+        written: Callable[..., Array] | None = getattr(self, op, None)
+        like: Any = getattr(self, "scatter_slices" if OPERATORS[op].scatters else "gather")
+        return written or function_of(OPERATORS[op], like, self._run)
+
+    def __repr__(self) -> str:
+        return f"{self._module}.FUNCTIONS"
+
+
+def function_of(
+    operator: Operator, like: Callable[..., Array], run: Callable[..., Array]
+) -> Callable[..., Array]:
+    """Generate the function of an operator that a framework does not define.
+
+    The function has the parameters of `like`, a function of the same family, but its dimension
+    attribute instead of `axis`. `run` is as in `FrameworkFunctions`; it also takes `out` if `like`
+    does.
+    """
+    theirs = signature(like).parameters.values()
+    bare = signature(like).replace(
+        parameters=[
+            each.replace(
+                name=operator.attribute if each.name == "axis" else each.name,
+                annotation=Parameter.empty,
+            )
+            for each in theirs
+            if each.kind is not Parameter.VAR_KEYWORD
+        ],
+        return_annotation=Parameter.empty,
+    )
+    order = ("reduction", "include_self", "mode", "negative", "fill_value", "out")
+    absent = {"reduction": "none", "include_self": True, "fill_value": 0}
+
+    def function(*operands: Any, **attributes: Any) -> Array:
+        bound = bare.bind(*operands, **attributes)
+        bound.apply_defaults()
+        arguments = {"updates": None} | absent | bound.arguments
+        arrays = (arguments[name] for name in ("data", "indices", "updates"))
+        options = (arguments[name] for name in order if name in arguments)
+        return run(operator.name, *arrays, arguments[operator.attribute], *options)
+
+    function.__name__ = function.__qualname__ = operator.name
+    function.__module__ = like.__module__
+    function.__doc__ = f"Run `gatherum.{operator.name}` on arrays of this framework."
+    vars(function)["__signature__"] = bare
+    return function
+
+
+def publish(module: dict[str, Any], named: Callable[[str], Any]) -> None:
+    """Add generated functions to a framework's package for operators that it does not define."""
+    for op in OPERATORS:
+        if op not in module:
+            module[op] = named(op)
+            module[op].__module__ = module["__name__"]
+            module["__all__"].append(op)

@@ -1,0 +1,193 @@
+"""Write the ops as Gather, GatherElements, GatherND, ScatterElements and ScatterND of ONNX."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from gatherum._model.call import Attributes
+from gatherum._model.reductions import ROWS, known_to_onnx
+from gatherum.torch import errors as torch_errors
+
+Value: TypeAlias = Any  # of a graph under construction, with shape and dtype
+
+_OPSET = 18
+
+
+def gather(attributes: Attributes, data: Value, indices: Value) -> Value:
+    """Write the nodes of a `gather`."""
+    _refuse(attributes)
+    op = _opset()
+    return op.Gather(data, _along(attributes, data, indices), axis=attributes.axis)
+
+
+def gather_elements(attributes: Attributes, data: Value, indices: Value) -> Value:
+    """Write the nodes of a `gather_elements`."""
+    _refuse(attributes)
+    op = _opset()
+    return op.GatherElements(data, _along(attributes, data, indices), axis=attributes.axis)
+
+
+def gather_nd(attributes: Attributes, data: Value, indices: Value) -> Value:
+    """Write the nodes of a `gather_nd`."""
+    _refuse(attributes)
+    op = _opset()
+    tuples = _tuples(attributes, data, indices, attributes.axis)
+    return op.GatherND(data, tuples, batch_dims=attributes.axis)
+
+
+def scatter_elements(attributes: Attributes, data: Value, indices: Value, updates: Value) -> Value:
+    """Write the nodes of a `scatter_elements`."""
+    _refuse(attributes)
+    op = _opset()
+    places, axis = _along(attributes, data, indices), attributes.axis
+
+    def scatter(table: Value, values: Value, fold: str) -> Value:
+        return op.ScatterElements(table, places, values, axis=axis, reduction=fold)
+
+    values = _stretched(updates, indices.shape, lambda: op.Shape(indices))
+    return _folded(scatter, data, values, attributes)
+
+
+def scatter_nd(attributes: Attributes, data: Value, indices: Value, updates: Value) -> Value:
+    """Write the nodes of a `scatter_nd`."""
+    _refuse(attributes)
+    if attributes.axis != 0:
+        raise torch_errors.no_onnx("scatter_nd", "`batch_dims`", "make them part of the tuples")
+    return _scatter_tuples(attributes, data, indices, updates)
+
+
+def scatter_slices(attributes: Attributes, data: Value, indices: Value, updates: Value) -> Value:
+    """Write the nodes of a `scatter_slices`.
+
+    The axis is moved to the front, so the slices are rows of ScatterND.
+    """
+    _refuse(attributes)
+    op = _opset()
+    rank, q = len(data.shape), len(indices.shape)
+    axis = attributes.axis % rank
+    moved = (*data.shape[:axis], *indices.shape, *data.shape[axis + 1 :])
+    updates = _stretched(updates, moved, lambda: op.Concat(
+        op.Shape(data, end=axis), op.Shape(indices), op.Shape(data, start=axis + 1), axis=0
+    ))  # fmt: skip
+    front = [axis, *range(axis), *range(axis + 1, rank)]
+    if axis > 0:
+        sizes = type(data.shape)([data.shape[i] for i in front])
+        data = op.Transpose(data, perm=front)
+        data.shape = sizes
+        entries = list(range(axis, axis + q))
+        others = [i for i in range(rank - 1 + q) if i not in entries]
+        updates = op.Transpose(updates, perm=[*entries, *others])
+    rows = op.Unsqueeze(indices, op.Constant(value_ints=[-1]))
+    rows.shape = type(indices.shape)([*indices.shape, 1])
+    rows.dtype = indices.dtype
+    result = _scatter_tuples(attributes, data, rows, updates)
+    return op.Transpose(result, perm=[front.index(i) for i in range(rank)]) if axis > 0 else result
+
+
+def _scatter_tuples(attributes: Attributes, data: Value, indices: Value, updates: Value) -> Value:
+    op = _opset()
+    places = _tuples(attributes, data, indices, 0)
+    every = _may_address_every_row(data, indices)
+
+    def scatter(table: Value, values: Value, fold: str) -> Value:
+        if fold == "none" or not every:
+            return op.ScatterND(table, places, values, reduction=fold)
+        front = op.Constant(value_ints=[0])
+        rows = op.Unsqueeze(places, front), op.Unsqueeze(values, front)
+        return op.ScatterND(table, *rows, reduction=fold)
+
+    if attributes.op == "scatter_nd":
+        k = indices.shape[-1]
+        moved = (*indices.shape[:-1], *data.shape[k:])
+        updates = _stretched(updates, moved, lambda: op.Concat(
+            op.Shape(indices, end=-1), op.Shape(data, start=k), axis=0
+        ))  # fmt: skip
+    return _folded(scatter, data, updates, attributes)
+
+
+def _may_address_every_row(data: Value, indices: Value) -> bool:
+    """Return True if the indices may be the constants 0, 1, ..., n - 1 of the n rows.
+
+    The exporter's optimizer (onnxscript's rule ScatterAllStatic) replaces ScatterND by the updates
+    there and ignores `reduction`. The rule compares the shapes of data and updates, so a leading
+    dimension of size 1 keeps such a reduction.
+    """
+    if len(indices.shape) != 2 or indices.shape[1] != 1 or not isinstance(indices.shape[0], int):
+        return False  # constants have numeric sizes
+    rows = data.shape[0]
+    return not isinstance(rows, int) or bool(rows == indices.shape[0])
+
+
+def _folded(scatter: Callable[[Value, Value, str], Value], data: Value, updates: Value,
+            attributes: Attributes) -> Value:  # fmt: skip
+    """Scatter once, or twice if old values do not take part.
+
+    The first of two scatters writes a neutral value; for a maximum or minimum, one of the updates.
+    """
+    reduction = attributes.reduction
+    if reduction != "none" and not attributes.include_self:
+        op = _opset()
+        first = updates
+        if (neutral := ROWS[reduction].neutral) is not None:
+            constant = op.Constant(value_float=float(neutral) or -0.0)  # 0 would change a sum of -0
+            number = op.CastLike(constant, updates)
+            first = op.Expand(number, op.Shape(updates))
+        data = scatter(data, first, "none")
+    return scatter(data, updates, reduction)
+
+
+def _along(attributes: Attributes, data: Value, indices: Value) -> Value:
+    """Return the indices into one axis in ONNX form."""
+    op = _opset()
+    axis = attributes.axis
+    return _checked(
+        indices, attributes.negative, lambda: op.Gather(op.Shape(data), op.Constant(value_int=axis))
+    )
+
+
+def _tuples(attributes: Attributes, data: Value, indices: Value, batch_dims: int) -> Value:
+    """Return index tuples in ONNX form."""
+    op = _opset()
+    k = indices.shape[-1]
+    if k == 0:
+        raise torch_errors.no_onnx(attributes.op, "tuples of no index", "give them an index")
+    ends = {"start": batch_dims, "end": batch_dims + k}
+    return _checked(indices, attributes.negative, lambda: op.Shape(data, **ends))
+
+
+def _checked(indices: Value, negative: bool, sizes: Callable[[], Value]) -> Value:
+    """Return int64 indices. If negative indices are invalid, map them out of bounds for ONNX."""
+    from onnx_ir import DataType
+
+    op = _opset()
+    huge = indices.dtype == DataType.UINT64  # from 2**63 on, they become negative
+    if indices.dtype != DataType.INT64:
+        indices = op.Cast(indices, to=DataType.INT64)
+    if negative and not huge:
+        return indices
+    return op.Where(op.Less(indices, op.Constant(value_int=0)), sizes(), indices)
+
+
+def _stretched(updates: Value, moved: Any, shape: Callable[[], Value]) -> Value:
+    """Broadcast updates, because ONNX does not."""
+    if updates.shape is not None and tuple(updates.shape) == tuple(moved):
+        return updates
+    op = _opset()
+    return op.Expand(updates, shape())
+
+
+def _refuse(attributes: Attributes) -> None:
+    """Raise NotImplementedError if ONNX lacks the mode or the reduction."""
+    if attributes.mode != "raise":
+        instead = "make the indices valid before the call"
+        raise torch_errors.no_onnx(attributes.op, f"`mode` {attributes.mode!r}", instead)
+    if attributes.reduction not in known_to_onnx(_OPSET):
+        instead = "divide a sum by a count of the updates"
+        raise torch_errors.no_onnx(attributes.op, f"`reduction` {attributes.reduction!r}", instead)
+
+
+def _opset() -> Any:
+    from onnxscript import opset18
+
+    return opset18
