@@ -12,8 +12,9 @@ import gatherum
 from files.storage import bits, leftovers
 from gatherum import files
 from gatherum.files import formats
-from gatherum.files.formats.format import Format, Location, Opening
+from gatherum.files.formats.format import Format, Location
 from gatherum.files.formats.storage import FlatStorage, Source
+from gatherum.files.resources.resources import Resources
 
 HEADER = 128
 
@@ -26,8 +27,8 @@ class Toy(Format):
     def begins(self, start: bytes) -> bool:
         return start.startswith(b'{"shape": ')
 
-    def open(self, location: Location, opening: Opening) -> Source:
-        file = opening.file(location)
+    def open(self, location: Location, resources: Resources) -> Source:
+        file = location.open(resources)
         try:
             about = json.loads(file.read_bytes(0, HEADER))
             shape, dtype = tuple(about["shape"]), np.dtype(about["dtype"])

@@ -16,7 +16,7 @@ from gatherum import files
 from gatherum._model.audience import for_command
 from gatherum.files.arguments.operands import open_all
 from gatherum.files.formats import locate
-from gatherum.files.formats.format import Opening
+from gatherum.files.resources.resources import Resources
 
 h5py = pytest.importorskip("h5py", reason=MISSING.format("h5py"))
 zarr = pytest.importorskip("zarr", reason=MISSING.format("zarr"))
@@ -404,8 +404,8 @@ def test_resumed_runs_keep_how_numbers_are_decoded(tmp_path: Path) -> None:
     states = []
     for decode in (True, False):
         with ExitStack() as stack:
-            opening = Opening.of(stack, decode=decode)
-            states.append(open_all({"table": locate(path)}, opening)["table"].state())
+            resources = Resources.of(stack, decode=decode)
+            states.append(open_all({"table": locate(path)}, resources)["table"].state())
     assert [state.pop("dtype")[:6] for state in states] == ["dtype("] * 2
     assert states[0] == {"decoded": True} | states[1]
 

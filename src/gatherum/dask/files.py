@@ -20,9 +20,10 @@ from gatherum._model.errors import Shape
 from gatherum.files.durable.journal import check_readable
 from gatherum.files.formats import locate
 from gatherum.files.formats.decoding import decoded
-from gatherum.files.formats.format import Location, Opening
+from gatherum.files.formats.format import Location
 from gatherum.files.formats.storage import BoxStorage, FlatStorage, Source
 from gatherum.files.resources.budget import Budget
+from gatherum.files.resources.resources import Resources
 from gatherum.files.resources.stats import Meter
 from gatherum.files.row_access.boxes import FlatBoxes
 
@@ -121,8 +122,8 @@ def _opened(path: str, *, watched: bool = False) -> Iterator[Source]:
     location.format.require()
     with ExitStack() as stack:
         spill_dir = tempfile.gettempdir()
-        opening = Opening(Meter(), BUDGET, spill_dir, stack.callback, watched=watched)
-        yield location.format.open(location, opening)
+        resources = Resources(Meter(), BUDGET, spill_dir, stack.callback, watched=watched)
+        yield location.format.open(location, resources)
 
 
 def _state(source: Source) -> list[Any]:

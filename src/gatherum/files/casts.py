@@ -14,10 +14,11 @@ from gatherum._model.narrow_floats import FORMATS, rounded, widened
 from gatherum.files.arguments.operands import Path, open_all
 from gatherum.files.formats import locate
 from gatherum.files.formats.dtypes import is_added, is_bytes, name_of
-from gatherum.files.formats.format import Location, Opening
+from gatherum.files.formats.format import Location
 from gatherum.files.formats.storage import Source
 from gatherum.files.gathers import gather_nd_file
 from gatherum.files.resources.budget import Budget
+from gatherum.files.resources.resources import Resources
 
 __all__ = ["array_text", "cast_copy", "check_cast", "copy_array", "stored_dtype"]
 
@@ -37,10 +38,10 @@ def cast_copy(
     """
     suffix = "safetensors:cast" if is_added(dtype) else "npy"
     location = locate(os.path.join(folder, f"{name}.{suffix}"))
-    with _opened(where, folder, decode) as (source, opening), open(location.file, "wb") as file:
+    with _opened(where, folder, decode) as (source, resources), open(location.file, "wb") as file:
         stored = _numbers_in(source, like)
         check_cast(where, stored, dtype)
-        array = source.storage.flat(replace(opening, budget=Budget.parse("64MiB"))).array
+        array = source.storage.flat(replace(resources, budget=Budget.parse("64MiB"))).array
         file.write(location.format.checked_header(location, source.shape, dtype))
         for start in range(0, array.size, STEP):
             values = array.read(start, min(start + STEP, array.size))
@@ -95,10 +96,12 @@ def _edges(size: int) -> NDArray[np.int64]:
 
 
 @contextmanager
-def _opened(where: Path | Location, folder: str, decode: bool) -> Iterator[tuple[Source, Opening]]:
+def _opened(
+    where: Path | Location, folder: str, decode: bool
+) -> Iterator[tuple[Source, Resources]]:
     with ExitStack() as stack:
-        opening = Opening.of(stack, spill_dir=folder, decode=decode)
-        yield open_all({"table": locate(where)}, opening)["table"], opening
+        resources = Resources.of(stack, spill_dir=folder, decode=decode)
+        yield open_all({"table": locate(where)}, resources)["table"], resources
 
 
 def _numbers_in(source: Source, like: np.dtype[Any]) -> np.dtype[Any]:

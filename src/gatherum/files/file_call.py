@@ -30,8 +30,9 @@ from gatherum.files.durable.interrupt import uninterrupted
 from gatherum.files.durable.journal import Record
 from gatherum.files.durable.marker import is_completed, mark
 from gatherum.files.formats import locate_output
-from gatherum.files.formats.format import Location, Opening
+from gatherum.files.formats.format import Location
 from gatherum.files.resources.progress import progress_shown
+from gatherum.files.resources.resources import Resources
 from gatherum.files.resources.stats import Meter, Progress, Stats
 from gatherum.files.strategies.file_gather import FileGather
 from gatherum.files.strategies.reordered import Axes, reordered
@@ -74,7 +75,7 @@ class FileCall:
                 raise ValueError(f"{self.op}: the output {out} is a URL; outputs are local files")
             parent = tempfile.gettempdir() if out is None else os.path.dirname(out.resolved)
             decode = as_boolean(self.op, "decode", settings.decode)
-            opening = Opening.of(
+            resources = Resources.of(
                 stack,
                 settings.memory,
                 settings.spill_dir or parent,
@@ -90,22 +91,22 @@ class FileCall:
                 if isinstance(where, Location):
                     where.require()  # raise ImportError for a missing package before any work
             if out is not None:
-                return Session(self, out, operands, opening).run()
+                return Session(self, out, operands, resources).run()
             self._check_array(operands)
-            inputs = self.opened(operands, opening)
+            inputs = self.opened(operands, resources)
             with inputs.unchanged():
                 result = scattered(inputs) if inputs.row.scatters else gathered(inputs)
             inputs.check_unchanged()
             return result
 
-    def opened(self, operands: dict[str, Location | ArrayOperand], opening: Opening) -> Inputs:
+    def opened(self, operands: dict[str, Location | ArrayOperand], resources: Resources) -> Inputs:
         """Open the operands, with the dimensions of the table in the order of `axes`."""
-        sources = open_all(operands, opening, in_place=self.settings.in_place)
+        sources = open_all(operands, resources, in_place=self.settings.in_place)
         if self.axes is not None:
             indices, batch_dims = sources["indices"].shape, self.attributes["batch_dims"]
             table = reordered(self.op, sources["table"], indices, self.axes, batch_dims)
             sources["table"] = table
-        return Inputs(self.op, sources, self.attributes, self.fill_value, opening)
+        return Inputs(self.op, sources, self.attributes, self.fill_value, resources)
 
     def _check_array(self, operands: dict[str, Location | ArrayOperand]) -> None:
         """Raise ValueError for options that need an output file."""
@@ -125,17 +126,17 @@ class Session:
         call: FileCall,
         out: Location,
         operands: dict[str, Location | ArrayOperand],
-        opening: Opening,
+        resources: Resources,
     ) -> None:
-        self.call, self.op, self.out, self.opening = call, call.op, out, opening
+        self.call, self.op, self.out, self.resources = call, call.op, out, resources
         self.settings = call.settings
-        self.budget, self.meter = opening.budget, opening.meter
+        self.budget, self.meter = resources.budget, resources.meter
         self._check_held(operands)
         if not self.settings.overwrite:
             check_absent(out, "overwrite=False")
         if not self.settings.in_place:
             check_target(self.op, out, operands, self.meter)
-        self.inputs = call.opened(operands, opening)
+        self.inputs = call.opened(operands, resources)
         self.table = self.inputs.table
         if self.settings.in_place:
             self._check_in_place(operands)

@@ -20,9 +20,9 @@ from gatherum._model.errors import renamed, unknown_argument
 from gatherum._model.modes import MODES, ModeName
 from gatherum.files.arguments.operands import Operand, Path, find_operand, open_all
 from gatherum.files.file_call import FileCall, RunSettings
-from gatherum.files.formats.format import Opening
 from gatherum.files.formats.storage import Source
 from gatherum.files.options import EveryOption
+from gatherum.files.resources.resources import Resources
 from gatherum.files.resources.stats import Progress, Stats
 from gatherum.groups import errors
 from gatherum.groups.dates import is_date
@@ -222,15 +222,16 @@ def _examined(
     with ExitStack() as stack:
         means = settings.memory, settings.spill_dir, settings.storage_options
         decode = plain_values.as_boolean(REDUCE_FILE, "decode", settings.decode)
-        opening = Opening.of(stack, *means, decode=decode)
+        resources = Resources.of(stack, *means, decode=decode)
         sources = open_all(
-            {role: find_operand(role, one, REDUCE_FILE) for role, one in operands.items()}, opening
+            {role: find_operand(role, one, REDUCE_FILE) for role, one in operands.items()},
+            resources,
         )
         entries = sources["groups"]
         if not is_index(entries.dtype):
             raise errors.not_groups(REDUCE_FILE, entries.dtype)
         if number is None:
-            number = max(_largest(entries, opening) + 1, 0)
+            number = max(_largest(entries, resources) + 1, 0)
     if values is None:
         return _Examined((number,), np.dtype(np.int64), attributes._replace(axis=0))
     shape, dtype = sources["values"].shape, sources["values"].dtype
@@ -245,9 +246,9 @@ def _examined(
     return _Examined(result, dtype, attributes._replace(op=op, axis=axis))
 
 
-def _largest(groups: Source, opening: Opening) -> int:
+def _largest(groups: Source, resources: Resources) -> int:
     """Return the largest entry, or -1 without entries."""
-    flat = groups.storage.flat(opening, any_order=True).array
-    starts = range(0, flat.size, opening.budget.entries)
-    windows = (flat.read(n, min(n + opening.budget.entries, flat.size)) for n in starts)
+    flat = groups.storage.flat(resources, any_order=True).array
+    starts = range(0, flat.size, resources.budget.entries)
+    windows = (flat.read(n, min(n + resources.budget.entries, flat.size)) for n in starts)
     return max((int(window.max()) for window in windows), default=-1)

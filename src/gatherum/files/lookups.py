@@ -11,8 +11,9 @@ from gatherum.files.arguments.inputs import Inputs
 from gatherum.files.arguments.operands import Operand, find_operand, open_all
 from gatherum.files.arguments.receivers import Receiver
 from gatherum.files.arguments.results import gathered
-from gatherum.files.formats.format import Location, Opening
+from gatherum.files.formats.format import Location
 from gatherum.files.formats.storage import FlatStorage, Source
+from gatherum.files.resources.resources import Resources
 
 __all__ = ["Lookups"]
 
@@ -20,8 +21,8 @@ __all__ = ["Lookups"]
 class Lookups:
     """Calls on one opened table; threads may share it."""
 
-    def __init__(self, table: Source, opening: Opening) -> None:
-        self.table, self.opening = table, opening
+    def __init__(self, table: Source, resources: Resources) -> None:
+        self.table, self.resources = table, resources
         # Only one call at a time can use a reader of chunks.
         flat = isinstance(table.storage, FlatStorage)
         self._turn: AbstractContextManager[object] = nullcontext() if flat else threading.RLock()
@@ -36,7 +37,7 @@ class Lookups:
         The result is written to `out` if given.
         """
         with self._turn, ExitStack() as stack:  # the call closes the files that it opens
-            own = replace(self.opening, at_end=stack.callback)
+            own = replace(self.resources, at_end=stack.callback)
             where = find_operand("indices", indices, op)
             if isinstance(where, Location):
                 where.require()

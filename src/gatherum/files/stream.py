@@ -16,9 +16,10 @@ from gatherum._model.modes import ModeName
 from gatherum.files.arguments.operands import ArrayOperand, Operand, Path, find_operand, open_all
 from gatherum.files.arguments.results import as_items
 from gatherum.files.batches import Batches, batch_note
-from gatherum.files.formats.format import Location, Opening
+from gatherum.files.formats.format import Location
 from gatherum.files.lookups import Lookups
 from gatherum.files.resources.disk import PAGE
+from gatherum.files.resources.resources import Resources
 from gatherum.files.row_access.table import stopped_early
 
 __all__ = ["RowSource", "rows", "rows_of"]
@@ -96,17 +97,17 @@ def rows(
     """
     stack = ExitStack()
     decode = as_boolean("rows", "decode", decode)
-    opening = Opening.of(stack, memory, spill_dir, storage_options, decode=decode)
+    resources = Resources.of(stack, memory, spill_dir, storage_options, decode=decode)
     attributes = {"axis": axis, "mode": mode, "negative": negative}
     where = find_operand("table", table, "rows")
     if isinstance(where, Location):
         where.require()
-    return _opened(stack, opening, where, batches, attributes, fill_value)
+    return _opened(stack, resources, where, batches, attributes, fill_value)
 
 
 def _opened(
     stack: ExitStack,
-    opening: Opening,
+    resources: Resources,
     where: Location | ArrayOperand,
     batches: Iterable[Any],
     attributes: dict[str, Any],
@@ -114,11 +115,11 @@ def _opened(
 ) -> Generator[NDArray[Any], None, None]:
     """Open the table, and yield the rows of each batch."""
     with stack:
-        table = open_all({"table": where}, opening)["table"]
-        lookups = WatchedLookups(Lookups(table, opening), attributes, fill_value)
+        table = open_all({"table": where}, resources)["table"]
+        lookups = WatchedLookups(Lookups(table, resources), attributes, fill_value)
         opened, axis = table.opened, attributes["axis"]
         source = RowSource(lookups.gather, table.shape, table.dtype, axis, opened.check_unchanged)
-        yield from rows_of(source, batches, opening.budget.total, opened.stop)
+        yield from rows_of(source, batches, resources.budget.total, opened.stop)
 
 
 class RowSource(NamedTuple):

@@ -4,7 +4,7 @@ import copy
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -20,8 +20,8 @@ from gatherum.files.durable.build import Build
 from gatherum.files.durable.context import Context
 from gatherum.files.durable.stores import ScatterTarget
 from gatherum.files.formats.dtypes import is_added, is_bytes, named_bytes
-from gatherum.files.formats.format import Opening
 from gatherum.files.formats.storage import FlatStorage, Source
+from gatherum.files.resources.resources import Resources
 from gatherum.files.row_access.flat import FlatArray
 from gatherum.files.row_access.row_requests import Requests
 from gatherum.files.row_access.table import Block, Panel, RowTable, changed_rows, stretches, taken
@@ -35,11 +35,11 @@ class Inputs:
 
     def __init__(
         self, op: str, sources: dict[str, Source], attributes: dict[str, Any],
-        fill_value: object, opening: Opening,
+        fill_value: object, resources: Resources,
     ) -> None:  # fmt: skip
         self.op, self.sources, self.attributes = op, sources, attributes
-        self.fill_value, self.opening = fill_value, opening
-        self.row, self.budget, self.meter = OPERATORS[op], opening.budget, opening.meter
+        self.fill_value, self.resources = fill_value, resources
+        self.row, self.budget, self.meter = OPERATORS[op], resources.budget, resources.meter
         self.table = sources["table"]
         if self.row.scatters and self.table.packing is not None:
             why = self.table.packing.why_not_changed
@@ -59,13 +59,13 @@ class Inputs:
         if is_added(dtype) and is_bytes(updates.dtype, dtype.itemsize):
             self.sources = self.sources | {"updates": replace(updates, dtype=dtype)}
 
-    def again(self, sources: dict[str, Source], opening: Opening) -> "Inputs":
+    def again(self, sources: dict[str, Source], resources: Resources) -> "Inputs":
         """Return the same call on other indices of the same shape and dtype.
 
         Results that depend only on the table and these settings are reused.
         """
         other = copy.copy(self)
-        other.sources, other.opening, other._laid = sources, opening, {}
+        other.sources, other.resources, other._laid = sources, resources, {}
         return other
 
     @property
@@ -129,7 +129,7 @@ class Inputs:
         """Return an operand in C order. Copy it to a scratch file if it has another layout."""
         if role not in self._laid:
             source = self.sources[role]
-            array = source.storage.flat(self.opening).array
+            array = source.storage.flat(self.resources).array
             self._laid[role] = replace(array, dtype=source.dtype)
         return self._laid[role]
 
@@ -148,9 +148,8 @@ class Inputs:
         )
         self.meter.rows = requests.count
         self.meter.in_chunks = not isinstance(self.table.storage, FlatStorage)
-        opening = self.opening
-        means = opening.meter, opening.budget, opening.spill_dir, opening.at_end
-        return Context(*means, requests, build)
+        resources = {field.name: getattr(self.resources, field.name) for field in fields(Resources)}
+        return Context(**resources, requests=requests, build=build)
 
     def scattered_whole(self) -> NDArray[Any] | None:
         """Return a scatter's result if the table is flat and everything fits in memory, else None.

@@ -24,9 +24,10 @@ from gatherum._model.shape_limits import MAX_RANK
 from gatherum.files.durable.journal import check_readable
 from gatherum.files.formats import locate
 from gatherum.files.formats.decoding import decoded
-from gatherum.files.formats.format import Location, Opening
+from gatherum.files.formats.format import Location
 from gatherum.files.formats.storage import BoxStorage, FlatStorage, Opened, Source
 from gatherum.files.resources.memory import MemoryFile
+from gatherum.files.resources.resources import Resources
 from gatherum.files.resources.stats import Meter
 from gatherum.files.row_access.boxes import SlicedArray
 from gatherum.files.row_access.dimension_names import Names, names_in
@@ -133,7 +134,7 @@ def _is_stored(operand: object) -> bool:
 
 
 def open_all(
-    operands: dict[str, Location | ArrayOperand], opening: Opening, *, in_place: bool = False
+    operands: dict[str, Location | ArrayOperand], resources: Resources, *, in_place: bool = False
 ) -> dict[str, Source]:
     """Open operands and check their headers without reading an element.
 
@@ -145,28 +146,30 @@ def open_all(
         if isinstance(where, ArrayOperand) and isinstance(weak := where.array, Weak):
             updates = as_updates(weak.op, weak.values, sources["table"].dtype)
             operand = ArrayOperand(role, updates)
-        sources[role] = _open(operand, opening, role, written=in_place and role == "table")
+        sources[role] = _open(operand, resources, role, written=in_place and role == "table")
     return sources
 
 
-def _open(where: Location | ArrayOperand, opening: Opening, role: str, *, written: bool) -> Source:
+def _open(
+    where: Location | ArrayOperand, resources: Resources, role: str, *, written: bool
+) -> Source:
     if isinstance(where, ArrayOperand):
-        source = _open_held(where, opening)
+        source = _open_held(where, resources)
     else:
         if not written:
             check_readable(where.resolved)
-        source = where.format.open(where, opening)
-        if opening.decode:
-            source = decoded(source, opening.budget, role)
-    opening.budget.check_item(where, source.dtype.itemsize)
+        source = where.format.open(where, resources)
+        if resources.decode:
+            source = decoded(source, resources.budget, role)
+    resources.budget.check_item(where, source.dtype.itemsize)
     return source
 
 
-def _open_held(where: ArrayOperand, opening: Opening) -> Source:
+def _open_held(where: ArrayOperand, resources: Resources) -> Source:
     if is_plain(where.array):
-        return _open_plain(where, np.asarray(where.array), opening.meter)
-    boxes = SlicedArray(str(where), where.array, opening.meter, CHUNK)
-    opening.budget.check_chunk(where, math.prod(boxes.chunks) * boxes.dtype.itemsize)
+        return _open_plain(where, np.asarray(where.array), resources.meter)
+    boxes = SlicedArray(str(where), where.array, resources.meter, CHUNK)
+    resources.budget.check_chunk(where, math.prod(boxes.chunks) * boxes.dtype.itemsize)
     storage = BoxStorage(boxes)
     return Source(where, boxes.shape, boxes.dtype, storage, UNWATCHED, names=where.names)
 

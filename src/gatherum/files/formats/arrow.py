@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gatherum.files.formats.format import Format, Location, Opening, choose_member, first_line
+from gatherum.files.formats.format import Format, Location, choose_member, first_line
 from gatherum.files.formats.npy import checked_shape
 from gatherum.files.formats.storage import BoxStorage, Source
 from gatherum.files.resources.disk import DiskFile
+from gatherum.files.resources.resources import Resources
 from gatherum.files.resources.stats import Meter
 from gatherum.files.row_access.grid import BoxArray
 
@@ -46,11 +47,11 @@ class Arrow(Format):
         except ImportError:
             raise ImportError("Parquet and Arrow files need pyarrow: pip install pyarrow") from None
 
-    def open(self, location: Location, opening: Opening) -> Source:
+    def open(self, location: Location, resources: Resources) -> Source:
         """Open a column, and check that it contains numbers."""
-        file = opening.file(location)
+        file = location.open(resources)
         raw = open(file.fd, "rb", closefd=False)  # noqa: SIM115  # closed when the call ends
-        opening.at_end(raw.close)
+        resources.at_end(raw.close)
         with _plain_errors(f"{location}: cannot be read"):
             groups = _groups(location, file, raw)
         names = groups.schema.names
@@ -61,11 +62,11 @@ class Arrow(Format):
             groups.choose(name)
         dtype, widths = _described(location, groups.schema.field(name).type)
         shape = (sum(groups.lengths), *_measured(location, groups, widths))
-        column = ArrowColumn(location.text, groups, shape, dtype, opening.meter)
+        column = ArrowColumn(location.text, groups, shape, dtype, resources.meter)
         checked_shape(location.text, shape)
         # a group is decoded as a whole, and its rows are copied from it
         nbytes = 2 * column.chunks[0] * math.prod(shape[1:]) * dtype.itemsize
-        opening.budget.check_chunk(location, max(nbytes, groups.held))
+        resources.budget.check_chunk(location, max(nbytes, groups.held))
         storage = BoxStorage(column, self.read_only)
         return Source(location, shape, dtype, storage, file)
 

@@ -2,10 +2,7 @@
 
 import os
 import re
-import tempfile
-from collections.abc import Mapping
-from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import PurePath
 from typing import Any, Protocol
@@ -14,67 +11,23 @@ import numpy as np
 
 from gatherum._system.regular_files import check_regular
 from gatherum.files.durable.build import CREATE, Build
-from gatherum.files.durable.context import Context, Means
+from gatherum.files.durable.context import Context
 from gatherum.files.durable.stores import FlatTarget, ScatterTarget
 from gatherum.files.formats.storage import Source
-from gatherum.files.remote import RemoteFile, UrlAddress, checked_options
-from gatherum.files.resources.budget import Budget
+from gatherum.files.remote import RemoteFile, UrlAddress
 from gatherum.files.resources.disk import DiskFile
-from gatherum.files.resources.stats import Meter, Progress
+from gatherum.files.resources.resources import Resources
+from gatherum.files.resources.stats import Meter
 from gatherum.files.row_access.flat import FlatArray
 
 __all__ = [
-    "MOST_LISTED", "Format", "Location", "Opening", "choose_member", "find_named", "first_line",
+    "MOST_LISTED", "Format", "Location", "choose_member", "find_named", "first_line",
     "in_zarr", "is_group",
 ]  # fmt: skip
 
 MOST_LISTED = 1000  # maximum number of members of a file or a group to search
 # For a sparse matrix of anndata: the lines that indptr divides, and the lines in indices.
 SPARSE = {"csr_matrix": ("row", "columns"), "csc_matrix": ("column", "rows")}
-
-
-@dataclass(frozen=True)
-class Opening(Means):
-    """The settings for opening an input.
-
-    `watched`: the caller will check whether the input changed. `storage_options` contains the
-    options of fsspec's filesystems for URLs, and is never shown. `decode`: whether to decode packed
-    numbers.
-    """
-
-    watched: bool = True
-    storage_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    decode: bool = True
-
-    @classmethod
-    def of(
-        cls,
-        stack: ExitStack,
-        memory: str | int = "1GiB",
-        spill_dir: str | os.PathLike[str] | None = None,
-        storage_options: Mapping[str, Any] | None = None,
-        progress: Progress | None = None,
-        decode: bool = True,
-    ) -> "Opening":
-        """Return the checked settings of a caller. `stack` closes the opened files."""
-        budget, options = Budget.parse(memory), checked_options(storage_options)
-        if not (spill_dir is None or isinstance(spill_dir, (str, os.PathLike))):
-            raise TypeError(f"spill_dir must be one path, got {type(spill_dir).__name__}")
-        folder = os.fspath(spill_dir or tempfile.gettempdir())
-        if not os.path.isdir(folder):
-            raise FileNotFoundError(f"{folder}: there is no such directory")
-        means = Meter(progress), budget, folder, stack.callback
-        return cls(*means, storage_options=options, decode=decode)
-
-    def file(self, location: "Location") -> DiskFile:
-        """Open a file that is closed when the call ends."""
-        file: DiskFile
-        if location.remote is None:
-            file = DiskFile(location.file, self.meter)
-        else:
-            file = RemoteFile(location.remote, self.meter, self.storage_options)
-        self.at_end(file.close)
-        return file
 
 
 @dataclass(frozen=True)
@@ -105,6 +58,16 @@ class Location:
         self.format.require()
         if self.remote:
             self.remote.require()
+
+    def open(self, resources: Resources) -> DiskFile:
+        """Open the file until the call ends."""
+        file: DiskFile
+        if self.remote is None:
+            file = DiskFile(self.file, resources.meter)
+        else:
+            file = RemoteFile(self.remote, resources.meter, resources.storage_options)
+        resources.at_end(file.close)
+        return file
 
     def __str__(self) -> str:
         return self.text
@@ -141,7 +104,7 @@ class Format(Protocol):
         """Raise ImportError if a package that the format needs is missing."""
         return
 
-    def open(self, location: Location, opening: Opening) -> Source:
+    def open(self, location: Location, resources: Resources) -> Source:
         """Open an input, and check its header without reading an element.
 
         Raise ValueError if the file is not in this format, and OSError if it cannot be read.

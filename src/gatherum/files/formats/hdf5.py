@@ -23,7 +23,6 @@ from gatherum.files.formats.format import (
     MOST_LISTED,
     Format,
     Location,
-    Opening,
     choose_member,
     first_line,
     is_group,
@@ -32,6 +31,7 @@ from gatherum.files.formats.inflating import encoded_size, inflated
 from gatherum.files.formats.npy import checked_shape
 from gatherum.files.formats.storage import BoxStorage, FlatStorage, Source
 from gatherum.files.resources.disk import DiskFile
+from gatherum.files.resources.resources import Resources
 from gatherum.files.resources.stats import Meter
 from gatherum.files.row_access.boxes import SlicedArray, dataset_type
 from gatherum.files.row_access.dimension_names import DAMAGED, is_hard, names_in
@@ -68,10 +68,10 @@ class Hdf5(Format):
         except ImportError:
             raise ImportError("HDF5 files need h5py: pip install h5py") from None
 
-    def open(self, location: Location, opening: Opening) -> Source:
+    def open(self, location: Location, resources: Resources) -> Source:
         """Open a dataset. A contiguous dataset is opened as a flat file."""
-        file = opening.file(location)
-        dataset = _dataset(location, file, opening)
+        file = location.open(resources)
+        dataset = _dataset(location, file, resources)
         try:
             shape, dtype = dataset_type(location, dataset)
         except TypeError as error:
@@ -86,9 +86,9 @@ class Hdf5(Format):
         if (offset := _offset(location, file, dataset)) is not None:
             flat = FlatStorage.of(file, offset, shape, dtype)
             return Source(location, shape, dtype, flat, file, names=names, attributes=attributes)
-        chunked = ChunkedDataset(location.text, dataset, settings, opening.meter)
+        chunked = ChunkedDataset(location.text, dataset, settings, resources.meter)
         nbytes = math.prod(chunked.chunks) * dtype.itemsize
-        opening.budget.check_chunk(location, nbytes * (2 if chunked.filters else 1))
+        resources.budget.check_chunk(location, nbytes * (2 if chunked.filters else 1))
         boxes = BoxStorage(chunked, _why_not_changed(dataset))
         return Source(location, shape, dtype, boxes, file, names=names, attributes=attributes)
 
@@ -194,15 +194,15 @@ def _plain_name(out: Location, op: str) -> str:
     return name
 
 
-def _dataset(location: Location, file: DiskFile, opening: Opening) -> Any:
+def _dataset(location: Location, file: DiskFile, resources: Resources) -> Any:
     """Return the dataset that a location names, or the only one in the file."""
     import h5py
 
     raw = open(file.fd, "rb", closefd=False)  # noqa: SIM115  # closed when the call ends
-    opening.at_end(raw.close)
+    resources.at_end(raw.close)
     try:
         opened = h5py.File(raw, "r")
-        opening.at_end(opened.close)
+        resources.at_end(opened.close)
         if location.member is None:
             names: list[str] = []
             _list_datasets(opened, "", names, 0)

@@ -15,9 +15,10 @@ import numpy as np
 
 from gatherum._model.shape_limits import MAX_RANK
 from gatherum.files.formats.dtypes import as_bytes, cannot_hold, is_added
-from gatherum.files.formats.format import Format, Location, Opening
+from gatherum.files.formats.format import Format, Location
 from gatherum.files.formats.storage import FlatStorage, Source
 from gatherum.files.resources.disk import DiskFile
+from gatherum.files.resources.resources import Resources
 
 __all__ = ["ArrayHeader", "Npy", "header_end", "parse_header", "read_header", "write_header"]
 
@@ -50,9 +51,9 @@ class Npy(Format):
         """Return True if a file of this format can begin with these bytes."""
         return start.startswith(MAGIC)
 
-    def open(self, location: Location, opening: Opening) -> Source:
+    def open(self, location: Location, resources: Resources) -> Source:
         """Open an input, and check its header."""
-        file = opening.file(location)
+        file = location.open(resources)
         return read_header(location.text, file, 0, file.size).source(location, file, 0, file)
 
     def header(

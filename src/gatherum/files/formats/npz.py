@@ -9,9 +9,10 @@ from contextlib import contextmanager
 from itertools import chain
 
 from gatherum.files.formats import npy
-from gatherum.files.formats.format import Format, Location, Opening, choose_member
+from gatherum.files.formats.format import Format, Location, choose_member
 from gatherum.files.formats.storage import Source
 from gatherum.files.resources.disk import DiskFile
+from gatherum.files.resources.resources import Resources
 
 __all__ = ["Npz"]
 
@@ -29,9 +30,9 @@ class Npz(Format):
         """Return True if a file of this format can begin with these bytes."""
         return start.startswith((b"PK\3\4", b"PK\5\6"))
 
-    def open(self, location: Location, opening: Opening) -> Source:
+    def open(self, location: Location, resources: Resources) -> Source:
         """Find an array, stored or deflated, and check its headers."""
-        name, file = location.text, opening.file(location)
+        name, file = location.text, location.open(resources)
         with open(file.fd, "rb", closefd=False) as stream:
             with _damage(name):
                 archive = zipfile.ZipFile(stream)
@@ -40,7 +41,7 @@ class Npz(Format):
                 holder, start = file, _stored_at(name, file, archive, info)
                 header = npy.read_header(name, file, start, info.file_size)
             elif info.compress_type == zipfile.ZIP_DEFLATED:
-                holder, start = opening.scratch(), 0
+                holder, start = resources.scratch(), 0
                 header = _unpack(name, _pieces(name, archive, info), info.file_size, holder)
             else:
                 raise ValueError(

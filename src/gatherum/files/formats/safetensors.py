@@ -17,10 +17,11 @@ import numpy as np
 
 from gatherum._model.dtype_rows import ROWS, DTypeRow, spellings
 from gatherum.files.formats.dtypes import cannot_hold, name_of, number_type
-from gatherum.files.formats.format import Format, Location, Opening, choose_member
+from gatherum.files.formats.format import Format, Location, choose_member
 from gatherum.files.formats.npy import checked_shape
 from gatherum.files.formats.storage import FlatStorage, Source
 from gatherum.files.resources.disk import DiskFile
+from gatherum.files.resources.resources import Resources
 from gatherum.files.resources.stats import Meter
 
 __all__ = ["Safetensors", "Tensor", "read_header", "write_header"]
@@ -58,9 +59,9 @@ class Safetensors(Format):
         """Return True if a file of this format can begin with these bytes."""
         return start[8:9] == b"{" and int.from_bytes(start[:8], "little") <= LONGEST_HEADER
 
-    def open(self, location: Location, opening: Opening) -> Source:
+    def open(self, location: Location, resources: Resources) -> Source:
         """Open an input, and check the file's header."""
-        file = opening.file(location)
+        file = location.open(resources)
         tensors = read_header(location.file, file)
         tensor = tensors[choose_member(location, "tensor", location.member, list(tensors))]
         dtype = tensor.dtype(location.text)

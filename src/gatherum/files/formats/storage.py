@@ -6,11 +6,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from gatherum.files.durable.context import Context, Means
+from gatherum.files.durable.context import Context
 from gatherum.files.durable.stores import FlatPatchTarget, PatchTarget
 from gatherum.files.formats.packing import Attributes, Packing
 from gatherum.files.resources.budget import Budget
 from gatherum.files.resources.disk import PAGE, DiskFile
+from gatherum.files.resources.resources import Resources
 from gatherum.files.row_access.boxes import FlatBoxes, copy_boxes, filled_first
 from gatherum.files.row_access.dimension_names import Names
 from gatherum.files.row_access.flat import FlatArray
@@ -31,7 +32,7 @@ class Storage:
         """Return the array's rows for a call that keys its leading `depth` dimensions."""
         raise NotImplementedError
 
-    def flat(self, means: Means, *, any_order: bool = False) -> "FlatStorage":
+    def flat(self, resources: Resources, *, any_order: bool = False) -> "FlatStorage":
         """Return the same array in C order in a file, copied to a scratch file if necessary.
 
         `any_order`: Fortran order is also accepted.
@@ -124,20 +125,24 @@ class FlatStorage(Storage):
         """Return the array's rows."""
         return flat_layout(self.array, self.fortran, depth, budget)
 
-    def flat(self, means: Means, *, any_order: bool = False) -> "FlatStorage":
+    def flat(self, resources: Resources, *, any_order: bool = False) -> "FlatStorage":
         """Return the same array in C order in a file."""
         if any_order or not self.fortran:
-            return self if self.array.file.local else self._fetched(means)
-        shape, item, limit = self.array.shape[::-1], self.array.dtype.itemsize, means.budget.window
+            return self if self.array.file.local else self._fetched(resources)
+        shape, item, limit = (
+            self.array.shape[::-1],
+            self.array.dtype.itemsize,
+            resources.budget.window,
+        )
         across = filled_first(shape[::-1], item, 64 * item)[::-1]
         chunks = filled_first(shape, item, limit, unit=across)
         boxes = FlatBoxes(self.array, True, chunks)
-        return _laid_out(boxes, chunks, means)
+        return _laid_out(boxes, chunks, resources)
 
-    def _fetched(self, means: Means) -> "FlatStorage":
+    def _fetched(self, resources: Resources) -> "FlatStorage":
         """Copy the array to a scratch file, so that a remote file is read once."""
-        file, nbytes, scratch = self.array.file, self.array.nbytes, means.scratch()
-        buffer = memoryview(bytearray(min(means.budget.window, nbytes)))
+        file, nbytes, scratch = self.array.file, self.array.nbytes, resources.scratch()
+        buffer = memoryview(bytearray(min(resources.budget.window, nbytes)))
         for start in range(0, nbytes, max(1, len(buffer))):
             view = buffer[: min(len(buffer), nbytes - start)]
             file.read_into(self.array.offset + start, view)
@@ -161,16 +166,16 @@ class BoxStorage(Storage):
         """Return the array's rows."""
         return BoxLayout(self.array, depth, budget)
 
-    def flat(self, means: Means, *, any_order: bool = False) -> FlatStorage:
+    def flat(self, resources: Resources, *, any_order: bool = False) -> FlatStorage:
         """Return the same array in C order in a scratch file."""
-        array, limit = self.array, means.budget.window
+        array, limit = self.array, resources.budget.window
         chunks = filled_first(array.shape, array.dtype.itemsize, limit, unit=array.chunks)
-        return _laid_out(array, chunks, means)
+        return _laid_out(array, chunks, resources)
 
 
-def _laid_out(boxes: BoxArray, chunks: tuple[int, ...], means: Means) -> FlatStorage:
+def _laid_out(boxes: BoxArray, chunks: tuple[int, ...], resources: Resources) -> FlatStorage:
     """Copy an array in C order to a scratch file."""
-    laid = FlatArray(means.scratch(), 0, boxes.shape, boxes.dtype)
+    laid = FlatArray(resources.scratch(), 0, boxes.shape, boxes.dtype)
     for _ in copy_boxes(boxes, FlatBoxes(laid, False, chunks), chunks):
         pass
     return FlatStorage(laid)

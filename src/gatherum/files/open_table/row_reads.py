@@ -167,7 +167,7 @@ def reads_of(table: Source, lookups: Lookups, readers: int, direct: bool) -> Row
         file = storage.array.file
         if file.local and not file.in_memory:
             if direct:
-                return DirectReads(file, stored, readers, lookups.opening.at_end)
+                return DirectReads(file, stored, readers, lookups.resources.at_end)
             return FlatReads(file, stored)
     if direct:
         if table.packing is not None:

@@ -21,9 +21,10 @@ from gatherum._plans.plans import plan
 from gatherum._system import native
 from gatherum.files.arguments.operands import ArrayOperand, Operand, open_all
 from gatherum.files.arguments.receivers import Receiver
-from gatherum.files.formats.format import Location, Opening
+from gatherum.files.formats.format import Location
 from gatherum.files.lookups import Lookups
 from gatherum.files.remote import ServerError
+from gatherum.files.resources.resources import Resources
 from gatherum.files.stream import RowSource
 
 from .row_reads import CALL, OtherReads, cache_of, reads_of
@@ -78,10 +79,10 @@ class State:
     def __init__(self, where: Location | ArrayOperand, settings: Settings) -> None:
         with ExitStack() as stack:
             options, decode = settings.storage_options, settings.decode
-            opening = Opening.of(stack, storage_options=options, decode=decode)
-            self.table = open_all({"table": where}, opening)["table"]
+            resources = Resources.of(stack, storage_options=options, decode=decode)
+            self.table = open_all({"table": where}, resources)["table"]
             self.shape, self.dtype = self.table.shape, self.table.dtype
-            self.lookups, self.meter = Lookups(self.table, opening), opening.meter
+            self.lookups, self.meter = Lookups(self.table, resources), resources.meter
             self.reads = reads_of(self.table, self.lookups, settings.readers, settings.direct)
             # a call in progress keeps its files open
             self._files = stack.pop_all()

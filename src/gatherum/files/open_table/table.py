@@ -198,7 +198,7 @@ class Table(Handle):
         """
         attributes = {"axis": axis, "mode": mode, "negative": negative}
         state = self._opened("rows")
-        source, memory = state.source(attributes, fill_value), state.lookups.opening.budget.total
+        source, memory = state.source(attributes, fill_value), state.lookups.resources.budget.total
         # other calls may read the same table, so no read is cancelled
         return self._until_closed(rows_of(source, batches, memory, stop=lambda: None))
 

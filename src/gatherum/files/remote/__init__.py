@@ -6,7 +6,6 @@ from gatherum.files.remote.transport import ServerError
 from gatherum.files.remote.urls import (
     UrlAddress,
     address_of,
-    checked_options,
     is_url,
     refuse_url,
 )
@@ -17,7 +16,6 @@ __all__ = [
     "ServerError",
     "UrlAddress",
     "address_of",
-    "checked_options",
     "is_url",
     "refuse_url",
 ]

@@ -6,11 +6,10 @@ representations contain neither. Only `UrlAddress.require` imports fsspec.
 
 import hashlib
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-__all__ = ["UrlAddress", "address_of", "checked_options", "is_url", "refuse_url"]
+__all__ = ["UrlAddress", "address_of", "is_url", "refuse_url"]
 
 PROTOCOL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 CHAINED = re.compile(r"[^/]*::[^/]*://")
@@ -111,19 +110,3 @@ def refuse_url(text: str, why: str) -> None:
     """Raise ValueError for a URL if only a local file is supported."""
     if is_url(text):
         raise ValueError(f"{address_of(text)}: {why}")
-
-
-def checked_options(options: object) -> dict[str, Any]:
-    """Return the `storage_options` of a call.
-
-    Raise TypeError if they are not a mapping with keys of type str. The error shows only a type.
-    """
-    if options is None:
-        return {}
-    kind = type(options).__name__
-    if isinstance(options, Mapping):
-        others = [type(key).__name__ for key in options if not isinstance(key, str)]
-        if not others:
-            return dict(options)
-        kind = f"a key of type {others[0]}"
-    raise TypeError(f"storage_options must be a dict whose keys are of type str, got {kind}")

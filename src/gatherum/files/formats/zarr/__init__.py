@@ -10,7 +10,7 @@ import numpy as np
 from gatherum.files.durable.build import Build, remove_path
 from gatherum.files.durable.context import Context
 from gatherum.files.durable.stores import PatchTarget, ScatterTarget
-from gatherum.files.formats.format import Format, Location, Opening, in_zarr
+from gatherum.files.formats.format import Format, Location, in_zarr
 from gatherum.files.formats.storage import BoxStorage, Source
 from gatherum.files.formats.zarr.arrays import (
     CHUNK,
@@ -23,6 +23,7 @@ from gatherum.files.formats.zarr.arrays import (
 )
 from gatherum.files.formats.zarr.stores import ZarrCopyTarget, ZarrPatchTarget
 from gatherum.files.remote import Remote, UrlAddress
+from gatherum.files.resources.resources import Resources
 from gatherum.files.resources.stats import Meter
 from gatherum.files.row_access.boxes import FlatBoxes, copy_boxes
 from gatherum.files.row_access.flat import FlatArray
@@ -46,22 +47,22 @@ class Zarr(Format):
         """Raise ImportError if the `zarr` package is missing."""
         import_bounded()
 
-    def open(self, location: Location, opening: Opening) -> Source:
+    def open(self, location: Location, resources: Resources) -> Source:
         """Open an input after checking its metadata."""
         if location.remote is not None:
-            return self._open_remote(location, location.remote, opening)
-        watched = opening.watched
-        array = ZarrArray(location.file, opening.meter, opening.budget, watched=watched)
+            return self._open_remote(location, location.remote, resources)
+        watched = resources.watched
+        array = ZarrArray(location.file, resources.meter, resources.budget, watched=watched)
         storage = ZarrStorage(array)
         return _source(location, array, storage)
 
-    def _open_remote(self, location: Location, address: UrlAddress, opening: Opening) -> Source:
+    def _open_remote(self, location: Location, address: UrlAddress, resources: Resources) -> Source:
         """Open an input at a URL."""
         from gatherum.files.formats.zarr.remote import RemoteZarrArray
 
-        store = Remote(address, opening.meter, opening.storage_options)
-        array = RemoteZarrArray(store, opening.budget)
-        opening.at_end(array.stop)
+        store = Remote(address, resources.meter, resources.storage_options)
+        array = RemoteZarrArray(store, resources.budget)
+        resources.at_end(array.stop)
         boxes = BoxStorage(array, "it lies at a URL")
         return _source(location, array, boxes)
 
