@@ -17,13 +17,13 @@ import numpy as np
 
 from files.storage import get, leftovers, put
 from gatherum import files
-from gatherum.files.durable import build, stores
+from gatherum.files.durable import build, sinks
 from gatherum.files.strategies import file_gather, table_pass
 
 CALLS = ("pwrite", "fsync", "replace", "rename", "unlink", "mkdir", "ftruncate", "rmdir")
 MEMORY = "64KiB"
 build.SYNC_BYTES = 20_000
-stores.BUFFERED = 3000
+sinks.BUFFERED = 3000
 
 
 def kill_before(step: int) -> None:

@@ -11,7 +11,7 @@ import gatherum
 from files.storage import FORMATS, MISSING, bits, put, put_zarr
 from gatherum import files
 from gatherum.files.durable import build
-from gatherum.files.strategies.windows import Windows
+from gatherum.files.strategies.windows import WindowPass
 
 pytestmark = pytest.mark.usefixtures("quick_sync")
 CUBE = np.random.default_rng(5).standard_normal((7, 10, 12)).astype(np.float32)
@@ -206,7 +206,7 @@ def test_a_resume_has_the_same_axes(
     table, indices, out = put(tmp_path, "t", CUBE), put(tmp_path, "i", STATIONS % 7), tmp_path / "o"
     monkeypatch.setattr(build, "SYNC_BYTES", 1)
     with monkeypatch.context() as patch:
-        patch.setattr(Windows, "run", interrupt)
+        patch.setattr(WindowPass, "run", interrupt)
         with pytest.raises(KeyboardInterrupt):
             files.gather_nd_file(table, indices, f"{out}.npy", axes=(1, 2))
     if not kept:

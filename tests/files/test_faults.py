@@ -229,7 +229,7 @@ def test_a_half_written_table_is_refused_until_it_is_completed(
 
     call: dict[str, Any] = {"memory": MEMORY, "in_place": True}
     with monkeypatch.context() as patch:
-        patch.setattr("gatherum.files.durable.stores.FlatPatchTarget.apply", stop)
+        patch.setattr("gatherum.files.durable.sinks.FlatPatchSink.apply", stop)
         with pytest.raises(Stopped):
             files.scatter_nd_file(table, indices, updates, table, reduction="add", **call)
     with pytest.raises(OSError, match="an in-place run was stopped while it wrote this table"):

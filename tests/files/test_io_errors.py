@@ -11,7 +11,7 @@ import pytest
 
 from files.storage import MISSING, fail_at, get, leftovers, put
 from gatherum import files
-from gatherum.files.durable import build, stores
+from gatherum.files.durable import build, sinks
 from gatherum.files.durable.journal import HEAD
 from gatherum.files.strategies import file_gather
 
@@ -46,7 +46,7 @@ def test_an_error_at_any_step(
     if form == "zarr3":
         pytest.importorskip("zarr", reason=MISSING.format("zarr"))
     monkeypatch.setattr(build, "SYNC_BYTES", 4000)
-    monkeypatch.setattr(stores, "BUFFERED", 3000)
+    monkeypatch.setattr(sinks, "BUFFERED", 3000)
     monkeypatch.setattr(file_gather, "SPILLED", -1000 if name == "passing" else 10**6)
     at, calls = 1 - stride, [""]
     while at <= len(calls):  # until a run finishes before the call that would fail

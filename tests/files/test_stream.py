@@ -20,8 +20,7 @@ import gatherum
 from files.storage import FORMATS, bits, put
 from gatherum import files
 from gatherum.files import batches as ahead
-from gatherum.files import lookups, stream
-from gatherum.files.arguments import inputs
+from gatherum.files import job, lookups, stream
 
 pytestmark = pytest.mark.usefixtures("quick_sync")
 TABLE = np.random.default_rng(0).integers(0, 1 << 30, (300, 8)).astype(np.int32)
@@ -76,11 +75,11 @@ def test_the_next_batch_is_read_ahead() -> None:
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Record the number of indices of each call; batches are consumed once they fill the space."""
     noted: list[int] = []
-    gathered, take = lookups.gathered, ahead.Batches.take
+    run, take = lookups.IntoArray.run, ahead.Batches.take
 
-    def counted(inputs: Any) -> Any:
-        noted.append(math.prod(inputs.sources["indices"].shape))
-        return gathered(inputs)
+    def counted(strategy: lookups.IntoArray, job: Any, sink: Any) -> None:
+        noted.append(math.prod(job.sources["indices"].shape))
+        run(strategy, job, sink)
 
     def slow(self: ahead.Batches, wait: bool = True) -> Any:
         with self._changed:
@@ -88,7 +87,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
             self._changed.wait_for(lambda: not self._asking or self._ended)
         return take(self, wait)
 
-    monkeypatch.setattr(lookups, "gathered", counted)
+    monkeypatch.setattr(lookups.IntoArray, "run", counted)
     monkeypatch.setattr(ahead.Batches, "take", slow)
     return noted
 
@@ -403,13 +402,13 @@ def test_nothing_stays_open_or_held(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("one_by_one")
 def test_what_batches_share_is_found_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     planned: list[tuple[int, ...]] = []
-    plan = inputs.plan
+    plan = job.plan
 
     def noted(name: str, data: Any, indices: Any, **attributes: Any) -> Any:
         planned.append(indices[0])
         return plan(name, data, indices, **attributes)
 
-    monkeypatch.setattr(inputs, "plan", noted)
+    monkeypatch.setattr(job, "plan", noted)
     path = put(tmp_path, "t", TABLE)
     batches = [
         np.array(rows, dtype)

@@ -14,8 +14,8 @@ from gatherum._model.operators import OPERATORS
 from gatherum.dask.planning.layout import places
 from gatherum.dask.planning.strategy import chunk_bytes
 from gatherum.dask.shuffling.staging import Compute, Staging, discarded_when_failed, write
+from gatherum.files.arguments.outputs import check_target
 from gatherum.files.durable.build import Build
-from gatherum.files.file_call import check_target
 from gatherum.files.formats import locate, locate_output
 from gatherum.files.formats.format import Location
 from gatherum.files.formats.zarr.arrays import ZarrArray

@@ -7,13 +7,14 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from gatherum.files.arguments.inputs import Inputs
 from gatherum.files.arguments.operands import Operand, find_operand, open_all
 from gatherum.files.arguments.receivers import Receiver
-from gatherum.files.arguments.results import gathered
+from gatherum.files.durable.sinks import ArraySink
 from gatherum.files.formats.format import Location
 from gatherum.files.formats.storage import FlatStorage, Source
+from gatherum.files.job import Job
 from gatherum.files.resources.resources import Resources
+from gatherum.files.strategies.file_gather import IntoArray
 
 __all__ = ["Lookups"]
 
@@ -26,7 +27,7 @@ class Lookups:
         # Only one call at a time can use a reader of chunks.
         flat = isinstance(table.storage, FlatStorage)
         self._turn: AbstractContextManager[object] = nullcontext() if flat else threading.RLock()
-        self._last: Inputs | None = None
+        self._last: Job | None = None
 
     def gather(
         self, op: str, indices: Operand, attributes: dict[str, Any], fill_value: object,
@@ -44,12 +45,15 @@ class Lookups:
             sources = {"table": self.table, **open_all({"indices": where}, own)}
             last = self._last
             if last is not None and last.is_call(op, attributes, fill_value, sources["indices"]):
-                inputs = last.again(sources, own)
+                job = last.again(sources, own)
             else:
-                inputs = Inputs(op, sources, attributes, fill_value, own)
-            self._last = inputs
-            if out is None:
-                return gathered(inputs), inputs.entries
-            receiver = Receiver(op, out, inputs.shape, self.table.dtype)
-            receiver.check_apart(self.table.location, where)
-            return gathered(inputs, receiver.array), inputs.entries
+                job = Job(op, sources, attributes, fill_value, own)
+            self._last = job
+            array = None
+            if out is not None:
+                receiver = Receiver(op, out, job.shape, self.table.dtype)
+                receiver.check_apart(self.table.location, where)
+                array = receiver.array
+            sink = ArraySink(own, job.shape, self.table.dtype, array)
+            IntoArray().run(job, sink)
+            return sink.commit(), job.entries

@@ -14,13 +14,12 @@ from numpy.typing import NDArray
 from gatherum._arguments.plain_values import as_boolean
 from gatherum._model.modes import ModeName
 from gatherum.files.arguments.operands import ArrayOperand, Operand, Path, find_operand, open_all
-from gatherum.files.arguments.results import as_items
 from gatherum.files.batches import Batches, batch_note
 from gatherum.files.formats.format import Location
 from gatherum.files.lookups import Lookups
 from gatherum.files.resources.disk import PAGE
 from gatherum.files.resources.resources import Resources
-from gatherum.files.row_access.table import stopped_early
+from gatherum.files.row_access.table import as_items, stopped_early
 
 __all__ = ["RowSource", "rows", "rows_of"]
 

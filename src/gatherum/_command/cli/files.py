@@ -226,7 +226,7 @@ def _run_on_files(
     operator: Operator, operands: dict[str, Source], out: str, options: dict[str, Any]
 ) -> None:
     """Run on a cluster, or on this machine with a folder for streams and copies."""
-    from gatherum.files.file_call import check_absent
+    from gatherum.files.arguments.outputs import check_absent
     from gatherum.files.formats import locate_output
 
     show, quiet = options.pop("show"), options.pop("no_progress")

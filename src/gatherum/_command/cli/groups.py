@@ -83,7 +83,7 @@ def _run(
 ) -> None:  # fmt: skip
     """Reduce, and print the statistics or the result. `folder` stores streams."""
     from gatherum import files
-    from gatherum.files.file_call import check_absent
+    from gatherum.files.arguments.outputs import check_absent
     from gatherum.files.formats import locate_output
 
     def operand(role: str, path: str) -> Any:

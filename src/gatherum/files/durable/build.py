@@ -14,7 +14,7 @@ from gatherum.files.resources.disk import DiskFile
 from gatherum.files.resources.os_calls import NO_LINK, sync_directory, sync_file
 from gatherum.files.resources.stats import Meter
 
-__all__ = ["CREATE", "Build", "MemoryBuild", "remove_path", "replace_path"]
+__all__ = ["CREATE", "Build", "remove_path", "replace_path"]
 
 CREATE = os.O_RDWR | os.O_CREAT | NO_LINK
 SYNC_BYTES = 512 << 20
@@ -46,6 +46,7 @@ class Build:
         staged: bool = False,
     ) -> None:
         self.target, self.partial = target, target + ".partial"
+        self.fingerprint = fingerprint
         self.working = self.partial + ".flat" if staged else self.partial
         self.meter, self._check_inputs, self._resume = meter, check_inputs, resume
         self._pending: list[Record] = []
@@ -179,29 +180,6 @@ class Build:
     def _close_data(self) -> None:
         if self.data is not None:
             self.data.close()
-
-
-class MemoryBuild(Build):
-    """An output in memory, whose parts are not recorded."""
-
-    def __init__(self, meter: Meter) -> None:
-        self.meter = meter
-
-    @property
-    def replacing(self) -> bool:
-        """Whether an earlier run stopped after its output was complete."""
-        return False
-
-    def has(self, record: Record) -> bool:
-        """Return False: parts of earlier runs do not exist."""
-        return False
-
-    def records(self) -> list[Record]:
-        """Return the records of the finished parts."""
-        return []
-
-    def finish(self, record: Record, nbytes: int) -> None:
-        """Report that a part is written."""
 
 
 def replace_path(partial: str, target: str) -> None:

@@ -11,8 +11,7 @@ import numpy as np
 
 from gatherum._system.regular_files import check_regular
 from gatherum.files.durable.build import CREATE, Build
-from gatherum.files.durable.context import Context
-from gatherum.files.durable.stores import FlatTarget, ScatterTarget
+from gatherum.files.durable.sinks import CopySink, FileSink, ScatterSink
 from gatherum.files.formats.storage import Source
 from gatherum.files.remote import RemoteFile, UrlAddress
 from gatherum.files.resources.disk import DiskFile
@@ -169,15 +168,28 @@ class Format(Protocol):
         """
         build.replace()
 
-    def copy(self, out: Location, table: Source, context: Context) -> ScatterTarget:
-        """Return an output that begins as a copy of the table."""
+    def new(
+        self, out: Location, shape: tuple[int, ...], table: Source, resources: Resources,
+        build: Build,
+    ) -> FileSink:  # fmt: skip
+        """Return an output of a shape, with the dtype of the table."""
+        return FileSink(
+            resources,
+            build,
+            lambda: self.create(out, shape, table.dtype, build),
+            lambda array: self.put(array, table, build, resources.budget.block),
+        )
+
+    def copy(
+        self, out: Location, table: Source, resources: Resources, build: Build, depth: int
+    ) -> ScatterSink:
+        """Return an output that begins as a copy of a table whose `depth` dimensions are keyed."""
         self.checked_header(out, table.shape, table.dtype)  # before the table is copied to a file
-        laid = table.storage.flat(context, any_order=self.any_order)
-        build, limit = context.build, context.budget.block
+        laid = table.storage.flat(resources, any_order=self.any_order)
         copy = self.create(out, table.shape, table.dtype, build, fortran=laid.fortran)
-        layout = laid.layout(context.requests.depth, context.budget)
-        return FlatTarget(
-            context, layout, laid.array, copy, lambda: self.put(copy, table, build, limit)
+        layout, limit = laid.layout(depth, resources.budget), resources.budget.block
+        return CopySink(
+            resources, build, layout, laid.array, copy, lambda: self.put(copy, table, build, limit)
         )
 
 

@@ -6,8 +6,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from gatherum.files.durable.context import Context
-from gatherum.files.durable.stores import FlatPatchTarget, PatchTarget
+from gatherum.files.durable.build import Build
+from gatherum.files.durable.sinks import FlatPatchSink, PatchSink
 from gatherum.files.formats.packing import Attributes, Packing
 from gatherum.files.resources.budget import Budget
 from gatherum.files.resources.disk import PAGE, DiskFile
@@ -39,8 +39,8 @@ class Storage:
         """
         raise NotImplementedError
 
-    def patch(self, context: Context) -> PatchTarget:
-        """Return the target that collects changes of the array itself until they are complete."""
+    def patch(self, resources: Resources, build: Build, depth: int) -> PatchSink:
+        """Return the sink that collects changes of the array itself until they are complete."""
         raise NotImplementedError(self.cannot_change)
 
 
@@ -149,10 +149,10 @@ class FlatStorage(Storage):
             scratch.write_from(start, view)
         return replace(self, array=replace(self.array, file=scratch, offset=0))
 
-    def patch(self, context: Context) -> PatchTarget:
-        """Return the target that collects changes of the array itself until they are complete."""
-        layout = self.layout(context.requests.depth, context.budget)
-        return FlatPatchTarget(context, layout, self.array)
+    def patch(self, resources: Resources, build: Build, depth: int) -> PatchSink:
+        """Return the sink that collects changes of the array itself until they are complete."""
+        layout = self.layout(depth, resources.budget)
+        return FlatPatchSink(resources, build, layout, self.array)
 
 
 @dataclass(frozen=True)

@@ -1,27 +1,88 @@
-"""A gather, which chooses the cheaper of two strategies."""
+"""The strategies of a gather: into memory, by windows of an output file, or by a table pass."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gatherum.files.durable.context import Context
-from gatherum.files.resources.disk import PAGE
-from gatherum.files.row_access.flat import FlatArray
+from gatherum.files.durable.sinks import ArraySink, FileSink, Sink
+from gatherum.files.job import Job, Strategy
+from gatherum.files.resources.disk import PAGE, byte_view
 from gatherum.files.row_access.partition import Buckets
 from gatherum.files.row_access.table import Panel, RowTable
-from gatherum.files.row_access.writer import Writer
 
 from .table_pass import TablePass
-from .windows import Windows, valid
+from .windows import WindowPass, Windows, best_order, valid
 
-__all__ = ["FileGather"]
+__all__ = ["IntoArray", "strategies"]
 
 Ints = NDArray[np.int64]
 CHECKED = 1 << 16  # indices checked together, few enough to stay in the cache
 SPILLED = 3  # cost of parking an output byte and reading it again, in bytes read
 PARKED = 128  # cost of parking a row, which is ordered twice
+
+
+def strategies(job: Job, sink: Sink) -> Iterator[Strategy[Any]]:
+    """Yield the strategies that gather to a sink, one for each panel of an output file."""
+    if isinstance(sink, ArraySink):
+        yield IntoArray()
+        return
+    assert isinstance(sink, FileSink)
+    if sink.array.size == 0:
+        yield IndexCheck()
+        return
+    for panel, table in job.panels():
+        yield _cheaper(job, sink, Windows(job, sink.array, panel, table))
+
+
+class IndexCheck:
+    """Checks the indices of a gather without elements."""
+
+    def run(self, job: Job, sink: Sink) -> None:
+        """Check every index."""
+        job.check_indices()
+
+
+class IntoArray:
+    """Gathers into memory: rows are read directly to their positions."""
+
+    def run(self, job: Job, sink: ArraySink) -> None:
+        """Gather panel by panel."""
+        requests, fill, result = job.requests, job.fill, sink.array
+        if result.size == 0 or sink.direct:
+            job.check_indices()
+        if result.size == 0:
+            return
+        job.meter.expect(result.nbytes)
+        rows = result.reshape(requests.count, -1)
+        for panel, table in job.panels():
+            self._gather(job, table, rows, panel, fill)
+
+    def _gather(
+        self, job: Job, table: RowTable, result: NDArray[Any], panel: Panel, fill: NDArray[Any]
+    ) -> None:
+        """Gather one panel of the rows into its columns."""
+        requests, budget = job.requests, job.budget
+        whole = panel.width == result.shape[1]
+        row_bytes = max(1, panel.width * table.dtype.itemsize)
+        most = budget.entries if whole else min(budget.entries, max(1, budget.window // row_bytes))
+        for start, stop in requests.windows(most):
+            rows = result[start:stop]
+            if not whole:
+                rows = np.empty((stop - start, panel.width), table.dtype)
+            (numbers, invalid), places = requests.numbers(table, start, stop), None
+            if invalid is not None and invalid.any():
+                byte_view(rows)[:] = bytes(fill.tobytes()) * rows.size
+                places = np.flatnonzero(~invalid)
+                numbers = numbers[places]
+            wanted = best_order(table, numbers, places)
+            job.meter.chunks_touched += table.fetch(wanted, rows, limit=budget.block, once=False)
+            if not whole:
+                for first, last, part in panel.columns():
+                    result[start:stop, first:last] = rows[:, part]
+            job.meter.advance((stop - start) * row_bytes)
 
 
 @dataclass
@@ -34,62 +95,48 @@ class Survey:
     cached: float  # the share of the wanted rows in the page cache
 
 
-class FileGather:
-    """One gather of `table` rows to `out`, through windows of the output.
+def _cheaper(job: Job, sink: FileSink, windows: Windows) -> WindowPass | TablePass:
+    """Check every index of a panel. Return its cheaper strategy.
 
-    Two strategies produce the same bytes: window by window, or one pass over the table if windows
-    would read the same rows repeatedly from the disk.
+    Windows may read the same rows repeatedly from the disk; a pass over the table reads each once.
     """
+    survey = _survey(sink, windows)
+    job.meter.expect(job.requests.count * windows.row_bytes)
+    if _passes(sink, windows, survey):
+        return TablePass(windows, survey.buckets)
+    return WindowPass(windows, survey.cached)
 
-    def __init__(
-        self,
-        context: Context,
-        table: RowTable,
-        out: FlatArray,
-        panel: Panel,
-        fill: NDArray[Any],
-    ) -> None:
-        self.context, self.table = context, table
-        self.requests = context.requests
-        self.windows = Windows(context, table, out, panel, fill)
 
-    def run(self) -> None:
-        """Check every index, then gather."""
-        survey = self.survey()
-        self.context.meter.expect(self.requests.count * self.windows.row_bytes)
-        with Writer(self.table.width, self.table.dtype) as writer:
-            if self._passes(survey):
-                TablePass(self.windows, survey.buckets, writer).run()
-            else:
-                self.windows.run(survey.cached, writer)
+def _passes(sink: FileSink, windows: Windows, survey: Survey) -> bool:
+    """Return True if one pass over the table is cheaper. A resumed run keeps its strategy."""
+    if windows.number == 1 or not windows.whole:
+        return False
+    if records := sink.records():
+        return any("passed" in record for record in records)
+    parked = windows.requests.count * (SPILLED * windows.row_bytes + PARKED)
+    return (survey.windowed_bytes - survey.passed_bytes) * (1 - survey.cached) > parked
 
-    def _passes(self, survey: Survey) -> bool:
-        """Return True if one pass over the table is cheaper. A resumed run keeps its strategy."""
-        if self.windows.number == 1 or not self.windows.whole:
-            return False
-        if records := self.context.build.records():
-            return any("passed" in record for record in records)
-        parked = self.requests.count * (SPILLED * self.windows.row_bytes + PARKED)
-        return (survey.windowed_bytes - survey.passed_bytes) * (1 - survey.cached) > parked
 
-    def survey(self) -> Survey:
-        """Check every index once, before anything is written."""
-        buckets = Buckets(self.table.extent, self.table.quantum)
-        if self.windows.number == 1:
-            numbers = self.windows.keep_numbers()
-            return Survey(buckets, 0, 0, self.table.cached_share(numbers))
-        cached = self.table.cached_share(self.windows.numbers(0, self.windows.length)[0])
-        # rows in the page cache are never parked, so counting is not needed
-        settled = cached == 1 and SPILLED > 0 and not self.context.build.records()
-        windowed = 0
-        for start, stop in self.requests.windows(CHECKED if settled else self.windows.length):
-            numbers, invalid = self.windows.numbers(start, stop)
-            if not settled:
-                windowed += self._cost(buckets, buckets.count(valid(numbers, invalid)))
-        return Survey(buckets, windowed, self._cost(buckets, buckets.counts), cached)
+def _survey(sink: FileSink, windows: Windows) -> Survey:
+    """Check every index once, before anything is written."""
+    table = windows.table
+    buckets = Buckets(table.extent, table.quantum)
+    if windows.number == 1:
+        numbers = windows.keep_numbers()
+        return Survey(buckets, 0, 0, table.cached_share(numbers))
+    cached = table.cached_share(windows.numbers(0, windows.length)[0])
+    # rows in the page cache are never parked, so counting is not needed
+    settled = cached == 1 and SPILLED > 0 and not sink.records()
+    windowed = 0
+    for start, stop in windows.requests.windows(CHECKED if settled else windows.length):
+        numbers, invalid = windows.numbers(start, stop)
+        if not settled:
+            windowed += _cost(windows, buckets, buckets.count(valid(numbers, invalid)))
+    return Survey(buckets, windowed, _cost(windows, buckets, buckets.counts), cached)
 
-    def _cost(self, buckets: Buckets, counts: Ints) -> int:
-        """Estimate the bytes to read the counted rows of each bin."""
-        row, table = self.windows.row_bytes, self.table
-        each = row * table.quantum if table.chunked else row + PAGE  # chunks are read whole
-        return int(np.minimum(counts * each, buckets.bin_rows * row).sum())
+
+def _cost(windows: Windows, buckets: Buckets, counts: Ints) -> int:
+    """Estimate the bytes to read the counted rows of each bin."""
+    row, table = windows.row_bytes, windows.table
+    each = row * table.quantum if table.chunked else row + PAGE  # chunks are read whole
+    return int(np.minimum(counts * each, buckets.bin_rows * row).sum())

@@ -1,7 +1,7 @@
-"""A scatter, which groups updates by destination and reads, changes and stores each block once."""
+"""The strategies of a scatter: in memory, or with its updates grouped by blocks of the table."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from typing import Any
 
@@ -9,18 +9,48 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gatherum._functions.accumulator import begin, element_bytes
-from gatherum._model.call import Attributes
 from gatherum._plans.plans import apply
-from gatherum.files.durable.context import Context
-from gatherum.files.durable.stores import ScatterTarget
+from gatherum.files.durable.sinks import WHOLE, ScatterSink, Sink
+from gatherum.files.job import Job, Strategy
+from gatherum.files.resources.disk import DiskFile
 from gatherum.files.row_access.flat import FlatArray, FlatRows
 from gatherum.files.row_access.partition import Buckets, Partition
-from gatherum.files.row_access.table import Block, Panel, RowTable, blocks, taken
+from gatherum.files.row_access.table import Block, Panel, blocks, taken
 
-__all__ = ["FileScatter", "Updates"]
+__all__ = ["Updates", "strategies"]
 
 Ints = NDArray[np.int64]
 Slices = Iterator[tuple[Ints, NDArray[Any]]]
+
+
+def strategies(job: Job, sink: Sink) -> Iterator[Strategy[Any]]:
+    """Yield the strategies that scatter to a sink, one for each panel of the table."""
+    if sink.whole:
+        yield WholeScatter()
+        return
+    assert isinstance(sink, ScatterSink)
+    for panel in sink.layout.panels():
+        yield BucketScatter(panel)
+
+
+class WholeScatter:
+    """Scatters in memory.
+
+    The operator in memory applies the updates in their order, without sorting. It checks every
+    index before anything is written.
+    """
+
+    def run(self, job: Job, sink: Sink) -> None:
+        """Read all operands, scatter, and write the result."""
+        sink.prepare()
+        if sink.has(WHOLE):
+            return
+        job.meter.expect(sum(source.nbytes for source in job.sources.values()))
+        job.meter.expect(2 * job.table.nbytes)
+        operands = [job.read_whole(role) for role in job.sources]
+        result: NDArray[Any] = apply(job.op, *operands, **job.attributes)
+        job.meter.advance(2 * job.table.nbytes)
+        sink.write_whole(operands[0], result)
 
 
 class Updates:
@@ -73,36 +103,45 @@ class Updates:
         return taken(block.rows, block.locate(wanted)[where])
 
 
-class FileScatter:
-    """One scatter of `updates` into `table` rows, passed block by block to a target."""
+class BucketScatter:
+    """Scatters one panel of the table, bucket by bucket.
 
-    def __init__(
-        self,
-        context: Context,
-        table: RowTable,
-        updates: Updates,
-        target: ScatterTarget,
-        attributes: Attributes,
-    ) -> None:
-        self.context, self.table, self.updates, self.target = context, table, updates, target
-        self.requests, self.budget, self.build = context.requests, context.budget, context.build
-        self.meter, self.attributes = context.meter, attributes
-        self.accumulates = attributes.fold.needs_accumulator(table.dtype)
-        self.row_bytes = max(1, table.width * table.dtype.itemsize)
-        self.most = max(1, min(self.budget.window // self.row_bytes, self.budget.entries))
-        self.label = [list(part) for part in updates.panel.ranges[:1]]
+    Updates are grouped by destination, so that each block of the table is read, changed and written
+    once.
+    """
 
-    def run(self) -> None:
+    def __init__(self, panel: Panel) -> None:
+        self.panel = panel
+        self.label = [list(part) for part in panel.ranges[:1]]
+
+    def run(self, job: Job, sink: ScatterSink) -> None:
         """Check every index, then scatter."""
-        buckets = self.survey()
-        self.meter.expect(2 * self.requests.count * self.row_bytes)
-        self.into = self.target.rows(self.updates.panel)
-        if self.requests.count <= self.most:
-            self._direct(0, *self._read(0, self.requests.count))
+        layout, requests = sink.layout, job.requests
+        if requests.count == 0 or math.prod(layout.row_shape) == 0:
+            job.check_indices()
+            sink.prepare()
+            return
+        self._open(job, sink)
+        buckets = self._survey()
+        self.meter.expect(2 * requests.count * self.row_bytes)
+        self.into = sink.rows(self.panel)
+        if requests.count <= self.most:
+            self._direct(0, *self._read(0, requests.count))
         else:
-            self._by_bucket(buckets)
+            self._by_bucket(buckets, job.resources.scratch)
 
-    def survey(self) -> Buckets:
+    def _open(self, job: Job, sink: ScatterSink) -> None:
+        layout = sink.layout
+        self.sink, self.requests, self.attributes = sink, job.requests, job.call.attributes
+        self.meter, self.budget, self.table = job.meter, job.budget, layout.rows(self.panel)
+        self.updates = Updates(
+            job.flat("updates"), job.requests.shape, layout.row_shape, self.panel
+        )
+        self.accumulates = self.attributes.fold.needs_accumulator(self.table.dtype)
+        self.row_bytes = max(1, self.table.width * self.table.dtype.itemsize)
+        self.most = max(1, min(self.budget.window // self.row_bytes, self.budget.entries))
+
+    def _survey(self) -> Buckets:
         """Check every index once, before anything is written."""
         buckets = Buckets(self.table.extent, self.table.quantum)
         for start, stop in self.requests.windows(self.most):
@@ -120,9 +159,9 @@ class FileScatter:
         self.meter.advance((stop - start) * self.row_bytes)
         return numbers, (rows if invalid is None else rows[~invalid])
 
-    def _by_bucket(self, buckets: Buckets) -> None:
+    def _by_bucket(self, buckets: Buckets, scratch: Callable[[], DiskFile]) -> None:
         columns = [(np.dtype(np.int64), 1), (self.table.dtype, self.table.width)]
-        kept = Partition(buckets, columns, self.budget.window, self.context.scratch)
+        kept = Partition(buckets, columns, self.budget.window, scratch)
         with closing(kept) as partition:
             for start, stop in self.requests.windows(self.most):
                 numbers, rows = self._read(start, stop)
@@ -138,7 +177,7 @@ class FileScatter:
     def _direct(self, bucket: int, numbers: Ints, rows: NDArray[Any]) -> None:
         """Apply all updates of a bucket. Updates of the same destination keep their order."""
         part = {"bucket": bucket, "columns": self.label}
-        if self.build.has(part):
+        if self.sink.has(part):
             return
         order = np.argsort(numbers, kind="stable")
         ordered, stored = numbers[order], 0
@@ -148,12 +187,12 @@ class FileScatter:
             self._apply(block.rows, places, taken(rows, order[start:stop]))
             self.into.write(block)
             stored += block.rows.nbytes
-        self.target.finish_part(part, stored)
+        self.sink.finish(part, stored)
 
     def _folded(self, bucket: int, partition: Partition) -> None:
         """Apply more updates than fit in memory to their few rows, slice by slice."""
         part = {"bucket": bucket, "columns": self.label}
-        if self.build.has(part):
+        if self.sink.has(part):
             return
         wanted, stored = np.zeros(0, np.int64), 0
         for numbers, _ in self._slices(partition, bucket):
@@ -164,7 +203,7 @@ class FileScatter:
                 self._fold(block, rows, columns, self._slices(partition, bucket))
             self.into.write(block)
             stored += block.rows.nbytes
-        self.target.finish_part(part, stored)
+        self.sink.finish(part, stored)
 
     def _tiles(self, wanted: Ints) -> Iterator[tuple[Ints, slice]]:
         """Divide rows into tiles of rows and columns whose accumulators fit in memory."""

@@ -12,6 +12,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from gatherum.files.durable.sinks import FileSink
+from gatherum.files.job import Job
 from gatherum.files.row_access.flat import FlatRows
 from gatherum.files.row_access.partition import Buckets, Partition
 from gatherum.files.row_access.table import Wanted, ahead
@@ -29,10 +31,8 @@ SETBACK_BYTES = 256 << 20
 class TablePass:
     """One pass over the table: a gather's second strategy. `buckets` has counted all requests."""
 
-    def __init__(self, windows: Windows, buckets: Buckets, writer: Writer) -> None:
-        self.windows, self.buckets, self.writer = windows, buckets, writer
-        self.context, self.build = windows.context, windows.build
-        self.requests, self.meter = windows.requests, windows.context.meter
+    def __init__(self, windows: Windows, buckets: Buckets) -> None:
+        self.windows, self.buckets, self.requests = windows, buckets, windows.requests
         self.window, self.row_bytes = windows.length, windows.row_bytes
         window_bytes = self.window * self.row_bytes
         self.setback = min(windows.number, max(1, SETBACK_BYTES // window_bytes))
@@ -40,33 +40,38 @@ class TablePass:
         self.parked = replace(windows.out, offset=offset)
         self.arrived = FlatRows(self.parked, (1,), windows.row_length, windows.panel)
 
-    def run(self) -> None:
+    def run(self, job: Job, sink: FileSink) -> None:
         """Read the table once, then sort each window."""
         self.buckets.settle(self.window)
         self.parked.file.grow(self.parked.offset + self.parked.nbytes)
-        self.meter.expect(self.requests.count * self.row_bytes)
-        self._park()
-        self.writer.drain()
-        with closing(ahead(self._windows())) as prepared:
+        job.meter.expect(self.requests.count * self.row_bytes)
+        with Writer(self.windows.table.width, self.windows.table.dtype) as writer:
+            self._park(job, sink, writer)
+            writer.drain()
+            self._sort(job, sink, writer)
+
+    def _sort(self, job: Job, sink: FileSink, writer: Writer) -> None:
+        """Sort the parked rows of each window."""
+        with closing(ahead(self._windows(sink))) as prepared:
             for number, (start, stop, wanted, invalid) in enumerate(prepared, 1):
                 if wanted is not None:
-                    rows = self.writer.rows(stop - start)
+                    rows = writer.rows(stop - start)
                     self.windows.blank(rows, invalid)
                     self.windows.fetch(self.arrived, wanted, rows)
-                    self.writer.put(self.windows.write, start, rows)
-                    self.writer.put(self.build.finish, {"ordered": start}, rows.nbytes)
+                    writer.put(self.windows.write, start, rows)
+                    writer.put(sink.finish, {"ordered": start}, rows.nbytes)
                 if number % self.setback == 0:
                     # the next windows overwrite the parked rows of these
-                    self.writer.put(self.build.checkpoint)
-                self.meter.advance((stop - start) * self.row_bytes)
+                    writer.put(sink.checkpoint)
+                job.meter.advance((stop - start) * self.row_bytes)
 
-    def _windows(self) -> Iterator[tuple[int, int, Wanted | None, Mask | None]]:
+    def _windows(self, sink: FileSink) -> Iterator[tuple[int, int, Wanted | None, Mask | None]]:
         """Yield the windows, and the parked rows of each. Rows were parked bucket by bucket.
 
         The rows are None for a window that an earlier run has finished.
         """
         for start, stop in self.requests.windows(self.window):
-            if self.build.has({"ordered": start}):
+            if sink.has({"ordered": start}):
                 yield start, stop, None, None
                 continue
             numbers, invalid = self.windows.numbers(start, stop)
@@ -75,15 +80,16 @@ class TablePass:
             arrived = np.arange(start, start + order.size)
             yield start, stop, Wanted(arrived, order, True), invalid
 
-    def _park(self) -> None:
+    def _park(self, job: Job, sink: FileSink, writer: Writer) -> None:
+        """Read the rows of each bucket, and park them in the windows that request them."""
         buckets = self.buckets
-        passed = np.array([self.build.has({"passed": b}) for b in range(buckets.sizes.size)])
+        passed = np.array([sink.has({"passed": b}) for b in range(buckets.sizes.size)])
         if passed.all():
-            self.meter.advance(self.requests.count * self.row_bytes)
+            job.meter.advance(self.requests.count * self.row_bytes)
             return
         arrived = np.zeros(self.windows.number, np.int64)
         columns = [(np.dtype(np.int64), 1)] * 2
-        kept = Partition(buckets, columns, self.context.budget.window, self.context.scratch)
+        kept = Partition(buckets, columns, job.budget.window, job.resources.scratch)
         with closing(kept) as partition:
             for start, stop in self.requests.windows(self.window):
                 numbers, invalid = self.windows.numbers(start, stop)
@@ -97,14 +103,14 @@ class TablePass:
                 for bucket, wanted, cuts, rows_at in prepared:
                     if wanted is None:
                         nbytes = int(buckets.sizes[bucket]) * self.row_bytes
-                        self.writer.put(self.build.finish, {"passed": bucket}, nbytes)
-                        self.meter.advance(nbytes)
+                        writer.put(sink.finish, {"passed": bucket}, nbytes)
+                        job.meter.advance(nbytes)
                         continue
-                    rows = self.writer.rows(wanted.numbers.size)
+                    rows = writer.rows(wanted.numbers.size)
                     self.windows.fetch(self.windows.table, wanted, rows, once=True)
                     for start, stop, row in zip(cuts, cuts[1:], rows_at, strict=False):
                         at = row * self.windows.row_length
-                        self.writer.put(self.parked.write, at, rows[start:stop])
+                        writer.put(self.parked.write, at, rows[start:stop])
 
     def _slices(
         self, partition: Partition, passed: Mask, arrived: Ints

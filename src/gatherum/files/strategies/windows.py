@@ -7,14 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gatherum.files.durable.context import Context
 from gatherum.files.durable.journal import ALL, COLUMNS, WINDOW, Record
+from gatherum.files.durable.sinks import FileSink
+from gatherum.files.job import Job
 from gatherum.files.resources.disk import PAGE, byte_view
 from gatherum.files.row_access.flat import FlatArray, FlatRows
 from gatherum.files.row_access.table import Block, Panel, RowTable, Wanted, ahead
 from gatherum.files.row_access.writer import Writer
 
-__all__ = ["Windows", "best_order", "valid"]
+__all__ = ["WindowPass", "Windows", "best_order", "valid"]
 
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -26,29 +27,21 @@ FEW = 4096  # up to this number of rows, sorting is faster than checking the pag
 
 
 class Windows:
-    """The windows of a gather's output, filled in order. `fill` is the item for invalid indices.
+    """The windows of a gather's output `out`: as many requests each as fit in memory."""
 
-    For each window, its requests are sorted by row number, and those rows are read and placed. If
-    the table is in the page cache and the rows are far apart, this is done for one piece of the
-    window at a time, and rows of a page or more are read in the order of the requests.
-    """
-
-    def __init__(
-        self, context: Context, table: RowTable, out: FlatArray, panel: Panel, fill: NDArray[Any]
-    ) -> None:
-        self.context, self.table, self.out, self.panel = context, table, out, panel
-        self.fill, self.requests, self.build = fill, context.requests, context.build
+    def __init__(self, job: Job, out: FlatArray, panel: Panel, table: RowTable) -> None:
+        self.table, self.out, self.panel, self.fill = table, out, panel, job.fill
+        self.requests, self.budget, self.meter = job.requests, job.budget, job.meter
         self.row_length = out.size // self.requests.count
         self.whole = panel.width == self.row_length
         self.row_bytes = max(1, panel.width * table.dtype.itemsize)
         self.length = self._length()
         self._written = FlatRows(out, (1,), self.row_length, panel)
-        self.label = [list(part) for part in panel.ranges[:1]]
         self._kept: tuple[Ints, Mask | None] | None = None
 
     def _length(self) -> int:
         """Choose the number of requests of a window: all of them, if they fit in memory."""
-        count, row, budget = self.requests.count, self.row_bytes, self.context.budget
+        count, row, budget = self.requests.count, self.row_bytes, self.budget
         if self.table.chunked:
             return max(1, min(budget.window // row, budget.entries, count))
         if count * (row + ENTRY) <= budget.whole:
@@ -70,79 +63,12 @@ class Windows:
         """Return the row numbers of requests, and a mask of invalid requests."""
         return self._kept or self.requests.numbers(self.table, start, stop)
 
-    def run(self, cached: float, writer: Writer) -> None:
-        """Write the output window by window."""
-        in_pieces = cached >= CACHED_SHARE and self.table.is_far_apart(self.length)
-        piece = min(PIECE, self.context.budget.block)
-        longest = max(1, piece // self.row_bytes) if in_pieces else self.length
-        pieces = self._pieces(
-            longest, Wanted.as_asked if in_pieces and is_long(self.table) else self.table.ordered
-        )
-        # A thread is started only if it has enough work.
-        single_thread = (ALONE if in_pieces else 1) * longest >= self.requests.count
-        do = _at_once if single_thread else writer.put
-        with closing(pieces if single_thread else ahead(pieces)) as prepared:
-            for start, stop, wanted, bad in prepared:
-                if wanted is not None:
-                    rows = writer.rows(stop - start)
-                    self.blank(rows, bad)
-                    self.fetch(self.table, wanted, rows)
-                    do(self.write, start, rows)
-                self.context.meter.advance((stop - start) * self.row_bytes)
-                window = (stop - 1) // self.length * self.length
-                if stop == min(window + self.length, self.requests.count) and wanted is not None:
-                    nbytes = (stop - window) * self.row_bytes
-                    part: Record = {WINDOW: [window, stop], COLUMNS: self._columns}
-                    do(self.build.finish, part, nbytes)
-
-    @property
-    def _columns(self) -> Any:
-        return ALL if self.whole else self.label
-
-    def _finished(self) -> list[tuple[int, int]]:
-        """Return the requests that earlier runs have finished, in windows of any sizes."""
-        windows: list[tuple[int, int]] = []
-        for record in self.build.records():
-            if WINDOW in record and record[COLUMNS] == self._columns:
-                start, stop = record[WINDOW]
-                windows.append((start, stop))
-        joined: list[tuple[int, int]] = []
-        for start, stop in sorted(windows):
-            if joined and start <= joined[-1][1]:
-                joined[-1] = joined[-1][0], max(stop, joined[-1][1])
-            else:
-                joined.append((start, stop))
-        return joined
-
-    def _pieces(
-        self, longest: int, order: Callable[[Ints, Ints | None], Wanted]
-    ) -> Generator[tuple[int, int, Wanted | None, Mask | None], None, None]:
-        """Divide the windows into pieces.
-
-        Yield start, stop, the rows to read, and a mask of invalid requests. The rows are None for a
-        window that an earlier run has finished.
-        """
-        finished = self._finished()
-        for start, stop in self.requests.windows(self.length):
-            if any(first <= start and stop <= last for first, last in finished):
-                yield start, stop, None, None
-                continue
-            numbers, invalid = self.numbers(start, stop)
-            for at in range(0, stop - start, longest):
-                piece = slice(at, min(at + longest, stop - start))
-                wanted, bad = numbers[piece], None if invalid is None else invalid[piece]
-                if bad is None or not bad.any():
-                    yield start + at, start + piece.stop, order(wanted, None), None
-                else:
-                    places = np.flatnonzero(~bad)
-                    yield start + at, start + piece.stop, order(wanted[places], places), bad
-
     def fetch(
         self, table: RowTable, wanted: Wanted, into: NDArray[Any], *, once: bool = False
     ) -> None:
         """Read rows of the table, or parked rows, to their positions in `into`."""
-        limit = self.context.budget.block
-        self.context.meter.chunks_touched += table.fetch(wanted, into, limit=limit, once=once)
+        limit = self.budget.block
+        self.meter.chunks_touched += table.fetch(wanted, into, limit=limit, once=once)
 
     def blank(self, rows: NDArray[Any], invalid: Mask | None) -> None:
         """Fill rows if some requests are invalid."""
@@ -153,6 +79,87 @@ class Windows:
         """Write the rows of requests from `start` on."""
         first, count = np.array([start]), np.array([len(rows)])
         self._written.write(Block(first, count, rows, rows))
+
+
+class WindowPass:
+    """Fills the windows of a gather's output in order. `cached` is the share of cached rows.
+
+    For each window, its requests are sorted by row number, and those rows are read and placed. If
+    the table is in the page cache and the rows are far apart, this is done for one piece of the
+    window at a time, and rows of a page or more are read in the order of the requests.
+    """
+
+    def __init__(self, windows: Windows, cached: float) -> None:
+        self.windows, self.requests, self.cached = windows, windows.requests, cached
+        self._columns: Any = ALL if windows.whole else [list(p) for p in windows.panel.ranges[:1]]
+
+    def run(self, job: Job, sink: FileSink) -> None:
+        """Write the output window by window."""
+        windows, table, length = self.windows, self.windows.table, self.windows.length
+        in_pieces = self.cached >= CACHED_SHARE and table.is_far_apart(length)
+        piece = min(PIECE, job.budget.block)
+        longest = max(1, piece // windows.row_bytes) if in_pieces else length
+        order = Wanted.as_asked if in_pieces and is_long(table) else table.ordered
+        pieces = self._pieces(self._finished(sink), longest, order)
+        # A thread is started only if it has enough work.
+        single_thread = (ALONE if in_pieces else 1) * longest >= self.requests.count
+        with (
+            Writer(table.width, table.dtype) as writer,
+            closing(pieces if single_thread else ahead(pieces)) as prepared,
+        ):
+            do = _at_once if single_thread else writer.put
+            for start, stop, wanted, bad in prepared:
+                if wanted is not None:
+                    rows = writer.rows(stop - start)
+                    windows.blank(rows, bad)
+                    windows.fetch(table, wanted, rows)
+                    do(windows.write, start, rows)
+                job.meter.advance((stop - start) * windows.row_bytes)
+                window = (stop - 1) // length * length
+                if stop == min(window + length, self.requests.count) and wanted is not None:
+                    nbytes = (stop - window) * windows.row_bytes
+                    part: Record = {WINDOW: [window, stop], COLUMNS: self._columns}
+                    do(sink.finish, part, nbytes)
+
+    def _finished(self, sink: FileSink) -> list[tuple[int, int]]:
+        """Return the requests that earlier runs have finished, in windows of any sizes."""
+        earlier: list[tuple[int, int]] = []
+        for record in sink.records():
+            if WINDOW in record and record[COLUMNS] == self._columns:
+                start, stop = record[WINDOW]
+                earlier.append((start, stop))
+        joined: list[tuple[int, int]] = []
+        for start, stop in sorted(earlier):
+            if joined and start <= joined[-1][1]:
+                joined[-1] = joined[-1][0], max(stop, joined[-1][1])
+            else:
+                joined.append((start, stop))
+        return joined
+
+    def _pieces(
+        self,
+        finished: list[tuple[int, int]],
+        longest: int,
+        order: Callable[[Ints, Ints | None], Wanted],
+    ) -> Generator[tuple[int, int, Wanted | None, Mask | None], None, None]:
+        """Divide the windows into pieces.
+
+        Yield start, stop, the rows to read, and a mask of invalid requests. The rows are None for a
+        window that an earlier run has `finished`.
+        """
+        for start, stop in self.requests.windows(self.windows.length):
+            if any(first <= start and stop <= last for first, last in finished):
+                yield start, stop, None, None
+                continue
+            numbers, invalid = self.windows.numbers(start, stop)
+            for at in range(0, stop - start, longest):
+                piece = slice(at, min(at + longest, stop - start))
+                wanted, bad = numbers[piece], None if invalid is None else invalid[piece]
+                if bad is None or not bad.any():
+                    yield start + at, start + piece.stop, order(wanted, None), None
+                else:
+                    places = np.flatnonzero(~bad)
+                    yield start + at, start + piece.stop, order(wanted[places], places), bad
 
 
 def _at_once(job: Callable[..., object], *arguments: Any) -> None:

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from gatherum.files.durable.build import Build, remove_path
-from gatherum.files.durable.context import Context
-from gatherum.files.durable.stores import PatchTarget, ScatterTarget
+from gatherum.files.durable.sinks import PatchSink, ScatterSink
 from gatherum.files.formats.format import Format, Location, in_zarr
 from gatherum.files.formats.storage import BoxStorage, Source
 from gatherum.files.formats.zarr.arrays import (
@@ -21,7 +20,7 @@ from gatherum.files.formats.zarr.arrays import (
     import_bounded,
     is_array,
 )
-from gatherum.files.formats.zarr.stores import ZarrCopyTarget, ZarrPatchTarget
+from gatherum.files.formats.zarr.stores import ZarrCopySink, ZarrPatchSink
 from gatherum.files.remote import Remote, UrlAddress
 from gatherum.files.resources.resources import Resources
 from gatherum.files.resources.stats import Meter
@@ -108,11 +107,13 @@ class Zarr(Format):
             build.meter.advance(nbytes)
         build.replace()
 
-    def copy(self, out: Location, table: Source, context: Context) -> ScatterTarget:
+    def copy(
+        self, out: Location, table: Source, resources: Resources, build: Build, depth: int
+    ) -> ScatterSink:
         """Return an output that begins as a copy of the table, with its chunks if any."""
         if isinstance(table.storage, ZarrStorage):
-            return ZarrCopyTarget(context, table.storage.array)
-        return super().copy(out, table, context)
+            return ZarrCopySink(resources, build, table.storage.array, depth)
+        return super().copy(out, table, resources, build, depth)
 
 
 def _source(location: Location, array: ZarrArray, storage: BoxStorage) -> Source:
@@ -128,6 +129,6 @@ class ZarrStorage(BoxStorage):
     array: ZarrArray
     cannot_change: str | None = None
 
-    def patch(self, context: Context) -> PatchTarget:
-        """Return the target that collects changed chunks until they are complete."""
-        return ZarrPatchTarget(context, self.array)
+    def patch(self, resources: Resources, build: Build, depth: int) -> PatchSink:
+        """Return the sink that collects changed chunks until they are complete."""
+        return ZarrPatchSink(resources, build, self.array, depth)

@@ -1,57 +1,63 @@
-"""Targets of a scatter's changed chunks: a copy of the array, or a patch of changed chunks only."""
+"""Sinks of a scatter's changed chunks: a copy of the array, or a patch of changed chunks only."""
 
 import os
 import shutil
 from typing import Any
 
-from gatherum.files.durable.build import remove_path
-from gatherum.files.durable.context import Context
-from gatherum.files.durable.stores import PatchTarget, ScatterTarget
+from gatherum.files.durable.build import Build, remove_path
+from gatherum.files.durable.sinks import PatchSink, ScatterSink
 from gatherum.files.formats.zarr.arrays import ZarrArray
 from gatherum.files.formats.zarr.nodes import METADATA
 from gatherum.files.resources.os_calls import sync_directory
+from gatherum.files.resources.resources import Resources
 from gatherum.files.resources.stats import Meter
 from gatherum.files.row_access.grid import GridRows
 from gatherum.files.row_access.layouts import BoxLayout
 from gatherum.files.row_access.table import Panel, RowTable
 
-__all__ = ["ZarrCopyTarget", "ZarrPatchTarget", "copy_array", "lay_chunks"]
+__all__ = ["ZarrCopySink", "ZarrPatchSink", "copy_array", "lay_chunks"]
 
 
-class _ChunkTarget(ScatterTarget):
+class _ChunkSink(ScatterSink):
     """Changed chunks in the partial directory."""
 
-    whole: bool  # whether unchanged chunks are copied, too
+    all_chunks: bool  # whether unchanged chunks are copied, too
 
-    def __init__(self, context: Context, table: ZarrArray) -> None:
-        super().__init__(context, BoxLayout(table, context.requests.depth, context.budget))
-        self.table = table
+    build: Build
 
-    def prepare(self) -> None:
+    def __init__(self, resources: Resources, build: Build, table: ZarrArray, depth: int) -> None:
+        super().__init__(resources, build, BoxLayout(table, depth, resources.budget))
+        self.table, self.depth = table, depth
+
+    def copy_unchanged(self) -> None:
         """Copy the table's metadata, and its chunks if the result is a complete array."""
         build, copied = self.build, {"copied": True}
         if not build.has(copied):
             remove_path(build.partial)
-            copy_array(self.table.path, build.partial, build.meter, whole=self.whole)
+            copy_array(self.table.path, build.partial, build.meter, whole=self.all_chunks)
             build.finish(copied, 0)
             build.checkpoint()
         self._copy = ZarrArray(build.partial, build.meter, writable=True)
 
     def rows_of(self, panel: Panel) -> RowTable:
         """Return the rows of the copy."""
-        return GridRows(self._copy, self.context.requests.depth, panel)
+        return GridRows(self._copy, self.depth, panel)
 
 
-class ZarrCopyTarget(_ChunkTarget):
+class ZarrCopySink(_ChunkSink):
     """A copy of a Zarr table, chunk by chunk, which becomes the output."""
 
-    whole = True
+    all_chunks = True
+
+    def commit(self) -> None:
+        """Replace the output with the copy."""
+        self.build.replace()
 
 
-class ZarrPatchTarget(_ChunkTarget, PatchTarget):
+class ZarrPatchSink(_ChunkSink, PatchSink):
     """The changed chunks of a Zarr table, stored next to it until they are complete."""
 
-    whole = False
+    all_chunks = False
 
     def apply(self) -> None:
         """Move the changed chunks into the table."""

@@ -1,12 +1,12 @@
-"""The opened operands of a call, with the values that every kind of output needs."""
+"""A job: a call with opened operands, its plan and its requests. Strategies run it."""
 
 import copy
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,22 +16,28 @@ from gatherum._model.dtypes import Extension
 from gatherum._model.modes import FILLING
 from gatherum._model.operators import OPERATORS
 from gatherum._plans.plans import apply, plan
-from gatherum.files.durable.build import Build
-from gatherum.files.durable.context import Context
-from gatherum.files.durable.stores import ScatterTarget
+from gatherum.files.durable.sinks import Sink
 from gatherum.files.formats.dtypes import is_added, is_bytes, named_bytes
 from gatherum.files.formats.storage import FlatStorage, Source
 from gatherum.files.resources.resources import Resources
 from gatherum.files.row_access.flat import FlatArray
 from gatherum.files.row_access.row_requests import Requests
-from gatherum.files.row_access.table import Block, Panel, RowTable, changed_rows, stretches, taken
-from gatherum.files.strategies.file_scatter import FileScatter, Updates
+from gatherum.files.row_access.table import Panel, RowTable
 
-__all__ = ["Inputs"]
+__all__ = ["Job", "Strategy"]
+
+S_contra = TypeVar("S_contra", bound=Sink, contravariant=True)
 
 
-class Inputs:
-    """The opened operands of one call, by their roles."""
+class Strategy(Protocol[S_contra]):
+    """A way to run a job, or one panel of it. All strategies of a job write the same bytes."""
+
+    def run(self, job: "Job", sink: S_contra) -> None:
+        """Check the indices of a job before the first write, and write its rows to a sink."""
+
+
+class Job:
+    """A call with opened operands, its plan and its requests. `sources` are the operands."""
 
     def __init__(
         self, op: str, sources: dict[str, Source], attributes: dict[str, Any],
@@ -47,6 +53,7 @@ class Inputs:
         if "updates" in sources:
             self._check_numbers()
         self._laid: dict[str, FlatArray] = {}
+        self._requests: Requests | None = None
         self._panels: list[tuple[Panel, RowTable]] | None = None
         # raises the errors of the operator in memory
         described = [(source.shape, source.dtype) for source in self.sources.values()]
@@ -59,13 +66,14 @@ class Inputs:
         if is_added(dtype) and is_bytes(updates.dtype, dtype.itemsize):
             self.sources = self.sources | {"updates": replace(updates, dtype=dtype)}
 
-    def again(self, sources: dict[str, Source], resources: Resources) -> "Inputs":
+    def again(self, sources: dict[str, Source], resources: Resources) -> "Job":
         """Return the same call on other indices of the same shape and dtype.
 
         Results that depend only on the table and these settings are reused.
         """
         other = copy.copy(self)
         other.sources, other.resources, other._laid = sources, resources, {}
+        other.budget, other.meter, other._requests = resources.budget, resources.meter, None
         return other
 
     @property
@@ -104,10 +112,33 @@ class Inputs:
             self.check_unchanged()
             raise
 
-    def panels(self, depth: int) -> list[tuple[Panel, RowTable]]:
-        """Return the table's rows panel by panel. The leading `depth` dimensions are keyed."""
+    @property
+    def requests(self) -> Requests:
+        """The requests: one for each index or tuple, with its row number."""
+        if self._requests is None:
+            attributes = self.attributes
+            self._requests = Requests(
+                self.op,
+                self.table.shape,
+                self.flat("indices"),
+                mode=attributes["mode"],
+                negative=attributes["negative"],
+                axis=self.call.resolved_axis,
+                resident=self.budget.slab,
+                order=self.table.order,
+            )
+            self.meter.rows = self._requests.count
+            self.meter.in_chunks = not isinstance(self.table.storage, FlatStorage)
+        return self._requests
+
+    def check_indices(self) -> None:
+        """Check every index, even if no request uses it. Raise IndexError."""
+        self.requests.check(self.budget.entries)
+
+    def panels(self) -> list[tuple[Panel, RowTable]]:
+        """Return the table's rows panel by panel."""
         if self._panels is None:
-            layout = self.table.storage.layout(depth, self.budget)
+            layout = self.table.storage.layout(self.requests.depth, self.budget)
             self._panels = [(panel, layout.rows(panel)) for panel in layout.panels()]
         return self._panels
 
@@ -133,37 +164,16 @@ class Inputs:
             self._laid[role] = replace(array, dtype=source.dtype)
         return self._laid[role]
 
-    def context(self, build: Build) -> Context:
-        """Return the context of a run's steps."""
-        attributes = self.attributes
-        requests = Requests(
-            self.op,
-            self.table.shape,
-            self.flat("indices"),
-            mode=attributes["mode"],
-            negative=attributes["negative"],
-            axis=self.call.resolved_axis,
-            resident=self.budget.slab,
-            order=self.table.order,
-        )
-        self.meter.rows = requests.count
-        self.meter.in_chunks = not isinstance(self.table.storage, FlatStorage)
-        resources = {field.name: getattr(self.resources, field.name) for field in fields(Resources)}
-        return Context(**resources, requests=requests, build=build)
+    def read_whole(self, role: str) -> NDArray[Any]:
+        """Return all elements of an operand."""
+        array = self.flat(role)
+        values = array.read(0, array.size).reshape(array.shape)
+        self.meter.advance(array.nbytes)
+        return values
 
-    def scattered_whole(self) -> NDArray[Any] | None:
-        """Return a scatter's result if the table is flat and everything fits in memory, else None.
-
-        The operator in memory applies the updates in their order, without sorting. It checks every
-        index before anything is written.
-        """
-        if not self._fits_whole():
-            return None
-        self.meter.chunks_touched += 1
-        return self._scattered()[1]
-
-    def _fits_whole(self) -> bool:
-        """Return True if the table is flat, and all operands of a scatter fit in memory."""
+    @property
+    def fits_whole(self) -> bool:
+        """Whether the table is flat, and all operands of a scatter fit in memory."""
         storage = self.table.storage
         if not isinstance(storage, FlatStorage) or storage.fortran:
             return False
@@ -171,65 +181,11 @@ class Inputs:
         empty = not all(source.nbytes for source in self.sources.values())
         return not empty and moved + self._plan.scratch <= self.budget.whole
 
-    def _scattered(self) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Read all operands. Return the table and the result of a scatter."""
-        self.meter.expect(sum(source.nbytes for source in self.sources.values()))
-        self.meter.expect(2 * self.table.nbytes)
-        operands = [self._read_whole(role) for role in self.sources]
-        result: NDArray[Any] = apply(self.op, *operands, **self.attributes)
-        self.meter.advance(2 * self.table.nbytes)
-        return operands[0], result
-
-    def _read_whole(self, role: str) -> NDArray[Any]:
-        array = self.flat(role)
-        values = array.read(0, array.size).reshape(array.shape)
-        self.meter.advance(array.nbytes)
-        return values
-
-    def scatter(self, context: Context, target: ScatterTarget, *, in_place: bool = False) -> None:
-        """Write every changed block of the table to a target."""
-        if context.build.replacing:
-            return
-        panels = tuple(target.layout.panels())
-        if in_place and len(panels) == 1 and self._pays_whole():
-            self._scatter_whole(context, panels[0], target)
-        else:
-            for panel in panels:
-                self._scatter_panel(context, panel, target)
-
-    def _pays_whole(self) -> bool:
-        """Return True if reading the whole table is faster for a change in place.
+    @property
+    def pays_whole(self) -> bool:
+        """Whether reading the whole table is faster for a change in place.
 
         That is the case if the table is not larger than the other operands.
         """
         others = sum(source.nbytes for role, source in self.sources.items() if role != "table")
-        return self.table.nbytes <= others and self._fits_whole()
-
-    def _scatter_whole(self, context: Context, panel: Panel, target: ScatterTarget) -> None:
-        """Scatter in memory, and store the rows whose bytes have changed."""
-        part = {"in_memory": True}
-        rows = target.rows(panel)
-        if context.build.has(part):
-            return
-        table, result = self._scattered()
-        stored, most = 0, max(1, self.budget.block // (rows.width * rows.dtype.itemsize))
-        old, new = (array.reshape(rows.extent, rows.width) for array in (table, result))
-        for start in range(0, rows.extent, most):
-            changed = changed_rows(old[start : start + most], new[start : start + most])
-            if changed.size:
-                rows_of = taken(new[start : start + most], changed)
-                block = Block(*stretches(start + changed), rows_of, rows_of)
-                rows.write(block)
-                stored += block.rows.nbytes
-                self.meter.chunks_touched += block.first.size
-        target.finish_part(part, stored)
-
-    def _scatter_panel(self, context: Context, panel: Panel, target: ScatterTarget) -> None:
-        requests, layout = context.requests, target.layout
-        if requests.count == 0 or math.prod(layout.row_shape) == 0:
-            requests.check(self.budget.entries)
-            target.rows(panel)
-            return
-        updates = Updates(self.flat("updates"), requests.shape, layout.row_shape, panel)
-        table, attributes = layout.rows(panel), self.call.attributes
-        FileScatter(context, table, updates, target, attributes).run()
+        return self.table.nbytes <= others and self.fits_whole

@@ -1,0 +1,219 @@
+"""The outputs of a call: their checks, and the sinks that receive the rows."""
+
+import hashlib
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gatherum._model.audience import option
+from gatherum._model.operators import OPERATORS
+from gatherum.files.durable.build import Build
+from gatherum.files.durable.journal import Record
+from gatherum.files.durable.marker import is_completed
+from gatherum.files.durable.sinks import ArraySink, CompleteSink, CopySink, Sink
+from gatherum.files.formats.format import Location
+from gatherum.files.job import Job
+from gatherum.files.resources.memory import MemoryFile
+from gatherum.files.resources.stats import Meter, Progress
+
+from .operands import ArrayOperand, Path, be, files_under
+
+__all__ = ["FileOutput", "MemoryOutput", "RunSettings", "check_absent", "check_target"]
+
+Operands = Mapping[str, Location | ArrayOperand]
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """The settings of a run. Storage options may contain credentials, so they are not shown."""
+
+    memory: str | int = "1GiB"
+    spill_dir: Path | None = None
+    resume: bool = False
+    overwrite: bool = True
+    progress: Progress | bool | None = None
+    storage_options: Mapping[str, Any] | None = field(default=None, repr=False)
+    in_place: bool = False
+    decode: bool = True
+
+
+@dataclass(frozen=True)
+class MemoryOutput:
+    """The result of a call that is returned."""
+
+    op: str
+    operands: Operands
+    settings: RunSettings
+
+    def check(self, meter: Meter) -> None:
+        """Raise ValueError for options that need an output file."""
+        if self.settings.in_place:
+            raise ValueError(
+                f"{self.op}: in place the output is the table, {self.operands['table']}, got None"
+            )
+        if self.settings.resume:
+            raise ValueError(f"{self.op}: a run without an output file cannot be resumed")
+
+    @contextmanager
+    def sink(self, job: Job) -> Iterator[Sink]:
+        """Yield the sink for the rows of a job."""
+        with job.unchanged():
+            yield _array_sink(job)
+        job.check_unchanged()
+
+
+def _array_sink(job: Job) -> Sink:
+    """Return a sink in memory: for a scatter that does not fit twice, a copy of the table."""
+    resources, dtype = job.resources, job.table.dtype
+    if not job.row.scatters or job.fits_whole:
+        return ArraySink(resources, job.shape, dtype)
+    depth, table = job.requests.depth, job.table.storage.flat(resources)
+    result: NDArray[Any] = np.empty(job.shape, dtype)
+    copy = replace(table.array, file=MemoryFile(result, resources.meter), offset=0)
+    layout = table.layout(depth, resources.budget)
+    return CopySink(resources, None, layout, table.array, copy, lambda: result)
+
+
+@dataclass(frozen=True)
+class FileOutput:
+    """The output file `out` of a call; with `in_place`, the table itself."""
+
+    op: str
+    out: Location
+    operands: Operands
+    settings: RunSettings
+
+    def check(self, meter: Meter) -> None:
+        """Raise if the output cannot be written, before an operand is opened."""
+        arrays = [role for role, where in self.operands.items() if isinstance(where, ArrayOperand)]
+        if self.settings.resume and arrays:
+            raise ValueError(
+                f"{self.op}: a run can be resumed when all operands are files, the {arrays[0]} "
+                f"{be(arrays[0])} an array"
+            )
+        if not self.settings.overwrite:
+            check_absent(self.out, "overwrite=False")
+        if not self.settings.in_place:
+            check_target(self.op, self.out, self.operands, meter)
+
+    @contextmanager
+    def sink(self, job: Job) -> Iterator[Sink]:
+        """Yield the sink for the rows of a job.
+
+        Remove the partial output if the call raises an argument error, else keep it for a resume.
+        """
+        out, resume, in_place = self.out, self.settings.resume, self.settings.in_place
+        if in_place:
+            self._check_in_place(job)
+        fingerprint = self._fingerprint(job)
+        if in_place and is_completed(self.op, out.resolved, fingerprint, resume=resume):
+            yield CompleteSink(job.resources)
+            return
+        build = Build(
+            out.resolved,
+            fingerprint,
+            resume=resume,
+            check_inputs=job.check_unchanged,
+            meter=job.meter,
+            staged=not in_place and out.format.staged(job.table if job.row.scatters else None),
+        )
+        with removed_when_refused(build):
+            with job.unchanged():
+                sink = self._build_sink(job, build)
+            with closing(sink):
+                yield sink
+
+    def _build_sink(self, job: Job, build: Build) -> Sink:
+        form, table, resources = self.out.format, job.table, job.resources
+        if self.settings.in_place:
+            patch = table.storage.patch(resources, build, job.requests.depth)
+            patch.whole = len(list(patch.layout.panels())) == 1 and job.pays_whole
+            return patch
+        if build.replacing:
+            return CompleteSink(resources, build)
+        depth = job.requests.depth
+        if job.row.scatters and (form.staged(table) or not job.fits_whole):
+            return form.copy(self.out, table, resources, build, depth)
+        return form.new(self.out, job.shape, table, resources, build)
+
+    def _check_in_place(self, job: Job) -> None:
+        location = self.operands["table"]
+        if isinstance(location, ArrayOperand):
+            raise ValueError(f"{self.op}: only a table in a file can be changed in place")
+        if (self.out.resolved, self.out.member) != (location.resolved, location.member):
+            raise ValueError(
+                f"{self.op}: in place the output is the table, {location}, got {self.out}"
+            )
+        why = location.format.read_only or job.table.storage.cannot_change
+        if why:
+            raise ValueError(f"{self.op}: {location} cannot be written, {why}")
+        for role in ("indices", "updates"):
+            if location.resolved in files_under(self.operands[role]):
+                raise ValueError(f"{self.op}: the {role} lie in the table's file, {location.file}")
+
+    def _fingerprint(self, job: Job) -> Record:
+        states = {role: source.state() for role, source in job.sources.items()}
+        order = {} if job.table.order is None else {"axes": job.table.order}
+        attributes = sorted((job.attributes | order).items())
+        return {
+            "operator": self.op,
+            "attributes": {k: repr(v) for k, v in attributes},
+            "fill value": hashlib.sha256(job.fill.tobytes()).hexdigest(),
+            "memory": job.budget.total,
+            "output": [self.out.resolved, self.out.member],
+            "in_place": self.settings.in_place,
+            "table_state": states["table"].pop("file"),
+            **states,
+        }
+
+
+def check_absent(out: Location, reason: str) -> None:
+    """Raise FileExistsError if the output exists, which `reason` preserves."""
+    if os.path.lexists(out.file):
+        raise FileExistsError(f"{out}: exists already, and {reason} keeps it")
+
+
+def check_target(
+    op: str, out: Location, inputs: Mapping[str, Location | ArrayOperand], meter: Meter
+) -> None:
+    """Raise if an output cannot be written, or if replacing it would destroy something else.
+
+    Raise ValueError if the output is an input, or contains more than the one array to replace.
+    Raise OSError if it is a special file or its directory does not exist.
+    """
+    target = out.resolved
+    for role, location in inputs.items():
+        if any(_overlap(target, path) for path in files_under(location)):
+            with_path = "with its path, " if isinstance(location, ArrayOperand) else ""
+            change = f"; {with_path}{option('in_place=True')} changes the table itself"
+            hint = change if role == "table" else ""
+            hint = hint if OPERATORS[op].scatters else ""
+            raise ValueError(f"{op}: the output {out} is the same file as the {role}{hint}")
+    if out.format.read_only:
+        raise ValueError(f"{op}: {out} cannot be written, {out.format.read_only}")
+    if not os.path.isdir(os.path.dirname(target)):
+        raise FileNotFoundError(f"{out}: the directory {os.path.dirname(target)} does not exist")
+    out.format.check_target(op, out, meter)
+
+
+def _overlap(one: str, other: str) -> bool:
+    """Return True if two paths are the same, or one of them is inside the other."""
+    return one == other or one.startswith(other + os.sep) or other.startswith(one + os.sep)
+
+
+@contextmanager
+def removed_when_refused(build: Build) -> Iterator[None]:
+    """Remove the partial output if the call raises an argument error, else keep it for a resume."""
+    try:
+        yield
+    except (ValueError, TypeError, IndexError):
+        if not build.replacing:
+            build.clear()
+        raise
+    finally:
+        build.close()
