@@ -172,7 +172,7 @@ def check(folder: Path) -> None:
 
 def size(text: str) -> int:
     """Read a size as gatherum does."""
-    from gatherum.files.resources.budget import Budget
+    from gatherum.files.resources.resources import Budget
 
     return Budget.parse(text).total
 

@@ -16,8 +16,8 @@ import gatherum
 from files.storage import get, leftovers, put, put_tensor, put_zarr
 from gatherum import files
 from gatherum.files.formats import locate
-from gatherum.files.resources.budget import Budget
 from gatherum.files.resources.disk import DiskFile
+from gatherum.files.resources.resources import Budget
 
 pytestmark = pytest.mark.slow
 

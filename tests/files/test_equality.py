@@ -13,7 +13,7 @@ from gatherum import files
 from gatherum._model.dtypes import is_reducible
 from gatherum._model.reductions import REDUCTIONS
 from gatherum._plans.plans import apply
-from gatherum.files.resources.budget import Budget
+from gatherum.files.resources.resources import Budget
 from gatherum.files.row_access import partition
 from gatherum.files.strategies import file_gather, table_pass
 

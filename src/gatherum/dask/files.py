@@ -22,8 +22,7 @@ from gatherum.files.formats import locate
 from gatherum.files.formats.decoding import decoded
 from gatherum.files.formats.format import Location
 from gatherum.files.formats.storage import BoxStorage, FlatStorage, Source
-from gatherum.files.resources.budget import Budget
-from gatherum.files.resources.resources import Resources
+from gatherum.files.resources.resources import Budget, Resources
 from gatherum.files.resources.stats import Meter
 from gatherum.files.row_access.boxes import FlatBoxes
 

@@ -20,7 +20,8 @@ from gatherum.files.formats import locate, locate_output
 from gatherum.files.formats.format import Location
 from gatherum.files.formats.zarr.arrays import ZarrArray
 from gatherum.files.resources.stats import Meter
-from gatherum.files.row_access.boxes import chunk_boxes, filled_first
+from gatherum.files.row_access.boxes import chunk_boxes
+from gatherum.files.row_access.table import filled_first
 
 from . import errors as dask_errors
 from .adapter import FUNCTIONS

@@ -17,8 +17,7 @@ from gatherum.files.formats.dtypes import is_added, is_bytes, name_of
 from gatherum.files.formats.format import Location
 from gatherum.files.formats.storage import Source
 from gatherum.files.gathers import gather_nd_file
-from gatherum.files.resources.budget import Budget
-from gatherum.files.resources.resources import Resources
+from gatherum.files.resources.resources import Budget, Resources
 
 __all__ = ["array_text", "cast_copy", "check_cast", "copy_array", "stored_dtype"]
 

@@ -30,7 +30,7 @@ def together(*decorators: Callable[[F], F]) -> Callable[[F], F]:
 
 
 def _size(_: click.Context, __: click.Parameter, text: str) -> str:
-    from gatherum.files.resources.budget import Budget
+    from gatherum.files.resources.resources import Budget
 
     try:
         Budget.parse(text)

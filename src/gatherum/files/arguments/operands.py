@@ -26,7 +26,7 @@ from gatherum.files.formats import locate
 from gatherum.files.formats.decoding import decoded
 from gatherum.files.formats.format import Location
 from gatherum.files.formats.storage import BoxStorage, FlatStorage, Opened, Source
-from gatherum.files.resources.memory import MemoryFile
+from gatherum.files.resources.disk import MemoryFile
 from gatherum.files.resources.resources import Resources
 from gatherum.files.resources.stats import Meter
 from gatherum.files.row_access.boxes import SlicedArray

@@ -18,7 +18,7 @@ from gatherum.files.durable.marker import is_completed
 from gatherum.files.durable.sinks import ArraySink, CompleteSink, CopySink, Sink
 from gatherum.files.formats.format import Location
 from gatherum.files.job import Job
-from gatherum.files.resources.memory import MemoryFile
+from gatherum.files.resources.disk import MemoryFile
 from gatherum.files.resources.stats import Meter, Progress
 
 from .operands import ArrayOperand, Path, be, files_under

@@ -23,8 +23,8 @@ from gatherum.files.durable.marker import mark
 from gatherum.files.resources.disk import DiskFile
 from gatherum.files.resources.resources import Resources
 from gatherum.files.resources.stats import Meter
-from gatherum.files.row_access.flat import FlatArray
-from gatherum.files.row_access.layouts import FlatLayout, FortranLayout
+from gatherum.files.row_access.boxes import FortranLayout
+from gatherum.files.row_access.flat import FlatArray, FlatLayout
 from gatherum.files.row_access.table import (
     Block,
     Panel,

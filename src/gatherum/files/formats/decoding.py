@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from gatherum._model.audience import option
 from gatherum.files.formats.packing import ATTRIBUTES, LINEAR, UNSIGNED, Packing, packing_of
 from gatherum.files.formats.storage import BoxStorage, Source, boxes_of
-from gatherum.files.resources.budget import Budget
+from gatherum.files.resources.resources import Budget
 from gatherum.files.row_access.grid import BoxArray
 
 __all__ = ["decoded"]

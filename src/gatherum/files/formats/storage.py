@@ -9,15 +9,13 @@ import numpy as np
 from gatherum.files.durable.build import Build
 from gatherum.files.durable.sinks import FlatPatchSink, PatchSink
 from gatherum.files.formats.packing import Attributes, Packing
-from gatherum.files.resources.budget import Budget
 from gatherum.files.resources.disk import PAGE, DiskFile
-from gatherum.files.resources.resources import Resources
-from gatherum.files.row_access.boxes import FlatBoxes, copy_boxes, filled_first
+from gatherum.files.resources.resources import Budget, Resources
+from gatherum.files.row_access.boxes import FlatBoxes, FortranLayout, copy_boxes
 from gatherum.files.row_access.dimension_names import Names
-from gatherum.files.row_access.flat import FlatArray
-from gatherum.files.row_access.grid import BoxArray
-from gatherum.files.row_access.layouts import BoxLayout, FlatLayout, FortranLayout, flat_layout
-from gatherum.files.row_access.table import TableLayout
+from gatherum.files.row_access.flat import FlatArray, FlatLayout
+from gatherum.files.row_access.grid import BoxArray, BoxLayout
+from gatherum.files.row_access.table import TableLayout, filled_first
 
 __all__ = ["Address", "BoxStorage", "FlatStorage", "Opened", "Source", "Storage", "boxes_of"]
 
@@ -123,7 +121,10 @@ class FlatStorage(Storage):
 
     def layout(self, depth: int, budget: Budget) -> FlatLayout | FortranLayout:
         """Return the array's rows."""
-        return flat_layout(self.array, self.fortran, depth, budget)
+        row_length = math.prod(self.array.shape[::-1][depth:]) if self.fortran else 1
+        if self.fortran and row_length > 1:
+            return FortranLayout(self.array, depth, budget)
+        return FlatLayout(self.array, self.fortran, depth, budget)
 
     def flat(self, resources: Resources, *, any_order: bool = False) -> "FlatStorage":
         """Return the same array in C order in a file."""

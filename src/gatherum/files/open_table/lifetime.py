@@ -14,8 +14,7 @@ import numpy as np
 from gatherum._arguments.plain_values import as_boolean, as_integer
 from gatherum.files.arguments.operands import ArrayOperand, Operand, find_operand
 from gatherum.files.formats.format import Location
-from gatherum.files.resources.budget import size_of
-from gatherum.files.resources.resources import checked_options
+from gatherum.files.resources.resources import checked_options, size_of
 
 from .counts import Counts
 from .state import RELOAD, Settings, State

@@ -1,4 +1,7 @@
-"""A DiskFile is read and written at positions. It counts every byte and detects every change."""
+"""Files on the disk and in memory, read and written at positions.
+
+A DiskFile counts every byte and detects every change.
+"""
 
 import errno
 import os
@@ -8,6 +11,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from gatherum._plans.plans import apply
 from gatherum._system import native
 from gatherum._system.regular_files import naming, open_regular
 
@@ -17,6 +21,7 @@ from .stats import Meter
 __all__ = [
     "PAGE",
     "DiskFile",
+    "MemoryFile",
     "Reading",
     "StoredRows",
     "byte_view",
@@ -26,6 +31,7 @@ __all__ = [
 
 Ints = NDArray[np.int64]
 Bytes = NDArray[np.uint8]
+TAKEN_BYTES = 256 << 10  # rows that are copied together, few enough to stay in the cache
 PAGE = 4096  # minimum bytes that a disk reads
 LONGEST_TRANSFER = 1 << 30
 WRITE_BEHIND = 1 << 20
@@ -260,6 +266,54 @@ class DiskFile:
     @staticmethod
     def _state(status: os.stat_result) -> tuple[int, ...]:
         return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+
+
+class MemoryFile(DiskFile):
+    """The bytes of a C-contiguous array, read and written like a file."""
+
+    in_memory = True
+
+    def __init__(self, array: NDArray[Any], meter: Meter) -> None:
+        self.path, self.meter, self.fd = "memory", meter, -1
+        self._identity = None
+        self._bytes = np.frombuffer(byte_view(array), np.uint8) if array.size else np.empty(0, "u1")
+
+    @property
+    def size(self) -> int:
+        """The number of bytes."""
+        return int(self._bytes.size)
+
+    def read_into(self, offset: int, buffer: memoryview) -> None:
+        """Fill `buffer` from position `offset`."""
+        buffer[:] = self._bytes[offset : offset + len(buffer)].data
+
+    def read_rows(
+        self, stored: StoredRows, numbers: Ints, places: Ints | None, into: Bytes, reading: Reading
+    ) -> int:
+        """Copy row `numbers[i]` into row `places[i]` (None: `i`) of `into`."""
+        item = f"V{stored.item}"
+        rows = np.ndarray((stored.extent,), item, self._bytes.data, stored.base, (stored.stride,))
+        rows_out = into.view(item)
+        if places is None:
+            apply("gather", rows, numbers, out=rows_out[: numbers.size])
+            return 1
+        step = max(1, TAKEN_BYTES // stored.item)
+        for at in range(0, numbers.size, step):
+            part = slice(at, at + step)
+            taken = apply("gather", rows, numbers[part])
+            apply("scatter_nd", rows_out, places[part, None], taken, out=rows_out)
+        return 1
+
+    def cached_share(self, offsets: Ints) -> float:
+        """Return 1, because everything is in memory."""
+        return 1.0
+
+    def write_from(self, offset: int, buffer: memoryview | bytes) -> None:
+        """Write `buffer` at position `offset`."""
+        self._bytes[offset : offset + len(buffer)] = np.frombuffer(buffer, np.uint8)
+
+    def sync(self) -> None:
+        """Do nothing."""
 
 
 def byte_view(array: NDArray[Any]) -> memoryview:

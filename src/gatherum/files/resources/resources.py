@@ -1,17 +1,119 @@
 """The resources of a call on files: memory, scratch files, counters, and the settings of inputs."""
 
 import os
+import re
 import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
-from .budget import Budget
 from .disk import DiskFile
 from .stats import Meter, Progress
 
-__all__ = ["Resources", "checked_options"]
+__all__ = ["Budget", "Resources", "checked_options", "size_of"]
+
+SMALLEST = 64 << 10
+LARGEST = 1 << 60
+LONGEST_NUMBER = 60
+UNITS = {"": 1, "b": 1, "k": 1000, "m": 1000**2, "g": 1000**3, "t": 1000**4}
+UNITS |= {f"{u}b": n for u, n in UNITS.items() if u in "kmgt" and u}
+UNITS |= {f"{u}ib": 1024 ** (i + 1) for i, u in enumerate("kmgt")}
+_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", re.ASCII)
+
+
+def size_of(name: str, size: object) -> int:
+    """Parse a number of bytes, such as ``"512MiB"``, for the argument `name`.
+
+    Raise TypeError for other types than str and int. Raise ValueError for texts that are not a
+    size, and for 1 EiB and more.
+    """
+    if isinstance(size, str):
+        match = _SIZE.fullmatch(size)
+        if match is None or match[2].lower() not in UNITS:
+            raise ValueError(f"{name} must be a size such as '512MiB', got {size!r:.60}")
+        # longer than any size: the float might be infinite
+        number = float(match[1]) if len(match[1]) <= LONGEST_NUMBER else float(LARGEST)
+        total = int(number * UNITS[match[2].lower()])
+    elif isinstance(size, int) and not isinstance(size, bool):
+        total = size
+    else:
+        raise TypeError(f"{name} must be a str or an int, got {type(size).__name__}")
+    if total >= LARGEST:
+        raise ValueError(f"{name} must be less than 1 EiB")
+    return total
+
+
+@dataclass(frozen=True)
+class Budget:
+    """A number of bytes of anonymous memory, and its shares for parts of the engine.
+
+    The sum of the shares is less than `total`, because NumPy's temporary arrays also need memory.
+    """
+
+    total: int
+
+    @classmethod
+    def parse(cls, memory: str | int) -> "Budget":
+        """Parse a size such as ``"512MiB"``: bytes, or a number with a unit.
+
+        Units are k, M, G, T (powers of 1000), KiB, MiB, GiB and TiB. Raise TypeError for other
+        types than str and int. Raise ValueError for texts that are not a size, for less than 64
+        KiB, and for 1 EiB and more.
+        """
+        total = size_of("memory", memory)
+        if total < SMALLEST:
+            raise ValueError(f"memory must be at least 64 KiB, got {total} bytes")
+        return cls(total)
+
+    def check_item(self, name: object, nbytes: int) -> None:
+        """Raise ValueError for an element that is too large for the memory budget."""
+        if nbytes > self.window:
+            raise ValueError(
+                f"{name}: one element has {nbytes} bytes, too much for a memory budget of "
+                f"{self.total} bytes (four times the element is needed)"
+            )
+
+    def check_chunk(self, name: object, nbytes: int) -> None:
+        """Raise ValueError for a chunk, or shard, that does not fit in memory twice."""
+        if nbytes > self.total // 2:
+            raise ValueError(
+                f"{name}: one chunk has {nbytes} bytes, too much for a memory budget of "
+                f"{self.total} bytes (twice the chunk is needed)"
+            )
+
+    @property
+    def window(self) -> int:
+        """Bytes for the rows of one output window, or for the updates in memory."""
+        return self.total // 4
+
+    @property
+    def whole(self) -> int:
+        """Bytes for an output that fits in memory as a whole, with its requests (48 bytes each).
+
+        Larger than `window`, because no other window is in memory.
+        """
+        return self.total * 3 // 4
+
+    @property
+    def block(self) -> int:
+        """Bytes for a block of the table's rows. Up to three blocks are in memory."""
+        return min(self.total // 16, 8 << 20)
+
+    @property
+    def fold(self) -> int:
+        """Bytes for the accumulators of rows whose updates are applied in several slices."""
+        return self.total // 3
+
+    @property
+    def entries(self) -> int:
+        """The number of requests in memory, with their sorted order (48 bytes each)."""
+        return max(64, self.total // 4 // 48)
+
+    @property
+    def slab(self) -> int:
+        """Bytes of a whole operand that may stay in memory."""
+        return self.total // 8
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gatherum.files.resources.resources import Budget
 from gatherum.files.resources.stats import Meter
 
 from .flat import FlatArray, FlatRows
-from .grid import Box, BoxArray
-from .table import Block, Panel
+from .grid import Box, BoxArray, BoxLayout, GridRows
+from .table import Block, Panel, RowTable, filled_first
 
-__all__ = ["FlatBoxes", "SlicedArray", "chunk_boxes", "copy_boxes", "dataset_type", "filled_first"]
+__all__ = ["FlatBoxes", "FortranLayout", "SlicedArray", "chunk_boxes", "copy_boxes", "dataset_type"]
 
 FIRST, ONE = np.zeros(1, np.int64), np.ones(1, np.int64)
 
@@ -52,6 +53,21 @@ class FlatBoxes(BoxArray):
         return FlatRows(self.array, (), self.array.size, panel)
 
 
+class FortranLayout(BoxLayout):
+    """The scattered rows of a file in Fortran order, as a grid of boxes that fit in memory."""
+
+    def __init__(self, array: FlatArray, depth: int, budget: Budget) -> None:
+        shape, item, limit = array.shape[::-1], array.dtype.itemsize, budget.block
+        across = max(1, limit // max(1, math.prod(shape[depth:]) * item))
+        keyed = filled_first(shape[:depth][::-1], 1, across)[::-1]
+        chunks = (*keyed, *filled_first(shape[depth:], item, limit))
+        super().__init__(FlatBoxes(array, True, chunks), depth, budget)
+
+    def rows_of(self, other: FlatArray, panel: Panel) -> RowTable:
+        """Return the rows of another array with the same layout."""
+        return GridRows(FlatBoxes(other, True, self.array.chunks), self.depth, panel)
+
+
 def chunk_boxes(shape: tuple[int, ...], chunks: tuple[int, ...]) -> Iterator[Box]:
     """Divide an array into its chunks, in row-major order."""
     steps = (
@@ -59,26 +75,6 @@ def chunk_boxes(shape: tuple[int, ...], chunks: tuple[int, ...]) -> Iterator[Box
         for n, step in zip(shape, chunks, strict=True)
     )
     yield from product(*steps)
-
-
-def filled_first(
-    shape: tuple[int, ...], item: int, limit: int, *, unit: tuple[int, ...] | None = None
-) -> tuple[int, ...]:
-    """Return the largest box of at most `limit` bytes, extended from the last dimension on.
-
-    With `unit`, each extent is a multiple of the unit's extent, or the whole dimension.
-    """
-    unit = unit or (1,) * len(shape)
-    extents = [min(u, n) if n else 1 for u, n in zip(unit, shape, strict=True)]
-    for dim in reversed(range(len(shape))):
-        other_bytes = max(1, math.prod(extents) // extents[dim] * item)
-        most = max(1, limit // other_bytes)
-        if most >= shape[dim]:
-            extents[dim] = max(1, shape[dim])
-            continue
-        extents[dim] = max(extents[dim], most // unit[dim] * unit[dim])
-        break
-    return tuple(extents)
 
 
 def copy_boxes(source: BoxArray, target: BoxArray, chunks: tuple[int, ...]) -> Iterator[int]:

@@ -1,6 +1,7 @@
 """Rows of a flat file, which the core reads."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,10 +10,11 @@ from numpy.typing import NDArray
 
 from gatherum._system import native
 from gatherum.files.resources.disk import DiskFile, Reading, StoredRows, byte_view, pages_between
+from gatherum.files.resources.resources import Budget
 
-from .table import Block, Ints, Panel, RowTable, Wanted
+from .table import Block, Ints, Panel, RowTable, Wanted, filled_first, panels
 
-__all__ = ["FlatArray", "FlatRows"]
+__all__ = ["FlatArray", "FlatLayout", "FlatRows"]
 
 SAMPLES = 256
 LIKE = 8  # if there are few rows, every eighth one is sampled
@@ -198,3 +200,33 @@ class FlatRows(RowTable):
             for row in range(first, first + count)
             for start, stop in self.panel.ranges
         ]
+
+
+class FlatLayout:
+    """The contiguous rows of a flat file, numbered in their order.
+
+    In Fortran order rows are single elements. Requests contain coordinates for the leading `depth`
+    dimensions.
+    """
+
+    def __init__(self, array: FlatArray, fortran: bool, depth: int, budget: Budget) -> None:
+        shape = array.shape[::-1] if fortran else array.shape
+        self.array, self.row_shape, self.budget = array, shape[depth:], budget
+        keyed = shape[:depth]
+        if fortran:
+            self._strides = tuple(math.prod(keyed[:dim]) for dim in range(depth))
+        else:
+            self._strides = tuple(math.prod(keyed[dim + 1 :]) for dim in range(depth))
+
+    def panels(self) -> Iterator[Panel]:
+        """Divide the rows into as few panels as memory allows."""
+        part = filled_first(self.row_shape, self.array.dtype.itemsize, self.budget.block)
+        return panels(self.row_shape, part)
+
+    def rows(self, panel: Panel) -> RowTable:
+        """Return the table's rows in one panel."""
+        return self.rows_of(self.array, panel)
+
+    def rows_of(self, other: FlatArray, panel: Panel) -> RowTable:
+        """Return the rows of another array with the same layout."""
+        return FlatRows(other, self._strides, math.prod(self.row_shape), panel)

@@ -9,10 +9,21 @@ from numpy.typing import NDArray
 
 from gatherum._plans.plans import apply
 from gatherum.files.resources.disk import byte_view
+from gatherum.files.resources.resources import Budget
 
-from .table import Block, Ints, Panel, RowTable, Wanted, blocks, distinct
+from .table import (
+    Block,
+    Ints,
+    Panel,
+    RowTable,
+    Wanted,
+    blocks,
+    distinct,
+    filled_first,
+    panels,
+)
 
-__all__ = ["Box", "BoxArray", "GridRows"]
+__all__ = ["Box", "BoxArray", "BoxLayout", "GridRows"]
 
 Box = tuple[slice, ...]
 TAKEN_BYTES = 256 << 10  # rows that are copied together, few enough to stay in the cache
@@ -129,3 +140,22 @@ class GridRows(RowTable):
             for at, c, n in zip(corner, self.chunk, self.array.shape, strict=False)
         )
         return (*keyed, *(slice(*part) for part in self.panel.box))
+
+
+class BoxLayout:
+    """The rows of an array in chunks, numbered chunk by chunk."""
+
+    def __init__(self, array: BoxArray, depth: int, budget: Budget) -> None:
+        self.array, self.depth, self.budget = array, depth, budget
+        self.row_shape = array.shape[depth:]
+
+    def panels(self) -> Iterator[Panel]:
+        """Divide the rows into as few panels as memory allows."""
+        chunks, item = self.array.chunks, self.array.dtype.itemsize
+        rows, unit = math.prod(chunks[: self.depth]), chunks[self.depth :]
+        part = filled_first(self.row_shape, item * rows, self.budget.window, unit=unit)
+        return panels(self.row_shape, part)
+
+    def rows(self, panel: Panel) -> RowTable:
+        """Return the table's rows in one panel."""
+        return GridRows(self.array, self.depth, panel)

@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gatherum.files.resources.disk import DiskFile
-from gatherum.files.resources.memory import MemoryFile
+from gatherum.files.resources.disk import DiskFile, MemoryFile
 from gatherum.files.resources.stats import Meter
 
 from .flat import FlatArray

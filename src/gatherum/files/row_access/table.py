@@ -16,8 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gatherum._plans.plans import apply
+from gatherum.files.resources.disk import PAGE
 
 __all__ = [
+    "CACHED_SHARE",
     "Block",
     "Panel",
     "RowTable",
@@ -25,13 +27,18 @@ __all__ = [
     "Wanted",
     "ahead",
     "as_items",
+    "best_order",
     "blocks",
+    "filled_first",
+    "is_long",
     "panels",
     "taken",
 ]
 
 Ints = NDArray[np.int64]
 T = TypeVar("T")
+CACHED_SHARE = 0.95  # from this share on, rows count as cached
+FEW = 4096  # up to this number of rows, sorting is faster than checking the page cache
 
 
 @dataclass(frozen=True)
@@ -268,3 +275,36 @@ def panels(row_shape: tuple[int, ...], chunk: tuple[int, ...]) -> Iterator[Panel
     )
     for box in product(*steps):
         yield Panel.of(row_shape, box)
+
+
+def filled_first(
+    shape: tuple[int, ...], item: int, limit: int, *, unit: tuple[int, ...] | None = None
+) -> tuple[int, ...]:
+    """Return the largest box of at most `limit` bytes, extended from the last dimension on.
+
+    With `unit`, each extent is a multiple of the unit's extent, or the whole dimension.
+    """
+    unit = unit or (1,) * len(shape)
+    extents = [min(u, n) if n else 1 for u, n in zip(unit, shape, strict=True)]
+    for dim in reversed(range(len(shape))):
+        other_bytes = max(1, math.prod(extents) // extents[dim] * item)
+        most = max(1, limit // other_bytes)
+        if most >= shape[dim]:
+            extents[dim] = max(1, shape[dim])
+            continue
+        extents[dim] = max(extents[dim], most // unit[dim] * unit[dim])
+        break
+    return tuple(extents)
+
+
+def best_order(table: RowTable, numbers: Ints, places: Ints | None) -> Wanted:
+    """Sort rows by the order that is cheapest to read."""
+    in_request_order = numbers.size > FEW and is_long(table) and table.is_far_apart(numbers.size)
+    if in_request_order and table.cached_share(numbers) >= CACHED_SHARE:
+        return Wanted.as_asked(numbers, places)
+    return table.ordered(numbers, places)
+
+
+def is_long(table: RowTable) -> bool:
+    """Return True if rows are so long that sorted rows share neither a page nor its lookup."""
+    return table.width * table.dtype.itemsize >= PAGE

@@ -11,10 +11,10 @@ from gatherum.files.durable.sinks import ArraySink, FileSink, Sink
 from gatherum.files.job import Job, Strategy
 from gatherum.files.resources.disk import PAGE, byte_view
 from gatherum.files.row_access.partition import Buckets
-from gatherum.files.row_access.table import Panel, RowTable
+from gatherum.files.row_access.table import Panel, RowTable, best_order
 
 from .table_pass import TablePass
-from .windows import WindowPass, Windows, best_order, valid
+from .windows import WindowPass, Windows, valid
 
 __all__ = ["IntoArray", "strategies"]
 

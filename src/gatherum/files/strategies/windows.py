@@ -10,20 +10,26 @@ from numpy.typing import NDArray
 from gatherum.files.durable.journal import ALL, COLUMNS, WINDOW, Record
 from gatherum.files.durable.sinks import FileSink
 from gatherum.files.job import Job
-from gatherum.files.resources.disk import PAGE, byte_view
+from gatherum.files.resources.disk import byte_view
 from gatherum.files.row_access.flat import FlatArray, FlatRows
-from gatherum.files.row_access.table import Block, Panel, RowTable, Wanted, ahead
+from gatherum.files.row_access.table import (
+    CACHED_SHARE,
+    Block,
+    Panel,
+    RowTable,
+    Wanted,
+    ahead,
+    is_long,
+)
 from gatherum.files.row_access.writer import Writer
 
-__all__ = ["WindowPass", "Windows", "best_order", "valid"]
+__all__ = ["WindowPass", "Windows", "valid"]
 
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 ENTRY = 48  # bytes for a request, as in Budget.entries
-CACHED_SHARE = 0.95  # from this share on, rows count as cached
 PIECE = 1 << 20  # bytes that are written while they are still in the processor's cache
 ALONE = 8  # up to this number of pieces, one thread is faster than two
-FEW = 4096  # up to this number of rows, sorting is faster than checking the page cache
 
 
 class Windows:
@@ -164,19 +170,6 @@ class WindowPass:
 
 def _at_once(job: Callable[..., object], *arguments: Any) -> None:
     job(*arguments)
-
-
-def best_order(table: RowTable, numbers: Ints, places: Ints | None) -> Wanted:
-    """Sort rows by the order that is cheapest to read."""
-    in_request_order = numbers.size > FEW and is_long(table) and table.is_far_apart(numbers.size)
-    if in_request_order and table.cached_share(numbers) >= CACHED_SHARE:
-        return Wanted.as_asked(numbers, places)
-    return table.ordered(numbers, places)
-
-
-def is_long(table: RowTable) -> bool:
-    """Return True if rows are so long that sorted rows share neither a page nor its lookup."""
-    return table.width * table.dtype.itemsize >= PAGE
 
 
 def valid(numbers: Ints, invalid: Mask | None) -> Ints:

@@ -27,12 +27,12 @@ from gatherum.files.formats.zarr.nodes import (
     metadata_name,
     parsed,
 )
-from gatherum.files.resources.budget import Budget
 from gatherum.files.resources.disk import check_within
+from gatherum.files.resources.resources import Budget
 from gatherum.files.resources.stats import Meter
-from gatherum.files.row_access.boxes import filled_first
 from gatherum.files.row_access.dimension_names import names_in
 from gatherum.files.row_access.grid import BoxArray
+from gatherum.files.row_access.table import filled_first
 
 __all__ = ["ZarrArray", "check_dtype", "create_like", "tree_state"]
 

@@ -19,7 +19,7 @@ from gatherum.files.formats.zarr.nodes import ATTRIBUTES, LONGEST_METADATA, META
 from gatherum.files.formats.zarr.private import default_buffer_prototype
 from gatherum.files.remote import Remote
 from gatherum.files.remote.store import AT_ONCE
-from gatherum.files.resources.budget import Budget
+from gatherum.files.resources.resources import Budget
 
 __all__ = ["RemoteZarrArray"]
 

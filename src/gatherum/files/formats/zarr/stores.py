@@ -11,8 +11,7 @@ from gatherum.files.formats.zarr.nodes import METADATA
 from gatherum.files.resources.os_calls import sync_directory
 from gatherum.files.resources.resources import Resources
 from gatherum.files.resources.stats import Meter
-from gatherum.files.row_access.grid import GridRows
-from gatherum.files.row_access.layouts import BoxLayout
+from gatherum.files.row_access.grid import BoxLayout, GridRows
 from gatherum.files.row_access.table import Panel, RowTable
 
 __all__ = ["ZarrCopySink", "ZarrPatchSink", "copy_array", "lay_chunks"]
