@@ -29,6 +29,7 @@ CALLS = {
     "gather_quantized": lambda **call_options: gatherum.gather_quantized(
         VALUES, GROUPS, VALUES, block_size=1, **call_options
     ),
+    "rows": lambda **call_options: files.rows(VALUES, [GROUPS], **call_options),
     "reduce_file": lambda **call_options: files.reduce_file(VALUES, GROUPS, **call_options),
 }
 
@@ -50,9 +51,32 @@ def test_files():
     assert message == "gather: unknown argument 'dim'; write axis="
 
 
+def test_open_tables():
+    scales = {"scales": np.ones((3, 1), np.float32)}
+    with files.open(VALUES) as table, files.open(np.ones((3, 2), np.int8), **scales) as quantized:
+        calls = {
+            "gather": (table.gather, quantized.gather),
+            "gather_elements": (table.gather_elements,),
+            "rows": (lambda indices, **options: table.rows([indices], **options),),
+        }
+        for op, functions in calls.items():
+            for function in functions:
+                message = message_of(
+                    lambda call=function, **options: call(GROUPS, **options), dim=0
+                )
+                assert message == f"{op}: unknown argument 'dim'; write axis="
+        message = message_of(lambda **options: table.gather_nd([[0]], **options), dim=0)
+        assert message == "gather_nd: unknown argument 'dim'"
+        assert message_of(lambda **options: table.submit(GROUPS, **options).result(), dim=0) == (
+            "gather: unknown argument 'dim'; write axis="
+        )
+
+
 def test_functions_without_an_axis():
     message = message_of(lambda **options: gatherum.gather_nd(VALUES, [[0]], **options), dim=0)
     assert message == "gather_nd: unknown argument 'dim'"
+    message = message_of(lambda **options: gatherum.Accumulator(VALUES, "add", **options), dim=0)
+    assert message == "Accumulator: unknown argument 'dim'"
     call = message_of(
         lambda **options: gatherum.aggregate(VALUES, [0], [0], 1, "add", **options), dim=0
     )

@@ -107,7 +107,10 @@ class Accumulator:
         include_self: bool = True,
         mode: ModeName = "raise",
         negative: bool = True,
+        **unknown: Never,
     ) -> None:
+        if unknown:
+            raise errors.unknown_argument(NAME, unknown, has_axis=False)
         attributes = plain_values.as_attributes(NAME, 0, reduction, include_self, mode, negative)
         xarray_labels.refuse_labels(NAME, data=data)
         start = conversion.as_array(NAME, "data", data)

@@ -6,12 +6,13 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from itertools import accumulate
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Never, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gatherum._arguments.plain_values import as_boolean
+from gatherum._model.errors import unknown_argument
 from gatherum._model.modes import ModeName
 from gatherum.files.arguments.operands import ArrayOperand, Operand, Path, find_operand, open_all
 from gatherum.files.batches import Batches, batch_note
@@ -48,6 +49,7 @@ def rows(
     spill_dir: Path | None = None,
     decode: bool = True,
     storage_options: Mapping[str, Any] | None = None,
+    **unknown: Never,
 ) -> Generator[NDArray[Any], None, None]:
     """Yield the slices of a table for each batch of indices, while the next batch is read.
 
@@ -94,6 +96,8 @@ def rows(
     [[6.0, 7.0], [0.0, 1.0]]
     [[2.0, 3.0]]
     """
+    if unknown:
+        raise unknown_argument("rows", unknown)
     stack = ExitStack()
     decode = as_boolean("rows", "decode", decode)
     resources = Resources.of(stack, memory, spill_dir, storage_options, decode=decode)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from math import ceil
 from time import perf_counter_ns
-from typing import Any, NoReturn
+from typing import Any, Never, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -201,6 +201,7 @@ class QuantizedTable(Table):
         negative: bool = True,
         fill_value: Any = 0,
         out: Any = None,
+        **unknown: Never,
     ) -> Any:
         """Take slices along `axis` and dequantize them, as `gatherum.gather_quantized` does.
 
@@ -218,6 +219,8 @@ class QuantizedTable(Table):
         ndarray
             The result, or `out`.
         """
+        if unknown:
+            raise errors.unknown_argument(GATHER, unknown)
         begun, state = perf_counter_ns(), self._opened(GATHER)
         assert isinstance(state, QuantizedState)
         attributes = {"axis": axis, "mode": mode, "negative": negative}

@@ -5,11 +5,12 @@ from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future
 from contextlib import closing
 from time import perf_counter_ns
-from typing import Any, TypeVar
+from typing import Any, Never, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gatherum._model.errors import unknown_argument
 from gatherum._model.modes import ModeName
 from gatherum.files.arguments.operands import ArrayOperand, Operand, find_operand
 from gatherum.files.stream import rows_of
@@ -66,6 +67,7 @@ class Table(Handle):
         negative: bool = True,
         fill_value: Any = 0,
         out: Any = None,
+        **unknown: Never,
     ) -> Any:
         """Take slices along `axis`, as `gatherum.gather` does.
 
@@ -92,6 +94,8 @@ class Table(Handle):
         OSError
             If the table cannot be read, or has changed since it was opened.
         """
+        if unknown:
+            raise unknown_argument("gather", unknown)
         begun = perf_counter_ns()
         state = self._opened("gather")
         result: Rows | None = None
@@ -116,6 +120,7 @@ class Table(Handle):
         negative: bool = True,
         fill_value: Any = 0,
         out: Any = None,
+        **unknown: Never,
     ) -> Any:
         """Take the sub-array that each index tuple addresses, as `gatherum.gather_nd` does.
 
@@ -131,6 +136,8 @@ class Table(Handle):
         ndarray
             The result, or `out`.
         """
+        if unknown:
+            raise unknown_argument("gather_nd", unknown, has_axis=False)
         attributes = {"batch_dims": batch_dims, "mode": mode, "negative": negative}
         return self._gather_by("gather_nd", indices, attributes, fill_value, out)
 
@@ -143,6 +150,7 @@ class Table(Handle):
         negative: bool = True,
         fill_value: Any = 0,
         out: Any = None,
+        **unknown: Never,
     ) -> Any:
         """Take one element for each element of `indices`, as `gatherum.gather_elements` does.
 
@@ -158,6 +166,8 @@ class Table(Handle):
         ndarray
             The result, or `out`.
         """
+        if unknown:
+            raise unknown_argument("gather_elements", unknown)
         attributes = {"axis": axis, "mode": mode, "negative": negative}
         return self._gather_by("gather_elements", indices, attributes, fill_value, out)
 
@@ -181,6 +191,7 @@ class Table(Handle):
         mode: ModeName = "raise",
         negative: bool = True,
         fill_value: Any = 0,
+        **unknown: Never,
     ) -> Generator[Rows, None, None]:
         """Yield the slices at each batch of indices, as `gatherum.files.rows` does.
 
@@ -196,6 +207,8 @@ class Table(Handle):
         ndarray
             The rows of one batch, in separate memory.
         """
+        if unknown:
+            raise unknown_argument("rows", unknown)
         attributes = {"axis": axis, "mode": mode, "negative": negative}
         state = self._opened("rows")
         source, memory = state.source(attributes, fill_value), state.lookups.resources.budget.total
