@@ -627,6 +627,16 @@ def test_what_explain_refuses(run, folder, arguments, status, message):
     assert run("explain", *arguments) == (status, "", f"gatherum: {message}\n")
 
 
+def test_a_picture_creates_no_folder(run, folder):
+    arguments = "gather", "--data", "2x3", "--indices", "2", "--svg", "missing/x.svg"
+    message = f"missing/x.svg: the directory {folder.resolve()}/missing does not exist"
+    assert run("explain", *arguments) == (1, "", f"gatherum: {message}\n")
+    with pytest.raises(FileNotFoundError) as raised:
+        gatherum.explain("gather", (2, 3), (2,)).save("missing/x.svg")
+    assert str(raised.value) == message
+    assert not (folder / "missing").exists()
+
+
 def test_a_picture_replaces_no_operand(run, folder):
     before = (folder / "rows.npy").read_bytes()
     arguments = "gather", "--data", "table.npy", "--values", "rows.npy", "--svg", "./rows.npy"

@@ -20,6 +20,7 @@ from gatherum._model.operators import Operator, find_operator
 from gatherum._plans.index_errors import find_refusal
 from gatherum._plans.plans import Plan, check_fill, planned_with_operands
 from gatherum._system import native
+from gatherum._system.regular_files import check_folder
 
 from .pseudocode import loop_lines, rule
 
@@ -133,10 +134,11 @@ class Explanation:
         ValueError
             If the name does not end in ``.svg``.
         OSError
-            If the file cannot be written, or is not a regular file.
+            If the file cannot be written, is not a regular file, or its folder does not exist.
         """
         if splitext(path)[1].lower() != ".svg":
             raise errors.not_a_picture(path)
+        check_folder(path)
         from gatherum.files.durable.whole import write_files  # imports all of `files`
 
         write_files({fspath(path): self.svg().encode()})

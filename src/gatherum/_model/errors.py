@@ -81,6 +81,10 @@ def unknown_argument(op: str, unknown: Mapping[str, object], *, has_axis: bool =
     return TypeError(f"{op}: unknown argument {name!r}{behind}")
 
 
+def no_folder(path: object, folder: str) -> FileNotFoundError:
+    return FileNotFoundError(f"{path}: the directory {folder} does not exist")
+
+
 def not_an_integer(op: str, name: str, value: object, instead: str = "") -> TypeError:
     behind = hint(f"write {instead}" if instead else "")
     return TypeError(f"{op}: `{name}` must be an integer, got {_short(value)}{behind}")

@@ -36,6 +36,13 @@ def check_regular(path: str | os.PathLike[str], status: os.stat_result) -> None:
         raise errors.not_a_regular_file(path, _KINDS.get(kind, "a special file"))
 
 
+def check_folder(path: str | os.PathLike[str]) -> None:
+    """Raise FileNotFoundError if the folder of a new file does not exist."""
+    folder = os.path.dirname(os.path.realpath(path))
+    if not os.path.isdir(folder):
+        raise errors.no_folder(path, folder)
+
+
 def open_regular(path: str | os.PathLike[str], flags: int = os.O_RDONLY, mode: int = 0o666) -> int:
     """Return a descriptor of a regular file, or raise OSError without waiting.
 

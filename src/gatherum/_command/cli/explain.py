@@ -14,6 +14,7 @@ from gatherum._model import errors
 from gatherum._model.call import Array
 from gatherum._model.errors import Shape
 from gatherum._model.operators import OPERATORS, Operator, find_operator
+from gatherum._system.regular_files import check_folder
 
 from . import options as shared
 from .command_group import commands
@@ -175,7 +176,7 @@ def _floor(explanation: Explanation) -> str:
 
 
 def _check_picture(svg_file: str | None, options: dict[str, Any]) -> None:
-    """Raise ValueError if the file is not a picture, or is the file of an operand."""
+    """Raise ValueError for a file that is not a picture or is an operand, OSError for no folder."""
     if svg_file is None or svg_file == DASH:
         return
     for name in ("data", "indices", "values", "updates"):
@@ -184,6 +185,7 @@ def _check_picture(svg_file: str | None, options: dict[str, Any]) -> None:
             raise ValueError(f"explain: the picture {svg_file} is the same file as --{name}")
     if not svg_file.lower().endswith(".svg"):
         raise errors.not_a_picture(svg_file)
+    check_folder(svg_file)
 
 
 def _attributes(operator: Operator, options: dict[str, Any]) -> dict[str, Any]:
