@@ -147,6 +147,7 @@ PATHS: list[Any] = [
     [Path("s0.npy")],
     [["s0.npy"], ["s1.npy"]],
     [0, "s0.npy"],
+    [b"s0.npy", b"s1.npy"],
     ["https://user:secret@host/x.npy"],
 ]
 

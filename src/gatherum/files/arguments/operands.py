@@ -103,11 +103,11 @@ def find_operand(role: str, operand: Operand, op: str = "gather") -> Location | 
 
 
 def _has_paths(operand: object) -> bool:
-    """Return True if a list or tuple contains a str or a path, at any depth that an array has."""
+    """Return True if a list or tuple contains text or a path, at any depth that an array has."""
     lists = [operand] if isinstance(operand, (list, tuple)) else []
     for _ in range(MAX_RANK):
         kinds = set(map(type, chain.from_iterable(lists)))
-        if any(issubclass(kind, (str, os.PathLike)) for kind in kinds):
+        if any(issubclass(kind, (str, bytes, os.PathLike)) for kind in kinds):
             return True
         if not any(issubclass(kind, (list, tuple)) for kind in kinds):
             break
@@ -159,7 +159,7 @@ def _open(
         if not written:
             check_readable(where.resolved)
         source = where.format.open(where, resources)
-        if resources.decode:
+        if resources.decode and source.attributes is not None:
             source = decoded(source, resources.budget, role)
     resources.budget.check_item(where, source.dtype.itemsize)
     return source
