@@ -319,9 +319,18 @@ def test_in_place_neighbours_stay(hdf5_path: Path) -> None:
     assert np.array_equal(get(f"{hdf5_path}:flat"), expected)
     changed = sum(a != b for a, b in zip(before, hdf5_path.read_bytes(), strict=True))
     assert 0 < changed <= 2 * 24
-    with pytest.raises(ValueError, match="cannot be written, it is not stored in one piece"):
+    with pytest.raises(ValueError, match="cannot be written, it is stored in chunks"):
         files.scatter_nd_file(f"{hdf5_path}:group/chunks", indices, np.zeros((2, 6), "f4"),
                               f"{hdf5_path}:group/chunks", in_place=True)  # fmt: skip
+
+
+def test_chunks_that_were_never_written_are_not_changed(tmp_path: Path) -> None:
+    path = f"{tmp_path}/t.h5:x"
+    with h5py.File(tmp_path / "t.h5", "w") as file:
+        file.create_dataset("x", (4, 3), "f4", chunks=(2, 3))
+    with pytest.raises(ValueError) as caught:
+        files.scatter_nd_file(path, [[1]], np.ones((1, 3), "f4"), path, in_place=True)
+    assert str(caught.value) == f"scatter_nd: {path} cannot be written, it is stored in chunks"
 
 
 @pytest.mark.parametrize(

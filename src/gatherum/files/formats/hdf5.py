@@ -56,6 +56,7 @@ class Hdf5(Format):
     """A dataset in a file of HDF5."""
 
     name, form, suffixes = "hdf5", "'x.h5:dataset'", ("h5", "hdf5")
+    packs = True
 
     def begins(self, start: bytes) -> bool:
         """Return True if a file of this format can begin with these bytes."""
@@ -273,8 +274,9 @@ def _why_not_changed(dataset: Any) -> str:
     """Return the reason why a dataset that is not contiguous cannot be changed."""
     import h5py
 
-    status = dataset.id.get_space_status()
-    if dataset.chunks is None and status != h5py.h5d.SPACE_STATUS_ALLOCATED:
+    if dataset.chunks is not None:
+        return "it is stored in chunks"
+    if dataset.id.get_space_status() != h5py.h5d.SPACE_STATUS_ALLOCATED:
         advice = hint("write it once with h5py, as by dataset[...] = dataset[...]")
         return f"it has no storage yet, as nothing was written to it{advice}"
     return "it is not stored in one piece"
