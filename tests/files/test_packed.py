@@ -410,6 +410,26 @@ def test_resumed_runs_keep_how_numbers_are_decoded(tmp_path: Path) -> None:
     assert states[0] == {"decoded": True} | states[1]
 
 
+@pytest.mark.parametrize("name", ["t.zarr", "t.h5:v"])
+def test_decoded_values_replace_no_packed_array(tmp_path: Path, name: str) -> None:
+    path, table = f"{tmp_path}/{name}", np.array([[5, 6], [7, 8]], I2)
+    if name == "t.zarr":
+        zarr.create_array(path, data=table).attrs["scale_factor"] = 0.5
+    else:
+        with h5py.File(tmp_path / "t.h5", "w") as file:
+            file["v"] = table
+            file["v"].attrs["scale_factor"] = 0.5
+    with pytest.raises(ValueError) as caught:
+        files.gather_file(np.zeros((2, 3)), [1, 0], path)
+    assert str(caught.value) == (
+        f"gather: {path} cannot be written, it is packed (scale_factor 0.5), and decoded values "
+        "are not packed again; decode=False takes the stored numbers"
+    )
+    assert same(files.gather_file(path, [0, 1]), table / 2)
+    files.gather_file(table, [1, 0], path, decode=False)
+    assert bits(files.gather_file(path, [0, 1])) == bits(table[[1, 0]])
+
+
 def test_dask(cube: Any, tmp_path: Path) -> None:
     pytest.importorskip("dask.array", reason=MISSING.format("dask"))
     import gatherum.dask

@@ -2,19 +2,22 @@
 
 import os
 import tempfile
-from contextlib import ExitStack
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from gatherum._arguments.plain_values import as_boolean
 from gatherum.files.arguments.operands import ArrayOperand, Operand, Path, find_operand, open_all
-from gatherum.files.arguments.outputs import FileOutput, MemoryOutput, RunSettings
-from gatherum.files.durable.sinks import Sink
+from gatherum.files.arguments.outputs import FileOutput, Operands, RunSettings
+from gatherum.files.durable.sinks import ArraySink, CopySink, Sink
 from gatherum.files.formats import locate_output
 from gatherum.files.formats.format import Location
 from gatherum.files.job import Job
+from gatherum.files.resources.disk import MemoryFile
 from gatherum.files.resources.progress import progress_shown
 from gatherum.files.resources.resources import Resources
 from gatherum.files.resources.stats import Progress, Stats
@@ -38,7 +41,10 @@ class FileCall:
 
     def run(self) -> Stats | NDArray[Any]:
         """Run the call. Return statistics, or the result itself if the call has no output file."""
-        with ExitStack() as stack, progress_shown(self.settings.progress) as progress:
+        with ExitStack() as stack:
+            progress = self.settings.progress
+            if isinstance(progress, bool):
+                progress = stack.enter_context(progress_shown(progress))
             out = None if self.out is None else locate_output(self.out)
             if out is not None and out.remote:
                 raise ValueError(f"{self.op}: the output {out} is a URL; outputs are local files")
@@ -53,7 +59,7 @@ class FileCall:
             output: FileOutput | MemoryOutput = MemoryOutput(self.op, operands, self.settings)
             if out is not None:
                 output = FileOutput(self.op, out, operands, self.settings)
-            output.check(resources.meter)
+            output.check(resources)
             job = self._opened(operands, resources)
             with output.sink(job) as sink:
                 if not sink.is_complete:
@@ -88,3 +94,40 @@ def run_strategies(job: Job, sink: Sink) -> None:
     with job.unchanged():
         for one in (file_scatter if scatters else file_gather).strategies(job, sink):
             one.run(job, sink)
+
+
+@dataclass(frozen=True)
+class MemoryOutput:
+    """The result of a call that is returned."""
+
+    op: str
+    operands: Operands
+    settings: RunSettings
+
+    def check(self, resources: Resources) -> None:
+        """Raise ValueError for options that need an output file."""
+        if self.settings.in_place:
+            raise ValueError(
+                f"{self.op}: in place the output is the table, {self.operands['table']}, got None"
+            )
+        if self.settings.resume:
+            raise ValueError(f"{self.op}: a run without an output file cannot be resumed")
+
+    @contextmanager
+    def sink(self, job: Job) -> Iterator[Sink]:
+        """Yield the sink for the rows of a job."""
+        with job.unchanged():
+            yield _array_sink(job)
+        job.check_unchanged()
+
+
+def _array_sink(job: Job) -> Sink:
+    """Return a sink in memory: for a scatter that does not fit twice, a copy of the table."""
+    resources, dtype = job.resources, job.table.dtype
+    if not job.row.scatters or job.fits_whole:
+        return ArraySink(resources, job.shape, dtype)
+    depth, table = job.requests.depth, job.table.storage.flat(resources)
+    result: NDArray[Any] = np.empty(job.shape, dtype)
+    copy = replace(table.array, file=MemoryFile(result, resources.meter), offset=0)
+    layout = table.layout(depth, resources.budget)
+    return CopySink(resources, None, layout, table.array, copy, lambda: result)

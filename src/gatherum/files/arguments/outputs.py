@@ -1,29 +1,28 @@
-"""The outputs of a call: their checks, and the sinks that receive the rows."""
+"""The output file of a call: its checks, and the sink that receives the rows."""
 
 import hashlib
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from gatherum._model.audience import option
+from gatherum._model.errors import no_folder
 from gatherum._model.operators import OPERATORS
 from gatherum.files.durable.build import Build
 from gatherum.files.durable.journal import Record
 from gatherum.files.durable.marker import is_completed
-from gatherum.files.durable.sinks import ArraySink, CompleteSink, CopySink, Sink
+from gatherum.files.durable.sinks import CompleteSink, Sink
+from gatherum.files.formats.decoding import decoded
 from gatherum.files.formats.format import Location
 from gatherum.files.job import Job
-from gatherum.files.resources.disk import MemoryFile
+from gatherum.files.resources.resources import Resources
 from gatherum.files.resources.stats import Meter, Progress
 
 from .operands import ArrayOperand, Path, be, files_under
 
-__all__ = ["FileOutput", "MemoryOutput", "RunSettings", "check_absent", "check_target"]
+__all__ = ["FileOutput", "RunSettings", "check_absent", "check_target"]
 
 Operands = Mapping[str, Location | ArrayOperand]
 
@@ -43,43 +42,6 @@ class RunSettings:
 
 
 @dataclass(frozen=True)
-class MemoryOutput:
-    """The result of a call that is returned."""
-
-    op: str
-    operands: Operands
-    settings: RunSettings
-
-    def check(self, meter: Meter) -> None:
-        """Raise ValueError for options that need an output file."""
-        if self.settings.in_place:
-            raise ValueError(
-                f"{self.op}: in place the output is the table, {self.operands['table']}, got None"
-            )
-        if self.settings.resume:
-            raise ValueError(f"{self.op}: a run without an output file cannot be resumed")
-
-    @contextmanager
-    def sink(self, job: Job) -> Iterator[Sink]:
-        """Yield the sink for the rows of a job."""
-        with job.unchanged():
-            yield _array_sink(job)
-        job.check_unchanged()
-
-
-def _array_sink(job: Job) -> Sink:
-    """Return a sink in memory: for a scatter that does not fit twice, a copy of the table."""
-    resources, dtype = job.resources, job.table.dtype
-    if not job.row.scatters or job.fits_whole:
-        return ArraySink(resources, job.shape, dtype)
-    depth, table = job.requests.depth, job.table.storage.flat(resources)
-    result: NDArray[Any] = np.empty(job.shape, dtype)
-    copy = replace(table.array, file=MemoryFile(result, resources.meter), offset=0)
-    layout = table.layout(depth, resources.budget)
-    return CopySink(resources, None, layout, table.array, copy, lambda: result)
-
-
-@dataclass(frozen=True)
 class FileOutput:
     """The output file `out` of a call; with `in_place`, the table itself."""
 
@@ -88,7 +50,7 @@ class FileOutput:
     operands: Operands
     settings: RunSettings
 
-    def check(self, meter: Meter) -> None:
+    def check(self, resources: Resources) -> None:
         """Raise if the output cannot be written, before an operand is opened."""
         arrays = [role for role, where in self.operands.items() if isinstance(where, ArrayOperand)]
         if self.settings.resume and arrays:
@@ -99,7 +61,22 @@ class FileOutput:
         if not self.settings.overwrite:
             check_absent(self.out, "overwrite=False")
         if not self.settings.in_place:
-            check_target(self.op, self.out, self.operands, meter)
+            check_target(self.op, self.out, self.operands, resources.meter)
+            self._check_not_packed(resources)
+
+    def _check_not_packed(self, resources: Resources) -> None:
+        """Raise ValueError if decoded values would replace an array of packed numbers."""
+        out = self.out
+        if not (out.format.packs and resources.decode and os.path.lexists(out.resolved)):
+            return
+        with ExitStack() as stack:
+            local = replace(resources, meter=Meter(), at_end=stack.callback, watched=False)
+            try:
+                packing = decoded(out.format.open(out, local), local.budget).packing
+            except (OSError, ValueError):  # an output that contains no readable array is replaced
+                return
+        if packing is not None:
+            raise ValueError(f"{self.op}: {out} cannot be written, {packing.why_not_changed}")
 
     @contextmanager
     def sink(self, job: Job) -> Iterator[Sink]:
@@ -197,7 +174,7 @@ def check_target(
     if out.format.read_only:
         raise ValueError(f"{op}: {out} cannot be written, {out.format.read_only}")
     if not os.path.isdir(os.path.dirname(target)):
-        raise FileNotFoundError(f"{out}: the directory {os.path.dirname(target)} does not exist")
+        raise no_folder(out, os.path.dirname(target))
     out.format.check_target(op, out, meter)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from gatherum._model.audience import option
 from gatherum.files.durable.interrupt import uninterrupted
-from gatherum.files.durable.journal import PERCENT, READY, Journal, Record
+from gatherum.files.durable.journal import JOURNAL, PARTIAL, PERCENT, READY, Journal, Record
 from gatherum.files.resources.disk import DiskFile
 from gatherum.files.resources.os_calls import NO_LINK, sync_directory, sync_file
 from gatherum.files.resources.stats import Meter
@@ -45,7 +45,7 @@ class Build:
         meter: Meter,
         staged: bool = False,
     ) -> None:
-        self.target, self.partial = target, target + ".partial"
+        self.target, self.partial = target, target + PARTIAL
         self.fingerprint = fingerprint
         self.working = self.partial + ".flat" if staged else self.partial
         self.meter, self._check_inputs, self._resume = meter, check_inputs, resume
@@ -53,7 +53,7 @@ class Build:
         self._unsynced, self._synced_at, self._tree_synced = 0, time.monotonic(), 0.0
         self.data: DiskFile | None = None
         self.size = 0
-        self.journal = Journal(self.partial + ".journal", fingerprint, resume=resume)
+        self.journal = Journal(target + JOURNAL, fingerprint, resume=resume)
         try:
             lost = not (self.replacing or os.path.lexists(self.working))
             if lost or not self.journal.resumed:

@@ -15,9 +15,22 @@ from gatherum.files.resources.os_calls import (
     write_some,
 )
 
-__all__ = ["ALL", "COLUMNS", "PERCENT", "READY", "WINDOW", "Journal", "Record", "check_readable"]
+__all__ = [
+    "ALL",
+    "COLUMNS",
+    "JOURNAL",
+    "PARTIAL",
+    "PERCENT",
+    "READY",
+    "WINDOW",
+    "Journal",
+    "Record",
+    "check_readable",
+]
 
 Record = dict[str, Any]
+PARTIAL = ".partial"  # after the name of an output
+JOURNAL = f"{PARTIAL}.journal"
 VERSION = 5  # of the records and of the meaning of their numbers
 HEAD = b'{"gatherum": '
 READY: Record = {"ready": True}
@@ -192,7 +205,7 @@ class Journal:
 
 def check_readable(path: str) -> None:
     """Raise OSError if an in-place run has begun to write the table and has not finished."""
-    journal = path + ".partial.journal"
+    journal = path + JOURNAL
     if not os.path.isfile(journal):
         return
     with (

@@ -14,6 +14,7 @@ import os
 from typing import Any
 
 from gatherum._model.audience import option
+from gatherum.files.durable.journal import JOURNAL
 from gatherum.files.resources.os_calls import sync_directory, sync_file
 
 __all__ = ["is_completed", "mark"]
@@ -28,7 +29,7 @@ def is_completed(op: str, path: str, fingerprint: dict[str, Any], *, resume: boo
     Raise OSError if the note of completion could not be stored at the end of the run. Raise
     ValueError for a `resume` if nothing records whether the run has completed.
     """
-    if os.path.lexists(path + ".partial.journal"):
+    if os.path.lexists(path + JOURNAL):
         return False  # the journal records the progress of the run
     if resume and _is_marked(path, fingerprint):
         return True

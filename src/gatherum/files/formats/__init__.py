@@ -43,7 +43,7 @@ def locate(path: str | os.PathLike[str] | Location, name: str | None = None) -> 
         raise TypeError(f"a file must be named by one str or path, got {type(path).__name__}")
     if "\0" in text:
         raise ValueError(f"{text!r} is not a path: it has a null character")
-    remote = address_of(text)
+    remote = address_of(text) if ":/" in text else None  # as in all URLs, few paths have it
     text = text if remote is None else remote.shown  # without credentials from here on
     forms = FORMATS if name is None else [form for form in FORMATS if form.name == name]
     locations = [

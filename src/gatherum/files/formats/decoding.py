@@ -24,6 +24,8 @@ def decoded(source: Source, budget: Budget, role: str = "table") -> Source:
     Indices keep the numbers that mark missing values, because the mode handles invalid indices.
     Raise ValueError for indices with a scale or an offset, and for an attribute of a wrong type.
     """
+    if source.attributes is None:
+        return source
     attributes = {name: value for name, value in source.attributes().items() if name in ATTRIBUTES}
     if role in COUNTED:
         if any(name in attributes for name in LINEAR):

@@ -84,12 +84,17 @@ class Format(Protocol):
     form: str  # a path of this format in error messages
     suffixes: tuple[str, ...] = ()  # suffixes of file names, without the dot
     members: bool = True  # whether a file contains several arrays, named after a colon
+    directories: bool = False  # whether an array is a directory, not a file
+    packs: bool = False  # whether arrays may have attributes of packed numbers
     read_only: str | None = None  # the reason why such files are not written
     any_order: bool = False  # whether an array may be written in Fortran order
     remote: bool = False  # whether the format is also read from URLs
 
     def recognise(self, text: str) -> tuple[str, str | None] | None:
         """Return the file and the member in a path of this format, or None for other paths."""
+        if self.directories:
+            named = in_zarr(text) or os.path.isdir(text)
+            return (text.rstrip(f"/{os.sep}"), None) if named else None
         return find_named(text, *self.suffixes, members=self.members)
 
     def begins(self, start: bytes) -> bool:

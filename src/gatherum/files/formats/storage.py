@@ -81,7 +81,7 @@ class Source:
     opened: Opened  # must not change while it is read
     names: Names = tuple  # returns the names of its dimensions, or ()
     order: tuple[int, ...] | None = None  # the order of the file's dimensions in the array
-    attributes: Attributes = dict  # returns the attributes of packed numbers
+    attributes: Attributes | None = None  # returns the attributes of packed numbers, if any
     packing: Packing | None = None  # the rules to decode its numbers, if packed
 
     @property

@@ -13,15 +13,12 @@ PAUSE = 1.0  # seconds between two lines
 
 
 @contextmanager
-def progress_shown(progress: Progress | bool | None) -> Iterator[Progress | None]:
-    """Yield the function to call with the bytes moved and expected. For True, it shows a bar.
+def progress_shown(shown: bool) -> Iterator[Progress | None]:
+    """Yield the function to call with the bytes moved and expected, which shows a bar; or None.
 
     If `rich` is not installed, it prints a line each second instead.
     """
-    if not isinstance(progress, bool):
-        yield progress
-        return
-    if not progress or sys.stderr is None:  # standard error is closed
+    if not shown or sys.stderr is None:  # standard error is closed
         yield None
         return
     try:

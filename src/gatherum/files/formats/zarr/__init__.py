@@ -9,7 +9,7 @@ import numpy as np
 
 from gatherum.files.durable.build import Build, remove_path
 from gatherum.files.durable.sinks import PatchSink, ScatterSink
-from gatherum.files.formats.format import Format, Location, in_zarr
+from gatherum.files.formats.format import Format, Location
 from gatherum.files.formats.storage import BoxStorage, Source
 from gatherum.files.formats.zarr.arrays import (
     CHUNK,
@@ -34,13 +34,7 @@ class Zarr(Format):
     """An array in a directory whose chunks are files."""
 
     name, form, members = "zarr", "a Zarr directory such as 'x.zarr'", False
-    remote = True
-
-    def recognise(self, text: str) -> tuple[str, str | None] | None:
-        """Return the directory that a path names: it exists, or has a part ``x.zarr``."""
-        if not (in_zarr(text) or os.path.isdir(text)):
-            return None
-        return text.rstrip(f"/{os.sep}"), None
+    directories = packs = remote = True
 
     def require(self) -> None:
         """Raise ImportError if the `zarr` package is missing."""
