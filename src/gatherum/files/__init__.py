@@ -2,6 +2,10 @@
 
 They read `.npy`, `.npz`, `.safetensors`, HDF5, Zarr, Parquet, Arrow and Feather, and write `.npy`,
 `.safetensors`, HDF5 and Zarr.
+
+A call is a `FileCall`. It opens its operands as a `Job`, runs the strategies of the job, each by
+``run(job, sink)``, and commits the sink: an array, a new file, a copy of the table, or a patch of
+the table. Start with file_call.py.
 """
 
 from gatherum._exports.help_signatures import plain_help

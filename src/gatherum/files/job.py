@@ -24,7 +24,7 @@ from gatherum.files.row_access.flat import FlatArray
 from gatherum.files.row_access.row_requests import Requests
 from gatherum.files.row_access.table import Panel, RowTable
 
-__all__ = ["Job", "Strategy"]
+__all__ = ["IndexCheck", "Job", "Strategy"]
 
 S_contra = TypeVar("S_contra", bound=Sink, contravariant=True)
 
@@ -34,6 +34,15 @@ class Strategy(Protocol[S_contra]):
 
     def run(self, job: "Job", sink: S_contra) -> None:
         """Check the indices of a job before the first write, and write its rows to a sink."""
+
+
+class IndexCheck:
+    """The strategy of a job that moves no elements."""
+
+    def run(self, job: "Job", sink: Sink) -> None:
+        """Check every index."""
+        job.check_indices()
+        sink.prepare()
 
 
 class Job:

@@ -1,4 +1,4 @@
-"""The operands of a call on files, and the outputs of its result.
+"""The operands of a call on files, and its output file.
 
-This package imports `files.strategies` and the packages below it. Start with operands.py.
+This package imports `files.job` and the packages below it. Start with operands.py.
 """

@@ -1,4 +1,5 @@
-"""The strategies of a call on files: blocks of its rows, or passes over a table.
+"""The strategies of a job: each writes rows to a sink by its method ``run(job, sink)``.
 
-This package imports files.formats and below. Start with file_gather.py.
+file_gather.py and file_scatter.py choose the strategies. This package imports `files.job` and the packages below it.
+Start with file_gather.py.
 """

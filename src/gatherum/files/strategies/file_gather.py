@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gatherum.files.durable.sinks import ArraySink, FileSink, Sink
-from gatherum.files.job import Job, Strategy
+from gatherum.files.job import IndexCheck, Job, Strategy
 from gatherum.files.resources.disk import PAGE, byte_view
 from gatherum.files.row_access.partition import Buckets
 from gatherum.files.row_access.table import Panel, RowTable, best_order
@@ -35,14 +35,6 @@ def strategies(job: Job, sink: Sink) -> Iterator[Strategy[Any]]:
         return
     for panel, table in job.panels():
         yield _cheaper(job, sink, Windows(job, sink.array, panel, table))
-
-
-class IndexCheck:
-    """Checks the indices of a gather without elements."""
-
-    def run(self, job: Job, sink: Sink) -> None:
-        """Check every index."""
-        job.check_indices()
 
 
 class IntoArray:

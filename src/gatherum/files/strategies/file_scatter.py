@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from gatherum._functions.accumulator import begin, element_bytes
 from gatherum._plans.plans import apply
 from gatherum.files.durable.sinks import WHOLE, ScatterSink, Sink
-from gatherum.files.job import Job, Strategy
+from gatherum.files.job import IndexCheck, Job, Strategy
 from gatherum.files.resources.disk import DiskFile
 from gatherum.files.row_access.flat import FlatArray, FlatRows
 from gatherum.files.row_access.partition import Buckets, Partition
-from gatherum.files.row_access.table import Block, Panel, blocks, taken
+from gatherum.files.row_access.table import Block, Panel, TableLayout, blocks, taken
 
 __all__ = ["Updates", "strategies"]
 
@@ -29,8 +29,10 @@ def strategies(job: Job, sink: Sink) -> Iterator[Strategy[Any]]:
         yield WholeScatter()
         return
     assert isinstance(sink, ScatterSink)
-    for panel in sink.layout.panels():
-        yield BucketScatter(panel)
+    layout = sink.layout
+    moves = job.requests.count > 0 and math.prod(layout.row_shape) > 0
+    for panel in layout.panels():
+        yield BucketScatter(job, layout, panel) if moves else IndexCheck()
 
 
 class WholeScatter:
@@ -110,36 +112,26 @@ class BucketScatter:
     once.
     """
 
-    def __init__(self, panel: Panel) -> None:
-        self.panel = panel
+    def __init__(self, job: Job, layout: TableLayout, panel: Panel) -> None:
+        self.panel, self.table = panel, layout.rows(panel)
         self.label = [list(part) for part in panel.ranges[:1]]
-
-    def run(self, job: Job, sink: ScatterSink) -> None:
-        """Check every index, then scatter."""
-        layout, requests = sink.layout, job.requests
-        if requests.count == 0 or math.prod(layout.row_shape) == 0:
-            job.check_indices()
-            sink.prepare()
-            return
-        self._open(job, sink)
-        buckets = self._survey()
-        self.meter.expect(2 * requests.count * self.row_bytes)
-        self.into = sink.rows(self.panel)
-        if requests.count <= self.most:
-            self._direct(0, *self._read(0, requests.count))
-        else:
-            self._by_bucket(buckets, job.resources.scratch)
-
-    def _open(self, job: Job, sink: ScatterSink) -> None:
-        layout = sink.layout
-        self.sink, self.requests, self.attributes = sink, job.requests, job.call.attributes
-        self.meter, self.budget, self.table = job.meter, job.budget, layout.rows(self.panel)
-        self.updates = Updates(
-            job.flat("updates"), job.requests.shape, layout.row_shape, self.panel
-        )
+        self.requests, self.attributes = job.requests, job.call.attributes
+        self.meter, self.budget = job.meter, job.budget
+        updates = job.flat("updates")
+        self.updates = Updates(updates, job.requests.shape, layout.row_shape, panel)
         self.accumulates = self.attributes.fold.needs_accumulator(self.table.dtype)
         self.row_bytes = max(1, self.table.width * self.table.dtype.itemsize)
         self.most = max(1, min(self.budget.window // self.row_bytes, self.budget.entries))
+
+    def run(self, job: Job, sink: ScatterSink) -> None:
+        """Check every index, then scatter."""
+        buckets = self._survey()
+        self.meter.expect(2 * self.requests.count * self.row_bytes)
+        self.sink, self.into = sink, sink.rows(self.panel)
+        if self.requests.count <= self.most:
+            self._direct(0, *self._read(0, self.requests.count))
+        else:
+            self._by_bucket(buckets, job.resources.scratch)
 
     def _survey(self) -> Buckets:
         """Check every index once, before anything is written."""
