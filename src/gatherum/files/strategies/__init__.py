@@ -1,5 +1,5 @@
 """The strategies of a job: each writes rows to a sink by its method ``run(job, sink)``.
 
-file_gather.py and file_scatter.py choose the strategies. This package imports `files.job` and the packages below it.
-Start with file_gather.py.
+file_gather.py and file_scatter.py choose the strategies. This package imports `files.job` and the
+packages below it. Start with file_gather.py.
 """
