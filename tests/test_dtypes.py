@@ -177,8 +177,8 @@ def test_every_interface_covers_every_row(tmp_path, interface):
 
 
 def test_a_forgotten_row_is_named():
-    rest = {"bool", *LONG}
+    others = {"bool", *LONG}
     with pytest.raises(ImportError, match=r"^Toy has no spelling for dtype bfloat16 of the core$"):
-        spellings("Toy", {}, rest, lambda row: row.name if row.of_numpy else None)
+        spellings("Toy", {}, others, lambda row: row.name if row.of_numpy else None)
     with pytest.raises(ImportError, match=r"^Toy: the core has no dtype float3: rebuild it$"):
-        spellings("Toy", {"float3": "F3"}, rest)
+        spellings("Toy", {"float3": "F3"}, others)
