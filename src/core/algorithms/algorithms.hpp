@@ -86,6 +86,7 @@ struct Thresholds {
   int64_t stream = 4 << 20;   // results from this size use streaming stores
   int64_t tables = 4;  // updates per thread for each word of tables (exact_table.hpp) from which tables pay
   int64_t columns = least_columns();
+  int64_t without = 0;  // algorithms to leave out, as bits in the order of algorithm_name; for measurements
 };
 Thresholds& thresholds();
 
@@ -152,7 +153,7 @@ Applies applies_partition, applies_uncounted_slabs, applies_private_slabs, appli
     applies_owned, applies_scatter_units;
 Scratch scratch_uncounted_slabs, scratch_partition, scratch_private_slabs, scratch_shared_slabs,
     scratch_one_slab, scratch_slabs, scratch_groups;
-Runs run_uncounted_slabs, run_partition, run_private_slabs, run_ranges, run_slabs, run_groups, run_columns,
-    run_owned, run_scatter_units;
+Runs run_uncounted_slabs, run_partition, run_private_slabs, run_shared_slabs, run_one_slab, run_slabs,
+    run_groups, run_columns, run_owned, run_scatter_units;
 
 }  // namespace gatherum

@@ -55,6 +55,9 @@ int64_t slab_bytes(const Program& program, int64_t slots);
 // Returns true if there is only one unit and it keeps accumulators for all its destinations.
 bool keeps_one_slab(const Program& program, std::string* why);
 
+// Runs a scatter that keeps one slab, whose destinations are divided into at most this many ranges.
+Run run_in_ranges(const Program& program, const Execution& call, int64_t most);
+
 // applies_groups returns true if updates are first sorted by destination. counts_out returns true if the sort
 // is a counting sort.
 bool applies_groups(const Program& program, std::string* why);

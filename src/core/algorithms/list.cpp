@@ -45,9 +45,9 @@ constexpr std::array kScatters = {
               InvalidIndexCheck::before_writing, true},
     Algorithm{"private_slabs", applies_private_slabs, scratch_private_slabs, run_private_slabs,
               InvalidIndexCheck::before_writing, true},
-    Algorithm{"shared_slabs", applies_shared_slabs, scratch_shared_slabs, run_ranges,
+    Algorithm{"shared_slabs", applies_shared_slabs, scratch_shared_slabs, run_shared_slabs,
               InvalidIndexCheck::before_writing, true},
-    Algorithm{"one_slab", applies_one_slab, scratch_one_slab, run_ranges, InvalidIndexCheck::before_writing,
+    Algorithm{"one_slab", applies_one_slab, scratch_one_slab, run_one_slab, InvalidIndexCheck::before_writing,
               true},
     Algorithm{"slabs", applies_slabs, scratch_slabs, run_slabs, InvalidIndexCheck::while_writing, true},
     Algorithm{"counted_groups", applies_counted_groups, scratch_groups, run_groups, InvalidIndexCheck::never,
@@ -65,12 +65,20 @@ std::span<const Algorithm> algorithms(bool scatter) {
   return kGathers;
 }
 
-// Returns the position of the first algorithm that applies.
+// Returns true if the threshold `without` leaves out this algorithm, and the rest of the list can replace it.
+bool is_left_out(const Program& p, size_t i) {
+  const size_t bit = p.scatter ? kGathers.size() + i : i;
+  const bool replaceable = i + 1 < algorithms(p.scatter).size() &&
+                           (!needs_accumulator(p.combine) || kScatters[i].applies != applies_sorted_groups);
+  return ((thresholds().without >> bit) & 1) != 0 && replaceable;
+}
+
+// Returns the position of the first algorithm that applies and is not left out.
 int first_of(const Program& p, int threads, std::string* why) {
   const std::span<const Algorithm> all = algorithms(p.scatter);
-  int i = 0;
-  while (!all[static_cast<size_t>(i)].applies(p, threads, why)) ++i;
-  return i;
+  size_t i = 0;
+  while (is_left_out(p, i) || !all[i].applies(p, threads, why)) ++i;
+  return static_cast<int>(i);
 }
 
 }  // namespace
@@ -115,15 +123,16 @@ Thresholds& thresholds() {
 
 NamedThreshold threshold(int i) {
   Thresholds& t = thresholds();
-  const std::array<NamedThreshold, 9> all = {{{"own", &t.own},
-                                              {"cache", &t.cache},
-                                              {"stretch", &t.stretch},
-                                              {"far", &t.far},
-                                              {"many", &t.many},
-                                              {"small", &t.small},
-                                              {"stream", &t.stream},
-                                              {"tables", &t.tables},
-                                              {"columns", &t.columns}}};
+  const std::array<NamedThreshold, 10> all = {{{"own", &t.own},
+                                               {"cache", &t.cache},
+                                               {"stretch", &t.stretch},
+                                               {"far", &t.far},
+                                               {"many", &t.many},
+                                               {"small", &t.small},
+                                               {"stream", &t.stream},
+                                               {"tables", &t.tables},
+                                               {"columns", &t.columns},
+                                               {"without", &t.without}}};
   return i >= 0 && i < static_cast<int>(all.size()) ? all[static_cast<size_t>(i)] : NamedThreshold{};
 }
 

@@ -73,7 +73,7 @@ Run run_private_slabs(const Program& p, const Execution& call) {
   run.finished = run_tasks(slabs.pieces, call.threads, call.poll, [&](int64_t piece, int) {
     valid &= chosen_kernels().private_take(slabs, call.at, piece) == Took::all;
   });
-  if (run.finished && met.lost) return run_ranges(p, call);
+  if (run.finished && met.lost) return run_shared_slabs(p, call);
   run.valid = static_cast<bool>(valid);
   if (!run.finished || (!run.valid && p.raises)) return run;
   share_destinations(p, call.threads, [&](int64_t begin, int64_t end) {

@@ -28,7 +28,8 @@ int64_t range_of(const Program& p, int threads) {
 // additional bytes that run_counted needs.
 Run run_counted(const Program& p, const Execution& call) {
   if (applies_partition(p, call.threads, nullptr)) return run_partition(p, call);
-  return applies_private_slabs(p, call.threads, nullptr) ? run_private_slabs(p, call) : run_ranges(p, call);
+  return applies_private_slabs(p, call.threads, nullptr) ? run_private_slabs(p, call)
+                                                         : run_shared_slabs(p, call);
 }
 
 int64_t scratch_counted(const Program& p, int threads) {
