@@ -64,15 +64,15 @@ SCATTERS = {
     "slices, one slab a line": Work(
         "slabs", "scatter_slices", (300, 90), (700,), 90, "f2", MEAN | {"axis": 1}
     ),
-    "slices in groups": Work("grouped", "scatter_slices", (300, 90), (700,), 300, "f2", MEAN),
+    "slices in groups": Work("by_destination", "scatter_slices", (300, 90), (700,), 300, "f2", MEAN),
     "a partition": Work(
         "partition", "scatter_nd", (2_200_000,), (280_000, 1), 2_200_000, "f4", ADD
     ),
     "a counted partition": Work(
         "partition", "scatter_nd", (2_200_000,), (280_000, 1), 2_200_000, "f2", MEAN
     ),
-    "groups, counted out": Work("grouped", "scatter_nd", (300, 40), (9_000, 1), 300, "f4", MEAN),
-    "groups, sorted": Work("grouped", "scatter_nd", (900_000,), (9_000, 1), 900_000, "f4", MEAN),
+    "groups, counted out": Work("by_destination", "scatter_nd", (300, 40), (9_000, 1), 300, "f4", MEAN),
+    "groups, sorted": Work("by_destination", "scatter_nd", (900_000,), (9_000, 1), 900_000, "f4", MEAN),
 }
 GATHERS = {
     "rows": Work("units", "gather", (3_000, 40), (9_000,), 3_000, "f4", {}),

@@ -40,7 +40,6 @@ FAMILIES = {
     "owned": "units",
     "columns": "units",
 }
-FAMILIES |= {"counted_groups": "grouped", "sorted_groups": "grouped"}
 
 
 def family(algorithm: str) -> str:

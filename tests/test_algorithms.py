@@ -128,7 +128,7 @@ def _check_on_threads(expected, call):
         ("partition", 1_100_000, 500_000, "f8", "max", True),
         ("partition", 1_100_000, 500_000, "c8", "add", True),
         ("partition", 2_000_000, 500_000, "f4", "mean", False),
-        ("grouped", 2_000_000, 50_000, "f4", "mean", True),
+        ("by_destination", 2_000_000, 50_000, "f4", "mean", True),
         ("units", 2_000_000, 50_000, "f8", "add", True),
     ],
 )
@@ -153,9 +153,9 @@ def test_scatter_of_items(algorithm, n, m, dtype, reduction, include_self, patte
         ("units", "f4", "none", True),
         ("units", "f4", "add", True),
         ("units", "f4", "max", True),
-        ("grouped", "f2", "add", True),
-        ("grouped", "f4", "mean", True),
-        ("grouped", "i4", "add", False),
+        ("by_destination", "f2", "add", True),
+        ("by_destination", "f4", "mean", True),
+        ("by_destination", "i4", "add", False),
     ],
 )
 def test_scatter_of_rows(algorithm, dtype, reduction, include_self, pattern):

@@ -88,7 +88,7 @@ def _chosen(op, *arguments):
         (_scatter(9, 5, "add", "f2"), "one_slab"),  # no other memory for values before rounding
         (_scatter(9, 5, "max", "f2"), "units"),
         (_scatter(64, 5, "mean"), "one_slab"),
-        (_scatter(65, 5, "mean"), "sorted_groups"),  # too many accumulators, of 16 bytes
+        (_scatter(65, 5, "mean"), "by_destination"),  # too many accumulators, of 16 bytes
         (_scatter(2_100_000, 400_000, "add"), "partition"),
         (_scatter(2_000_000, 400_000, "add"), "units"),
         (_scatter(2_000_000, 600_000, "add"), "one_slab"),  # still in cache
@@ -97,11 +97,9 @@ def _chosen(op, *arguments):
         (_scatter(2_100_000, 262_143, "add"), "units"),
         (_scatter(1_100_000, 1_200_000, "add", "c8"), "partition"),
         (_scatter(1_100_000, 1_200_000, "add", "c16"), "one_slab"),  # too wide
-        (_scatter(4_000, 4_000, "mean", width=(8,)), "counted_groups"),
-        (_scatter(32_000, 4_000, "mean", width=(8,)), "counted_groups"),
-        (_scatter(32_001, 4_000, "mean", width=(8,)), "sorted_groups"),
+        (_scatter(4_000, 4_000, "mean", width=(8,)), "by_destination"),
         (_scatter(4_000, 4_000, "add", width=(8,)), "units"),  # needs no accumulator
-        (_scatter(32_768, 131_072, "add", width=(64,)), "counted_groups"),  # not in cache
+        (_scatter(32_768, 131_072, "add", width=(64,)), "by_destination"),  # not in cache
         (_scatter(32_767, 131_072, "add", width=(64,)), "units"),
         (_scatter(32_768, 131_071, "add", width=(64,)), "units"),  # too few of each destination
         (_scatter(80_000, 320_000, "add", width=(31,)), "units"),  # too short
@@ -146,7 +144,7 @@ def test_on_one_thread(call, name):
         ),
         (_elements((9_000, 900), 56, 1, "add"), {1: "units", 4: "units"}),  # many units
         (_elements((900, 9_000), 56, 0, "add"), {1: "units", 4: "units"}),  # columns are units
-        (_scatter(4_000, 90_000, "mean", width=(64,)), {4: "counted_groups"}),
+        (_scatter(4_000, 90_000, "mean", width=(64,)), {4: "by_destination"}),
     ],
 )
 def test_on_several_threads(call, names):
@@ -154,6 +152,17 @@ def test_on_several_threads(call, names):
         gatherum.set_num_threads(threads)
         with chosen_from({"columns": 128}):  # on any processor
             assert _chosen(*call) == name, threads
+
+
+@pytest.mark.parametrize(
+    ("destinations", "order"),
+    [(4_000, "counted out to 4,000 destinations"), (32_000, "counted out to 32,000 destinations"),
+     (32_001, "by sorting them")],
+)  # fmt: skip
+def test_few_updates_are_sorted_by_comparison(destinations, order):
+    plan = gatherum.plan(*_scatter(destinations, 4_000, "mean", width=(8,))[:4], reduction="mean")
+    assert plan.algorithm == "by_destination"
+    assert plan.reason.endswith(f"put side by side first, {order}")
 
 
 def test_columns_that_lie_backwards_or_apart_are_not_packed():

@@ -211,7 +211,7 @@ REASONS = {
     "packed": ("gather_elements", ((4096, 4096), F4), ((4096, 4096), I8)),
     "slabs": ("scatter_nd", ((1000,), F4), ((10**6, 1), I8), ((10**6,), F4)),
     "partition": ("scatter_nd", ((10**7,), F4), ((10**7, 1), I8), ((10**7,), F4)),
-    "grouped": ("scatter_nd", ((1000, 9), "f2"), ((100, 1), I8), ((100, 9), "f2")),
+    "by_destination": ("scatter_nd", ((1000, 9), "f2"), ((100, 1), I8), ((100, 9), "f2")),
 }
 
 
@@ -230,7 +230,7 @@ def test_the_reason_is_given_where_the_choice_is_made(algorithm):
         "packed": "different columns of 4,096 items",
         "slabs": "few enough for an accumulator of 4 bytes each",
         "partition": "more than a cache holds",
-        "grouped": "put side by side first",
+        "by_destination": "put side by side first",
     }
     assert words[algorithm] in plan.reason
     assert f"algorithm {plan.algorithm}: {plan.reason}\n" in str(gatherum.explain(plan))

@@ -157,7 +157,7 @@ def test_scatter_lines(space, dtype, reduction):
     plan = gatherum.plan(
         "scatter_nd", data, places[:, None], updates, reduction=reduction, out=data
     )
-    assert family(plan.algorithm) == ("grouped" if reduction == "mean" else "units")
+    assert family(plan.algorithm) == ("by_destination" if reduction == "mean" else "units")
     gatherum.scatter_nd(
         data, places[:, None], updates, reduction=reduction, include_self=False, out=data
     )
@@ -294,7 +294,7 @@ def test_groups_counted_out(space, threads, reduction):
     indices = np.random.default_rng(4).integers(-6, 6, (400, 1))
     updates = _filled(np.empty((400, 40), np.float16), 1)
     plan = gatherum.plan("scatter_nd", data, indices, updates, reduction=reduction, out=data)
-    assert family(plan.algorithm) == "grouped"
+    assert family(plan.algorithm) == "by_destination"
     gatherum.scatter_nd(data, indices, updates, reduction=reduction, out=data)
     assert (
         data.tobytes() == gatherum.scatter_nd(near, indices, updates, reduction=reduction).tobytes()

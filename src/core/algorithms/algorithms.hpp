@@ -149,11 +149,11 @@ Scratch scratch_gather_stretches, scratch_gather_packed;
 Runs run_gather_stretches, run_gather_packed, run_streamed, run_gather_units;
 
 Applies applies_partition, applies_uncounted_slabs, applies_private_slabs, applies_shared_slabs,
-    applies_one_slab, applies_slabs, applies_counted_groups, applies_sorted_groups, applies_columns,
-    applies_owned, applies_scatter_units;
+    applies_one_slab, applies_slabs, applies_by_destination, applies_columns, applies_owned,
+    applies_scatter_units;
 Scratch scratch_uncounted_slabs, scratch_partition, scratch_private_slabs, scratch_shared_slabs,
-    scratch_one_slab, scratch_slabs, scratch_groups;
+    scratch_one_slab, scratch_slabs, scratch_by_destination;
 Runs run_uncounted_slabs, run_partition, run_private_slabs, run_shared_slabs, run_one_slab, run_slabs,
-    run_groups, run_columns, run_owned, run_scatter_units;
+    run_by_destination, run_columns, run_owned, run_scatter_units;
 
 }  // namespace gatherum

@@ -58,11 +58,6 @@ bool keeps_one_slab(const Program& program, std::string* why);
 // Runs a scatter that keeps one slab, whose destinations are divided into at most this many ranges.
 Run run_in_ranges(const Program& program, const Execution& call, int64_t most);
 
-// applies_groups returns true if updates are first sorted by destination. counts_out returns true if the sort
-// is a counting sort.
-bool applies_groups(const Program& program, std::string* why);
-bool counts_out(const Program& program);
-
 // Prepares a scatter into private slabs of this many bytes per thread, without allocating them.
 PrivateScatter privately(const Program& program, const Execution& call, Nest& ids, int64_t slab_bytes);
 

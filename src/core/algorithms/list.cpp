@@ -50,10 +50,8 @@ constexpr std::array kScatters = {
     Algorithm{"one_slab", applies_one_slab, scratch_one_slab, run_one_slab, InvalidIndexCheck::before_writing,
               true},
     Algorithm{"slabs", applies_slabs, scratch_slabs, run_slabs, InvalidIndexCheck::while_writing, true},
-    Algorithm{"counted_groups", applies_counted_groups, scratch_groups, run_groups, InvalidIndexCheck::never,
-              false},
-    Algorithm{"sorted_groups", applies_sorted_groups, scratch_groups, run_groups, InvalidIndexCheck::never,
-              false},
+    Algorithm{"by_destination", applies_by_destination, scratch_by_destination, run_by_destination,
+              InvalidIndexCheck::never, false},
     Algorithm{"columns", applies_columns, no_scratch, run_columns, InvalidIndexCheck::while_writing, false},
     Algorithm{"owned", applies_owned, no_scratch, run_owned, InvalidIndexCheck::while_writing, false},
     Algorithm{"units", applies_scatter_units, no_scratch, run_scatter_units, InvalidIndexCheck::while_writing,
@@ -69,7 +67,7 @@ std::span<const Algorithm> algorithms(bool scatter) {
 bool is_left_out(const Program& p, size_t i) {
   const size_t bit = p.scatter ? kGathers.size() + i : i;
   const bool replaceable = i + 1 < algorithms(p.scatter).size() &&
-                           (!needs_accumulator(p.combine) || kScatters[i].applies != applies_sorted_groups);
+                           (!needs_accumulator(p.combine) || kScatters[i].applies != applies_by_destination);
   return ((thresholds().without >> bit) & 1) != 0 && replaceable;
 }
 
