@@ -38,13 +38,20 @@ int64_t scratch_counted(const Program& p, int threads) {
   return scratch_shared_slabs(p, threads);
 }
 
+// Returns true if each thread has accumulators for all destinations that hold keys (private_slabs). Keys of
+// floats are compared as integers, which is faster (maxima of 400,000 updates on one thread: float32 into
+// 10,000 0.42 ms, without keys 0.53; float64 into 90,000 1.1 and 1.5).
+bool folds_keys_faster(const Program& p, int threads) {
+  return applies_private_slabs(p, threads, nullptr) && !applies_partition(p, threads, nullptr);
+}
+
 }  // namespace
 
-bool applies_uncounted_slabs(const Program& p, int, std::string* why) {
+bool applies_uncounted_slabs(const Program& p, int threads, std::string* why) {
   if (p.combine.include_self || !scatters_items(p, nullptr)) return false;
   const int64_t bytes = uncounted_bytes(p);
   const bool pays = items_of(p).alone && p.tuples >= thresholds().many && are_few(p, 1);
-  if (bytes == 0 || bytes > thresholds().far || !pays) return false;
+  if (bytes == 0 || bytes > thresholds().far || !pays || folds_keys_faster(p, threads)) return false;
   append(why, p.tuples, " updates go to ", p.destinations, " destinations, whose old values take no part: ");
   append(why, "an accumulator each, which counts nothing");
   return true;
