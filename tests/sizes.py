@@ -33,12 +33,13 @@ def chosen_from(sizes: dict[str, int]) -> Iterator[None]:
 
 
 FAMILIES = {
-    "uncounted_slabs": "slabs",
-    "one_slab": "slabs",
-    "private_slabs": "slabs",
-    "shared_slabs": "slabs",
-    "owned": "units",
-    "columns": "units",
+    "uncounted_accumulators": "accumulators",
+    "private_accumulators": "accumulators",
+    "divided_accumulators": "accumulators",
+    "serial_accumulators": "accumulators",
+    "batch_accumulators": "accumulators",
+    "by_range": "direct",
+    "by_column": "direct",
 }
 
 

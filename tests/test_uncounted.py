@@ -35,7 +35,7 @@ def _name(*operands, **options):
     return gatherum.plan("scatter_slices", *operands, include_self=False, **options).algorithm
 
 
-def _check(operands, sizes=None, name="uncounted_slabs", numbers=THREADS, **options):
+def _check(operands, sizes=None, name="uncounted_accumulators", numbers=THREADS, **options):
     """Compare with accumulators that have counters, on some numbers of threads."""
     expected = _counted(*operands, **options).tobytes()
     data = operands[0]
@@ -118,7 +118,7 @@ def test_an_update_that_is_alone_is_copied(old, alone, place, reduction):
     assert expected[3].tobytes() == np.float64(alone).tobytes()
     gatherum.set_num_threads(2)
     with chosen_from({"many": UPDATES}):
-        assert _name(data, indices, updates, **options) == "uncounted_slabs"
+        assert _name(data, indices, updates, **options) == "uncounted_accumulators"
         result = gatherum.scatter_slices(data, indices, updates, include_self=False, **options)
     assert result.tobytes() == expected.tobytes()
 
@@ -188,7 +188,7 @@ def test_ranges_of_destinations(far, reduction):
     for threads in (2, 3, 7):
         gatherum.set_num_threads(threads)
         with chosen_from({"many": 75_000, "cache": 1 << 20}):
-            assert _name(data, indices, updates, reduction=reduction) == "uncounted_slabs"
+            assert _name(data, indices, updates, reduction=reduction) == "uncounted_accumulators"
             result = gatherum.scatter_slices(
                 data, indices, updates, reduction=reduction, include_self=False
             )
@@ -210,18 +210,30 @@ def test_the_memory_of_counters_is_stated(dtype):
 @pytest.mark.parametrize(
     ("bins", "count", "reduction", "dtype", "names"),
     [
-        (1_000, 262_144, "add", "f8", {1: "uncounted_slabs", 2: "uncounted_slabs"}),
-        (1_000, 262_143, "add", "f8", {1: "one_slab"}),  # too few
-        (65_537, 262_144, "add", "f8", {1: "one_slab"}),  # for each destination
-        (1_048_577, 5_000_000, "add", "f8", {1: "partition"}),  # more than a cache holds
-        (1_000, 262_144, "mul", "f8", {1: "one_slab"}),  # 1 also results from other values
-        (1_000, 262_144, "mean", "f8", {1: "one_slab"}),
-        (1_000, 262_144, "max", "f8", {1: "private_slabs", 2: "private_slabs"}),  # by keys
-        (32_769, 262_144, "max", "f8", {1: "private_slabs", 2: "uncounted_slabs"}),
-        (1_000, 262_144, "max", "i4", {1: "uncounted_slabs"}),
-        (1_000, 262_144, "max", "i2", {1: "private_slabs"}),
-        (1_000, 262_144, "max", "f2", {1: "private_slabs"}),
-        (1_000, 262_144, "add", "?", {1: "one_slab"}),
+        (1_000, 262_144, "add", "f8", {1: "uncounted_accumulators", 2: "uncounted_accumulators"}),
+        (1_000, 262_143, "add", "f8", {1: "serial_accumulators"}),  # too few
+        (65_537, 262_144, "add", "f8", {1: "serial_accumulators"}),  # for each destination
+        (1_048_577, 5_000_000, "add", "f8", {1: "partitioned"}),  # more than a cache holds
+        (
+            1_000,
+            262_144,
+            "mul",
+            "f8",
+            {1: "serial_accumulators"},
+        ),  # 1 also results from other values
+        (1_000, 262_144, "mean", "f8", {1: "serial_accumulators"}),
+        (
+            1_000,
+            262_144,
+            "max",
+            "f8",
+            {1: "private_accumulators", 2: "private_accumulators"},
+        ),  # by keys
+        (32_769, 262_144, "max", "f8", {1: "private_accumulators", 2: "uncounted_accumulators"}),
+        (1_000, 262_144, "max", "i4", {1: "uncounted_accumulators"}),
+        (1_000, 262_144, "max", "i2", {1: "private_accumulators"}),
+        (1_000, 262_144, "max", "f2", {1: "private_accumulators"}),
+        (1_000, 262_144, "add", "?", {1: "serial_accumulators"}),
     ],
 )
 def test_what_is_chosen(bins, count, reduction, dtype, names):

@@ -16,7 +16,7 @@ using GatherTask = std::function<bool(int64_t begin, int64_t end, int worker)>;
 // Runs a gather over all units. After an invalid index, no further tasks are started.
 Run run_units_of(const Split& split, const Execution& call, const GatherTask& task);
 // Gathers point by point, with streaming stores if `streams`.
-Run gather_units(const Program& program, const Execution& call, bool streams);
+Run gather_direct(const Program& program, const Execution& call, bool streams);
 
 // The sizes of a scatter of items. A unit is an independent batch.
 struct Items {

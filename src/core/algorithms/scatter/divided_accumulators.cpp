@@ -28,7 +28,9 @@ Ranges ranges_of(const Program& p, int64_t most) {
 }
 
 // Returns the number of threads that share the destinations: one if sharing is not worthwhile.
-int sharers(const Program& p, int threads) { return applies_shared_slabs(p, threads, nullptr) ? threads : 1; }
+int sharers(const Program& p, int threads) {
+  return applies_divided_accumulators(p, threads, nullptr) ? threads : 1;
+}
 
 }  // namespace
 
@@ -39,7 +41,7 @@ bool shares_slots(const Program& p, int threads, int64_t bytes) {
   return bytes >= (eights ? kSharedByEights : kSharedOneByOne);
 }
 
-bool applies_shared_slabs(const Program& p, int threads, std::string* why) {
+bool applies_divided_accumulators(const Program& p, int threads, std::string* why) {
   if (!keeps_one_slab(p, nullptr)) return false;
   if (!shares_slots(p, threads, slab_bytes(p, p.destinations))) return false;
   keeps_one_slab(p, why);
@@ -47,7 +49,7 @@ bool applies_shared_slabs(const Program& p, int threads, std::string* why) {
   return true;
 }
 
-int64_t scratch_shared_slabs(const Program& p, int threads) {
+int64_t scratch_divided_accumulators(const Program& p, int threads) {
   const Ranges ranges = ranges_of(p, sharers(p, threads));
   return times(slab_bytes(p, ranges.size), ranges.count);
 }
@@ -87,7 +89,7 @@ Run run_in_ranges(const Program& p, const Execution& call, int64_t most) {
   return run;
 }
 
-Run run_shared_slabs(const Program& p, const Execution& call) {
+Run run_divided_accumulators(const Program& p, const Execution& call) {
   return run_in_ranges(p, call, sharers(p, call.threads));
 }
 
