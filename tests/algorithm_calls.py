@@ -38,50 +38,70 @@ class Work(NamedTuple):
 
 ADD, MEAN, MAX = ({"reduction": name} for name in ("add", "mean", "max"))
 SCATTERS = {
-    "items, a few": Work("units", "scatter_nd", (900,), (700, 1), 900, "f4", ADD),
-    "items, far apart": Work("units", "scatter_nd", (700_000,), (40_000, 1), 700_000, "f8", ADD),
-    "odd items": Work("units", "scatter_nd", (5_000,), (90_000, 1), 5_000, "S3", {}),
-    "rows": Work("units", "scatter_nd", (3_000, 40), (9_000, 1), 3_000, "f4", ADD),
-    "one slab": Work("slabs", "scatter_nd", (3_000,), (300_000, 1), 3_000, "f8", ADD),
-    "a far slab": Work("slabs", "scatter_nd", (600_000,), (400_000, 1), 600_000, "f8", ADD),
-    "ranges of a slab": Work("slabs", "scatter_nd", (300_000,), (400_000, 1), 300_000, "f8", ADD),
-    "a counted slab": Work("slabs", "scatter_nd", (3_000,), (300_000, 1), 3_000, "f4", MEAN),
-    "a slab of keys": Work("slabs", "scatter_nd", (3_000,), (300_000, 1), 3_000, "f8", MAX),
+    "items, a few": Work("direct", "scatter_nd", (900,), (700, 1), 900, "f4", ADD),
+    "items, far apart": Work("direct", "scatter_nd", (700_000,), (40_000, 1), 700_000, "f8", ADD),
+    "odd items": Work("direct", "scatter_nd", (5_000,), (90_000, 1), 5_000, "S3", {}),
+    "rows": Work("direct", "scatter_nd", (3_000, 40), (9_000, 1), 3_000, "f4", ADD),
+    "one slab": Work("accumulators", "scatter_nd", (3_000,), (300_000, 1), 3_000, "f8", ADD),
+    "a far slab": Work("accumulators", "scatter_nd", (600_000,), (400_000, 1), 600_000, "f8", ADD),
+    "ranges of a slab": Work(
+        "accumulators", "scatter_nd", (300_000,), (400_000, 1), 300_000, "f8", ADD
+    ),
+    "a counted slab": Work("accumulators", "scatter_nd", (3_000,), (300_000, 1), 3_000, "f4", MEAN),
+    "a slab of keys": Work("accumulators", "scatter_nd", (3_000,), (300_000, 1), 3_000, "f8", MAX),
     "keys, without the old values": Work(
-        "slabs", "scatter_nd", (3_000,), (300_000, 1), 3_000, "f2", MAX | {"include_self": False}
+        "accumulators",
+        "scatter_nd",
+        (3_000,),
+        (300_000, 1),
+        3_000,
+        "f2",
+        MAX | {"include_self": False},
     ),
     "sums, without the old values": Work(
-        "slabs", "scatter_nd", (3_000,), (300_000, 1), 3_000, "f8", ADD | {"include_self": False}
+        "accumulators",
+        "scatter_nd",
+        (3_000,),
+        (300_000, 1),
+        3_000,
+        "f8",
+        ADD | {"include_self": False},
     ),
-    "columns": Work("slabs", "scatter_elements", (900, 300), (900, 300), 900, "f4", ADD),
+    "columns": Work("accumulators", "scatter_elements", (900, 300), (900, 300), 900, "f4", ADD),
     "lines": Work(
-        "slabs", "scatter_elements", (300, 900), (300, 900), 900, "f4", ADD | {"axis": 1}
+        "accumulators", "scatter_elements", (300, 900), (300, 900), 900, "f4", ADD | {"axis": 1}
     ),
     "slices that are columns": Work(
-        "slabs", "scatter_slices", (300, 90), (700,), 90, "f4", {"axis": 1}
+        "accumulators", "scatter_slices", (300, 90), (700,), 90, "f4", {"axis": 1}
     ),
-    "slices that are rows": Work("units", "scatter_slices", (300, 90), (70, 9), 300, "f4", ADD),
+    "slices that are rows": Work("direct", "scatter_slices", (300, 90), (70, 9), 300, "f4", ADD),
     "slices, one slab a line": Work(
-        "slabs", "scatter_slices", (300, 90), (700,), 90, "f2", MEAN | {"axis": 1}
+        "accumulators", "scatter_slices", (300, 90), (700,), 90, "f2", MEAN | {"axis": 1}
     ),
-    "slices in groups": Work("grouped", "scatter_slices", (300, 90), (700,), 300, "f2", MEAN),
+    "slices in groups": Work(
+        "by_destination", "scatter_slices", (300, 90), (700,), 300, "f2", MEAN
+    ),
     "a partition": Work(
-        "partition", "scatter_nd", (2_200_000,), (280_000, 1), 2_200_000, "f4", ADD
+        "partitioned", "scatter_nd", (2_200_000,), (280_000, 1), 2_200_000, "f4", ADD
     ),
     "a counted partition": Work(
-        "partition", "scatter_nd", (2_200_000,), (280_000, 1), 2_200_000, "f2", MEAN
+        "partitioned", "scatter_nd", (2_200_000,), (280_000, 1), 2_200_000, "f2", MEAN
     ),
-    "groups, counted out": Work("grouped", "scatter_nd", (300, 40), (9_000, 1), 300, "f4", MEAN),
-    "groups, sorted": Work("grouped", "scatter_nd", (900_000,), (9_000, 1), 900_000, "f4", MEAN),
+    "groups, counted out": Work(
+        "by_destination", "scatter_nd", (300, 40), (9_000, 1), 300, "f4", MEAN
+    ),
+    "groups, sorted": Work(
+        "by_destination", "scatter_nd", (900_000,), (9_000, 1), 900_000, "f4", MEAN
+    ),
 }
 GATHERS = {
-    "rows": Work("units", "gather", (3_000, 40), (9_000,), 3_000, "f4", {}),
+    "rows": Work("direct", "gather", (3_000, 40), (9_000,), 3_000, "f4", {}),
     "rows of whole lines": Work("streamed", "gather", (3_000, 64), (20_000,), 3_000, "f4", {}),
-    "odd rows": Work("units", "gather", (3_000, 41), (9_000,), 3_000, "S3", {}),
-    "items": Work("units", "gather", (700_000,), (400_000,), 700_000, "f4", {}),
+    "odd rows": Work("direct", "gather", (3_000, 41), (9_000,), 3_000, "S3", {}),
+    "items": Work("direct", "gather", (700_000,), (400_000,), 700_000, "f4", {}),
     "stretches": Work(
-        "stretches", "gather_elements", (300, 900), (300, 900), 900, "f4", {"axis": 1}
+        "prefetched", "gather_elements", (300, 900), (300, 900), 900, "f4", {"axis": 1}
     ),
-    "common stretches": Work("stretches", "gather", (300, 900), (700,), 900, "u1", {"axis": 1}),
+    "common stretches": Work("prefetched", "gather", (300, 900), (700,), 900, "u1", {"axis": 1}),
     "packed columns": Work("packed", "gather_elements", (900, 300), (900, 300), 900, "f4", {}),
 }

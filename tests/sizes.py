@@ -33,14 +33,14 @@ def chosen_from(sizes: dict[str, int]) -> Iterator[None]:
 
 
 FAMILIES = {
-    "uncounted_slabs": "slabs",
-    "one_slab": "slabs",
-    "private_slabs": "slabs",
-    "shared_slabs": "slabs",
-    "owned": "units",
-    "columns": "units",
+    "uncounted_accumulators": "accumulators",
+    "private_accumulators": "accumulators",
+    "divided_accumulators": "accumulators",
+    "serial_accumulators": "accumulators",
+    "batch_accumulators": "accumulators",
+    "by_range": "direct",
+    "by_column": "direct",
 }
-FAMILIES |= {"counted_groups": "grouped", "sorted_groups": "grouped"}
 
 
 def family(algorithm: str) -> str:

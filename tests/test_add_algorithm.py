@@ -68,8 +68,8 @@ def core(tmp_path_factory):
     shutil.copytree(ROOT / "src" / "core", folder / "core")
     inside = folder / "core" / "algorithms"
     (inside / "scatter" / "few.cpp").write_text(NEW_FILE)
-    _insert(inside / "algorithms.hpp", "Applies applies_partition", DECLARED)
-    _insert(inside / "list.cpp", '    Algorithm{"partition",', ROW)
+    _insert(inside / "algorithms.hpp", "Applies applies_partitioned", DECLARED)
+    _insert(inside / "list.cpp", '    Algorithm{"partitioned",', ROW)
     kernels = sorted(BUILDS[0].glob(KERNELS))
     levels = [path.parts[-6].removesuffix(".dir").removeprefix("kernels_") for path in kernels]
     defined = [f"-DGATHERUM_{level.upper()}=1" for level in levels if level != "portable"]
@@ -118,10 +118,10 @@ def _names(core):
 def test_the_new_one_is_in_its_place(core):
     names = _names(core)
     assert [name for name in names if name != "few"] == gatherum._system.native.algorithm_names()
-    assert names.index("few") == names.index("partition") - 1
+    assert names.index("few") == names.index("partitioned") - 1
 
 
-@pytest.mark.parametrize(("updates", "expected"), [(3, "few"), (30, "units")])
+@pytest.mark.parametrize(("updates", "expected"), [(3, "few"), (30, "direct")])
 def test_it_runs_where_it_applies_with_the_same_bits(core, updates, expected):
     rng = np.random.default_rng(1)
     arrays = {

@@ -108,28 +108,28 @@ def _check_on_threads(expected, call):
 @patterns_by_turns(
     ("algorithm", "n", "m", "dtype", "reduction", "include_self"),
     [
-        ("units", 1_000, 1_000, "f4", "add", True),
-        ("slabs", 300, 400_000, "f4", "add", True),
-        ("slabs", 30_000, 400_000, "f8", "add", True),
-        ("slabs", 30_000, 400_000, "i8", "mul", True),
-        ("slabs", 30_000, 400_000, "f2", "add", True),
-        ("slabs", 30_000, 400_000, "i2", "mean", True),
-        ("slabs", 30_000, 300_000, "f4", "mean", False),
-        ("slabs", 30_000, 300_000, "f4", "none", True),
-        ("slabs", 30_000, 400_000, "f8", "add", False),
-        ("slabs", 90_000, 400_000, "i8", "max", False),
-        ("slabs", 1_000_000, 600_000, "f8", "add", True),
-        ("slabs", 2_000_000, 600_000, "f4", "max", True),
-        ("slabs", 1_000_000, 600_000, "u8", "none", True),
-        ("partition", 2_200_000, 500_000, "f4", "add", True),
-        ("partition", 2_200_000, 500_000, "f4", "none", True),
-        ("partition", 9_000_000, 1_200_000, "u1", "none", True),
-        ("partition", 3_000_000, 500_000, "f2", "add", True),
-        ("partition", 1_100_000, 500_000, "f8", "max", True),
-        ("partition", 1_100_000, 500_000, "c8", "add", True),
-        ("partition", 2_000_000, 500_000, "f4", "mean", False),
-        ("grouped", 2_000_000, 50_000, "f4", "mean", True),
-        ("units", 2_000_000, 50_000, "f8", "add", True),
+        ("direct", 1_000, 1_000, "f4", "add", True),
+        ("accumulators", 300, 400_000, "f4", "add", True),
+        ("accumulators", 30_000, 400_000, "f8", "add", True),
+        ("accumulators", 30_000, 400_000, "i8", "mul", True),
+        ("accumulators", 30_000, 400_000, "f2", "add", True),
+        ("accumulators", 30_000, 400_000, "i2", "mean", True),
+        ("accumulators", 30_000, 300_000, "f4", "mean", False),
+        ("accumulators", 30_000, 300_000, "f4", "none", True),
+        ("accumulators", 30_000, 400_000, "f8", "add", False),
+        ("accumulators", 90_000, 400_000, "i8", "max", False),
+        ("accumulators", 1_000_000, 600_000, "f8", "add", True),
+        ("accumulators", 2_000_000, 600_000, "f4", "max", True),
+        ("accumulators", 1_000_000, 600_000, "u8", "none", True),
+        ("partitioned", 2_200_000, 500_000, "f4", "add", True),
+        ("partitioned", 2_200_000, 500_000, "f4", "none", True),
+        ("partitioned", 9_000_000, 1_200_000, "u1", "none", True),
+        ("partitioned", 3_000_000, 500_000, "f2", "add", True),
+        ("partitioned", 1_100_000, 500_000, "f8", "max", True),
+        ("partitioned", 1_100_000, 500_000, "c8", "add", True),
+        ("partitioned", 2_000_000, 500_000, "f4", "mean", False),
+        ("by_destination", 2_000_000, 50_000, "f4", "mean", True),
+        ("direct", 2_000_000, 50_000, "f8", "add", True),
     ],
 )
 def test_scatter_of_items(algorithm, n, m, dtype, reduction, include_self, pattern):
@@ -150,12 +150,12 @@ def test_scatter_of_items(algorithm, n, m, dtype, reduction, include_self, patte
 @patterns_by_turns(
     ("algorithm", "dtype", "reduction", "include_self"),
     [
-        ("units", "f4", "none", True),
-        ("units", "f4", "add", True),
-        ("units", "f4", "max", True),
-        ("grouped", "f2", "add", True),
-        ("grouped", "f4", "mean", True),
-        ("grouped", "i4", "add", False),
+        ("direct", "f4", "none", True),
+        ("direct", "f4", "add", True),
+        ("direct", "f4", "max", True),
+        ("by_destination", "f2", "add", True),
+        ("by_destination", "f4", "mean", True),
+        ("by_destination", "i4", "add", False),
     ],
 )
 def test_scatter_of_rows(algorithm, dtype, reduction, include_self, pattern):
@@ -241,7 +241,7 @@ def test_lines_of_updates_that_are_cut_in_pieces():
     indices = _rng(9).integers(0, 2_200_000, (8, 60_000, 1))[:, :50_000]
     data, updates = _values((2_200_000,), "f4"), _values((8, 50_000), "f4")
     plan = gatherum.plan("scatter_nd", data, indices, updates, reduction="add")
-    assert (family(plan.algorithm), len(plan.nest.loops)) == ("partition", 2)
+    assert (family(plan.algorithm), len(plan.nest.loops)) == ("partitioned", 2)
     _check_on_threads(
         _fold(data, indices.ravel(), updates.ravel(), "add", True),
         lambda: gatherum.scatter_nd(data, indices, updates, reduction="add"),
@@ -260,17 +260,17 @@ def test_a_row_of_items_is_filled_whole(shape, columns):
     )
 
 
-@pytest.mark.parametrize("algorithm", ["units", "stretches", "packed"])
+@pytest.mark.parametrize("algorithm", ["direct", "prefetched", "packed"])
 def test_the_first_bad_index_is_found_on_any_number_of_threads(algorithm):
     shape, axis = {
-        "units": ((900, 900), 1),
-        "stretches": ((900, 900), 1),
+        "direct": ((900, 900), 1),
+        "prefetched": ((900, 900), 1),
         "packed": ((900, 900), 0),
     }[algorithm]
     data = _values(shape, "f4")
     indices = _rng(6).integers(0, 900, shape)
     indices[700, 5], indices[701, 3], indices[899, 0] = 900, -901, 10_000
-    if algorithm == "units":
+    if algorithm == "direct":
         data = data[:, ::2].repeat(2, 1).T.copy().T  # columns far apart
     for threads in THREADS:
         gatherum.set_num_threads(threads)

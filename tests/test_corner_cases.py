@@ -206,7 +206,7 @@ def test_rows_of_three_indices_each_in_groups():
     data, indices = np.zeros((2, 3, 4, 5), np.float16), np.argwhere(np.ones((2, 3, 4)))
     updates = np.arange(120, dtype=np.float16).reshape(24, 5)
     plan = gatherum.plan("scatter_nd", data, indices, updates, reduction="add")
-    assert family(plan.algorithm) == "grouped"
+    assert family(plan.algorithm) == "by_destination"
     result = gatherum.scatter_nd(data, indices, updates, reduction="add")
     assert result.tolist() == updates.reshape(data.shape).tolist()
 

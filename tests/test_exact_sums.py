@@ -172,7 +172,7 @@ def test_tables_have_the_sums_of_limbs(dtype, settings_restored):
     with chosen_from(TABLES):
         data = np.zeros(len(terms) + 1, dtype)
         plan = gatherum.plan("scatter_nd", data, indices, values, reduction="fsum")
-        assert plan.algorithm == "private_slabs"
+        assert plan.algorithm == "private_accumulators"
         assert " and a table of " in plan.reason
         result = scattered(values[order], indices[order], len(terms) + 1)
         assert same_bits(result, expected)

@@ -39,7 +39,7 @@ def test_an_explanation_says_what_the_plan_says():
     assert explanation.plan == plan
     lines = str(explanation).splitlines()
     assert lines[:5] == [*plan.call_lines(), "  kernel    gather_lines"]
-    assert lines[5] == f"  algorithm units: {plan.reason}"
+    assert lines[5] == f"  algorithm direct: {plan.reason}"
     assert lines[6] == "  moves     360 bytes, scratch 0 bytes"
     assert lines[7:] == [
         "",
@@ -205,13 +205,13 @@ def run_loops(explanation, args, kwargs):
 
 
 REASONS = {
-    "units": ("gather", ((8,), F4), ((3,), I8)),
-    "stretches": ("gather", ((4096, 4096), F4), ((4096,), I8), 1),
+    "direct": ("gather", ((8,), F4), ((3,), I8)),
+    "prefetched": ("gather", ((4096, 4096), F4), ((4096,), I8), 1),
     "streamed": ("gather", ((4096, 4096), F4), ((4096,), I8)),
     "packed": ("gather_elements", ((4096, 4096), F4), ((4096, 4096), I8)),
-    "slabs": ("scatter_nd", ((1000,), F4), ((10**6, 1), I8), ((10**6,), F4)),
-    "partition": ("scatter_nd", ((10**7,), F4), ((10**7, 1), I8), ((10**7,), F4)),
-    "grouped": ("scatter_nd", ((1000, 9), "f2"), ((100, 1), I8), ((100, 9), "f2")),
+    "accumulators": ("scatter_nd", ((1000,), F4), ((10**6, 1), I8), ((10**6,), F4)),
+    "partitioned": ("scatter_nd", ((10**7,), F4), ((10**7, 1), I8), ((10**7,), F4)),
+    "by_destination": ("scatter_nd", ((1000, 9), "f2"), ((100, 1), I8), ((100, 9), "f2")),
 }
 
 
@@ -224,13 +224,13 @@ def test_the_reason_is_given_where_the_choice_is_made(algorithm):
     plan = gatherum.plan(op, data, indices, *others, **attributes)
     assert family(plan.algorithm) == algorithm
     words = {
-        "units": "for another algorithm to pay off",
-        "stretches": "reads a stretch of 16,384 bytes",
+        "direct": "for another algorithm to pay off",
+        "prefetched": "reads a stretch of 16,384 bytes",
         "streamed": "written past the cache",
         "packed": "different columns of 4,096 items",
-        "slabs": "few enough for an accumulator of 4 bytes each",
-        "partition": "more than a cache holds",
-        "grouped": "put side by side first",
+        "accumulators": "few enough for an accumulator of 4 bytes each",
+        "partitioned": "more than a cache holds",
+        "by_destination": "put side by side first",
     }
     assert words[algorithm] in plan.reason
     assert f"algorithm {plan.algorithm}: {plan.reason}\n" in str(gatherum.explain(plan))

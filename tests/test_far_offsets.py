@@ -98,7 +98,7 @@ def test_stretches(space, threads):
     _, data = _rows_at(space, 6, 1_000, 2**31 + 64)
     _filled(data)
     indices = np.random.default_rng(1).integers(-1_000, 1_000, (6, 20_000))
-    assert family(gatherum.plan("gather_elements", data, indices, axis=1).algorithm) == "stretches"
+    assert family(gatherum.plan("gather_elements", data, indices, axis=1).algorithm) == "prefetched"
     result = gatherum.gather_elements(data, indices, 1)
     assert result.tobytes() == np.take_along_axis(data, indices, 1).tobytes()
     assert gatherum.gather(data, indices[0], 1).tobytes() == data[:, indices[0]].tobytes()
@@ -157,7 +157,7 @@ def test_scatter_lines(space, dtype, reduction):
     plan = gatherum.plan(
         "scatter_nd", data, places[:, None], updates, reduction=reduction, out=data
     )
-    assert family(plan.algorithm) == ("grouped" if reduction == "mean" else "units")
+    assert family(plan.algorithm) == ("by_destination" if reduction == "mean" else "direct")
     gatherum.scatter_nd(
         data, places[:, None], updates, reduction=reduction, include_self=False, out=data
     )
@@ -198,7 +198,7 @@ def test_shares_of_the_destinations(space, threads):
     indices = np.random.default_rng(3).choice(places, 200_000)
     expected = np.bincount(np.searchsorted(places, indices)).astype(np.uint8)
     plan = gatherum.plan("scatter_nd", data, indices[:, None], data[0], reduction="add")
-    assert family(plan.algorithm) == "units"
+    assert family(plan.algorithm) == "direct"
     gatherum.scatter_nd(data, indices[:, None], np.uint8(1), reduction="add", out=data)
     assert data[places].tolist() == expected.tolist()
     assert sparse.holds(*(data[place : place + 300] for place in places[::300]))
@@ -217,7 +217,7 @@ def test_slabs(space, threads, dtype, reduction):
     near = np.arange(1, 6).astype(dtype)
     data[:] = near
     plan = gatherum.plan("scatter_nd", data, indices, updates, reduction=reduction, out=data)
-    assert family(plan.algorithm) == "slabs"
+    assert family(plan.algorithm) == "accumulators"
     expected = gatherum.scatter_nd(near, indices, updates, reduction=reduction)
     for view, numbers in ((data, indices), (data[::-1], 4 - indices % 5)):
         view[:] = near if view is data else near[::-1]
@@ -236,7 +236,7 @@ def test_slabs_of_columns_and_lines(space, threads, axis):
     plan = gatherum.plan(
         "scatter_elements", data, indices, updates, axis=axis, reduction="add", out=data
     )
-    assert family(plan.algorithm) == "slabs"
+    assert family(plan.algorithm) == "accumulators"
     gatherum.scatter_elements(data, indices, updates, axis, reduction="add", out=data)
     assert (
         data.tobytes()
@@ -276,7 +276,7 @@ def test_a_partition(threads, reduction):
         indices = np.random.default_rng(4).integers(-count, count, (1_100_000, 1))
         updates = _filled(np.empty(1_100_000, np.uint8), 1)
         plan = gatherum.plan("scatter_nd", data, indices, updates, reduction=reduction, out=data)
-        assert family(plan.algorithm) == "partition"
+        assert family(plan.algorithm) == "partitioned"
         gatherum.scatter_nd(data, indices, updates, reduction=reduction, out=data)
         expected = gatherum.scatter_nd(near, indices, updates, reduction=reduction)
         assert data.tobytes() == expected.tobytes()
@@ -294,7 +294,7 @@ def test_groups_counted_out(space, threads, reduction):
     indices = np.random.default_rng(4).integers(-6, 6, (400, 1))
     updates = _filled(np.empty((400, 40), np.float16), 1)
     plan = gatherum.plan("scatter_nd", data, indices, updates, reduction=reduction, out=data)
-    assert family(plan.algorithm) == "grouped"
+    assert family(plan.algorithm) == "by_destination"
     gatherum.scatter_nd(data, indices, updates, reduction=reduction, out=data)
     assert (
         data.tobytes() == gatherum.scatter_nd(near, indices, updates, reduction=reduction).tobytes()

@@ -92,7 +92,7 @@ def _check(data, indices, updates, *, mode="raise", threads=1, **more):
     indices = np.asarray(indices)
     fold = {"reduction": "add", "include_self": True, **more}
     plan = gatherum.plan("scatter_nd", data, indices[:, None], updates, mode=mode, **fold)
-    assert family(plan.algorithm) == "grouped"
+    assert family(plan.algorithm) == "by_destination"
     assert updates.nbytes >= 2 << 20
     kept = indices < len(data)
     expected = _folded(data, indices[kept], updates[kept], **fold)
@@ -154,17 +154,18 @@ class TestSharedGroups:
 @pytest.mark.parametrize("threads", THREADS)
 @pytest.mark.parametrize("units", [2, 12])
 @pytest.mark.parametrize(
-    ("n", "count", "algorithm"),
-    [(60_000, 7_000, "sorted_groups"), (40_000, 20_000, "counted_groups")],
+    ("n", "count", "order"),
+    [(60_000, 7_000, "by sorting them"), (40_000, 20_000, "counted out to 40,000 destinations")],
 )
-def test_units_have_memory_of_their_own(settings_restored, n, count, algorithm, units, threads):
+def test_units_have_memory_of_their_own(settings_restored, n, count, order, units, threads):
     rng = np.random.default_rng(5)
     data, updates = rng.standard_normal((units, n)), rng.standard_normal((units, count))
     indices = rng.integers(0, n, updates.shape)
     gatherum.set_num_threads(threads)
     call, options = (data, indices, updates), {"axis": 1, "reduction": "mean"}
     plan = gatherum.plan("scatter_elements", *call, **options)
-    assert plan.algorithm == algorithm
+    assert plan.algorithm == "by_destination"
+    assert plan.reason.endswith(order)
     gatherum.set_num_threads(1)
     alone = gatherum.plan("scatter_elements", *call, **options).scratch
     gatherum.set_num_threads(threads)
@@ -213,7 +214,7 @@ def test_updates_of_many_units_are_counted_out_one_unit_after_the_other(settings
     indices = rng.integers(0, 30, (12, 500, 1))
     gatherum.set_num_threads(threads)
     plan = gatherum.plan("scatter_nd", data, indices, updates, batch_dims=1, reduction="add")
-    assert plan.algorithm == "counted_groups"
+    assert plan.algorithm == "by_destination"
     result = gatherum.scatter_nd(data, indices, updates, batch_dims=1, reduction="add")
     expected = [
         _folded(*unit, "add", True) for unit in zip(data, indices[..., 0], updates, strict=True)

@@ -370,9 +370,9 @@ def test_an_index_is_found_among_more_than_a_sum_of_their_bytes_holds(settings_r
     ("algorithm", "data", "count", "reduction"),
     [
         # 16 bytes per update are 0 and 16 modulo 2^64; 5 bytes per update are 4.
-        ("grouped", np.ones((3, 2), np.int8), 2**60, "mean"),
-        ("grouped", np.ones((3, 2), np.int8), 2**60 + 1, "mean"),
-        ("partition", np.ones(9 << 20, np.int8), 3_689_348_814_741_910_324, "add"),
+        ("by_destination", np.ones((3, 2), np.int8), 2**60, "mean"),
+        ("by_destination", np.ones((3, 2), np.int8), 2**60 + 1, "mean"),
+        ("partitioned", np.ones(9 << 20, np.int8), 3_689_348_814_741_910_324, "add"),
     ],
 )
 def test_scratch_for_more_updates_than_there_is_memory(algorithm, data, count, reduction):

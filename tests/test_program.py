@@ -238,7 +238,7 @@ def test_strides_longer_than_any_memory_do_no_harm(stride):
         nest = (line, loops, kept, block)
         program = Program(**fields | {"nest": nest, "checks": checks})
         assert Program.from_bytes(bytes(program)).nest == nest
-        assert _core.describe(program)[0] == "units"
+        assert _core.describe(program)[0] == "direct"
 
 
 def test_what_runs_is_told_for_the_present_number_of_threads():
@@ -250,10 +250,10 @@ def test_what_runs_is_told_for_the_present_number_of_threads():
         "few": (((9,), "f4"), ((5, 1), "i8"), ((5,), "f4")),
     }
     expected = {
-        1: ["one_slab", "one_slab", "units", "units"],
-        2: ["private_slabs", "one_slab", "columns", "units"],
-        3: ["private_slabs", "shared_slabs", "owned", "units"],
-        4: ["private_slabs", "shared_slabs", "owned", "units"],
+        1: ["serial_accumulators", "serial_accumulators", "direct", "direct"],
+        2: ["private_accumulators", "serial_accumulators", "by_column", "direct"],
+        3: ["private_accumulators", "divided_accumulators", "by_range", "direct"],
+        4: ["private_accumulators", "divided_accumulators", "by_range", "direct"],
     }
     try:
         for threads, names in expected.items():

@@ -106,14 +106,21 @@ def test_means_count_each_update_once():
 @pytest.mark.parametrize(
     ("bins", "indices", "names"),
     [
-        (8_192, "i4", {2: "one_slab", 3: "shared_slabs" if BY_EIGHTS else "one_slab"}),
-        (8_191, "i4", {3: "one_slab"}),  # in the first-level cache
-        (262_144, "i4", {2: "shared_slabs" if BY_EIGHTS else "one_slab"}),
-        (262_143, "i4", {2: "one_slab"}),  # in the caches of one processor core
-        (262_144, "i2", {2: "one_slab"}),
-        (524_288, "u2", {2: "one_slab", 3: "shared_slabs"}),
-        (524_287, "u2", {3: "one_slab"}),
-        (262_144, ">i4", {2: "one_slab"}),
+        (
+            8_192,
+            "i4",
+            {
+                2: "serial_accumulators",
+                3: "divided_accumulators" if BY_EIGHTS else "serial_accumulators",
+            },
+        ),
+        (8_191, "i4", {3: "serial_accumulators"}),  # in the first-level cache
+        (262_144, "i4", {2: "divided_accumulators" if BY_EIGHTS else "serial_accumulators"}),
+        (262_143, "i4", {2: "serial_accumulators"}),  # in the caches of one processor core
+        (262_144, "i2", {2: "serial_accumulators"}),
+        (524_288, "u2", {2: "serial_accumulators", 3: "divided_accumulators"}),
+        (524_287, "u2", {3: "serial_accumulators"}),
+        (262_144, ">i4", {2: "serial_accumulators"}),
     ],
 )
 def test_when_updates_are_shared_out(bins, indices, names):
@@ -130,11 +137,14 @@ def test_strided_indices_are_looked_at_one_by_one():
     data, updates = np.zeros(BINS, "f4"), np.ones(UPDATES, "f4")
     indices = np.zeros((UPDATES, 2), "i4")
     plan = gatherum.plan("scatter_slices", data, indices[:, 0], updates, reduction="add")
-    assert plan.algorithm == "one_slab"
+    assert plan.algorithm == "serial_accumulators"
 
 
 def test_fewer_updates_are_not_worth_another_thread():
     gatherum.set_num_threads(2)
     count = 16 * (UPDATES // 16) - 1
     operands = ((BINS,), "f4"), ((count,), "i4"), ((count,), "f4")
-    assert gatherum.plan("scatter_slices", *operands, reduction="add").algorithm == "one_slab"
+    assert (
+        gatherum.plan("scatter_slices", *operands, reduction="add").algorithm
+        == "serial_accumulators"
+    )

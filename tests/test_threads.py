@@ -100,7 +100,7 @@ def test_columns_are_cut_wherever_the_output_starts(settings_restored, past):
         call = out, indices, updates
         options = {"reduction": "add", "out": out}
         if gatherum.get_num_threads() > 1:
-            assert gatherum.plan("scatter_slices", *call, **options).algorithm == "columns"
+            assert gatherum.plan("scatter_slices", *call, **options).algorithm == "by_column"
         return gatherum.scatter_slices(*call, **options).copy()
 
     with chosen_from({"columns": 128}):  # on any processor

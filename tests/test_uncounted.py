@@ -7,20 +7,21 @@ import gatherum
 from sizes import chosen_from
 
 BINS, UPDATES = 1_003, 120_003  # enough for several threads
+MANY_BINS = 25_003  # too many for private accumulators of two threads
 NEVER = {"many": 1 << 40}  # makes accumulators have counters
 THREADS = (1, 2, 3)
 
 pytestmark = pytest.mark.usefixtures("settings_restored")
 
 
-def _operands(dtype, kind="i8", seed=7):
+def _operands(dtype, kind="i8", seed=7, bins=BINS):
     rng = np.random.default_rng(seed)
     values = rng.integers(-9, 9, UPDATES) if dtype[0] != "u" else rng.integers(0, 9, UPDATES)
     updates = values.astype(dtype)
     if np.dtype(dtype).kind in "fc":
         updates *= np.asarray(1.37, dtype)
-    indices = rng.integers(0, BINS - 3, UPDATES)  # the last three have no updates
-    data = np.full(BINS, 5, dtype)
+    indices = rng.integers(0, bins - 3, UPDATES)  # the last three have no updates
+    data = np.full(bins, 5, dtype)
     return data, indices.astype(kind), updates
 
 
@@ -34,11 +35,11 @@ def _name(*operands, **options):
     return gatherum.plan("scatter_slices", *operands, include_self=False, **options).algorithm
 
 
-def _check(operands, sizes=None, name="uncounted_slabs", **options):
+def _check(operands, sizes=None, name="uncounted_accumulators", numbers=THREADS, **options):
     """Compare with accumulators that have counters, on some numbers of threads."""
     expected = _counted(*operands, **options).tobytes()
     data = operands[0]
-    for threads in THREADS:
+    for threads in numbers:
         gatherum.set_num_threads(threads)
         with chosen_from({"many": UPDATES // 16} | (sizes or {})):
             assert _name(*operands, **options) == name
@@ -82,14 +83,14 @@ def test_extremes_of_integers(dtype, reduction):
 @pytest.mark.parametrize("reduction", ["max", "min"])
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_extremes_of_floats(dtype, reduction):
-    data, indices, updates = _operands(dtype)
+    data, indices, updates = _operands(dtype, bins=MANY_BINS)
     updates[3::50], updates[4::50] = 0.0, -0.0
-    _check((data, indices, updates), reduction=reduction)
+    _check((data, indices, updates), reduction=reduction, numbers=(2, 3))
     updates[::50] = np.inf if reduction == "max" else -np.inf
     updates[-1_000::70] = np.nan
-    _check((data, indices, updates), reduction=reduction)
+    _check((data, indices, updates), reduction=reduction, numbers=(2, 3))
     updates[indices % 40 == 0] = -np.inf if reduction == "max" else np.inf
-    _check((data, indices, updates), reduction=reduction)
+    _check((data, indices, updates), reduction=reduction, numbers=(2, 3))
 
 
 def _nan(bits, dtype="f8"):
@@ -107,7 +108,7 @@ def _nan(bits, dtype="f8"):
     ],
 )  # fmt: skip
 def test_an_update_that_is_alone_is_copied(old, alone, place, reduction):
-    data, indices, updates = _operands("f8")
+    data, indices, updates = _operands("f8", bins=MANY_BINS)
     data[:] = old
     updates[indices == 4] = 1
     indices[indices == 3] = 4
@@ -117,7 +118,7 @@ def test_an_update_that_is_alone_is_copied(old, alone, place, reduction):
     assert expected[3].tobytes() == np.float64(alone).tobytes()
     gatherum.set_num_threads(2)
     with chosen_from({"many": UPDATES}):
-        assert _name(data, indices, updates, **options) == "uncounted_slabs"
+        assert _name(data, indices, updates, **options) == "uncounted_accumulators"
         result = gatherum.scatter_slices(data, indices, updates, include_self=False, **options)
     assert result.tobytes() == expected.tobytes()
 
@@ -187,7 +188,7 @@ def test_ranges_of_destinations(far, reduction):
     for threads in (2, 3, 7):
         gatherum.set_num_threads(threads)
         with chosen_from({"many": 75_000, "cache": 1 << 20}):
-            assert _name(data, indices, updates, reduction=reduction) == "uncounted_slabs"
+            assert _name(data, indices, updates, reduction=reduction) == "uncounted_accumulators"
             result = gatherum.scatter_slices(
                 data, indices, updates, reduction=reduction, include_self=False
             )
@@ -209,17 +210,30 @@ def test_the_memory_of_counters_is_stated(dtype):
 @pytest.mark.parametrize(
     ("bins", "count", "reduction", "dtype", "names"),
     [
-        (1_000, 262_144, "add", "f8", {1: "uncounted_slabs", 2: "uncounted_slabs"}),
-        (1_000, 262_143, "add", "f8", {1: "one_slab"}),  # too few
-        (65_537, 262_144, "add", "f8", {1: "one_slab"}),  # for each destination
-        (1_048_577, 5_000_000, "add", "f8", {1: "partition"}),  # more than a cache holds
-        (1_000, 262_144, "mul", "f8", {1: "one_slab"}),  # 1 also results from other values
-        (1_000, 262_144, "mean", "f8", {1: "one_slab"}),
-        (1_000, 262_144, "max", "f8", {1: "uncounted_slabs", 2: "uncounted_slabs"}),
-        (1_000, 262_144, "max", "i4", {1: "uncounted_slabs"}),
-        (1_000, 262_144, "max", "i2", {1: "private_slabs"}),  # by keys
-        (1_000, 262_144, "max", "f2", {1: "private_slabs"}),
-        (1_000, 262_144, "add", "?", {1: "one_slab"}),
+        (1_000, 262_144, "add", "f8", {1: "uncounted_accumulators", 2: "uncounted_accumulators"}),
+        (1_000, 262_143, "add", "f8", {1: "serial_accumulators"}),  # too few
+        (65_537, 262_144, "add", "f8", {1: "serial_accumulators"}),  # for each destination
+        (1_048_577, 5_000_000, "add", "f8", {1: "partitioned"}),  # more than a cache holds
+        (
+            1_000,
+            262_144,
+            "mul",
+            "f8",
+            {1: "serial_accumulators"},
+        ),  # 1 also results from other values
+        (1_000, 262_144, "mean", "f8", {1: "serial_accumulators"}),
+        (
+            1_000,
+            262_144,
+            "max",
+            "f8",
+            {1: "private_accumulators", 2: "private_accumulators"},
+        ),  # by keys
+        (32_769, 262_144, "max", "f8", {1: "private_accumulators", 2: "uncounted_accumulators"}),
+        (1_000, 262_144, "max", "i4", {1: "uncounted_accumulators"}),
+        (1_000, 262_144, "max", "i2", {1: "private_accumulators"}),
+        (1_000, 262_144, "max", "f2", {1: "private_accumulators"}),
+        (1_000, 262_144, "add", "?", {1: "serial_accumulators"}),
     ],
 )
 def test_what_is_chosen(bins, count, reduction, dtype, names):

@@ -95,7 +95,8 @@ def test_the_large_calls_take_every_algorithm():
         for call in verify_cases.large_calls(op, np.dtype("f4"), reduction)
     }
     assert taken == {
-        "units", "streamed", "stretches", "packed", "slabs", "partition", "grouped",
+        "direct", "streamed", "prefetched", "packed", "accumulators", "partitioned",
+        "by_destination",
     }  # fmt: skip
 
 

@@ -36,17 +36,17 @@ from bench.cases import Case
 from bench.workloads import WORKLOADS, Workload, select
 
 THREADS = (2, 4, 8, 16)
-SHARED, ONE = ("shared_slabs", "columns", "owned"), ("one_slab",)
+SHARED, ONE = ("divided_accumulators", "by_column", "by_range"), ("serial_accumulators",)
 
 
 def busiest(case: Case, bytes_moved: int, threads: int) -> tuple[str, float]:
-    """Return the implementation for n threads, and the busiest thread's share of all bytes."""
+    """Return the algorithm for n threads, and the busiest thread's share of all bytes."""
     gatherum.set_num_threads(threads)
     name = str(gatherum.plan(case.op, *case.arrays, **case.arguments).algorithm)
     indices = case.indices.nbytes / bytes_moved
     if name in ONE:
         return name, 1.0
-    if name == "columns":
+    if name == "by_column":
         threads = min(threads, case.data[0].nbytes // native.thresholds()["columns"])
     return name, (indices + (1 - indices) / threads) if name in SHARED else 1 / threads
 
@@ -84,7 +84,7 @@ def markdown(report: dict[str, Any]) -> str:
         "",
         f"    {report['command']}",
         "",
-        f"| case | 1 thread | {' | '.join(f'measured on {n}' for n in columns)} | implementation | "
+        f"| case | 1 thread | {' | '.join(f'measured on {n}' for n in columns)} | algorithm | "
         f"{' | '.join(f'expected on {n}' for n in THREADS)} | memory must give |",
         f"|---|--:|{'--:|' * len(columns)}---|{'--:|' * len(THREADS)}--:|",
     ]

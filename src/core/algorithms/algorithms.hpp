@@ -86,6 +86,7 @@ struct Thresholds {
   int64_t stream = 4 << 20;   // results from this size use streaming stores
   int64_t tables = 4;  // updates per thread for each word of tables (exact_table.hpp) from which tables pay
   int64_t columns = least_columns();
+  int64_t without = 0;  // algorithms to leave out, as bits in the order of algorithm_name; for measurements
 };
 Thresholds& thresholds();
 
@@ -138,16 +139,18 @@ using GroupWork = std::function<void(const GroupedScatter& groups, const GroupSh
 Run run_shares_of_groups(const Program& program, const Execution& call, const GroupWork& work);
 
 // The functions that the lists name. Algorithms without scratch use no_scratch.
-Applies applies_gather_stretches, applies_gather_packed, applies_streamed, applies_gather_units;
-Scratch scratch_gather_stretches, scratch_gather_packed;
-Runs run_gather_stretches, run_gather_packed, run_streamed, run_gather_units;
+Applies applies_gather_prefetched, applies_gather_packed, applies_streamed, applies_gather_direct;
+Scratch scratch_gather_prefetched, scratch_gather_packed;
+Runs run_gather_prefetched, run_gather_packed, run_streamed, run_gather_direct;
 
-Applies applies_partition, applies_uncounted_slabs, applies_private_slabs, applies_shared_slabs,
-    applies_one_slab, applies_slabs, applies_counted_groups, applies_sorted_groups, applies_columns,
-    applies_owned, applies_scatter_units;
-Scratch scratch_uncounted_slabs, scratch_partition, scratch_private_slabs, scratch_shared_slabs,
-    scratch_one_slab, scratch_slabs, scratch_groups;
-Runs run_uncounted_slabs, run_partition, run_private_slabs, run_ranges, run_slabs, run_groups, run_columns,
-    run_owned, run_scatter_units;
+Applies applies_partitioned, applies_uncounted_accumulators, applies_private_accumulators,
+    applies_divided_accumulators, applies_serial_accumulators, applies_batch_accumulators,
+    applies_by_destination, applies_by_column, applies_by_range, applies_scatter_direct;
+Scratch scratch_uncounted_accumulators, scratch_partitioned, scratch_private_accumulators,
+    scratch_divided_accumulators, scratch_serial_accumulators, scratch_batch_accumulators,
+    scratch_by_destination;
+Runs run_uncounted_accumulators, run_partitioned, run_private_accumulators, run_divided_accumulators,
+    run_serial_accumulators, run_batch_accumulators, run_by_destination, run_by_column, run_by_range,
+    run_scatter_direct;
 
 }  // namespace gatherum

@@ -16,7 +16,7 @@ using GatherTask = std::function<bool(int64_t begin, int64_t end, int worker)>;
 // Runs a gather over all units. After an invalid index, no further tasks are started.
 Run run_units_of(const Split& split, const Execution& call, const GatherTask& task);
 // Gathers point by point, with streaming stores if `streams`.
-Run gather_units(const Program& program, const Execution& call, bool streams);
+Run gather_direct(const Program& program, const Execution& call, bool streams);
 
 // The sizes of a scatter of items. A unit is an independent batch.
 struct Items {
@@ -55,10 +55,8 @@ int64_t slab_bytes(const Program& program, int64_t slots);
 // Returns true if there is only one unit and it keeps accumulators for all its destinations.
 bool keeps_one_slab(const Program& program, std::string* why);
 
-// applies_groups returns true if updates are first sorted by destination. counts_out returns true if the sort
-// is a counting sort.
-bool applies_groups(const Program& program, std::string* why);
-bool counts_out(const Program& program);
+// Runs a scatter that keeps one slab, whose destinations are divided into at most this many ranges.
+Run run_in_ranges(const Program& program, const Execution& call, int64_t most);
 
 // Prepares a scatter into private slabs of this many bytes per thread, without allocating them.
 PrivateScatter privately(const Program& program, const Execution& call, Nest& ids, int64_t slab_bytes);

@@ -28,36 +28,37 @@ bool is_intel() {
 }
 
 constexpr std::array kGathers = {
-    Algorithm{"stretches", applies_gather_stretches, scratch_gather_stretches, run_gather_stretches,
+    Algorithm{"prefetched", applies_gather_prefetched, scratch_gather_prefetched, run_gather_prefetched,
               InvalidIndexCheck::while_writing, false},
     Algorithm{"packed", applies_gather_packed, scratch_gather_packed, run_gather_packed,
               InvalidIndexCheck::while_writing, false},
     Algorithm{"streamed", applies_streamed, no_scratch, run_streamed, InvalidIndexCheck::while_writing,
               false},
-    Algorithm{"units", applies_gather_units, no_scratch, run_gather_units, InvalidIndexCheck::while_writing,
-              false},
+    Algorithm{"direct", applies_gather_direct, no_scratch, run_gather_direct,
+              InvalidIndexCheck::while_writing, false},
 };
 
 constexpr std::array kScatters = {
-    Algorithm{"uncounted_slabs", applies_uncounted_slabs, scratch_uncounted_slabs, run_uncounted_slabs,
+    Algorithm{"uncounted_accumulators", applies_uncounted_accumulators, scratch_uncounted_accumulators,
+              run_uncounted_accumulators, InvalidIndexCheck::before_writing, true},
+    Algorithm{"partitioned", applies_partitioned, scratch_partitioned, run_partitioned,
               InvalidIndexCheck::before_writing, true},
-    Algorithm{"partition", applies_partition, scratch_partition, run_partition,
-              InvalidIndexCheck::before_writing, true},
-    Algorithm{"private_slabs", applies_private_slabs, scratch_private_slabs, run_private_slabs,
-              InvalidIndexCheck::before_writing, true},
-    Algorithm{"shared_slabs", applies_shared_slabs, scratch_shared_slabs, run_ranges,
-              InvalidIndexCheck::before_writing, true},
-    Algorithm{"one_slab", applies_one_slab, scratch_one_slab, run_ranges, InvalidIndexCheck::before_writing,
-              true},
-    Algorithm{"slabs", applies_slabs, scratch_slabs, run_slabs, InvalidIndexCheck::while_writing, true},
-    Algorithm{"counted_groups", applies_counted_groups, scratch_groups, run_groups, InvalidIndexCheck::never,
+    Algorithm{"private_accumulators", applies_private_accumulators, scratch_private_accumulators,
+              run_private_accumulators, InvalidIndexCheck::before_writing, true},
+    Algorithm{"divided_accumulators", applies_divided_accumulators, scratch_divided_accumulators,
+              run_divided_accumulators, InvalidIndexCheck::before_writing, true},
+    Algorithm{"serial_accumulators", applies_serial_accumulators, scratch_serial_accumulators,
+              run_serial_accumulators, InvalidIndexCheck::before_writing, true},
+    Algorithm{"batch_accumulators", applies_batch_accumulators, scratch_batch_accumulators,
+              run_batch_accumulators, InvalidIndexCheck::while_writing, true},
+    Algorithm{"by_destination", applies_by_destination, scratch_by_destination, run_by_destination,
+              InvalidIndexCheck::never, false},
+    Algorithm{"by_column", applies_by_column, no_scratch, run_by_column, InvalidIndexCheck::while_writing,
               false},
-    Algorithm{"sorted_groups", applies_sorted_groups, scratch_groups, run_groups, InvalidIndexCheck::never,
+    Algorithm{"by_range", applies_by_range, no_scratch, run_by_range, InvalidIndexCheck::while_writing,
               false},
-    Algorithm{"columns", applies_columns, no_scratch, run_columns, InvalidIndexCheck::while_writing, false},
-    Algorithm{"owned", applies_owned, no_scratch, run_owned, InvalidIndexCheck::while_writing, false},
-    Algorithm{"units", applies_scatter_units, no_scratch, run_scatter_units, InvalidIndexCheck::while_writing,
-              false},
+    Algorithm{"direct", applies_scatter_direct, no_scratch, run_scatter_direct,
+              InvalidIndexCheck::while_writing, false},
 };
 
 std::span<const Algorithm> algorithms(bool scatter) {
@@ -65,12 +66,20 @@ std::span<const Algorithm> algorithms(bool scatter) {
   return kGathers;
 }
 
-// Returns the position of the first algorithm that applies.
+// Returns true if the threshold `without` leaves out this algorithm, and the rest of the list can replace it.
+bool is_left_out(const Program& p, size_t i) {
+  const size_t bit = p.scatter ? kGathers.size() + i : i;
+  const bool replaceable = i + 1 < algorithms(p.scatter).size() &&
+                           (!needs_accumulator(p.combine) || kScatters[i].applies != applies_by_destination);
+  return ((thresholds().without >> bit) & 1) != 0 && replaceable;
+}
+
+// Returns the position of the first algorithm that applies and is not left out.
 int first_of(const Program& p, int threads, std::string* why) {
   const std::span<const Algorithm> all = algorithms(p.scatter);
-  int i = 0;
-  while (!all[static_cast<size_t>(i)].applies(p, threads, why)) ++i;
-  return i;
+  size_t i = 0;
+  while (is_left_out(p, i) || !all[i].applies(p, threads, why)) ++i;
+  return static_cast<int>(i);
 }
 
 }  // namespace
@@ -87,7 +96,7 @@ const char* prepare(Program& p) {
 }
 
 Choice describe(const Program& p) {
-  if (!p.moves) return {"units", "nothing moves", 0};
+  if (!p.moves) return {"direct", "nothing moves", 0};
   const int threads = threads_for(work_bytes(p));
   Choice choice{};
   const int i = first_of(p, threads, &choice.reason);
@@ -115,15 +124,16 @@ Thresholds& thresholds() {
 
 NamedThreshold threshold(int i) {
   Thresholds& t = thresholds();
-  const std::array<NamedThreshold, 9> all = {{{"own", &t.own},
-                                              {"cache", &t.cache},
-                                              {"stretch", &t.stretch},
-                                              {"far", &t.far},
-                                              {"many", &t.many},
-                                              {"small", &t.small},
-                                              {"stream", &t.stream},
-                                              {"tables", &t.tables},
-                                              {"columns", &t.columns}}};
+  const std::array<NamedThreshold, 10> all = {{{"own", &t.own},
+                                               {"cache", &t.cache},
+                                               {"stretch", &t.stretch},
+                                               {"far", &t.far},
+                                               {"many", &t.many},
+                                               {"small", &t.small},
+                                               {"stream", &t.stream},
+                                               {"tables", &t.tables},
+                                               {"columns", &t.columns},
+                                               {"without", &t.without}}};
   return i >= 0 && i < static_cast<int>(all.size()) ? all[static_cast<size_t>(i)] : NamedThreshold{};
 }
 

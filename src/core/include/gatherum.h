@@ -418,7 +418,7 @@ GATHERUM_API gatherum_status gatherum_read_rows(const gatherum_rows* rows, const
  * `waste` allows; 0 if `rows` is not valid. Nothing is read; `places`, `out` and `capacity` are ignored. */
 GATHERUM_API int64_t gatherum_rows_bridge(const gatherum_rows* rows) GATHERUM_NOEXCEPT;
 
-/* How the program would run on the current number of threads: the implementation, the reason for the choice,
+/* How the program would run on the current number of threads: the algorithm, the reason for the choice,
  * and the bytes of working memory. */
 typedef struct gatherum_description {
   const char* implementation;
@@ -428,10 +428,10 @@ typedef struct gatherum_description {
 
 GATHERUM_API gatherum_status gatherum_describe(const gatherum_program* program,
                                                gatherum_description* description) GATHERUM_NOEXCEPT;
-/* The name of the i-th implementation, null after the last one. */
+/* The name of the i-th algorithm, null after the last one. */
 GATHERUM_API const char* gatherum_implementation(int32_t i) GATHERUM_NOEXCEPT;
-/* Minimum sizes for choosing implementations, by number; for tests, which lower them. Returns the name of the
- * i-th, null after the last one. */
+/* Minimum sizes for choosing algorithms, by number; for tests, which lower them. Returns the name of the i-th,
+ * null after the last one. */
 GATHERUM_API const char* gatherum_threshold(int32_t i, int64_t* value) GATHERUM_NOEXCEPT;
 GATHERUM_API void gatherum_set_threshold(int32_t i, int64_t value) GATHERUM_NOEXCEPT;
 

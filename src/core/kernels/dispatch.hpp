@@ -19,8 +19,8 @@ namespace gatherum::GATHERUM_LEVEL {
 
 // The translation units of a level. Each fills in its functions of the table. Several units compile faster
 // than one, and show the progress of the build.
-void add_fold_kernels(Kernels& all);
-void add_group_kernels(Kernels& all);
+void add_grouped_kernels(Kernels& all);
+void add_gradient_kernels(Kernels& all);
 void add_list_kernels(Kernels& all);
 void add_item_kernels(Kernels& all);
 

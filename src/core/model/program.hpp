@@ -84,7 +84,7 @@ struct Program {
   struct {
     Reach data, indices, updates, out;
   } reaches;              // of the operands; `data` is the source of a functional scatter
-  int small_choice = -1;  // the implementation of a call too small for several threads; -1: not small
+  int small_choice = -1;  // the algorithm of a call too small for several threads; -1: not small
 };
 
 // Calls visit(name, field) for every field that identifies a program. Equality, bytes and the Python binding

@@ -206,7 +206,7 @@ def explain(
     --------
     >>> e = gatherum.explain("gather", ((2, 3, 4), "f4"), ((5,), "i8"), axis=1)
     >>> e.plan.shape, e.plan.algorithm
-    ((2, 5, 4), 'units')
+    ((2, 5, 4), 'direct')
     >>> print(e.loops)
     for i in range(2):
         for j in range(5):

@@ -92,9 +92,9 @@ class Plan:
 
     @property
     def algorithm(self) -> str:
-        """The name of the implementation for the current number of threads.
+        """The name of the algorithm for the current number of threads.
 
-        On a CUDA device, the launches in order. All implementations return bit-for-bit equal
+        On a CUDA device, the launches in order. All algorithms return bit-for-bit equal
         results; ``docs/performance.md`` describes them.
         """
         return _description(self).algorithm

@@ -1,5 +1,5 @@
 // Kernel: kernels/gather_rows.hpp. Writes the rows of a large result with streaming stores. In all other
-// respects it is the same as units.cpp.
+// respects it is the same as direct.cpp.
 #include "algorithms/algorithms.hpp"
 #include "algorithms/items.hpp"
 
@@ -20,7 +20,7 @@ bool applies_streamed(const Program& p, int, std::string* why) {
 
 // If the output is not aligned for streaming stores, its rows are copied with normal stores.
 Run run_streamed(const Program& p, const Execution& call) {
-  return gather_units(p, call, streams_past_cache(p.nest, call.at.other));
+  return gather_direct(p, call, streams_past_cache(p.nest, call.at.other));
 }
 
 }  // namespace gatherum

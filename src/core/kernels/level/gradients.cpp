@@ -71,7 +71,7 @@ void group_extremes(const GroupedScatter& call, const Extremes& at, const GroupS
 
 }  // namespace
 
-void add_group_kernels(Kernels& all) {
+void add_gradient_kernels(Kernels& all) {
   all.group_gradients = group_gradients;
   all.group_extremes = group_extremes;
 }

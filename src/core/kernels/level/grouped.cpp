@@ -60,7 +60,7 @@ void merge_sums(const Combine& combine, const Merge& m) {
 
 }  // namespace
 
-void add_fold_kernels(Kernels& all) {
+void add_grouped_kernels(Kernels& all) {
   all.grouped_bytes = grouped_bytes;
   all.sort_updates = sort_updates;
   all.fold_groups = fold_groups;

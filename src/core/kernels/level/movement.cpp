@@ -154,8 +154,8 @@ const Kernels& kernels() {
     all.scatter = scatter;
     all.number = number;
     GATHERUM_SLABS::add_slab_kernels(all);
-    add_fold_kernels(all);
-    add_group_kernels(all);
+    add_grouped_kernels(all);
+    add_gradient_kernels(all);
     add_list_kernels(all);
     add_item_kernels(all);
     return all;

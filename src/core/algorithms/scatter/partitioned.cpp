@@ -52,7 +52,7 @@ Cut cut_updates(const Program& p, const Nest& ids, int threads, int64_t blocks) 
 
 }  // namespace
 
-bool applies_partition(const Program& p, int, std::string* why) {
+bool applies_partitioned(const Program& p, int, std::string* why) {
   if (!scatters_items(p, nullptr)) return false;
   const Items items = items_of(p);
   // Reading a window of an exact sum from memory takes longer than writing an accumulator there. For a mean,
@@ -68,7 +68,7 @@ bool applies_partition(const Program& p, int, std::string* why) {
   return true;
 }
 
-int64_t scratch_partition(const Program& p, int threads) {
+int64_t scratch_partitioned(const Program& p, int threads) {
   // Slabs of exact sums also have states, but few states are used.
   const bool exact = row_of(p.combine.reduction).exact;
   const int64_t slabs = exact ? times(block_bytes(p, block_shift(p, threads)), threads) : 0;
@@ -77,7 +77,7 @@ int64_t scratch_partition(const Program& p, int threads) {
 }
 
 // Nothing is written before all indices have been checked.
-Run run_partition(const Program& p, const Execution& call) {
+Run run_partitioned(const Program& p, const Execution& call) {
   const int threads = call.threads;
   const Nest ids = number_destinations(p.nest);
   PartitionScatter part{};

@@ -41,7 +41,7 @@ PrivateScatter privately(const Program& p, const Execution& call, Nest& ids, int
   return slabs;
 }
 
-bool applies_private_slabs(const Program& p, int threads, std::string* why) {
+bool applies_private_accumulators(const Program& p, int threads, std::string* why) {
   const bool tables = has_tables(p, threads), alone = threads == 1 && !needs_counter(p.combine);
   if ((alone && !tables) || !keeps_one_slab(p, nullptr) || !are_few(p, threads)) return false;
   if (chosen_kernels().private_bytes(p.combine, p.destinations, tables) == 0) return false;
@@ -52,13 +52,13 @@ bool applies_private_slabs(const Program& p, int threads, std::string* why) {
   return true;
 }
 
-int64_t scratch_private_slabs(const Program& p, int threads) {
+int64_t scratch_private_accumulators(const Program& p, int threads) {
   return times(private_slab_bytes(p, threads), threads);
 }
 
 // Nothing is written before all indices have been checked. If a scatter with keys found a NaN that keys
 // cannot represent, it is repeated in order, with accumulators that count their updates.
-Run run_private_slabs(const Program& p, const Execution& call) {
+Run run_private_accumulators(const Program& p, const Execution& call) {
   Nest ids = number_destinations(p.nest);
   PrivateScatter slabs = privately(p, call, ids, private_slab_bytes(p, call.threads));
   slabs.tables = has_tables(p, call.threads);
@@ -73,7 +73,7 @@ Run run_private_slabs(const Program& p, const Execution& call) {
   run.finished = run_tasks(slabs.pieces, call.threads, call.poll, [&](int64_t piece, int) {
     valid &= chosen_kernels().private_take(slabs, call.at, piece) == Took::all;
   });
-  if (run.finished && met.lost) return run_ranges(p, call);
+  if (run.finished && met.lost) return run_divided_accumulators(p, call);
   run.valid = static_cast<bool>(valid);
   if (!run.finished || (!run.valid && p.raises)) return run;
   share_destinations(p, call.threads, [&](int64_t begin, int64_t end) {

@@ -26,7 +26,7 @@ Columns columns_of(const Program& p, const char* out, int64_t i, int64_t n) {
 
 }  // namespace
 
-bool applies_columns(const Program& p, int threads, std::string* why) {
+bool applies_by_column(const Program& p, int threads, std::string* why) {
   if (threads == 1 || !is_one_unit(p) || p.nest.row_rank() > 0) return false;
   if (p.nest.block < times(threads, thresholds().columns) || p.item > kCacheLine) return false;
   append_why_no_accumulators(p, why);
@@ -38,7 +38,7 @@ bool applies_columns(const Program& p, int threads, std::string* why) {
 // is read by only one thread. If each thread processed the rows of some destinations instead, the processor
 // would also prefetch adjacent rows (1M rows of 64 float32 into 100k on an EPYC: 65 ms of two threads
 // together, 45 by columns, 38 on one).
-Run run_columns(const Program& p, const Execution& call) {
+Run run_by_column(const Program& p, const Execution& call) {
   All valid;
   const bool finished = run_tasks(call.threads, call.threads, call.poll, [&](int64_t i, int) {
     const Columns columns = columns_of(p, call.at.data, i, call.threads);

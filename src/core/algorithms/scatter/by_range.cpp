@@ -5,7 +5,7 @@
 
 namespace gatherum {
 
-bool applies_owned(const Program& p, int threads, std::string* why) {
+bool applies_by_range(const Program& p, int threads, std::string* why) {
   if (threads == 1 || !is_one_unit(p) || p.components_reach == 0) return false;
   append_why_no_accumulators(p, why);
   append(why, "; each of ", int64_t{threads},
@@ -13,7 +13,7 @@ bool applies_owned(const Program& p, int threads, std::string* why) {
   return true;
 }
 
-Run run_owned(const Program& p, const Execution& call) {
+Run run_by_range(const Program& p, const Execution& call) {
   All valid;
   const bool finished = run_shares(p, call.threads, call.poll, [&](const Range& range, const Owned& owned) {
     valid &= chosen_kernels().scatter(p.nest, p.units, call.at, range, p.combine, owned);

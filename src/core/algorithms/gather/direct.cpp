@@ -38,7 +38,7 @@ bool gathers_items(const Program& p, std::string* why) {
   return false;
 }
 
-bool applies_gather_units(const Program& p, int, std::string* why) {
+bool applies_gather_direct(const Program& p, int, std::string* why) {
   if (why != nullptr && gathers_items(p, why)) append_why_neither(p.nest, why);
   return true;
 }
@@ -52,7 +52,7 @@ Run run_units_of(const Split& s, const Execution& call, const GatherTask& task) 
   return {finished, all_valid.load()};
 }
 
-Run gather_units(const Program& p, const Execution& call, bool streams) {
+Run gather_direct(const Program& p, const Execution& call, bool streams) {
   const Nest& nest = p.nest;
   if (!is_long(p)) {  // too short to be divided
     const Range everything{nest.line_loop().extent, 0, points(nest, p.units)};
@@ -65,7 +65,7 @@ Run gather_units(const Program& p, const Execution& call, bool streams) {
   });
 }
 
-Run run_gather_units(const Program& p, const Execution& call) { return gather_units(p, call, false); }
+Run run_gather_direct(const Program& p, const Execution& call) { return gather_direct(p, call, false); }
 
 bool writes_in_order(const Nest& nest) {
   int64_t step = nest.block;

@@ -1,5 +1,5 @@
-// Runs counted_groups and sorted_groups: first sorts the updates by destination, so that each destination
-// folds its updates in registers.
+// Kernel: kernels/scatter_grouped.hpp. First orders the updates by destination, with a counting sort or by
+// comparison, so that each destination folds its updates in registers.
 #include "algorithms/algorithms.hpp"
 #include "algorithms/items.hpp"
 #include "lists/row_lists.hpp"
@@ -23,6 +23,12 @@ constexpr int64_t kCountedAnUpdate = 8;
 // If the updates of a unit have fewer bytes, they are in cache, and a prefetch only costs time (rows of 8:
 // +40 %; above it, 128 MB of rows in order of 50 destinations: 43 ms -> 37, of float16 91 -> 27).
 constexpr int64_t kNearUpdates = int64_t{512} << 10;
+
+// Returns true if a counting sort orders the updates.
+bool counts_out(const Program& p) {
+  const int64_t updates = updates_of(p);
+  return p.destinations <= times(kCountedAnUpdate, updates) && updates < int64_t{0xFFFFFFFF};
+}
 
 // Prepares the counting sort of the updates of a unit. All threads share it if there is only one unit.
 ListStage stage_of(const Program& p, const Nest& ids, int threads) {
@@ -57,21 +63,20 @@ bool folds_rows_at_once(const Program& p) {
 
 }  // namespace
 
-bool counts_out(const Program& p) {
-  const int64_t updates = updates_of(p);
-  return p.destinations <= times(kCountedAnUpdate, updates) && updates < int64_t{0xFFFFFFFF};
-}
-
-bool applies_groups(const Program& p, std::string* why) {
+bool applies_by_destination(const Program& p, int, std::string* why) {
   const bool needs = needs_accumulator(p.combine);
   if (!needs && !folds_rows_at_once(p)) return false;
   append_why_no_accumulators(p, why);
   append(why, needs ? "; the fold needs accumulators" : "; each destination is read and written once",
          ", so the updates of a destination are put side by side first, ");
+  if (counts_out(p))
+    append(why, "counted out to ", p.destinations, " destinations");
+  else
+    append(why, "by sorting them");
   return true;
 }
 
-int64_t scratch_groups(const Program& p, int threads) {
+int64_t scratch_by_destination(const Program& p, int threads) {
   const int64_t units = points(p.whole, p.whole_units);
   const GroupedScatter groups = grouped(p, p.whole, stage_of(p, p.whole, threads).pieces);
   return times(chosen_kernels().grouped_bytes(groups), std::min<int64_t>(threads, units));
@@ -121,7 +126,7 @@ Run run_shares_of_groups(const Program& p, const Execution& call, const GroupWor
   return run;
 }
 
-Run run_groups(const Program& p, const Execution& call) {
+Run run_by_destination(const Program& p, const Execution& call) {
   return run_shares_of_groups(p, call, [&](const GroupedScatter& groups, const GroupShare& share) {
     chosen_kernels().fold_groups(groups, call.at, share);
   });

@@ -1,5 +1,4 @@
-// Kernel: kernels/scatter_slabs.hpp. One unit: one slab has accumulators for all destinations. `run_ranges`
-// of shared_slabs.cpp runs it with one range.
+// Kernel: kernels/scatter_slabs.hpp. One unit: one slab has accumulators for all destinations.
 #include "algorithms/algorithms.hpp"
 #include "algorithms/items.hpp"
 
@@ -16,8 +15,10 @@ bool keeps_one_slab(const Program& p, std::string* why) {
   return true;
 }
 
-bool applies_one_slab(const Program& p, int, std::string* why) { return keeps_one_slab(p, why); }
+bool applies_serial_accumulators(const Program& p, int, std::string* why) { return keeps_one_slab(p, why); }
 
-int64_t scratch_one_slab(const Program& p, int) { return slab_bytes(p, p.destinations); }
+int64_t scratch_serial_accumulators(const Program& p, int) { return slab_bytes(p, p.destinations); }
+
+Run run_serial_accumulators(const Program& p, const Execution& call) { return run_in_ranges(p, call, 1); }
 
 }  // namespace gatherum

@@ -18,7 +18,7 @@ int64_t chunk_of(const Program& p) {
 
 }  // namespace
 
-bool applies_slabs(const Program& p, int, std::string* why) {
+bool applies_batch_accumulators(const Program& p, int, std::string* why) {
   if (!scatters_items(p, nullptr)) return false;
   const Items items = items_of(p);
   if (items.alone || !fits_slots(items)) return false;
@@ -29,13 +29,13 @@ bool applies_slabs(const Program& p, int, std::string* why) {
   return true;
 }
 
-int64_t scratch_slabs(const Program& p, int threads) {
+int64_t scratch_batch_accumulators(const Program& p, int threads) {
   return times(slab_bytes(p, times(p.destinations, std::max<int64_t>(chunk_of(p), 1))), threads);
 }
 
 // Many units: each thread fills one slab after another. Either the indices were checked before, or the result
 // is discarded after an error.
-Run run_slabs(const Program& p, const Execution& call) {
+Run run_batch_accumulators(const Program& p, const Execution& call) {
   Nest ids = number_destinations(p.nest);
   const Split s = split(points(ids, p.units), ids.line_loop().extent, p.split_line, chunk_of(p),
                         work_bytes(p), call.threads);

@@ -27,34 +27,42 @@ int64_t range_of(const Program& p, int threads) {
 // run_counted repeats the scatter if counters are needed after all. scratch_counted returns the number of
 // additional bytes that run_counted needs.
 Run run_counted(const Program& p, const Execution& call) {
-  if (applies_partition(p, call.threads, nullptr)) return run_partition(p, call);
-  return applies_private_slabs(p, call.threads, nullptr) ? run_private_slabs(p, call) : run_ranges(p, call);
+  if (applies_partitioned(p, call.threads, nullptr)) return run_partitioned(p, call);
+  return applies_private_accumulators(p, call.threads, nullptr) ? run_private_accumulators(p, call)
+                                                                : run_divided_accumulators(p, call);
 }
 
 int64_t scratch_counted(const Program& p, int threads) {
-  if (applies_partition(p, threads, nullptr)) return scratch_partition(p, threads);
-  if (applies_private_slabs(p, threads, nullptr)) return scratch_private_slabs(p, threads);
-  return scratch_shared_slabs(p, threads);
+  if (applies_partitioned(p, threads, nullptr)) return scratch_partitioned(p, threads);
+  if (applies_private_accumulators(p, threads, nullptr)) return scratch_private_accumulators(p, threads);
+  return scratch_divided_accumulators(p, threads);
+}
+
+// Returns true if each thread has accumulators for all destinations that hold keys (private_accumulators).
+// Keys of floats are compared as integers, which is faster (maxima of 400,000 updates on one thread: float32
+// into 10,000 0.42 ms, without keys 0.53; float64 into 90,000 1.1 and 1.5).
+bool folds_keys_faster(const Program& p, int threads) {
+  return applies_private_accumulators(p, threads, nullptr) && !applies_partitioned(p, threads, nullptr);
 }
 
 }  // namespace
 
-bool applies_uncounted_slabs(const Program& p, int, std::string* why) {
+bool applies_uncounted_accumulators(const Program& p, int threads, std::string* why) {
   if (p.combine.include_self || !scatters_items(p, nullptr)) return false;
   const int64_t bytes = uncounted_bytes(p);
   const bool pays = items_of(p).alone && p.tuples >= thresholds().many && are_few(p, 1);
-  if (bytes == 0 || bytes > thresholds().far || !pays) return false;
+  if (bytes == 0 || bytes > thresholds().far || !pays || folds_keys_faster(p, threads)) return false;
   append(why, p.tuples, " updates go to ", p.destinations, " destinations, whose old values take no part: ");
   append(why, "an accumulator each, which counts nothing");
   return true;
 }
 
-int64_t scratch_uncounted_slabs(const Program& p, int threads) {
+int64_t scratch_uncounted_accumulators(const Program& p, int threads) {
   return times(uncounted_bytes(p), has_own_sums(p, threads) ? threads : 1) + scratch_counted(p, threads);
 }
 
 // Nothing is written before all indices have been checked, and no sum needs a counter.
-Run run_uncounted_slabs(const Program& p, const Execution& call) {
+Run run_uncounted_accumulators(const Program& p, const Execution& call) {
   const auto& kernels = chosen_kernels();
   Nest ids = number_destinations(p.nest);
   const int64_t bytes = (uncounted_bytes(p) + kCacheLine - 1) / kCacheLine * kCacheLine;

@@ -5,13 +5,13 @@
 
 namespace gatherum {
 
-bool applies_scatter_units(const Program& p, int, std::string* why) {
+bool applies_scatter_direct(const Program& p, int, std::string* why) {
   append_why_no_accumulators(p, why);
   append(why, "; updates go straight to their places");
   return true;
 }
 
-Run run_scatter_units(const Program& p, const Execution& call) {
+Run run_scatter_direct(const Program& p, const Execution& call) {
   const Nest& nest = p.nest;
   if (!is_long(p)) {  // too short to be divided
     const Range everything{nest.line_loop().extent, 0, points(nest, p.units)};

@@ -21,11 +21,15 @@ struct Ranges {
   int64_t count, size;
 };
 
-// Returns the ranges of destinations for this number of threads, or one range of all of them.
-Ranges ranges_of(const Program& p, int threads) {
-  if (!applies_shared_slabs(p, threads, nullptr)) return {1, p.destinations};
-  const int64_t size = (p.destinations + threads - 1) / threads;
+// Returns at most this many ranges of destinations.
+Ranges ranges_of(const Program& p, int64_t most) {
+  const int64_t size = (p.destinations + most - 1) / most;
   return {(p.destinations + size - 1) / size, size};
+}
+
+// Returns the number of threads that share the destinations: one if sharing is not worthwhile.
+int sharers(const Program& p, int threads) {
+  return applies_divided_accumulators(p, threads, nullptr) ? threads : 1;
 }
 
 }  // namespace
@@ -37,7 +41,7 @@ bool shares_slots(const Program& p, int threads, int64_t bytes) {
   return bytes >= (eights ? kSharedByEights : kSharedOneByOne);
 }
 
-bool applies_shared_slabs(const Program& p, int threads, std::string* why) {
+bool applies_divided_accumulators(const Program& p, int threads, std::string* why) {
   if (!keeps_one_slab(p, nullptr)) return false;
   if (!shares_slots(p, threads, slab_bytes(p, p.destinations))) return false;
   keeps_one_slab(p, why);
@@ -45,16 +49,16 @@ bool applies_shared_slabs(const Program& p, int threads, std::string* why) {
   return true;
 }
 
-int64_t scratch_shared_slabs(const Program& p, int threads) {
-  const Ranges ranges = ranges_of(p, threads);
+int64_t scratch_divided_accumulators(const Program& p, int threads) {
+  const Ranges ranges = ranges_of(p, sharers(p, threads));
   return times(slab_bytes(p, ranges.size), ranges.count);
 }
 
 // One unit: its destinations are divided into ranges, and the task of each range reads every index. Nothing
 // is written before all indices have been checked.
-Run run_ranges(const Program& p, const Execution& call) {
+Run run_in_ranges(const Program& p, const Execution& call, int64_t most) {
   Nest ids = number_destinations(p.nest);
-  const Ranges ranges = ranges_of(p, call.threads);
+  const Ranges ranges = ranges_of(p, most);
   ids.far = busy_bytes(p, p.destinations, slab_bytes(p, p.destinations)) >= kFarSlabBytes;
   // With one range, the hardware prefetches indices during the folds, and a software prefetch would delay
   // them (5M updates of 256 bins: 6.6 ms with it, 5.1 without).
@@ -83,6 +87,10 @@ Run run_ranges(const Program& p, const Execution& call) {
     chosen_kernels().slab_write(slabs, call.at, range, scratch.of(static_cast<int>(range)));
   });
   return run;
+}
+
+Run run_divided_accumulators(const Program& p, const Execution& call) {
+  return run_in_ranges(p, call, sharers(p, call.threads));
 }
 
 }  // namespace gatherum
