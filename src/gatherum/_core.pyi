@@ -360,6 +360,13 @@ def extremes(
     positions: Array | View,
     none: int,
 ) -> None: ...
+def spreads(
+    plan: object,
+    indices: Array | View,
+    updates: Array | View,
+    squares: Array | View,
+    counts: Array | View,
+) -> bool: ...
 def bytes_of(dtype: DType) -> int: ...
 def dtype_of_dlpack(kind: int, bits: int) -> DType | None: ...
 def set_torch(
