@@ -362,6 +362,13 @@ def extremes(
     positions: Array | View,
     none: int,
 ) -> None: ...
+def spreads(
+    plan: object,
+    indices: Array | View,
+    updates: Array | View,
+    squares: Array | View,
+    counts: Array | View,
+) -> bool: ...
 def dtype_rows() -> list[tuple[Any, ...]]: ...
 def dtype_of_dlpack(code: int, bits: int) -> DType | None: ...
 def set_torch(

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <utility>
 
 #include "algorithms/algorithms.hpp"
 #include "engine/accumulator.hpp"
@@ -252,6 +253,37 @@ gatherum_status gatherum_extremes(const gatherum_program* program, const gatheru
     const char* shared = find_overlap(p, *at, {positions->start, numbers});
     if (shared != nullptr) return report_overlap(error, shared);
     return report(find_extremes(p, to.index, source, extremes, poll_of(poll)), error);
+  });
+}
+
+gatherum_status gatherum_spreads(const gatherum_program* program, const gatherum_operands* at,
+                                 const gatherum_buffer* squares, const gatherum_buffer* counts,
+                                 const gatherum_poll* poll, gatherum_error* error) noexcept {
+  if (is_any_null({{"program", program}, {"operands", at}, {"squares", squares}, {"counts", counts}}, error))
+    return GATHERUM_INVALID_CALL;
+  const Program& p = program->value;
+  if (!finds_spreads(p))
+    return report_failure(GATHERUM_INVALID_PROGRAM, error, "there are no spreads of this program");
+  const int64_t bytes = times(p.result.items(), sizeof(double));
+  static_assert(sizeof(double) == sizeof(int64_t));
+  for (const auto& [name, b] : {std::pair{"squares", squares}, std::pair{"counts", counts}})
+    if (b->start == nullptr || b->behind < bytes)
+      return report_failure(GATHERUM_TOO_SMALL, error, kTooSmall, name);
+  gatherum_operands read = *at;
+  read.data = read.out = *squares;  // large enough; they are not accessed
+  const gatherum_status status = check_operands(p, read, false, error);
+  if (status != GATHERUM_OK) return status;
+  const Footprint updates = other_footprint(p.nest, at->updates.start), number{counts->start, bytes};
+  return with_memory(error, [&] {
+    for (const Footprint& written : {Footprint{squares->start, bytes}, number}) {
+      if (shares_indices(written, p, at->indices.start)) return report_overlap(error, "indices");
+      if (shares_memory(written, updates)) return report_overlap(error, "updates");
+    }
+    if (shares_memory({squares->start, bytes}, number)) return report_overlap(error, "counts");
+    const Spreads to{static_cast<double*>(squares->start), static_cast<int64_t*>(counts->start)};
+    return report(find_spreads(p, static_cast<const char*>(at->indices.start),
+                               static_cast<const char*>(at->updates.start), to, poll_of(poll)),
+                  error);
   });
 }
 

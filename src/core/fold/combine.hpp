@@ -39,6 +39,7 @@ struct BinaryForm {
   static constexpr uint64_t kSign = uint64_t{1} << (kM - 1 + kE);
   static constexpr uint64_t kInfinity = ((uint64_t{1} << kE) - 1) << (kM - 1);
   static constexpr uint64_t kQuiet = kInfinity | uint64_t{1} << (kM - 2);
+  static constexpr int kUnit = 3 - kM - (1 << (kE - 1));  // the smallest subnormal is 2^kUnit
 
   // Returns the bits of the value nearest to head * 2^(first - 63) units. The first bit of head is set, or
   // `first` is far below 0. `more`: nonzero digits follow head.

@@ -336,6 +336,7 @@ class Slab<F, Counted> {
       F::Window::take(windows_ + slot * F::kWindow, states_ + slot * F::kBytes, update);
       if constexpr (Counted) ++counts_[slot];
     }
+    GATHERUM_INLINE void add(int64_t slot, Stored update) const { (*this)(slot, update); }
     GATHERUM_INLINE void fetch(int64_t slot) const {
       prefetch_second(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(windows_) +
                                                     static_cast<uintptr_t>(slot * F::kWindow)));
@@ -359,6 +360,16 @@ class Slab<F, Counted> {
     static_assert(!Counted);
     for (int64_t i = begin; i < end; ++i)
       F::Window::merge(window(i), state(i), other.window(i), other.state(i));
+  }
+
+  // Calls visit(slot, mean, count) for every slot with updates, with means in float64. Modifies the sums.
+  template <class Visit>
+  void each_mean(const Visit& visit) const {
+    static_assert(Counted && F::kDivides);
+    for (int64_t slot = 0; slot < slots(); ++slot) {
+      const auto count = load_value<int64_t>(scratch_ + slot * kCount);
+      if (count > 0) visit(slot, F::Window::finish_wide(window(slot), state(slot), F::divisor(count)), count);
+    }
   }
 
   GATHERUM_NOINLINE void write(int64_t begin, int64_t end, bool) const {

@@ -92,10 +92,9 @@ bool folds_checked(const Nest& ids) {
 }
 
 // Folds with fold_checked. After a negative or invalid index, the rest of a block is staged as usual.
-template <class F, bool Counted>
-bool take_checked(const Slab<F, Counted>& slab, const Nest& ids, int units, const Range& range,
-                  const Operands& at) {
-  using Stored = typename F::Stored;
+template <class Slab>
+bool take_checked(const Slab& slab, const Nest& ids, int units, const Range& range, const Operands& at) {
+  using Stored = typename Slab::Stored;
   constexpr std::integral_constant<int64_t, static_cast<int64_t>(sizeof(Stored))> packed;
   constexpr std::integral_constant<int64_t, 0> same;
   const auto size = static_cast<uint64_t>(ids.component[0].size);
@@ -194,7 +193,7 @@ bool slab_take(const SlabScatter& call, const Operands& at, int64_t task, char* 
     bool plain = is_plain<F>(call);
     if constexpr (settles) plain = plain && !slab.has_nan();
     if (plain) {
-      const bool valid = take_checked<F>(slab, taking.ids(), call.units, taking.range, at);
+      const bool valid = take_checked(slab, taking.ids(), call.units, taking.range, at);
       if constexpr (settles) slab.settle();
       return valid;
     }

@@ -191,7 +191,7 @@ bool uncounted_take(const PrivateScatter& call, const Operands& at, int64_t task
   slab.fill(Neutral<F>::value());
   const Range range = call.range_size == 0 ? units_of(call, task) : Range{call.chunk, 0, call.units};
   const bool all = call.range_size == 0 || call.range_size >= call.destinations;
-  if (all && !ids.far && folds_checked<F>(ids)) return take_checked<F>(slab, ids, ids.line, range, at);
+  if (all && !ids.far && folds_checked<F>(ids)) return take_checked(slab, ids, ids.line, range, at);
   const int64_t first = task * call.range_size;
   const Owned owned{first, std::min(first + call.range_size, call.destinations)};
   const Share share{all ? Owned{} : owned, first, false, 0};

@@ -150,6 +150,15 @@ struct Extremes {
   int64_t none = 0;  // the position if no update is the extreme
 };
 
+// The results of a scatter of squared distances from exact means (scatter_spreads.hpp): contiguous arrays
+// with an item for each destination.
+struct Spreads {
+  double* squares;
+  int64_t* counts;
+};
+// Returns true if the values have a kernel for them.
+constexpr bool has_spreads(Value value) { return (kind_of(value) & (kFloats | kHalves)) != 0; }
+
 // Edges sorted by destination (row_lists.hpp). An edge connects a row of a table to a destination. Pieces are
 // consecutive ranges of edges. Numbers have 32 bits, or 64 if `wide`. A number with all bits set means none.
 struct ListStage {
@@ -399,6 +408,10 @@ struct Kernels {
   void (*begin_sums)(const Combine&, const char* data, char* sums, int64_t n);
   void (*finish_sums)(const Combine&, const Finish&);
   void (*merge_sums)(const Combine&, const Merge&);
+  // Squared distances from means, in `spread_bytes` of scratch for the destinations of a task. `spread_take`
+  // runs one task, and returns false if it found an invalid index.
+  int64_t (*spread_bytes)(Value, int64_t slots);
+  bool (*spread_take)(const SlabScatter&, const Operands&, const Spreads&, int64_t task, char* scratch);
 };
 
 const Kernels& kernels_portable();

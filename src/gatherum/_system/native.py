@@ -12,6 +12,7 @@ Function              Operands                                      Used by
 `scatter_into_zeros`  plain tensors, with a cached plan             torch
 `differentiate`       tensors                                       torch
 `extremes`            a plan, and arrays or views of addresses      `extremes`
+`spreads`             a plan, and arrays or views of addresses      `groups`
 `xla_handler`         buffers of a compiled program                 jax
 `cached_call_entry`   JAX arrays, in an eager call with the         jax
                       attributes of the last call
@@ -60,6 +61,7 @@ run_on_views = _core.run_on_views
 scatter_into_zeros = _core.scatter_into_zeros
 differentiate = _core.differentiate
 extremes = _core.extremes
+spreads = _core.spreads
 xla_handler = _core.xla_handler
 cached_call_entry = _core.cached_call_entry
 remember_call = _core.remember_call

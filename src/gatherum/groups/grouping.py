@@ -12,6 +12,7 @@ from gatherum._arguments.indices import first_invalid
 from gatherum._derivatives.array_ops import Array, Destinations
 from gatherum._model.call import Attributes, FoldRule
 from gatherum._model.callers import Caller, no_group
+from gatherum._model.dtypes import is_reducible
 from gatherum._model.errors import Shape
 from gatherum._model.shape_limits import place_of
 from gatherum._plans.extremes import positions_of_extremes
@@ -96,6 +97,19 @@ class Grouping:
         run = getattr(self.xp, "fused", None)
         try:
             return None if run is None else run(name, values, self.places)
+        except IndexError as error:
+            raise self._invalid(error) from None
+
+    def squares(self, values: Array) -> tuple[Array, Array] | None:
+        """Return the sum of the squared distances from the exact mean, in float64, and the number
+        of values, of each group, in one call of the framework; None if that is not supported.
+        """
+        kind, run = self.xp.kind(values), getattr(self.xp, "squares", None)
+        if run is None or kind.kind == "c" or not is_reducible(kind, "fmean"):
+            return None
+        try:
+            both: tuple[Array, Array] | None = run(values, self.places)
+            return both
         except IndexError as error:
             raise self._invalid(error) from None
 

@@ -10,11 +10,12 @@ import numpy as np
 from gatherum._arguments import conversion, indices, plain_values
 from gatherum._arguments.casting import has_nan
 from gatherum._derivatives import elementary
-from gatherum._model.call import Array, Attributes
+from gatherum._derivatives.array_ops import Destinations
+from gatherum._model.call import Array, ArraySpec, Attributes
 from gatherum._model.dtypes import AnyDType, DType, check_movable
 from gatherum._model.errors import Shape
 from gatherum._model.modes import MOVING
-from gatherum._plans import index_errors
+from gatherum._plans import index_errors, spreads
 from gatherum._system import native
 
 from . import rounding
@@ -151,6 +152,12 @@ def scatter(attributes: Attributes, data: Array, indices: Array, updates: Array)
     call = attributes.op, data, indices, updates, *attributes.positional, 0, None
     result: Array = index_errors.run_for(attributes.caller, native.dispatch_call, *call)
     return result
+
+
+def squares(values: Array, places: Destinations) -> tuple[Array, Array] | None:
+    specs = ArraySpec.of(places.indices), ArraySpec.of(values)
+    call = places.attributes, places.shape, specs, places.indices, values
+    return spreads.squares_and_counts(*call)
 
 
 def resolve(attributes: Attributes, entries: Array, size: int) -> Array:

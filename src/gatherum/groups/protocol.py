@@ -24,7 +24,8 @@ class Arrays(ArrayOps, Protocol):
 
     Each operation rounds once, also in compiled graphs. A framework may also have a function
     ``fused(name, values, places)`` that runs a transform in one call, with the bits and derivatives
-    of the composition, or returns None.
+    of the composition, or returns None. ``squares(values, places)`` returns the sums of squared
+    distances from the exact means and the numbers of real floats in one call, or None.
     The result may use the memory of `spare`. Derivatives, also of exp and log, are the framework's.
     """
 

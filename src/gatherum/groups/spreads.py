@@ -26,20 +26,28 @@ _LOW = (1 << 32) - 1  # the lower half of a 64-bit integer
 
 def variance(root: bool, values: Array, by: Grouping, start: Array, ddof: int) -> Array:
     """Return the variance of each group, or its square root; `start` for an empty group."""
-    xp, counts, to = by.xp, by.count(), start.dtype
+    xp, to = by.xp, start.dtype
+
+    def divided(total: Array, by: Grouping, counts: Array) -> Array:
+        spread = _quotient(total, by, counts - ddof)
+        return rounded_root(xp, spread, to) if root else xp.rounded(spread, to)
 
     def wide(values: Array, by: Grouping, counts: Array) -> Array:
         away = distances(values, by, counts)
         total = sum_of_squares(away, values, by, counts, lambda squares: added(squares, by))
-        spread = _quotient(total, by, counts - ddof)
-        return rounded_root(xp, spread, to) if root else xp.rounded(spread, to)
+        return divided(total, by, counts)
 
     def narrow(values: Array, by: Grouping, counts: Array) -> Array:
         away = _narrow_distances(values, by)
         spread = _quotient(added(_squares(away, by), by), by, counts - ddof)
         return xp.sqrt(spread) if root else spread
 
-    spread = xp.in_float64(wide, narrow, values, by, counts)
+    if fused := by.squares(values):
+        total, counts = fused
+        spread = divided(total, by, counts)
+    else:
+        counts = by.count()
+        spread = xp.in_float64(wide, narrow, values, by, counts)
     spread = xp.replaced(spread, counts <= ddof, np.nan)
     return xp.replaced(spread, counts == 0, start)
 

@@ -15,14 +15,14 @@ from gatherum._derivatives.array_ops import Destinations
 from gatherum._model import errors
 from gatherum._model.call import Attributes
 from gatherum._model.dtypes import AnyDType
-from gatherum._plans import index_errors
+from gatherum._plans import index_errors, spreads
 from gatherum._system import native
 from gatherum.groups import functions, rounding
 from gatherum.groups.protocol import Computed
 from gatherum.torch.library.ops import overload
 from gatherum.torch.library.symbolic_sizes import surely_holds
 
-from . import checks, dtypes, operands, private, segment_numbers
+from . import addresses, checks, dtypes, operands, private, segment_numbers
 from .library import symbolic_sizes
 
 if TYPE_CHECKING:
@@ -286,6 +286,18 @@ def fused(name: str, values: Tensor, places: Destinations) -> Tensor | None:
     options = op, axis, mode, negative, places.attributes.caller
     result: Tensor = overload(SOFTMAX)(values, places.indices, name, places.shape[axis], *options)
     return result
+
+
+def squares(values: Tensor, places: Destinations) -> tuple[Tensor, Tensor] | None:
+    operands = places.indices, values
+    if _is_recorded(values) or not all(map(private.is_plain, operands)):
+        return None
+    op, names = places.attributes.op, ("groups", "values")
+    checks.check_storages(op, names, operands)
+    indices, updates = (addresses.spec_of(op, *pair) for pair in zip(names, operands, strict=True))
+    views = (addresses.view(op, *pair) for pair in zip(names, operands, strict=True))
+    both = spreads.squares_and_counts(places.attributes, places.shape, (indices, updates), *views)
+    return None if both is None else (torch.from_numpy(both[0]), torch.from_numpy(both[1]))
 
 
 def resolve(attributes: Attributes, entries: Tensor, size: int) -> Tensor:

@@ -119,6 +119,14 @@ def in_forward_mode() -> bool:
     return level >= 0
 
 
+def is_plain(tensor: Tensor) -> bool:
+    """Return True if a tensor is only its memory, on the CPU, and nothing observes calls on it."""
+    known = type(tensor) in (Tensor, torch.nn.Parameter) and tensor.device.type == "cpu"
+    if not known or tensor.layout is not torch.strided or tensor.is_neg() or tensor.is_conj():
+        return False
+    return not (in_forward_mode() or any(watcher() for watcher in watchers))
+
+
 # The capsule with the functions that exchange tensors, or None if the core does not support it.
 exchange: Any = _find("torch.Tensor.__dlpack_c_exchange_api__")
 

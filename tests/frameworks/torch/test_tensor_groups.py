@@ -137,6 +137,36 @@ def test_softmax_in_one_op(name):
     assert left_out.isnan().tolist() == [False, True, False]
 
 
+@pytest.mark.parametrize("name", ["float16", "bfloat16", "float32", "float64"])
+def test_variances_of_plain_tensors_in_one_call(name, monkeypatch):
+    """Tensors with a gradient, of a subclass, or in a transform use the composition."""
+    calls, kernel = [], namespace.squares
+
+    def squares(*arguments):
+        calls.append(kernel(*arguments) is not None)
+        return kernel(*arguments)
+
+    monkeypatch.setattr(namespace, "squares", squares)
+    values, groups = torch.randn(900, dtype=getattr(torch, name)), torch.arange(900) % 7
+
+    def function(values):
+        return reduce(values, groups, 7, "var")
+
+    class Sub(torch.Tensor):
+        pass
+
+    results = (
+        function(values),
+        function(values.clone().requires_grad_()).detach(),
+        torch.func.vmap(function)(values.expand(2, -1))[1],
+        torch.func.functionalize(function)(values),
+        function(values.as_subclass(Sub)).as_subclass(torch.Tensor),
+    )
+    assert calls == [True, False, False, False, False]
+    for result in results[1:]:
+        assert torch.equal(result, results[0])
+
+
 def test_groups_may_be_lists_and_arrays():
     values = torch.tensor([1.0, 2.0, 4.0])
     for groups in ([1, 1, 0], np.array([1, 1, 0], "u1"), torch.tensor([1, 1, 0])):

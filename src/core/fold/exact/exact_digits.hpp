@@ -1,12 +1,14 @@
 // The digits of an exact sum and their rounding, the last step of fsum and fmean.
 //
-//   |N| = sum over digits i of digit[i] * 2^(32 (i - 1)),   in units of the smallest subnormal
+//   |N| = sum over digits i of digit[i] * 2^(32 (i - f)),   in units of the smallest subnormal
 //   divide     N / count, and whether a remainder exists
 //   rounded    the nearest value, ties to even; infinity from half a unit above the largest value on
 //
-// Digit 0 holds the fractional part of a quotient. A quotient is cut after six digits, because rounding only
-// needs to know whether a remainder exists. Guaranteed: the result is rounded once, directly to the type of
-// the terms, including subnormal numbers. Cost: a pass over the digits; a division has 6 to 18 steps.
+// The digits below f hold the fractional part of a quotient. A quotient is cut after six digits, because
+// rounding only needs to know whether a remainder exists. Guaranteed: the result is rounded once, directly to
+// the type of the terms or to a wider one, including subnormal numbers. f is 1 unless the type is wider. A
+// wider one keeps up to 53 bits of a quotient that is at least 2^-62, which takes four digits. Cost: a pass
+// over the digits; a division has 6 to 18 steps.
 #pragma once
 
 #include <utility>
@@ -15,9 +17,10 @@
 
 namespace gatherum::GATHERUM_LEVEL {
 
-template <class V>
+template <class V, class To = V>
 class ExactDigits {
-  using Form = FloatForm<V>;
+  using Form = FloatForm<To>;
+  static constexpr int kFraction = std::is_same_v<V, To> ? 1 : 4;
   static constexpr int kLimb = 32, kLimbs = limbs_of(kValueOf<V>);
   static constexpr uint64_t kLow = 0xFFFFFFFF;
 
@@ -33,11 +36,11 @@ class ExactDigits {
     negative_ = top >> 63 != 0;
     const uint64_t flip = negative_ ? kLow : 0;
     uint64_t moved = negative_ ? 1 : 0;
-    digit_[0] = 0;
-    for (int i = 1; i <= kLast; ++i) {
+    std::fill_n(digit_, kFraction, 0);
+    for (int i = 1; i <= kLimbs + 1; ++i) {
       const uint64_t word = i < kLimbs ? limb(i) : i == kLimbs ? top & kLow : top >> kLimb;
       const uint64_t digit = (word ^ flip) + moved;
-      digit_[i] = static_cast<uint32_t>(digit);
+      digit_[kFraction - 1 + i] = static_cast<uint32_t>(digit);
       moved = digit >> kLimb;
     }
   }
@@ -66,7 +69,8 @@ class ExactDigits {
     bool more = has_remainder || static_cast<uint32_t>(digit(top - 2) << zeros) != 0;
     for (int i = top - 3; i >= 0; --i) more |= digit_[i] != 0;
     const uint64_t sign = negative_ ? Form::kSign : 0;
-    return sign | Form::nearest(head, kLimb * (top - 1) + kLimb - 1 - zeros, more);
+    const int units = FloatForm<V>::kUnit - Form::kUnit;
+    return sign | Form::nearest(head, units + kLimb * (top - kFraction) + kLimb - 1 - zeros, more);
   }
 
  private:
@@ -91,7 +95,7 @@ class ExactDigits {
     return quotient;
   }
 
-  static constexpr int kLast = kLimbs + 1;  // after digit 0
+  static constexpr int kLast = kLimbs + kFraction;
   uint32_t digit_[kLast + 1];
   bool negative_;
 };

@@ -22,6 +22,9 @@ namespace gatherum::GATHERUM_LEVEL {
 
 template <class V>
 class ExactSum {
+  template <class>
+  friend class ExactSum;
+
  protected:
   using Form = FloatForm<V>;
   static constexpr int kM = Form::kM, kE = Form::kE;
@@ -78,18 +81,22 @@ class ExactSum {
     move_carries(state);
   }
 
-  // Returns the sum divided by the count. The state must contain at least one term.
-  static GATHERUM_NOINLINE Stored finish(const char* from, uint64_t count) {
+  // Returns the sum divided by the count, in the type of the terms or a wider one. The state must contain at
+  // least one term.
+  template <class To = V>
+  static GATHERUM_NOINLINE typename StoredAs<To>::Type finish(const char* from, uint64_t count) {
+    using Wide = FloatForm<To>;
+    const auto value_of = [](uint64_t bits) { return ExactSum<To>::value_of(bits); };
     char state[kBytes];
     std::memcpy(state, from, sizeof state);
     carry(state);
     const uint64_t flags = load(state);
     const bool both = (flags & kPlusInfinity) != 0 && (flags & kMinusInfinity) != 0;
-    if ((flags & kNaN) != 0 || both) return value_of(kQuiet);
-    if ((flags & kPlusInfinity) != 0) return value_of(kInfinity);
-    if ((flags & kMinusInfinity) != 0) return value_of(kSign | kInfinity);
-    if ((flags & kOther) == 0) return value_of(kSign);
-    ExactDigits<V> digits(state + 8);
+    if ((flags & kNaN) != 0 || both) return value_of(Wide::kQuiet);
+    if ((flags & kPlusInfinity) != 0) return value_of(Wide::kInfinity);
+    if ((flags & kMinusInfinity) != 0) return value_of(Wide::kSign | Wide::kInfinity);
+    if ((flags & kOther) == 0) return value_of(Wide::kSign);
+    ExactDigits<V, To> digits(state + 8);
     const bool has_remainder = count > 1 && digits.divide(count);
     return value_of(digits.rounded(has_remainder));
   }

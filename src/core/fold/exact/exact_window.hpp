@@ -92,6 +92,11 @@ class ExactWindow : public ExactSum<V> {
     }
     return rounded(window);
   }
+  // The same, rounded to float64.
+  static double finish_wide(char* window, char* state, uint64_t count) {
+    flush(window, state);
+    return Sum::template finish<double>(state, count);
+  }
 
   // Adds A to the state and clears it.
   static GATHERUM_NOINLINE void flush(char* window, char* state) {

@@ -154,6 +154,7 @@ const Kernels& kernels() {
     all.scatter = scatter;
     all.number = number;
     GATHERUM_SLABS::add_slab_kernels(all);
+    GATHERUM_SLABS::add_spread_kernels(all);
     add_grouped_kernels(all);
     add_gradient_kernels(all);
     add_list_kernels(all);

@@ -100,6 +100,25 @@ void extremes(nb::handle plan, nb::handle data, nb::handle indices, nb::handle u
   });
 }
 
+// Runs the plan of a scatter of means on arrays or views, and writes the squared distances and the counts
+// (gatherum_spreads). Returns false if the core has no kernel for it.
+bool spreads(nb::handle plan, nb::handle indices, nb::handle updates, nb::handle squares, nb::handle counts) {
+  const BoundProgram& program = program_of(plan);
+  const Pins pins({indices, updates, squares, counts});
+  gatherum_operands at = {};
+  at.indices = memory_of(view_of_operand(indices));
+  at.updates = memory_of(view_of_operand(updates));
+  const gatherum_buffer sums = memory_of(view_of_operand(squares)),
+                        numbers = memory_of(view_of_operand(counts));
+  bool applies = true;
+  run_released(plan, program, [&](const gatherum_poll* poll, gatherum_error* error) {
+    const gatherum_status status = gatherum_spreads(program.core(), &at, &sums, &numbers, poll, error);
+    applies = status != GATHERUM_INVALID_PROGRAM;
+    return applies ? status : GATHERUM_OK;
+  });
+  return applies;
+}
+
 const void* item_of(nb::handle fill, int64_t item) {
   if (!PyBytes_Check(fill.ptr())) return nullptr;
   if (PyBytes_GET_SIZE(fill.ptr()) != item) throw nb::value_error("gatherum: `fill` is no item of `data`");
@@ -168,6 +187,8 @@ void bind_memory_calls(nb::module_& m) {
            nb::arg("shape"), nb::arg("strides"), nb::arg("dtype"), nb::arg("writable") = true);
   m.def("extremes", &extremes, nb::arg("plan"), nb::arg("data"), nb::arg("indices"), nb::arg("updates"),
         nb::arg("out").none(), nb::arg("positions"), nb::arg("none"));
+  m.def("spreads", &spreads, nb::arg("plan"), nb::arg("indices"), nb::arg("updates"), nb::arg("squares"),
+        nb::arg("counts"));
   def_positional<kArguments + 2, run_on_views>(
       m, "run_on_views",
       "run_on_views(op, data, indices, updates, axis, reduction, include_self, mode, negative, fill, out, "

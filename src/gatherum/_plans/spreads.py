@@ -1,0 +1,36 @@
+"""Squared distances from exact means, in one call of the core."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gatherum._model.call import ArraySpec, Attributes, Call, FoldRule
+from gatherum._model.errors import Shape
+from gatherum._system import native
+
+from .plans import build_once
+
+Spreads: TypeAlias = tuple[NDArray[np.float64], NDArray[np.int64]]
+
+
+def squares_and_counts(
+    attributes: Attributes,
+    shape: Shape,
+    specs: tuple[ArraySpec, ArraySpec],
+    indices: Any,
+    updates: Any,
+) -> Spreads | None:
+    """Return the sum of squared distances from the exact mean of each destination of a scatter, and
+    its number of updates; None if the core has no kernel for the call.
+
+    The indices and updates are arrays or views that `specs` describe. `shape` is the shape of the
+    result, and the axis must be nonnegative.
+    """
+    data = ArraySpec.contiguous(shape, specs[1].dtype)
+    plan = build_once(Call(attributes.with_fold(FoldRule.afresh("fmean")), data, *specs))
+    squares: NDArray[np.float64] = native.new_result(np.dtype(np.float64), shape)
+    counts: NDArray[np.int64] = native.new_result(np.dtype(np.int64), shape)
+    return (squares, counts) if native.spreads(plan, indices, updates, squares, counts) else None
