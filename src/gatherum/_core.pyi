@@ -270,16 +270,8 @@ def dequantize(
     scale_line: int,
 ) -> None: ...
 def new_result(dtype: object, shape: tuple[int, ...]) -> Any: ...
-def set_callbacks(
-    normalise: Callable[..., Any],
-    normalise_attributes: Callable[..., Any],
-    make_plan: Callable[..., Any],
-    check_operands: Callable[..., Any],
-    check_memory: Callable[..., Any],
-    make_fill: Callable[..., Any],
-    raise_invalid: Callable[..., Any],
-    raise_changed: Callable[..., Any],
-) -> None: ...
+def callback_names() -> list[str]: ...
+def set_callbacks(functions: dict[str, Callable[..., Any]]) -> None: ...
 def dispatch_call(
     op: str,
     data: object,

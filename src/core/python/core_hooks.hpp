@@ -5,7 +5,7 @@
 
 namespace gatherum {
 
-// Set once, at import.
+// Set at import. Python's functions have the names of the fields.
 struct Callbacks {
   // (11 arguments of call) -> a tuple of the arguments, converted to arrays and plain values; or raises. If
   // the function returns any other object, this object is the result of a call on arrays of another
@@ -24,5 +24,18 @@ struct Callbacks {
 };
 
 Callbacks& callbacks();
+
+// Calls visit(name, function) for each callback.
+template <class Visit>
+void each_callback(Callbacks& c, const Visit& visit) {
+  visit("normalise", c.normalise);
+  visit("normalise_attributes", c.normalise_attributes);
+  visit("make_plan", c.make_plan);
+  visit("check_operands", c.check_operands);
+  visit("check_memory", c.check_memory);
+  visit("make_fill", c.make_fill);
+  visit("raise_invalid", c.raise_invalid);
+  visit("raise_changed", c.raise_changed);
+}
 
 }  // namespace gatherum

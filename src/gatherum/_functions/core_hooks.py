@@ -1,7 +1,7 @@
 """The Python functions that the core calls to convert arguments, make plans and raise errors.
 
-The core calls them for arguments that it cannot read, for calls without a plan, and for errors (see
-`core_hooks.hpp`).
+The core calls them by name for arguments that it cannot read, for calls that it cannot plan, and for
+errors (see `core_hooks.hpp`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from gatherum._plans.plans import Plan, build
 from gatherum._system import native
 
 
-def _normalise(*call: object) -> object:
+def normalise(*call: object) -> object:
     kind = type(call[1])
     if kind not in registry.COMMON and registry.imports_adapter(kind):
         return NotImplemented  # the core tries its fast path again
@@ -50,7 +50,7 @@ def _normalise(*call: object) -> object:
     return plain
 
 
-def _plain_attributes(op: str, axis: object, *others: object) -> tuple[object, ...]:
+def normalise_attributes(op: str, axis: object, *others: object) -> tuple[object, ...]:
     attributes = plain_values.as_attributes(op, axis, *others)
     if not -(2**63) <= attributes.axis < 2**63:  # the core has 64 bits, more than any shape needs
         operator, rank = attributes.operator, shape_limits.MAX_RANK
@@ -70,7 +70,7 @@ def _spec(operand: _Operand) -> ArraySpec:
     return ArraySpec.of(operand)
 
 
-def _make_plan(op: str, data: _Operand, *arguments: Any) -> Plan:
+def make_plan(op: str, data: _Operand, *arguments: Any) -> Plan:
     if not isinstance(data, tuple):
         return _plan_of(op, data, *arguments)
     with errors.for_tensors():  # only tensors are passed as tuples
@@ -95,7 +95,7 @@ def _plan_of(
     return build(Call(attributes, to, of, *optional))
 
 
-def _check_operands(
+def check_operands(
     plan: Plan, data: Array, indices: Array, updates: Array | None, out: Array | None
 ) -> None:
     """Raise for arrays that differ from the specs of a plan."""
@@ -118,31 +118,31 @@ def _check_operands(
         check_dtypes(s)  # fields may have been renamed since the plan was made
 
 
-def _check_memory(
+def check_memory(
     plan: Plan, data: Array, indices: Array, updates: Array | None, out: Array
 ) -> None:
     """Run `check_out_memory` for a call of a plan."""
     check_out_memory(plan.call.op, data, indices, updates, out)
 
 
-def _make_fill(plan: Plan, dtype: DType, fill_value: object) -> Array:
+def make_fill(plan: Plan, dtype: DType, fill_value: object) -> Array:
     return conversion.fill_item(plan.call.op, dtype, fill_value)
 
 
-def _raise_changed(plan: Plan, number: int) -> NoReturn:
+def raise_changed(plan: Plan, number: int) -> NoReturn:
     """Raise ValueError for an operand that user code moved or reshaped during the call."""
     name = ("data", "indices", "updates", "out")[number]
     raise errors.operand_changed(plan.call.op, name)
 
 
-CALLBACKS = (
-    _normalise,
-    _plain_attributes,
-    _make_plan,
-    _check_operands,
-    _check_memory,
-    _make_fill,
+_CALLBACKS = (
+    normalise,
+    normalise_attributes,
+    make_plan,
+    check_operands,
+    check_memory,
+    make_fill,
     raise_invalid,
-    _raise_changed,
+    raise_changed,
 )
-native.set_callbacks(*CALLBACKS)
+native.set_callbacks({function.__name__: function for function in _CALLBACKS})

@@ -71,6 +71,7 @@ set_torch = _core.set_torch
 set_torch_storage = _core.set_torch_storage
 tensor_route = _core.tensor_route
 first_outside_storage = _core.first_outside_storage
+callback_names = _core.callback_names
 set_callbacks = _core.set_callbacks
 clear_plans = _core.clear_plans
 number = _core.number
@@ -250,16 +251,16 @@ def _start() -> None:
     _core.set_cache_limit(cache)
 
 
-def _loading(number: int) -> Callable[..., Any]:
+def _loading(name: str) -> Callable[..., Any]:
     """Return a callback for the core that imports `core_hooks` on its first call."""
 
     def callback(*arguments: Any) -> Any:
-        return import_module("gatherum._functions.core_hooks").CALLBACKS[number](*arguments)
+        return getattr(import_module("gatherum._functions.core_hooks"), name)(*arguments)
 
     return callback
 
 
 _start()
-set_callbacks(*map(_loading, range(8)))
+set_callbacks({name: _loading(name) for name in callback_names()})
 # Plans are Python objects, so they must be released before the interpreter exits.
 atexit.register(_core.leave)

@@ -23,6 +23,17 @@ nb::object& contents() {
   return *dict;
 }
 
+// Sets the callbacks that a dictionary names.
+void set_callbacks(const nb::dict& functions) {
+  size_t known = 0;
+  each_callback(callbacks(), [&](const char* name, nb::object& function) {
+    if (!functions.contains(name)) return;
+    function = functions[name];
+    ++known;
+  });
+  if (known != functions.size()) throw nb::type_error("gatherum: an unknown callback");
+}
+
 }  // namespace
 }  // namespace gatherum
 
@@ -44,16 +55,12 @@ NB_MODULE(_core, m) {
   bind_programs(m);
   bind_lowering(m);
 
-  m.def(
-      "set_callbacks",
-      [](nb::object normalise, nb::object normalise_attributes, nb::object make_plan,
-         nb::object check_operands, nb::object check_memory, nb::object make_fill, nb::object raise_invalid,
-         nb::object raise_changed) {
-        callbacks() = {normalise, normalise_attributes, make_plan,    check_operands, check_memory,
-                       make_fill, raise_invalid,        raise_changed};
-      },
-      nb::arg("normalise"), nb::arg("normalise_attributes"), nb::arg("make_plan"), nb::arg("check_operands"),
-      nb::arg("check_memory"), nb::arg("make_fill"), nb::arg("raise_invalid"), nb::arg("raise_changed"));
+  m.def("callback_names", [] {
+    nb::list names;
+    each_callback(callbacks(), [&](const char* name, const nb::object&) { names.append(nb::str(name)); });
+    return names;
+  });
+  m.def("set_callbacks", &set_callbacks, nb::arg("functions"));
   def_positional<kArguments, dispatch_call>(m, "dispatch_call",
                                             "dispatch_call(op, data, indices, updates, axis, reduction, "
                                             "include_self, mode, negative, fill_value, out, /)\n"
