@@ -64,6 +64,9 @@ enum class DLPack : int8_t {
   float8_e8m0fnu = 14,
 };
 
+// The number of a dtype that has no row.
+inline constexpr int kNoDType = -1;
+
 // The encoding of a type as sign, exponent and fraction, as in IEEE 754.
 struct FloatFormat {
   int fraction;  // the number of fraction bits

@@ -177,11 +177,6 @@ bool collides(const std::vector<Steps>& loops, int64_t item, int64_t few) {
   return false;
 }
 
-Sizes leading(const Sizes& shape, int64_t count) {
-  const auto n = static_cast<std::ptrdiff_t>(std::min(count, static_cast<int64_t>(shape.size())));
-  return {shape.begin(), shape.begin() + n};
-}
-
 }  // namespace
 
 Finding resolve_attribute(const ShapedCall& call, int64_t& axis) {
@@ -193,12 +188,6 @@ Finding resolve_attribute(const ShapedCall& call, int64_t& axis) {
   if (call.axis < low || call.axis >= rank) return {Fault::out_of_range, operand, low, rank, call.axis, {}};
   axis = call.axis < 0 ? call.axis + rank : call.axis;
   return {};
-}
-
-std::string written_shape(const Sizes& shape) {
-  std::string text = "(";
-  for (size_t d = 0; d < shape.size(); ++d) text += (d == 0 ? "" : ", ") + std::to_string(shape[d]);
-  return text + (shape.size() == 1 ? ",)" : ")");
 }
 
 bool overlaps_itself(const OperandLayout& layout, int64_t item, int64_t few) {
@@ -236,52 +225,6 @@ Finding lower_checked(const ShapedCall& call, Program& p, std::vector<int64_t>& 
   p.result.rank = static_cast<int>(result.size());
   std::copy(result.begin(), result.end(), p.result.extent);
   return {};
-}
-
-std::string message_of(const Finding& f, const ShapedCall& call, const char* attribute) {
-  const std::string quoted = std::string("`") + name_of(f.operand) + "`";
-  const std::string got = ", got " + std::to_string(f.found), expected = std::to_string(f.expected);
-  const OperandLayout* const layouts[] = {&call.data, &call.indices, call.updates, call.out};
-  const bool has_operand = f.operand != Operand::result && layouts[static_cast<int>(f.operand)] != nullptr;
-  const std::string shape =
-      has_operand ? written_shape(layouts[static_cast<int>(f.operand)]->shape) : written_shape(f.wanted);
-  const auto at = static_cast<size_t>(f.dimension);
-  switch (f.fault) {
-    case Fault::none:
-      return "";
-    case Fault::too_few_dimensions:
-      return quoted + " must have at least 1 dimension, got 0";
-    case Fault::out_of_range:
-      return std::string("`") + attribute + "` must be in [" + std::to_string(f.dimension) + ", " + expected +
-             ")" + got;
-    case Fault::too_many_dimensions:
-      return (f.operand == Operand::result ? "the result" : quoted) + " must have at most " + expected +
-             " dimensions" + got;
-    case Fault::operand_too_big:
-      return quoted + ", shape " + shape + ", has more elements than can be addressed";
-    case Fault::other_rank:
-      return quoted + " must have as many dimensions as `data`, " + expected + got;
-    case Fault::larger_than_data:
-      return quoted + " must have at most the size of `data`, " + std::to_string(call.data.shape[at]) +
-             ", on dimension " + std::to_string(f.dimension) + ", got " +
-             std::to_string(call.indices.shape[at]);
-    case Fault::other_batch_shape:
-      return quoted + " must have the batch dimensions of `data`, " +
-             written_shape(leading(call.data.shape, f.expected)) + ", got " +
-             written_shape(leading(call.indices.shape, f.expected));
-    case Fault::tuple_too_long:
-      return "the last dimension of " + quoted + " must be at most " + expected +
-             ", the dimensions of `data` that are not batch dimensions" + got;
-    case Fault::result_too_big:
-      return "the result, shape " + shape + " of dtype " + call.dtype +
-             ", has more bytes than can be addressed";
-    case Fault::other_shape:
-      return quoted + " must have shape " + written_shape(f.wanted) + ", got " + shape;
-    case Fault::overlaps_itself:
-      return quoted + " must not overlap itself, got shape " + shape + " with strides " +
-             written_shape(call.out->strides);
-  }
-  return "";
 }
 
 }  // namespace gatherum

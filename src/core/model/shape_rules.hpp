@@ -1,19 +1,21 @@
-// Checks a call of an operator without its data, and lowers it to a program. The C interface and Python
-// (gatherum/_plans/programs.py) share these shape rules. Python makes its own error messages.
+// Checks the shapes of a call, and lowers it to a program. plan_call.hpp and Python's planner
+// (gatherum/_plans/programs.py) share these rules.
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "model/lowering.hpp"
 
 namespace gatherum {
 
-// Errors in the shapes of a call, in the order of the checks.
+// Errors in a call, in the order of the checks.
 enum class Fault : uint8_t {
   none,
-  too_few_dimensions,   // of the operand that the attribute indexes
-  out_of_range,         // the attribute
+  too_few_dimensions,  // of the operand that the attribute indexes
+  out_of_range,        // the attribute
+  not_an_index_dtype,
+  other_dtype,          // the updates or `out`: not the data's
+  not_reducible,        // the data: the reduction is not defined for its dtype
   too_many_dimensions,  // of an operand or of the result
   operand_too_big,
   other_rank,         // the indices: differs from the data's rank
@@ -26,10 +28,11 @@ enum class Fault : uint8_t {
 };
 
 constexpr const char* name_of(Fault fault) {
-  return name_among({"none", "too_few_dimensions", "out_of_range", "too_many_dimensions", "operand_too_big",
-                     "other_rank", "larger_than_data", "other_batch_shape", "tuple_too_long",
-                     "result_too_big", "other_shape", "overlaps_itself"},
-                    fault);
+  return name_among(
+      {"none", "too_few_dimensions", "out_of_range", "not_an_index_dtype", "other_dtype", "not_reducible",
+       "too_many_dimensions", "operand_too_big", "other_rank", "larger_than_data", "other_batch_shape",
+       "tuple_too_long", "result_too_big", "other_shape", "overlaps_itself"},
+      fault);
 }
 static_assert(kCount<Fault> == static_cast<int>(Fault::overlaps_itself) + 1);
 
@@ -46,7 +49,6 @@ struct ShapedCall {
   OperandLayout data, indices;
   const OperandLayout* updates = nullptr;  // scatters
   const OperandLayout* out = nullptr;      // null: contiguous
-  const char* dtype = "";                  // of the data, for messages
 };
 
 // An error in a call.
@@ -96,10 +98,5 @@ bool overlaps_itself(const OperandLayout& layout, int64_t item, int64_t few = kF
 // scatter, mode, negative, index, item and combine. `moved` is the shape of a gather's result or of a
 // scatter's updates.
 Finding lower_checked(const ShapedCall& call, Program& program, std::vector<int64_t>& moved);
-
-// A shape in Python's notation.
-std::string written_shape(const std::vector<int64_t>& shape);
-// A one-line error message, without the operator's name in front.
-std::string message_of(const Finding& finding, const ShapedCall& call, const char* attribute);
 
 }  // namespace gatherum

@@ -10,7 +10,6 @@
 namespace gatherum {
 
 inline constexpr int kOperands = 4;  // data, indices, updates, out
-inline constexpr int kNoDType = -1;
 
 // An operand. A missing one has rank -1.
 struct View {
