@@ -1,5 +1,6 @@
-"""No Python function runs in a call with a cached plan."""
+"""No Python function runs in a call on arrays or tensors, the first one included."""
 
+import gc
 import sys
 from importlib.util import find_spec
 
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 
 import gatherum
+from gatherum._system import native
 
 SCATTERS = ("scatter_slices", "scatter_elements", "scatter_nd")
 DATA = np.arange(12.0).reshape(4, 3)
@@ -28,26 +30,49 @@ def python_calls(function, *operands, **attributes):
         if event == "call" and frame.f_code is not function.__code__:
             names.append(frame.f_code.co_qualname)
 
+    gc.disable()  # Hypothesis has a callback
     sys.setprofile(note)
     try:
         function(*operands, **attributes)
     finally:
         sys.setprofile(None)
+        gc.enable()
     return names
 
 
-@pytest.mark.parametrize("kind", ["array", "tensor"])
+def operands_of(op, kind):
+    if kind == "array":
+        return OPERANDS[op]
+    if kind == "swapped":
+        return [np.asarray(a, a.dtype.newbyteorder()) for a in OPERANDS[op]]
+    if not find_spec("torch"):
+        pytest.skip("install torch==2.13.0 to test tensors")
+    import torch
+
+    return [torch.from_numpy(operand.copy()) for operand in OPERANDS[op]]
+
+
+@pytest.mark.parametrize("kind", ["array", "swapped", "tensor"])
 @pytest.mark.parametrize("mode", ["raise", "clip", "wrap", "fill", "drop"])
 @pytest.mark.parametrize("op", OPERANDS)
-def test_a_repeated_call_runs_no_python(op, mode, kind):
-    operands = OPERANDS[op]
-    if kind == "tensor":
-        if not find_spec("torch"):
-            pytest.skip("install torch==2.13.0 to test tensors")
-        import torch
+def test_no_call_runs_python(op, mode, kind):
+    operands, function = operands_of(op, kind), getattr(gatherum, op)
+    function(*operands)  # loads the adapter of tensors
+    reduces = op in SCATTERS and kind != "swapped"
+    for attributes in ({}, {"reduction": "add"} if reduces else {}):
+        native.clear_plans()
+        for _ in range(2):
+            assert python_calls(function, *operands, mode=mode, **attributes) == []
 
-        operands = [torch.from_numpy(operand.copy()) for operand in operands]
-    function = getattr(gatherum, op)
-    for attributes in ({}, {"reduction": "add"} if op in SCATTERS else {"fill_value": 0}):
-        function(*operands, mode=mode, **attributes)
-        assert python_calls(function, *operands, mode=mode, **attributes) == []
+
+@pytest.mark.parametrize("op", OPERANDS)
+def test_a_first_call_with_out_runs_no_python(op):
+    function, operands = getattr(gatherum, op), OPERANDS[op]
+    out = function(*operands)
+    native.clear_plans()
+    assert python_calls(function, *operands, out=out) == []
+
+
+def test_a_first_call_on_a_list_of_integers_runs_no_python():
+    native.clear_plans()
+    assert python_calls(gatherum.gather, DATA, [3, 0]) == []

@@ -272,6 +272,21 @@ def dequantize(
 def new_result(dtype: object, shape: tuple[int, ...]) -> Any: ...
 def callback_names() -> list[str]: ...
 def set_callbacks(functions: dict[str, Callable[..., Any]]) -> None: ...
+def plans_made() -> int: ...
+def program_in_core(
+    op: str,
+    data: object,
+    indices: object,
+    updates: object,
+    axis: object,
+    reduction: object,
+    include_self: object,
+    mode: object,
+    negative: object,
+    fill_value: object,
+    out: object,
+    /,
+) -> Program | None: ...
 def dispatch_call(
     op: str,
     data: object,

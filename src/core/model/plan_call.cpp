@@ -49,7 +49,7 @@ Finding plan_call(const CallSpec& call, Program& p) {
   p.item = call.data.item;
   p.index = {static_cast<uint8_t>(call.indices.item), call.indices.is_signed(), call.indices.swapped};
   const bool other_out = call.out && !call.out->has_dtype_of(call.data);
-  if (other_out) shapes.out = nullptr;  // errors of the inputs come first
+  if (other_out) shapes.out = nullptr;  // errors of the inputs have priority
   std::vector<int64_t> moved;
   if (Finding f = lower_checked(shapes, p, moved)) return f;
   return other_out ? Finding{Fault::other_dtype, Operand::out, 0, 0, 0, {}} : Finding{};

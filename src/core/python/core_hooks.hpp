@@ -14,7 +14,7 @@ struct Callbacks {
   // (op, axis, reduction, include_self, mode, negative) -> these arguments as plain values; or raises
   nb::object normalise_attributes;
   // (op, data, indices, updates, axis, reduction, include_self, mode, negative, out) -> Plan, or raises; an
-  // operand is a NumPy array, or (shape, DType, strides), or None.
+  // operand is a NumPy array, or (shape, DType, strides, swapped), or None.
   nb::object make_plan;
   nb::object check_operands;  // (plan, data, indices, updates, out): raises for arrays that do not match it
   nb::object check_memory;    // (plan, data, indices, updates, out): raises if out is not writable

@@ -69,7 +69,7 @@ class Key {
 
 // A plan with its program, which lives as long as the plan.
 struct CachedPlan {
-  nb::object plan;
+  nb::object plan;  // Python's Plan, or a CallPlan
   const BoundProgram* program = nullptr;
 };
 
@@ -80,7 +80,7 @@ CachedPlan make_plan(const Attributes& attributes, const OperandHandles& operand
 // Stores a plan, unless the operands no longer match the key.
 void keep_plan(const Key& key, const Call& call, const CachedPlan& cached);
 
-// Returns the program of a Python Plan. The Plan keeps the program alive.
+// Returns the program of a plan, which keeps it alive.
 const BoundProgram& program_of(nb::handle plan);
 
 // Clears the table of plans.

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "python/call_plans.hpp"
 #include "python/core_hooks.hpp"
 #include "python/gil_release.hpp"
 
@@ -85,13 +86,13 @@ nb::object run_on_arrays(const CachedPlan& cached, const OperandHandles& operand
   const BoundProgram& program = *cached.program;
   const auto [data, indices, updates, out] = operands;
   if (must_check_memory(program, views_of(operands)))
-    callbacks().check_memory(cached.plan, data, indices, updates, out);
+    callbacks().check_memory(plan_object(cached.plan), data, indices, updates, out);
   const bool fills =
       !program.fields().scatter && program.fields().mode == Mode::drop && !fills_with_zeros(fill_value);
   nb::object fill;
   if (fills) {
     const nb::handle dtype = reinterpret_cast<PyObject*>(PyArray_DESCR(as_array(data)));
-    fill = callbacks().make_fill(cached.plan, dtype, fill_value);
+    fill = callbacks().make_fill(plan_object(cached.plan), dtype, fill_value);
   }
   std::optional<Pins> pins;
   if (gatherum_program_is_long(program.core()) != 0) pins.emplace(operands);
@@ -110,7 +111,7 @@ nb::object run_on_arrays(const CachedPlan& cached, const OperandHandles& operand
 
 void raise_changed(nb::handle plan, int operand) {
   if (operand < 0) return;
-  callbacks().raise_changed(plan, operand);
+  callbacks().raise_changed(plan_object(plan), operand);
   throw nb::value_error("gatherum: the callback for changed operands must raise");
 }
 
@@ -119,7 +120,7 @@ void raise_unless_done(nb::handle plan, gatherum_status status, const gatherum_e
     case GATHERUM_OK:
       return;
     case GATHERUM_INVALID_INDEX:
-      callbacks().raise_invalid(plan, error.position, error.component,
+      callbacks().raise_invalid(plan_object(plan), error.position, error.component,
                                 index_value(program_of(plan), error.value));
       throw nb::value_error("gatherum: the callback for invalid indices must raise");
     case GATHERUM_NO_MEMORY:

@@ -101,9 +101,11 @@ void find_builtins() {
 
 int find_dtype(PyArray_Descr* dtype) {
   const int number = dtype->type_num;
-  if (!PyArray_ISNBO(dtype->byteorder) || PyDataType_METADATA(dtype) != nullptr) return kNoDType;
-  if (number >= 0 && number <= NPY_HALF) return kNumbered[static_cast<size_t>(number)];
-  return added_dtype(dtype);
+  if (PyDataType_METADATA(dtype) != nullptr) return kNoDType;
+  const bool swapped = !PyArray_ISNBO(dtype->byteorder);
+  if (number < 0 || number > NPY_HALF) return swapped ? kNoDType : added_dtype(dtype);
+  const int native = kNumbered[static_cast<size_t>(number)];
+  return swapped && native != kNoDType ? native + kSwapped : native;
 }
 
 bool may_overlap(const View& a, const View& b) {
@@ -130,12 +132,6 @@ nb::object array_on(const View& view) {
   PyDataType_SET_ELSIZE(bytes, static_cast<npy_intp>(view.item));
   return checked(PyArray_NewFromDescr(&PyArray_Type, bytes, view.rank, view.shape, view.strides, view.address,
                                       view.writable ? NPY_ARRAY_WRITEABLE : 0, nullptr));
-}
-
-nb::object described(const View& view) {
-  if (!view.given()) return nb::none();
-  return nb::make_tuple(tuple_of(view.shape, view.rank), static_cast<DType>(view.dtype),
-                        tuple_of(view.strides, view.rank));
 }
 
 }  // namespace gatherum

@@ -10,6 +10,7 @@
 namespace gatherum {
 
 inline constexpr int kOperands = 4;  // data, indices, updates, out
+inline constexpr int kSwapped = 64;
 
 // An operand. A missing one has rank -1.
 struct View {
@@ -17,8 +18,8 @@ struct View {
   int rank = -1;
   const npy_intp* shape = nullptr;
   const npy_intp* strides = nullptr;  // in bytes
-  int dtype = kNoDType;               // a DType; kNoDType: see `numpy`
-  int64_t item = 0;                   // bytes of an element
+  int dtype = kNoDType;  // a DType, plus kSwapped in the opposite byte order; kNoDType: see `numpy`
+  int64_t item = 0;      // bytes of an element
   bool writable = false;
   PyArray_Descr* numpy = nullptr;  // the dtype of a NumPy array
 
@@ -35,7 +36,7 @@ struct Builtin {
 inline std::array<Builtin, NPY_HALF + 1> builtins;
 void find_builtins();  // at import
 
-// Returns the DType of a NumPy dtype if dtypes.hpp lists it and it has native byte order, otherwise kNoDType.
+// Returns the number of NumPy's dtype (see View::dtype) if it is one of ours, otherwise kNoDType.
 int find_dtype(PyArray_Descr* dtype);
 inline int dtype_of(PyArray_Descr* dtype) {
   const auto number = static_cast<size_t>(dtype->type_num);
@@ -69,7 +70,5 @@ bool may_overlap(const View& a, const View& b);
 gatherum_buffer memory_of(const View& view);
 // Returns a NumPy array that uses the memory of a view and does not own it; None for a missing operand.
 nb::object array_on(const View& view);
-// Returns (shape, DType, strides) for Python, None for a missing operand.
-nb::object described(const View& view);
 
 }  // namespace gatherum

@@ -1,12 +1,14 @@
 """The Python functions that the core calls to convert arguments, make plans and raise errors.
 
-The core calls them by name for arguments that it cannot read, for calls that it cannot plan, and for
-errors (see `core_hooks.hpp`).
+The core calls them by name for arguments that it cannot read, for calls that it cannot plan, and
+for errors (see `core_hooks.hpp`).
 """
 
 from __future__ import annotations
 
 from typing import Any, NoReturn, TypeAlias
+
+import numpy as np
 
 from gatherum._arguments import conversion, plain_values, xarray_labels
 from gatherum._arguments.checks import check_before_updates, check_dtypes
@@ -59,21 +61,22 @@ def normalise_attributes(op: str, axis: object, *others: object) -> tuple[object
     return op, *attributes.positional
 
 
-# An operand as the core passes it: a NumPy array, or (shape, dtype, strides) of another array.
-_Operand: TypeAlias = Array | tuple[Shape, DTypeCode, Shape]
+# An operand as the core passes it: a NumPy array, or shape, dtype, strides and byte order.
+_Operand: TypeAlias = Array | tuple[Shape, DTypeCode, Shape, bool]
 
 
 def _spec(operand: _Operand) -> ArraySpec:
     if isinstance(operand, tuple):
-        shape, code, strides = operand
-        return ArraySpec(shape, dtype_of(code), strides)
+        shape, code, strides, swapped = operand
+        dtype = np.dtype(code.name).newbyteorder() if swapped else dtype_of(code)
+        return ArraySpec(shape, dtype, strides)
     return ArraySpec.of(operand)
 
 
 def make_plan(op: str, data: _Operand, *arguments: Any) -> Plan:
     if not isinstance(data, tuple):
         return _plan_of(op, data, *arguments)
-    with errors.for_tensors():  # only tensors are passed as tuples
+    with errors.for_tensors():  # only specs of tensors can be invalid
         return _plan_of(op, data, *arguments)
 
 

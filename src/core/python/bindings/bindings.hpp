@@ -6,6 +6,7 @@
 namespace gatherum {
 
 void bind_programs(nb::module_& m);      // programs as values, and the properties of reductions
+void bind_call_plans(nb::module_& m);    // plans that the core makes
 void bind_lowering(nb::module_& m);      // the checks of a call, the roles of dimensions, and the loops
 void bind_accelerate(nb::module_& m);    // functions whose calls the core runs without their bodies
 void bind_indices(nb::module_& m);       // from arrays of indices to the addressed elements

@@ -53,6 +53,7 @@ NB_MODULE(_core, m) {
   m.def("set_leak_warnings", &nb::set_leak_warnings, nb::arg("value"));  // for tests
 
   bind_programs(m);
+  bind_call_plans(m);
   bind_lowering(m);
 
   m.def("callback_names", [] {

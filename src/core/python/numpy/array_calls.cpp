@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "engine/platform.hpp"
+#include "python/call_plans.hpp"
 #include "python/core_hooks.hpp"
 #include "python/gil_release.hpp"
 #include "python/jax/jax_call_cache.hpp"
@@ -57,13 +58,15 @@ Callbacks& callbacks() {
 
 namespace {
 
-// Runs a call by its plan. Python makes the plan if none is cached.
+// Runs a call by its plan, which is made first if none is cached.
 nb::object run_found(CachedPlan cached, const Attributes& attributes, const OperandHandles& operands,
                      nb::handle fill_value) {
   const OperandSnapshot before(operands);
   if (cached.program == nullptr) {
-    const Key key({attributes, views_of(operands)});
-    cached = make_plan(attributes, operands);
+    const Call call{attributes, views_of(operands)};
+    const Key key(call);
+    cached = plan_in_core(call);
+    if (cached.program == nullptr) cached = make_plan(attributes, operands);
     raise_changed(cached.plan, before.first_change(operands));
     keep_plan(key, {attributes, views_of(operands)}, cached);
   }

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "python/bindings/bindings.hpp"
+#include "python/call_plans.hpp"
 #include "python/core_hooks.hpp"
 #include "python/positional.hpp"
 #include "python/runs.hpp"
@@ -13,17 +14,23 @@ namespace {
 
 CachedPlan new_plan(const Call& call) {
   const Key key(call);
-  std::array<nb::object, kOperands> specs;
-  OperandHandles handles;
-  for (size_t i = 0; i < kOperands; ++i) handles[i] = specs[i] = described(call.operands[i]);
-  CachedPlan cached = make_plan(call.attributes, handles);
+  CachedPlan cached = plan_in_core(call);
+  if (cached.program == nullptr) {
+    std::array<nb::object, kOperands> specs;
+    OperandHandles handles;
+    for (size_t i = 0; i < kOperands; ++i) {
+      const View& view = call.operands[i];
+      handles[i] = specs[i] = view.given() ? described(spec_of(view)) : nb::none();
+    }
+    cached = make_plan(call.attributes, handles);
+  }
   keep_plan(key, call, cached);
   return cached;
 }
 
 void check_memory(nb::handle plan, const Views& operands) {
-  callbacks().check_memory(plan, array_on(operands[0]), array_on(operands[1]), array_on(operands[2]),
-                           array_on(operands[3]));
+  callbacks().check_memory(plan_object(plan), array_on(operands[0]), array_on(operands[1]),
+                           array_on(operands[2]), array_on(operands[3]));
 }
 
 // A view that Python creates, for tests and for adapters that are written in Python.

@@ -1,0 +1,121 @@
+#include "python/call_plans.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <utility>
+
+#include "python/bindings/bindings.hpp"
+#include "python/guarded.hpp"
+#include "python/positional.hpp"
+
+namespace gatherum {
+namespace {
+
+std::atomic<int64_t> plans_made{0};
+
+// Returns the call in the form of the planner. Returns false for a call that Python has to plan.
+bool read_call(const Call& call, CallSpec& spec) {
+  const auto& [data, indices, updates, out] = call.operands;
+  const Attributes& a = call.attributes;
+  const char* const name = PyUnicode_AsUTF8(a.op.ptr());
+  if (name == nullptr) nb::raise_python_error();
+  spec.op = find_operator(name);
+  if (spec.op == nullptr || updates.given() != spec.op->scatters) return false;
+  for (const View& view : call.operands)
+    if (view.given() && view.dtype == kNoDType) return false;
+  spec.axis = a.axis;
+  spec.mode = kModes[a.mode].mode;
+  spec.negative = a.negative;
+  spec.reduction = a.reduction;
+  spec.include_self = a.include_self;
+  spec.data = spec_of(data);
+  spec.indices = spec_of(indices);
+  if (updates.given()) spec.updates = spec_of(updates);
+  if (out.given()) spec.out = spec_of(out);
+  return true;
+}
+
+// Returns the program of a call on arrays, or None if Python has to plan it. Tests compare it with Python's.
+nb::object program_in_core(const nb::handle* a) {
+  Arguments interned_op;
+  std::copy_n(a, kArguments, interned_op.begin());
+  const nb::object op = interned(a[kOp]);
+  interned_op[kOp] = op;
+  const OperandHandles operands = operands_of(a);
+  for (size_t i = 0; i < operands.size(); ++i)
+    if (i < 2 || !operands[i].is_none()) checked_array(operands[i]);
+  const CachedPlan cached = plan_in_core({attributes_of(interned_op.data()), views_of(operands)});
+  return cached.program == nullptr ? nb::none() : nb::borrow(nb::inst_ptr<CallPlan>(cached.plan)->program());
+}
+
+}  // namespace
+
+OperandSpec spec_of(const View& view) {
+  OperandSpec spec;
+  spec.layout.shape.assign(view.shape, view.shape + view.rank);
+  spec.layout.strides.assign(view.strides, view.strides + view.rank);
+  spec.swapped = view.dtype >= kSwapped;
+  spec.dtype = view.dtype - (spec.swapped ? kSwapped : 0);
+  spec.item = view.item;
+  return spec;
+}
+
+nb::object described(const OperandSpec& operand) {
+  const auto& [shape, strides] = operand.layout;
+  return nb::make_tuple(tuple_of(shape.data(), operand.layout.rank()), static_cast<DType>(operand.dtype),
+                        tuple_of(strides.data(), operand.layout.rank()), operand.swapped);
+}
+
+CallPlan::CallPlan(const Attributes& attributes, CallSpec spec, nb::object program)
+    : op_(nb::borrow(attributes.op)),
+      attributes_(attributes),
+      spec_(std::move(spec)),
+      program_(std::move(program)) {}
+
+nb::object CallPlan::plan() const {
+  {
+    const nb::ft_lock_guard lock(mutex_);
+    if (plan_.is_valid()) return plan_;
+  }
+  const auto optional = [](const std::optional<OperandSpec>& operand) {
+    return operand ? described(*operand) : nb::none();
+  };
+  const nb::object data = described(spec_.data), indices = described(spec_.indices),
+                   updates = optional(spec_.updates), out = optional(spec_.out);
+  nb::object made = make_plan(attributes_, {data, indices, updates, out}).plan;
+  const nb::ft_lock_guard lock(mutex_);
+  if (!plan_.is_valid()) plan_ = std::move(made);
+  return plan_;
+}
+
+CachedPlan plan_in_core(const Call& call) {
+  CallSpec spec{};
+  Program program;
+  if (!read_call(call, spec) || plan_call(spec, program) || complete(program) != nullptr) return {};
+  nb::object bound = make_bound<BoundProgram>(to_bytes(program));
+  CachedPlan cached;
+  cached.program = nb::inst_ptr<BoundProgram>(bound);
+  cached.plan = make_bound<CallPlan>(call.attributes, std::move(spec), std::move(bound));
+  ++plans_made;
+  return cached;
+}
+
+bool is_call_plan(nb::handle cached) {
+  static const nb::handle type = nb::type<CallPlan>();
+  return cached.type().is(type);
+}
+
+nb::object plan_object(nb::handle cached) {
+  if (is_call_plan(cached)) return nb::inst_ptr<CallPlan>(cached)->plan();
+  return nb::borrow(cached);
+}
+
+void bind_call_plans(nb::module_& m) {
+  nb::class_<CallPlan>(m, "CallPlan", nb::type_slots(guarded_slots));
+  m.def("plans_made", [] { return plans_made.load(); });  // for tests
+  def_positional<kArguments, program_in_core>(m, "program_in_core",
+                                              "program_in_core(op, data, indices, updates, axis, reduction, "
+                                              "include_self, mode, negative, fill_value, out, /)\n--\n\n");
+}
+
+}  // namespace gatherum

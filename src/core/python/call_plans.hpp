@@ -1,0 +1,42 @@
+// Plans that the core makes itself, without Python.
+#pragma once
+
+#include "model/plan_call.hpp"
+#include "python/plan_table.hpp"
+
+namespace gatherum {
+
+// A call with its program. It replaces Python's Plan in the table of plans, and makes one when a callback
+// needs it. Its members are Python objects, so it is one as well, and a call on a cached plan counts one
+// reference.
+class CallPlan {
+ public:
+  CallPlan(const Attributes& attributes, CallSpec spec, nb::object program);
+
+  nb::handle program() const { return program_; }
+  // Returns Python's Plan of the call.
+  nb::object plan() const;
+
+ private:
+  nb::object op_;  // kept alive for the attributes
+  Attributes attributes_;
+  CallSpec spec_;
+  nb::object program_;  // a BoundProgram
+  mutable nb::ft_mutex mutex_;
+  mutable nb::object plan_;  // empty until it is needed
+};
+
+// Plans a call. Returns an empty value for a call that Python has to plan: one with a dtype that has no
+// number, an operator that the core does not know, or an error, which Python words.
+CachedPlan plan_in_core(const Call& call);
+
+bool is_call_plan(nb::handle cached);
+// Returns Python's Plan for a cached plan.
+nb::object plan_object(nb::handle cached);
+
+// Returns (shape, DType, strides, swapped), the form in which Python reads the spec of an operand.
+nb::object described(const OperandSpec& operand);
+// Describes a view whose dtype has a number.
+OperandSpec spec_of(const View& view);
+
+}  // namespace gatherum
