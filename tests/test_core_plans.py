@@ -149,3 +149,10 @@ def test_errors_after_the_plan_are_those_of_python(dtype, index):
         assert str(caught.value) == "gather: `out` must not share memory with `data`"
     filled = gatherum.gather(data, wrong, mode="fill", fill_value=7)
     assert filled.tolist() == [[3, 4, 5], [7, 7, 7]]
+
+
+def test_an_axis_beyond_64_bits_is_an_error():
+    for axis in (2**70, -(2**70), 2**63, -(2**63)):
+        with pytest.raises(ValueError, match="`axis`") as caught:
+            gatherum.gather(DATA, ROWS, axis)
+        assert str(caught.value) == f"gather: `axis` must be in [-2, 2), got {axis}"

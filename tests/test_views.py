@@ -191,6 +191,29 @@ def test_a_plan_made_before_the_package_came_runs(python):
     assert done.stdout == "[3 0 1]\n"
 
 
+REGISTERED = """
+import numpy as np
+from test_views import call
+
+data, wrong = np.zeros(4, "u2"), np.array([9])
+for _ in range(2):
+    try:
+        call("gather", data, wrong, dtype="bfloat16")
+    except IndexError as error:
+        print(error)
+    import ml_dtypes
+print(call("gather", data, wrong, dtype="bfloat16", mode="clip"))
+"""
+
+
+def test_a_package_may_come_between_two_calls_of_a_plan(python):
+    pytest.importorskip("ml_dtypes")
+    done = python(REGISTERED)
+    assert (done.returncode, done.stderr) == (0, "")
+    message = "gather: index 9 is out of bounds for axis 0 of size 4 (indices[0])"
+    assert done.stdout.splitlines() == [message, message, "[0]"]
+
+
 @pytest.mark.parametrize(
     ("op", "operands", "attributes", "error", "sentence"),
     [
