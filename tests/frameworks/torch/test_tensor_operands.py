@@ -428,17 +428,18 @@ def test_results_are_plain_tensors():
 
 
 def test_finalizers_that_resize_a_tensor_during_the_call(python):
-    """A finalizer that runs while the plan is made may free the memory of operands."""
+    """A finalizer that runs while Python checks `out` may free the memory of operands."""
     done = python(
         """
 import gc, torch, gatherum, gatherum.torch
 from gatherum._system import native
 FAR, MANY = 1 << 22, 1 << 18
+indices = torch.full((MANY,), FAR - 1)
 for threshold in range(1, 40):
-    data, indices = torch.ones(FAR), torch.full((MANY,), FAR - 1)
+    both = torch.ones(2 * FAR)
+    data, out = both[::2], both[1::2][:MANY]  # between each other, without a shared byte
     class Garbage:
         def __del__(self):
-            data.untyped_storage().resize_(0)
             data.set_(torch.ones(1))
     native.clear_plans()
     gc.disable()
@@ -448,7 +449,7 @@ for threshold in range(1, 40):
     gc.set_threshold(threshold)
     gc.enable()
     try:
-        gatherum.gather(data, indices)
+        gatherum.gather(data, indices, out=out)
     except (ValueError, IndexError) as error:
         print(error)
     finally:
