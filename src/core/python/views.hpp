@@ -11,6 +11,7 @@ namespace gatherum {
 
 inline constexpr int kOperands = 4;  // data, indices, updates, out
 inline constexpr int kSwapped = 64;
+static_assert(kDTypeCount <= kSwapped);
 
 // An operand. A missing one has rank -1.
 struct View {
