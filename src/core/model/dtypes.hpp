@@ -64,9 +64,6 @@ enum class DLPack : int8_t {
   float8_e8m0fnu = 14,
 };
 
-// The number of a dtype that has no row.
-inline constexpr int kNoDType = -1;
-
 // The encoding of a type as sign, exponent and fraction, as in IEEE 754.
 struct FloatFormat {
   int fraction;  // the number of fraction bits
@@ -157,6 +154,9 @@ constexpr const char* name_among(const DType (&dtypes)[N], E e) {
 constexpr int64_t bytes_of(DType d) { return kDTypes[static_cast<int>(d)].bytes; }
 
 constexpr Value value_of(DType d) { return kDTypes[static_cast<int>(d)].value; }
+
+// The number of a dtype that has no row.
+inline constexpr int kNoDType = -1;
 
 // Returns true if the items of every framework are whole bytes.
 constexpr bool has_whole_bytes(const DTypeRow& row) { return row.bits == 8 * row.bytes; }
