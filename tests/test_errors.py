@@ -731,6 +731,7 @@ def test_every_sentence_is_tested():
         "too_many_updates",
         "torn_accumulator",
         "not_a_picture",  # test_explain.py
+        "no_folder",  # test_cli.py
         "no_derivative",  # test_derivatives.py
         "no_inverse",  # test_operators.py
         "other_type",  # test_quantized_errors.py
