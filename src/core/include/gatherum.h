@@ -444,8 +444,8 @@ GATHERUM_API gatherum_status gatherum_describe(const gatherum_program* program,
                                                gatherum_description* description) GATHERUM_NOEXCEPT;
 /* The name of the i-th algorithm, null after the last one. */
 GATHERUM_API const char* gatherum_implementation(int32_t i) GATHERUM_NOEXCEPT;
-/* Minimum sizes for choosing algorithms, by number; for tests, which lower them. Returns the name of the i-th,
- * null after the last one. */
+/* Minimum sizes for choosing algorithms, by number; for tests, which lower them. Returns the name of the
+ * i-th, null after the last one. */
 GATHERUM_API const char* gatherum_threshold(int32_t i, int64_t* value) GATHERUM_NOEXCEPT;
 GATHERUM_API void gatherum_set_threshold(int32_t i, int64_t value) GATHERUM_NOEXCEPT;
 

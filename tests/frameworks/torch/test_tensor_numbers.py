@@ -9,7 +9,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from gatherum.torch import dtypes
 
 func = torch.func
-DTYPES = [getattr(torch, name) for name in dtypes._NAMES if hasattr(torch, name)]
+DTYPES = list(dtypes._CODES)
 NARROW = [dtype for dtype in DTYPES if not dtypes.is_of_numpy(dtype)]
 CALLS = {
     "number": lambda data: room.scatter_slices(data, [0], one(data)),
