@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 import gatherum
+from gatherum._model.operators import OPERATORS
 from gatherum._system import native
 
 NAMES = native.algorithm_names()
@@ -115,7 +116,7 @@ CASES = [
 
 def left_out(case: Case) -> int:
     """Return the bit of a case's algorithm. Gathers come first; both lists end with `direct`."""
-    first = NAMES.index("direct") + 1 if case.op.startswith("scatter") else 0
+    first = NAMES.index("direct") + 1 if OPERATORS[case.op].scatters else 0
     return 1 << NAMES.index(case.algorithm, first)
 
 

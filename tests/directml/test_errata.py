@@ -253,4 +253,4 @@ def test_16_scatter_nd_counts_leave_sizes_not_indices():
 def test_the_page_of_errata_has_each_of_them_once():
     numbers = re.findall(r"^### (\d+)\. ", PAGE.read_text(), re.MULTILINE)
     assert numbers == [str(number) for number in range(1, 17)]
-    assert "In sixteen places" in PAGE.read_text()
+    assert "In sixteen cases" in PAGE.read_text()

@@ -39,7 +39,7 @@ def check_regular(path: str | os.PathLike[str], status: os.stat_result) -> None:
 def check_folder(path: str | os.PathLike[str]) -> None:
     """Raise FileNotFoundError if the folder of a new file does not exist."""
     folder = os.path.dirname(os.path.realpath(path))
-    if not os.path.isdir(folder):
+    if not os.path.lexists(folder):
         raise errors.no_folder(path, folder)
 
 
