@@ -56,7 +56,7 @@ class Case:
         shapes = [self.data]
         if self.op == "scatter_elements":
             shapes.append(self.indices)
-        elif self.op.startswith("scatter"):
+        elif OPERATORS[self.op].scatters:
             shapes.append((*self.indices[:1], *self.data[1:]))
         data, *updates = (
             (100 * rng.random(shape, np.float32)).astype(self.dtype) for shape in shapes
