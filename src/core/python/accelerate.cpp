@@ -78,7 +78,7 @@ PyObject* call_accelerated(PyObject* self, PyObject* const* values, size_t flags
   const auto n = static_cast<size_t>(PyVectorcall_NARGS(flags));
   if (!bind(*function, values, n, keywords, a)) return function->by_python(self, values, flags, keywords);
   return guarded([&] {
-    return function->runs_plan ? run_plan(a[kOp], operands_of(a.data()), a[kFill]) : call(a.data());
+    return function->runs_plan ? run_plan(a[kOp], operands_of(a.data()), a[kFill]) : dispatch_call(a.data());
   });
 }
 
