@@ -190,7 +190,13 @@ def to_numpy(x: Tensor) -> np.ndarray[Any, Any] | None:
 
 def size_of(op: str, operand: str, groups: Tensor) -> int:
     checks.check_values(op, operand, groups, "give `size`")
-    return symbolic_sizes.least(_comparable(groups))
+    numbers = _comparable(groups)
+    traced = torch.compiler.is_compiling() or symbolic_sizes.is_scripted()
+    if groups.dtype is torch.uint64 and not traced:
+        wrapped = numbers[numbers < 0]  # from 2**63 on
+        if wrapped.numel():
+            return int(wrapped.max()) + 2**64 + 1
+    return symbolic_sizes.least(numbers)
 
 
 def holds_any(mask: Tensor) -> bool:

@@ -253,3 +253,16 @@ def test_elementary_functions(name):
 def test_refusals(call, kind, message):
     with pytest.raises(kind, match=re.escape(message)):
         call()
+
+
+def test_entries_of_uint64_beyond_int64_count():
+    """Without `size`, the largest entry decides it, though torch compares only int64."""
+    entries = np.array([0, 1, 0, 2**63], np.uint64)
+    message = re.escape("the result, shape (9223372036854775809,) of dtype float64, has more bytes")
+    for values, groups in (
+        (np.arange(4.0), entries),
+        (torch.arange(4.0, dtype=torch.float64), tensor_of(entries)),
+    ):
+        for mode in ("fill", "clip", "raise"):
+            with pytest.raises(ValueError, match=message):
+                reduce(values, groups, func="sum", mode=mode)
