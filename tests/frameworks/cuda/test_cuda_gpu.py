@@ -25,7 +25,7 @@ if not torch.cuda.is_available():
     pytest.skip("needs a CUDA device that torch sees", allow_module_level=True)
 cupy = pytest.importorskip("cupy", reason="install CuPy, whose arrays are tested, too")
 
-import gatherum.cuda.cupy  # noqa: E402
+import gatherum.cuda.host_transfer  # noqa: E402
 import gatherum.torch.cuda  # noqa: E402
 from gatherum._model.dtypes import is_reducible  # noqa: E402
 from gatherum._model.reductions import FOLDS  # noqa: E402
@@ -37,7 +37,7 @@ MANY = settings(
 )
 FUNCTIONS = {
     "torch": gatherum.torch.cuda.functions(),
-    "cupy": gatherum.cuda.cupy.functions(),
+    "cupy": gatherum.cuda.host_transfer.functions(),
 }
 PLAIN = [d for d in DATA_DTYPES if d.isnative and d.isbuiltin == 1 and d.kind in "biufc"]
 OF = {"cupy": [d for d in PLAIN if d.char not in "gG"]}
