@@ -5,9 +5,9 @@ turns in one process, into the same output. The threshold `without` leaves the a
 that the next one of the list runs. The gain is the time without the algorithm divided by the time
 with it: the median of the pairs, and the quartiles.
 
-Other programs on the machine lengthen wall time. The processor time of all threads and that of the
-busiest thread depend on them less. The latter predicts wall time if each thread has a processor.
-Both come from /proc, so the script needs Linux.
+Other programs on the machine lengthen wall time. They change the total processor time and the
+processor time of the busiest thread less. The time of the busiest thread predicts wall time if each
+thread has a processor. The script reads processor times in /proc, so it needs Linux.
 """
 
 from __future__ import annotations
@@ -115,7 +115,9 @@ CASES = [
 
 
 def left_out(case: Case) -> int:
-    """Return the bit of a case's algorithm. Gathers come first; both lists end with `direct`."""
+    """Return the bit of a case's algorithm. Names of gathers precede names of
+    scatters; both lists end with `direct`.
+    """
     first = NAMES.index("direct") + 1 if OPERATORS[case.op].scatters else 0
     return 1 << NAMES.index(case.algorithm, first)
 

@@ -86,7 +86,7 @@ struct Thresholds {
   int64_t stream = 4 << 20;   // results from this size use streaming stores
   int64_t tables = 4;  // updates per thread for each word of tables (exact_table.hpp) from which tables pay
   int64_t columns = least_columns();
-  int64_t without = 0;  // algorithms to leave out, as bits in the order of algorithm_name; for measurements
+  int64_t without = 0;  // omitted algorithms, as bits in the order of algorithm_name; for measurements
 };
 Thresholds& thresholds();
 

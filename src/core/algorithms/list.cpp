@@ -66,7 +66,7 @@ std::span<const Algorithm> algorithms(bool scatter) {
   return kGathers;
 }
 
-// Returns true if the threshold `without` leaves out this algorithm, and the rest of the list can replace it.
+// Returns true if the threshold `without` omits this algorithm, and the rest of the list can replace it.
 bool is_left_out(const Program& p, size_t i) {
   const size_t bit = p.scatter ? kGathers.size() + i : i;
   const bool replaceable = i + 1 < algorithms(p.scatter).size() &&
@@ -74,7 +74,7 @@ bool is_left_out(const Program& p, size_t i) {
   return ((thresholds().without >> bit) & 1) != 0 && replaceable;
 }
 
-// Returns the position of the first algorithm that applies and is not left out.
+// Returns the position of the first algorithm that applies and is not omitted.
 int first_of(const Program& p, int threads, std::string* why) {
   const std::span<const Algorithm> all = algorithms(p.scatter);
   size_t i = 0;

@@ -58,7 +58,7 @@ class RowRequests {
     return bridge;
   }
 
-  // Returns true if unsorted requests need so many of all pages that `waste` allows reading every page.
+  // Returns true if `waste` allows reading every page, given the number of pages that unsorted requests need.
   bool wants_all_pages() const {
     if (r_.waste <= 1.0 || r_.stride > kPage) return false;
     if (r_.extent == 0 || all_pages() / 4 > r_.count) return false;  // a row is in two pages at most

@@ -82,8 +82,8 @@ int64_t scratch_by_destination(const Program& p, int threads) {
   return times(chosen_kernels().grouped_bytes(groups), std::min<int64_t>(threads, units));
 }
 
-// If there are many units, each thread processes one unit after another. If there is one unit, threads share
-// its updates, and then its groups.
+// With many units, each thread processes one unit after another. With a single unit, threads share its
+// updates, and then its groups.
 Run run_shares_of_groups(const Program& p, const Execution& call, const GroupWork& work) {
   const Nest ids = number_destinations(p.whole);
   const Split s = split(points(p.whole, p.whole_units), p.whole.line_loop().extent, false, 0, work_bytes(p),

@@ -6,9 +6,9 @@
 namespace gatherum {
 namespace {
 
-// Returns true if each thread computes exact sums in tables. The destinations must be so few that the tables
-// stay in cache. The updates must be so many that clearing and reading the tables is a small part of the
-// time.
+// Returns true if each thread computes exact sums in tables. The tables must fit in the cache, so
+// destinations must be few. Clearing and reading the tables must be a small part of the time, so updates must
+// be many.
 bool has_tables(const Program& p, int threads) {
   constexpr int64_t most_destinations = 1024, most_bytes = int64_t{8} << 20;
   const int64_t table = row_of(p.combine.reduction).exact ? table_bytes(p.combine.value) : 0;
