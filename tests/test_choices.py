@@ -162,13 +162,16 @@ def test_on_several_threads(call, names):
 
 @pytest.mark.parametrize(
     ("destinations", "order"),
-    [(4_000, "counted out to 4,000 destinations"), (32_000, "counted out to 32,000 destinations"),
-     (32_001, "by sorting them")],
-)  # fmt: skip
+    [
+        (4_000, "with a counting sort over 4,000 destinations"),
+        (32_000, "with a counting sort over 32,000 destinations"),
+        (32_001, "with a sort by comparison"),
+    ],
+)
 def test_few_updates_are_sorted_by_comparison(destinations, order):
     plan = gatherum.plan(*_scatter(destinations, 4_000, "mean", width=(8,))[:4], reduction="mean")
     assert plan.algorithm == "by_destination"
-    assert plan.reason.endswith(f"put side by side first, {order}")
+    assert plan.reason.endswith(f"first grouped by destination, {order}")
 
 
 def test_columns_that_lie_backwards_or_apart_are_not_packed():
@@ -212,7 +215,8 @@ def test_the_reason_groups_the_digits_of_numbers():
         reduction="add",
     )
     assert plan.reason == (
-        "3,000,000 updates go to 9,000 destinations: few enough for an accumulator of 4 bytes each"
+        "3,000,000 updates go to 9,000 destinations, which are few enough for an accumulator of "
+        "4 bytes each"
     )
 
 

@@ -338,8 +338,8 @@ SENTENCES = [
     (
         "not_reducible", "scatter_nd", (TWO.astype("i4"), ROWS, 1), {"reduction": "fsum"},
         TypeError,
-        "scatter_nd: `reduction` 'fsum' is not defined for dtype int32; it is of floats and "
-        "complex numbers; 'add' sums integers without rounding",
+        "scatter_nd: `reduction` 'fsum' is not defined for dtype int32; it supports only floats "
+        "and complex numbers; 'add' sums integers without rounding",
     ),
     (
         "too_few_dimensions", "gather", (5.0, 0), {}, ValueError,
@@ -517,13 +517,13 @@ SENTENCES = [
     ),
     (
         "other_strides", "plan", ("gather", ((3,), "f4", (4, 4)), ((1,), "i8")), {}, ValueError,
-        "gather: `data` must have 1 strides, one for each dimension, whose reach can be "
-        "addressed, got (4, 4)",
+        "gather: `data` must have 1 strides, one for each dimension, that stay within the "
+        "address space, got (4, 4)",
     ),
     (
         "other_strides", "plan", ("gather", ((3,), "f4", (10**20,)), ((1,), "i8")), {}, ValueError,
-        "gather: `data` must have 1 strides, one for each dimension, whose reach can be "
-        "addressed, got (100000000000000000000,)",
+        "gather: `data` must have 1 strides, one for each dimension, that stay within the "
+        "address space, got (100000000000000000000,)",
     ),
     (
         "out_not_an_array", "gather", (TWO, [0]), {"out": [0.0]}, TypeError,

@@ -224,13 +224,13 @@ def test_the_reason_is_given_where_the_choice_is_made(algorithm):
     plan = gatherum.plan(op, data, indices, *others, **attributes)
     assert family(plan.algorithm) == algorithm
     words = {
-        "direct": "for another algorithm to pay off",
-        "prefetched": "reads a stretch of 16,384 bytes",
-        "streamed": "written past the cache",
+        "direct": "other algorithms are faster from",
+        "prefetched": "indices reads from 16,384 bytes",
+        "streamed": "stores that bypass the cache",
         "packed": "different columns of 4,096 items",
-        "accumulators": "few enough for an accumulator of 4 bytes each",
-        "partitioned": "more than a cache holds",
-        "by_destination": "put side by side first",
+        "accumulators": "which are few enough for an accumulator of 4 bytes each",
+        "partitioned": "which do not fit in the cache",
+        "by_destination": "first grouped by destination",
     }
     assert words[algorithm] in plan.reason
     assert f"algorithm {plan.algorithm}: {plan.reason}\n" in str(gatherum.explain(plan))

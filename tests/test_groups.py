@@ -155,7 +155,10 @@ class TestSharedGroups:
 @pytest.mark.parametrize("units", [2, 12])
 @pytest.mark.parametrize(
     ("n", "count", "order"),
-    [(60_000, 7_000, "by sorting them"), (40_000, 20_000, "counted out to 40,000 destinations")],
+    [
+        (60_000, 7_000, "with a sort by comparison"),
+        (40_000, 20_000, "with a counting sort over 40,000 destinations"),
+    ],
 )
 def test_units_have_memory_of_their_own(settings_restored, n, count, order, units, threads):
     rng = np.random.default_rng(5)

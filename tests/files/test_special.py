@@ -274,7 +274,7 @@ def test_many_empty_streams_take_no_longer() -> None:
         ),
         (
             [{"id": "categorize", "labels": ["a"], "dtype": "<U1"}],
-            "t.zarr: the codec 'categorize' is not run: what it gives cannot be bounded",
+            "t.zarr: the codec 'categorize' is not supported, because its output has no size limit",
         ),
     ],
 )  # fmt: skip

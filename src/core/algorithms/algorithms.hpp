@@ -78,13 +78,13 @@ int64_t least_columns();
 // The smallest sizes for which algorithms are used, in bytes unless noted otherwise. Tests lower these sizes.
 struct Thresholds {
   int64_t own = 1 << 19;      // about the size of a core's private cache
-  int64_t cache = 4 << 20;    // a core's part of the shared cache
-  int64_t stretch = 1 << 18;  // a stretch of data that is prefetched as a whole
-  int64_t far = 8 << 20;      // from here on a scatter's random writes reach memory
-  int64_t many = 1 << 18;     // updates from which the two passes of a partition are worthwhile
+  int64_t cache = 4 << 20;    // the part of the shared cache that a core can use
+  int64_t stretch = 1 << 18;  // the largest stretch of data that is prefetched
+  int64_t far = 8 << 20;      // from this size on, a scatter's random writes reach memory
+  int64_t many = 1 << 18;     // the number of updates from which the two passes of a partition are faster
   int64_t small = 1 << 16;    // calls that move fewer bytes use the simple algorithms
   int64_t stream = 4 << 20;   // results from this size use streaming stores
-  int64_t tables = 4;  // updates per thread for each word of tables (exact_table.hpp) from which tables pay
+  int64_t tables = 4;  // the minimum number of updates per thread for each word of tables (exact_table.hpp)
   int64_t columns = least_columns();
   int64_t without = 0;  // omitted algorithms, as bits in the order of algorithm_name; for measurements
 };

@@ -10,14 +10,14 @@ namespace {
 // Appends the reason why a scatter of items keeps no accumulators. Appends nothing if it would keep
 // accumulators.
 void append_why_no_slab(const Program& p, const Items& items, std::string* why) {
-  append(why, items.updates, " updates", items.alone ? "" : " per unit", " go to ", p.destinations,
+  append(why, items.updates, " updates", items.alone ? "" : " per batch", " go to ", p.destinations,
          " destinations, ");
   if (!fits_slots(items))
-    append(why, "too many to keep an accumulator of ", items.slot, " bytes for each");
+    append(why, "which are too many for an accumulator of ", items.slot, " bytes each");
   else if (items.slots_bytes > thresholds().cache && !items.small && !items.alone)
-    append(why, "whose accumulators would outgrow the cache");
+    append(why, "whose accumulators would not fit in the cache");
   else
-    append(why, "too little work for accumulators to pay");
+    append(why, "for which accumulators would not be faster");
 }
 
 }  // namespace
@@ -27,7 +27,7 @@ bool scatters_items(const Program& p, std::string* why) {
   if (nest.row_rank() > 0 || nest.block != p.item || !is_width(p.item))
     return append(why, "each index tuple moves a row of ", row_bytes(nest), " bytes"), false;
   if (p.destinations == 0) return append(why, "every update is dropped"), false;
-  if (p.step == 0) return append(why, "the destinations do not lie at even steps"), false;
+  if (p.step == 0) return append(why, "the destinations are not evenly spaced"), false;
   return true;
 }
 

@@ -66,7 +66,8 @@ std::span<const Algorithm> algorithms(bool scatter) {
   return kGathers;
 }
 
-// Returns true if the threshold `without` omits this algorithm, and the rest of the list can replace it.
+// Returns true if the threshold `without` omits this algorithm, and a later algorithm in the list can replace
+// it.
 bool is_left_out(const Program& p, size_t i) {
   const size_t bit = p.scatter ? kGathers.size() + i : i;
   const bool replaceable = i + 1 < algorithms(p.scatter).size() &&
@@ -96,7 +97,7 @@ const char* prepare(Program& p) {
 }
 
 Choice describe(const Program& p) {
-  if (!p.moves) return {"direct", "nothing moves", 0};
+  if (!p.moves) return {"direct", "the call moves no data", 0};
   const int threads = threads_for(work_bytes(p));
   Choice choice{};
   const int i = first_of(p, threads, &choice.reason);
@@ -113,8 +114,9 @@ const char* algorithm_name(int i) {
 }
 
 // Two cache lines. With fewer cache lines, most of the memory traffic would double. Intel's processors
-// prefetch the rest of a row anyway, so on Intel's processors threads share whole rows (1M rows of 64 float32
-// into 100k, two threads of a Xeon: 32 ms by columns, 26 by rows; of 256: 38 and 31).
+// prefetch the remaining cache lines of a row anyway, so on these processors each thread processes complete
+// rows (1M rows of 64 float32 into 100k on two threads of a Xeon: 32 ms with shares of the columns, 26 ms
+// with complete rows; rows of 256: 38 and 31 ms).
 int64_t least_columns() { return is_intel() ? int64_t{1} << 62 : int64_t{2} * kCacheLine; }
 
 Thresholds& thresholds() {

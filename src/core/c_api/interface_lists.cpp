@@ -49,7 +49,7 @@ Footprint rows_footprint(Footprint row, int64_t count, int64_t step) {
   return row;
 }
 
-// The first operand that shares memory with `out`, or null. `table` is its number of rows.
+// The first operand that shares memory with `out`, or null. `table` is the number of rows of the table.
 const char* find_overlap(const Program& p, const gatherum_row_operands& at, int64_t destinations,
                          int64_t table) {
   const Footprint out = rows_footprint(other_footprint(p.copy, at.out), destinations, at.out_step);

@@ -14,7 +14,7 @@
 namespace gatherum {
 namespace {
 
-// An error in a call, for its caller.
+// Describes an error in a call; it is reported to the caller.
 struct Refusal {
   gatherum_fault fault;
   const char* operand;
@@ -92,7 +92,7 @@ OperandSpec read_spec(const char* operand, const gatherum_spec* spec) {
     read.layout.strides.assign(spec->strides, spec->strides + spec->rank);
     if (is_past_memory(read.layout.shape, read.layout.strides))
       refuse_call(GATHERUM_FAULT_SHAPE, operand,
-                  quoted(operand) + " must have strides whose reach can be addressed, got " +
+                  quoted(operand) + " must have strides that stay within the address space, got " +
                       written_shape(read.layout.strides));
   }
   return read;

@@ -17,9 +17,9 @@
 namespace gatherum {
 
 // A row may be stored in one of the kPlaces slots of its set. Each slot counts the hits of its row. If all
-// slots are full, each new row visits the next slot. If the count of this slot is above zero, the count
-// decreases by one and the new row is not cached. If the count is zero, the new row replaces the old row.
-// Rows that are requested once therefore do not evict frequently requested rows. When requests for a row
+// slots are full, each new row is offered to the next slot in turn. If the count of this slot is above zero,
+// it is decreased by one, and the new row is not cached. If the count is zero, the new row replaces the old
+// row. Rows that are requested once therefore do not evict frequently requested rows. When requests for a row
 // stop, it is evicted after some time.
 class RowCache {
  public:

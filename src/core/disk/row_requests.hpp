@@ -63,7 +63,7 @@ class RowRequests {
     if (r_.waste <= 1.0 || r_.stride > kPage) return false;
     if (r_.extent == 0 || all_pages() / 4 > r_.count) return false;  // a row is in two pages at most
     if (std::is_sorted(r_.numbers, r_.numbers + r_.count)) return false;
-    // a sample of a few requests per page is mostly enough; it never counts pages that are not requested
+    // a sample of a few requests per page is usually enough; pages that are not requested are never counted
     const int64_t step = std::max<int64_t>(1, r_.count / (kSampledEach * all_pages()));
     return wants_most(step) || (step > 1 && wants_most(1));
   }

@@ -240,7 +240,7 @@ constexpr auto sum_of() {
     static_assert(!kIsForgotten<sum>, "sum_of: no type for what sum_type says");
 }
 
-// Converts a stored value of type V to the accumulation type S, and back. Rare is Selected or Branched.
+// Converts a stored value of type V to the accumulation type S, and back. Rare must be Selected or Branched.
 template <class V, class S>
 struct Arithmetic {
   using Stored = typename StoredAs<V>::Type;

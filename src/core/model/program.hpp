@@ -126,7 +126,7 @@ const char* find_too_small(const Program& program, const gatherum_buffer& data,
                            const gatherum_buffer& indices, const gatherum_buffer& other,
                            const gatherum_buffer& source);
 
-// The same nest with component strides that number the destinations of a unit from 0.
+// The same nest, with component strides that compute the destination numbers within a unit, from 0.
 Nest number_destinations(const Nest& nest);
 
 // The number of points of the first `loops` loops of a nest.

@@ -32,8 +32,9 @@ class Comparison {
   int64_t differences_ = 0;
 };
 
-// The words that a plan depends on. A dtype without a number is the address of NumPy's object, which the
-// table keeps alive. The names of a structured dtype are part of the key, because its fields can be renamed.
+// The words that a plan depends on. A dtype without a number is represented by the address of its NumPy dtype
+// object; the table keeps this object alive. The names of a structured dtype are part of the key, because its
+// fields can be renamed.
 class Key {
  public:
   Key() = default;

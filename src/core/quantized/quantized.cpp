@@ -14,7 +14,7 @@ int64_t product(Sizes... sizes) {
   return n;
 }
 
-// The sizes of a call's operands: of the scales, and the number of runs of y and z.
+// The sizes of a call's operands: the size of the scales, and the number of runs in y and in z.
 int64_t scales_of(const QuantizedGather& c) {
   return product(c.outer, blocks_in(c.outer_quantized, c.outer_block), c.outer_behind,
                  blocks_in(c.rows, c.row_block), c.inner, blocks_in(c.quantized, c.block), c.behind);

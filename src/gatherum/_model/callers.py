@@ -81,7 +81,9 @@ def no_group(
     `position` is None if another thread changed the group during the call.
     """
     if position is None:
-        return IndexError(f"{op}: an entry was no group, but `{operand}` changed during the call")
+        return IndexError(
+            f"{op}: an entry was not a valid group, but `{operand}` changed during the call"
+        )
     if mode in MOVING:
         problem = f"cannot be brought into [{valid[0]}, {valid[1]}) by mode {mode!r}"
     else:

@@ -1,7 +1,7 @@
 """The error messages of calls on arrays in memory; `interface_make.cpp` has those for C.
 
-C programs have no Python; here, sizes may be the symbols of a traced graph, and messages include
-advice. So each side has its messages, which `tests/test_c_programs.py` compares.
+C programs cannot call this module. In Python, sizes may be symbols of a traced graph, and messages
+include advice. Each side therefore has its own messages; `tests/test_c_programs.py` compares them.
 
 Messages that only one framework, `groups` or `quantized` needs are in `errors.py` of its folder.
 Messages about arrays of other frameworks are in `framework_errors`, about edges in `edge_errors`.
@@ -235,15 +235,15 @@ def not_reducible(op: str, reduction: str, dtype: object, has_updates: bool = Fa
     advised = "write data.astype(data.dtype.newbyteorder('='))" if swapped else ""
     advised += ", and the same for updates" if swapped and has_updates else ""
     if is_exact(Reduction[reduction]) and not swapped:
-        advised = "it is of floats and complex numbers; 'add' sums integers without rounding"
+        advised = (
+            "it supports only floats and complex numbers; 'add' sums integers without rounding"
+        )
     behind = hint(advised)
     return TypeError(f"{op}: `reduction` {reduction!r} is not defined for dtype {dtype}{behind}")
 
 
 def no_inverse(op: str) -> NotImplementedError:
-    return NotImplementedError(
-        f"{op}: has no derivative, since no operator of the other family addresses the same"
-    )
+    return NotImplementedError(f"{op}: has no derivative, because it has no inverse operator")
 
 
 def no_derivative(reduction: str) -> NotImplementedError:
@@ -344,8 +344,8 @@ def not_a_dtype(op: str, operand: str, value: object) -> TypeError:
 
 def other_strides(op: str, operand: str, rank: int, strides: object) -> ValueError:
     return ValueError(
-        f"{op}: `{operand}` must have {rank} strides, one for each dimension, whose reach can be "
-        f"addressed, got {_short(strides)}"
+        f"{op}: `{operand}` must have {rank} strides, one for each dimension, that stay within the "
+        f"address space, got {_short(strides)}"
     )
 
 

@@ -1,4 +1,4 @@
-"""The table of operators: one row for each, with all differences between them.
+"""The table of operators. The row of an operator has all its differences from the others.
 
 An operator is defined by the elements that its indices address (`Addressing`) and by the direction:
 it reads or writes them.
@@ -33,7 +33,7 @@ OperatorName: TypeAlias = Literal[
 def find_roles(
     facts: tuple[bool, bool, bool], rank: int, indices_rank: int, components: int, axis: int
 ) -> Dimensions:
-    """Return the roles of dimensions from the core, which traced graphs treat as constants."""
+    """Ask the core for the roles of dimensions, which are constants in traced graphs."""
     moved, *ranges = _core.find_roles(facts, rank, indices_rank, components, axis)
     return Dimensions(moved, *(range(*each) for each in ranges))
 
@@ -163,14 +163,14 @@ class Operator(NamedTuple):
         return OperandLayout(indices.shape[:-1], indices.strides[:-1])
 
     def indexed(self, indices: Shape, axis: int) -> range:
-        """Return the data dimensions that index values count along, one per component."""
+        """Return the data dimension that each component of the indices addresses."""
         return range(axis, axis + (indices[-1] if self.tuples else 1))
 
 
 _FACTS = _core.address_kinds()
 SLICES = Addressing("a slice", "axis", *_FACTS["slices"])
 ELEMENTS = Addressing("an element", "axis", *_FACTS["elements"])
-TUPLES = Addressing("what a tuple names", "batch_dims", *_FACTS["tuples"])
+TUPLES = Addressing("the element or slice of a tuple", "batch_dims", *_FACTS["tuples"])
 
 _ROWS = (
     Operator("gather", False, SLICES, "Gather", ("GATHER",)),
@@ -183,7 +183,7 @@ _ROWS = (
 for _row in _ROWS:
     if _row.tuples + _row.addressing.shares_back + (not _row.addressing.shares_front) > 1:
         raise ValueError(
-            f"{_row.name}: the dimensions of its addressing have roles of no known form"
+            f"{_row.name}: the roles of the dimensions of its addressing are not supported"
         )
 OPERATORS: dict[str, Operator] = {row.name: row for row in _ROWS}
 GATHERS = tuple(row.name for row in _ROWS if not row.scatters)

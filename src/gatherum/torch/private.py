@@ -27,22 +27,22 @@ TESTED = "2.13"
 
 _SLOW = "every call goes through torch's dispatcher"
 _ADDRESSES = "the core gets the addresses of tensors from Python; gradients are computed in torch"
-_REFUSED = "gradients inside a transform of torch.func are refused"
-_INNER = f"each op calls a second one that has no kernel for Autograd; {_REFUSED}"
-_KNOWN = "what it would say is assumed"
+_REFUSED = "gradients inside a transform of torch.func raise an error"
+_INNER = f"each op calls a second op that has no kernel for Autograd; {_REFUSED}"
+_KNOWN = "the condition that it reports is assumed to hold"
 
 # Each name, and the effect if it is missing.
 NAMES = {
     "torch.Tensor.__dlpack_c_exchange_api__": _ADDRESSES,
     "torch._C._len_torch_dispatch_stack": _SLOW,
     "torch._C._len_torch_function_stack": _SLOW,
-    "torch._C._is_tracing": "torch.jit.is_tracing is asked",
+    "torch._C._is_tracing": "torch.jit.is_tracing is called instead",
     "torch._C._are_functorch_transforms_active": f"{_KNOWN}; {_SLOW}",
     "torch.autograd.forward_ad._current_level": f"{_KNOWN}; {_SLOW}",
     "torch._C.__file__": "the storages of tensors are measured in Python",
     "torch.Tensor._cdata": "the storages of tensors are measured in Python",
     "torch.UntypedStorage._cdata": "overlaps are found when a graph runs, not when it is traced",
-    "torch._C._any_requires_grad": "each tensor is asked",
+    "torch._C._any_requires_grad": "requires_grad of each tensor is read instead",
     "torch._C._AutoDispatchBelowAutograd": _INNER,
     "torch._C._after_autograd_keyset": _INNER,
     "torch._C._after_ADInplaceOrView_keyset": _INNER,
@@ -53,8 +53,8 @@ NAMES = {
     "torch._C._functorch.get_unwrapped": _REFUSED,
     "torch._C._functorch.is_batchedtensor": _REFUSED,
     "torch._is_functional_tensor": "inside a transform of torch.func, torch copies into `out`",
-    "torch._check": "graphs do not learn that sizes are not negative",
-    "torch.ops.aten._assert_async.msg": "graphs find an `indptr` that decreases by its indices",
+    "torch._check": "graphs do not know that sizes are not negative",
+    "torch.ops.aten._assert_async.msg": "graphs detect a decreasing `indptr` only by its indices",
     "torch.library.Library._destroy": "gatherum.torch cannot be imported a second time",
     "torch._inductor.codegen.custom_extern_kernel_codegen.CustomCodegen": (
         "inductor calls the ops through torch's dispatcher"
@@ -74,7 +74,7 @@ def check_version() -> None:
 
 
 def _find(name: str) -> Any:
-    """Return the object of a name in `NAMES`, or None if it is missing."""
+    """Return the object to which a name in `NAMES` refers, or None if it does not exist."""
     assert name in NAMES
     return private_names.find_name(name)
 

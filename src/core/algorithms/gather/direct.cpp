@@ -12,13 +12,15 @@ namespace {
 void append_why_neither(const Nest& nest, std::string* why) {
   const Loop& line = nest.line_loop();
   if (line.data != 0) {
-    append(why, "neighbouring indices read from different columns, which packing would not speed up");
+    append(why,
+           "neighbouring indices read from different columns, and packing the columns would not be faster");
   } else if (nest.line == 0) {
-    append(why, "there is one line of ", line.extent, " indices, and no next one to fetch ahead for");
+    append(why, "there is only one line of ", line.extent,
+           " indices, so prefetching the next line is not possible");
   } else {
     append(why, "each line of ", line.extent, " indices reads from ",
            distance(nest.component[0].size, nest.component[0].stride),
-           " bytes, too many or too sparsely to fetch them all ahead");
+           " bytes: the line is too long or has too few indices to prefetch all of them");
   }
 }
 
@@ -26,15 +28,18 @@ void append_why_neither(const Nest& nest, std::string* why) {
 
 bool gathers_items(const Program& p, std::string* why) {
   const Nest& nest = p.nest;
-  if (nest.components == 0) return append(why, "there is no index to follow: blocks are copied"), false;
+  if (nest.components == 0) return append(why, "the call has no index components, so it is a copy"), false;
   if (nest.row_rank() > 0 || !is_width(nest.block))
-    return append(why, "each index tuple moves ", row_bytes(nest), " bytes, copied as they are met"), false;
+    return append(why, "each index tuple moves ", row_bytes(nest),
+                  " bytes, which are copied in the order of the indices"),
+           false;
   if (nest.components > 1)
-    return append(why, "blocks are picked one by one, by tuples of ", int64_t{nest.components}, " indices"),
+    return append(why, "each index tuple has ", int64_t{nest.components},
+                  " components, so items are copied one by one"),
            false;
   if (p.bytes / 2 >= thresholds().small) return true;
-  append(why, "too small (", p.bytes / 2, " of ", thresholds().small,
-         " bytes) for another algorithm to pay off");
+  append(why, "the call moves ", p.bytes / 2, " bytes; other algorithms are faster from ", thresholds().small,
+         " bytes on");
   return false;
 }
 

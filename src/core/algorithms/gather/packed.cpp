@@ -33,7 +33,7 @@ bool applies_gather_packed(const Program& p, int, std::string* why) {
                     times(2, rows) >= size && column_bytes(p) <= thresholds().cache / 32;
   if (!pays) return false;
   append(why, "neighbouring indices read from different columns of ", size, " items: ", columns_of(p),
-         " of them fit in cache, packed side by side");
+         " columns at a time are first copied to contiguous memory in the cache");
   return true;
 }
 

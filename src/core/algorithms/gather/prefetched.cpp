@@ -6,8 +6,8 @@
 
 namespace gatherum {
 
-// The longest stretch for which streaming stores are used. With them, 4096 of 16384 float32 per line took
-// 1.05 times as long, and 250 of 1000 took 0.63 times.
+// The longest stretch for which streaming stores are used. With streaming stores, gathering 4096 of 16384
+// float32 per line took 1.05 times as long, and gathering 250 of 1000 took 0.63 times as long.
 constexpr int64_t kFirstCache = int64_t{32} << 10;
 
 bool applies_gather_prefetched(const Program& p, int, std::string* why) {
@@ -21,8 +21,8 @@ bool applies_gather_prefetched(const Program& p, int, std::string* why) {
   if (line.data != 0 || nest.line == 0 || !is_short) return false;
   const int64_t stretch = only.size * only.stride;
   if (line.extent * kCacheLine < stretch / 2) return false;
-  append(why, "each line of ", line.extent, " indices reads a stretch of ", stretch, " bytes, at most ", most,
-         ", and enough of it to fetch the next stretch meanwhile");
+  append(why, "each line of ", line.extent, " indices reads from ", stretch, " bytes, at most ", most,
+         "; the bytes of the next line are prefetched during the gather of a line");
   return true;
 }
 

@@ -24,8 +24,8 @@ bool applies_batch_accumulators(const Program& p, int, std::string* why) {
   if (items.alone || !fits_slots(items)) return false;
   const bool pays = !items.small && items.slots_bytes <= thresholds().cache && items.updates >= 64;
   if (!needs_accumulator(p.combine) && !pays) return false;
-  append(why, items.updates, " updates per unit go to ", p.destinations,
-         " destinations: few enough to accumulate in cache, unit by unit");
+  append(why, items.updates, " updates per batch go to ", p.destinations,
+         " destinations, whose accumulators fit in the cache: one batch is reduced after another");
   return true;
 }
 

@@ -9,7 +9,7 @@ bool applies_by_range(const Program& p, int threads, std::string* why) {
   if (threads == 1 || !is_one_unit(p) || p.components_reach == 0) return false;
   append_why_no_accumulators(p, why);
   append(why, "; each of ", int64_t{threads},
-         " threads reads every index, and writes its share of the places");
+         " threads reads all indices, and writes its share of the destinations");
   return true;
 }
 

@@ -7,7 +7,7 @@ namespace gatherum {
 
 bool applies_scatter_direct(const Program& p, int, std::string* why) {
   append_why_no_accumulators(p, why);
-  append(why, "; updates go straight to their places");
+  append(why, "; updates are applied directly to the destinations");
   return true;
 }
 

@@ -6,9 +6,9 @@
 namespace gatherum {
 namespace {
 
-// Returns true if each thread computes exact sums in tables. The tables must fit in the cache, so
-// destinations must be few. Clearing and reading the tables must be a small part of the time, so updates must
-// be many.
+// Returns true if each thread computes exact sums in tables. The tables must fit in the cache, so there must
+// be few destinations. There must be many updates, so that clearing and reading the tables takes only a small
+// part of the time.
 bool has_tables(const Program& p, int threads) {
   constexpr int64_t most_destinations = 1024, most_bytes = int64_t{8} << 20;
   const int64_t table = row_of(p.combine.reduction).exact ? table_bytes(p.combine.value) : 0;
@@ -46,9 +46,9 @@ bool applies_private_accumulators(const Program& p, int threads, std::string* wh
   if ((alone && !tables) || !keeps_one_slab(p, nullptr) || !are_few(p, threads)) return false;
   if (chosen_kernels().private_bytes(p.combine, p.destinations, tables) == 0) return false;
   keeps_one_slab(p, why);
-  if (tables) append(why, " and a table of ", table_bytes(p.combine.value));
+  if (tables) append(why, " and a table of ", table_bytes(p.combine.value), " bytes");
   if (threads > 1) append(why, ", for each of ", int64_t{threads}, " threads");
-  append(why, ": the order of folding cannot matter");
+  append(why, "; the result does not depend on the order of the updates");
   return true;
 }
 

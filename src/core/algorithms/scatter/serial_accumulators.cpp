@@ -11,7 +11,7 @@ bool keeps_one_slab(const Program& p, std::string* why) {
   const bool pays = needs_accumulator(p.combine) || items.updates >= thresholds().many;
   if (!items.alone || !fits_slots(items) || !pays) return false;
   append(why, items.updates, " updates go to ", p.destinations,
-         " destinations: few enough for an accumulator of ", items.slot, " bytes each");
+         " destinations, which are few enough for an accumulator of ", items.slot, " bytes each");
   return true;
 }
 

@@ -5,9 +5,9 @@
 //
 // The first nonzero term chooses the base, since the exponents of most terms are close. Terms below the
 // window, NaN and infinities are added to the state (exact_limbs.hpp); a term above the window restarts it.
-// Guaranteed: the state is neither read nor has to be zeroed before the window marks it as in use. If most
-// sums never need their states, the memory of states is hardly used. Cost: one shift and one addition per
-// term.
+// Guaranteed: the state is not read until the window marks it as in use, so it need not be zeroed before
+// that. If most sums never need their states, the memory of states is hardly used. Cost: one shift and one
+// addition per term.
 #pragma once
 
 #include "fold/exact/exact_limbs.hpp"
@@ -38,8 +38,8 @@ class ExactWindow : public ExactSum<V> {
   static constexpr int64_t kWindow = 8 * (1 + kWords);
 
   // The word before A. Its lower half is 0 until a base is chosen, and then kBased + base. The word also has
-  // the flags for zeros that were added before the base was chosen (as in a state), and the flag of a state
-  // in use.
+  // two kinds of flags: flags for zeros that were added before the base was chosen (as in a state), and a
+  // flag that is set if the state is in use.
   static constexpr uint64_t kBased = uint64_t{1} << 16, kInUse = uint64_t{1} << 40;
   static constexpr int kSpan = std::min(kWords == 2 ? 62 : 61 - kM, kLast);
   static constexpr int kBelow = kSpan / 2;

@@ -1,4 +1,4 @@
-"""HDF5 datasets. Contiguous datasets are read in place, others by their chunks.
+"""HDF5 datasets. Contiguous datasets are read in place, all other datasets chunk by chunk.
 
 A contiguous dataset is a flat file: its rows are read without h5py, and changed in place. A new
 file contains one contiguous dataset. Chunks are decompressed within their own size, like the chunks
@@ -38,9 +38,9 @@ from gatherum.files.row_access.dimension_names import DAMAGED, is_hard, names_in
 
 __all__ = ["Hdf5", "other_filter"]
 
-DEFLATE, SHUFFLE, FLETCHER32 = 1, 2, 3  # HDF5's numbers of filters
+DEFLATE, SHUFFLE, FLETCHER32 = 1, 2, 3  # the numbers of filters in HDF5
 FILTERS = {DEFLATE: "zlib", SHUFFLE: "shuffle", FLETCHER32: "fletcher32"}  # as codecs
-OTHERS = {  # of HDF5, of h5py, and of the list of registered filters
+OTHERS = {  # filters of HDF5, of h5py, and of the list of registered filters
     4: "szip", 5: "nbit", 6: "scaleoffset", 32000: "lzf",
     305: "lzo", 307: "bzip2", 32001: "blosc", 32003: "snappy", 32004: "lz4", 32008: "bitshuffle",
     32013: "zfp", 32014: "fpzip", 32015: "zstd", 32017: "sz", 32018: "fcidecomp", 32019: "jpeg",
@@ -94,7 +94,7 @@ class Hdf5(Format):
         return Source(location, shape, dtype, boxes, file, names=names, attributes=attributes)
 
     def check_target(self, op: str, out: Location, meter: Meter) -> None:
-        """Raise ValueError if the file contains other datasets, which a new file would lose."""
+        """Raise ValueError if the file has other datasets, which a new file would not have."""
         super().check_target(op, out, meter)
         name = _plain_name(out, op)
         import h5py
@@ -259,7 +259,8 @@ def _is_group(location: Location, group: Any) -> ValueError:
 def _variable(dataset: Any) -> Any:
     """Return the netCDF variable if a dataset is only the dimension of the same name.
 
-    A variable lon(lat, lon) is stored separately from its dimension if that is not its first one.
+    A variable lon(lat, lon) is stored separately from the dimension lon, because lon is not its
+    first dimension.
     """
     with suppress(*DAMAGED):
         group, name = dataset.parent, dataset.attrs.get("NAME")
@@ -285,8 +286,9 @@ def _why_not_changed(dataset: Any) -> str:
 def _offset(location: Location, file: DiskFile, dataset: Any) -> int | None:
     """Return the offset of the elements if they are contiguous and stored as in NumPy, else None.
 
-    Small elements may be part of the header. Elements that were never written have no offset: HDF5
-    then adds the size of the userblock to an undefined address, so its result has no meaning.
+    Small elements may be part of the header. Elements that were never written have no offset: For
+    such elements, HDF5 adds the size of the userblock to an undefined address, so the result is
+    meaningless.
     """
     import h5py
 
@@ -319,13 +321,13 @@ def other_filter(name: str, number: int) -> ValueError:
     plugin = "" if h5py.h5z.filter_avail(number) else ", with a plugin such as hdf5plugin"
     advice = hint(f"h5py runs it{plugin}: pass an open dataset, as h5py.File(file)[name]")
     return ValueError(
-        f"{name}: HDF5's filter {known} is not run, as what it gives cannot be bounded; expected "
-        f"deflate, shuffle and fletcher32 alone{advice}"
+        f"{name}: HDF5's filter {known} is not supported, because its output has no size "
+        f"limit; the supported filters are deflate, shuffle and fletcher32{advice}"
     )
 
 
 class ChunkedDataset(SlicedArray):
-    """A dataset in chunks, each decompressed within its own size."""
+    """A dataset in chunks. A chunk is decompressed only up to its own size."""
 
     def __init__(self, name: str, dataset: Any, settings: Any, meter: Meter) -> None:
         super().__init__(name, dataset, meter, PIECE)

@@ -1,8 +1,8 @@
-"""Decompression of chunks within a limit.
+"""Decompress chunks up to a limit.
 
-A few bytes can inflate to billions. The output of a codec is therefore limited to the size of the
-chunk before compression, which `encoded_size` adds up. Decompressing needs no more memory than
-that:
+A few bytes can decompress to billions of bytes. The output of a codec is therefore limited to the
+size of the chunk before compression, which `encoded_size` adds up. Decompressing needs no more
+memory than that:
 
 - gzip, zlib, bz2 and lzma stop at the limit; lzma's dictionary is bounded too.
 - blosc, lz4 and zstd announce a size, which is checked first; they output exactly that many bytes.
@@ -11,7 +11,7 @@ that:
 - Checksums, shuffles and filters output a fixed multiple of their input, once their dtypes are
   numbers of at most 16 bytes.
 
-Other codecs are not supported: their output could have any size.
+Other codecs are not supported, because their output could have any size.
 """
 
 import struct
@@ -43,7 +43,9 @@ ZSTD_MAGIC, ZSTD_SKIPPED = 0xFD2FB528, 0x184D2A5
 def check_codec(name: str, config: Mapping[str, Any]) -> None:
     """Raise ValueError for a codec whose output may exceed a fixed multiple of a chunk."""
     if name not in INFLATING and name not in STEADY:
-        raise ValueError(f"the codec {name!r} is not run: what it gives cannot be bounded")
+        raise ValueError(
+            f"the codec {name!r} is not supported, because its output has no size limit"
+        )
     for key in DTYPES:
         if config.get(key) is not None:
             dtype = np.dtype(config[key])
@@ -52,7 +54,7 @@ def check_codec(name: str, config: Mapping[str, Any]) -> None:
 
 
 def encoded_size(name: str, config: Mapping[str, Any], size: int) -> tuple[int, bool]:
-    """Return the maximum number of bytes that a codec makes of `size`, and whether it is exact."""
+    """Return the maximum output of a codec for `size` bytes, and whether it is exact."""
     if name in INFLATING:
         return size + size // 8 + GROWTH, False
     if name in CHECKSUMS:
@@ -71,8 +73,8 @@ def encoded_size(name: str, config: Mapping[str, Any], size: int) -> tuple[int, 
 def inflated(name: str, config: Mapping[str, Any], data: Any, most: int, exact: bool) -> Any:
     """Decompress a chunk by a codec of `INFLATING` with the settings of Zarr's metadata.
 
-    `most`: the maximum number of bytes of the result. `exact`: whether the result must have exactly
-    that many. Raise ValueError if the result is larger, or the data are damaged.
+    `most` is the maximum number of bytes of the result; if `exact`, the result must have exactly
+    this size. Raise ValueError if the result is larger or the data are damaged.
     """
     view = memoryview(data).cast("B")
     if name in ("gzip", "zlib", "bz2", "lzma"):
@@ -103,7 +105,7 @@ def _decompressor(name: str, config: Mapping[str, Any]) -> Any:
     if name == "zlib":
         return zlib.decompressobj()
     if name == "bz2":
-        import bz2  # some builds of Python lack it, or lzma
+        import bz2  # some builds of Python lack bz2 or lzma
 
         return bz2.BZ2Decompressor()
     import lzma
