@@ -1,5 +1,5 @@
-"""From a caller's values to a `Call`: conversion, casting, checks, resolved indices.
+"""Convert the arguments of a caller to a checked `Call`.
 
-conversion.py converts, checks.py checks, indices.py resolves. This package imports
-_derivatives, _frameworks and below. Start with conversion.py.
+conversion.py converts, checks.py checks, indices.py resolves. This package imports only
+_derivatives, _frameworks and the packages below them. Start with conversion.py.
 """

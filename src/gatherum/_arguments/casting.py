@@ -34,7 +34,7 @@ def same_integers(original: Array, converted: Array) -> bool:
 
 
 def stays_finite(original: Array, converted: Array) -> bool:
-    """Return True if finite numbers, and parts of complex numbers, are still finite."""
+    """Return True if all finite numbers, and finite parts of complex numbers, are still finite."""
     if (kind_rank(converted.dtype) or 0) < 2:
         return True
     with np.errstate(all="ignore"):
@@ -43,7 +43,7 @@ def stays_finite(original: Array, converted: Array) -> bool:
 
 
 def stays_infinite(original: Array, converted: Array) -> bool:
-    """Return True if infinities are still infinite. Some narrow types have no infinity."""
+    """Return True if a conversion kept infinities. Some narrow types have no infinity."""
     if not is_extension(converted.dtype) or original.dtype.kind != "f":
         return True
     return bool((np.isinf(_parts(converted)) | ~np.isinf(_parts(original))).all())
@@ -54,7 +54,7 @@ def _parts(array: Array) -> NDArray[np.float64]:
 
 
 def kind_rank(dtype: DType) -> int | None:
-    """Return the rank of a number dtype's kind, None for any other dtype."""
+    """Return the rank of the kind of a number dtype, or None for any other dtype."""
     if is_extension(dtype):
         return 1 if is_integer(dtype) else 2
     return KIND_RANK.get(dtype.kind)
@@ -78,7 +78,7 @@ def keeps_kind(source: DType, wanted: DType) -> bool:
 
 
 def is_integer(dtype: DType) -> bool:
-    """Return True for an integer dtype, of NumPy or ml_dtypes."""
+    """Return True for an integer dtype of NumPy or ml_dtypes."""
     return dtype.kind in "iu" or (is_extension(dtype) and dtype.name.startswith(("int", "uint")))
 
 
@@ -108,7 +108,7 @@ def is_number(array: Array) -> bool:
 
 
 def _is_same_record(value: object, converted: Array) -> bool:
-    """Return True if a value has all fields: NumPy would assign a single number to every field."""
+    """Return True if a value has all fields. NumPy would assign a single number to every field."""
     if isinstance(value, tuple):
         return bool(converted.item() == value)
     return isinstance(value, (np.void, np.ndarray)) and value.dtype == converted.dtype

@@ -1,4 +1,4 @@
-"""The checks of a call that need no data, except for shapes, which the core checks."""
+"""Check the attributes and dtypes of a call. The core checks the shapes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gatherum._model.reductions import REDUCTIONS
 def check_range(operator: Operator, data: Shape, indices: Shape, axis: int) -> None:
     """Check the range of the dimension attribute if the operand has dimensions.
 
-    An operand without dimensions is an error of shapes, which is raised after errors of dtypes.
+    An operand without dimensions raises a shape error. Shape errors are raised after dtype errors.
     """
     if indices if operator.counts_indices else data:
         operator.resolve(data, indices, axis)
@@ -112,7 +112,7 @@ def _other_updates(call: Call, axis: int, moved: Shape, updates: Shape) -> Value
 
 
 def check_out_dtype(op: str, dtype: AnyDType, out: AnyDType) -> None:
-    """Raise TypeError if `out` has another dtype than the result."""
+    """Raise TypeError if the dtype of `out` differs from the dtype of the result."""
     check_units(op, "out", out)
     if out != dtype:
         raise errors.other_dtype(op, "out", dtype, out)
@@ -121,7 +121,8 @@ def check_out_dtype(op: str, dtype: AnyDType, out: AnyDType) -> None:
 def check_out_spec(op: str, shape: Shape, dtype: AnyDType, out: ArraySpec) -> None:
     """Raise TypeError or ValueError if `out` cannot hold a result of a shape and dtype.
 
-    Only calls without a program need this check; the core checks the shape for a program.
+    Only calls without a program use this function. For calls with a program, the core checks the
+    shape.
     """
     check_out_dtype(op, dtype, out.dtype)
     if out.shape != shape:

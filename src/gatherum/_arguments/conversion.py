@@ -1,4 +1,4 @@
-"""Convert the operands of calls to arrays; the order of checks is the order of errors."""
+"""Convert the operands of calls to arrays. Errors are raised in the order of the checks."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _KIND_NAMES = (
 
 
 def is_masked(value: object) -> bool:
-    """Return True for an ndarray with a mask: of numpy.ma or of another subclass."""
+    """Return True for an ndarray with a mask, from numpy.ma or another subclass."""
     kind = type(value)
     return issubclass(kind, np.ndarray) and not callable(getattr(kind, "mask", is_masked))
 
@@ -65,9 +65,9 @@ def is_plain(value: object) -> bool:
 def _arrays_in(value: object) -> Iterator[object]:
     """Yield the arrays in a list or tuple, at any depth that NumPy reads.
 
-    They include arrays of other frameworks and objects that convert to an array. The lists are
-    searched level by level, each list once per level: a list may contain itself, or another list
-    many times.
+    Also yield arrays of other frameworks, and objects that can be converted to an array. The lists
+    are searched level by level, and each list only once per level, because a list may contain
+    itself, or may contain another list many times.
     """
     level = [value] if isinstance(value, (list, tuple)) else []
     for _ in range(_DEEPEST):
@@ -83,7 +83,7 @@ def _arrays_in(value: object) -> Iterator[object]:
 
 
 def _is_array(kind: type) -> bool:
-    """Return True if values of a type are arrays of any framework, or convert to one."""
+    """Return True if values of a type are arrays of any framework, or can be converted to one."""
     if issubclass(kind, np.generic):
         return False
     return hasattr(kind, "__array__") or registry.foreign(kind) is not None
@@ -92,7 +92,7 @@ def _is_array(kind: type) -> bool:
 def _refuse(
     op: str, operand: str, value: object, arrays: Iterable[object], *, integers: bool = False
 ) -> None:
-    """Raise TypeError for masked arrays, foreign arrays and values not in memory, even in lists."""
+    """Raise TypeError for masked or foreign arrays and values not in memory, also in lists."""
     for array in (value, *arrays):
         if type(array) in registry.COMMON:
             continue
@@ -103,11 +103,11 @@ def _refuse(
             refusals.refuse_held(op, operand, value, type(array))  # type: ignore[arg-type]
         refusals.refuse(op, operand, array)
         if array is not value:
-            _convert(op, operand, array)  # NumPy would drop its mask, if it has one
+            _convert(op, operand, array)  # if the value has a mask, NumPy would drop it
 
 
 def check_items(op: str, operand: str, value: object) -> None:
-    """Raise TypeError for a list or a tuple that holds arrays of another framework."""
+    """Raise TypeError for a list or a tuple that contains arrays of another framework."""
     for array in _arrays_in(value):
         refusals.refuse_held(op, operand, value, type(array))  # type: ignore[arg-type]
 
@@ -225,7 +225,7 @@ def as_updates(op: str, value: object, dtype: AnyDType, operand: str = "updates"
 
 
 def as_narrow(op: str, operand: str, value: object, dtype: AnyDType) -> narrow_floats.Rounded:
-    """Round plain Python values to a dtype that NumPy lacks, whether or not it is registered."""
+    """Round plain Python values to a dtype that NumPy lacks, registered or not."""
     exact = _convert_weak(op, operand, value, np.dtype(np.float64), dtype)
     narrow = narrow_floats.rounded(exact, dtype.name)
     if not narrow.stay_finite:
@@ -335,7 +335,7 @@ def fill_item(op: str, given_dtype: AnyDType, fill_value: object) -> Array:
     """Return `fill_value` as one item of the data's dtype, or raise ValueError.
 
     Python numbers are converted in the same way as updates; other values must convert exactly. An
-    integer 0 is the all-zero item of any dtype.
+    integer 0 means an item whose bits are all zero, for any dtype.
     """
     dtype = _as_numpy(op, given_dtype)
     item = np.zeros((), dtype)
@@ -397,7 +397,7 @@ def normalise(
     operator = OPERATORS[op]
     check_before_updates(op, data.shape, indices.shape, axis, data.dtype, indices.dtype)
     if not (indices if operator.counts_indices else data).shape:
-        axis = 0  # every axis raises later, and the core needs one of 64 bits
+        axis = 0  # every axis raises an error later; the core requires an axis of 64 bits
     if operator.scatters:
         updates = as_updates(op, updates, data.dtype)
     return (

@@ -22,7 +22,7 @@ from .conversion import pinned
 
 
 class Invalid(NamedTuple):
-    """An invalid index: the position of its entry, its component in the entry, and its value."""
+    """An invalid index: the position of its entry, the number of its component, and its value."""
 
     where: Shape
     component: int
@@ -32,7 +32,7 @@ class Invalid(NamedTuple):
 def resolve(
     values: NDArray[Any], size: int, mode: str, negative: bool
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_] | None]:
-    """Return the positions that index values address in one dimension, and which are invalid.
+    """Resolve the index values for one dimension to positions, and find the invalid ones.
 
     Parameters
     ----------
@@ -70,8 +70,8 @@ def number_entries(
 ) -> NDArray[np.int64]:
     """Return the row-major number of the element or slice that each entry addresses.
 
-    The numbers count in `space`, a shape of some dimensions of the data. An entry that is still
-    invalid after applying the mode has -1.
+    The numbers are row-major positions in an array of shape `space`, which consists of some of the
+    dimensions of the data. An entry that is still invalid after applying the mode has -1.
     """
     return _number(operator, space, indices, axis, mode, negative)[0]
 
@@ -79,7 +79,7 @@ def number_entries(
 def number_rows(
     values: NDArray[Any], size: int, mode: str, negative: bool
 ) -> tuple[NDArray[np.int64], int]:
-    """Return the positions that index values address in a dimension, and the count of invalid ones.
+    """Resolve the index values for one dimension to positions, and count the invalid ones.
 
     The positions are a new array, with -1 for invalid indices.
     """
@@ -101,8 +101,8 @@ def first_invalid(
     mode, negative : str, bool
         As for the operators.
     tuples : bool
-        Whether the last dimension of `indices` numbers the components; otherwise each index is an
-        entry.
+        Whether the last dimension of `indices` runs over the components of a tuple. If False, each
+        index is an entry.
     """
     if 0 in indices.shape:
         return None
@@ -129,7 +129,7 @@ def _number(
     mode: str,
     negative: bool,
 ) -> tuple[NDArray[np.int64], int]:
-    """Return the numbers of `number_entries`, and the number of invalid entries."""
+    """Return the result of `number_entries`, and the count of invalid entries."""
     pins = pinned(indices)
     layout = OperandLayout(indices.shape, indices.strides)
     count = prod(operator.entries(layout).shape)
@@ -152,7 +152,7 @@ def _numbering(
     mode: str,
     negative: bool,
 ) -> native.Program:
-    """Compile the loops that number entries."""
+    """Compile the loops that assign a number to each entry."""
     nest = nests.lower_numbers(operator.addressing.facts, axis, space, layout)
     return _program(nest, nest._replace(block=0), dtype, mode, negative)
 

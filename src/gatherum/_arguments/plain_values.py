@@ -1,4 +1,4 @@
-"""Convert arguments that are not arrays: integers, sizes, names, booleans."""
+"""Convert arguments that are not arrays, such as integers, sizes, names and booleans."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def as_axis(op: str, value: object) -> int:
 
 
 def _keyword(op: str, value: object) -> str:
-    """Return the keyword for a name that was passed as a number, "" for any other value."""
+    """Return the keyword for a name passed instead of a number, or "" for any other value."""
     if not isinstance(value, str):
         return ""
     word = ALIASES.get(value, value)

@@ -1,7 +1,7 @@
 """Run calls on xarray objects that hold NumPy or Dask arrays, keeping the names of dimensions.
 
 Operators address dimensions by position and never align them by name. Objects that hold other
-arrays, or that have not been read from a file, raise an error as elsewhere.
+arrays, or that have not been read from a file, raise the same error as in all other functions.
 """
 
 from __future__ import annotations
@@ -66,12 +66,12 @@ def run(
 
 
 def plain_array(value: Any) -> Any:
-    """Return the array in a DataArray, any other value unchanged."""
+    """Return the array in a DataArray; return any other value unchanged."""
     return value.data if has_labels(value) else value
 
 
 def check_no_out(op: str, out: object) -> None:
-    """Raise TypeError if `out` is not None: the result is a new DataArray."""
+    """Raise TypeError if `out` is not None, because the result is a new DataArray."""
     if out is not None:
         raise framework_errors.no_out_with_labels(op)
 
@@ -107,7 +107,8 @@ def gathered(
 def check_numbers(op: str, operand: str, data: Labelled, axis: int, numbers: Any) -> None:
     """Raise ValueError if the names of `numbers` differ from the names of the data.
 
-    One-dimensional numbers are compared with one axis, others with all dimensions.
+    If the array of numbers has one dimension, its name is compared with the name of one axis;
+    otherwise, all dimension names are compared.
     """
     if not has_labels(numbers):
         return
@@ -139,7 +140,7 @@ def renumbered(
 
 
 def _names(op: str, data: Labelled, indices: Any, dimensions: Dimensions) -> Names:
-    """Return the names of the moved dimensions, None for unknown ones.
+    """Return the names of the moved dimensions; an unknown name is None.
 
     A single entry dimension without a name gets the name of the indexed dimension of the data.
     """

@@ -84,8 +84,8 @@ def verify(device: str = "cpu") -> Verification:
     Parameters
     ----------
     device : str
-        ``"cpu"``, or ``"cuda"`` to run the same calls on a CUDA device, on tensors of torch or
-        otherwise on arrays of CuPy.
+        ``"cpu"``, or ``"cuda"`` to run the same calls on a CUDA device, with PyTorch tensors if
+        PyTorch is installed, and with CuPy arrays otherwise.
 
     Returns
     -------
@@ -123,7 +123,7 @@ def _on_cuda() -> Any:
 def digests(functions: Any = gatherum, among: Iterable[str] | None = None) -> dict[str, str]:
     """Return the digest of every row whose dtype is installed, by ``operator/dtype/reduction``.
 
-    `among`: the rows to compute; None for all.
+    `among` lists the rows to compute; None means all rows.
     """
     return {
         f"{op}/{name}/{reduction}": row_digest(op, dtype, reduction, functions)

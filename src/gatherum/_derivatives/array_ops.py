@@ -41,7 +41,7 @@ class ArrayOps(Protocol):
         """Reverse the order along some dimensions."""
 
     def arange(self, start: int, stop: int, like: Array, /) -> Array:
-        """Return a range of integers on the device of `like`, of a dtype that can hold `stop`."""
+        """Return a range of integers on the device of `like`, with a dtype that can hold `stop`."""
 
     def full(self, shape: Shape, value: int, dtype: Any, like: Array, /) -> Array:
         """Return an array filled with one number; it may be a broadcast view."""
@@ -63,7 +63,7 @@ class ArrayOps(Protocol):
 class DerivativeOps(ArrayOps, Protocol):
     """Functions that a framework supplies for derivatives.
 
-    The framework can differentiate every composition of them.
+    The framework can differentiate every composition of these functions.
     """
 
     def maximum(self, x: Array, number: int) -> Array:
@@ -79,7 +79,7 @@ class DerivativeOps(ArrayOps, Protocol):
         """Split an array along a dimension and drop the dimension."""
 
     def roll(self, x: Array, shift: int, axis: int) -> Array:
-        """Shift elements along a dimension; the last ones wrap around."""
+        """Shift elements along a dimension; elements at the end wrap around."""
 
     def argsort(self, x: Array) -> Array:
         """Return the stable sort order of a vector."""
@@ -94,7 +94,7 @@ class DerivativeOps(ArrayOps, Protocol):
         """Return the boolean dtype."""
 
     def counting(self, most: int) -> Any:
-        """Return an integer dtype that can hold `most`."""
+        """Return an integer dtype that can hold the number `most`."""
 
     def wide(self, dtype: Any) -> Any:
         """Return the dtype in which derivatives are computed: float32 for narrower floats."""
@@ -104,10 +104,10 @@ class DerivativeOps(ArrayOps, Protocol):
 
 
 class Destinations(NamedTuple):
-    """The destinations that the indices of one call address, for a gather and a scatter."""
+    """The destinations that the indices of a call address. The call is a gather or a scatter."""
 
     xp: DerivativeOps
-    # Of the call, a gather or a scatter, with a nonnegative axis.
+    # The attributes of the call, which is a gather or a scatter. The axis is nonnegative.
     attributes: Attributes
     indices: Array
     shape: Shape  # the shape of the call's data
@@ -148,7 +148,7 @@ class Destinations(NamedTuple):
         return self.xp.full(self.shape, value, dtype, self.indices)
 
     def total(self, updates: Array) -> Array:
-        """Sum the updates of each destination, in a wider dtype if theirs has no sums.
+        """Sum the updates of each destination, in a wider dtype if their dtype lacks sums.
 
         The result has the dtype of the updates.
         """
@@ -171,7 +171,7 @@ class Destinations(NamedTuple):
         indices = tuple(self.indices.shape)
         return self.operator.dimensions(len(self.shape), indices, self.axis)
 
-    # If whole slices move together, one number per destination is enough.
+    # If the call moves slices, one number for each slice is enough.
 
     def destinations(self) -> Destinations:
         """Return the same destinations without the free dimensions."""

@@ -59,9 +59,9 @@ class DerivativeRule(NamedTuple):
     """The derivative of one reduction."""
 
     # As in its row of `reductions`. Factors of a linear reduction do not depend on values, and the
-    # tangent of its result is the same scatter of tangents.
+    # tangent of its result is the same scatter applied to the tangents of its operands.
     linear: bool
-    factors: Callable[[Destinations, Any], Factors]  # of the places and the values
+    factors: Callable[[Destinations, Any], Factors]  # takes the destinations and the values
     replaces: bool  # whether the old value is never included
 
 
@@ -100,7 +100,7 @@ def tangent(places: Destinations, values: Any, of_data: Array, of_updates: Array
 def cotangents(
     places: Destinations, values: Any, gradient: Array, wanted: tuple[bool, bool]
 ) -> tuple[Array, Array]:
-    """Return the gradients of a scatter's data and updates, None if not wanted.
+    """Return the gradients of a scatter's data and updates, or None for a gradient not wanted.
 
     The gradient of the updates has the moved shape. Complex factors that depend on values are
     conjugated, by the convention of torch.
@@ -200,14 +200,15 @@ FACTORS: dict[str, Callable[[Destinations, Any], Factors]] = {
 }
 
 
-# --- the product of the other values: only multiplications, so that 0 and infinity need no special
-# case and derivatives of any order are derivatives of a polynomial
+# --- the product of the other values. It uses only multiplications, so 0 and infinity need no
+# special case, and derivatives of any order are derivatives of a polynomial
 
 
 def product_of_others(places: Destinations, data: Array, updates: Array) -> Array:
-    """Return, for each update, the product of the other values of its destination.
+    """Return the product of the other values of the destination, for each update.
 
-    They include the old value if `include_self` is true. The updates have the moved shape.
+    The old value is one of these values if `include_self` is true. The updates have the moved
+    shape.
     """
     front, behind = _other_updates(places, updates)
     front = places.take(data) * front if places.attributes.include_self else front
@@ -215,10 +216,10 @@ def product_of_others(places: Destinations, data: Array, updates: Array) -> Arra
 
 
 def _other_updates(places: Destinations, updates: Array) -> tuple[Array, Array]:
-    """Return, for each update, two products over the other updates of its destination.
+    """Return two products of other updates of the destination, for each update.
 
-    They are the products of the earlier and of the later updates. Entries are sorted by destination
-    in both directions: from the left and from the right.
+    The first is the product of the earlier updates, the second the product of the later updates.
+    Entries are sorted by destination; for the second product, their order is reversed.
     """
     xp, at = places.xp, places.destinations()
     if places.skips:  # skipped updates are not factors
@@ -252,14 +253,15 @@ def _other_updates(places: Destinations, updates: Array) -> tuple[Array, Array]:
 
 
 def _products_in_front(xp: DerivativeOps, x: Array, enters: Array, whole: Array) -> Array:
-    """Return, for each block of entries, a product over earlier entries.
+    """Return a product of earlier entries for each block of entries.
 
-    It is the product of the entries before the block that have the destination of its first entry.
-    `x` is the product of the last entries of each block that have the same destination. It has four
-    dimensions; the third one numbers the blocks, and their number is a power of 2. `enters` is a
-    mask over the second and third dimensions: whether a block's first entry has the destination of
-    the entry before it. `whole` is the mask of blocks in which this is true of all entries. Blocks
-    are merged in pairs recursively, which takes twice as many multiplications as entries.
+    The factors are the entries before the block that have the same destination as the first entry
+    of the block. For each block, `x` is the product of the entries at its end that share one
+    destination. It has four dimensions. The third is the block index; the number of blocks is a
+    power of 2. `enters` is a mask over the second and third dimensions. It is True if the first
+    entry of a block has the same destination as the entry before it. `whole` is a mask of the
+    blocks in which this is true for all entries. Blocks are merged in pairs recursively, which
+    takes twice as many multiplications as entries.
     """
     before, sides, length, behind = x.shape
     if length == 1:

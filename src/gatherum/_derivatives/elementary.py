@@ -18,7 +18,7 @@ def exp(values: Array) -> Array:
 
 
 def log(values: Array) -> Array:
-    """Return the natural logarithm, accurate as `exp`; NaN for negative values."""
+    """Return the natural logarithm, with the accuracy of `exp`; NaN for negative values."""
     return _mapped("log", values)
 
 

@@ -1,4 +1,4 @@
 """Edges of graphs: lists, sparse matrices, and the composition of `aggregate` from operators.
 
-This package imports _arguments and below. Start with edge_reductions.py.
+This package imports only _arguments and the packages below it. Start with edge_reductions.py.
 """

@@ -32,7 +32,7 @@ class EdgeLoops(NamedTuple):
 
     @classmethod
     def of(cls, targets: Array, sources: Array, weights: Sequence[int]) -> EdgeLoops:
-        """Merge dimensions that step as one; the result has no loops if there are no edges."""
+        """Merge dimensions that one loop can step through; return no loops without edges."""
         steps = (targets.shape, targets.strides, sources.strides, weights)
         if 0 in targets.shape:
             return cls(())
@@ -62,8 +62,8 @@ class EdgeLoops(NamedTuple):
     ) -> native.RowLists:
         """Return the edges sorted by target, or raise IndexError.
 
-        With a block above 1, sort by blocks of that number of targets; this is only for single
-        elements.
+        If `block` is greater than 1, edges are sorted by blocks of `block` targets. This is
+        supported only for rows of one element.
         """
         to = self.end_program(targets, [loop.data for loop in self.loops], mode, negative)
         of = None
@@ -98,9 +98,10 @@ class EdgeLoops(NamedTuple):
         out: Array,
         fresh: bool,
     ) -> bool:
-        """Fold rows along edges that a pointer array sorts; raise IndexError for an invalid source.
+        """Fold rows along edges that a pointer array divides, or raise IndexError for a source.
 
-        Return False, without any effect, if the pointer array is invalid.
+        The edges are sorted by target. If the pointer array is invalid, return False without any
+        effect.
         """
         entries = EdgeLoops.of(pointer.indices, pointer.indices, (0,))
         counted = pointer._replace(size=sources.indices.size + 1)

@@ -102,7 +102,7 @@ def _cast(data: Any, matrix: Matrix) -> str:
 
 
 def _ends(data: Any, matrix: Matrix) -> tuple[Any, Any]:
-    """Return the sources and the targets of a matrix's edges: its columns and its rows."""
+    """Return the columns and rows of a matrix, which are the sources and targets of its edges."""
     rows, columns = matrix.rows, matrix.columns
     if matrix.pointed == GATHER:
         columns = _numbered(data, GATHER, columns, SCATTER, rows, matrix.shape[1])[0]
@@ -122,8 +122,8 @@ def _numbered(
 ) -> tuple[Any, int]:
     """Return the segment of each edge by a pointer, and the number of segments.
 
-    `edges` are the other ends of the edges, of the operand `beside`. If the core can fold by the
-    pointer directly, return it as a `Pointer`.
+    `edges` has the other end of each edge; `beside` is the name of that operand. If the core can
+    use the pointer directly to reduce the rows, return the pointer as a `Pointer`.
     """
     xp = registry.namespace(NAME, {"data": data, operand: indptr, beside: edges})
     if (traced := getattr(xp, "traced_segments", None)) is None:
@@ -203,7 +203,7 @@ def segment_numbers(op: str, operand: str, indptr: Array, edges: int) -> Array:
 
 
 def _matrix(value: object) -> Matrix | None:
-    """Return the arrays of a sparse matrix, None for any other value."""
+    """Return the arrays of a sparse matrix, or None for any other value."""
     kind = type(value)
     if hasattr(kind, "tocsr") and hasattr(kind, "format"):
         return _of_scipy(value)

@@ -1,8 +1,8 @@
-"""Suggest an operator in the error for a missing name that another library uses."""
+"""Suggest the equivalent operator if a missing attribute is a function name of another library."""
 
 from __future__ import annotations
 
-# For each name of another library, the equivalent call.
+# Maps each function name of another library to the equivalent call.
 COUNTERPARTS = {
     "take": "gather(data, indices, axis)",
     "index_select": "gather(data, indices, axis)",

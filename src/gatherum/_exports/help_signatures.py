@@ -6,14 +6,15 @@ from itertools import chain
 from types import FunctionType, MethodType
 from typing import Any
 
-# The parameter that collects unknown keywords, which a function rejects with advice.
+# The parameter that collects unknown keyword arguments. The function then raises an error that
+# suggests the correct call.
 UNKNOWN = "unknown"
 
 
 def plain_help(module: Mapping[str, Any]) -> None:
     """Set the signatures that `help` prints on the public functions and methods of a module.
 
-    Annotations are strings at run time, which `help` would print in quotes. Type checkers and
+    At run time, annotations are strings, and `help` would print them in quotes. Type checkers and
     `typing.get_type_hints` still find them. The sections on parameters document the types for
     readers.
     """

@@ -1,4 +1,4 @@
-"""Functions of a framework, in terms of one function that runs all calls."""
+"""Create the public functions of a framework from one function that runs all calls."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def function_of(
 ) -> Callable[..., Array]:
     """Generate the function of an operator that a framework does not define.
 
-    The function has the parameters of `like`, a function of the same family, but its dimension
-    attribute instead of `axis`. `run` is as in `FrameworkFunctions`; it also takes `out` if `like`
-    does.
+    The function has the same parameters as `like`, a function of the same family, except that
+    `axis` is replaced with the dimension attribute of the operator. `run` is as in
+    `FrameworkFunctions`; it also takes `out` if `like` does.
     """
     theirs = signature(like).parameters.values()
     bare = signature(like).replace(

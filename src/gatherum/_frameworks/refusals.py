@@ -1,6 +1,6 @@
 """Reject arrays of other frameworks and values that are not in memory, with advice.
 
-NumPy would read a lazy array whole, copy from a device, or lose a mask.
+Otherwise, NumPy would read a lazy array completely, copy an array from a device, or drop a mask.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from gatherum._model import framework_errors
 
 from .registry import CUDA, OURS, WHOLE, adapter_of, foreign
 
-# Tuples of a framework that represent one array, and the advice for their values.
+# Tuple types of a framework that represent one array, and the text that tells users how to get
+# their values.
 _TUPLES = {"torch.nn.utils.rnn.PackedSequence": "write {}.data for its values"}
-# The advice for data with nulls, by library: to fill or drop nulls, and to convert them to NaN. A
-# table of pyarrow has no method `fill_null`.
+# The advice for data with nulls, for each library: code that fills or drops the nulls, and code
+# that converts them to NaN. pyarrow tables have no method `fill_null`.
 _WITHOUT_NULLS = {
     "pyarrow": ("{0}.fill_null(value) or {0}.drop_null()", "numpy.asarray({0})"),
     "pyarrow table": ("{0}.drop_null()", "numpy.asarray({0})"),
@@ -50,19 +51,20 @@ def refuse_held(op: str, operand: str, value: Iterable[object], item_type: type)
 
 
 def whole_tuple(kind: type) -> str:
-    """Return the advice for a tuple that represents one array, "" for other types."""
+    """Return the advice for a tuple type that represents one array, or "" for other types."""
     return _TUPLES.get(f"{kind.__module__}.{kind.__name__}", "")
 
 
 def is_masked_tensor(kind: type) -> bool:
-    """Return True for PyTorch's type of masked tensors."""
+    """Return True for the type of PyTorch's masked tensors."""
     return kind.__name__ == "MaskedTensor" and kind.__module__.startswith("torch.masked")
 
 
 def _reading(value: object) -> str | None:
-    """Return the advice for an object that NumPy would read whole or take from its framework.
+    """Return the advice for an object that must not be converted with `numpy.asarray`.
 
-    Return None if its values are in memory.
+    NumPy would read such an object completely into memory, or convert it to an array that its
+    framework no longer tracks. Return None for all other objects.
     """
     kind = type(value)
     if "xarray" in _roots(kind):
@@ -74,14 +76,14 @@ def _reading(value: object) -> str | None:
     graph = getattr(value, "__dask_graph__", None)  # Dask's protocol for collections
     if callable(graph) and graph() is not None:
         return "write {}.compute() to read all of it"
-    # Check only the type: the columns of a table are attributes, too.
+    # Check attributes of the type, because the columns of a table are attributes of the object.
     chunks = getattr(value, "chunks", None) if hasattr(kind, "chunks") else None
     stored = isinstance(chunks, tuple) or hasattr(kind, "chunk_layout")
     return WHOLE if stored else None
 
 
 def held_by_xarray(value: object) -> object:
-    """Return the array inside an xarray object, or xarray's reader of a file."""
+    """Return the array inside an xarray object, or the xarray object that reads a file."""
     inner: Any = getattr(getattr(value, "variable", value), "_data", None)
     while "xarray" in _roots(type(inner)) and hasattr(inner, "array"):
         inner = inner.array
@@ -106,8 +108,8 @@ def refuse_nulls(
 ) -> None:
     """Raise TypeError for a column with nulls; the message has code that removes them.
 
-    `held` means that the column is an item of an operand that is a list. `integers` means that the
-    operand accepts only integers, and thus no NaN.
+    `held` is True if the column is an item of a list. `integers` is True if the operand accepts
+    only integers, and therefore no NaN.
     """
     root = next(iter(_roots(type(value)) & _HAVE_NULLS.keys()), None)
     if root is None or not _HAVE_NULLS[root](value):
@@ -127,7 +129,7 @@ def _arrow_nulls(value: Any) -> bool:
 
 
 def _polars_nulls(value: Any) -> bool:
-    """Return True if a polars Series, or a column of a DataFrame, has nulls, also in arrays."""
+    """Return True if a polars Series or a DataFrame column has nulls, also inside array values."""
     kind = type(value).__name__
     columns = value.get_columns() if kind == "DataFrame" else [value] if kind == "Series" else []
     return any(map(_series_nulls, columns))
@@ -144,9 +146,9 @@ def _holds_arrays(series: Any) -> bool:
 
 
 def _pandas_nulls(value: Any) -> bool:
-    """Return True if values of pandas extension dtypes are missing.
+    """Return True if values of a pandas extension dtype are missing.
 
-    Missing values of NumPy dtypes are NaN or NaT and are accepted.
+    Missing values of a NumPy dtype are NaN or NaT, which are accepted.
     """
     if not hasattr(value, "isna"):
         return False

@@ -1,10 +1,10 @@
 """Select a framework's adapter by the module that defines an array's type.
 
-Only the adapter is imported, for the first array of its framework. A call whose `data` is an array
-of a framework is passed to the framework's adapter. Without an adapter, the array raises an error
-(see `refusals`). Adapters are part of this package, registered by `register`, or found in installed
-packages by an entry point of the group ``gatherum.frameworks`` with the name of the framework's
-module.
+An adapter is imported when a call first has an array of its framework. A call whose `data` is an
+array of a framework is passed to the framework's adapter. Without an adapter, the array raises an
+error (see `refusals`). Adapters are part of this package, registered by `register`, or found in
+installed packages by an entry point of the group ``gatherum.frameworks`` with the name of the
+framework's module.
 """
 
 from __future__ import annotations
@@ -72,8 +72,9 @@ class Framework(Protocol):
     ) -> object:
         """Run a call and return an array of the framework.
 
-        `data` is an array of the framework. `indices` and `updates` are too, or values that NumPy
-        accepts; `updates` is None in a gather. Return `NotImplemented` to run the call with NumPy.
+        `data` is an array of the framework. `indices` and `updates` are also arrays of the
+        framework, or values that NumPy accepts. `updates` is None for a gather. Return
+        `NotImplemented` to run the call with NumPy.
         """
         ...
 
@@ -128,9 +129,9 @@ _SOURCES = (
 )
 _by_module = {source.name: source for source in _SOURCES}
 _by_module["jaxlib"] = _by_module["jax"]
-# Arrays on a CUDA device of any other framework, recognized by the protocols of their types.
+# CUDA arrays of other frameworks. They are recognized by the protocols that their types support.
 CUDA = FrameworkRow("cuda", "copy it to the host first", "its framework's stack", "cuda")
-# Types of NumPy and Python values, and specs. A subclass of another module counts, too.
+# The types of NumPy values, Python values and specs, and their subclasses in other modules.
 OURS = (np.ndarray, np.generic, list, tuple, str, bytes, int, float, complex, ArraySpec)
 # Types that do not belong to a framework.
 COMMON = frozenset((*OURS, bool, type(None)))
@@ -168,7 +169,7 @@ def register(adapter: Framework) -> None:
 
 
 def source_named(name: str) -> FrameworkRow:
-    """Return the row of a framework that this package knows."""
+    """Return the row of a framework that has an adapter in this package."""
     return CUDA if name == CUDA.name else _by_module[name]
 
 
@@ -197,7 +198,7 @@ def foreign(kind: type) -> Foreign | None:
     return origin
 
 
-# A cache by type. It is small because it keeps the types alive.
+# The cache has types as keys. It is small, because it keeps the types alive.
 _met: dict[type, Foreign] = {}
 _MET_MOST = 64
 
@@ -209,7 +210,7 @@ def _find_installed(root: str) -> FrameworkRow | None:
     """
     global _installed  # noqa: PLW0603
     if _installed is None:
-        from importlib.metadata import entry_points  # as slow as all other imports
+        from importlib.metadata import entry_points  # a slow import
 
         _installed = {entry.name: entry for entry in entry_points(group=GROUP)}
     if root in _installed:
@@ -264,13 +265,13 @@ def namespace(op: str, operands: Mapping[str, object], name: str = "groups") -> 
 
 
 def spec(op: str, operand: str, value: object) -> object:
-    """Return a NumPy array or spec for an array of an adapter, any other value unchanged."""
+    """Convert an array of an adapter to a NumPy array or spec; return other values unchanged."""
     adapter = adapter_of(type(value))
     return value if adapter is None else adapter.spec(op, operand, value)
 
 
 def describe(attributes: Attributes, data: object, indices: object, updates: object) -> str:
-    """Describe in one line how a call would run on the framework of its data, "" for NumPy."""
+    """Describe in one line how the framework of the data would run a call; return "" for NumPy."""
     adapter = adapter_of(type(data))
     return "" if adapter is None else adapter.describe(attributes, data, indices, updates)
 

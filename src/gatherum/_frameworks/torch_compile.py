@@ -1,12 +1,12 @@
 """Make ``torch.compile`` trace the tensor functions instead of the public functions.
 
-Dynamo can trace Python but not the core, which the public functions call directly. Dynamo replaces
-a function by the function that one of its attributes names. torch is only imported when Dynamo does
-so.
+Dynamo can trace Python but not the core, which the public functions call directly. A function can
+have an attribute that names another function; Dynamo then calls that function instead. torch is
+only imported when Dynamo does so.
 
-The attributes are private names of torch, tested with 2.13. A torch that ignores them breaks its
-graph at `gatherum.gather`, with a warning and the same results; the functions of `gatherum.torch`
-remain in the graph.
+The attributes are private names of torch, tested with 2.13. If a version of torch ignores these
+attributes, `torch.compile` breaks the graph at `gatherum.gather` and warns. The results are the
+same, and the functions of `gatherum.torch` remain in the graph.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _on_tensors(function: types.FunctionType, inside: tuple[str, ...]) -> Callab
 
 
 def _untraced(function: types.FunctionType) -> Callable[..., Any]:
-    """Return a copy of a function at which a graph breaks, for NumPy arrays."""
+    """Return a copy of a function for NumPy arrays; traced graphs break at the copy."""
     same = types.FunctionType(function.__code__, function.__globals__, function.__name__,
                               function.__defaults__)  # fmt: skip
     same.__kwdefaults__ = function.__kwdefaults__
@@ -46,7 +46,7 @@ def _untraced(function: types.FunctionType) -> Callable[..., Any]:
 
 
 def follow_tensors(function: Any, *inside: str) -> None:
-    """Let graphs replace a function by the function of the same name in `gatherum.torch`.
+    """Let graphs call the function of the same name in `gatherum.torch` instead.
 
     `inside` names the submodules that contain the function.
     """

@@ -1,4 +1,5 @@
 """Explanations of a call: facts, pseudocode and pictures.
 
-This package imports _functions, cuda, files and below. Start with explanations.py.
+This package imports only _functions, cuda, files and the packages below them. Start with
+explanations.py.
 """

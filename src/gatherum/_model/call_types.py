@@ -1,4 +1,4 @@
-"""Types for type checkers: of attributes, such as `ModeName`, and of other libraries' arrays."""
+"""Types for type checkers, for attributes (such as `ModeName`) and for arrays of libraries."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = [
 
 
 class _OnDevice(Protocol):
-    """An array that DLPack can share: of PyTorch, JAX or CuPy."""
+    """An array that can be shared through DLPack: a PyTorch, JAX or CuPy array."""
 
     def __dlpack__(self, *args: Any, **attributes: Any) -> Any: ...
 

@@ -1,4 +1,4 @@
-"""The core's table of dtypes, and how interfaces and file formats spell its names."""
+"""The core's table of dtypes, and the names of dtypes in interfaces and file formats."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gatherum._core import Value
 
 
 class DTypeRow(NamedTuple):
-    """The facts of a dtype (model/dtypes.hpp).
+    """The properties of a dtype (see model/dtypes.hpp).
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ def value_named(name: str) -> Value:
 
 
 def has_arithmetic(name: str) -> bool:
-    """Return True if reductions are defined for the dtype with a name."""
+    """Return True if reductions are defined for the dtype with this name."""
     return value_named(name) is not Value.none
 
 

@@ -1,4 +1,4 @@
-"""Maxima and minima with the position of each, in one pass of the core."""
+"""Compute argmax and argmin in one pass of the core."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ def positions_of_extremes(
 ) -> NDArray[np.int64]:
     """Return the argmax or argmin of each destination of a scatter without old values.
 
-    The reduction is "max" or "min". Positions count along the entries of `indices`. The first
-    update that equals the result wins; a destination without updates has `none`. The axis must be
-    nonnegative. Zeros of either sign are equal, and so are NaN.
+    The reduction is "max" or "min". Positions are the numbers of entries of `indices`, starting at
+    0. The first update that equals the result wins; a destination without updates has `none`. The
+    axis must be nonnegative. +0 and -0 compare as equal, and so do all NaNs.
     """
     plan = build_once(Call(attributes, *(ArraySpec.of(one) for one in (data, indices, updates))))
     positions: NDArray[np.int64] = native.new_result(np.dtype(np.int64), plan.shape)

@@ -35,7 +35,8 @@ def invalid_index(
     return errors.index_out_of_bounds(s.op, value, axis, size, where, s.mode)
 
 
-# The caller of the call that the core runs, if its plan does not name it.
+# The name of the function that made the current call of the core, if the plan does not contain this
+# name.
 _CALLER: ContextVar[str] = ContextVar("_CALLER", default="")
 
 

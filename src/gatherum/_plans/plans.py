@@ -1,9 +1,9 @@
-"""Plans: everything about a call that does not depend on data, computed once and cached.
+"""Plans, which describe calls that have been checked and lowered.
 
-A plan is a value: frozen, hashable, printable. It holds the result shape and the lowered call,
-whose checks have passed. The core caches a limited number of plans, keyed by the dtype, shape and
-strides of every operand and by the attributes. It requests a plan (see `core_hooks`) only if it has
-not cached one.
+A plan is immutable and hashable, and can be printed. It contains the shape of the result and the
+lowered call. The core caches a limited number of plans, keyed by the dtype, shape and strides of
+every operand and by the attributes. It requests a plan (see `core_hooks`) only if it has not cached
+one.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def add_device(name: str, describe: Callable[[Plan], Description]) -> None:
 
 
 def _description(plan: Plan) -> Description:
-    if plan.device not in _describers:  # the plan was unpickled before its package was imported
+    if plan.device not in _describers:  # unpickled before its device's package was imported
         import_module(f"gatherum.{plan.device}")
     return _describers[plan.device](plan)
 
@@ -101,7 +101,7 @@ class Plan:
 
     @property
     def reason(self) -> str:
-        """The rule that chose this algorithm, with the numbers that it compared."""
+        """The reason for the choice of this algorithm, with the numbers that were compared."""
         return _description(self).reason
 
     @property

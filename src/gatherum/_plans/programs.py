@@ -15,7 +15,7 @@ from gatherum._system import native
 
 
 class Compiled(NamedTuple):
-    """The fields of a plan besides its call, see `plans.Plan`."""
+    """The fields of a plan except its call; `plans.Plan` describes them."""
 
     shape: Shape
     kernel: str

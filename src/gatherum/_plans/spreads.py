@@ -24,7 +24,7 @@ def squares_and_counts(
     updates: Any,
 ) -> Spreads | None:
     """Return the sum of squared distances from the exact mean of each destination of a scatter, and
-    its number of updates; None if the core has no kernel for the call.
+    the number of updates. Return None if the core has no kernel for the call.
 
     The indices and updates are arrays or views that `specs` describe. `shape` is the shape of the
     result, and the axis must be nonnegative.

@@ -223,7 +223,7 @@ _Cached = TypeVar("_Cached", bound="functools._lru_cache_wrapper[Any]")
 
 
 def emptied_at_exit(cache: _Cached) -> _Cached:
-    """Clear a cache of plans when the interpreter exits; a decorator."""
+    """Decorate a function so that its cache of plans is cleared when the interpreter exits."""
     atexit.register(cache.cache_clear)
     return cache
 

@@ -12,7 +12,7 @@ from .case import Case, RuleCall
 
 
 def adapt(call: RuleCall, **_: object) -> RuleCall:
-    """Return the call unchanged, as this target defines every call."""
+    """Return the call unchanged, because this target supports every call."""
     return call
 
 

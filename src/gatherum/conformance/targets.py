@@ -1,4 +1,4 @@
-"""The targets of cases: the calls that each supports, and the writers of its files."""
+"""The targets of test cases: the calls that each target supports, and the writers of its files."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ def write(folder: str | PathLike[str], format: TargetName = "npz", **options: An
     ImportError
         If the format needs the package onnx and it is not installed.
     ValueError
-        If the target has no such case, or as in `gatherum.vectors`.
+        If the target has no such case, or for the reasons listed in `gatherum.vectors`.
     OSError
         If a file cannot be written, or the folder is not empty.
     """

@@ -1,8 +1,8 @@
 """Cases of sizes past 2^31, with tables that are described, not stored.
 
-Each case is a small call whose rows are far apart: the oracle runs the small call, and then the
-rows of its table, its result and its indices are renumbered. Only running the case needs the
-memory.
+Each case is made from a small call. The oracle runs this call; then its rows are moved far apart by
+renumbering the rows of the table and of the result, and the indices. Only running the case needs
+the memory.
 """
 
 from __future__ import annotations

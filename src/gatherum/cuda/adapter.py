@@ -29,7 +29,7 @@ def _cupy() -> DeviceFramework:
 
 
 def _framework_of(value: object) -> DeviceFramework | None:
-    """Return the framework of an array on a CUDA device, None for any other value."""
+    """Return the framework of an array on a CUDA device, or None for any other value."""
     if (foreign := registry.foreign(type(value))) is None:
         return None
     if foreign.source.name == "cupy":
@@ -62,7 +62,7 @@ class CudaAdapter(Framework):
         self.modules: tuple[str, ...] = () if source is registry.CUDA else (name,)
 
     def owns(self, kind: type) -> bool:
-        """Return True. Only a value, not its type, tells whether it is on a device."""
+        """Return True. Whether an array is on a device depends on the array, not on its type."""
         return True
 
     def call(

@@ -68,7 +68,7 @@ class DeviceArray:
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        """The interface's fields. Readers wait for the stream that wrote the array."""
+        """The CUDA array interface. Readers wait for the stream that wrote the array."""
         fields = {} if self.dtype.names is None else {"descr": self.dtype.descr}
         return fields | {
             "shape": self.shape,
@@ -93,8 +93,8 @@ class Protocols(DeviceFramework):
     """Arrays of frameworks that have no adapter, accessed by protocol."""
 
     name = "cuda"
-    # A captured graph would include the memory pool's operations, and events cannot be queried
-    # during capture to find out whether operands have been read.
+    # A captured graph would include the operations of the memory pool. During a capture, events
+    # cannot be queried to find out whether operands have been read.
     captures_graphs = False
 
     def __init__(self) -> None:
@@ -174,7 +174,7 @@ def _by_interface(op: str, operand: str, value: object, interface: dict[str, Any
     fields = interface["typestr"][1] == "V" and len(descr) > 1
     dtype: AnyDType = np.dtype(descr if fields else interface["typestr"])
     if isinstance(value, DeviceArray):
-        dtype = value.dtype  # the protocol cannot name some dtypes
+        dtype = value.dtype  # the protocol has no names for some dtypes
     shape = tuple(int(n) for n in interface["shape"])
     steps = interface.get("strides")
     strides = contiguous_strides(shape, dtype.itemsize) if steps is None else tuple(map(int, steps))

@@ -34,7 +34,7 @@ def address(record: Buffer | None) -> int:
 
 
 def check_indices(run: Execution, record: Buffer, only: int = -1) -> None:
-    """Check every index tuple, or only one component of each."""
+    """Check every index tuple, or only one component of every tuple."""
     _launch("check", run, record, only)
 
 

@@ -3,7 +3,8 @@
 The name of an entry is a digest of everything that determines its content. The content begins with
 a digest of the code that follows, so a truncated or changed file is detected, compiled again and
 replaced. Entries are replaced atomically. If two processes compile the same entry, the last one
-wins; both write the same bytes. A folder that cannot be read or written only costs time.
+wins; both write the same bytes. If the folder cannot be read or written, kernels are compiled in
+every process.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from pathlib import Path
 from gatherum._system.regular_files import read_regular
 
 VARIABLE = "GATHERUM_CUDA_CACHE"
-# Part of every name, so that entries of another layout have other names.
+# Part of every file name, so that entries with a different layout have different names.
 _LAYOUT = b"gatherum-kernels-1"
 _DIGEST = hashlib.sha256
 _DIGEST_BYTES = _DIGEST().digest_size

@@ -20,7 +20,7 @@ from .device import Pairs
 from .driver import open_compiler, open_driver
 from .nvidia import architecture_of
 
-# A sorter is shared by all calls of the same types and holds the pointers of the last call.
+# All calls with the same types share a sorter. It holds the pointers of the last call.
 _sorting = Lock()
 _ADDRESS = 256
 
@@ -110,7 +110,7 @@ def sorter_code(widths: tuple[int, int], architecture: str) -> bytes:
 def _compute() -> Any:
     """Return `cuda.compute`, or raise ImportError.
 
-    If a library that it loads is missing, its import only warns and its functions are absent.
+    If a library that it loads is missing, the import only warns, and the functions are missing.
     """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

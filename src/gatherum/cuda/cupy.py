@@ -28,7 +28,7 @@ class _Scratch:
 
 
 class CuPy(DeviceFramework):
-    """Arrays of CuPy."""
+    """CuPy arrays."""
 
     name = "cupy"
     captures_graphs = True
@@ -76,10 +76,10 @@ class CuPy(DeviceFramework):
             return pairs._replace(keys=one, payload=other)
 
     def lasting(self, result: Any, device: int, stream: int) -> AbstractContextManager[None]:
-        """Keep all memory that CuPy allocates during a graph capture as long as the result.
+        """Keep memory that CuPy allocates during a graph capture alive as long as the result.
 
-        This includes the memory of its sort. Otherwise, the pool would reuse that memory for other
-        arrays, which a replay of the graph would overwrite.
+        This includes the memory of CuPy's sort. Otherwise, the pool would reuse that memory for
+        other arrays, which a replay of the graph would overwrite.
         """
         driver = open_driver()
         with driver.on(device):

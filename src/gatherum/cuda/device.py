@@ -28,8 +28,9 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 Macros: TypeAlias = tuple[tuple[str, str], ...]
 
-# NVRTC options, in addition to the architecture and the macros. They make left folds bit-for-bit
-# equal to the CPU's: no fused multiply-add, no flush to zero, correctly rounded division and roots.
+# NVRTC options, in addition to the architecture and the macros. With these options, left folds are
+# bit-for-bit equal to those on the CPU: there is no fused multiply-add and no flush to zero, and
+# divisions and roots are correctly rounded.
 COMPILER_OPTIONS = (
     "--std=c++17",
     "--fmad=false",

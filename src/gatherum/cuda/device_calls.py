@@ -90,7 +90,7 @@ def open_device(framework: DeviceFramework, number: int, stream: int) -> Device:
 
 
 class DeviceOperands(NamedTuple):
-    """The operands of a call, as they will be on the device."""
+    """The operands of a call. Host operands are described as they will be on the device."""
 
     data: View
     indices: Operand
@@ -110,7 +110,7 @@ def _operands(
     updates: Any,
     out: Any,
 ) -> DeviceOperands:
-    """Return the operands, checked as far as the conversion requires."""
+    """Return the operands. Check only what the conversion requires."""
     op = attributes.op
     table = framework.view(op, "data", data)
     places = _operand(framework, op, "indices", indices, None)

@@ -35,7 +35,7 @@ class DeviceFramework(Protocol):
         """Return a view of an array. Raise TypeError if the array is not on a CUDA device."""
 
     def stream(self, device: int, operands: Sequence[object]) -> int:
-        """Return the stream to run a call on: the caller's current one.
+        """Return the stream to run a call on, which is the current stream of the caller.
 
         Work already submitted to other streams for the operands completes before later work on this
         stream.
@@ -44,7 +44,7 @@ class DeviceFramework(Protocol):
     def empty(
         self, shape: Shape, dtype: AnyDType, like: Any, device: int, stream: int
     ) -> tuple[object, int]:
-        """Return a new array in C order, of the dtype of the array `like`, and its address."""
+        """Return a new array in C order with the dtype of the array `like`, and its address."""
 
     def allocate(self, nbytes: int, device: int, stream: int) -> Buffer:
         """Return scratch memory, which is freed in stream order."""

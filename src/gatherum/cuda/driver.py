@@ -156,7 +156,7 @@ class Driver:
 
 
 class Kept:
-    """Objects that streams may still use, each kept until its stream passes an event."""
+    """Objects that streams may still use. Each object is kept until its stream passes an event."""
 
     def __init__(self) -> None:
         self._kept: deque[tuple[Any, object]] = deque()

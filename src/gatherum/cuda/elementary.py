@@ -12,7 +12,7 @@ __all__ = ["map_on_device"]
 def map_on_device(
     device: Device, function: str, dtype: str, values: int, out: int, count: int
 ) -> None:
-    """Write "exp" or "log" of `count` items of a dtype from one address to another.
+    """Write exp or log of `count` items at one address to another address.
 
     See `gatherum._derivatives.elementary`. Both addresses are aligned to the items and may be
     equal.

@@ -19,8 +19,8 @@ Macros: TypeAlias = dict[str, object]
 # Threads per block, and chunks in flight per thread in movement kernels.
 THREADS = 256
 EACH = 4
-# Maximum blocks of a grid per multiprocessor; larger launches give each thread more work. All three
-# values still need a measurement on a device.
+# Maximum blocks of a grid per multiprocessor; larger launches give each thread more work. None of
+# the three values has been tuned on a device.
 BLOCKS = 64
 # Offsets have 32 bits if all numbers of a launch are below this limit. A thread's flat number can
 # exceed the total by one grid (THREADS * EACH * BLOCKS per multiprocessor) and stays below 2**31.

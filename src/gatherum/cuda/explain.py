@@ -1,4 +1,4 @@
-"""Describe the launches of a plan on a device, its scratch memory and its lower bound."""
+"""Describe the launches, the scratch memory and the minimum time of a plan on a device."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .plan_launches import run, scratch
 
 # A multiple of every alignment that kernels distinguish.
 _ADDRESS = 1 << 40
-# The reason for a plan's launches, by the deciding launch.
+# Maps the launch that determines the choice to the reason for the plan's launches.
 _REASONS = {
     "fold_exact": "the updates are sorted by destination, and each run of them is added up exactly",
     "sort": "the updates are sorted by destination, and each run of them is taken in order",
@@ -23,7 +23,7 @@ _REASONS = {
     "scatter": "no two updates can meet",
     "gather": "every item of the result is read on its own",
 }
-# The purpose of a launch, by kernel. In a scatter, `gather` copies.
+# Maps each kernel to the purpose of its launch. In a scatter, `gather` copies the data.
 _PURPOSES = {
     "check": "checks every index",
     "gather": "moves what the indices point to",
@@ -39,7 +39,7 @@ _PURPOSES = {
     "fold_exact_long": "where a destination has more than {above} updates: by a {group}",
     "fold_atomic": "folds each update where it goes",
 }
-# By the number of threads that share a run.
+# The keys are the numbers of threads that share a run.
 _LONG: dict[str, dict[str, object]] = {
     str(WARP): {"above": THREAD_RUN, "group": "warp"},
     str(LONG_THREADS): {"above": WARP_RUN, "group": "block"},

@@ -16,15 +16,17 @@ from .loops import Work
 from .movement import WIDEST, writing_mode
 
 # Largest number of entries in a run that one thread folds per part of the row, and that one warp
-# folds. A block folds longer runs. Both values still need a measurement on a device.
+# folds. A block folds longer runs. Neither value has been tuned on a device.
 THREAD_RUN = 16
 WARP_RUN = 512
-# Threads of a warp; of a block that folds longer runs; and, in either, of the folding threads. The
-# other threads fetch. The last two values also need a measurement.
+# The number of threads of a warp, of threads of a block that folds longer runs, and of threads in a
+# warp or block that fold. The other threads fetch values. The last two values have not been tuned
+# either.
 WARP = 32
 LONG_THREADS = 128
 FOLDERS = 32
-# Rounding threads of exact sums; each of their sums takes hundreds of bytes of shared memory.
+# The number of threads per block that round exact sums. It is small because each sum needs hundreds
+# of bytes of shared memory.
 EXACT_FOLDERS = 8
 # Largest item, in bytes, that a sort carries as payload.
 _MOST_CARRIED = 8
@@ -35,15 +37,15 @@ _ATOMIC_VALUES = ("int32", "int64", "uint32", "uint64")
 def carried_bytes(s: Call, work: Work) -> int:
     """Return the bytes of an update that the sort carries as payload, or 0.
 
-    Only the single items of a fold are carried. Otherwise the payload is the position of the
-    update.
+    Updates are carried only if a fold has updates of one item. Otherwise the payload is the
+    position of the update.
     """
     single = count_points(work.row) * work.block == s.data.dtype.itemsize
     return work.block if s.reduction != "none" and single and work.block <= _MOST_CARRIED else 0
 
 
 def widths_of(s: Call, work: Work) -> Widths:
-    """Return the key and payload widths. Keys number the destinations; one extra key marks none."""
+    """Return key and payload widths. A key is a destination's number; one extra key means none."""
     bits = max(work.destinations.bit_length(), 1)
     carried = carried_bytes(s, work)
     wide = carried > 4 if carried else work.entries >= 1 << 31

@@ -13,7 +13,8 @@ from typing import NamedTuple, TypeAlias
 
 Fields: TypeAlias = list[int]
 
-# Number of loops and components of a table: enough for nearly all calls, and for every call.
+# The numbers of loops and components of a table. The smaller table is large enough for nearly all
+# calls, the larger one for every call.
 FEW_LOOPS, FEW_COMPONENTS = 8, 4
 MOST_LOOPS, MOST_COMPONENTS = 66, 64
 
@@ -94,7 +95,7 @@ def reach(steps: Steps, parts: Parts, width: int) -> int:
 
 
 def alignment(most: int, *numbers: int) -> int:
-    """Return the greatest power of two up to `most`, also one, that divides all numbers."""
+    """Return the greatest power of 2 up to `most`, a power of 2, that divides all numbers."""
     return gcd(most, *numbers)
 
 

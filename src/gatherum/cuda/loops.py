@@ -5,7 +5,7 @@
     to       the destinations of a scatter: the tuple loops that move the data, and the components
 
 Two tuples have the same destination if `to` agrees. The other loops of the tuples do not move the
-data. They are the ordered fold: they number the updates of a destination in row-major order.
+data. They are the ordered fold: their points are the updates of a destination in row-major order.
 """
 
 from __future__ import annotations
@@ -92,10 +92,10 @@ def _part(component: Component, from_end: bool) -> IndexComponent:
 
 
 def _numbered(tuples: Steps, parts: Parts) -> tuple[Steps, Parts, list[int]]:
-    """Return loops and components numbered by mixed radices, and the destinations' radices.
+    """Return numbered loops and components, and the radices of the destination numbers.
 
-    They number the destinations, and the updates of each destination. The last digit varies
-    fastest.
+    Destinations, and the updates of each destination, are numbered with mixed radices. The last
+    digit varies fastest.
     """
     sizes = [*(step.extent for step in tuples if step.data), *(part.size for part in parts)]
     numbers = iter(_strides(sizes))

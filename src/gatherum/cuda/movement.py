@@ -14,7 +14,7 @@ from .kernel_tables import struct_bytes
 from .loops import Work, with_chunks
 
 WIDEST = 16
-# Bytes of a fill item that one launch of ``pattern`` writes.
+# The bytes of a fill item that one launch of ``pattern`` writes.
 _PIECE = 240
 # A copy has no components, so these values are unused.
 _NO_INDEX = {"INDEX": "int64", "INDEX_ALIGN": 8, "SWAPPED": 0, "MODE": "mode_drop"}
@@ -86,8 +86,8 @@ def winner_width(work: Work) -> int:
 def writing_mode(run: Execution) -> str:
     """Return the mode of a scatter's writing launches.
 
-    In mode "raise" the indices are already checked. Indices that another stream has invalidated
-    since are dropped.
+    In mode "raise" the indices are already checked. Indices that another stream has made invalid
+    since the check are dropped.
     """
     mode = run.plan.call.mode
     return "drop" if mode == "raise" else mode

@@ -13,7 +13,7 @@ from .driver import Driver, open_compiler, open_driver
 
 
 class Nvidia:
-    """A GPU by number, with one stream, and the framework that supplies memory and sort."""
+    """A GPU with one stream. A framework supplies the memory and the sort."""
 
     def __init__(self, framework: DeviceFramework, number: int, stream: int) -> None:
         self._framework = framework

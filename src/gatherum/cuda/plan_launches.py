@@ -113,7 +113,7 @@ def _write(run: Execution, record: Buffer | None) -> None:
 
 
 def _has_table(s: Call, work: Work) -> bool:
-    """Return True to find winners by a table of all destinations instead of a sort."""
+    """Return True to find the last updates with a table of all destinations, not with a sort."""
     return _table_bytes(work) <= max(_SMALL_TABLE, _sort_bytes(s, work))
 
 

@@ -1,4 +1,4 @@
-"""The six operators on Dask arrays: lazy, and bit-for-bit equal to calls on NumPy arrays.
+"""Run the six operators lazily on Dask arrays, with the same bits as on NumPy arrays.
 
 Only this package imports Dask. `gatherum.gather` and the other operators call it for Dask arrays.
 """

@@ -31,7 +31,7 @@ FUNCTIONS: Functions[Array] = Functions(__name__, _run)
 
 
 class DaskAdapter(Framework):
-    """The adapter of Dask's arrays."""
+    """The adapter for Dask arrays."""
 
     name = "dask"
     modules = ("dask",)
@@ -57,7 +57,7 @@ class DaskAdapter(Framework):
         return lazy_call(attributes, data, indices, updates, fill_value)
 
     def spec(self, op: str, operand: str, value: Any) -> ArraySpec:
-        """Return the spec of an array, in C order because the order of its chunks is unknown."""
+        """Return the spec of an array in C order, because the order of its chunks is unknown."""
         return spec(op, operand, value)
 
     def describe(self, attributes: Attributes, data: Any, indices: Any, updates: Any) -> str:

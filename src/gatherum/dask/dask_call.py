@@ -27,7 +27,7 @@ class DaskCall:
 
     @property
     def operator(self) -> Operator:
-        """The operator's row in this process, because rows are compared by identity."""
+        """The row of the operator in this process. Rows are compared by identity."""
         return self.call.operator
 
     @cached_property
@@ -57,7 +57,7 @@ class DaskCall:
 
     @property
     def refuses(self) -> bool:
-        """Whether an invalid index raises: in mode "raise", or if a dimension has size 0."""
+        """Whether an invalid index raises: the mode is "raise" or a dimension has size 0."""
         s = self.call
         if s.mode in MOVING:
             return any(s.data.shape[d] == 0 for d in self.dimensions.indexed)

@@ -28,7 +28,7 @@ from gatherum.files.row_access.boxes import FlatBoxes
 
 from . import errors as dask_errors
 
-# One chunk of a Zarr array may use half of these bytes.
+# A chunk of a Zarr array may use half of these bytes.
 BUDGET = Budget(64 << 30)
 
 
@@ -62,7 +62,7 @@ class FileArray:
         return decoded(stored, BUDGET, self.role) if self.decode else stored
 
     def any_version(self) -> FileArray:
-        """Return the same array with a task name that does not depend on its contents."""
+        """Return the same array, with a task name that does not depend on the contents."""
         other = copy.copy(self)
         other.version = []
         return other
@@ -131,7 +131,7 @@ def _state(source: Source) -> list[Any]:
 
 
 def _refuse_compressed(location: Location) -> None:
-    """Raise ValueError for a deflated member, because a read of a part would decode it from 0."""
+    """Raise ValueError for a deflated member, because each read would decode it from its start."""
     if not zipfile.is_zipfile(location.file):
         return  # the reader raises
     with zipfile.ZipFile(location.file) as archive:
@@ -148,7 +148,7 @@ def from_file(path: str | os.PathLike[str], chunks: Any = "auto", *, decode: boo
     ----------
     path : path
         ``x.npy``, ``x.npz:name`` (not compressed), ``model.safetensors:tensor``, or a Zarr
-        directory. Workers must see it under the same name.
+        directory. Workers must find the file under the same path.
     chunks : int, tuple or str, default "auto"
         As for `dask.array.from_array`; ``"auto"`` uses multiples of the chunks, or shards, of a
         Zarr array.

@@ -69,7 +69,7 @@ def _taken(
     routes: list[Ref],
     checked: Ref,
 ) -> Ref:
-    """Return the rows of a run of owners: a list with the rows for each route."""
+    """Return the rows of adjacent owners, as a list with the rows for each route."""
     shared, free = column
     at = (*shared, *free, number)
     blocks = tasks.blocks(tasks.owned(shared, free, run))

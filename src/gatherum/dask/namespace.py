@@ -60,7 +60,7 @@ log = partial(_each, of_chunks.log)
 
 
 def _without_empty_chunks(x: Array) -> Array:
-    """Remove empty chunks, because Dask reverses and broadcasts arrays with them wrongly."""
+    """Remove empty chunks, which Dask reverses and broadcasts wrongly."""
     chunks = tuple(tuple(n for n in along if n) or (0,) for along in x.chunks)
     return x if chunks == x.chunks else x.rechunk(chunks)
 

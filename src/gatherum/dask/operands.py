@@ -104,7 +104,7 @@ def _aligned(call: DaskCall, operands: list[Any]) -> DaskOperands:
     return DaskOperands(call, arrays, layout)
 
 
-# Results by indices in memory may have larger chunks than the data, up to this many bytes.
+# If indices are in memory, chunks of the result may exceed chunks of the data up to this size.
 TINY_BYTES = 1 << 20
 # Indices of at most this size are read while the graph is built, to skip chunks without entries.
 KNOWN_MOST = 1 << 20
@@ -124,7 +124,7 @@ def _addressed(call: DaskCall, layout: ChunkLayout, indices: Any) -> dict[Place,
 
 
 def _auto(array: Any) -> Chunks:
-    """Return chunks for an array in memory: one if it is small, otherwise Dask's default."""
+    """Return the chunks of an array in memory: one chunk if it is small, else Dask's default."""
     if array.nbytes <= chunk_bytes():
         return tuple((n,) for n in array.shape)
     chunks: Chunks = da.core.normalize_chunks("auto", array.shape, dtype=array.dtype)
@@ -136,9 +136,9 @@ def _index_chunks(
 ) -> Chunks:
     """Return the chunks of the indices.
 
-    Shared dimensions have the data's chunks. Entry dimensions are divided in order, each only if a
-    slice along the preceding ones still has too many entries. So a scatter's blocks are in
-    row-major order.
+    Shared dimensions have the data's chunks. Entry dimensions are divided in order. A dimension is
+    divided only if a slice along the preceding dimensions still has too many entries. So a
+    scatter's blocks are in row-major order.
     """
     shape = call.call.indices.shape
     chunks: list[Sizes] = [(n,) for n in shape]
@@ -147,7 +147,8 @@ def _index_chunks(
         row *= max(1, *chunks[d])
     most = chunk_bytes() // row
     if not (call.operator.scatters or is_dask(operands[1])):
-        # As `dask.array.Array.vindex`: results are no larger than blocks of the data.
+        # As in `dask.array.Array.vindex`, chunks of the result are no larger than chunks of the
+        # data.
         places = prod(max(data[d], default=1) for d in roles.indexed)
         most = min(most, max(places, TINY_BYTES // row))
     entry = _entry_chunks(roles, shape, operands)

@@ -38,7 +38,7 @@ class ClusterCall:
     table: str
     # The indices, a path or an array, and for a scatter the path of the updates.
     operands: tuple[Any, ...]
-    out: str  # a Zarr directory: the table itself if it is changed in place
+    out: str  # a Zarr directory; the table if it is changed in place
     attributes: dict[str, Any]  # keyword arguments of the operator
     in_place: bool = False
     resume: bool = False  # whether to complete a killed run in place
@@ -102,7 +102,7 @@ class ClusterCall:
 
 
 def _operand(value: Any, role: str, decode: bool) -> Any:
-    """Return an operand as an array. Read few indices into memory, to find unaddressed chunks."""
+    """Return an operand as an array. A few indices are read, to find chunks without entries."""
     if not isinstance(value, str):
         return value
     stored = finished_file(value, role, decode=decode)
@@ -112,7 +112,7 @@ def _operand(value: Any, role: str, decode: bool) -> Any:
 
 
 def _trust() -> None:
-    """Check nothing, because the tasks check if a file has changed."""
+    """Do nothing, because the tasks check whether a file has changed."""
 
 
 def _writes(folder: str, chunks: Shape, result: Any) -> list[Any]:

@@ -1,9 +1,9 @@
 """Find the private names of Dask and distributed that this package uses.
 
 From Dask, these are its tasks, since 2025.5, and an array's `_meta`, which has the type of its
-chunks. From distributed, they are the P2P machinery of shuffles, which changes between versions.
-If the version is not listed, or a name is missing, rows move as tasks, with a warning. distributed
-is imported only when a shuffle needs it.
+chunks. The names from distributed belong to its P2P shuffle, which changes between versions. If the
+version is not listed, or a name is missing, rows move as tasks, with a warning. distributed is
+imported only when a shuffle needs it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from gatherum._system import private_names
 
 # The versions of distributed whose shuffles were tested.
 TESTED = ("2025.5.0", "2025.7.0", "2025.12.0", "2026.3.0", "2026.8.0")
-# A shuffle's name; distributed has a separate type for it.
+# The name of a shuffle; distributed has a separate type for such names.
 ShuffleId: TypeAlias = str
 
 # Attributes of this module, by their paths in distributed.

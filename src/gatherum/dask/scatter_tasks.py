@@ -42,7 +42,7 @@ def scatter_tasks(tasks: Tasks) -> None:
 
 
 def _fold_blocks(tasks: Tasks) -> Ref:
-    """Fold into blocks that hold all rows of their columns; return the task of the check."""
+    """Fold into blocks that have all rows of their columns; return the task of the check."""
     layout, checked = tasks.layout, tasks.check()
     steps = runs_within(tasks.entry_bytes, FOLD_STEP * tasks.strategy.chunk)
     for shared in layout.shared_places():
@@ -136,7 +136,7 @@ def _fold_steps(
     values: Sequence[Ref],
     checked: Ref,
 ) -> Ref:
-    """Fold the updates of all routes into a run of owners, a few routes at a time."""
+    """Fold the updates of all routes into adjacent owners, a few routes at a time."""
     sizes = [sum(tasks.entry_bytes[n] for n in group) for group in entries]
     for step, members in enumerate(runs_within(sizes, FOLD_STEP * tasks.strategy.chunk)):
         parts = []

@@ -14,8 +14,9 @@ from .sizes import packed_strides
 from .tensors import BufferTensorDesc
 from .violations import listing
 
-# Formats of PEP 3118: names of fields, and the other characters. The characters that do not match
-# (O, &, X, P, z, a Z by itself) are objects, pointers or unknown, and raise.
+# Patterns for PEP 3118 format strings: one for field names, and one for all other allowed
+# characters. Characters that do not match (O, &, X, P, z, a Z by itself) mean objects, pointers or
+# unknown types, and raise an error.
 _NAME: Final = re.compile(r":[^:]*:")
 _NUMBERS: Final = re.compile(r"(?:T\{|Z[fdg]|[}0-9(), @=<>!^?cbBhHiIlLqQnNefdgFDGspuwx])*")
 

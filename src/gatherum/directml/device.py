@@ -116,7 +116,7 @@ class CompiledOperator:
         ----------
         input_tensor, indices_tensor, updates_tensor : buffer
             Any contiguous object with the buffer protocol (bytes, memoryview, ndarray, mmap),
-            also if read-only; ``updates_tensor`` for scatters only. Element 0 starts at the
+            which may be read-only. Only scatters have ``updates_tensor``. Element 0 starts at the
             buffer's first byte.
         output_tensor : buffer
             Written with sizes and strides: bytes between elements do not change. For SCATTER

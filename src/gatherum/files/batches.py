@@ -19,11 +19,11 @@ TOGETHER = 1024  # batches of a group
 class Batches:
     """Batches that a dedicated thread has fetched and that have not been returned yet.
 
-    The thread fetches batches while there is space. At other times it has no reference to this
-    object, so that the garbage collector can collect it. No method waits until the thread ends,
-    because the iterator may block forever. Batches are copied, because the iterator may reuse their
-    memory. Each index reads `nbytes` from the table. The indices and rows of a group have at most
-    `most` bytes, which is at least 1.
+    The thread fetches batches while there is space. At other times, the thread has no reference to
+    this object, so that the garbage collector can collect it. No method waits until the thread
+    ends, because the iterator may block forever. Batches are copied, because the iterator may reuse
+    their memory. Each index reads `nbytes` from the table. The indices and rows of a group have at
+    most `most` bytes, which is at least 1.
     """
 
     def __init__(self, batches: Iterator[Any], nbytes: int, most: int) -> None:
@@ -32,8 +32,8 @@ class Batches:
         Thread(target=_work, args=[self._tasks], name="gatherum-batches", daemon=True).start()
         self._changed = Condition()
         self._come: deque[NDArray[Any]] = deque()
-        self._number = 0  # of the batch that is fetched next
-        self._held = 0  # bytes of the fetched batches and their rows
+        self._number = 0  # the number of the batch that is fetched next
+        self._held = 0  # the bytes of the fetched batches and their rows
         self._asking = self._ended = False
         self._error: BaseException | None = None
 
@@ -42,7 +42,7 @@ class Batches:
 
     def __exit__(self, *_: object) -> None:
         """Fetch no more batches, without waiting for the pending one."""
-        if not sys.is_finalizing():  # or the thread may be suspended while it holds the lock
+        if not sys.is_finalizing():  # or the thread could be suspended with the lock
             with self._changed:
                 self._ended = True
             self._tasks.put(None)
@@ -71,7 +71,7 @@ class Batches:
         return group
 
     def _ask_on(self) -> None:
-        """Let the thread fetch more, unless it already does."""
+        """Let the thread fetch more batches, unless it is already fetching."""
         if not self._asking and self._has_space():
             self._asking = True
             self._tasks.put(self._ask)

@@ -1,4 +1,4 @@
-"""Conversion of an array in a file to another dtype, or to text."""
+"""Convert an array in a file to another dtype, or to text."""
 
 import math
 import os
@@ -73,9 +73,9 @@ def copy_array(where: Location, out: Path | Location, **options: Any) -> None:
 def array_text(
     where: Path | Location, like: np.dtype[Any], folder: str, *, decode: bool = True
 ) -> str:
-    """Return the array in a file as NumPy prints it. Of a long array, read only the printed part.
+    """Return the array in a file as NumPy prints it. Only the printed part of a long array is read.
 
-    `like`: the dtype of the elements if they are plain bytes.
+    `like` is the dtype of the elements if they are plain bytes.
     """
     with _opened(where, folder, decode) as (source, _):
         stored, shape = _numbers_in(source, like), source.shape
@@ -104,13 +104,13 @@ def _opened(
 
 
 def _numbers_in(source: Source, like: np.dtype[Any]) -> np.dtype[Any]:
-    """Return a file's dtype, or `like` if the elements are plain bytes of the same size."""
+    """Return the dtype of a file, or `like` if its elements are plain bytes of the same size."""
     taken = is_added(like) and is_bytes(source.dtype, like.itemsize)
     return like if taken else source.dtype
 
 
 def _numbers(values: NDArray[Any], stored: np.dtype[Any]) -> NDArray[Any]:
-    """Return values in a dtype of NumPy."""
+    """Convert values to a NumPy dtype."""
     name = name_of(stored)
     return widened(values.view(FORMATS[name].codes), name) if name in FORMATS else values
 
@@ -118,7 +118,7 @@ def _numbers(values: NDArray[Any], stored: np.dtype[Any]) -> NDArray[Any]:
 def _converted(
     where: object, values: NDArray[Any], stored: np.dtype[Any], dtype: np.dtype[Any]
 ) -> NDArray[Any]:
-    """Return values in another dtype. Raise ValueError if it cannot represent one of them."""
+    """Convert values to another dtype. Raise ValueError if it cannot represent one of them."""
     values, name = _numbers(values, stored), name_of(dtype)
     if name in FORMATS:
         rounding = rounded(values.astype(np.float64), name)

@@ -1,4 +1,4 @@
-"""A FileCall is a call on files: open the operands, run the strategies of the job, commit."""
+"""Run a call on files: open the operands, run the strategies of the job, and commit."""
 
 import os
 import tempfile
@@ -122,7 +122,7 @@ class MemoryOutput:
 
 
 def _array_sink(job: Job) -> Sink:
-    """Return a sink in memory: for a scatter that does not fit twice, a copy of the table."""
+    """Return a sink in memory. For a scatter that does not fit twice, it is a copy of the table."""
     resources, dtype = job.resources, job.table.dtype
     if not job.row.scatters or job.fits_whole:
         return ArraySink(resources, job.shape, dtype)

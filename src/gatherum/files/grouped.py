@@ -1,4 +1,4 @@
-"""`reduce_file` reduces the groups of a file's values, with one scatter into empty groups."""
+"""Reduce groups of values in a file, with one scatter into empty groups."""
 
 import math
 import os
@@ -155,7 +155,7 @@ def reduce_file(
 def _check_space(
     shape: tuple[int, ...], dtype: np.dtype[Any], out: Path | None, spill_dir: Path | None
 ) -> None:
-    """Raise OSError if the result does not fit on the disk: one large number makes many groups."""
+    """Raise OSError if the result does not fit on the disk. A large number means many groups."""
     folder = os.fspath(spill_dir or tempfile.gettempdir())
     if out is not None and os.path.isdir(parent := os.path.dirname(os.path.abspath(str(out)))):
         folder = parent

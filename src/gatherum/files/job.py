@@ -1,4 +1,4 @@
-"""A job: a call with opened operands, its plan and its requests. Strategies run it."""
+"""A job is a call with opened operands, its plan and its requests. Strategies run jobs."""
 
 import copy
 import math
@@ -30,7 +30,7 @@ S_contra = TypeVar("S_contra", bound=Sink, contravariant=True)
 
 
 class Strategy(Protocol[S_contra]):
-    """A way to run a job, or one panel of it. All strategies of a job write the same bytes."""
+    """A method to run a job, or one panel of a job. All strategies write the same bytes."""
 
     def run(self, job: "Job", sink: S_contra) -> None:
         """Check the indices of a job before the first write, and write its rows to a sink."""
@@ -123,7 +123,7 @@ class Job:
 
     @property
     def requests(self) -> Requests:
-        """The requests: one for each index or tuple, with its row number."""
+        """The requests, one for each index or tuple. A request has a row number."""
         if self._requests is None:
             attributes = self.attributes
             self._requests = Requests(
@@ -192,7 +192,7 @@ class Job:
 
     @property
     def pays_whole(self) -> bool:
-        """Whether reading the whole table is faster for a change in place.
+        """Whether it is faster to read the complete table for a change in place.
 
         That is the case if the table is not larger than the other operands.
         """

@@ -25,8 +25,8 @@ from gatherum.files.row_access.table import as_items, stopped_early
 __all__ = ["RowSource", "rows", "rows_of"]
 
 PAUSE = 1.0  # seconds between two checks that the table is unchanged
-SHARE = 32  # share of the memory for the rows of small batches that one call gathers
-CACHED = 2 << 20  # bytes of a group of rows of a page or more, which share no page
+SHARE = 32  # the share of the memory for the rows of small batches in one call
+CACHED = 2 << 20  # the bytes of a group of rows of a page or more, because such rows share no page
 Group: TypeAlias = list[NDArray[Any]]
 
 
@@ -60,10 +60,10 @@ def rows(
     table : path or array
         As in `gather_file`.
     batches : iterable
-        Index arrays, each of any shape. A dedicated thread iterates over them, ahead of the yielded
-        rows: by two batches, or by up to 3072 small ones, which are read together. A batch must not
-        depend on rows of earlier ones, unless the iterator waits until it receives them. For one
-        batch, pass ``[indices]``.
+        Index arrays, each of any shape. A dedicated thread iterates over the batches. It is up to
+        two batches ahead of the yielded rows, or up to 3072 if batches are small, because small
+        batches are read together. A batch must not depend on rows of earlier ones, unless the
+        iterator waits until it receives them. For one batch, pass ``[indices]``.
     axis, memory, mode, negative, fill_value, spill_dir, decode, storage_options
         As in `gather_file`.
 

@@ -86,7 +86,7 @@ class Grouping:
         return self._put(self.places, values, reduction, start)
 
     def gather(self, results: Array, fill_value: object = 0) -> Array:
-        """Return the result of each value's group, `fill_value` for a value without a group."""
+        """Return the result of each value's group, or `fill_value` for a value without a group."""
         try:
             return self.places.take(results, fill_value)
         except IndexError as error:
@@ -114,7 +114,7 @@ class Grouping:
             raise self._invalid(error) from None
 
     def count(self, start: Array | None = None) -> Array:
-        """Return the number of values in each group, `start` or 0 for an empty group.
+        """Return the number of values in each group. For an empty group, return `start`, else 0.
 
         The counts broadcast to the shape of a result.
         """
@@ -136,7 +136,7 @@ class Grouping:
         return place_of(int(known.argmin()), known.shape)
 
     def first(self, values: Array, start: Array) -> Array:
-        """Return the first value of each group, `start` for an empty group."""
+        """Return the first value of each group, or `start` for an empty group."""
         places = self._checked() if self._traces() else self.places
         backward, moved = places.reversed(values)
         return self._put(backward, moved, "none", start)

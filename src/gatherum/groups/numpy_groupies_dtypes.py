@@ -38,7 +38,8 @@ _EXTREMES = ("max", "min")
 _DEFAULTS = {"prod": 1, "argmax": -1, "argmin": -1}
 # Functions whose result dtype is widened to hold the fill value.
 _WIDENED = ("sum", "prod", "len", *_EXTREMES, *_MOVES)
-# The next wider dtype. In the last one a fill value is rounded, or an error if it does not fit.
+# The next wider dtype. In the last dtype, a fill value is rounded, or raises an error if it does
+# not fit.
 _NEXT = {
     "bool": "i1", "int8": "i2", "uint8": "i2", "int16": "i4", "uint16": "i4", "int32": "i8",
     "uint32": "i8", "int64": "f4", "uint64": "f4", "float16": "f4", "float32": "f8",
@@ -108,7 +109,7 @@ def _real(dtype: DType) -> DType:
 
 
 def widened(value: Any, dtype: DType) -> DType:
-    """Return the narrowest dtype, from `dtype` on, that holds a number; any dtype holds NaN."""
+    """Return the narrowest dtype, from `dtype` on, that can hold a number (or NaN)."""
     while not _holds(value, dtype) and dtype.name in _NEXT:
         dtype = np.dtype(_NEXT[dtype.name])
     return dtype
@@ -187,8 +188,10 @@ def filled(op: str, name: str, dtype: DType, fill_value: Any) -> tuple[DType, Ar
 
 
 def holds_fill(name: str, work: DType, result: DType) -> bool:
-    """Whether `reduced` returns the result dtype for values of a dtype, and so can use the fill
-    value; otherwise the result is filled after its conversion.
+    """Return True if `reduced` returns the result dtype for values of the dtype `work`.
+
+    It can then insert the fill value itself. Otherwise, the fill value is inserted after the
+    result is converted.
     """
     if name in WHOLE:
         return result.kind in "iu"
@@ -210,7 +213,7 @@ def _default(name: str, dtype: DType) -> Any:
 
 
 def _is_number(fill: DType, result: DType) -> bool:
-    """Whether a fill value of a dtype is a number that a result of another dtype can hold."""
+    """Return True if a fill value is a number that a result of another dtype can hold."""
     return keeps_kind(fill, np.result_type(result, np.float64)) and (
         fill.char not in WIDEST or result.char in WIDEST
     )

@@ -26,7 +26,8 @@ class Arrays(ArrayOps, Protocol):
     ``fused(name, values, places)`` that runs a transform in one call, with the bits and derivatives
     of the composition, or returns None. ``squares(values, places)`` returns the sums of squared
     distances from the exact means and the numbers of real floats in one call, or None.
-    The result may use the memory of `spare`. Derivatives, also of exp and log, are the framework's.
+    The result may use the memory of `spare`. The framework computes all derivatives, including
+    those of exp and log.
     """
 
     def as_values(self, op: str, operand: str, value: object) -> Array:

@@ -1,4 +1,4 @@
-"""Variances, standard deviations and centred values, by one rule for all frameworks.
+"""Compute variances, deviations and centred values with one rule for all frameworks.
 
 For floats, m is the exact mean rounded to float64, and ``d = x - m`` in float64. For integers, q is
 the exact mean rounded down, and ``d = x - q`` is exact before its conversion to float64. The sum of

@@ -145,10 +145,10 @@ def eager(attributes: Attributes) -> Callable[..., Array]:
 
 
 def direct(attributes: Attributes) -> Callable[..., Array] | None:
-    """Return a function that the core runs and waits for instead of `eager`, or None.
+    """Return a function that runs the call in the core and waits for it, or None if there is none.
 
-    Only the mode "raise" has one, because it always waits. If a call fails, `eager` repeats it to
-    find the message.
+    The function replaces `eager`. Only the mode "raise" has one, because it always waits. If a call
+    fails, `eager` repeats it to create the message.
     """
     return compiled_call(attributes) if attributes.mode == "raise" else None
 

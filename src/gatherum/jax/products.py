@@ -1,7 +1,7 @@
-"""The primitive for the product of the others, which the core computes in one pass.
+"""The primitive that computes the product of the other values of each destination.
 
-Derivatives, batches of index lists and calls on several devices use
-`derivatives.product_of_others` instead, which consists of multiplications.
+The core computes it in one pass. Derivatives, batches of index lists and calls on several devices
+use `derivatives.product_of_others` instead, which consists of multiplications.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ OTHERS.multiple_results = True
 
 
 def product_of_others(places: Destinations, data: Array, updates: Array) -> Array:
-    """Return, for each update, the product of the other values at its destination.
+    """Return the product of the other values at the destination of each update.
 
     See `derivatives.product_of_others`.
     """

@@ -283,7 +283,7 @@ def _sizes(
 
 
 def _settle_sizes(values: Iterable[onnx.ValueInfoProto], sizes: Mapping[str, int]) -> set[str]:
-    """Replace symbolic sizes by given sizes. Return the names of all symbolic sizes.
+    """Replace symbolic sizes with given sizes. Return the names of all symbolic sizes.
 
     Negative sizes crash inference, and become unknown sizes, which is how some exporters use them.
     """
@@ -374,5 +374,5 @@ def _opset(imports: object) -> int:
 
 
 def _title(node: onnx.NodeProto) -> str:
-    """Return an operator with the node's name or, if that is empty, its output."""
+    """Return the operator and name of a node, or the name of its output if it has no name."""
     return f"{node.op_type} {node.name or (node.output[0] if node.output else '')!r}"

@@ -51,7 +51,7 @@ def scattered(
 
 
 def folded(items: Items, dtype: DType, reduction: str) -> bytes:
-    """Compute the left fold of items. A single item keeps its bits in folds that do not round."""
+    """Compute the left fold of items. Without rounding, a single item keeps its bits."""
     if reduction in EXACT:
         return _folded_exactly(items, dtype, reduction)
     if len(items) == 1 and reduction != "mean":

@@ -30,7 +30,8 @@ def run_model(file: str, feature_level: FeatureLevel, output: str) -> None:
     The output of print and writeFile is the same as that of DxDispatch; compare exists only here.
     Exit status 1: a comparison fails, or the model is not valid and nothing was executed. Paths of
     initial values are relative to the model's folder, or to the current one if MODEL is -.
-    writeFile writes files below the folder DIR only, all of them or none, and replaces no input.
+    writeFile writes only below the folder DIR and never replaces an input. Either all files are
+    written or none.
 
     Example: gatherum run model.json
     """

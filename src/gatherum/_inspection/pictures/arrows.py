@@ -1,4 +1,4 @@
-"""Route arrows from one box to another, between the cells and never over them."""
+"""Route arrows from one box to another, between cells but never over a cell."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Write the text around a picture: the call, its shapes, and notes on omissions and examples."""
+"""Write the text around a picture: the call, its shapes, and notes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def shapes_text(s: Call) -> str:
 
 
 def _shape(shape: Shape) -> str:
-    """Format a shape without spaces at which a line may break."""
+    """Format a shape with no-break spaces, so that no line breaks inside it."""
     text = str(shape)
     if len(shape) > 8:
         text = f"({', '.join(shortened([*map(str, shape)], 8, 4, 2))})"
@@ -57,7 +57,7 @@ def _short(shape: Shape) -> str:
 
 
 def notes(scene: Scene, values: bool) -> str:
-    """Describe the parts of the call that the picture omits or makes up."""
+    """Describe the parts of the call that the picture omits, and examples that it contains."""
     form, full = scene.form, scene.full
     sentences = []
     if scene.made_up and 0 not in form.entries:

@@ -39,7 +39,7 @@ class Cell:
 
 
 class CallValues(NamedTuple):
-    """The values of a call, None if unknown."""
+    """The values of a call. Unknown values are None."""
 
     data: Array | None = None
     indices: Array | None = None
@@ -84,7 +84,7 @@ def _cells(name: str, places: Iterable[Shape], texts: Iterable[str]) -> list[Cel
 
 
 def _drawn(scene: Scene, operands: CallValues) -> list[NDArray[Any]]:
-    """Return the values to draw, of the data and of a scatter's updates.
+    """Return the values to draw for the data and for the updates of a scatter.
 
     The list is empty if a value is unknown or too long.
     """
@@ -121,7 +121,7 @@ def letters(shape: Shape, first: str) -> list[str]:
 
 
 def _pair(scene: Scene, data: list[Cell], moved: list[Cell]) -> dict[int, list[int]]:
-    """Return, for each cell of the data, the numbers of its linked moved cells in order.
+    """Return the numbers of the linked moved cells, in order, for each cell of the data.
 
     Linked cells get the same colour; moved cells without a link get a mark.
     """

@@ -24,10 +24,11 @@ HEAD = 17.0  # a line of positions above or next to cells
 
 @dataclass
 class Grid:
-    """An array's cells, in planes of lines of cells, and the positions along each dimension.
+    """The cells of an array, and the positions along each dimension.
 
-    Planes are stacked vertically. Lines are rows. If the picture runs downwards (not `across`),
-    lines are columns, and x and y are swapped for drawing.
+    Cells are arranged in lines, and lines in planes. Planes are stacked vertically. Lines are rows.
+    If the picture runs downwards (not `across`), lines are columns, and x and y are swapped for
+    drawing.
     """
 
     cells: list[Cell]
@@ -96,7 +97,7 @@ class Grid:
         """The length and breadth of a plane, with its positions and its name."""
         lines, count = self._lines
         margin = self.margin
-        # Arrows also run after the last cells, but cells need no gap there.
+        # Arrows also run behind the last cells, but cells need no gap there.
         length = margin.left + count * (self.length + TIGHT) + margin.right - TIGHT
         breadth = margin.top + lines * (self.breadth + self.gap) - TIGHT
         name = max((width_of(text, NAME) for text in self.names), default=0.0)

@@ -1,4 +1,4 @@
-"""Lay out a picture: the arrays in their order, each index next to the cells that it moves."""
+"""Lay out a picture: the arrays, and each index next to the cells that it moves."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ TITLE, TITLE_FONT, NOTE = 40.0, 14.0, 13.0
 class Label(NamedTuple):
     """An index as it is drawn.
 
-    It has a text for each component, the box around them, and the lanes of its line at the data and
-    at the indices.
+    It contains a label for each component, the box around the labels, and the lanes in which its
+    arrow is drawn: one next to the data and one next to the indices.
     """
 
     link: Link
@@ -34,8 +34,8 @@ class Layout:
     """The positions of grids, indices and titles, starting at (0, 0).
 
     If the picture runs downwards, x and y are swapped for drawing, except in `titles`, `width` and
-    `height`. The grids are for the data (of a scatter: its result), for the moved array, and
-    optionally for a scatter's data. `band` is the box of the indices.
+    `height`. The grids are for the data (for a scatter, the result), for the moved array, and
+    optionally for the data of a scatter. `band` is the box of the indices.
     """
 
     def __init__(self, scene: Scene, cells: Cells, before: bool = False) -> None:
@@ -76,7 +76,7 @@ class Layout:
             data.breadth = moved.breadth = max(data.breadth, moved.breadth)
 
     def _add_before(self, cells: Cells, scene: Scene) -> None:
-        """Add the data of a scatter over its result, with aligned columns."""
+        """Add the data of a scatter above its result, with aligned columns."""
         across, result = self.form.across, self.data
         grid = Grid(cells.before, scene.shown, result.column, across, last=across)
         if across:
@@ -90,7 +90,8 @@ class Layout:
         """Arrange data, indices and the moved array consecutively.
 
         The order is from left to right with titles above, or from top to bottom with titles on the
-        left. The data of a scatter is over its result, so that it does not widen the picture.
+        left. The data of a scatter is drawn above the result, so that the picture does not become
+        wider.
         """
         across, grids, before = self.form.across, self.grids, self.grids.get("before")
         sizes = {name: grid.size for name, grid in grids.items()}

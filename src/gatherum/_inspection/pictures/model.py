@@ -52,9 +52,9 @@ class Link(NamedTuple):
 class Scene(NamedTuple):
     """A call as it is drawn.
 
-    `full` has the dimensions of the call, and `form` the dimensions that are drawn. `shown` has,
-    for each data dimension, the positions that are drawn. The links are in row-major order of the
-    indices.
+    `full` has the dimensions of the call, and `form` the dimensions that are drawn. `shown` has the
+    positions that are drawn, for each dimension of the data. The links are in row-major order of
+    the indices.
     """
 
     call: Call
@@ -63,7 +63,7 @@ class Scene(NamedTuple):
     made_up: bool  # whether the indices and the positions are examples
     shown: tuple[Shape, ...]
     links: list[Link]
-    refused: bool  # whether the call raises, so that nothing moves
+    refused: bool  # whether the call raises and moves no data
 
     @property
     def gathers(self) -> bool:
@@ -114,11 +114,12 @@ def places_of(shape: Shape) -> tuple[Shape, ...]:
 
 
 def _shown(form: Form, full: Form, entries: tuple[Entry, ...], spare: int) -> tuple[Shape, ...]:
-    """Return the positions to draw of each indexed dimension.
+    """Return the positions of each indexed dimension that are drawn.
 
-    A short dimension is drawn whole. Of a long dimension, only the addressed positions are drawn.
-    If each element has a separate index, only positions that have indices are drawn. If there are
-    too many positions, short dimensions are not drawn whole, and spare positions are omitted.
+    A short dimension is drawn completely. Of a long dimension, only the addressed positions are
+    drawn. If each element has a separate index, only positions that have indices are drawn. If
+    there are too many positions, short dimensions are not drawn completely, and unaddressed
+    positions are omitted.
     """
     shown: list[Shape] = []
     for more, whole in ((spare, bool(spare) or not form.elements), (0, False)):

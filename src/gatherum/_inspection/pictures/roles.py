@@ -13,7 +13,8 @@ from gatherum._model.operators import Operator
 # The maximum sizes of a picture whose text is readable.
 MOST_ACROSS, MOST_DOWN, MOST_LINES = 12, 15, 20
 MOST_OF_A_DIMENSION = 6
-# Many short dimensions have many cells: at most three of the longest are drawn whole.
+# An array with many short dimensions has too many cells to draw. At most three dimensions, the
+# longest ones, are drawn completely.
 MOST_PLACES = MOST_OF_A_DIMENSION**3
 
 
@@ -22,8 +23,8 @@ class Form(NamedTuple):
 
     `named` are the indexed dimensions of the data, `outer` the dimensions before them (including
     batch dimensions), `suffix` the dimensions after them. `inner` are the dimensions that only the
-    indices have. If every element has a separate index, `named` is the whole shape of the data and
-    `inner` the whole shape of the indices.
+    indices have. If every element has a separate index, `named` is the complete shape of the data,
+    and `inner` is the complete shape of the indices.
     """
 
     operator: Operator
@@ -65,7 +66,7 @@ class Form(NamedTuple):
 
     @property
     def sizes(self) -> Shape:
-        """The sizes of the dimensions that the components of an index count along."""
+        """The sizes of the dimensions that the components of an index address."""
         return self.named[self.axis :][:1] if self.elements else self.named
 
     @property
@@ -145,7 +146,7 @@ def reduce(
     while left := excess(shown(form), most_across):
         steps = [step for step in _steps(form, roles) if excess(shown(step[1]), most_across) < left]
         if not steps and prod(shown(form).data) > MOST_PLACES:
-            steps = list(_steps(form, roles))  # one step does not help yet, but several may
+            steps = list(_steps(form, roles))  # one step may not help where several steps do
         if not steps:
             break
         form = _gladly(steps)

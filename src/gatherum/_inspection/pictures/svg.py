@@ -25,7 +25,8 @@ OPTIONS: dict[Option, tuple[str, str]] = {
     "bold": ("font_weight", "bold"),
 }
 
-# Fill and line of eight colours that most readers can distinguish: light, then dark.
+# The fill and line of eight colours that most readers can distinguish. The light version precedes
+# the dark version.
 HUES = (
     ("#cfe3fb", "#2b6cb8", "#1d436f", "#7db3f2"),
     ("#ffdfb5", "#a85b06", "#693f0e", "#f0ab57"),
@@ -36,7 +37,7 @@ HUES = (
     ("#f4edaa", "#776900", "#524a0c", "#d6c74c"),
     ("#e7dccd", "#76593a", "#4f402d", "#cfb38f"),
 )
-# The properties of each class: light, then dark.
+# The properties of each class, first for light pages, then for dark pages.
 COLOURS: dict[str, tuple[dict[str, str], dict[str, str]]] = {
     "paper": ({"fill": "#ffffff"}, {"fill": "#15181d"}),
     "ink": ({"fill": "#1b1f24"}, {"fill": "#f0f3f6"}),
@@ -119,7 +120,7 @@ def line(path: str, style: str, **attributes: object) -> str:
 
 def width_of(text: str, size: float, mono: bool = False) -> float:
     """Return the maximum width of a line of text."""
-    wide = sum(ord(character) > 0x2E80 for character in text)  # as wide as they are high
+    wide = sum(ord(character) > 0x2E80 for character in text)  # wide characters are square
     advance = MONO_ADVANCE if mono else SANS_ADVANCE
     return size * (advance * (len(text) - wide) + wide)
 

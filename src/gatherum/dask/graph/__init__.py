@@ -1,4 +1,4 @@
-"""Tasks of a call on Dask arrays, and the kernels that they run.
+"""Build the tasks of a call on Dask arrays, and run their kernels.
 
-This package imports dask.operands and below. Start with tasks.py.
+This package imports only dask.operands and the packages below it. Start with tasks.py.
 """

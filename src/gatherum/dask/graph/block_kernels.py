@@ -1,6 +1,6 @@
 """Functions that tasks run on their blocks.
 
-They are deterministic and do not change their inputs.
+These functions are deterministic and do not change their inputs.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def assemble(grid: Sequence[int], dims: Sequence[int], blocks: Sequence[Array]) 
 
 
 def _joined(blocks: Sequence[Array], axis: int) -> Array:
-    """Concatenate blocks as bytes: NumPy would change their byte order and lose padding."""
+    """Concatenate blocks as bytes, because NumPy would change their byte order and drop padding."""
     dtype = blocks[0].dtype
     if len(blocks) == 1 or dtype.itemsize == 0 or (dtype.isnative and dtype.kind != "V"):
         return np.concatenate(blocks, axis=axis) if len(blocks) > 1 else blocks[0]
@@ -78,7 +78,7 @@ def take(
 def take_whole(
     call: DaskCall, checked: None, blocks: Sequence[Array], first: int, routes: Sequence[ChunkRoute]
 ) -> list[Array]:
-    """Call `take` with the owners' parts of the routes."""
+    """Call `take` with the parts of the routes that belong to the owners."""
     return take(call, checked, blocks, [r.part(first, first + len(blocks)) for r in routes])
 
 
@@ -92,14 +92,15 @@ def merge(
 ) -> list[Array]:
     """Return the blocks of a gather's result that have the entries of a route.
 
-    `replies` hold the rows of runs of owners, in the order of the route. They are iterated once.
+    `replies` contains the rows sent by each group of consecutive owners, in the order of the route.
+    It is iterated once.
     """
     three = [call.moved(shape) for shape in shapes]
     results = [_filled(call, one, route.order.size < route.size) for one in three]
     for run, rows in zip(owners, replies, strict=True):
         places = route.order[route.starts[run.start] : route.starts[run.stop]].astype(np.int64)
         for out in results:
-            # Entries of other blocks are out of range here, and dropped.
+            # Entries of other blocks are out of range for this block, and are dropped.
             apply("scatter_slices", out, places, rows, axis=1, mode="drop", negative=False, out=out)
             places -= out.shape[1]
     return [out.reshape(shape) for out, shape in zip(results, shapes, strict=True)]
@@ -154,7 +155,7 @@ def cut_each(
             continue
         places = route.order[route.starts[owner] : route.starts[owner + 1]]
         out = np.empty((before, places.size, after), call.dtype)
-        ends = np.searchsorted(places, offsets)  # an owner's places ascend
+        ends = np.searchsorted(places, offsets)  # the positions in an owner ascend
         for block, offset, first, last in zip(three, offsets, ends, ends[1:], strict=False):
             if last > first:
                 here = places[first:last].astype(np.int64) - offset
@@ -178,7 +179,7 @@ def _three(call: DaskCall, block: Array, shape: Shape) -> Array:
 def values_of(
     call: DaskCall, route: ChunkRoute, values: Array, first: int, last: int
 ) -> tuple[OwnerRows, Array]:
-    """Return the part of a route for a run of owners, and the updates in its order."""
+    """Return the part of a route for adjacent owners, and the updates in its order."""
     part = route.part(first, last)
     if call.one_update:
         return part, values
@@ -262,7 +263,7 @@ def fold_whole(
     route: ChunkRoute,
     values: Array,
 ) -> list[BlockFold]:
-    """Call `fold_parts` with the owners' part of one route."""
+    """Call `fold_parts` with the part of a route that belongs to the owners."""
     return fold_parts(
         call, checked, start, [values_of(call, route, values, first, first + len(start))]
     )

@@ -1,4 +1,4 @@
-"""Compute tasks, and turn each failure of a cluster into one message."""
+"""Compute tasks, and raise one error with one message if a cluster fails."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def at_once(tasks: Sequence[Any]) -> None:
 
 @contextmanager
 def plain_failures() -> Iterator[None]:
-    """Turn a failure of the cluster itself, not of a task, into an error with one message."""
+    """Raise an error with one message if the cluster fails, and not only a task."""
     try:
         yield
     except CancelledError as error:

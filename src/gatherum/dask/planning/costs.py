@@ -1,7 +1,8 @@
 """Predict a call's cost from sizes only: tasks, pieces, and bytes.
 
-Numbers of tasks are exact. Numbers of pieces and bytes are exact for evenly spread indices, and
-upper bounds for others. docs/dask-planning.md explains how times are computed from these numbers.
+Numbers of tasks are exact. Numbers of pieces and bytes are exact for evenly distributed indices;
+for other indices they are upper bounds. docs/dask-planning.md explains how times are computed from
+these numbers.
 """
 
 from __future__ import annotations
@@ -34,10 +35,11 @@ class Cost:
     """The predicted cost of a call."""
 
     tasks: int  # without tasks that rechunk or create the operands
-    task: int  # most bytes that a task holds: inputs, result, and scratch memory
-    # Messages of rows from one task to another: at most one for every pair.
+    task: int  # the maximum bytes of a task: inputs, result and scratch
+    # The number of messages with rows from one task to another: at most one for every pair of
+    # tasks.
     pieces: int = 0
-    # Bytes of rows sent between tasks, and of the row numbers that request them.
+    # The bytes of rows sent between tasks, and of the row numbers that request these rows.
     moved: int = 0
     routes: int = 0  # bytes of routes, which are kept until the rows have moved
 
@@ -62,7 +64,7 @@ def cost(call: DaskCall, layout: ChunkLayout, strategy: Strategy) -> Cost:
 
 @dataclass(frozen=True)
 class _Sizes:
-    """The quantities that the formulas use."""
+    """The quantities in the formulas."""
 
     call: DaskCall
     layout: ChunkLayout
@@ -152,7 +154,7 @@ class _Sizes:
 
     @property
     def routing(self) -> int:
-        """The bytes needed to create the largest route."""
+        """The bytes that are needed to create the largest route."""
         return self.entries * (ROUTING + self.index)
 
     @cached_property
@@ -164,7 +166,7 @@ class _Sizes:
         return 2
 
     def pairs(self) -> int:
-        """Return the number of pieces in which the rows of all columns move."""
+        """Return the number of pieces into which the rows of all columns are divided."""
         pairs = len(self.owners) * len(self.runs)
         return self.free * min(pairs, self.indexed)
 
@@ -178,7 +180,7 @@ def _narrow(count: int) -> int:
 
 
 def _routed_gather(z: _Sizes) -> Cost:
-    """Return the cost of routes that request rows, owners that read them, and blocks that merge.
+    """Return the cost of requesting rows by routes, reading them from owners, and merging them.
 
     S and F are the numbers of columns; each column has E groups of entries and T groups of owners.
     The tasks are S E routes (and S E that find invalid entries), F S T takes, and F S E merges. The
@@ -244,7 +246,7 @@ def _routed_scatter(z: _Sizes) -> Cost:
 
 
 def _broadcast_scatter(z: _Sizes) -> Cost:
-    """Return the cost of one route of all entries, sent whole with the updates to all folds."""
+    """Return the cost if one route of all entries and all updates are sent to every fold."""
     columns = z.shared * z.free
     tasks = 2 + z.shared + z.checks * (z.shared + 1) + columns + z.free * len(z.owners) + z.blocks
     updates = sum(z.layout.entry_counts()) * z.row

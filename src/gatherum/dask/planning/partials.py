@@ -1,4 +1,4 @@
-"""Fold updates where they are stored, into one table per task, and merge the tables.
+"""Fold the updates of each task into one table, and merge the tables.
 
 Some reductions, such as sums of integers, have the same bits in any order. If updates replace
 elements, the last one wins, so tables are merged in the order of their updates.
@@ -31,7 +31,7 @@ def fold_apart(
 ) -> Accumulator:
     """Fold blocks of updates, in order, into a new table of this shape.
 
-    Invalid entries are dropped; the table is used only after all entries have been checked.
+    Invalid entries are dropped. The table is used only after all entries have been checked.
     """
     s = call.call
     mode = s.mode if s.mode in MOVING and not call.refuses else "drop"

@@ -24,7 +24,7 @@ Ints = NDArray[Any]
 
 
 class OwnerRows(NamedTuple):
-    """The rows that are requested from a run of owners, by owner; `starts` delimits the owners."""
+    """The rows requested from adjacent owners. `starts` has the start of each owner's rows."""
 
     starts: Ints
     rows: Ints
@@ -41,7 +41,7 @@ class ChunkRoute:
     invalid: Invalid | None  # the first entry that makes the call raise
 
     def part(self, first: int, last: int) -> OwnerRows:
-        """Return the rows that are requested from the owners from `first` up to `last`."""
+        """Return the rows requested from the owners with numbers `first` to `last - 1`."""
         starts = self.starts[first : last + 1]
         return OwnerRows(starts - starts[0], self.rows[starts[0] : starts[-1]])
 
@@ -65,14 +65,14 @@ def refuse_invalid(call: DaskCall, invalid: Sequence[Invalid | None]) -> None:
 
 
 def _first(invalid: Sequence[Invalid | None]) -> Invalid | None:
-    """Return the first invalid entry in row-major order, in which adjacent blocks interleave."""
+    """Return the first invalid entry in row-major order. Entries of adjacent blocks interleave."""
     return min(filter(None, invalid), default=None)
 
 
 def make_route(
     call: DaskCall, keyed: Chunks, shape: Shape, origins: Sequence[Shape], blocks: Sequence[Array]
 ) -> ChunkRoute:
-    """Return the entries of adjacent blocks in the order of the owners of their rows.
+    """Return the entries of adjacent blocks, ordered by the owners of their rows.
 
     `shape` is the shape of the column's data; `keyed` are the chunks of the dimensions that indices
     address.
@@ -127,7 +127,7 @@ def _located(
         owner = np.searchsorted(starts, numbers, side="right") - 1
         return owner, numbers - starts[owner]
     owner, row = np.zeros(numbers.size, np.int64), np.zeros(numbers.size, np.int64)
-    # Products over the dimensions that the loop has processed.
+    # Products of the sizes of the dimensions that the loop has processed.
     owners = 1
     rows: Any = 1
     for d in reversed(range(len(space))):
@@ -146,5 +146,5 @@ def _located(
 
 
 def _small(numbers: Ints) -> Ints:
-    """Return numbers of at least 0 in the narrowest type that holds them."""
+    """Convert nonnegative integers to the narrowest integer type that can hold them."""
     return numbers.astype(np.min_scalar_type(int(numbers.max(initial=0))), copy=False)

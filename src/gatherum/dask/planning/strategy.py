@@ -1,4 +1,4 @@
-"""Choose how a call's rows move, from sizes only. `explain` reports the strategy."""
+"""Choose how the rows of a call move. The choice depends only on sizes; `explain` reports it."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from .partials import can_be_partial
 # A table is small if every task may hold all of it; updates are small if every chunk may receive
 # all of them.
 SMALL_BYTES = 64 << 20
-# With more pairs of tasks that exchange rows, and a cluster, rows move by shuffles.
+# On a cluster, rows are moved by a shuffle if more pairs of tasks than this exchange rows.
 MOST_PAIRS = 256
 # The number of chunks of updates in one step of a fold.
 FOLD_STEP = 2
-# Bytes for each entry while a route is made: five int64 and two narrow integers.
+# The bytes for each entry during the creation of a route: five int64 and two narrow integers.
 ROUTING = 48
 # The number of tables of updates that one task merges.
 MERGED = 8
@@ -41,7 +41,7 @@ def owner_bytes(call: DaskCall, layout: ChunkLayout) -> list[int]:
 
 
 def entry_bytes(call: DaskCall, layout: ChunkLayout) -> list[int]:
-    """Return the bytes of each block of entries: rows that move with it, and its route."""
+    """Return the bytes of each block of entries: the rows that move with it, and its route."""
     item = max(call.dtype.itemsize, 1)
     pairs = zip(layout.entry_weights(), layout.entry_counts(), strict=True)
     return [moved * item + count * ROUTING for moved, count in pairs]
@@ -67,13 +67,14 @@ class Strategy:
     - ``"blockwise"``: chunks are aligned, and no rows move;
     - ``"partial"``: each task folds updates into a separate table, and the tables are merged. The
       order of updates must not matter, or the last one must win;
-    - ``"broadcast"``: a small operand is sent whole to all tasks that need it;
+    - ``"broadcast"``: a small operand is sent completely to all tasks that need it;
     - ``"tasks"``: entries are split by the owners of their rows, and rows are sent back;
-    - ``"shuffle"``: the same, from worker to worker, over distributed's P2P machinery.
+    - ``"shuffle"``: as "tasks", but rows are sent from worker to worker with the P2P machinery of
+      distributed.
     """
 
     name: str
-    reason: str  # the rule that chose it, with the numbers that it compared
+    reason: str  # the reason for the choice, with the numbers compared
     chunk: int  # maximum bytes of adjacent blocks that share a task
 
     def __str__(self) -> str:

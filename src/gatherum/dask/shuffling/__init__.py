@@ -1,4 +1,4 @@
 """Shuffles of rows between workers, connections to clusters, and staged chunks of Zarr arrays.
 
-This package imports dask.graph and below. Start with shuffle.py.
+This package imports only dask.graph and the packages below it. Start with shuffle.py.
 """

@@ -16,7 +16,7 @@ from distributed.core import connect
 from gatherum.dask import errors as dask_errors
 from gatherum.dask.graph.execute import plain_failures
 
-# A scheduler that does not answer within this time counts as missing.
+# A scheduler that does not answer within this time is treated as missing.
 CONNECT_SECONDS = 10
 
 

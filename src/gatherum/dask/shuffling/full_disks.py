@@ -18,7 +18,7 @@ _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class DiskError(RuntimeError):
-    """A disk has no space for rows that a worker receives. The scheduler would retry an OSError."""
+    """Raised if a disk has no space for received rows. The scheduler would retry an OSError."""
 
 
 _NO_DISK = re.escape(str(dask_errors.full_disk(OSError("?")))).replace(r"\?", ".*?")

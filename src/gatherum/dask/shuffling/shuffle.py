@@ -1,8 +1,8 @@
 """Move rows from worker to worker with distributed's P2P machinery, through disks.
 
-Sending tasks pass their rows to the machinery and finish. After a barrier, receiving tasks read
-their rows from the local disk. A task holds only its chunk, however large the arrays are. `private`
-lists the supported versions of distributed.
+The tasks that send rows pass them to the P2P machinery and then finish. After a barrier, the tasks
+that receive rows read them from the local disk. A task holds only its chunk, however large the
+arrays are. `private` lists the supported versions of distributed.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def send(id: ShuffleId, number: int, shards: Iterable[tuple[int, Shard]], most: 
             batch, size = [], 0
     if batch or not runs:  # without shards, an empty batch returns the number of the run
         runs.append(_add(id, (number, len(runs)), batch))
-    if len(set(runs)) > 1:  # a worker was lost, and with it the first batches
+    if len(set(runs)) > 1:  # a worker was lost, and its batches with it
         raise Reschedule()
     return runs[0]
 
@@ -98,7 +98,7 @@ _NONE = np.empty(0, np.uint8)
 def send_parts(
     id: ShuffleId, number: int, route: ChunkRoute, owners: Sequence[range], most: int
 ) -> int:
-    """Send the row numbers that a block of entries requests to the runs of owners."""
+    """Send the row numbers that a block of entries requests to the groups of owners."""
     parts = ((n, route.part(run.start, run.stop)) for n, run in enumerate(owners))
     shards = (
         (n, pack_shard(number, part.rows, part.starts)) for n, part in parts if part.rows.size
@@ -116,7 +116,7 @@ def send_taken(
     routes: Sequence[ChunkRoute],
     most: int,
 ) -> int:
-    """Send every block of entries the rows that it requests from a run of owners."""
+    """Send every block of entries the rows that it requests from a group of owners."""
     parts = ((n, route.part(first, first + len(blocks))) for n, route in enumerate(routes))
     return send(id, number, _taken(number, call, checked, blocks, parts), most)
 
@@ -131,7 +131,7 @@ def send_asked(
     run: int,
     most: int,
 ) -> int:
-    """Send rows as `send_taken` does, with requests that another shuffle has delivered."""
+    """Send rows in the same way as `send_taken`, with requests from another shuffle."""
     shards = receive(asked, number, run).one_by_one()
     pairs = ((each.sender, unpacked(each, np.dtype(np.int64))) for each in shards)
     parts = ((sender, OwnerRows(starts, rows)) for sender, (rows, starts) in pairs)
@@ -145,7 +145,7 @@ def _taken(
     blocks: Sequence[Array],
     parts: Iterable[tuple[int, OwnerRows]],
 ) -> Iterator[tuple[int, Shard]]:
-    """Yield the rows for one block of entries after the other, to limit the memory."""
+    """Yield the rows for one block of entries after another, to limit the memory."""
     for receiver, part in parts:
         if part.rows.size:
             (rows,) = block_kernels.take(call, checked, blocks, [part])
@@ -162,7 +162,7 @@ def receive_merge(
     shapes: Sequence[Shape],
     owners: Sequence[range],
 ) -> list[Array]:
-    """Return blocks of a gather's result; `owners` are the runs that send rows, maybe none."""
+    """Return blocks of a gather's result. `owners` are the groups that send rows, possibly none."""
     if not owners:
         return block_kernels.merge(call, checked, route, shapes, [], [])
     shards = receive(id, number, run)
@@ -194,7 +194,7 @@ def send_cut(
 
 
 def receive_fold(id: ShuffleId, number: int, run: int, call: DaskCall, block: Array) -> Array:
-    """Return a block of data with the updates that were sent to it, folded one shard at a time."""
+    """Fold the updates that were sent to a block of data, one shard at a time; return the block."""
     fold = block_kernels.BlockFold(call, call.table(block))
     for shard in receive(id, number, run).one_by_one():
         rows, values = unpacked(shard, call.dtype)

@@ -36,7 +36,7 @@ class Shard(NamedTuple):
 
 
 def pack_shard(sender: int, rows: Array, values: Array) -> Shard:
-    """Return a shard of row numbers and their values."""
+    """Return a shard of row numbers and the values of these rows."""
     return Shard(sender, rows.dtype.itemsize, _bytes(rows), values.shape, _bytes(values))
 
 
@@ -57,7 +57,7 @@ def unpacked(shard: Shard, dtype: DType) -> tuple[Array, Array]:
 
 
 class ReceivedBatches(list[Any]):
-    """Shards in order of arrival, and the file that holds them."""
+    """Shards in the order of arrival, and their file."""
 
     def __init__(self, file: mmap.mmap) -> None:
         super().__init__(private.unpickle_bytestream(memoryview(file)))
@@ -98,7 +98,7 @@ _TOGETHER, _OPEN = 64, 4
 
 
 class RowsRun(private.ArrayRechunkRun):  # type: ignore[misc]  # distributed is not typed
-    """One run on one worker. Unlike a rechunk, its files contain shards."""
+    """A run on one worker. Its files contain shards; the files of a rechunk do not."""
 
     def __init__(self, **keywords: Any) -> None:
         super().__init__(**keywords)

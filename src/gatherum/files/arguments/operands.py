@@ -1,4 +1,4 @@
-"""Operands: paths, or arrays."""
+"""Operands, which are paths or arrays."""
 
 import math
 import os
@@ -38,13 +38,13 @@ __all__ = ["ArrayOperand", "Operand", "Path", "be", "files_under", "find_operand
 
 Path = str | os.PathLike[str]
 Operand = Any  # a path, an operand of the functions on arrays, or an array object of Zarr or h5py
-CHUNK = 64 << 10  # bytes to read together from an array without chunks
+CHUNK = 64 << 10  # an array without chunks is read in pieces of this many bytes
 STORED = {"zarr": "Array", "h5py": "Dataset"}
 
 
 @dataclass(frozen=True)
 class ArrayOperand:
-    """The location of an operand that is an array: the argument of a call."""
+    """The location of an operand that is an array passed to the call."""
 
     role: str
     array: Any
@@ -57,7 +57,7 @@ class ArrayOperand:
 
 
 def files_under(where: Location | ArrayOperand) -> list[str]:
-    """Return the absolute paths of the files that an operand is read from."""
+    """Return the absolute paths of the files from which an operand is read."""
     return files_of(where.array) if isinstance(where, ArrayOperand) else [where.resolved]
 
 
@@ -138,7 +138,7 @@ def open_all(
 ) -> dict[str, Source]:
     """Open operands and check their headers without reading an element.
 
-    `in_place`: the table will be changed.
+    `in_place` is True if the table will be changed.
     """
     sources: dict[str, Source] = {}
     for role, where in operands.items():
@@ -177,7 +177,7 @@ def _open_held(where: ArrayOperand, resources: Resources) -> Source:
 def _open_plain(where: ArrayOperand, array: NDArray[Any], meter: Meter) -> Source:
     """Open an array in memory without copying it."""
     fortran = array.flags.f_contiguous and not array.flags.c_contiguous
-    plain = not array.dtype.hasobject and array.dtype.kind != "T"  # others raise later
+    plain = not array.dtype.hasobject and array.dtype.kind != "T"  # other values raise later
     if plain and (array.flags.c_contiguous or fortran):
         file = MemoryFile(array.T if fortran else array, meter)
         flat = FlatStorage.of(file, 0, array.shape, array.dtype, fortran)
@@ -187,7 +187,7 @@ def _open_plain(where: ArrayOperand, array: NDArray[Any], meter: Meter) -> Sourc
 
 
 class Unwatched(Opened):
-    """An array of the caller, who may change it. It has no journal."""
+    """An array of the caller. The caller may change it, so it has no journal."""
 
 
 UNWATCHED = Unwatched()

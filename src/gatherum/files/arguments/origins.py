@@ -8,7 +8,7 @@ __all__ = ["files_of"]
 
 
 def files_of(array: Any) -> list[str]:
-    """Return the absolute paths, without symbolic links, of the files that an array is read from.
+    """Return the absolute paths, without symbolic links, of the files from which an array is read.
 
     The list is empty for an array in memory, in a remote store or in a closed file.
     """
@@ -47,7 +47,7 @@ def _zarr_paths(array: Any) -> Iterator[str]:
 def _hdf5_paths(dataset: Any) -> Iterator[str]:
     """Yield the file of an HDF5 dataset, and the other files that store its elements."""
     if not dataset:
-        return  # it is closed
+        return  # the dataset is closed
     yield (file := dataset.file.filename)
     others = [name for name, *_ in dataset.external or ()]
     if dataset.is_virtual:

@@ -1,4 +1,4 @@
-"""The output file of a call: its checks, and the sink that receives the rows."""
+"""Check the output file of a call, and create the sink that receives the rows."""
 
 import hashlib
 import os
@@ -43,7 +43,7 @@ class RunSettings:
 
 @dataclass(frozen=True)
 class FileOutput:
-    """The output file `out` of a call; with `in_place`, the table itself."""
+    """The output file `out` of a call. With `in_place`, it is the table."""
 
     op: str
     out: Location
@@ -150,7 +150,7 @@ class FileOutput:
 
 
 def check_absent(out: Location, reason: str) -> None:
-    """Raise FileExistsError if the output exists, which `reason` preserves."""
+    """Raise FileExistsError if the output exists. `reason` explains why it is not replaced."""
     if os.path.lexists(out.file):
         raise FileExistsError(f"{out}: exists already, and {reason} keeps it")
 
@@ -158,7 +158,7 @@ def check_absent(out: Location, reason: str) -> None:
 def check_target(
     op: str, out: Location, inputs: Mapping[str, Location | ArrayOperand], meter: Meter
 ) -> None:
-    """Raise if an output cannot be written, or if replacing it would destroy something else.
+    """Raise if an output cannot be written, or if replacing it would destroy other data.
 
     Raise ValueError if the output is an input, or contains more than the one array to replace.
     Raise OSError if it is a special file or its directory does not exist.

@@ -26,7 +26,7 @@ class Receiver:
         outcome = registry.spec(op, "out", out)
         if isinstance(outcome, ArraySpec):
             spec = outcome
-            if str(outcome.dtype) == name_of(dtype):  # NumPy lacks it, or names it differently
+            if str(outcome.dtype) == name_of(dtype):  # NumPy lacks it or has another name for it
                 spec = ArraySpec(outcome.shape, dtype, outcome.strides)
             check_out_spec(op, shape, dtype, spec)
             self.array = _bytes_of(op, out).view(dtype).reshape(shape)

@@ -1,4 +1,4 @@
-"""Builds write an output to a `.partial` file with a journal, and then replace the target."""
+"""A build writes an output to a `.partial` file with a journal, and then replaces the target."""
 
 import os
 import shutil
@@ -30,9 +30,9 @@ class Build:
     harm, because every part depends only on the inputs.
 
     `target` is an absolute path without symbolic links. `fingerprint` identifies the call and its
-    inputs in the journal. `resume`: continue where a killed run stopped. `check_inputs` raises
-    OSError if an input changed since it was opened. `staged`: first write the rows to a flat file,
-    from which the output is made.
+    inputs in the journal. `resume` is True to continue where a killed run stopped. `check_inputs`
+    raises OSError if an input changed since it was opened. `staged` is True if the rows are first
+    written to a flat file, from which the output is made.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Build:
             raise
 
     def _start_over(self) -> None:
-        """Remove the files of an earlier run, and only files known to be from such a run."""
+        """Remove the files that an earlier run has left, and no other files."""
         if self.journal.found:
             self._warn()
             self._remove_parts()
@@ -99,7 +99,7 @@ class Build:
         return self.journal.records + self._pending
 
     def finish(self, record: Record, nbytes: int) -> None:
-        """Report that a part of `nbytes` is written."""
+        """Report that a part of `nbytes` bytes has been written."""
         self._pending.append(record)
         self._unsynced += nbytes
         overdue = time.monotonic() - self._synced_at > SYNC_SECONDS
@@ -137,7 +137,7 @@ class Build:
         self._pending.clear()
 
     def _complete(self) -> None:
-        """Force the whole partial output to the disk, truncated to its final size."""
+        """Truncate the partial output to its final size, and force it to the disk."""
         if self.data is not None and 0 < self.size < self.data.size:
             # the truncated bytes are needed until the parts made from them are recorded
             self.checkpoint()
@@ -151,7 +151,7 @@ class Build:
             self._complete()  # a file is replaced in one step, so the journal needs no record of it
         else:
             self.seal()
-        self._close_data()  # or Windows can neither replace nor remove it
+        self._close_data()  # Windows can neither replace nor remove an open file
         with uninterrupted():
             if os.path.lexists(self.partial):
                 replace_path(self.partial, self.target)
@@ -213,7 +213,7 @@ def remove_path(path: str) -> None:
         try:
             shutil.rmtree(path)
         except OSError as error:
-            if not os.path.isabs(error.filename):  # a name in one of its subfolders
+            if not os.path.isabs(error.filename):  # the name is in a subfolder
                 error.filename = path
             raise
     elif os.path.lexists(path):

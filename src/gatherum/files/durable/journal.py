@@ -29,12 +29,12 @@ __all__ = [
 ]
 
 Record = dict[str, Any]
-PARTIAL = ".partial"  # after the name of an output
+PARTIAL = ".partial"  # the suffix that is added to the name of an output
 JOURNAL = f"{PARTIAL}.journal"
-VERSION = 5  # of the records and of the meaning of their numbers
+VERSION = 5  # the version of the records and of the meaning of their numbers
 HEAD = b'{"gatherum": '
 READY: Record = {"ready": True}
-WINDOW, COLUMNS, ALL = "window", "columns", "all"  # of whole rows of an output, from start to stop
+WINDOW, COLUMNS, ALL = "window", "columns", "all"  # parts of an output
 MEMORY, PERCENT = "memory", "percent"
 
 
@@ -46,8 +46,8 @@ class Journal:
     records name finished parts. The fingerprint is forced to the disk together with the first of
     them. A record that a crash truncated is ignored.
 
-    `resume`: continue with the existing records. Raise ValueError if they belong to another call or
-    to other inputs, and BlockingIOError if another process is writing this output.
+    `resume` is True to continue with the existing records. Raise ValueError if they belong to
+    another call or to other inputs, and BlockingIOError if another process is writing this output.
     """
 
     def __init__(self, path: str, fingerprint: Record, *, resume: bool) -> None:
@@ -75,7 +75,7 @@ class Journal:
 
     def begin(self) -> None:
         """Discard the records of an earlier run, whose parts are all removed."""
-        self._made = True  # the content from now on belongs to this run
+        self._made = True  # from now on, the content belongs to this run
         self._cut(0)
         self._append(self._first)
         self.resumed, self.records, self._known = False, [], set()
@@ -89,7 +89,7 @@ class Journal:
         except (BlockingIOError, FileNotFoundError):
             same = False
         if not same:
-            self._made = False  # or it belongs to another run
+            self._made = False  # the file belongs to another run
             raise BlockingIOError(f"{self.path}: another run is writing this output")
 
     def _read(self) -> list[Record]:
@@ -118,7 +118,7 @@ class Journal:
         """Raise ValueError if the journal belongs to another call."""
         old, new = dict(earlier[0]), dict(first)
         for either in (old, new):
-            either.pop(MEMORY, None)  # `_lasting` handles a change of the memory
+            either.pop(MEMORY, None)  # `_lasting` handles a change of the memory limit
         if READY in earlier and first.get("in_place"):
             # the table is being written, so it may have changed
             old.pop("table_state", None)
@@ -131,10 +131,10 @@ class Journal:
         self._cut(self._whole)
 
     def _lasting(self, earlier: list[Record]) -> list[Record]:
-        """Return the records of the parts that a run with this memory would also have.
+        """Return the records of parts that a run with this memory limit would divide equally.
 
-        A record of the memory precedes the records of a run with another memory. If no part of the
-        earlier runs is usable, this run starts over.
+        If a run has a different memory limit, a record of the limit precedes its records. If no
+        part of the earlier runs is usable, this run starts over.
         """
         memory, lasting = earlier[0].get(MEMORY), [earlier[0]]
         for record in [*earlier[1:], {MEMORY: self._first.get(MEMORY)}]:
@@ -238,7 +238,7 @@ def _progress(records: list[Record]) -> str:
 
 
 def _is_lasting(record: Record) -> bool:
-    """Return True if a part does not depend on the memory of the run."""
+    """Return True if a part does not depend on the memory limit of the run."""
     return record == READY or (WINDOW in record and record[COLUMNS] == ALL)
 
 

@@ -1,10 +1,10 @@
-"""Notes on tables: each names the last in-place run that completed.
+"""Notes on tables. Each note names the last in-place run that completed.
 
 A run that is killed after it removed its journal, but before it returned, is complete. Resuming it
-must not apply the updates a second time. The note is an extended attribute of the file, and is
-valid only for the table exactly as that run left it. A run that cannot write its note fails before
-it changes anything. Some file systems do not support extended attributes. There a resume that would
-need the note raises ValueError.
+must not apply the updates a second time. The note is an extended attribute of the file. It is valid
+only if the table has not changed since that run. A run that cannot write its note fails before it
+changes anything. Some file systems do not support extended attributes. On these file systems, a
+resume that needs the note raises ValueError.
 """
 
 import errno
@@ -76,7 +76,7 @@ def _set(path: str, name: str, value: bytes) -> bool:
     return True
 
 
-# These entries do not affect the result of a run, such as the budget and the name of the table.
+# Some entries, such as the budget and the name of the table, do not affect the result of a run.
 _WITHOUT_EFFECT = ("table_state", "memory", "output", "table")
 
 

@@ -1,4 +1,4 @@
-"""Sinks: the outputs that strategies write rows to.
+"""Sinks are the outputs to which strategies write rows.
 
 A scatter writes the changed blocks of its table to a copy, or to a patch of the table itself. A
 patch contains every changed block before the table itself is changed. Until the patch is complete,
@@ -41,14 +41,14 @@ __all__ = [
     "ScatterSink", "Sink",
 ]  # fmt: skip
 
-PIECE_HEADER = struct.Struct("<QQ")  # offset in the table, number of bytes
+PIECE_HEADER = struct.Struct("<QQ")  # the offset in the table, and the number of bytes
 BUFFERED = 1 << 20
 LOG_END = "log"
 WHOLE: Record = {"in_memory": True}  # the part that `write_whole` finishes
 
 
 class Sink:
-    """The output of a job. Strategies write rows to it, and `commit` makes it the result.
+    """The output of a job. Strategies write rows to a sink, and `commit` turns it into the result.
 
     A part that `finish` has recorded is not written again when a killed run is resumed. Results in
     memory have no `build`, and record nothing.
@@ -61,7 +61,7 @@ class Sink:
 
     @property
     def is_complete(self) -> bool:
-        """Whether an earlier run has written everything, so that only `commit` is left."""
+        """Whether an earlier run has written everything, so that only `commit` remains."""
         return False
 
     def has(self, record: Record) -> bool:
@@ -98,7 +98,7 @@ class Sink:
 
 
 class CompleteSink(Sink):
-    """An output that an earlier run has written. It needs a `build` if it is not yet visible."""
+    """An output that an earlier run has written. It has a `build` if it is not yet visible."""
 
     @property
     def is_complete(self) -> bool:
@@ -163,7 +163,7 @@ class FileSink(Sink):
 
     @cached_property
     def array(self) -> FlatArray:
-        """The elements of the partial file, which is created on first access."""
+        """The elements of the partial file. The file is created on first access."""
         return self._create()
 
     def write_whole(self, table: NDArray[Any], result: NDArray[Any]) -> None:
@@ -186,12 +186,12 @@ class ScatterSink(Sink):
         self.layout, self._prepared = layout, False
 
     def rows(self, panel: Panel) -> RowTable:
-        """Return the rows to write a panel's changed blocks to. Copy everything else first."""
+        """Return the rows for changed blocks of a panel. Copy all other rows first."""
         self.prepare()
         return self.rows_of(panel)
 
     def prepare(self) -> None:
-        """Copy everything that no update changes. Further calls do nothing."""
+        """Copy all rows that no update changes. Further calls do nothing."""
         if not self._prepared:
             self.copy_unchanged()
             self._prepared = True

@@ -1,7 +1,7 @@
-"""Small outputs that are written as a whole: files from memory, and folders of new files.
+"""Write small outputs completely: files from memory, and folders of new files.
 
-Each output is written under a new name in its folder, forced to the disk, and renamed. A call that
-fails leaves the old files in place, and removes its temporary ones.
+Each output is written under a new name in its folder, forced to the disk, and renamed. If a call
+fails, it removes its temporary files and leaves the old files unchanged.
 """
 
 import errno
@@ -25,8 +25,8 @@ PREFIX, SUFFIX = ".gatherum-", ".partial"  # of names in an incomplete folder
 def write_files(contents: Mapping[str, bytes]) -> None:
     """Write several files. Either all of them appear, or none.
 
-    Create missing folders. Follow links, and replace the files that they lead to. Raise OSError
-    with the name of the file if a file cannot be written or is not a regular file.
+    Create missing folders. Links are followed, and the files to which they lead are replaced. Raise
+    OSError with the name of the file if a file cannot be written or is not a regular file.
     """
     with ExitStack() as undo:
         staged = {}
@@ -72,7 +72,7 @@ def _staged(path: str, target: str, content: bytes, undo: ExitStack) -> str:
 
 def _kept(target: str, undo: ExitStack) -> str:
     """Create a second name of a file, from which the undo stack restores it. Return the name."""
-    if os.path.isdir(target):  # it was created meanwhile, for another of the files
+    if os.path.isdir(target):  # the name was created meanwhile for another of the files
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), target)
     aside = _new_name(os.path.dirname(target))
     try:

@@ -30,8 +30,9 @@ class UnknownKind(ValueError):
 def locate(path: str | os.PathLike[str] | Location, name: str | None = None) -> Location:
     """Parse a path or a URL such as ``model.safetensors:tensor``. Return a Location unchanged.
 
-    The suffix determines the format, without opening the file; otherwise the first bytes do.
-    `name`: the name of the format, regardless of the file's suffix and first bytes.
+    If the suffix determines the format, the file is not opened. Otherwise, the first bytes
+    determine the format. `name` is the name of the format; it overrides the suffix and the first
+    bytes.
 
     Raise TypeError if the argument is not a path, ValueError if no format is known for it, and
     OSError if the file is not a regular file or cannot be read.

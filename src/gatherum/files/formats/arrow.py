@@ -1,7 +1,7 @@
-"""Columns of Parquet and Arrow (Feather) files, which pyarrow reads. They are never written.
+"""Columns of Parquet and Arrow (Feather) files. pyarrow reads these files; they are never written.
 
-A column of numbers is an array of one dimension, a column of lists of equal length an array of two,
-and so on. Rows are read in the groups in which the file stores them.
+A column of numbers is an array with one dimension, a column of lists of equal length is an array
+with two dimensions, and so on. Rows are read in the groups that the file stores.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Arrow(Format):
         shape = (sum(groups.lengths), *_measured(location, groups, widths))
         column = ArrowColumn(location.text, groups, shape, dtype, resources.meter)
         checked_shape(location.text, shape)
-        # a group is decoded as a whole, and its rows are copied from it
+        # a group is decoded completely, and rows are copied from it
         nbytes = 2 * column.chunks[0] * math.prod(shape[1:]) * dtype.itemsize
         resources.budget.check_chunk(location, max(nbytes, groups.held))
         storage = BoxStorage(column, self.read_only)
@@ -124,7 +124,7 @@ class ArrowGroups:
         options = pyarrow.ipc.IpcReadOptions(included_fields=[self.schema.names.index(name)])
         self._raw.seek(0)
         self._file = pyarrow.ipc.open_file(self._raw, options=options)
-        # only the batch itself contains its length
+        # the length is stored only in the batch
         self.lengths = [len(self.read(i)) for i in range(self._file.num_record_batches)]
 
     def read(self, number: int) -> Any:
@@ -208,7 +208,7 @@ def _advice(kind: Any) -> str:
 
 
 def _described(location: Location, kind: Any) -> tuple[np.dtype[Any], list[int | None]]:
-    """Return the dtype of a column's items, and the lengths of its lists, level by level.
+    """Return the dtype of a column's items, and the length of the lists at each level.
 
     A length is None if the type does not define it.
     """
@@ -236,8 +236,8 @@ def _described(location: Location, kind: Any) -> tuple[np.dtype[Any], list[int |
 def _check_order(location: Location, permutation: list[int] | None) -> None:
     """Raise ValueError for tensors whose dimensions are permuted.
 
-    For permutations of three dimensions and more, pyarrow writes and reads another order than
-    Arrow's specification defines.
+    For permutations of three or more dimensions, the order that pyarrow writes and reads differs
+    from Arrow's specification.
     """
     if permutation is not None and permutation != sorted(permutation):
         raise ValueError(
@@ -247,7 +247,7 @@ def _check_order(location: Location, permutation: list[int] | None) -> None:
 
 
 def _has_lists(kind: Any) -> bool:
-    """Return True for a type of lists that may differ in length."""
+    """Return True for a list type whose lists may differ in length."""
     import pyarrow
 
     names = ("is_list", "is_large_list", "is_list_view", "is_large_list_view")
@@ -255,7 +255,7 @@ def _has_lists(kind: Any) -> bool:
 
 
 def _measured(location: Location, groups: Groups, widths: list[int | None]) -> list[int]:
-    """Return the lengths of a column's lists. The first row defines lengths that the type does not.
+    """Return the lengths of the lists of a column. If the type has none, the first row defines it.
 
     Reading the lists checks that all of them have these lengths.
     """

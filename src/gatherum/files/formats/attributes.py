@@ -1,4 +1,4 @@
-"""The attributes of packed numbers in netCDF files and as xarray writes them."""
+"""Read the attributes of packed numbers, as netCDF and xarray write them."""
 
 import base64
 import struct
@@ -19,7 +19,7 @@ FILL, XARRAY = "_FillValue", "_ARRAY_DIMENSIONS"
 
 
 def attributes_of_hdf5(name: object, dataset: Any) -> Attributes:
-    """Return a function that reads the attributes of a dataset. It raises ValueError for damage."""
+    """Return a function that reads the attributes of a dataset, or raises ValueError."""
     return lambda: dict(_of_hdf5(name, dataset))
 
 
@@ -55,6 +55,6 @@ def _of_zarr(array: Any) -> Mapping[str, Any]:
         if XARRAY in array.attrs and array.metadata.fill_value is not None:
             packed[FILL] = array.metadata.fill_value
     elif isinstance(packed.get(FILL), str):
-        with suppress(ValueError, struct.error):  # any other text raises later
+        with suppress(ValueError, struct.error):  # any other text raises an error later
             (packed[FILL],) = struct.unpack("<d", base64.b64decode(packed[FILL], validate=True))
     return packed

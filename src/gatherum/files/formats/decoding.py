@@ -1,4 +1,4 @@
-"""Decoding of packed arrays, box by box, for any storage."""
+"""Decode packed arrays box by box, for any storage."""
 
 import math
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from gatherum.files.row_access.grid import BoxArray
 
 __all__ = ["decoded"]
 
-COUNTED = ("indices", "groups")  # operands whose numbers are indices
+COUNTED = ("indices", "groups")  # the operands that contain indices
 
 
 def decoded(source: Source, budget: Budget, role: str = "table") -> Source:

@@ -21,7 +21,7 @@ __all__ = [
 
 
 def number_type(name: str) -> np.dtype[Any]:
-    """Return ml_dtypes's dtype of a name, or its bytes if the package is missing or too old."""
+    """Return the ml_dtypes dtype of a name, or plain bytes if the package is missing or too old."""
     try:
         import ml_dtypes
 
@@ -48,9 +48,10 @@ def is_bytes(dtype: np.dtype[Any], size: int) -> bool:
 
 
 def as_bytes(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Replace every type that was added to NumPy by plain bytes.
+    """Replace every type that was added to NumPy with plain bytes.
 
-    Raise TypeError for such numbers in non-native byte order, which plain bytes do not record.
+    Raise TypeError for such types in non-native byte order, because plain bytes do not record the
+    order.
     """
     if dtype.subdtype is not None:
         base, shape = dtype.subdtype

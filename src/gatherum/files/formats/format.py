@@ -1,4 +1,4 @@
-"""The interface of a file format for the engine, with defaults for shared behaviour."""
+"""The interface of file formats, with default implementations of shared behaviour."""
 
 import os
 import re
@@ -25,7 +25,8 @@ __all__ = [
 ]  # fmt: skip
 
 MOST_LISTED = 1000  # maximum number of members of a file or a group to search
-# For a sparse matrix of anndata: the lines that indptr divides, and the lines in indices.
+# For a sparse matrix of anndata: the name of the lines that `indptr` divides, and of the lines in
+# `indices`.
 SPARSE = {"csr_matrix": ("row", "columns"), "csc_matrix": ("column", "rows")}
 
 
@@ -77,7 +78,7 @@ class Format(Protocol):
 
     A format that is only read has a name, `form`, `suffixes`, `read_only` and `open`. A format that
     is also written has `header`, which returns all bytes before the elements of its only array, and
-    the checks before a file is replaced. The other methods work for both.
+    checks that run before a file is replaced. The other methods work for both kinds of formats.
     """
 
     name: str  # a short name, such as "npy"
@@ -117,7 +118,7 @@ class Format(Protocol):
     # ------------------------------------------------------------------ written
 
     def check_target(self, op: str, out: Location, meter: Meter) -> None:
-        """Raise if replacing the output would destroy something else.
+        """Raise if replacing the output would destroy other data.
 
         Raise ValueError if it contains more than the one array to replace, and OSError if it is a
         device or another special file.
@@ -227,7 +228,7 @@ def in_zarr(text: str) -> bool:
 def choose_member(name: object, what: str, member: str | None, names: list[str]) -> str:
     """Return the member that a location names, or the only one, or raise ValueError.
 
-    `what` is the file's word for a member: array, tensor, dataset or column.
+    `what` is what the format calls a member: array, tensor, dataset or column.
     """
     if member is None and len(names) == 1:
         return names[0]
@@ -245,8 +246,8 @@ def choose_member(name: object, what: str, member: str | None, names: list[str])
 def is_group(name: object, what: str, names: list[str], encoding: object) -> ValueError:
     """Return the error for a group where an array is expected.
 
-    `what` is the file's word for an array, and `names` are the arrays in the group. `encoding` is
-    the attribute by which anndata marks a sparse matrix.
+    `what` is what the format calls an array, and `names` are the names of the arrays in the group.
+    `encoding` is the attribute by which anndata marks a sparse matrix.
     """
     content = f"that holds {_listed(names)}" if names else f"without {what}s"
     advice = ""
@@ -267,5 +268,5 @@ def _listed(names: list[str]) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of another package's error message."""
+    """Return the first line of an error message from another package."""
     return (str(error).strip() or type(error).__name__).splitlines()[0]

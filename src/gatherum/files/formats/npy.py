@@ -1,4 +1,4 @@
-"""`.npy` files, whose headers are read strictly, and written like NumPy's.
+"""Read `.npy` headers strictly, and write them as NumPy does.
 
 NumPy's reader is less strict: it accepts booleans as sizes, checks no size against the file, and
 has no public function for format 3.
@@ -26,14 +26,15 @@ MAGIC = b"\x93NUMPY"
 PREFIX_BYTES = 12
 LONGEST_HEADER = 1 << 20
 ALIGNMENT = 64
-# Tokens that a header may contain. For others, Python's parser writes warnings to standard error.
+# Tokens that a header may contain. For other tokens, Python's parser writes warnings to standard
+# error.
 _ESCAPE = r"\\(?:[\\'\"abfnrtv]|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8})"
 _LITERALS = re.compile(
     rf"""(?:[\s()\[\]{{}},:]|-?\d++(?:\.\d++|L)?(?![\w.])|(?:True|False|None)(?!\w)
     |u?'(?:[^'\\\n]|{_ESCAPE})*+'|u?"(?:[^"\\\n]|{_ESCAPE})*+")*+""",
     re.VERBOSE,
 )
-# Python 2 wrote long integers as 10L. Strings that end in such letters are unchanged.
+# Python 2 wrote long integers as 10L. Strings that end with such letters are unchanged.
 _LONG = re.compile(r"""('(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+"|\d++)L?""")
 # A type as NumPy writes it: byte order, name, length, unit. NumPy parses parts of other types as
 # Python code, and warns about 'a', an old name of 'S'.
@@ -213,7 +214,7 @@ def _dtype(name: str, descr: Any) -> np.dtype[Any]:
         raise ValueError(f"{name}: the header's dtype {descr!r} is not understood") from None
     if dtype.hasobject:
         raise ValueError(f"{name}: holds Python objects, which are never loaded")
-    if dtype.subdtype is not None:  # an array's own shape would include it
+    if dtype.subdtype is not None:  # an array of this type would include the subarray in its shape
         raise ValueError(f"{name}: the header's dtype {descr!r} is not that of an array")
     if dtype.itemsize == 0:
         raise ValueError(f"{name}: the header's dtype {descr!r} has no bytes")

@@ -1,4 +1,4 @@
-"""Members of `.npz` files. Stored members are read in place, deflated ones from a spill file."""
+"""Members of `.npz` files. Stored members are read in place, deflated ones from a scratch file."""
 
 import errno
 import struct
@@ -67,7 +67,7 @@ def _damage(name: str) -> Iterator[None]:
 
 
 def _find(name: str, archive: zipfile.ZipFile, member: str | None) -> zipfile.ZipInfo:
-    """Return the member of a name, with or without the suffix ``.npy``, as `numpy.load` does."""
+    """Return the member with a name, with or without ``.npy``, as `numpy.load` does."""
     infos = archive.infolist()
     for wanted in () if member is None else (member, f"{member}.npy"):
         matches = [info for info in infos if info.filename == wanted]
@@ -103,7 +103,7 @@ def _pieces(name: str, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Itera
 
 
 def _unpack(name: str, pieces: Iterator[bytes], size: int, scratch: DiskFile) -> npy.ArrayHeader:
-    """Copy a member to a scratch file, after checking its header against its announced size."""
+    """Check the header of a member against its announced size, and copy it to a scratch file."""
     start = next(pieces, b"")
     end = npy.header_end(name, start)
     while len(start) < end and (piece := next(pieces, b"")):

@@ -1,4 +1,4 @@
-"""Decoding of packed numbers, with the rules of xarray: mask, multiply, and add.
+"""Decode packed numbers with the rules of xarray: mask, multiply, and add.
 
 The attributes follow netCDF's CF conventions: ``_FillValue`` and ``missing_value`` become NaN,
 ``scale_factor`` multiplies, ``add_offset`` is added, and ``_Unsigned`` reinterprets integers.
@@ -29,7 +29,7 @@ Attributes = Callable[[], Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Packing:
-    """The steps from stored numbers to decoded ones, and the attributes that require them."""
+    """The steps from stored numbers to decoded numbers, and the attributes that require them."""
 
     dtype: np.dtype[Any]  # of decoded numbers
     stored: np.dtype[Any]  # of stored numbers, after applying `_Unsigned`
@@ -66,7 +66,7 @@ class Packing:
 
 
 def packing_of(name: object, attributes: Mapping[str, Any], dtype: np.dtype[Any]) -> Packing | None:
-    """Return the packing of an array, or None if its stored numbers are the values.
+    """Return the packing of an array, or None if the stored numbers are the values.
 
     `name` is the name of the array in errors. Raise ValueError for an attribute of a wrong type.
     """

@@ -1,4 +1,4 @@
-"""`.safetensors` files, whose headers are checked completely. No other package is needed.
+"""`.safetensors` files. Headers are checked completely, and no other package is needed.
 
 A file contains the header's length in 8 bytes, a JSON header, and the bytes of the tensors. The
 tensors must follow one another without gaps or overlaps to the file's end.
@@ -40,7 +40,7 @@ PACKED = {"F4": 4, "F6_E2M3": 6, "F6_E3M2": 6}  # bits of types that are not who
 
 
 def _letter_and_bits(row: DTypeRow) -> str | None:
-    """Return a code such as "F32". Other packages' types have irregular ones."""
+    """Return a code such as "F32". The codes of types of other packages are irregular."""
     return f"{row.kind.upper()}{row.bits}" if row.of_numpy else None
 
 
@@ -50,7 +50,7 @@ _BITS = PACKED | {code: row.bits for code, row in ROW_OF.items()}
 
 
 class Safetensors(Format):
-    """A tensor in a file of several. A written file contains only one tensor."""
+    """A tensor in a file that may contain several tensors. A written file contains only one."""
 
     name, form, suffixes = "safetensors", "'model.safetensors:tensor'", ("safetensors",)
     remote = True
@@ -69,7 +69,7 @@ class Safetensors(Format):
         return Source(location, tensor.shape, dtype, storage, file)
 
     def check_target(self, op: str, out: Location, meter: Meter) -> None:
-        """Raise ValueError if the file contains other tensors, which a new file would lose."""
+        """Raise ValueError if the file has other tensors, which a new file would not have."""
         super().check_target(op, out, meter)
         if out.member is None:
             raise ValueError(f"{op}: name the tensor to write after a colon: {out}:name")

@@ -1,4 +1,4 @@
-"""Storages: the elements of an opened array, for all formats."""
+"""Storages give access to the elements of an opened array, for all formats."""
 
 import math
 from dataclasses import dataclass, replace
@@ -27,13 +27,13 @@ class Storage:
     fortran: bool = False  # whether the elements are in Fortran order
 
     def layout(self, depth: int, budget: Budget) -> TableLayout:
-        """Return the array's rows for a call that keys its leading `depth` dimensions."""
+        """Return the rows of the array for a call that addresses its leading `depth` dimensions."""
         raise NotImplementedError
 
     def flat(self, resources: Resources, *, any_order: bool = False) -> "FlatStorage":
         """Return the same array in C order in a file, copied to a scratch file if necessary.
 
-        `any_order`: Fortran order is also accepted.
+        If `any_order`, Fortran order is also accepted.
         """
         raise NotImplementedError
 
@@ -54,7 +54,7 @@ class Opened(Protocol):
         return
 
     def stop(self) -> None:
-        """Cancel pending work that may take long, because the call is over."""
+        """Cancel pending work that may take long, because the call has ended."""
         return
 
 
@@ -79,7 +79,7 @@ class Source:
     dtype: np.dtype[Any]
     storage: Storage
     opened: Opened  # must not change while it is read
-    names: Names = tuple  # returns the names of its dimensions, or ()
+    names: Names = tuple  # returns the names of the dimensions, or ()
     order: tuple[int, ...] | None = None  # the order of the file's dimensions in the array
     attributes: Attributes | None = None  # returns the attributes of packed numbers, if any
     packing: Packing | None = None  # the rules to decode its numbers, if packed

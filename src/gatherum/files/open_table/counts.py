@@ -1,4 +1,4 @@
-"""Counts of the requests to an open table, and their times."""
+"""Count the requests to an open table, and measure their times."""
 
 import threading
 from array import array

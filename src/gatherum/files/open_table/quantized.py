@@ -1,4 +1,4 @@
-"""A table of quantized rows that stays open, with its scales."""
+"""A table of quantized rows that stays open, and its scales."""
 
 from collections.abc import Callable, Mapping
 from math import ceil
@@ -92,7 +92,7 @@ class QuantizedState(State):
     def gathered(
         self, indices: Operand, attributes: dict[str, Any], fill_value: object, out: Any = None
     ) -> tuple[Any, int, int]:
-        """Return a gather's result or `out`, its number of indices, and the bytes of its codes.
+        """Return a gather's result or `out`, the number of indices, and the bytes of the codes.
 
         The attributes are the arguments of `QuantizedTable.gather`.
         """
@@ -208,7 +208,7 @@ class QuantizedTable(Table):
         Parameters
         ----------
         indices : array
-            As in `Table.gather`, except a path.
+            As in `Table.gather`, but a path is not accepted.
         axis, mode, negative, out
             As in `Table.gather`.
         fill_value : int

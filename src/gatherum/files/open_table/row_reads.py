@@ -1,4 +1,4 @@
-"""Reads of whole rows of an open table by number."""
+"""Read complete rows of an open table by number."""
 
 import os
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from gatherum.files.resources.disk import DiskFile, StoredRows, byte_view
 __all__ = ["CALL", "DirectReads", "OtherReads", "RowReads", "cache_of", "reads_of"]
 
 Ints = NDArray[np.int64]
-WAITED_ROW, WAITED_CALL = 2_000, 20_000  # in nanoseconds; a longer read has waited for the disk
+WAITED_ROW, WAITED_CALL = 2_000, 20_000  # in nanoseconds; longer reads have waited for the disk
 SAMPLED = 8  # every eighth row is sampled, to check whether all rows are in the page cache
 DIRECT: int | None = getattr(os, "O_DIRECT", None)
 SET = 8  # rows of a cache that share slots
@@ -71,7 +71,7 @@ class FlatReads(RowReads):
     """Rows of a flat local file.
 
     After a call that waited for the disk, the next call first requests all its rows from the system
-    and then reads them. Many small reads are then in flight without any thread.
+    and then reads them. Many small reads then run concurrently without additional threads.
     """
 
     def __init__(self, file: DiskFile, stored: StoredRows) -> None:
@@ -137,7 +137,7 @@ class DirectReads(RowReads):
 
 
 class OtherReads(RowReads):
-    """Rows of any other table, by a gather: at a URL, in chunks, in Fortran order, in memory."""
+    """Rows of other tables, read by a gather: at a URL, in chunks, in Fortran order, in memory."""
 
     def __init__(self, table: Source, lookups: Lookups) -> None:
         self._table, self._lookups = table, lookups

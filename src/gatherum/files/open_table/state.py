@@ -84,7 +84,7 @@ class State:
             self.shape, self.dtype = self.table.shape, self.table.dtype
             self.lookups, self.meter = Lookups(self.table, resources), resources.meter
             self.reads = reads_of(self.table, self.lookups, settings.readers, settings.direct)
-            # a call in progress keeps its files open
+            # a running call keeps its files open
             self._files = stack.pop_all()
         weakref.finalize(self, self._files.close).atexit = False
         self.cache: native.RowCache | None = None
@@ -144,7 +144,7 @@ class State:
     def gatherer(
         self, attributes: dict[str, Any], fill_value: object
     ) -> Callable[[NDArray[Any]], NDArray[Any]]:
-        """Return a function that gathers with the same arguments in each call, in one thread."""
+        """Return a function that gathers with these arguments in every call, for one thread."""
         lookups = copy(self.lookups)
 
         def gather(indices: NDArray[Any]) -> NDArray[Any]:
@@ -154,7 +154,7 @@ class State:
         return gather
 
     def version(self) -> Any:
-        """Return the versions of the open arrays, for comparisons."""
+        """Return the versions of the open arrays, to compare them."""
         return [part.table.state() for part in self.opened_parts]
 
     def taken(self, numbers: Ints, axis: int) -> NDArray[Any]:

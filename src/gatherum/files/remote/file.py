@@ -1,4 +1,4 @@
-"""A RemoteFile is read like a file on disk, in several parts at the same time."""
+"""Read a file at a URL like a file on disk, several parts at the same time."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -90,7 +90,7 @@ class RemoteFile(DiskFile):
             numbers, places = numbers[order], places[order]
         longest = max(min(reading.scratch // AT_ONCE, LONGEST), SMALLEST)
         cuts = _runs(stored, np.ascontiguousarray(numbers), reading.waste, longest)
-        # a run of only one row needs no scratch memory
+        # a run of one row needs no scratch memory
         at_once = (
             AT_ONCE if stored.item >= longest else min(AT_ONCE, max(1, reading.scratch // longest))
         )

@@ -27,7 +27,7 @@ T = TypeVar("T")
 AT_ONCE = 16  # requests at the same time
 TRIES = 6
 FIRST_PAUSE = 0.2  # seconds; each pause is about twice the previous one
-LONGEST = 120.0  # seconds for all tries of a request together
+LONGEST = 120.0  # the seconds for all tries of a request together
 
 
 class Remote:

@@ -1,4 +1,4 @@
-"""A transport makes one request through fsspec, and checks the answer.
+"""Make one request through fsspec, and check the answer.
 
 Texts of a server, aiohttp or a filesystem are not passed on, because they may contain the URL.
 """
@@ -80,7 +80,7 @@ class Version(NamedTuple):
     modified: str | None = None
 
     def is_other(self, later: "Version") -> bool:
-        """Return True if a later answer is of another object. Missing fields compare equal."""
+        """Return True if a later answer describes another object. Missing fields compare equal."""
         return self.size != later.size or any(
             None not in pair and pair[0] != pair[1]
             for pair in zip(self[1:], later[1:], strict=True)

@@ -1,4 +1,4 @@
-"""URLs, which are shown without anything that may be a credential.
+"""URLs are shown without parts that may be credentials.
 
 A password precedes the ``@`` of the host, and a signature is in the query. Messages, journals and
 representations contain neither. Only `UrlAddress.require` imports fsspec.
@@ -87,7 +87,7 @@ def address_of(text: str) -> UrlAddress | None:
     if not text.isprintable() or " " in text:
         raise ValueError(f"a URL of {protocol}:// has blanks or control characters: encode them")
     host = re.split(r"[/?#]", location, maxsplit=1)[0]
-    if ":" in host and "@" in location[len(host) :]:  # maybe a password with a slash in it
+    if ":" in host and "@" in location[len(host) :]:  # maybe a password that contains a slash
         raise ValueError(
             f"a URL of {protocol}:// does not say where its host ends: '@' must be written as %40 "
             "everywhere but before the host"

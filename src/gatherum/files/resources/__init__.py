@@ -1,4 +1,4 @@
 """Memory, disk space, system calls and counts of a call on files.
 
-This package imports _plans and below. Start with resources.py.
+This package imports only _plans and the packages below it. Start with resources.py.
 """

@@ -31,12 +31,12 @@ __all__ = [
 
 Ints = NDArray[np.int64]
 Bytes = NDArray[np.uint8]
-TAKEN_BYTES = 256 << 10  # rows that are copied together, few enough to stay in the cache
+TAKEN_BYTES = 256 << 10  # rows that are copied together; they must stay in the cache
 PAGE = 4096  # minimum bytes that a disk reads
 LONGEST_TRANSFER = 1 << 30
 WRITE_BEHIND = 1 << 20
 FEW_SCRATCH = 1 << 20  # bytes for a few rows that share pages
-READ_SCRATCH = 1 << 16  # the same, for each read in flight
+READ_SCRATCH = 1 << 16  # the same, for each concurrent read
 ADVISE = getattr(os, "posix_fadvise", None)
 WILL_NEED = getattr(os, "POSIX_FADV_WILLNEED", 0)
 
@@ -68,8 +68,8 @@ def pages_between(stored: StoredRows, numbers: Ints) -> Ints:
 class DiskFile:
     """An open regular file with positional input and output.
 
-    Positional reads into the engine's buffers keep the page cache out of the process's resident
-    set. A file that shrinks raises an error, instead of a fatal signal.
+    With positional reads into buffers, the page cache is not part of the resident set of the
+    process. A file that shrinks raises an error, instead of a fatal signal.
     """
 
     in_memory = False  # whether the order of reads does not matter
@@ -99,7 +99,7 @@ class DiskFile:
             self.fd = -1
 
     def stop(self) -> None:
-        """Do nothing, because reads of a disk are never pending."""
+        """Do nothing, because disk reads are never pending."""
 
     @property
     def size(self) -> int:
@@ -225,7 +225,7 @@ class DiskFile:
             with naming(self.path):
                 done += write_some(self.fd, view[done : done + LONGEST_TRANSFER], offset + done)
         if done >= WRITE_BEHIND and self._identity is not None:
-            # begin to write to the disk, so that `sync` waits less
+            # begin to write to the disk, so that `sync` takes less time
             native.start_writing(self.fd, offset, done)
         self.meter.wrote(done)
 
@@ -325,6 +325,6 @@ def byte_view(array: NDArray[Any]) -> memoryview:
 
 
 def check_within(path: str, root: str) -> None:
-    """Raise ValueError if a path, with links resolved, is outside of `root`, which has no links."""
+    """Raise ValueError if a path is outside of `root` after links in the path are resolved."""
     if os.path.commonpath([os.path.realpath(path), root]) != root:
         raise ValueError(f"{path}: a link that leads out of the store is not followed")

@@ -1,4 +1,4 @@
-"""Calls on open files that differ between systems. Other modules of `files` do not test the system.
+"""Calls on open files that differ between systems. Other modules are independent of the system.
 
 Python has no positional reads and writes on Windows, so the core provides them. Windows locks bytes
 instead of files, has no fsync of directories, and neither replaces nor removes an open file.
@@ -68,7 +68,7 @@ def remove_locked(path: str, fd: int) -> None:
         os.unlink(path)
     else:
         try:
-            os.unlink(path)  # while locked: later it may belong to another run
+            os.unlink(path)  # while it is locked; later the file may belong to another run
         finally:
             os.close(fd)
 

@@ -14,7 +14,7 @@ PAUSE = 1.0  # seconds between two lines
 
 @contextmanager
 def progress_shown(shown: bool) -> Iterator[Progress | None]:
-    """Yield the function to call with the bytes moved and expected, which shows a bar; or None.
+    """Yield a function that shows a bar, given the bytes moved and expected; or None.
 
     If `rich` is not installed, it prints a line each second instead.
     """

@@ -25,14 +25,14 @@ _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", re.ASCII)
 def size_of(name: str, size: object) -> int:
     """Parse a number of bytes, such as ``"512MiB"``, for the argument `name`.
 
-    Raise TypeError for other types than str and int. Raise ValueError for texts that are not a
+    Raise TypeError for types other than str and int. Raise ValueError for texts that are not a
     size, and for 1 EiB and more.
     """
     if isinstance(size, str):
         match = _SIZE.fullmatch(size)
         if match is None or match[2].lower() not in UNITS:
             raise ValueError(f"{name} must be a size such as '512MiB', got {size!r:.60}")
-        # longer than any size: the float might be infinite
+        # longer than any size; the float could be infinite
         number = float(match[1]) if len(match[1]) <= LONGEST_NUMBER else float(LARGEST)
         total = int(number * UNITS[match[2].lower()])
     elif isinstance(size, int) and not isinstance(size, bool):
@@ -46,7 +46,7 @@ def size_of(name: str, size: object) -> int:
 
 @dataclass(frozen=True)
 class Budget:
-    """A number of bytes of anonymous memory, and its shares for parts of the engine.
+    """A limit on anonymous memory, and the shares of the limit for each purpose.
 
     The sum of the shares is less than `total`, because NumPy's temporary arrays also need memory.
     """
@@ -57,8 +57,8 @@ class Budget:
     def parse(cls, memory: str | int) -> "Budget":
         """Parse a size such as ``"512MiB"``: bytes, or a number with a unit.
 
-        Units are k, M, G, T (powers of 1000), KiB, MiB, GiB and TiB. Raise TypeError for other
-        types than str and int. Raise ValueError for texts that are not a size, for less than 64
+        Units are k, M, G, T (powers of 1000), KiB, MiB, GiB and TiB. Raise TypeError for types
+        other than str and int. Raise ValueError for texts that are not a size, for less than 64
         KiB, and for 1 EiB and more.
         """
         total = size_of("memory", memory)
@@ -112,7 +112,7 @@ class Budget:
 
     @property
     def slab(self) -> int:
-        """Bytes of a whole operand that may stay in memory."""
+        """Bytes of a complete operand that may stay in memory."""
         return self.total // 8
 
 

@@ -1,4 +1,4 @@
-"""A meter counts the work of a run, and `Stats` reports it at the end."""
+"""Count the work of a run with a meter, and report it at the end as `Stats`."""
 
 import threading
 import time

@@ -1,4 +1,4 @@
-"""The rows of an array in a file: flat, in chunks, or in several files.
+"""Access the rows of an array that is stored contiguously, in chunks, or in several files.
 
-This package imports files.resources and below. Start with table.py.
+This package imports only files.resources and the packages below it. Start with table.py.
 """

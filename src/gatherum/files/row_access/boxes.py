@@ -1,4 +1,4 @@
-"""Boxes of flat files, for Fortran order, and for copies to and from Zarr."""
+"""Read flat files in boxes, for Fortran order and for copies to and from Zarr."""
 
 import math
 from collections.abc import Iterator
@@ -103,10 +103,10 @@ def dataset_type(name: object, dataset: Any) -> tuple[tuple[int, ...], np.dtype[
 
 
 def _chunks_of(array: Any) -> tuple[int, ...] | None:
-    """Return the extents of an array's shards or chunks, the largest ones of a rectilinear grid."""
+    """Return the extents of shards or chunks; for a rectilinear grid, the largest extents."""
     try:
         return getattr(array, "shards", None) or getattr(array, "chunks", None)
-    except NotImplementedError:  # raised by zarr 3.2
+    except NotImplementedError:  # zarr 3.2 raises this
         return tuple(max(sizes, default=1) for sizes in array.write_chunk_sizes)
 
 

@@ -9,7 +9,8 @@ from gatherum._arguments.xarray_labels import has_labels
 
 __all__ = ["DAMAGED", "Names", "is_hard", "names_in"]
 
-# Reads the names of each dimension on demand. A dimension may have several names.
+# A function that reads the names of each dimension when it is called. A dimension may have several
+# names.
 Names = Callable[[], tuple[tuple[str, ...], ...]]
 DAMAGED = (OSError, RuntimeError, KeyError, TypeError, ValueError)  # errors of a damaged file
 
@@ -31,7 +32,7 @@ def _of_each(names: Any) -> tuple[tuple[str, ...], ...]:
 
 
 def _of_zarr(array: Any) -> tuple[tuple[str, ...], ...]:
-    """Return the names in an array's metadata: from format 3, or from xarray in format 2."""
+    """Return the names in the metadata of an array. In format 2, xarray writes them."""
     names = getattr(getattr(array, "metadata", None), "dimension_names", None)
     if names is None:
         names = dict(getattr(array, "attrs", {})).get("_ARRAY_DIMENSIONS")
@@ -62,7 +63,7 @@ def _of_scale(scale: Any) -> list[str | None]:
     """Return the names of a scale's dimensions, to which HDF5 attaches no scale.
 
     For several dimensions, netCDF stores the numbers of their scales. These scales are in the same
-    group or one around it.
+    group or in a parent group.
     """
     if scale.ndim == 1:
         return [_last_part(scale)]

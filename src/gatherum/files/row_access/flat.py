@@ -17,9 +17,9 @@ from .table import Block, Ints, Panel, RowTable, Wanted, filled_first, panels
 __all__ = ["FlatArray", "FlatLayout", "FlatRows"]
 
 SAMPLES = 256
-LIKE = 8  # if there are few rows, every eighth one is sampled
-FAR_APART = 8192  # bytes of the table per wanted row: sorting does not make rows adjacent
-ANY = np.iinfo(np.int64).max  # pages between two rows: the core reads whole parts
+LIKE = 8  # if there are few rows, every eighth row is sampled
+FAR_APART = 8192  # bytes of the table per requested row from which sorting makes no rows adjacent
+ANY = np.iinfo(np.int64).max  # pages between two rows up to which the core reads complete parts
 
 
 @dataclass(frozen=True)
@@ -55,9 +55,10 @@ class FlatArray:
 class FlatRows(RowTable):
     """Rows of a flat file: a panel of columns of consecutive rows.
 
-    For the core, a row is a number of bytes, at a constant distance from the next row. The starts
-    of a panel's ranges are also multiples of one step. `strides` are the distances in rows between
-    neighbours along each keyed dimension. `row_length` is the number of elements of a whole row.
+    In the core, a row is a number of bytes at a constant distance from the next row. The starts of
+    the ranges of a panel are also multiples of one step. `strides` are the distances in rows
+    between neighbours along each keyed dimension. `row_length` is the number of elements of a whole
+    row.
     """
 
     chunked = False
@@ -97,7 +98,7 @@ class FlatRows(RowTable):
     # -------------------------------------------------- rows to places in memory
 
     def ordered(self, numbers: Ints, places: Ints | None) -> Wanted:
-        """Sort requests, unless they cover nearly all pages: the core then reads whole parts."""
+        """Sort requests, unless they cover nearly all pages; the core then reads complete parts."""
         if self.array.file.in_memory:
             return Wanted.as_asked(numbers, places)
         if self.width == self.row_length and self._bridge(numbers) == ANY:
@@ -173,7 +174,7 @@ class FlatRows(RowTable):
         return Block(first, count, rows, space)
 
     def _buffer(self, rows: int) -> NDArray[Any]:
-        """Return one of two buffers in turn: new memory would cost more than reading into it."""
+        """Return one of two buffers in turn. New memory would take longer than reading."""
         self._buffers.reverse()
         self._capacity = max(self._capacity, rows)
         if len(self._buffers[0]) < self._capacity:

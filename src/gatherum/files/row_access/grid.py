@@ -1,4 +1,4 @@
-"""Rows of a chunked array, numbered chunk by chunk and read by whole chunks."""
+"""Rows of a chunked array. They are numbered chunk by chunk and read in complete chunks."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -26,7 +26,7 @@ from .table import (
 __all__ = ["Box", "BoxArray", "BoxLayout", "GridRows"]
 
 Box = tuple[slice, ...]
-TAKEN_BYTES = 256 << 10  # rows that are copied together, few enough to stay in the cache
+TAKEN_BYTES = 256 << 10  # rows that are copied together; they must stay in the cache
 
 
 class BoxArray:
@@ -52,7 +52,7 @@ class BoxArray:
 
 
 class GridRows(RowTable):
-    """Rows of a chunked array, numbered chunk by chunk. A run is always one whole chunk."""
+    """Rows of a chunked array, numbered chunk by chunk. A run is always one complete chunk."""
 
     chunked = True
 

@@ -18,7 +18,7 @@ MOST_BINS = 1 << 15
 
 
 class Buckets:
-    """Ranges of row numbers with at most as many requests as fit in memory, if possible.
+    """Ranges of row numbers. If possible, the requests for a range fit in memory.
 
     Row numbers are first counted in bins of equal width. Neighbouring bins then form a bucket. A
     bucket above the limit is always a single bin. A chunk has `quantum` rows, which are always in
@@ -57,10 +57,9 @@ class Buckets:
 class Partition:
     """Requests by bucket: row number, request number and, for scatters, the update row.
 
-    Within a bucket requests keep their order. The sizes of the buckets must be settled, so the
-    requests are counted in an earlier pass. `columns` are the dtypes and widths of the stored
-    values of each request. If they need more than `resident` bytes, they are stored in a file of
-    `scratch`.
+    Within a bucket requests keep their order. The sizes of the buckets must be known, so an earlier
+    pass counts the requests. `columns` are the dtypes and widths of the stored values of each
+    request. If they need more than `resident` bytes, they are stored in a file of `scratch`.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
-"""Requests: a call requests one row of its table for every index, in row-major order.
+"""Requests. A call requests one row of its table for every index, in row-major order.
 
-All operators have the same form. The leading dimensions of the table are *keyed*: a request has a
-coordinate for each of them, either from its position (the dimensions before `axis`, batch
+All operators are expressed in this form. The leading dimensions of the table are *keyed*: a request
+has a coordinate for each of them, either from its position (the dimensions before `axis`, batch
 dimensions, all other dimensions of the elements operators) or from the value of an index. The
 trailing dimensions are the row that is moved.
 """
@@ -52,7 +52,7 @@ class Requests:
         row, shape = OPERATORS[op], indices.shape
         dimensions = row.dimensions(len(data_shape), shape, axis)
         self.indexed, self.tuple_size = dimensions.indexed, len(dimensions.indexed)
-        # Each position of the free dimensions before the axis requests all entries.
+        # At each position of the free dimensions before the axis, all entries are requested.
         outer = data_shape[: dimensions.addressed.start]
         entries = shape[: len(shape) - row.tuples]
         self.repeats, self.cycle = math.prod(outer), math.prod(entries)

@@ -1,4 +1,4 @@
-"""Tables: numbered rows for the engine, for all storages.
+"""Tables give access to rows by number, for all storages.
 
 A row is the unit that one request moves. Rows that are stored together have similar numbers, so
 that sorting requests by number puts them in the order of the storage.
@@ -37,7 +37,7 @@ __all__ = [
 
 Ints = NDArray[np.int64]
 T = TypeVar("T")
-CACHED_SHARE = 0.95  # from this share on, rows count as cached
+CACHED_SHARE = 0.95  # from this share on, rows are treated as cached
 FEW = 4096  # up to this number of rows, sorting is faster than checking the page cache
 
 
@@ -123,7 +123,7 @@ class Wanted:
     """Rows to read, in this order."""
 
     numbers: Ints
-    places: Ints | None  # the position of each row; None: consecutive
+    places: Ints | None  # the position of each row; None if consecutive
     ordered: bool  # whether neighbours can be read together: ascending, or nearly all pages
 
     @classmethod
@@ -139,7 +139,7 @@ class Wanted:
 
 
 class RowTable(Protocol):
-    """Rows by number, of one panel."""
+    """The rows of one panel, by number."""
 
     dtype: np.dtype[Any]
     width: int
@@ -165,7 +165,7 @@ class RowTable(Protocol):
         return 0.0
 
     def is_far_apart(self, count: int) -> bool:
-        """Return True if `count` rows are so far apart that sorting makes none of them adjacent."""
+        """Return True if `count` rows are so far apart that sorting makes no rows adjacent."""
         return False
 
     def runs(self, numbers: Ints, most: int) -> tuple[Ints, Ints]:
@@ -254,7 +254,7 @@ def blocks(table: RowTable, ordered: Ints, limit: int) -> Iterator[tuple[int, in
 def _batches(
     ordered: Ints, first: Ints, count: Ints, most: int
 ) -> Iterator[tuple[int, int, slice]]:
-    """Divide runs into batches of about `most` rows, without batches that nothing requests."""
+    """Divide runs into batches of about `most` rows, without batches that have no requests."""
     total = np.cumsum(count)
     run = 0
     while run < first.size:
@@ -268,7 +268,7 @@ def _batches(
 
 
 def panels(row_shape: tuple[int, ...], chunk: tuple[int, ...]) -> Iterator[Panel]:
-    """Divide rows of shape `row_shape` into panels of `chunk` elements a dimension."""
+    """Divide rows of shape `row_shape` into panels of `chunk` elements per dimension."""
     steps = (
         [(start, min(start + step, n)) for start in range(0, n, max(1, step))] or [(0, 0)]
         for n, step in zip(row_shape, chunk, strict=True)
@@ -306,5 +306,5 @@ def best_order(table: RowTable, numbers: Ints, places: Ints | None) -> Wanted:
 
 
 def is_long(table: RowTable) -> bool:
-    """Return True if rows are so long that sorted rows share neither a page nor its lookup."""
+    """Return True if rows are so long that sorted rows share no page and no lookup of a page."""
     return table.width * table.dtype.itemsize >= PAGE

@@ -1,4 +1,4 @@
-"""A second thread that writes rows while the next ones are read."""
+"""Write rows in a second thread while the next rows are read."""
 
 from collections import deque
 from collections.abc import Callable
@@ -42,7 +42,7 @@ class Writer:
 
     def _do(self, job: Callable[..., object], *arguments: Any) -> None:
         if self._failed:
-            return  # jobs after a part that was not written must not record it
+            return  # later jobs must not record a part that was not written
         self._failed = True
         job(*arguments)
         self._failed = False

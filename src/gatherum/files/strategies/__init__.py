@@ -1,4 +1,4 @@
-"""The strategies of a job: each writes rows to a sink by its method ``run(job, sink)``.
+"""The strategies of a job. Each writes rows to a sink in the method ``run(job, sink)``.
 
 file_gather.py and file_scatter.py choose the strategies. This package imports `files.job` and the
 packages below it. Start with file_gather.py.

@@ -1,4 +1,4 @@
-"""The strategies of a gather: into memory, by windows of an output file, or by a table pass."""
+"""The strategies of a gather: into memory, in windows of an output file, or in a table pass."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,9 +19,9 @@ from .windows import WindowPass, Windows, valid
 __all__ = ["IntoArray", "strategies"]
 
 Ints = NDArray[np.int64]
-CHECKED = 1 << 16  # indices checked together, few enough to stay in the cache
-SPILLED = 3  # cost of parking an output byte and reading it again, in bytes read
-PARKED = 128  # cost of parking a row, which is ordered twice
+CHECKED = 1 << 16  # indices that are checked together; they must stay in the cache
+SPILLED = 3  # the cost of parking an output byte and reading it again, as a number of read bytes
+PARKED = 128  # the cost of parking a row, because it is ordered twice
 
 
 def strategies(job: Job, sink: Sink) -> Iterator[Strategy[Any]]:
@@ -84,13 +84,14 @@ class Survey:
     buckets: Buckets
     windowed_bytes: int
     passed_bytes: int
-    cached: float  # the share of the wanted rows in the page cache
+    cached: float  # the share of the requested rows that is in the page cache
 
 
 def _cheaper(job: Job, sink: FileSink, windows: Windows) -> WindowPass | TablePass:
     """Check every index of a panel. Return its cheaper strategy.
 
-    Windows may read the same rows repeatedly from the disk; a pass over the table reads each once.
+    Windows may read the same rows repeatedly from the disk; a pass over the table reads each row
+    once.
     """
     survey = _survey(sink, windows)
     job.meter.expect(job.requests.count * windows.row_bytes)
@@ -130,5 +131,5 @@ def _survey(sink: FileSink, windows: Windows) -> Survey:
 def _cost(windows: Windows, buckets: Buckets, counts: Ints) -> int:
     """Estimate the bytes to read the counted rows of each bin."""
     row, table = windows.row_bytes, windows.table
-    each = row * table.quantum if table.chunked else row + PAGE  # chunks are read whole
+    each = row * table.quantum if table.chunked else row + PAGE  # chunks are read completely
     return int(np.minimum(counts * each, buckets.bin_rows * row).sum())

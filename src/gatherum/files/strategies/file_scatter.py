@@ -106,7 +106,7 @@ class Updates:
 
 
 class BucketScatter:
-    """Scatters one panel of the table, bucket by bucket.
+    """Scatters to one panel of the table, bucket by bucket.
 
     Updates are grouped by destination, so that each block of the table is read, changed and written
     once.

@@ -1,6 +1,6 @@
-"""A table whose first dimensions are those that index tuples address.
+"""Reorder a table so that index tuples address its first dimensions.
 
-Nothing is copied: boxes of the file are transposed when they are read.
+The table is not copied; boxes of the file are transposed when they are read.
 """
 
 from collections.abc import Iterator, Sequence
@@ -107,7 +107,7 @@ def _named(op: str, table: Source, name: str) -> int:
 
 
 class Reordered(BoxArray):
-    """An array with the dimensions of another in the order `order`."""
+    """An array with the dimensions of another array in the order `order`."""
 
     def __init__(self, array: BoxArray, order: Order) -> None:
         self._array, self._order = array, order

@@ -1,4 +1,4 @@
-"""One pass over a table, for rows that the windows of a gather would read repeatedly.
+"""Gather in one pass over a table, if windows would read the same rows repeatedly.
 
 Each row is parked in its window's part of the output file. Then each window is sorted. Parked
 windows are stored after the final ones in the file, so that sorting a window never destroys data

@@ -1,4 +1,4 @@
-"""Windows of a gather: rows are read in the order of the storage, and placed as requested."""
+"""Gather in windows. Rows are read in the order of the storage and placed as requested."""
 
 from collections.abc import Callable, Generator
 from contextlib import closing
@@ -27,13 +27,13 @@ __all__ = ["WindowPass", "Windows", "valid"]
 
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
-ENTRY = 48  # bytes for a request, as in Budget.entries
-PIECE = 1 << 20  # bytes that are written while they are still in the processor's cache
+ENTRY = 48  # the bytes of a request, as in Budget.entries
+PIECE = 1 << 20  # bytes that are written while they are in the cache of the processor
 ALONE = 8  # up to this number of pieces, one thread is faster than two
 
 
 class Windows:
-    """The windows of a gather's output `out`: as many requests each as fit in memory."""
+    """The windows of the output `out` of a gather. The requests of a window fit in memory."""
 
     def __init__(self, job: Job, out: FlatArray, panel: Panel, table: RowTable) -> None:
         self.table, self.out, self.panel, self.fill = table, out, panel, job.fill

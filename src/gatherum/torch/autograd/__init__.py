@@ -1,4 +1,5 @@
 """Derivatives of calls on tensors, and their batching rules.
 
-This package imports torch.namespace, torch.tracing and below. Start with gradients.py.
+This package imports only torch.namespace, torch.tracing and the packages below them. Start with
+gradients.py.
 """

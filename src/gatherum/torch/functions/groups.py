@@ -1,6 +1,6 @@
-"""The group functions as graphs see them: one call each, traced below Dynamo.
+"""The group functions in traced graphs. Each is one call, which is traced after Dynamo.
 
-Below Dynamo, they consist of calls of the operators and of torch, with the checks of an eager call.
+After Dynamo, they consist of calls of the operators and of torch, with the checks of an eager call.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
 """The ops of `torch.ops.gatherum`, and their lowering by Inductor.
 
-This package imports torch.dlpack and below. Start with ops.py.
+This package imports only torch.dlpack and the packages below it. Start with ops.py.
 """

@@ -29,7 +29,8 @@ from gatherum.torch.library import symbolic_sizes
 # The names of a scatter's data and updates in folds.
 FOLDED = "out", "src"
 
-# Maps the words of torch_scatter, and further words of PyG's `scatter`, to reductions.
+# Maps the reduction names of torch_scatter, and the additional names of PyG's `scatter`, to
+# gatherum's reductions.
 _WORDS = {word: row.name for row in ROWS.values() for word in row.torch_scatter}
 
 
@@ -77,7 +78,7 @@ def known_take(op: str, src: Any, index: Any) -> Tensor | None:
 
 
 def reduction_of(op: str, reduce: object) -> str:
-    """Return the reduction of a word of torch_scatter or PyG."""
+    """Return the reduction for a name of torch_scatter or PyG."""
     return _WORDS[plain_values.as_choice(op, "reduce", reduce, tuple(_WORDS))]
 
 

@@ -1,4 +1,4 @@
 """Calls on traced tensors: fake kernels, operands of graphs, export to ONNX.
 
-This package imports torch.library and below. Start with fakes.py.
+This package imports only torch.library and the packages below it. Start with fakes.py.
 """

@@ -1,4 +1,4 @@
-"""The Zarr format: whole chunks or shards of arrays in a directory are read and written."""
+"""The Zarr format. Chunks or shards of arrays in a directory are read and written completely."""
 
 import os
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""Zarr arrays in a directory, formats 2 and 3, read and written by whole chunks or shards."""
+"""Zarr arrays of formats 2 and 3 in a directory, read and written in complete chunks or shards."""
 
 import hashlib
 import itertools
@@ -43,9 +43,9 @@ INNER_BYTES = 512  # approximate bytes to handle a chunk of a shard
 class ZarrArray(BoxArray):
     """An array in a Zarr directory, opened by the `zarr` package after checking its metadata.
 
-    Its elements and chunks must fit in `budget`. `watched`: `state` and `check_unchanged` will be
-    called, which check every file. Raise ValueError if the directory contains no array, or one that
-    cannot be trusted.
+    Its elements and chunks must fit in `budget`. If `watched`, `state` and `check_unchanged` will
+    be called, which check every file. Raise ValueError if the directory contains no array, or an
+    array that cannot be trusted.
     """
 
     def __init__(

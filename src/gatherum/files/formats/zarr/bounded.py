@@ -1,4 +1,4 @@
-"""The `zarr` package within limits: only regular files, and codecs with a bounded output.
+"""Use the `zarr` package with limits: only regular files, and codecs with bounded output.
 
 Import this module only if `zarr` is installed.
 """
@@ -33,10 +33,10 @@ class RegularStore(LocalStore):  # type: ignore[misc]  # zarr is not typed here
     """A directory whose keys are regular files inside it, which are read up to a limit.
 
     A missing key is None, as in any store. A key that is not a regular file, such as a folder,
-    raises ValueError: other stores treat it as missing, and return fill values.
+    raises ValueError. Other stores treat such a key as missing, and return fill values.
     """
 
-    limit = 0  # of chunks; unknown until the metadata are read
+    limit = 0  # the size limit of a chunk; unknown until the metadata are read
     within = "/"
 
     @classmethod
@@ -94,7 +94,7 @@ def _opened(path: str, within: str) -> int | None:
     except OSError as error:
         if error.errno is not None:
             raise
-        raise ValueError(str(error)) from None  # it exists and is not a regular file
+        raise ValueError(str(error)) from None  # the path exists, but is not a regular file
 
 
 def span(wanted: Any, size: int) -> tuple[int, int]:

@@ -12,7 +12,7 @@ __all__ = ["ATTRIBUTES", "LONGEST_METADATA", "METADATA", "is_zarr_group", "metad
 METADATA = ("zarr.json", ".zarray")
 GROUP, ATTRIBUTES = ".zgroup", ".zattrs"  # of format 2
 LONGEST_METADATA = 16 << 20
-DEEPEST = 8  # levels of groups to search for arrays
+DEEPEST = 8  # the number of levels of groups that are searched for arrays
 
 
 def metadata_name(path: str) -> str | None:

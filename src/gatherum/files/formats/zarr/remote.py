@@ -1,4 +1,4 @@
-"""Zarr arrays at URLs, which request several chunks together before decoding them.
+"""Zarr arrays at URLs. Several chunks are requested together and then decoded.
 
 Import this module only if `zarr` is installed.
 """
@@ -92,7 +92,7 @@ class RemoteZarrArray(ZarrArray):
 class RemoteStore(Store):  # type: ignore[misc]  # zarr is not typed here
     """A store for `zarr` with the checked metadata, and with chunks that are being fetched."""
 
-    limit = 0  # of chunks; unknown until the metadata are read
+    limit = 0  # the size limit of a chunk; unknown until the metadata are read
     supports_writes = supports_deletes = supports_partial_writes = supports_listing = False
 
     def __init__(self, remote: Remote, known: dict[str, bytes]) -> None:
