@@ -472,17 +472,21 @@ def test_the_command_names_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
     assert command._command() == ["python", "benchmarks/run.py", "--only", "rows"]
 
 
-def test_the_readme_shows_the_last_report() -> None:
+def test_the_pages_show_the_last_reports() -> None:
     root = Path(__file__).parent.parent
     kept = root / "benchmarks" / "results.json"
     if not kept.exists():
         pytest.skip("the benchmarks are not beside these tests")
-    text = (root / "README.md").read_text()
-    for file, titles in ((kept, report.SHOWN), (kept.with_name("jobs.json"), report.SHOWN_JOBS)):
+    pages = (
+        ("README.md", kept, report.SHOWN),
+        ("docs/performance.md", kept.with_name("jobs.json"), report.SHOWN_JOBS),
+    )
+    for page, file, titles in pages:
+        text = (root / page).read_text().replace("\n:::\n", "\n")
         shown = report.readme(json.loads(file.read_text()))
         assert shown in text
         assert shown.count("\n| ") == len(titles) + 1 == 7
-    assert report.MISSED not in text
+        assert report.MISSED not in text
 
 
 def test_a_wrong_answer_is_called_wrong() -> None:

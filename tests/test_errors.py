@@ -722,7 +722,7 @@ def test_every_sentence_is_tested():
         "no_float",  # frameworks/torch/test_tensor_groups.py
         "unknown_groups",
         "unknown_size",  # frameworks/jax/test_jax_groups.py
-        "not_a_regular_file",  # test_regular.py
+        "not_a_regular_file",  # test_file_kinds.py
         "file_too_big",
         "not_an_accumulator",  # test_accumulator.py
         "other_accumulator",

@@ -75,7 +75,7 @@ print(os.path.exists(path))
 @pytest.mark.parametrize(
     ("tests", "chosen"),
     [
-        ("test_parts.py", ""),
+        ("test_whole_page_reads.py", ""),
         ("test_equality.py", "every_format or larger_than_memory"),
         pytest.param("test_equality.py", "", marks=pytest.mark.release),
     ],
