@@ -243,7 +243,7 @@ def check(package):
 check(gatherum)
 for _ in range(3):
     for name in (
-        "_system.native", "_plans.plans", "_functions.core_hooks", "_functions.gathers",
+        "_system.native", "_plans.plans", "_functions.callbacks", "_functions.gathers",
         "_functions.scatters",
     ):
         importlib.reload(sys.modules[f"gatherum.{name}"])

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import gatherum
 from gatherum import _core
-from gatherum._functions import core_hooks
+from gatherum._functions import callbacks
 from gatherum._model.modes import MODES
 from gatherum._model.operators import OPERATORS
 from gatherum._model.reductions import REDUCTIONS
@@ -27,7 +27,7 @@ def has_number(dtype):
 def by_python(op, data, indices, updates, *others):
     """Return the bytes of the program that Python plans, or None for an error."""
     try:
-        return bytes(core_hooks.make_plan(op, data, indices, updates, *others).program)
+        return bytes(callbacks.make_plan(op, data, indices, updates, *others).program)
     except (TypeError, ValueError):
         return None
 

@@ -1,5 +1,6 @@
 """Checks of the documentation that need no build."""
 
+import ast
 import importlib
 import re
 import tomllib
@@ -71,6 +72,34 @@ def test_every_public_name_is_in_the_reference(name):
     module = gatherum if name == "gatherum" else importlib.import_module(name)
     missing = [one for one in module.__all__ if not re.search(rf" {name}\.{one}\b", page)]
     assert missing == []
+
+
+def definitions(source: Path) -> set[str]:
+    """Return the functions and methods that a file of Python or C++ defines."""
+    text = source.read_text(encoding="utf-8")
+    if source.suffix == ".cpp":
+        return set(re.findall(r"^\w[\w:<>*& ]*?(\w+)\([^;{}]*\)[^;{}()]*\{", text, re.M))
+    names = set()
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.FunctionDef):
+            names.add(node.name)
+        elif isinstance(node, ast.ClassDef):
+            names |= {f"{node.name}.{one.name}" for one in node.body if hasattr(one, "name")}
+    return names
+
+
+def test_the_architecture_names_functions_that_exist():
+    page = (DOCS / "architecture.md").read_text(encoding="utf-8")
+    steps = re.findall(r"`([\w/]+\.(?:py|cpp)): ([\w.]+)`", page)
+    assert len(steps) > 30
+    source = DOCS.parent / "src"
+    folders = {".py": source / "gatherum", ".cpp": source}
+    absent = [
+        (file, name)
+        for file, name in steps
+        if name not in definitions(folders[Path(file).suffix] / file)
+    ]
+    assert absent == []
 
 
 def test_every_claim_about_a_library_has_its_answer(monkeypatch):

@@ -9,7 +9,7 @@ import pytest
 
 import gatherum
 from canaries import guarded, guarded_copy, strays
-from gatherum._functions import core_hooks
+from gatherum._functions import callbacks
 from gatherum._model import nests
 from gatherum._system import native
 from sizes import family
@@ -93,14 +93,14 @@ def test_a_fill_value_that_gives_an_operand_other_memory_of_the_same_shape(name)
 
 def test_data_that_changes_while_the_plan_is_made(monkeypatch):
     """The error precedes any use of the plan, even with a wrong fill value."""
-    data, build = np.zeros(FAR, "M8[s]"), core_hooks.build  # Python plans calls on dates
+    data, build = np.zeros(FAR, "M8[s]"), callbacks.build  # Python plans calls on dates
 
     def shrinking(signature):
         data.resize(1, refcheck=False)
         return build(signature)
 
     native.clear_plans()
-    monkeypatch.setattr(core_hooks, "build", shrinking)
+    monkeypatch.setattr(callbacks, "build", shrinking)
     with pytest.raises(ValueError, match="gather: `data` must keep its shape and memory"):
         gatherum.gather(data, [FAR - 1], mode="fill", fill_value="no number")
 

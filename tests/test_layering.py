@@ -87,7 +87,7 @@ def test_modules_that_import_this_package_by_name() -> None:
         "_frameworks/operator_functions.py",  # functions of an adapter that were pickled
         "_frameworks/registry.py",  # the adapter of the first array of a framework
         "_plans/plans.py",  # the description of a plan for a device
-        "_system/native.py",  # the hooks of the core
+        "_system/native.py",  # the callbacks of the core
     }
 
 

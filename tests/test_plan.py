@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import gatherum
 from gatherum import _core
-from gatherum._functions import core_hooks
+from gatherum._functions import callbacks
 from gatherum._model.shape_limits import MAX_BYTES, overlaps_itself
 from gatherum._system import native
 from strategies import same_bits
@@ -169,7 +169,7 @@ def test_fields_renamed_while_a_plan_is_made(monkeypatch):
     and other names may reuse the address of the old ones.
     """
     data, updates, indices = _pairs(3), _pairs(1), np.array([[1]])
-    before, build, built = updates.dtype.__reduce__()[2], core_hooks.build, []
+    before, build, built = updates.dtype.__reduce__()[2], callbacks.build, []
 
     def renaming(signature):
         built.append(build(signature))
@@ -177,13 +177,13 @@ def test_fields_renamed_while_a_plan_is_made(monkeypatch):
         return built[-1]
 
     native.clear_plans()
-    monkeypatch.setattr(core_hooks, "build", renaming)
+    monkeypatch.setattr(callbacks, "build", renaming)
     for count in (1, 2):
         gatherum.scatter_nd(data, indices, updates)
         assert len(built) == count
         updates.dtype.__setstate__(before)  # the names at the start of the first call
     monkeypatch.setattr(
-        core_hooks, "build", lambda signature: built.append(build(signature)) or built[-1]
+        callbacks, "build", lambda signature: built.append(build(signature)) or built[-1]
     )
     for _ in range(2):
         gatherum.scatter_nd(data, indices, updates)

@@ -65,7 +65,7 @@ THREAD = {
         "ThreadSanitizer: data race",
     ),
     "tasks of one call that write the same memory": (
-        "from gatherum._functions import core_hooks\n"
+        "from gatherum._functions import callbacks\n"
         "from gatherum._system import native\n"
         "native.set_callbacks({'check_memory': lambda *operands: None})\n"
         "gatherum.set_num_threads(4)\n"

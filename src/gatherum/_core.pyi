@@ -303,6 +303,20 @@ def dispatch_call(
     out: object,
     /,
 ) -> Array: ...
+def run_normalised(
+    op: str,
+    data: object,
+    indices: object,
+    updates: object,
+    axis: object,
+    reduction: object,
+    include_self: object,
+    mode: object,
+    negative: object,
+    fill_value: object,
+    out: object,
+    /,
+) -> Array: ...
 def run_plan(
     plan: object,
     data: object,

@@ -133,10 +133,10 @@ bool read_parameters(nb::handle function, Accelerated& accelerated) {
 }
 
 // Lets the core run the calls of a Python function, from CPython 3.12 on. The function must only pass its
-// parameters to `call` or `run`. Binding the arguments in Python takes longer than a small gather (60 ns of
-// 250). The parameter names identify the arguments, and `self` is a plan. The function is otherwise
-// unchanged. Its body still runs for arguments that do not match, so that Python raises the error, and when
-// torch.compile traces it. Other objects are left unchanged.
+// parameters to `dispatch_call` or `run_plan`. Binding the arguments in Python takes longer than a small
+// gather (60 ns of 250). The parameter names identify the arguments, and `self` is a plan. The function is
+// otherwise unchanged. Its body still runs for arguments that do not match, so that Python raises the error,
+// and when torch.compile traces it. Other objects are left unchanged.
 void accelerate(nb::handle function) {
   auto* python = reinterpret_cast<PyFunctionObject*>(function.ptr());
   if (!PyFunction_Check(function.ptr()) || python->vectorcall == call_accelerated) return;

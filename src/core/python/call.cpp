@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-#include "python/core_hooks.hpp"
+#include "python/callbacks.hpp"
 
 namespace gatherum {
 namespace {

@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "python/call_plans.hpp"
-#include "python/core_hooks.hpp"
+#include "python/callbacks.hpp"
 
 namespace gatherum {
 namespace {

@@ -76,7 +76,8 @@ struct CachedPlan {
 
 // Returns the plan from the table, or an empty value.
 CachedPlan find_plan(const Call& call);
-// Calls Python to make the plan, with operands in the form that the hook accepts. Raises for an invalid call.
+// Calls Python to make the plan, with operands in the form that the callback accepts. Raises for an invalid
+// call.
 CachedPlan make_plan(const Attributes& attributes, const OperandHandles& operands);
 // Stores a plan, unless the operands no longer match the key.
 void keep_plan(const Key& key, const Call& call, const CachedPlan& cached);

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "python/call_plans.hpp"
-#include "python/core_hooks.hpp"
+#include "python/callbacks.hpp"
 #include "python/gil_release.hpp"
 
 namespace gatherum {

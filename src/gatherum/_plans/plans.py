@@ -2,7 +2,7 @@
 
 A plan is immutable and hashable, and can be printed. It contains the shape of the result and the
 lowered call. The core caches a limited number of plans, keyed by the dtype, shape and strides of
-every operand and by the attributes. It requests a plan (see `core_hooks`) only if it has not cached
+every operand and by the attributes. It requests a plan (see `callbacks`) only if it has not cached
 one.
 """
 

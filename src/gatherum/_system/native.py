@@ -5,8 +5,9 @@ Each function that runs a call accepts one kind of operands:
 ====================  ============================================  =========================
 Function              Operands                                      Used by
 ====================  ============================================  =========================
-`dispatch_call`       NumPy arrays, and values that the callback    the six functions, torch,
-                      `normalise` converts or passes to an adapter  `plan.apply`
+`dispatch_call`       NumPy arrays; the callback `convert_and_run`  the six functions, torch,
+                      converts other values or calls an adapter     `plan.apply`
+`run_normalised`      NumPy arrays that Python has converted        `convert_and_run`
 `run_plan`            a plan and arrays                             `Plan.run`
 `run_on_views`        views of addresses, or tensors                torch
 `scatter_into_zeros`  plain tensors, with a cached plan             torch
@@ -56,6 +57,7 @@ new_result = _core.new_result
 map_items = _core.map
 dequantize = _core.dequantize
 dispatch_call = _core.dispatch_call
+run_normalised = _core.run_normalised
 run_plan = _core.run_plan
 run_on_views = _core.run_on_views
 scatter_into_zeros = _core.scatter_into_zeros
@@ -252,10 +254,10 @@ def _start() -> None:
 
 
 def _loading(name: str) -> Callable[..., Any]:
-    """Return a callback for the core that imports `core_hooks` on its first call."""
+    """Return a callback for the core that imports `callbacks` on its first call."""
 
     def callback(*arguments: Any) -> Any:
-        return getattr(import_module("gatherum._functions.core_hooks"), name)(*arguments)
+        return getattr(import_module("gatherum._functions.callbacks"), name)(*arguments)
 
     return callback
 

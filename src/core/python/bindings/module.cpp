@@ -2,7 +2,7 @@
 #define GATHERUM_OWNS_NUMPY_API
 #include "engine/platform.hpp"
 #include "python/bindings/bindings.hpp"
-#include "python/core_hooks.hpp"
+#include "python/callbacks.hpp"
 #include "python/numpy/array_calls.hpp"
 #include "python/numpy/arrays.hpp"
 #include "python/plan_table.hpp"
@@ -66,6 +66,10 @@ NB_MODULE(_core, m) {
                                             "dispatch_call(op, data, indices, updates, axis, reduction, "
                                             "include_self, mode, negative, fill_value, out, /)\n"
                                             "--\n\n");
+  def_positional<kArguments, run_normalised>(m, "run_normalised",
+                                             "run_normalised(op, data, indices, updates, axis, reduction, "
+                                             "include_self, mode, negative, fill_value, out, /)\n"
+                                             "--\n\n");
   def_positional<6, [](const handle* a) { return run_plan(a[0], {a[1], a[2], a[3], a[4]}, a[5]); }>(
       m, "run_plan", "run_plan(plan, data, indices, updates, out, fill_value, /)\n--\n\n");
   bind_accelerate(m);

@@ -7,7 +7,7 @@
 
 namespace gatherum {
 
-// The arguments of a call: the operator's arrays, and its attributes in the order of `call`.
+// The arguments of a call: the operator's arrays, and its attributes in the order of `dispatch_call`.
 struct GivenCall {
   nb::handle op, data, indices, updates;
   std::array<nb::handle, 6> attributes;  // axis, reduction, include_self, mode, negative, fill_value

@@ -5,7 +5,7 @@
 
 #include "engine/platform.hpp"
 #include "python/call_plans.hpp"
-#include "python/core_hooks.hpp"
+#include "python/callbacks.hpp"
 #include "python/gil_release.hpp"
 #include "python/jax/jax_call_cache.hpp"
 #include "python/runs.hpp"
@@ -133,23 +133,13 @@ nb::object run_call(const Attributes& attributes, const OperandHandles& operands
 }
 
 // Runs a call whose arguments Python has to convert and check first.
-GATHERUM_NOINLINE nb::object call_normalised(const nb::handle* a) {
-  const nb::object normalised =
-      callbacks().normalise(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10]);
-  if (normalised.ptr() == Py_NotImplemented) return dispatch_call(a);  // an adapter has just been imported
-  if (!PyTuple_CheckExact(normalised.ptr())) return normalised;
-  if (PyTuple_GET_SIZE(normalised.ptr()) != kArguments)
-    throw nb::value_error("gatherum: arguments were not normalised");
-  nb::handle plain[kArguments];
-  for (int i = 0; i < kArguments; ++i) plain[i] = PyTuple_GET_ITEM(normalised.ptr(), i);
-  const OperandHandles operands = operands_of(plain);
-  Attributes attributes;
-  if (!read_attributes(plain, attributes) || !are_arrays(operands, true))
-    throw nb::value_error("gatherum: arguments were not normalised");
-  return run_call(attributes, operands, plain[kFill]);
+GATHERUM_NOINLINE nb::object convert_and_run(const nb::handle* a) {
+  return callbacks().convert_and_run(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10]);
 }
 
-nb::object call_as_before(const nb::handle* a) {
+// Runs a call again by the function that ran the last call on such arrays. Returns an empty object if none
+// did.
+nb::object replay_jax_call(const nb::handle* a) {
   if (!a[kOut].is_none()) return {};
   return replay({a[kOp],
                  a[kData],
@@ -158,13 +148,13 @@ nb::object call_as_before(const nb::handle* a) {
                  {a[kAxis], a[kReduction], a[kIncludeSelf], a[kMode], a[kNegative], a[kFill]}});
 }
 
-// Runs a call on NumPy arrays, or on arrays that Python makes of other values.
+// Runs a call on NumPy arrays. Python runs a call on other values.
 nb::object call_on_arrays(const nb::handle* a) {
   const OperandHandles operands = operands_of(a);
   Attributes attributes;
   if (read_attributes(a, attributes) && are_arrays(operands, false))
     return run_call(attributes, operands, a[kFill]);
-  return call_normalised(a);
+  return convert_and_run(a);
 }
 
 }  // namespace
@@ -173,7 +163,7 @@ nb::object dispatch_call(const nb::handle* a) {
   if (!PyArray_CheckExact(a[kData].ptr())) {
     nb::object result;
     if (is_tensor(a[kData]) && fills_with_zeros(a[kFill])) result = call_on_plain_tensors(a);
-    if (!result.is_valid()) result = call_as_before(a);
+    if (!result.is_valid()) result = replay_jax_call(a);
     if (result.is_valid()) return result;
   }
   if (!PyList_CheckExact(a[kIndices].ptr())) return call_on_arrays(a);
@@ -183,6 +173,14 @@ nb::object dispatch_call(const nb::handle* a) {
   std::copy_n(a, kArguments, converted.begin());
   converted[kIndices] = listed;
   return call_on_arrays(converted.data());
+}
+
+nb::object run_normalised(const nb::handle* a) {
+  const OperandHandles operands = operands_of(a);
+  Attributes attributes;
+  if (!read_attributes(a, attributes) || !are_arrays(operands, true))
+    throw nb::value_error("gatherum: arguments were not normalised");
+  return run_call(attributes, operands, a[kFill]);
 }
 
 void leave() {

@@ -8,6 +8,9 @@ namespace gatherum {
 // Runs one call of an operator. kOp is its name, interned.
 nb::object dispatch_call(const nb::handle* arguments);
 
+// Runs a call whose arguments Python has converted to arrays and plain values.
+nb::object run_normalised(const nb::handle* arguments);
+
 // Runs a plan on arrays. A callback checks that they match the plan's specs.
 nb::object run_plan(nb::handle plan, const OperandHandles& operands, nb::handle fill_value);
 

@@ -4,7 +4,7 @@
 
 #include "python/bindings/bindings.hpp"
 #include "python/call_plans.hpp"
-#include "python/core_hooks.hpp"
+#include "python/callbacks.hpp"
 #include "python/positional.hpp"
 #include "python/runs.hpp"
 #include "python/torch/tensors.hpp"

@@ -1,7 +1,7 @@
 """The Python functions that the core calls to convert arguments, make plans and raise errors.
 
 The core calls them by name for arguments that it cannot read, for calls that it cannot plan, and
-for errors (see `core_hooks.hpp`).
+for errors (see `callbacks.hpp`).
 """
 
 from __future__ import annotations
@@ -26,29 +26,41 @@ from gatherum._plans.plans import Plan, build
 from gatherum._system import native
 
 
-def normalise(*call: object) -> object:
+def convert_and_run(*call: Any) -> Any:
+    """Run a call on arguments that the core cannot read."""
     kind = type(call[1])
-    if kind not in registry.COMMON and registry.imports_adapter(kind):
-        return NotImplemented  # the core tries its fast path again
-    if kind not in registry.COMMON and (adapter := registry.adapter_of(kind)):
-        op, data, indices, updates, *positional, fill_value, out = call
-        attributes = plain_values.as_attributes(str(op), *positional)
-        operands = {"data": data, "indices": indices, "updates": updates, "out": out}
-        registry.check_one_framework(str(op), operands)
-        result = adapter.call(attributes, data, indices, updates, fill_value, out)
-        if isinstance(result, tuple):  # the core would read a tuple as arguments
-            raise no_array_result(attributes.op, type(adapter).__name__, result)
-        if result is not NotImplemented:
+    if kind not in registry.COMMON:
+        if registry.imports_adapter(kind):
+            return native.dispatch_call(*call)  # the core now knows the framework's arrays
+        if (result := _run_foreign(*call)) is not NotImplemented:
             return result
-    elif kind not in registry.COMMON and xarray_labels.has_labels(call[1]):
-        op, data, indices, updates, *positional, fill_value, out = call
-        attributes = plain_values.as_attributes(str(op), *positional)
+    return native.run_normalised(*_normalise(*call))
+
+
+def _run_foreign(op: str, data: Any, indices: Any, updates: Any, *others: Any) -> Any:
+    """Run a call on a framework's arrays or a DataArray. Return NotImplemented for others."""
+    adapter = registry.adapter_of(type(data))
+    if adapter is None and not xarray_labels.has_labels(data):
+        return NotImplemented
+    *positional, fill_value, out = others
+    attributes = plain_values.as_attributes(op, *positional)
+    if adapter is None:
         return xarray_labels.run(attributes, data, indices, updates, fill_value, out)
-    plain = conversion.normalise(*call)  # type: ignore[arg-type]  # the core passes 11 arguments
-    out = plain[-1]
+    operands = {"data": data, "indices": indices, "updates": updates, "out": out}
+    registry.check_one_framework(op, operands)
+    result = adapter.call(attributes, data, indices, updates, fill_value, out)
+    if isinstance(result, tuple):
+        raise no_array_result(op, type(adapter).__name__, result)
+    return result
+
+
+def _normalise(*call: Any) -> tuple[Any, ...]:
+    """Return the arguments of a call as plain values and arrays."""
+    plain: tuple[Any, ...] = conversion.normalise(*call)
+    op, *_, out = plain
     if out is not None and not conversion.is_plain(out):
-        _plan_of(*plain[:9], None)  # type: ignore[arg-type]  # raises earlier errors first
-        conversion.as_out(str(plain[0]), out)
+        _plan_of(*plain[:9], None)  # raises earlier errors first
+        conversion.as_out(op, out)
     return plain
 
 
@@ -139,7 +151,7 @@ def raise_changed(plan: Plan, number: int) -> NoReturn:
 
 
 _CALLBACKS = (
-    normalise,
+    convert_and_run,
     normalise_attributes,
     make_plan,
     check_operands,

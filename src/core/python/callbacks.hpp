@@ -7,10 +7,9 @@ namespace gatherum {
 
 // Set at import. Python's functions have the names of the fields.
 struct Callbacks {
-  // (11 arguments of call) -> a tuple of the arguments, converted to arrays and plain values; or raises. If
-  // the function returns any other object, this object is the result of a call on arrays of another
-  // framework.
-  nb::object normalise;
+  // (the arguments of dispatch_call) -> the result of the call, or raises. Python passes arrays of another
+  // framework to its adapter, and converts other arguments for run_normalised.
+  nb::object convert_and_run;
   // (op, axis, reduction, include_self, mode, negative) -> these arguments as plain values; or raises
   nb::object normalise_attributes;
   // (op, data, indices, updates, axis, reduction, include_self, mode, negative, out) -> Plan, or raises; an
@@ -28,7 +27,7 @@ Callbacks& callbacks();
 // Calls visit(name, function) for each callback.
 template <class Visit>
 void each_callback(Callbacks& c, const Visit& visit) {
-  visit("normalise", c.normalise);
+  visit("convert_and_run", c.convert_and_run);
   visit("normalise_attributes", c.normalise_attributes);
   visit("make_plan", c.make_plan);
   visit("check_operands", c.check_operands);
