@@ -12,17 +12,18 @@ SCRIPT = Path(__file__).parent.parent / ".ci" / "run"
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
 @pytest.mark.parametrize(
-    ("first", "second", "status", "last"),
+    ("first", "second", "third", "status", "last"),
     [
-        ("true", "true", 0, "--- second lane"),
-        ("false", "true", 1, "failed: first"),
-        ("true", "false", 1, "failed:  second"),
-        ("false", "false", 1, "failed: first second"),
+        ("true", "true", "true", 0, "--- third lane"),
+        ("false", "true", "true", 1, "failed: first"),
+        ("true", "false", "true", 1, "failed:  second"),
+        ("true", "true", "false", 1, "failed:  third"),
+        ("false", "false", "false", 1, "failed: first second third"),
     ],
 )
-def test_a_failure_in_either_lane_fails(tmp_path, first, second, status, last):
+def test_a_failure_in_any_lane_fails(tmp_path, first, second, third, status, last):
     text = SCRIPT.read_text()
-    for lane, does in (("first", first), ("second", second)):
+    for lane, does in (("first", first), ("second", second), ("third", third)):
         text, replaced = re.subn(
             rf"^{lane}_lane\(\) {{\n.*?^}}$",
             f"{lane}_lane() {{ {does}; }}",
