@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import gatherum
+from samples import every
 from sizes import family
 
 pytestmark = pytest.mark.slow
@@ -176,13 +177,15 @@ def forms(*shapes):
     return [(shape, axis) for shape in shapes for axis in (0, 1, -1)[: len(shape)]]
 
 
+FOLDS = [
+    ("f4", "none"), ("f4", "add"), ("f2", "add"), ("i8", "mean"), ("f8", "max"), ("u1", "none"),
+]  # fmt: skip
+FORMS = forms((3_000, 400), (20_000, 60), (50_000, 7), (64, 9_000), (20, 90, 500))
+
+
 @pytest.mark.parametrize(
-    ("shape", "axis"),
-    forms((3_000, 400), (20_000, 60), (50_000, 7), (64, 9_000), (20, 90, 500)),
-)
-@pytest.mark.parametrize(
-    ("dtype", "reduction"),
-    [("f4", "none"), ("f4", "add"), ("f2", "add"), ("i8", "mean"), ("f8", "max"), ("u1", "none")],
+    ("dtype", "reduction", "shape", "axis"),
+    every(3, [(*fold, *form) for fold in FOLDS for form in FORMS]),
 )
 def test_scatter_elements_of_every_form(shape, axis, dtype, reduction):
     data, updates = _values(shape, dtype), _values(shape, dtype, 5)

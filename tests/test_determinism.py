@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import gatherum
+from samples import every
 
 pytestmark = pytest.mark.slow
 
@@ -25,10 +26,11 @@ def _restore_threads():
     gatherum.clear_output_cache()
 
 
-@pytest.mark.parametrize("pattern", PATTERNS)
+SIZES = [(100, 1_000), (1_000, 100_000), (200_000, 3_000_000), (20_000_000, 30_000_000)]
+
+
 @pytest.mark.parametrize(
-    ("n", "m"),
-    [(100, 1_000), (1_000, 100_000), (200_000, 3_000_000), (20_000_000, 30_000_000)],
+    ("n", "m", "pattern"), every(3, [(*size, pattern) for size in SIZES for pattern in PATTERNS])
 )
 def test_a_float_sum_has_the_same_bits_on_any_number_of_threads(pattern, n, m):
     rng = np.random.default_rng(m)

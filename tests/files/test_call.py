@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import threading
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from gatherum import files
 from gatherum.files.formats import locate
 from gatherum.files.resources.disk import DiskFile
 from gatherum.files.resources.resources import Budget
+from samples import every
 
 pytestmark = pytest.mark.slow
 
@@ -247,8 +249,9 @@ def test_the_resident_set_stays_within_twice_the_budget(tmp_path: Path, op: str)
     shutil.rmtree(tmp_path)
 
 
-@pytest.mark.parametrize("shape", [(1 << 15, 1 << 10), (1, 1 << 25)])
-@pytest.mark.parametrize("reduction", ["add", "mean"])
+@pytest.mark.parametrize(
+    ("reduction", "shape"), every(3, product(["add", "mean"], [(1 << 15, 1 << 10), (1, 1 << 25)]))
+)
 def test_accumulators_of_a_large_chunk_stay_within_memory(
     tmp_path: Path, shape: tuple[int, int], reduction: str
 ) -> None:

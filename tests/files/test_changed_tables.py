@@ -5,6 +5,7 @@ import os
 import pickle
 import shutil
 from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from files.web import Web, serving
 from gatherum import files
 from gatherum.files.open_table import state
 from gatherum.files.remote import store
+from samples import every
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_sync", "watched_closely")]
 
@@ -29,6 +31,7 @@ KINDS = [
     *(f"quantized {part}, {form}" for part in QUANTIZED for form in ("npy", "zarr3")),
     *(f"{form}, at a URL" for form in REMOTE),
 ]  # fmt: skip
+FORKED = ("npy", "hdf5 chunks", "zarr3", "parquet", "quantized codes, npy")
 WITHOUT_VERSIONS = ("zarr3, at a URL", "shards, at a URL")
 SCALES = np.ones((300, 1), np.float32)
 CODES = TABLE.astype(np.uint8)
@@ -194,8 +197,7 @@ def check(error: BaseException, name: str) -> None:
     assert "Table.reload opens it again" in getattr(error, "__notes__", ()), (name, error)
 
 
-@pytest.mark.parametrize("change", CHANGES)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("kind", "change"), every(3, product(KINDS, CHANGES)))
 def test_every_call_on_a_table_that_changed(
     tmp_path: Path, web: Web, kind: str, change: Callable[[Case], None]
 ) -> None:
@@ -241,8 +243,7 @@ def test_a_run_whose_table_is_damaged_meanwhile(
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
-@pytest.mark.parametrize("change", CHANGES)
-@pytest.mark.parametrize("kind", ["npy", "hdf5 chunks", "zarr3", "parquet", "quantized codes, npy"])
+@pytest.mark.parametrize(("kind", "change"), every(3, product(FORKED, CHANGES)))
 def test_a_child_whose_parent_opened_another_file(
     tmp_path: Path, kind: str, change: Callable[[Case], None]
 ) -> None:

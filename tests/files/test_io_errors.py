@@ -37,7 +37,7 @@ def scenario(name: str, folder: Path, form: str) -> tuple[str, Run, Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("form", "stride"), [("npy", 1), ("zarr3", 13)])
+@pytest.mark.parametrize(("form", "stride"), [("npy", 1), ("zarr3", 29)])
 @pytest.mark.parametrize("name", ["gather", "passing", "scatter", "place"])
 def test_an_error_at_any_step(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, form: str, stride: int

@@ -12,6 +12,7 @@ from files.storage import MISSING, keeps_notes
 
 pytestmark = pytest.mark.slow
 
+RARE = pytest.mark.release
 PROGRAM = Path(__file__).with_name("kill_every_step.py")
 PATHS = os.pathsep.join([str(Path(gatherum.__file__).parents[1]), str(PROGRAM.parents[1])])
 
@@ -19,23 +20,23 @@ PATHS = os.pathsep.join([str(Path(gatherum.__file__).parents[1]), str(PROGRAM.pa
 @pytest.mark.parametrize(
     ("scenario", "stride", "again", "least"),
     [
-        ("gather", 1, 0, 25),
-        ("gather-passing", 5, 0, 35),
         ("gather-passing", 11, 6, 15),
-        ("gather-zarr", 17, 0, 6),
         ("gather-hdf5", 7, 4, 4),
-        ("gather-passing-hdf5", 13, 0, 8),
         ("scatter-hdf5", 7, 0, 12),
-        ("place-hdf5", 7, 0, 12),
-        ("scatter", 2, 0, 40),
         ("scatter-tensor", 9, 5, 8),
         ("scatter-zarr", 47, 0, 8),
-        ("place", 2, 0, 40),
         ("place", 9, 7, 8),
-        ("place-tensor", 7, 0, 12),
-        ("place-memory", 1, 0, 6),
         ("place-memory", 3, 2, 2),
         ("place-zarr", 53, 20, 7),
+        pytest.param("gather", 1, 0, 25, marks=RARE),
+        pytest.param("gather-passing", 5, 0, 35, marks=RARE),
+        pytest.param("gather-zarr", 17, 0, 6, marks=RARE),
+        pytest.param("gather-passing-hdf5", 13, 0, 8, marks=RARE),
+        pytest.param("place-hdf5", 7, 0, 12, marks=RARE),
+        pytest.param("scatter", 2, 0, 40, marks=RARE),
+        pytest.param("place", 2, 0, 40, marks=RARE),
+        pytest.param("place-tensor", 7, 0, 12, marks=RARE),
+        pytest.param("place-memory", 1, 0, 6, marks=RARE),
     ],
 )
 def test_killed_and_resumed(

@@ -76,7 +76,7 @@ print(os.path.exists(path))
     ("tests", "chosen"),
     [
         ("test_whole_page_reads.py", ""),
-        ("test_equality.py", "every_format or larger_than_memory"),
+        ("test_equality.py", "rows_from_every and zarr or add_into_every and npy or larger"),
         pytest.param("test_equality.py", "", marks=pytest.mark.release),
     ],
 )

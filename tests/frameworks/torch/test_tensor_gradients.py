@@ -7,6 +7,7 @@ from tensors import double, room, torch
 from torch.autograd import gradcheck, gradgradcheck
 
 from gatherum._model.reductions import REDUCTIONS
+from samples import every
 
 MODES = ("raise", "clip", "wrap", "drop")
 
@@ -49,14 +50,14 @@ def test_filled_places_have_no_gradient():
 
 
 EVERY_FOLD = [
-    pytest.param(reduction, include_self, id=f"{reduction}-{include_self}")
-    for reduction in REDUCTIONS
-    for include_self in (True, False)
+    (reduction, include_self) for reduction in REDUCTIONS for include_self in (True, False)
 ]
 
 
-@pytest.mark.parametrize("valid", [True, False])
-@pytest.mark.parametrize(("reduction", "include_self"), EVERY_FOLD)
+@pytest.mark.parametrize(
+    ("reduction", "include_self", "valid"),
+    every(3, [(*fold, valid) for fold in EVERY_FOLD for valid in (True, False)]),
+)
 def test_scatters_of_elements(reduction, include_self, valid):
     """Each fold with valid indices, and in one of the modes for invalid ones."""
     mode = MODES[0 if valid else 1 + (REDUCTIONS.index(reduction) + include_self) % 3]
@@ -65,8 +66,10 @@ def test_scatters_of_elements(reduction, include_self, valid):
     check(lambda d, u: room.scatter_elements(d, indices, u, **more), double(3, 2), double(4, 2))
 
 
-@pytest.mark.parametrize("mode", ["raise", "drop"])
-@pytest.mark.parametrize(("reduction", "include_self"), EVERY_FOLD)
+@pytest.mark.parametrize(
+    ("reduction", "include_self", "mode"),
+    every(3, [(*fold, mode) for fold in EVERY_FOLD for mode in ("raise", "drop")]),
+)
 class TestScatters:
     def test_rows(self, reduction, include_self, mode):
         indices = [[0], [2], [2], [0 if mode == "raise" else 7], [1]]
@@ -86,8 +89,9 @@ class TestScatters:
         gradcheck(function, (double(3, 2), double()), check_forward_ad=True)
 
 
-@pytest.mark.parametrize("include_self", [True, False])
-@pytest.mark.parametrize("zeros", range(5))
+@pytest.mark.parametrize(
+    ("zeros", "include_self"), every(3, itertools.product(range(5), [True, False]))
+)
 def test_products_with_zeros(zeros, include_self):
     data, updates = double(3, 2), double(4, 2)
     with torch.no_grad():
@@ -97,8 +101,10 @@ def test_products_with_zeros(zeros, include_self):
     check(lambda d, u: room.scatter_elements(d, INDICES, u, **more), data, updates)
 
 
-@pytest.mark.parametrize("reduction", ["none", "add", "mul", "mean"])
-@pytest.mark.parametrize("include_self", [True, False])
+@pytest.mark.parametrize(
+    ("reduction", "include_self"),
+    every(3, itertools.product(["none", "add", "mul", "mean"], [True, False])),
+)
 def test_complex_numbers(reduction, include_self):
     data, updates = (torch.randn(n, 2, dtype=torch.complex128, requires_grad=True) for n in (3, 4))
     more = {"reduction": reduction, "include_self": include_self}
