@@ -26,6 +26,7 @@ from . import dlpack  # they register kernels
 from .adapter import TorchAdapter
 from .autograd import batching, gradients  # noqa: F401  # they register kernels
 from .functions import elementary, groups  # noqa: F401  # they register kernels
+from .overrides import is_reproducible, reproducible, set_reproducible
 from .torch_scatter import (
     gather_csr,
     scatter,
@@ -44,7 +45,9 @@ __all__ = [
     "gather_csr",
     "gather_elements",
     "gather_nd",
+    "is_reproducible",
     "onnx_translations",
+    "reproducible",
     "scatter",
     "scatter_add",
     "scatter_elements",
@@ -56,6 +59,7 @@ __all__ = [
     "scatter_slices",
     "scatter_sum",
     "segment_csr",
+    "set_reproducible",
 ]
 
 registry.register(TorchAdapter())

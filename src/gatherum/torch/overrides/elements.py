@@ -1,0 +1,98 @@
+"""Replace torch's scatters of elements: ``scatter``, ``scatter_add`` and ``scatter_reduce``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .folds import INDEX_DTYPES, Declined
+from .folds import scatter as run
+
+_WORDS = {
+    "add": "add", "multiply": "mul", "sum": "add", "prod": "mul", "mean": "mean", "amax": "max",
+    "amin": "min",
+}  # fmt: skip
+
+
+def _elements(
+    data: Tensor, dim: int, index: Tensor, src: Tensor, reduction: str,
+    include_self: bool = True, out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """Write the elements of `src` that have an index."""
+    rank, shape = data.dim(), index.shape
+    if not rank or len(shape) != rank or src.dim() != rank or index.dtype not in INDEX_DTYPES:
+        raise Declined
+    if data.dtype is not src.dtype or not index.numel():
+        raise Declined
+    if src.shape != shape:
+        if any(n > m for n, m in zip(shape, src.shape, strict=True)):
+            raise Declined
+        src = src.as_strided(shape, src.stride())
+    if rank > 1 and (vector := _vector(index, dim, data)) is not None:
+        return run("scatter_slices", data, vector, src, dim, reduction,
+                   include_self=include_self, out=out)  # fmt: skip
+    return run(
+        "scatter_elements", data, index, src, dim, reduction, include_self=include_self, out=out
+    )
+
+
+def _vector(index: Tensor, dim: int, data: Tensor) -> Tensor | None:
+    """Return the vector whose repetition the index is, or None."""
+    strides, shape = index.stride(), index.shape
+    dim %= len(shape)
+    for each, step in enumerate(strides):
+        if each != dim and (shape[each] != data.shape[each] or (step and shape[each] > 1)):
+            return None
+    return index.as_strided((shape[dim],), (strides[dim],))
+
+
+def scatter(
+    data: Tensor, dim: int, index: Tensor, src: Tensor, *, reduce: str = "",
+    out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """Replace ``scatter`` of a tensor. Without `reduce`, the last element remains."""
+    if reduce and reduce not in ("add", "multiply"):
+        raise Declined
+    return _elements(data, dim, index, src, _WORDS[reduce] if reduce else "none", out=out)
+
+
+def scatter_value(
+    data: Tensor, dim: int, index: Tensor, value: Any, *, reduce: str, out: Tensor | None = None
+) -> Tensor:
+    """Replace ``scatter`` of a number with `reduce`."""
+    src = data.new_full((), value).expand(index.shape)
+    return scatter(data, dim, index, src, reduce=reduce, out=out)
+
+
+def scatter_add(
+    data: Tensor, dim: int, index: Tensor, src: Tensor, *, out: Tensor | None = None
+) -> Tensor:
+    """Replace ``scatter_add``."""
+    return _elements(data, dim, index, src, "add", out=out)
+
+
+def scatter_reduce(
+    data: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *,
+    include_self: bool = True, out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """Replace ``scatter_reduce``."""
+    if reduce not in _WORDS or reduce in ("add", "multiply"):
+        raise Declined
+    reduction = _WORDS[reduce]
+    if reduction == "mean" and not data.is_floating_point() and not data.is_complex():
+        mean = _integer_mean(data, dim, index, src, include_self)
+        return mean if out is None else out.copy_(mean)
+    return _elements(data, dim, index, src, reduction, include_self, out)
+
+
+def _integer_mean(data: Tensor, dim: int, index: Tensor, src: Tensor, include_self: bool
+                  ) -> Tensor:  # fmt: skip
+    """Divide sums, which wrap in the dtype as in torch, by counts."""
+    if data.dtype is torch.bool:
+        raise Declined
+    total = _elements(data, dim, index, src, "add", include_self)
+    start = torch.full_like(data, int(include_self))
+    count = _elements(start, dim, index, torch.ones_like(src), "add")
+    return total.div_(count.clamp_(min=1), rounding_mode="floor")

@@ -1,0 +1,119 @@
+"""Replace torch's embedding bags, and the gradients of embeddings."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from .folds import INDEX_DTYPES, Declined, scatter, totals
+
+SUM, MEAN, MAX = 0, 1, 2  # torch's numbers of modes
+
+
+def _counts(indices: Tensor, size: int) -> Tensor:
+    """Return how often each index occurs."""
+    one = torch.ones((), dtype=torch.int64, device=indices.device)
+    return totals((size,), indices, one)
+
+
+def embedding_dense_backward(
+    gradient: Tensor, indices: Tensor, size: int, padding: int, scale_by_frequency: bool
+) -> Tensor:
+    """Replace ``embedding_dense_backward``."""
+    if indices.dtype not in INDEX_DTYPES or not indices.numel():
+        raise Declined
+    if gradient.shape[:-1] != indices.shape:
+        raise Declined
+    if scale_by_frequency:
+        gradient = gradient * _shares(indices, size, gradient.dtype).unsqueeze(-1)
+    total = totals((size, gradient.shape[-1]), indices, gradient)
+    if padding >= 0:
+        total[padding].zero_()
+    return total
+
+
+def _shares(indices: Tensor, size: int, dtype: torch.dtype) -> Tensor:
+    """Return one over the number of times that each index occurs."""
+    times = _counts(indices, size).take(indices.to(torch.int64))
+    return times.to(torch.float64).reciprocal_().to(dtype)
+
+
+def embedding_bag(
+    weight: Tensor, indices: Tensor, offsets: Tensor, scale_by_frequency: bool = False,
+    mode: int = SUM, sparse: bool = False, scales: Tensor | None = None,
+    last_offset: bool = False, padding: int = -1,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
+    """Replace ``_embedding_bag`` for sums and means. Return torch's four tensors."""
+    if mode == MAX or indices.dim() != 1 or offsets.dim() != 1 or weight.dim() != 2:
+        raise Declined  # a maximum has no order
+    if indices.dtype is not offsets.dtype or indices.dtype not in INDEX_DTYPES:
+        raise Declined
+    if not weight.is_floating_point() or (scales is not None and scales.dtype != weight.dtype):
+        raise Declined
+    edges = indices.numel()
+    ends = offsets if last_offset else torch.cat([offsets, offsets.new_full((1,), edges)])
+    if not edges or not weight.numel() or ends.numel() < 2:
+        raise Declined
+    sizes = ends.diff()
+    if int(ends[0]) != 0 or int(ends[-1]) != edges or bool((sizes < 0).any()):
+        raise Declined
+    bags = torch.repeat_interleave(sizes, output_size=edges)
+    taken, to = indices, bags
+    if padding >= 0:
+        kept = indices != padding
+        taken, to = indices[kept], bags[kept]
+        scales = scales if scales is None else scales[kept]
+        sizes = _counts(to, sizes.numel()).to(offsets.dtype) if to.numel() else sizes.zero_()
+    _check_rows(taken, weight.shape[0])
+    rows = weight.index_select(0, taken)
+    if scales is not None:
+        rows = rows.mul_(scales.unsqueeze(1))
+    shape = sizes.numel(), weight.shape[1]
+    output = totals(shape, to, rows) if to.numel() else weight.new_zeros(shape)
+    if mode == MEAN:
+        output /= sizes.clamp(min=1).to(torch.float32).unsqueeze(1)
+    return output, bags, sizes, sizes if mode != MAX else bags
+
+
+def _check_rows(indices: Tensor, size: int) -> None:
+    """Let torch raise its error for an index out of bounds."""
+    if not indices.is_cuda and indices.numel():
+        least, most = indices.aminmax()
+        if int(least) < 0 or int(most) >= size:
+            raise Declined
+
+
+def embedding_bag_dense_backward(
+    gradient: Tensor, indices: Tensor, bags: Tensor, sizes: Tensor, maxima: Tensor, size: int,
+    scale_by_frequency: bool, mode: int, scales: Tensor | None, padding: int = -1,
+) -> Tensor:  # fmt: skip
+    """Replace ``_embedding_bag_dense_backward``."""
+    if not indices.numel() or not gradient.numel():
+        raise Declined
+    if mode == MAX:
+        return _of_maxima(gradient, sizes, maxima, size)
+    if bags.numel() != indices.numel():
+        raise Declined
+    if mode == MEAN:
+        gradient = gradient / sizes.clamp(min=1).to(torch.float32).unsqueeze(1).to(gradient.dtype)
+    rows = gradient.index_select(0, bags)
+    if scales is not None:
+        rows.mul_(scales.unsqueeze(1))
+    if scale_by_frequency:
+        rows.mul_(_shares(indices, size, rows.dtype).unsqueeze(1))
+    total = totals((size, gradient.shape[1]), indices, rows)
+    if padding >= 0:
+        total[padding].zero_()
+    return total
+
+
+def _of_maxima(gradient: Tensor, sizes: Tensor, maxima: Tensor, size: int) -> Tensor:
+    """Add the gradient of each maximum to the element that it is."""
+    if bool((filled := sizes > 0).all()):
+        places, updates = maxima, gradient
+    else:
+        places, updates = maxima[filled], gradient[filled]
+    zeros = gradient.new_zeros((size, gradient.shape[1]))
+    if not places.numel():
+        return zeros
+    return scatter("scatter_elements", zeros, places, updates, 0, "add", out=zeros)

@@ -1,0 +1,61 @@
+"""Run one scatter below autograd, for the kernels that replace those of torch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gatherum._model.call import Attributes
+from gatherum._system import native
+from gatherum.torch import dlpack, private
+
+INDEX_DTYPES = (torch.int64, torch.int32)  # of torch's own operators
+
+
+class Declined(Exception):
+    """Signal that torch's kernel must run a call."""
+
+
+def _on_device(attributes: Attributes, *operands: Any) -> Tensor:
+    """Run one scatter on CUDA tensors. The first call imports `gatherum.cuda`."""
+    from gatherum.torch import cuda
+
+    if torch.cuda.is_current_stream_capturing():  # a graph cannot wait for a check
+        attributes = attributes._replace(mode="drop")
+    return cuda.run(attributes, *operands)
+
+
+def scatter(
+    op: str,
+    data: Tensor,
+    indices: Tensor,
+    updates: Tensor,
+    axis: int = 0,
+    reduction: str = "none",
+    *,
+    include_self: bool = True,
+    negative: bool = False,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Run a scatter of `gatherum` in the memory of the tensors, unrecorded by autograd."""
+    if private.exchange is not None and not data.is_cuda:
+        call = axis, reduction, include_self, "raise", negative, None, out, None, False
+        try:
+            result: Tensor = native.run_on_views(op, data, indices, updates, *call)
+        except TypeError:  # perhaps because a tensor is of a subclass
+            plain = [each.as_subclass(Tensor) for each in (data, indices, updates)]
+            target = None if out is None else plain[0]
+            attributes = Attributes(op, axis, "raise", negative, reduction, include_self)
+            result = dlpack.run(attributes, plain[0], plain[1], plain[2], 0, target)
+        return result if out is None else out
+    run = _on_device if data.is_cuda else dlpack.run
+    attributes = Attributes(op, axis, "raise", negative, reduction, include_self)
+    return run(attributes, data, indices, updates, 0, out)
+
+
+def totals(shape: tuple[int, ...], indices: Tensor, updates: Tensor, axis: int = 0) -> Tensor:
+    """Return the sums of rows with the same index. Other rows are zeros."""
+    zeros = updates.new_zeros(()).expand(shape)
+    return scatter("scatter_slices", zeros, indices, updates, axis, "add")

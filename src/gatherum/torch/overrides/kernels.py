@@ -1,0 +1,103 @@
+"""Replace kernels of torch by those of the table, and restore them."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gatherum.torch import private
+
+from .folds import Declined
+from .table import ROWS, Row
+
+# How often each operator ran here, and how often torch's kernel ran instead.
+RAN: Counter[str] = Counter()
+PASSED: Counter[str] = Counter()
+_COUNTING = threading.Lock()
+
+
+def _kernel(name: str, run: Callable[..., Any], torchs: Any, device: bool) -> Callable[..., Any]:
+    """Return a kernel that runs `run`, or torch's kernel for calls that `run` does not take."""
+
+    def kernel(keyset: Any, *args: Any, **options: Any) -> Any:
+        try:
+            result = run(*args, **options)
+        except Declined:
+            pass
+        except torch.OutOfMemoryError:
+            raise
+        except (IndexError, TypeError, ValueError, RuntimeError) as error:
+            # Nothing is written yet. On the host, torch's kernel raises its own error; on a device,
+            # it would end the process's use of the device for an index out of bounds.
+            if device and isinstance(error, IndexError):
+                raise
+        else:
+            with _COUNTING:
+                RAN[name] += 1
+            return result
+        with _COUNTING:
+            PASSED[name] += 1
+        return torchs.call_boxed(keyset, *args, **options)
+
+    return kernel
+
+
+def _in_place(run: Callable[..., Any]) -> Callable[..., Any]:
+    def change(data: Tensor, *args: Any, **options: Any) -> Tensor:
+        run(data, *args, **options, out=data)
+        return data
+
+    return change
+
+
+def _into(run: Callable[..., Any]) -> Callable[..., Any]:
+    def write(data: Tensor, *args: Any, out: Tensor, **options: Any) -> Tensor:
+        if out.dtype is not data.dtype or out.device != data.device:
+            raise Declined
+        others = [each for each in args if isinstance(each, Tensor)]
+        if any(private.share_storage(out, each) for each in others):
+            raise Declined
+        result = run(data, *args, **options)
+        if out.shape != result.shape:
+            torch.ops.aten._resize_output_(out, result.shape, result.device)
+        return out.copy_(result)
+
+    return write
+
+
+def _kernels(row: Row) -> dict[str, Callable[..., Any]]:
+    """Return the functions of a row by the name of the operator."""
+    forms = {row.new: row.run, row.in_place: _in_place(row.run), row.out: _into(row.run)}
+    return {name: run for name, run in forms.items() if name}
+
+
+def replace() -> torch.library.Library:
+    """Register the kernels of the table. Return the library that holds them."""
+    library = torch.library.Library("aten", "IMPL")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about replaced kernels
+        for row in ROWS:
+            for name, run in _kernels(row).items():
+                for key in row.keys:
+                    if (torchs := _torchs(name, key)) is not None:
+                        kernel = _kernel(name, run, torchs, "CUDA" in key)
+                        library.impl(name, kernel, key, with_keyset=True)
+    return library
+
+
+def _torchs(name: str, key: str) -> Any:
+    """Return torch's kernel, or None if this build of torch has none."""
+    if "CUDA" in key and not torch.backends.cuda.is_built():
+        return None
+    return torch.library.get_kernel(f"aten::{name}", key)
+
+
+def restore(library: torch.library.Library) -> None:
+    """Remove the kernels, so that torch's run again."""
+    private.destroy(library)

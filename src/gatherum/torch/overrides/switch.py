@@ -1,0 +1,158 @@
+"""Turn the replaced kernels on and off: ``reproducible()`` and ``set_reproducible``.
+
+Kernels belong to the process, and so do the contexts. The first one that is entered replaces
+torch's kernels, and the last one that is left restores them.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import ContextDecorator
+from types import TracebackType
+from typing import Any, NamedTuple
+
+import torch
+
+from . import kernels
+
+
+class Report(NamedTuple):
+    """Calls by operator: on the kernels of gatherum, and on the kernels of torch."""
+
+    gatherum: dict[str, int]
+    torch: dict[str, int]
+
+    def __str__(self) -> str:
+        lines = [
+            f"{name}: {self.gatherum.get(name, 0)} calls on gatherum, "
+            f"{self.torch.get(name, 0)} on torch"
+            for name in sorted({*self.gatherum, *self.torch})
+        ]
+        return "\n".join(lines) or "no calls"
+
+
+class _Use:
+    """One use of a context, with the counts at its start and end."""
+
+    def __init__(self, strict: bool) -> None:
+        self.strict = strict
+        self.before = kernels.RAN.copy(), kernels.PASSED.copy()
+        self.after: tuple[Any, Any] | None = None
+
+    def report(self) -> Report:
+        after = self.after or (kernels.RAN, kernels.PASSED)
+        ran, passed = (now - then for now, then in zip(after, self.before, strict=True))
+        return Report(dict(ran), dict(passed))
+
+
+class _Switch:
+    """The active uses of all contexts, and what to restore after the last one."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.active: list[_Use] = []
+        self.library: torch.library.Library | None = None
+        self.before = False, False  # torch's switch, and whether it only warns
+
+    def start(self, strict: bool) -> _Use:
+        """Replace the kernels for a new use, if it is the first one."""
+        with self.lock:
+            use = _Use(strict)
+            if not self.active:
+                only_warns = torch.is_deterministic_algorithms_warn_only_enabled()
+                self.before = torch.are_deterministic_algorithms_enabled(), only_warns
+                self.library = kernels.replace()
+            self.active.append(use)
+            self._tell_torch()
+            return use
+
+    def stop(self, use: _Use) -> None:
+        """End a use, and restore torch's kernels after the last one."""
+        with self.lock:
+            use.after = kernels.RAN.copy(), kernels.PASSED.copy()
+            self.active.remove(use)
+            if not self.active and self.library is not None:
+                kernels.restore(self.library)
+                self.library = None
+            self._tell_torch()
+
+    def _tell_torch(self) -> None:
+        """Set torch's switch for the newest active use."""
+        enabled, only_warns = (True, not self.active[-1].strict) if self.active else self.before
+        torch.use_deterministic_algorithms(enabled, warn_only=only_warns)
+
+
+_SWITCH = _Switch()
+
+
+class reproducible(ContextDecorator):
+    """Run torch's own gather and scatter operators in a fixed order while the context is active.
+
+    Inside, ``index_add``, ``scatter_reduce``, ``x[i] = y``, the gradients of ``x[i]`` and
+    embeddings, and the other operators of the page "Reproducible training" run on the kernels of
+    gatherum. Updates reach each destination in row-major order of the indices. The results have the
+    same bits in every run, for every number of threads, and on the CPU and on a CUDA device.
+    Shapes, dtypes and errors are torch's.
+
+    The kernels are replaced in the whole process: calls of other threads also use them. The context
+    can be nested, used more than once, and used as a decorator.
+    ``torch.are_deterministic_algorithms_enabled()`` returns True inside.
+
+    Parameters
+    ----------
+    strict : bool, optional
+        Whether an operator that torch cannot run deterministically raises torch's RuntimeError.
+        If False, torch warns.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gatherum.torch import reproducible
+    >>> with reproducible() as context:
+    ...     torch.zeros(2).index_add_(0, torch.tensor([1, 1]), torch.tensor([1.0, 2.0]))
+    tensor([0., 3.])
+    >>> print(context.report())
+    index_add_: 1 calls on gatherum, 0 on torch
+    """
+
+    def __init__(self, *, strict: bool = True) -> None:
+        if not isinstance(strict, bool):
+            raise TypeError(f"reproducible: `strict` must be a bool, got {strict!r}")
+        self._strict = strict
+        self._uses: list[_Use] = []
+        self._last: _Use | None = None
+
+    def __enter__(self) -> reproducible:
+        self._last = _SWITCH.start(self._strict)
+        self._uses.append(self._last)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        _SWITCH.stop(self._uses.pop())
+
+    def report(self) -> Report:
+        """Return how often each operator ran on gatherum and on torch, in the last use."""
+        return Report({}, {}) if self._last is None else self._last.report()
+
+
+_script: list[_Use] = []  # the use of `set_reproducible`
+
+
+def set_reproducible(flag: bool, *, strict: bool = True) -> None:
+    """Turn `reproducible` on for the rest of the process, or off again."""
+    if not isinstance(flag, bool):
+        raise TypeError(f"set_reproducible: `flag` must be a bool, got {flag!r}")
+    while _script:
+        _SWITCH.stop(_script.pop())
+    if flag:
+        _script.append(_SWITCH.start(strict))
+
+
+def is_reproducible() -> bool:
+    """Return True while torch's operators run on the kernels of gatherum."""
+    return bool(_SWITCH.active)

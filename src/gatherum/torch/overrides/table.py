@@ -1,0 +1,51 @@
+"""List torch's operators that gatherum replaces, with their replacements.
+
+The name of a row is the name of torch's operator. `forms` has the overloads with kernels: a form
+that returns a new tensor, a form that changes its first operand, and a form that writes to `out`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from . import elements, embeddings, indexed, segments
+
+DENSE, SPARSE = ("CPU", "CUDA"), ("SparseCPU", "SparseCUDA")
+
+
+class Row(NamedTuple):
+    """A function, and the names of the operators that it replaces."""
+
+    run: Callable[..., Any]
+    new: str = ""
+    in_place: str = ""
+    out: str = ""
+    keys: tuple[str, str] = DENSE
+
+
+def _forms(run: Callable[..., Any], name: str, overload: str = "", out: str = "out") -> Row:
+    """Return a row of the three forms."""
+    dotted = f".{overload}" if overload else ""
+    return Row(run, f"{name}{dotted}", f"{name}_{dotted}", f"{name}.{out}")
+
+
+ROWS = (
+    _forms(indexed.index_add, "index_add"),
+    _forms(indexed.index_copy, "index_copy"),
+    _forms(indexed.index_reduce, "index_reduce"),
+    _forms(elements.scatter, "scatter", "src", "src_out"),
+    _forms(elements.scatter, "scatter", "reduce", "reduce_out"),
+    _forms(elements.scatter_value, "scatter", "value_reduce", "value_reduce_out"),
+    _forms(elements.scatter_add, "scatter_add"),
+    _forms(elements.scatter_reduce, "scatter_reduce", "two", "two_out"),
+    Row(indexed.index_put, "_index_put_impl_"),
+    Row(indexed.put, "put_"),
+    Row(segments.bincount, "bincount"),
+    Row(segments.segment_reduce, "segment_reduce"),
+    Row(embeddings.embedding_dense_backward, "embedding_dense_backward"),
+    Row(embeddings.embedding_bag, "_embedding_bag"),
+    Row(embeddings.embedding_bag, "_embedding_bag_forward_only"),
+    Row(embeddings.embedding_bag_dense_backward, "_embedding_bag_dense_backward"),
+    Row(segments.coalesce, "_coalesce", keys=SPARSE),
+)
