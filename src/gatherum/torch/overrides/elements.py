@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .folds import INDEX_DTYPES, Declined
+from .folds import INDEX_DTYPES, Declined, unchanged
 from .folds import scatter as run
 
 _WORDS = {
@@ -22,9 +22,13 @@ def _elements(
 ) -> Tensor:  # fmt: skip
     """Write the elements of `src` that have an index."""
     rank, shape = data.dim(), index.shape
-    if not rank or len(shape) != rank or src.dim() != rank or index.dtype not in INDEX_DTYPES:
+    if index.dtype not in INDEX_DTYPES or data.dtype is not src.dtype:
         raise Declined
-    if data.dtype is not src.dtype or not index.numel():
+    if not index.numel():  # torch does not compare its shape
+        return unchanged(data, out)
+    if not rank:
+        return _lifted(data, dim, index, src, reduction, include_self, out)
+    if len(shape) != rank or src.dim() != rank:
         raise Declined
     if src.shape != shape:
         if any(n > m for n, m in zip(shape, src.shape, strict=True)):
@@ -36,6 +40,16 @@ def _elements(
     return run(
         "scatter_elements", data, index, src, dim, reduction, include_self=include_self, out=out
     )
+
+
+def _lifted(
+    data: Tensor, dim: int, index: Tensor, src: Tensor, reduction: str, include_self: bool,
+    out: Tensor | None,
+) -> Tensor:  # fmt: skip
+    """Run a call on data without dimensions, which torch takes as one element."""
+    data, index, src = (each.view(1) if not each.dim() else each for each in (data, index, src))
+    out = None if out is None else data
+    return _elements(data, dim, index, src, reduction, include_self, out).view(())
 
 
 def _vector(index: Tensor, dim: int, data: Tensor) -> Tensor | None:

@@ -18,6 +18,15 @@ class Declined(Exception):
     """Signal that torch's kernel must run a call."""
 
 
+class Invalid(Declined):
+    """Signal that torch's kernel will raise its error for a call."""
+
+
+def unchanged(data: Tensor, out: Tensor | None) -> Tensor:
+    """Return the result of a call that changes nothing."""
+    return data.clone(memory_format=torch.contiguous_format) if out is None else out
+
+
 def _on_device(attributes: Attributes, *operands: Any) -> Tensor:
     """Run one scatter on CUDA tensors. The first call imports `gatherum.cuda`."""
     from gatherum.torch import cuda

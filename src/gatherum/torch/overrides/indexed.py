@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .folds import INDEX_DTYPES, Declined, scatter
+from .folds import INDEX_DTYPES, Declined, Invalid, scatter
 
 _WORDS = {"prod": "mul", "mean": "mean", "amax": "max", "amin": "min"}
 
@@ -23,15 +23,32 @@ def _slices(
     include_self: bool = True, out: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """Write the slices of `source` into those of `data` that a vector of indices names."""
-    if index.dim() != 1 or index.dtype not in INDEX_DTYPES or data.dtype is not source.dtype:
+    if index.dtype not in INDEX_DTYPES or data.dtype is not source.dtype:
         raise Declined
+    if index.dim() != 1 or not data.dim():
+        return _lifted(data, dim, index, source, reduction, include_self, out)
     expected = list(data.shape)
     expected[dim] = index.shape[0]
-    if list(source.shape) != expected or source.numel() == 0:
+    if list(source.shape) != expected:
         raise Declined
     return scatter(
         "scatter_slices", data, index, source, dim, reduction, include_self=include_self, out=out
     )
+
+
+def _lifted(
+    data: Tensor, dim: int, index: Tensor, source: Tensor, reduction: str, include_self: bool,
+    out: Tensor | None,
+) -> Tensor:  # fmt: skip
+    """Run a call with operands that have no dimension, which torch takes as one element."""
+    if index.dim() > 1 or source.dim() != data.dim():
+        raise Declined
+    if not data.dim():
+        data, source = data.view(1), source.view(1)
+        out = None if out is None else data
+        lifted = _slices(data, dim, index.view(-1), source, reduction, include_self, out)
+        return lifted.view(())
+    return _slices(data, dim, index.view(1), source, reduction, include_self, out)
 
 
 def index_add(
@@ -67,10 +84,10 @@ def index_reduce(
 
 def put(data: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
     """Replace ``put_``, which numbers the elements of a tensor in row-major order."""
-    if index.dtype is not torch.int64 or data.dtype is not source.dtype or not index.numel():
-        raise Declined
+    if index.dtype is not torch.int64 or data.dtype is not source.dtype:
+        raise Invalid
     if index.numel() != source.numel():
-        raise Declined
+        raise Invalid
     flat = data.view(-1) if data.is_contiguous() else data.reshape(-1)
     scatter("scatter_slices", flat, index.reshape(-1), source.reshape(-1), 0,
             "add" if accumulate else "none", negative=True, out=flat)  # fmt: skip

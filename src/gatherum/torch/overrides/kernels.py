@@ -13,7 +13,7 @@ from torch import Tensor
 
 from gatherum.torch import private
 
-from .folds import Declined
+from .folds import Declined, Invalid
 from .table import ROWS, Row
 
 # How often each operator ran here, and how often torch's kernel ran instead.
@@ -26,16 +26,18 @@ def _kernel(name: str, run: Callable[..., Any], torchs: Any, device: bool) -> Ca
     """Return a kernel that runs `run`, or torch's kernel for calls that `run` does not take."""
 
     def kernel(keyset: Any, *args: Any, **options: Any) -> Any:
+        quiet = False
         try:
             result = run(*args, **options)
-        except Declined:
-            pass
+        except Declined as reason:
+            quiet = isinstance(reason, Invalid)
         except torch.OutOfMemoryError:
             raise
         except (IndexError, TypeError, ValueError, RuntimeError) as error:
             # Nothing is written yet. On the host, torch's kernel raises its own error; on a device,
             # it would end the process's use of the device for an index out of bounds.
-            if device and isinstance(error, IndexError):
+            quiet = isinstance(error, IndexError)
+            if device and quiet:
                 raise
         else:
             with _COUNTING:
@@ -43,9 +45,22 @@ def _kernel(name: str, run: Callable[..., Any], torchs: Any, device: bool) -> Ca
             return result
         with _COUNTING:
             PASSED[name] += 1
+        if quiet:
+            return _raise_quietly(torchs, keyset, args, options)
         return torchs.call_boxed(keyset, *args, **options)
 
     return kernel
+
+
+def _raise_quietly(torchs: Any, keyset: Any, args: Any, options: Any) -> Any:
+    """Run an invalid call on torch's kernel, which would first complain about determinism."""
+    only_warns = torch.is_deterministic_algorithms_warn_only_enabled()
+    enabled = torch.are_deterministic_algorithms_enabled()
+    torch.use_deterministic_algorithms(False)
+    try:
+        return torchs.call_boxed(keyset, *args, **options)
+    finally:
+        torch.use_deterministic_algorithms(enabled, warn_only=only_warns)
 
 
 def _in_place(run: Callable[..., Any]) -> Callable[..., Any]:
