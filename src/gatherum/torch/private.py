@@ -56,6 +56,9 @@ NAMES = {
     "torch._check": "graphs do not know that sizes are not negative",
     "torch.ops.aten._assert_async.msg": "graphs detect a decreasing `indptr` only by its indices",
     "torch.library.Library._destroy": "gatherum.torch cannot be imported a second time",
+    "torch._C._dynamo.eval_frame.set_code_exec_strategy": (
+        "inside `reproducible`, Dynamo traces the code of kernels and warns about graph breaks"
+    ),
     "torch._inductor.codegen.custom_extern_kernel_codegen.CustomCodegen": (
         "inductor calls the ops through torch's dispatcher"
     ),
@@ -254,6 +257,15 @@ def destroy(library: torch.library.Library) -> None:
     if _find(name := "torch.library.Library._destroy") is None:
         raise ImportError(f"gatherum.torch cannot be imported a second time: {_lacking(name)}")
     library._destroy()
+
+
+def leave_untraced(function: Any) -> None:
+    """Tell Dynamo not to trace a function, or what it calls, at no cost to each call."""
+    strategy = _find("torch._C._dynamo.eval_frame.set_code_exec_strategy")
+    if strategy is not None:
+        frames = sys.modules["torch._C._dynamo.eval_frame"]
+        action = frames._FrameAction.SKIP
+        strategy(function.__code__, frames._FrameExecStrategy(action, action))
 
 
 INDUCTOR = "torch._inductor.codegen.custom_extern_kernel_codegen"

@@ -49,6 +49,7 @@ def _kernel(name: str, run: Callable[..., Any], torchs: Any, device: bool) -> Ca
             return _raise_quietly(torchs, keyset, args, options)
         return torchs.call_boxed(keyset, *args, **options)
 
+    private.leave_untraced(kernel)
     return kernel
 
 
