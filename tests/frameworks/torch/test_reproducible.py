@@ -1,0 +1,295 @@
+"""Torch's own operators inside `reproducible`: values, gradients, errors, and the context."""
+
+import threading
+import warnings
+
+import pytest
+from reproducible_calls import Threads, bits, calls, operands, run
+from tensors import room, torch
+
+pytest.importorskip("expecttest", reason="install expecttest for torch's own samples")
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    from torch.testing._internal.common_methods_invocations import op_db
+
+CALLS = calls()
+NAMES = {
+    "index_add", "scatter_add", "scatter", "scatter_reduce", "index_reduce", "index_put",
+    "index_copy", "put", "bincount", "nn.functional.embedding", "nn.functional.embedding_bag",
+    "index_select", "gather", "take", "__getitem__", "_unsafe_masked_index_put_accumulate",
+}  # fmt: skip
+OPS = [op for op in op_db if op.name in NAMES]
+TWO, ROWS = torch.ones(4, 3), torch.tensor([0, 1, 1])
+ODD = torch.tensor([2**24, 1, 1], dtype=torch.float32)  # its sum depends on the order
+
+
+def copied(value):
+    if isinstance(value, torch.Tensor):
+        return value.detach().clone().requires_grad_(value.requires_grad)
+    if isinstance(value, (list, tuple)):
+        return type(value)(map(copied, value))
+    return {name: copied(each) for name, each in value.items()} if type(value) is dict else value
+
+
+def tensors_in(value):
+    if isinstance(value, torch.Tensor):
+        return [value]
+    inner = list(value.values()) if isinstance(value, dict) else value
+    parts = inner if isinstance(inner, (list, tuple)) else []
+    return [each for part in parts for each in tensors_in(part)]
+
+
+def sampled(op, sample):
+    """Return the results of a sample, and its gradients."""
+    operands = [copied(each) for each in (sample.input, sample.args, sample.kwargs)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        results = tensors_in(op(operands[0], *operands[1], **operands[2]))
+    into = [each for each in tensors_in(operands) if each.requires_grad]
+    of = [each for each in results if each.requires_grad]
+    if not (of and into):
+        return results
+    seeds = [torch.linspace(-1, 1, each.numel()).view(each.shape).to(each) for each in of]
+    found = torch.autograd.grad(of, into, seeds, allow_unused=True)
+    return [each.detach() for each in (*results, *found) if each is not None]
+
+
+@pytest.mark.parametrize(
+    "op, dtype",
+    [
+        pytest.param(op, dtype, id=f"{op.full_name}-{dtype}")
+        for op in OPS
+        for dtype in (torch.float32, torch.int32, torch.bool, torch.complex64)
+        if dtype in op.supported_dtypes("cpu")
+    ],
+)
+def test_torchs_own_samples(op, dtype):
+    gradients = dtype in op.supported_backward_dtypes("cpu")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        samples = list(op.sample_inputs("cpu", dtype, requires_grad=gradients))
+    for sample in samples:
+        expected = sampled(op, sample)
+        with room.reproducible():
+            got = sampled(op, sample)
+        for one, other in zip(got, expected, strict=True):
+            assert one.stride() == other.stride()
+            if op.name.endswith("embedding_bag"):  # torch multiplies by one over the size
+                torch.testing.assert_close(one, other, equal_nan=True)
+            else:
+                assert torch.equal(one, other) or torch.allclose(one, other, 0, 0, equal_nan=True)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_bits_do_not_depend_on_threads(name):
+    """All inputs are large enough that torch and the core divide them among threads."""
+    call, given = LARGE[name], operands(12_000, 50, 4)
+    answers = []
+    with room.reproducible() as context:
+        for count in (1, 2, 3, 8):
+            with Threads(count):
+                answers.append(bits(run(call, *given)))
+        got = run(call, *given)
+    assert answers[1:] == answers[:1] * 3
+    assert context.report().gatherum
+    if name not in RACY:
+        for one, other in zip(got, run(call, *given), strict=True):
+            torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4, equal_nan=True)
+
+
+LARGE = calls(12_000)
+RACY = ("assign", "put last", "index_copy")  # torch's last writer depends on the threads
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_is_rounded_once(dtype):
+    updates = torch.full((5000, 1), 1.0, dtype=dtype)
+    index = torch.zeros(5000, dtype=torch.int64)
+    with room.reproducible():
+        total = torch.zeros(1, 1, dtype=dtype).index_add_(0, index, updates)
+    assert total.item() == torch.tensor(5000.0).to(dtype).item()
+
+
+def test_order_of_updates():
+    with room.reproducible():
+        forward = torch.zeros(1).index_add_(0, torch.zeros(3, dtype=torch.int64), ODD)
+        reverse = torch.zeros(1).index_add_(0, torch.zeros(3, dtype=torch.int64), ODD.flip(0))
+        last = torch.zeros(1).index_put_((torch.zeros(3, dtype=torch.int64),), ODD)
+    assert (forward.item(), reverse.item(), last.item()) == (2**24, 2**24 + 2, 1)
+
+
+def into_out(name, *operands, like=TWO, **more):
+    out = torch.empty_like(like)
+    assert getattr(torch, name)(*operands, **more, out=out) is out
+    return out
+
+
+FORMS = {
+    "index_add_": lambda: TWO.clone().index_add_(0, ROWS, TWO[:3]),
+    "index_add.out": lambda: into_out("index_add", TWO, 0, ROWS, TWO[:3]),
+    "index_copy_": lambda: TWO.clone().index_copy_(0, ROWS, TWO[:3] * 2),
+    "index_copy.out": lambda: into_out("index_copy", TWO, 0, ROWS, TWO[:3] * 2),
+    "index_reduce_": lambda: TWO.clone().index_reduce_(0, ROWS, TWO[:3] * 2, "prod"),
+    "index_reduce.out": lambda: into_out("index_reduce", TWO, 0, ROWS, TWO[:3], "amax"),
+    "scatter_add_": lambda: TWO.clone().scatter_add_(0, ROWS[None], TWO[:1]),
+    "scatter_add.out": lambda: into_out("scatter_add", TWO, 0, ROWS[None], TWO[:1]),
+    "scatter_.src": lambda: TWO.clone().scatter_(1, ROWS[None], TWO[:1]),
+    "scatter.src_out": lambda: into_out("scatter", TWO, 1, ROWS[None], TWO[:1] * 5),
+    "scatter_.reduce": lambda: TWO.clone().scatter_(1, ROWS[None], TWO[:1], reduce="add"),
+    "scatter_.value_reduce": lambda: TWO.clone().scatter_(1, ROWS[None], 3, reduce="multiply"),
+    "scatter_reduce_.two": lambda: TWO.clone().scatter_reduce_(1, ROWS[None], TWO[:1], "mean"),
+    "scatter_reduce.two_out": lambda: into_out("scatter_reduce", TWO, 1, ROWS[None], TWO[:1],
+                                               "prod"),
+    "put_": lambda: TWO.t().clone().t().put_(ROWS, TWO[0], accumulate=True),
+    "_index_put_impl_": lambda: TWO.expand(2, 4, 3).clone().index_put_(
+        (ROWS[:2, None] * 0, ROWS), TWO[:3]
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_forms(name):
+    expected = FORMS[name]()
+    with room.reproducible() as context:
+        got = FORMS[name]()
+    assert bits([got]) == bits([expected])
+    assert context.report() == ({name: 1}, {})
+
+
+def test_views_are_written_through():
+    with room.reproducible():
+        whole = torch.zeros(4, 6)
+        whole[:, ::2].index_add_(1, ROWS, TWO)
+        whole.t()[1].put_(ROWS[:2], torch.tensor([5.0, 6.0]))
+        version = whole._version
+        whole[ROWS, 3] += 1
+    assert whole[:, ::2].tolist() == [[1, 2, 0]] * 4
+    assert (whole[0, 1], whole[1, 1], whole[1, 3], whole._version) == (5, 6, 1, version + 1)
+
+
+INVALID = {
+    "bounds": lambda: torch.zeros(4, 3).index_add_(0, ROWS + 3, TWO[:3]),
+    "negative": lambda: torch.zeros(4, 3).scatter_add_(0, ROWS[None] - 1, TWO),
+    "shape": lambda: torch.zeros(4, 3).index_add_(0, ROWS, TWO[:2]),
+    "dtype": lambda: torch.zeros(4, 3).index_put_((ROWS,), TWO[:3].double()),
+    "word": lambda: torch.zeros(4, 3).scatter_reduce_(0, ROWS[None], TWO, "median"),
+    "dim": lambda: torch.zeros(4, 3).index_copy_(2, ROWS, TWO),
+    "broadcast": lambda: torch.zeros(4, 3).index_put_((ROWS,), TWO[0, :2]),
+    "expanded": lambda: torch.zeros(1, 3).expand(4, 3).index_add_(0, ROWS, TWO[:3]),
+    "overlap": lambda: (x := torch.zeros(4, 3)).index_add_(0, ROWS, x[:3]),
+    "put": lambda: torch.zeros(4).put_(ROWS + 9, TWO[0]),
+    "put dtype": lambda: torch.zeros(4).put_(ROWS, TWO[0].double()),
+    "out dtype": lambda: torch.index_add(TWO, 0, ROWS, TWO[:3], out=torch.zeros(4, 3).double()),
+    "out overlap": lambda: torch.index_add(TWO, 0, ROWS, (x := TWO.clone())[:3], out=x),
+    "bincount": lambda: torch.bincount(ROWS - 1, TWO[0]),
+    "bag": lambda: torch.nn.functional.embedding_bag(ROWS + 3, TWO, ROWS[:2]),
+    "segments": lambda: torch.segment_reduce(TWO, "sum", lengths=torch.tensor([1, 1])),
+}
+
+
+@pytest.mark.parametrize("name", INVALID)
+def test_errors_are_torchs(name):
+    def outcome():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                return INVALID[name]()
+            except Exception as error:
+                return type(error), str(error)
+
+    expected = outcome()
+    with room.reproducible():
+        got = outcome()
+        assert torch.are_deterministic_algorithms_enabled()
+    assert type(expected[0]) is type
+    assert str(got) == str(expected)
+
+
+def test_leaving_restores_torch():
+    def ran():
+        return torch.zeros(4, 3).index_add_(0, ROWS, TWO[:3])
+
+    with room.reproducible() as context:
+        ran()
+    with pytest.raises(KeyError), context:
+        assert context.report() == ({}, {})
+        raise KeyError
+    assert not room.is_reproducible()
+    assert not torch.are_deterministic_algorithms_enabled()
+    ran()
+    assert context.report() == ({}, {})
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    try:
+        with room.reproducible():
+            assert not torch.is_deterministic_algorithms_warn_only_enabled()
+        assert torch.is_deterministic_algorithms_warn_only_enabled()
+    finally:
+        torch.use_deterministic_algorithms(False)
+
+
+def test_nested_and_as_a_decorator():
+    @room.reproducible(strict=False)
+    def decorated(depth):
+        assert torch.is_deterministic_algorithms_warn_only_enabled()
+        if depth:
+            decorated(depth - 1)
+        return room.is_reproducible()
+
+    with room.reproducible() as outer:
+        with room.reproducible() as inner:
+            TWO.clone().index_add_(0, ROWS, TWO[:3])
+        assert room.is_reproducible()
+        TWO.clone().index_add_(0, ROWS, TWO[:3])
+        assert decorated(2)
+        assert not torch.is_deterministic_algorithms_warn_only_enabled()
+    assert outer.report().gatherum == {"index_add_": 2}
+    assert str(inner.report()) == "index_add_: 1 calls on gatherum, 0 on torch"
+    assert not room.is_reproducible()
+
+
+def test_for_a_whole_script():
+    room.set_reproducible(True)
+    try:
+        room.set_reproducible(True)
+        assert room.is_reproducible()
+        with room.reproducible() as context:
+            TWO.clone().index_add_(0, ROWS, TWO[:3])
+        assert room.is_reproducible()
+        assert context.report().gatherum == {"index_add_": 1}
+    finally:
+        room.set_reproducible(False)
+    assert not room.is_reproducible()
+    with pytest.raises(TypeError, match="set_reproducible: `flag` must be a bool, got 1"):
+        room.set_reproducible(1)
+    with pytest.raises(TypeError, match="reproducible: `strict` must be a bool, got 'no'"):
+        room.reproducible(strict="no")
+
+
+def test_threads_share_the_context():
+    inside, leave = threading.Event(), threading.Event()
+
+    def work():
+        with room.reproducible():
+            inside.set()
+            leave.wait(10)
+
+    other = threading.Thread(target=work)
+    with room.reproducible() as context:
+        other.start()
+        inside.wait(10)
+        table = TWO.clone().requires_grad_()
+        table[ROWS].sum().backward()  # in a thread of autograd for a device, in this one here
+    assert room.is_reproducible()
+    leave.set()
+    other.join()
+    assert not room.is_reproducible()
+    assert context.report().gatherum == {"_index_put_impl_": 1}
+
+
+def test_what_torch_cannot_do_raises_or_warns():
+    pool = torch.nn.MaxUnpool1d(2)
+    data, at = torch.ones(1, 1, 1), torch.zeros(1, 1, 1, dtype=torch.int64)
+    with room.reproducible(), pytest.raises(RuntimeError, match="deterministic implementation"):
+        pool(data, at)
+    with room.reproducible(strict=False), pytest.warns(UserWarning, match="deterministic"):
+        pool(data, at)
