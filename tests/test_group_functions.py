@@ -9,6 +9,7 @@ import pytest
 
 import gatherum
 from gatherum.groups import functions, namespace, rounding
+from gatherum.reference import group_numbers
 from gatherum.reference import groups as reference
 from gatherum.reference.reductions import nearest
 from group_calls import call, date_values, laid_out, near_ties, outcome, same, values_of
@@ -247,7 +248,8 @@ def test_a_deviation_is_rounded_once(name):
     nearest = [int(lower) + 1, int(lower), int(lower) + int(lower) % 2]
     result = rounding.rounded_root(namespace, squares, dtype)
     assert result.view(codes).tolist() == nearest
-    oracle = [reference._rounded(reference._root(square, dtype), dtype) for square in squares]
+    roots = [group_numbers.root_of(square, dtype) for square in squares]
+    oracle = [group_numbers.rounded(root, dtype) for root in roots]
     assert [int(root.view(codes)) for root in oracle] == nearest
 
 

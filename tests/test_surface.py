@@ -96,8 +96,8 @@ GROUPS = {
         "dtype=None, axis=None, ddof=0)"
     ),
     "reduce": (
-        "(values, groups, size=None, func='sum', axis=0, *, ddof=0, fill_value=None, mode='raise', "
-        "negative=False)"
+        "(values, groups, size=None, func='sum', axis=0, *, weights=None, dtype=None, ddof=0, "
+        "fill_value=None, mode='raise', negative=False)"
     ),
     "transform": "(values, groups, func, axis=0, *, size=None, mode='raise', negative=False)",
 }

@@ -64,6 +64,10 @@ assert_type(gatherum.aggregate(floats, [0], [0], 1, "add"), NDArray[np.float32])
 assert_type(gatherum.aggregate(floats, Matrix(), None, None, "add"), NDArray[np.float32])
 assert_type(gatherum.aggregate([1.0], [0], None, None, "add", indptr=[0, 1]), NDArray[Any])
 assert_type(gatherum.groups.reduce(floats, [0, 1], 3, "max", fill_value=0), NDArray[Any])
+assert_type(
+    gatherum.groups.reduce(floats, [0, 1], func=["sum", "nanmean"], weights=floats),
+    dict[str, NDArray[Any]],
+)
 assert_type(gatherum.groups.transform([1.0], [0], "centre"), NDArray[Any])
 assert_type(gatherum.groups.aggregate([0, 1], 1, np.sum, order="F"), NDArray[Any])
 

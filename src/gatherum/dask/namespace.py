@@ -34,6 +34,7 @@ broadcast_to = da.broadcast_to
 flip = da.flip
 as_size = plain_values.as_size
 dtype = of_chunks.dtype
+as_dtype = of_chunks.as_dtype
 full = of_chunks.full
 whole = da.broadcast_to
 
@@ -76,11 +77,22 @@ def as_groups(op: str, operand: str, value: object, values: Array) -> Array:
         spec(op, operand, value)
         return _without_empty_chunks(value)
     entries = conversion.as_indices(op, value, operand)
-    along = [d for d, n in enumerate(values.shape) if entries.shape == (n,)]
-    chunks = values.chunks if entries.shape == values.shape else "auto"
-    if entries.ndim == 1 and along:
-        chunks = (values.chunks[along[0]],)
-    return da.from_array(entries, chunks=chunks)
+    return da.from_array(entries, chunks=_chunks_like(entries, values))
+
+
+def _chunks_like(array: np.ndarray[Any, Any], values: Array) -> Any:
+    """Return the chunks of values for an array of their shape or of one of their dimensions."""
+    along = [d for d, n in enumerate(values.shape) if array.shape == (n,)]
+    if array.ndim == 1 and along:
+        return (values.chunks[along[0]],)
+    return values.chunks if array.shape == values.shape else "auto"
+
+
+def as_operand(op: str, operand: str, value: object, values: Array) -> Array:
+    if is_dask(value):
+        return as_values(op, operand, value)
+    array = of_chunks.as_values(op, operand, value)
+    return da.from_array(array, chunks=_chunks_like(array, values))
 
 
 def kind(x: Array) -> AnyDType:
@@ -126,6 +138,11 @@ def multiply(x: Array, y: Array, spare: Array) -> Array:
 
 def divide(x: Array, y: Array, spare: Array) -> Array:
     return _each(np.divide, x, y)
+
+
+def complex_of(real: Array, imaginary: Array) -> Array:
+    dtype = np.result_type(real.dtype, np.complex64)
+    return _each(of_chunks.complex_of, real, imaginary, dtype=dtype)
 
 
 def _replaced(x: Any, mask: Any, value: Any) -> Any:

@@ -70,9 +70,30 @@ def unknown_function(
     )
 
 
-def other_groups(op: str, along: int, whole: Shape, found: Shape) -> ValueError:
+def no_function(op: str, value: object) -> ValueError:
+    return ValueError(f"{op}: `func` must name at least 1 function, got {value!r}")
+
+
+def not_taken(op: str, argument: str, func: str, takers: Sequence[str]) -> ValueError:
+    return ValueError(
+        f"{op}: `{argument}` must be None for {func!r}; it is an argument of "
+        f"{', '.join(map(repr, takers))} and their nan forms"
+    )
+
+
+def not_real(op: str, operand: str, dtype: object) -> TypeError:
+    return TypeError(f"{op}: `{operand}` must be real numbers, got dtype {dtype}")
+
+
+def no_ddof(op: str, value: int) -> ValueError:
+    return ValueError(f"{op}: `ddof` must be 0 with `weights`, got {value}")
+
+
+def other_groups(
+    op: str, along: int, whole: Shape, found: Shape, operand: str = "groups"
+) -> ValueError:
     instead = f", or that of `values`, {whole}" if len(whole) > 1 else ""
-    return ValueError(f"{op}: `groups` must have shape ({along},){instead}, got {found}")
+    return ValueError(f"{op}: `{operand}` must have shape ({along},){instead}, got {found}")
 
 
 def empty_group(op: str, func: str, dtype: object, group: int, place: Sequence[int]) -> ValueError:

@@ -33,6 +33,7 @@ ReduceName: TypeAlias = Literal[
     "nanargmin", "nanfirst", "nanlast", "nancount", "nanany", "nanall", "nanlogsumexp",
     "nanfsum", "nanfmean",
 ]  # fmt: skip
+ReduceNames: TypeAlias = list[ReduceName] | tuple[ReduceName, ...]
 FileFunction: TypeAlias = Literal[
     "sum", "prod", "mean", "max", "min", "last", "count", "fsum", "fmean"
 ]

@@ -11,8 +11,9 @@ from gatherum._arguments import conversion, indices, plain_values
 from gatherum._arguments.casting import has_nan
 from gatherum._derivatives import elementary
 from gatherum._derivatives.array_ops import Destinations
+from gatherum._model import errors
 from gatherum._model.call import Array, ArraySpec, Attributes
-from gatherum._model.dtypes import AnyDType, DType, check_movable
+from gatherum._model.dtypes import AnyDType, DType, check_movable, load_dtype
 from gatherum._model.errors import Shape
 from gatherum._model.modes import MOVING
 from gatherum._plans import index_errors, spreads
@@ -52,6 +53,17 @@ def as_values(op: str, operand: str, value: object) -> Array:
 
 def as_groups(op: str, operand: str, value: object, values: Array) -> Array:
     return conversion.as_indices(op, value, operand)
+
+
+def as_operand(op: str, operand: str, value: object, values: Array) -> Array:
+    return as_values(op, operand, value)
+
+
+def as_dtype(op: str, operand: str, value: Any) -> AnyDType:
+    try:
+        return load_dtype(value)
+    except (TypeError, ValueError):
+        raise errors.not_a_dtype(op, operand, value) from None
 
 
 def kind(x: Array) -> DType:
@@ -107,6 +119,12 @@ def whole(x: Array, shape: Shape) -> Array:
 
 def nonzero(x: Array) -> Array:
     return np.not_equal(x, 0)
+
+
+def complex_of(real: Array, imaginary: Array) -> Array:
+    result = np.empty(real.shape, np.result_type(real, np.complex64))
+    result.real, result.imag = real, imaginary
+    return result
 
 
 def replaced(x: Array, mask: Array, value: Any) -> Array:

@@ -15,7 +15,7 @@ from gatherum._model.errors import Shape
 if TYPE_CHECKING:
     from .grouping import Grouping
 
-# A function of the values, their groups and the count of each group.
+# A function of the values, or a tuple of arrays, their groups and the count of each group.
 Computed: TypeAlias = "Callable[[Array, Grouping, Array], Array]"
 
 
@@ -35,6 +35,12 @@ class Arrays(ArrayOps, Protocol):
 
     def as_groups(self, op: str, operand: str, value: object, values: Array) -> Array:
         """Convert an array or a list of integers to an array, placed or chunked like `values`."""
+
+    def as_operand(self, op: str, operand: str, value: object, values: Array) -> Array:
+        """Convert an array or a list of numbers to an array, placed or chunked like `values`."""
+
+    def as_dtype(self, op: str, operand: str, value: object) -> AnyDType:
+        """Convert a dtype or its name to the form that plans use, or raise TypeError."""
 
     def kind(self, x: Array) -> AnyDType:
         """Return the dtype of an array in the form that plans use."""
@@ -90,6 +96,9 @@ class Arrays(ArrayOps, Protocol):
     def divide(self, x: Array, y: Array, spare: Array) -> Array:
         """Return x / y."""
 
+    def complex_of(self, real: Array, imaginary: Array) -> Array:
+        """Join real and imaginary parts to complex numbers."""
+
     def replaced(self, x: Array, mask: Array, value: Any) -> Array:
         """Replace the items of x under a mask by a value; x may be modified."""
 
@@ -108,7 +117,8 @@ class Arrays(ArrayOps, Protocol):
         self, wide: Computed, narrow: Computed, values: Array, by: Grouping, counts: Array
     ) -> Array:
         """Return ``wide(values, by, counts)``, with float64 available. If the framework cannot
-        differentiate `wide`, the derivatives are computed from `narrow`.
+        differentiate `wide`, the derivatives are computed from `narrow`. `values` may be a tuple of
+        arrays.
         """
 
     def resolve(self, attributes: Attributes, entries: Array, size: int) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Never, overload
 
@@ -20,13 +21,14 @@ from gatherum._model.errors import not_an_integer, renamed, unknown_argument
 from gatherum._model.modes import MODES, ModeName
 from gatherum._model.shape_limits import MAX_BYTES
 
-from . import errors, namespace
+from . import errors, namespace, options, weighted
 from .functions import (
     FUNCTIONS,
     REDUCES,
     TRANSFORMS,
     FunctionRow,
     ReduceName,
+    ReduceNames,
     TransformName,
     TransformRow,
     not_a_number,
@@ -55,6 +57,8 @@ def reduce(
     func: ReduceName = "sum",
     axis: int = 0,
     *,
+    weights: Any = None,
+    dtype: Any = None,
     ddof: int = 0,
     fill_value: object = None,
     mode: ModeName = "raise",
@@ -70,11 +74,47 @@ def reduce(
     func: ReduceName = "sum",
     axis: int = 0,
     *,
+    weights: Any = None,
+    dtype: Any = None,
     ddof: int = 0,
     fill_value: object = None,
     mode: ModeName = "raise",
     negative: bool = False,
 ) -> Foreign: ...
+
+
+@overload
+def reduce(
+    values: NDArray[Any],
+    groups: ArrayLike,
+    size: int | None = None,
+    *,
+    func: ReduceNames,
+    axis: int = 0,
+    weights: Any = None,
+    dtype: Any = None,
+    ddof: int = 0,
+    fill_value: object = None,
+    mode: ModeName = "raise",
+    negative: bool = False,
+) -> dict[str, NDArray[Any]]: ...
+
+
+@overload
+def reduce(
+    values: Foreign,
+    groups: Any,
+    size: int | None = None,
+    *,
+    func: ReduceNames,
+    axis: int = 0,
+    weights: Any = None,
+    dtype: Any = None,
+    ddof: int = 0,
+    fill_value: object = None,
+    mode: ModeName = "raise",
+    negative: bool = False,
+) -> dict[str, Foreign]: ...
 
 
 @overload
@@ -85,6 +125,8 @@ def reduce(
     func: ReduceName = "sum",
     axis: int = 0,
     *,
+    weights: Any = None,
+    dtype: Any = None,
     ddof: int = 0,
     fill_value: object = None,
     mode: ModeName = "raise",
@@ -94,9 +136,11 @@ def reduce(
     values: Any,
     groups: Any,
     size: int | None = None,
-    func: ReduceName = "sum",
+    func: ReduceName | ReduceNames = "sum",
     axis: int = 0,
     *,
+    weights: Any = None,
+    dtype: Any = None,
     ddof: int = 0,
     fill_value: object = None,
     mode: ModeName = "raise",
@@ -120,12 +164,21 @@ def reduce(
         each value. Any integer dtype, signed or unsigned, of 8 to 64 bits, in either byte order.
     size : int, optional
         The number of groups. The default is the largest entry plus one.
-    func : str, default "sum"
+    func : str or list of str, default "sum"
         ``"sum"``, ``"prod"``, ``"mean"``, ``"var"``, ``"std"``, ``"max"``, ``"min"``,
         ``"argmax"``, ``"argmin"``, ``"first"``, ``"last"``, ``"count"``, ``"any"``, ``"all"``,
         ``"logsumexp"``, ``"fsum"`` or ``"fmean"``. The prefix ``nan`` makes a function skip NaN.
+        For a list of names, the result is a dict of arrays.
     axis : int, default 0
         The axis of `values` along which groups are formed, in ``[-values.ndim, values.ndim)``.
+    weights : array_like of float or int, optional
+        The weight of each position along `axis`, or of each value, for ``"sum"``, ``"mean"``,
+        ``"var"``, ``"std"`` and their nan forms. Weights are real numbers. Values and weights are
+        converted to their common dtype by NumPy's rules, where bfloat16 is promoted like float16;
+        a list adopts the dtype of floating values.
+    dtype : dtype, optional
+        The dtype that values are converted to before a ``"sum"``, ``"prod"``, ``"mean"``,
+        ``"var"``, ``"std"`` or its nan form. By default, sums of small integers can wrap around.
     ddof : int, default 0
         For ``"var"`` and ``"std"``, the divisor for a group of n values is ``n - ddof``. Other
         functions ignore it.
@@ -142,10 +195,10 @@ def reduce(
 
     Returns
     -------
-    numpy.ndarray
+    numpy.ndarray or dict of numpy.ndarray
         A new C-contiguous array of the shape of `values`, with `size` instead of
-        ``values.shape[axis]``. For tensors and JAX arrays, an array of the same framework. The
-        dtype is int64 for counts and positions, bool for ``"any"`` and ``"all"``, float64 for
+        ``values.shape[axis]``, or a dict of such arrays if `func` is a list. For tensors and JAX
+        arrays, an array of the same framework. The dtype is int64 for counts and positions, bool for ``"any"`` and ``"all"``, float64 for
         ``"var"``, ``"std"`` and ``"logsumexp"`` of integers, the real dtype for ``"var"`` and
         ``"std"`` of complex numbers, and otherwise the dtype of `values`.
 
@@ -156,8 +209,9 @@ def reduce(
         non-integer dtype, the function is not defined for the dtype of `values`, or an operand is
         not an array, is masked or belongs to another framework.
     ValueError
-        If `func`, `mode` or `axis` has an invalid value, `size` or `ddof` is negative, the shapes
-        do not match, `fill_value` does not convert, or a group is empty, `fill_value` is not given
+        If `func`, `mode` or `axis` has an invalid value, a function does not take `weights` or
+        `dtype`, `ddof` is not 0 with `weights`, `size` or `ddof` is negative, the shapes do not
+        match, `fill_value` does not convert, or a group is empty, `fill_value` is not given
         and the result has no NaN. The message names the first such group.
     IndexError
         If an entry is out of bounds in mode ``"raise"``, or cannot be clipped or wrapped because
@@ -182,6 +236,12 @@ def reduce(
     ``abs(d)**2``. For integers, d is the exact distance from the mean rounded down, and the fold is
     corrected by the mean of d. The result is rounded once to its dtype. A standard deviation is the
     square root of the float64 variance, rounded once. Groups of `ddof` or fewer values are NaN.
+
+    With weights, a sum is the left fold of ``w * x``, and a mean is this sum divided by the left
+    fold of ``w``, in float64 for integers, and in float32 for float16 and bfloat16. A variance is the
+    weighted mean of ``d * d`` in float64, where d is the distance from the weighted mean. Groups
+    whose weights sum to 0 are NaN. Functions with the prefix ``nan`` also skip the weights of NaN
+    values; a NaN weight is not skipped.
 
     ``"logsumexp"`` is ``m + log(sum(exp(x - m)))``, where m is the largest value of the group, or 0
     if the largest value is infinite. It is computed in float32 for float16 and bfloat16, and in
@@ -211,19 +271,53 @@ def reduce(
     >>> gatherum.groups.reduce([[3, 9], [7, 5]], [[0, 1], [0, 0]], func="sum", axis=1)
     array([[ 3,  9],
            [12,  0]])
+    >>> gatherum.groups.reduce([10, 20, 30], [0, 0, 1], func="mean", weights=[1, 3, 2])
+    array([17.5, 30. ])
+    >>> gatherum.groups.reduce([1, 2, 4], [1, 1, 0], func=["max", "count"])
+    {'max': array([4, 2]), 'count': array([1, 2])}
     """
     if unknown:
         raise unknown_argument("groups.reduce", unknown)
-    if not isinstance(func, str) or func not in REDUCES:
-        raise errors.unknown_function(REDUCE, func, REDUCES, ALIASES, TRANSFORMS)
-    name = str(func)
+    names = options.names_of(REDUCE, func, ALIASES)
     less = as_ddof(REDUCE, ddof)
-    array, by = _grouped(REDUCE, values, groups, size, axis, mode, negative)
-    if has_labels(values):
-        run = partial(reduced, name, array, by, less, fill_value)
-        return renumbered(REDUCE, "groups", values, by.axis, groups, "group", run)
-    result: NDArray[Any] = reduced(name, array, by, less, fill_value)
-    return result
+    for argument, value in (("weights", weights), ("dtype", dtype)):
+        options.check_taken(REDUCE, names, argument, value)
+    if weights is not None and less:
+        raise errors.no_ddof(REDUCE, less)
+    array, by = _grouped(REDUCE, values, groups, size, axis, mode, negative, weights)
+    array, scale = _converted(names, array, by, values, weights, dtype)
+
+    def run(name: str) -> Any:
+        row = FUNCTIONS[options.plain(name)]
+        row = row if scale is None else weighted.row_with(row, scale)
+        call = partial(reduced, name, array, by, less, fill_value, row)
+        if not has_labels(values):
+            return call()
+        return renumbered(REDUCE, "groups", values, by.axis, groups, "group", call)
+
+    return run(names[0]) if isinstance(func, str) else {name: run(name) for name in names}
+
+
+def _converted(
+    names: Sequence[str], array: Array, by: Grouping, values: object, weights: object, dtype: object
+) -> tuple[Array, Array | None]:
+    """Convert values and weights to `dtype`, or else to their common dtype."""
+    xp, scale = by.xp, None
+    kind = xp.kind(array) if dtype is None else xp.as_dtype(by.op, "dtype", dtype)
+    if weights is not None:
+        if has_labels(values):
+            check_numbers(by.op, "weights", values, by.axis, weights)
+        plain = plain_array(weights)
+        scale = options.as_weights(by.op, xp, plain, array, by.axis, kind)
+        kind = kind if dtype is not None else options.common_dtype(kind, xp.kind(scale))
+    if kind == xp.kind(array) and scale is None:
+        return array, None
+    for name in names:
+        check_defined(by.op, FUNCTIONS[options.plain(name)], name, kind)
+    with np.errstate(all="ignore"):
+        array = xp.astype(array, xp.dtype(kind))
+        real = np.dtype(f"f{kind.itemsize // 2}") if kind.kind == "c" else kind
+        return array, None if scale is None else xp.astype(scale, xp.dtype(real))
 
 
 def as_ddof(op: str, value: object) -> int:
@@ -231,10 +325,17 @@ def as_ddof(op: str, value: object) -> int:
     return min(plain_values.as_size(op, "ddof", value), MAX_BYTES)
 
 
-def reduced(name: str, values: Array, by: Grouping, ddof: int, fill_value: object) -> Array:
-    """Run `reduce` on an array and its grouping."""
+def reduced(
+    name: str,
+    values: Array,
+    by: Grouping,
+    ddof: int,
+    fill_value: object,
+    row: FunctionRow | None = None,
+) -> Array:
+    """Run `reduce` on an array and its grouping, by the function's row or one with arguments."""
     xp, skips = by.xp, name not in FUNCTIONS
-    row = FUNCTIONS[name.removeprefix("nan") if skips else name]
+    row = row or FUNCTIONS[options.plain(name)]
     kind = xp.kind(values)
     check_defined(by.op, row, name, kind)
     dtype = row.result(kind)
@@ -431,6 +532,7 @@ def _grouped(
     axis: object,
     mode: object,
     negative: object,
+    weights: object = None,
 ) -> tuple[Array, Grouping]:
     """Check the arguments. Return the values as an array, and their grouping."""
     along = plain_values.as_integer(op, "axis", axis)
@@ -442,7 +544,8 @@ def _grouped(
     of = groups
     if labelled is not None:
         values, groups = plain_array(values), plain_array(groups)
-    xp = registry.namespace(op, {"values": values, "groups": groups}) or namespace
+    operands = {"values": values, "groups": groups, "weights": plain_array(weights)}
+    xp = registry.namespace(op, operands) or namespace
     number = None if size is None else xp.as_size(op, "size", size)
     array = xp.as_values(op, "values", values)
     entries = xp.as_groups(op, "groups", groups, array)

@@ -15,6 +15,7 @@ from gatherum._derivatives.array_ops import Destinations
 from gatherum._model import edge_errors
 from gatherum._model.call import Attributes
 from gatherum._model.dtypes import AnyDType
+from gatherum.groups import namespace as of_numpy
 from gatherum.groups import rounding
 from gatherum.groups.protocol import Computed
 
@@ -117,6 +118,18 @@ def as_groups(op: str, operand: str, value: object, values: Array) -> Array:
     return as_jax_dtype(op, operand, conversion.as_indices(op, value, operand))
 
 
+def as_operand(op: str, operand: str, value: object, values: Array) -> Array:
+    if isinstance(value, jax.Array):
+        return as_values(op, operand, value)
+    array = conversion.as_array(op, operand, value)
+    # Without jax_enable_x64, JAX narrows 64-bit numbers here as elsewhere.
+    return as_values(op, operand, jnp.asarray(array, dtypes.canonical(array.dtype)))
+
+
+def as_dtype(op: str, operand: str, value: object) -> AnyDType:
+    return of_numpy.as_dtype(op, operand, value)
+
+
 def kind(x: Array) -> AnyDType:
     result: AnyDType = np.dtype(x.dtype)
     return result
@@ -187,6 +200,9 @@ def divide(x: Array, y: Array, spare: Array) -> Array:
     return x / jax.lax.optimization_barrier(jnp.broadcast_to(y, x.shape))
 
 
+complex_of = jax.lax.complex
+
+
 def replaced(x: Array, mask: Array, value: Any) -> Array:
     return jnp.where(mask, value, x)
 
@@ -209,27 +225,25 @@ def bits(x: Array) -> Array:
     return jax.lax.bitcast_convert_type(x, np.dtype(f"i{x.dtype.itemsize}"))
 
 
-def in_float64(
-    wide: Computed, narrow: Computed, values: Array, by: Grouping, counts: Array
-) -> Array:
+def in_float64(wide: Computed, narrow: Computed, values: Any, by: Grouping, counts: Array) -> Array:
     """Compute in float64 even without jax_enable_x64. Float64 intermediates stay within `wide`."""
 
     def grouped(indices: Array) -> Grouping:
         return replace(by, places=by.places._replace(indices=indices))
 
-    def computed(values: Array, indices: Array, counts: Array) -> Array:
+    def computed(values: Any, indices: Array, counts: Array) -> Array:
         with private.wide_types():
             return wide(values, grouped(indices), counts)
 
     operands = values, by.places.indices, counts
-    if not jnp.issubdtype(values.dtype, jnp.inexact):
+    if not all(jnp.issubdtype(leaf.dtype, jnp.inexact) for leaf in jax.tree.leaves(values)):
         return computed(*operands)
     result = jax.custom_jvp(computed)
 
     def changed(primals: Any, tangents: Any) -> tuple[Array, Array]:
         _, indices, counts = primals
 
-        def function(values: Array) -> Array:
+        def function(values: Any) -> Array:
             return narrow(values, grouped(indices), counts)
 
         _, change = jax.jvp(function, primals[:1], tangents[:1])

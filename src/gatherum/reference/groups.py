@@ -4,10 +4,8 @@
 same types of exceptions. This module is the published definition of their rules.
 """
 
-import math
 import operator
 from collections.abc import Callable
-from fractions import Fraction
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,14 +13,25 @@ from numpy.typing import ArrayLike
 
 from .arguments import as_array, as_axis, check_boolean, check_choice
 from .elementary import exp, log
+from .group_numbers import (
+    NUMBERS,
+    fold_of,
+    is_nan,
+    nan_item,
+    number_of,
+    real_dtype,
+    root_of,
+    rounded,
+    wide_dtype,
+)
+from .group_weights import CONVERTED, WEIGHTED, weighted, with_weights
 from .items import Array, DType, Items, Position, as_bytes, blank, typed
 from .positions import MODES, resolve_all
-from .reductions import COMPLEXES, FLOATS, HALVES, INTEGERS, folded, nearest
+from .reductions import COMPLEXES, HALVES, INTEGERS, folded
 from .scalars import fill_item
 
 __all__ = ["reduce", "transform"]
 
-NUMBERS = INTEGERS | HALVES | FLOATS | COMPLEXES
 # The dtypes of ordered values. The names of dates have no unit here.
 ORDERED = NUMBERS - COMPLEXES | {"bool", "datetime64", "timedelta64"}
 # The dtypes that each function without the prefix nan is defined for, None for all.
@@ -63,15 +72,17 @@ def reduce(
     values: ArrayLike,
     groups: ArrayLike,
     size: int | None = None,
-    func: str = "sum",
+    func: str | list[str] = "sum",
     axis: int = 0,
     *,
+    weights: Any = None,
+    dtype: Any = None,
     ddof: int = 0,
     fill_value: Any = None,
     mode: str = "raise",
     negative: bool = False,
-) -> Array:
-    """Reduce the values of each group.
+) -> Any:
+    """Reduce the values of each group. For a list of functions, return a dict of their results.
 
     Examples
     --------
@@ -79,25 +90,34 @@ def reduce(
     array([4. , 1.5])
     """
     op = "groups.reduce"
+    if isinstance(func, list):
+        more = {"weights": weights, "dtype": dtype, "ddof": ddof, "fill_value": fill_value}
+        more |= {"mode": mode, "negative": negative}
+        return {name: reduce(values, groups, size, name, axis, **more) for name in func}
     check_choice(op, "func", func, [*REDUCES, *(f"nan{name}" for name in REDUCES)])
     if operator.index(ddof) < 0:
         raise ValueError(f"{op}: `ddof` must be at least 0, got {ddof}")
     name = func.removeprefix("nan")
+    values, scales = _converted(op, name, values, axis, weights, dtype, ddof)
     values, axis, members = _listed(op, values, groups, size, axis, mode, negative, REDUCES[name])
-    result = _result_dtype(name, values.dtype)
+    means = weights is not None and name == "mean" and values.dtype.name in INTEGERS
+    result = np.dtype(np.float64) if means else _result_dtype(name, values.dtype)
     fill = None
     if fill_value is not None:
         fill = fill_item(op, fill_value, result, "fill").tobytes()
     elif name in EMPTY:
         fill = np.asarray(EMPTY[name]).astype(result).tobytes()
-    elif (nan := _nan_item(result)) is not None:
+    elif (nan := nan_item(result)) is not None:
         fill = nan.tobytes()
 
     out = blank(op, members.shape, result)
     for place in np.ndindex(members.shape):
         every: Members = members.item(place)
-        kept = [one for one in every if func == name or not _is_nan(one[1], values.dtype)]
-        if kept:
+        kept = [one for one in every if func == name or not is_nan(one[1], values.dtype)]
+        if kept and scales is not None:
+            places, items = zip(*kept, strict=True)
+            item = weighted(name, list(items), [scales[at] for at in places], values.dtype)
+        elif kept:
             item = _reduced(name, kept, values.dtype, axis, ddof)
         elif fill is None:
             raise ValueError(f"{op}: group {place[axis]} is empty: `fill_value` must be given")
@@ -105,6 +125,20 @@ def reduce(
             item = fill
         out[place] = np.void(item)
     return typed(out, result)
+
+
+def _converted(
+    op: str, name: str, values: Any, axis: int, weights: Any, dtype: Any, ddof: int
+) -> tuple[Any, Any]:
+    """Convert values to `dtype`, and values and weights to their common dtype."""
+    if (dtype is not None and name not in CONVERTED) or (weights is not None and ddof):
+        raise ValueError(f"{op}: got `dtype` {dtype} and `weights` for {name!r}, `ddof` {ddof}")
+    to = None if dtype is None else np.dtype(dtype)
+    if weights is None:
+        return (values if to is None else np.asarray(values).astype(to)), None
+    if name not in WEIGHTED:
+        raise ValueError(f"{op}: got `weights` for {name!r}")
+    return with_weights(np.asarray(values), weights, axis, to)
 
 
 def transform(
@@ -127,15 +161,15 @@ def transform(
     op = "groups.transform"
     check_choice(op, "func", func, list(TRANSFORMS))
     values, _, members = _listed(op, values, groups, size, axis, mode, negative, TRANSFORMS[func])
-    wide = _wide(values.dtype)
+    wide = wide_dtype(values.dtype)
     result = wide if values.dtype.name in INTEGERS else values.dtype
-    out = np.full(values.shape, _nan_item(result), result)
+    out = np.full(values.shape, nan_item(result), result)
     for place in np.ndindex(members.shape):
         items = [item for _, item in members[place]]
         with np.errstate(all="ignore"):
             results = _transformed(func, items, values.dtype) if items else []
             for (position, _), number in zip(members[place], results, strict=True):
-                out[position] = _rounded(number, result)
+                out[position] = rounded(number, result)
     return out
 
 
@@ -146,25 +180,25 @@ def _transformed(func: str, items: Items, dtype: DType) -> list[Any]:
     if func == "normalize":
         deviation = np.sqrt(_variance(items, dtype, 0))
         return [distance / deviation for distance in _centred(items, dtype)]
-    wide = _wide(dtype)
-    numbers = [_number(item, dtype, wide) for item in items]
-    largest = _folded(numbers, wide, "max")
+    wide = wide_dtype(dtype)
+    numbers = [number_of(item, dtype, wide) for item in items]
+    largest = fold_of(numbers, wide, "max")
     shifted = [number - largest for number in numbers]
     powers = [exp(number) for number in shifted]
-    total = _folded(powers, wide, "add")
+    total = fold_of(powers, wide, "add")
     if func == "softmax":
         return [power / total for power in powers]
     return [number - log(total) for number in shifted]
 
 
 def _log_sum(items: Items, dtype: DType) -> bytes:
-    wide = _wide(dtype)
-    numbers = [_number(item, dtype, wide) for item in items]
+    wide = wide_dtype(dtype)
+    numbers = [number_of(item, dtype, wide) for item in items]
     with np.errstate(all="ignore"):
-        shift = _folded(numbers, wide, "max")
+        shift = fold_of(numbers, wide, "max")
         shift = wide.type(0) if np.isinf(shift) else shift
-        total = _folded([exp(number - shift) for number in numbers], wide, "add")
-        return _rounded(shift + log(total), _result_dtype("logsumexp", dtype)).tobytes()
+        total = fold_of([exp(number - shift) for number in numbers], wide, "add")
+        return rounded(shift + log(total), _result_dtype("logsumexp", dtype)).tobytes()
 
 
 def _listed(
@@ -223,45 +257,8 @@ def _result_dtype(name: str, dtype: DType) -> DType:
     if name == "logsumexp" and dtype.name in INTEGERS:
         return np.dtype(np.float64)
     if name in ("var", "std") and dtype.name not in HALVES:
-        return _real(_wide(dtype))
+        return real_dtype(wide_dtype(dtype))
     return dtype
-
-
-def _nan_item(dtype: DType) -> Array | None:
-    """Return NaN, in both parts of a complex number, or NaT; None if the dtype has neither."""
-    if dtype.kind in "mM":
-        least = np.array(np.iinfo(np.int64).min)  # in NumPy 2.5, "NaT" without a unit warns
-        return least.view(dtype.newbyteorder("=")).astype(dtype)
-    if dtype.kind not in "fc" and not dtype.name.startswith(("float", "bfloat")):
-        return None
-    item = np.zeros((), dtype)
-    item[()] = complex(np.nan, np.nan) if dtype.kind == "c" else np.nan
-    return item if _is_nan(item.tobytes(), dtype) else None
-
-
-def _wide(dtype: DType) -> DType:
-    """Return the dtype of sums other than the operators' reductions."""
-    if dtype.name in INTEGERS:
-        return np.dtype(np.float64)
-    return np.dtype(np.float32) if dtype.name in HALVES else dtype
-
-
-def _real(dtype: DType) -> DType:
-    return np.dtype({"complex64": "f4", "complex128": "f8"}.get(dtype.name, dtype))
-
-
-def _number(item: bytes, dtype: DType, wide: DType) -> Any:
-    return np.frombuffer(item, dtype)[0].astype(wide)
-
-
-def _is_nan(item: bytes, dtype: DType) -> bool:
-    if dtype.kind in "mM":
-        return bool(np.isnat(np.frombuffer(item, dtype)[0]))
-    if dtype.kind not in "fc" and not dtype.name.startswith(("float", "bfloat")):
-        return False
-    (value,) = np.frombuffer(item, dtype)
-    with np.errstate(all="ignore"):  # a signaling NaN
-        return bool(value != value)  # noqa: PLR0124  # also for complex numbers
 
 
 def _reduced(name: str, members: Members, dtype: DType, axis: int, ddof: int) -> bytes:
@@ -295,14 +292,9 @@ def _position(items: Items, dtype: DType, extreme: Callable[[list[Any]], Any]) -
     else:
         values = [np.frombuffer(item, dtype)[0] for item in items]
     for place, item in enumerate(items):
-        if _is_nan(item, dtype):
+        if is_nan(item, dtype):
             return place
     return values.index(extreme(values))
-
-
-def _folded(numbers: list[Any], wide: DType, reduction: str) -> Any:
-    items = [np.asarray(number, wide).tobytes() for number in numbers]
-    return np.frombuffer(folded(items, wide, reduction), wide)[0]
 
 
 def _distances(items: Items, dtype: DType) -> list[Any]:
@@ -310,12 +302,12 @@ def _distances(items: Items, dtype: DType) -> list[Any]:
     mean is rounded down.
     """
     if dtype.name in INTEGERS:
-        whole = [int(_number(item, dtype, dtype)) for item in items]
+        whole = [int(number_of(item, dtype, dtype)) for item in items]
         least = sum(whole) // len(whole)
         return [np.float64(number - least) for number in whole]
     double = np.dtype(np.complex128 if dtype.kind == "c" else np.float64)
-    numbers = [_number(item, dtype, double) for item in items]
-    mean = _folded(numbers, double, "fmean")
+    numbers = [number_of(item, dtype, double) for item in items]
+    mean = fold_of(numbers, double, "fmean")
     return [number - mean for number in numbers]
 
 
@@ -323,7 +315,7 @@ def _centred(items: Items, dtype: DType) -> list[Any]:
     distances = _distances(items, dtype)
     if dtype.name not in INTEGERS:
         return distances
-    mean = _folded(distances, np.dtype(np.float64), "mean")
+    mean = fold_of(distances, np.dtype(np.float64), "mean")
     return [distance - mean for distance in distances]
 
 
@@ -335,9 +327,9 @@ def _variance(items: Items, dtype: DType, ddof: int) -> Any:
         squares = [
             square + one.imag * one.imag for square, one in zip(squares, distances, strict=True)
         ]
-    total = _folded(squares, double, "add")
+    total = fold_of(squares, double, "add")
     if dtype.name in INTEGERS:
-        whole = _folded(distances, double, "add")
+        whole = fold_of(distances, double, "add")
         total = total - whole * whole / np.float64(len(items))
     return total / np.float64(len(items) - ddof)
 
@@ -345,31 +337,7 @@ def _variance(items: Items, dtype: DType, ddof: int) -> Any:
 def _spread(items: Items, dtype: DType, ddof: int, root: bool) -> bytes:
     result = _result_dtype("var", dtype)
     if len(items) <= ddof:
-        return _rounded(np.nan, result).tobytes()
+        return rounded(np.nan, result).tobytes()
     with np.errstate(all="ignore"):
         spread = _variance(items, dtype, ddof)
-        return _rounded(_root(spread, result) if root else spread, result).tobytes()
-
-
-def _root(square: Any, dtype: DType) -> Any:
-    """Return the square root of a nonnegative number, rounded once to a dtype."""
-    if not math.isfinite(square):
-        return square
-    shift = 700  # gives the root of the least number more digits than any dtype has
-    exact = Fraction(float(square)) * 4**shift
-    root = math.isqrt(exact.numerator // exact.denominator)
-    twice = 2 * root + (Fraction(root) ** 2 != exact)
-    return nearest(Fraction(twice, 2 ** (shift + 1)), dtype)
-
-
-def _rounded(number: Any, dtype: DType) -> Array:
-    """Round once. Every NaN becomes the canonical quiet NaN, of sign 0 and payload 0."""
-    if dtype.kind == "c":
-        out = np.empty((), dtype)
-        out.real, out.imag = (_rounded(part, _real(dtype)) for part in (number.real, number.imag))
-        return out
-    if np.isnan(number):
-        return np.asarray(np.float32("nan")).astype(dtype)
-    if dtype.name in HALVES and math.isfinite(number) and number != 0:
-        number = nearest(Fraction(float(number)), dtype)
-    return np.asarray(number).astype(dtype)
+        return rounded(root_of(spread, result) if root else spread, result).tobytes()

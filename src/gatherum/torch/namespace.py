@@ -18,6 +18,7 @@ from gatherum._model.dtypes import AnyDType
 from gatherum._plans import index_errors, spreads
 from gatherum._system import native
 from gatherum.groups import functions, rounding
+from gatherum.groups import namespace as of_numpy
 from gatherum.groups.protocol import Computed
 from gatherum.torch.library.ops import overload
 from gatherum.torch.library.symbolic_sizes import surely_holds
@@ -157,6 +158,22 @@ def as_groups(op: str, operand: str, value: Any, values: Tensor) -> Tensor:
     return cast(Tensor, value)
 
 
+def as_operand(op: str, operand: str, value: Any, values: Tensor) -> Tensor:
+    if not isinstance(value, Tensor):
+        array = conversion.as_array(op, operand, value)
+        value = operands.as_tensor(op, operand, array, values)
+    return as_values(op, operand, value)
+
+
+def as_dtype(op: str, operand: str, value: Any) -> AnyDType:
+    if not isinstance(value, torch.dtype):
+        of = of_numpy.as_dtype(op, operand, value)
+        if dtypes.of_name(of.name) is None:
+            raise errors.not_a_dtype(op, operand, value)
+        return of
+    return dtypes.plan_dtype(op, operand, value)
+
+
 def kind(x: Tensor) -> AnyDType:
     return dtypes.plan_dtype("", "", x.dtype)
 
@@ -238,6 +255,9 @@ def multiply(x: Tensor, y: Tensor, spare: Tensor) -> Tensor:
 
 def divide(x: Tensor, y: Tensor, spare: Tensor) -> Tensor:
     return x / y
+
+
+complex_of = torch.complex
 
 
 def replaced(x: Tensor, mask: Tensor, value: Any) -> Tensor:

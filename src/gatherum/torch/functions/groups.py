@@ -10,13 +10,24 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gatherum.groups import reducing
+from gatherum.groups import options, reducing
+
+
+def reduce(
+    values: Tensor, groups: Any, size: Any = None, func: Any = "sum", axis: Any = 0, **more: Any
+) -> Any:
+    """Reduce the values of each group; see `gatherum.groups.reduce`."""
+    if not isinstance(func, (list, tuple)):
+        return _reduce(values, groups, size, func, axis, **more)
+    return {  # a node of a graph has no dict as its result
+        name: _reduce(values, groups, size, name, axis, **options.of_one(name, more))
+        for name in func
+    }
 
 
 @torch.compiler.allow_in_graph  # type: ignore[untyped-decorator]
-def reduce(values: Tensor, groups: Any, *arguments: Any, **more: Any) -> Any:
-    """Reduce the values of each group; see `gatherum.groups.reduce`."""
-    return reducing.reduce(values, groups, *arguments, **more)
+def _reduce(values: Tensor, groups: Any, size: Any, func: Any, axis: Any, **more: Any) -> Any:
+    return reducing.reduce(values, groups, size, func, axis, **more)
 
 
 @torch.compiler.allow_in_graph  # type: ignore[untyped-decorator]

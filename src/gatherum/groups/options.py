@@ -1,0 +1,101 @@
+"""The functions that a call of `reduce` names, and the arguments that only some functions take."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gatherum._arguments import conversion
+from gatherum._arguments.casting import has_nan
+from gatherum._derivatives.array_ops import Array
+from gatherum._model.dtypes import AnyDType
+from gatherum._model.errors import Shape
+
+from . import errors
+from .functions import FUNCTIONS, REDUCES, TRANSFORMS
+from .protocol import Arrays
+
+# The functions that take an argument, without the nan forms.
+TAKERS = {
+    "weights": ("sum", "mean", "var", "std"),
+    "dtype": ("sum", "prod", "mean", "var", "std"),
+    "q": ("quantile",),
+}
+
+
+def names_of(op: str, func: object, aliases: dict[str, str]) -> tuple[str, ...]:
+    """Return the names of one function or of a list of functions."""
+    names = tuple(func) if isinstance(func, (list, tuple)) else (func,)
+    if not names:
+        raise errors.no_function(op, func)
+    for name in names:
+        if not isinstance(name, str) or name not in REDUCES:
+            raise errors.unknown_function(op, name, REDUCES, aliases, TRANSFORMS)
+    return tuple(map(str, names))
+
+
+def plain(name: str) -> str:
+    """Return the name of a function without the prefix ``nan``."""
+    return name if name in FUNCTIONS else name.removeprefix("nan")
+
+
+def check_taken(op: str, names: Sequence[str], argument: str, value: object) -> None:
+    """Raise ValueError if an argument is given and a function does not take it."""
+    takers = TAKERS[argument]
+    for name in names:
+        if value is not None and plain(name) not in takers:
+            raise errors.not_taken(op, argument, name, takers)
+
+
+def of_one(name: str, keywords: dict[str, Any]) -> dict[str, Any]:
+    """Return the keywords for one function of a list: `q` belongs to quantiles only."""
+    if plain(name) in TAKERS["q"]:
+        return keywords
+    return {key: value for key, value in keywords.items() if key != "q"}
+
+
+def as_weights(
+    op: str, xp: Arrays, value: object, values: Array, along: int, kind: AnyDType
+) -> Array:
+    """Return weights as an array of a rank that broadcasts to the values.
+
+    Lists adopt the dtype of floating values, given by `kind`.
+    """
+    if conversion.is_weak(value) and has_nan(kind):
+        real = np.dtype(f"f{kind.itemsize // 2}") if kind.kind == "c" else kind
+        known = isinstance(real, np.dtype) and real.kind == "f"
+        value = conversion.as_updates(op, value, real if known else np.dtype("f4"), "weights")
+    weights = xp.as_operand(op, "weights", value, values)
+    whole: Shape = tuple(values.shape)
+    shape = tuple(weights.shape)
+    if shape not in (whole, whole[along : along + 1]):
+        raise errors.other_groups(op, whole[along], whole, shape, "weights")
+    if xp.kind(weights).kind == "c":
+        raise errors.not_real(op, "weights", xp.kind(weights))
+    behind = (1,) * (len(whole) - along - 1)
+    return xp.reshape(weights, (*shape, *behind)) if len(shape) < len(whole) else weights
+
+
+def common_dtype(values: AnyDType, weights: AnyDType) -> AnyDType:
+    """Return the dtype of products, as NumPy promotes; bfloat16 is promoted like float16.
+
+    float16 with bfloat16 gives float32.
+    """
+    if values == weights:
+        return values
+    half = np.dtype(np.float16)
+    one, other = (half if of.name == "bfloat16" else of for of in (values, weights))
+    if not (isinstance(one, np.dtype) and isinstance(other, np.dtype)):
+        return values  # not defined for these dtypes
+    try:
+        result: np.dtype[Any] = np.promote_types(one, other)
+    except TypeError:
+        return values
+    if result != half:
+        return result
+    narrow = [of for of in (values, weights) if of.name == "bfloat16"]
+    if narrow and half in (values, weights):
+        return np.dtype(np.float32)
+    return narrow[0] if narrow else result

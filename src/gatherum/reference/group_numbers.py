@@ -1,0 +1,83 @@
+"""Items of groups as numbers: their dtypes, NaN, and rounding."""
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from .items import Array, DType
+from .reductions import COMPLEXES, FLOATS, HALVES, INTEGERS, folded, nearest
+
+NUMBERS = INTEGERS | HALVES | FLOATS | COMPLEXES
+
+
+def nan_item(dtype: DType) -> Array | None:
+    """Return NaN, in both parts of a complex number, or NaT; None if the dtype has neither."""
+    if dtype.kind in "mM":
+        least = np.array(np.iinfo(np.int64).min)  # in NumPy 2.5, "NaT" without a unit warns
+        return least.view(dtype.newbyteorder("=")).astype(dtype)
+    if dtype.kind not in "fc" and not dtype.name.startswith(("float", "bfloat")):
+        return None
+    item = np.zeros((), dtype)
+    item[()] = complex(np.nan, np.nan) if dtype.kind == "c" else np.nan
+    return item if is_nan(item.tobytes(), dtype) else None
+
+
+def wide_dtype(dtype: DType) -> DType:
+    """Return the dtype of sums other than the operators' reductions."""
+    if dtype.name in INTEGERS:
+        return np.dtype(np.float64)
+    return np.dtype(np.float32) if dtype.name in HALVES else dtype
+
+
+def real_dtype(dtype: DType) -> DType:
+    """Return the real dtype of the parts of complex numbers."""
+    return np.dtype({"complex64": "f4", "complex128": "f8"}.get(dtype.name, dtype))
+
+
+def number_of(item: bytes, dtype: DType, wide: DType) -> Any:
+    """Return the number of an item, converted to a dtype."""
+    return np.frombuffer(item, dtype)[0].astype(wide)
+
+
+def is_nan(item: bytes, dtype: DType) -> bool:
+    """Whether an item is NaN or NaT."""
+    if dtype.kind in "mM":
+        return bool(np.isnat(np.frombuffer(item, dtype)[0]))
+    if dtype.kind not in "fc" and not dtype.name.startswith(("float", "bfloat")):
+        return False
+    (value,) = np.frombuffer(item, dtype)
+    with np.errstate(all="ignore"):  # a signaling NaN
+        return bool(value != value)  # noqa: PLR0124  # also for complex numbers
+
+
+def fold_of(numbers: list[Any], wide: DType, reduction: str) -> Any:
+    """Return the left fold of numbers in a dtype."""
+    items = [np.asarray(number, wide).tobytes() for number in numbers]
+    return np.frombuffer(folded(items, wide, reduction), wide)[0]
+
+
+def root_of(square: Any, dtype: DType) -> Any:
+    """Return the square root of a nonnegative number, rounded once to a dtype."""
+    if not math.isfinite(square):
+        return square
+    shift = 700  # gives the root of the least number more digits than any dtype has
+    exact = Fraction(float(square)) * 4**shift
+    root = math.isqrt(exact.numerator // exact.denominator)
+    twice = 2 * root + (Fraction(root) ** 2 != exact)
+    return nearest(Fraction(twice, 2 ** (shift + 1)), dtype)
+
+
+def rounded(number: Any, dtype: DType) -> Array:
+    """Round once. Every NaN becomes the canonical quiet NaN, of sign 0 and payload 0."""
+    if dtype.kind == "c":
+        out = np.empty((), dtype)
+        real = real_dtype(dtype)
+        out.real, out.imag = rounded(number.real, real), rounded(number.imag, real)
+        return out
+    if np.isnan(number):
+        return np.asarray(np.float32("nan")).astype(dtype)
+    if dtype.name in HALVES and math.isfinite(number) and number != 0:
+        number = nearest(Fraction(float(number)), dtype)
+    return np.asarray(number).astype(dtype)

@@ -1,0 +1,110 @@
+"""Weighted sums, means, variances and deviations of one group, as plain loops."""
+
+from typing import Any
+
+import numpy as np
+
+from .group_numbers import fold_of, number_of, real_dtype, root_of, rounded, wide_dtype
+from .items import Array, DType, Items
+from .reductions import HALVES, INTEGERS
+
+WEIGHTED = ("sum", "mean", "var", "std")
+CONVERTED = (*WEIGHTED, "prod")
+
+
+def common_dtype(values: DType, weights: DType) -> DType:
+    """Return NumPy's common dtype, where bfloat16 takes the place of float16 if it is involved."""
+    if values == weights:
+        return values
+    names = {values.name, weights.name}
+    half = np.dtype(np.float16)
+    one, other = (half if of.name == "bfloat16" else of for of in (values, weights))
+    if one == other:  # two halves, of different kinds
+        return np.dtype(np.float32)
+    result = np.promote_types(one, other)
+    return np.dtype("bfloat16") if result == half and "bfloat16" in names else result
+
+
+def with_weights(values: Array, weights: Any, axis: int, dtype: DType | None) -> tuple[Array, Any]:
+    """Return the values and a weight for each, in one dtype."""
+    floats = values.dtype.kind in "fc" or values.dtype.name in HALVES
+    plain = isinstance(weights, list)
+    scales = np.asarray(weights)
+    if plain and floats:
+        scales = scales.astype(real_dtype(dtype or values.dtype))
+    if scales.dtype.kind == "c":
+        raise TypeError("groups.reduce: `weights` must be real")
+    if scales.shape not in (values.shape, values.shape[axis : axis + 1 or None]):
+        raise ValueError(f"groups.reduce: got `weights` of shape {scales.shape}")
+    if scales.ndim < values.ndim:
+        behind = (1,) * (values.ndim - 1 - axis % values.ndim)
+        scales = np.broadcast_to(scales.reshape(-1, *behind), values.shape)
+    to = dtype or common_dtype(values.dtype, scales.dtype)
+    with np.errstate(all="ignore"):
+        return values.astype(to), scales.astype(real_dtype(to))
+
+
+def weighted(name: str, items: Items, scales: list[Any], dtype: DType) -> bytes:
+    """Return the result of one group with at least one value."""
+    with np.errstate(all="ignore"):
+        if name in ("var", "std"):
+            return _spread(items, scales, dtype, name == "std").tobytes()
+        if name == "sum" and dtype.kind in "biu":
+            products = [
+                number_of(item, dtype, dtype) * w for item, w in zip(items, scales, strict=True)
+            ]
+            return np.asarray(fold_of(products, dtype, "add")).tobytes()
+        wide = wide_dtype(dtype)
+        total = _products(items, scales, dtype, wide)
+        if name == "sum":
+            return rounded(total, dtype).tobytes()
+        real = real_dtype(wide)
+        whole = fold_of([w.astype(real) for w in scales], real, "add")
+        result = np.dtype(np.float64) if dtype.name in INTEGERS else dtype
+        if dtype.kind == "c":
+            mean = np.empty((), wide)
+            mean.real, mean.imag = total.real / whole, total.imag / whole
+            return rounded(mean, result).tobytes()
+        return rounded(total / whole, result).tobytes()
+
+
+def _products(items: Items, scales: list[Any], dtype: DType, wide: DType) -> Any:
+    """Return the left fold of the products of weights and values, by parts if complex."""
+    real = real_dtype(wide)
+    numbers = [number_of(item, dtype, wide) for item in items]
+    parts = [[n.real for n in numbers], [n.imag for n in numbers]]
+    folds = [
+        fold_of(
+            [x.astype(real) * w.astype(real) for x, w in zip(part, scales, strict=True)],
+            real,
+            "add",
+        )
+        for part in (parts if dtype.kind == "c" else parts[:1])
+    ]
+    if dtype.kind != "c":
+        return folds[0]
+    total = np.empty((), wide)
+    total.real, total.imag = folds
+    return total
+
+
+def _spread(items: Items, scales: list[Any], dtype: DType, root: bool) -> Array:
+    """Return the weighted mean of the squared distances from the weighted mean, in float64."""
+    double = np.dtype(np.float64)
+    wide = np.dtype(np.complex128) if dtype.kind == "c" else double
+    numbers = [number_of(item, dtype, wide) for item in items]
+    weights = [w.astype(double) for w in scales]
+    whole = fold_of(weights, double, "add")
+    squares = [double.type(0)] * len(items)
+    for i, part in enumerate(("real", "imag")[: 2 if dtype.kind == "c" else 1]):
+        along = [np.float64(getattr(number, part)) for number in numbers]
+        mean = fold_of([x * w for x, w in zip(along, weights, strict=True)], double, "add") / whole
+        away = [x - mean for x in along]
+        squares = [d * d if i == 0 else s + d * d for s, d in zip(squares, away, strict=True)]
+    spread = fold_of([s * w for s, w in zip(squares, weights, strict=True)], double, "add") / whole
+    result = double if dtype.name in INTEGERS else real_dtype(dtype)
+    if root and not spread > 0:  # weights can be negative
+        spread = np.sqrt(spread)
+    elif root:
+        spread = root_of(spread, result)
+    return rounded(spread, result)

@@ -1,0 +1,133 @@
+"""The arguments `weights`, `dtype` and a list of functions: the oracle's bits and messages."""
+
+import numpy as np
+import pytest
+
+import gatherum
+from gatherum.groups import options
+from gatherum.reference import groups as reference
+from group_calls import call, laid_out, outcome, same, values_of
+from strategies import DATA_DTYPES, same_bits
+
+NAN = float("nan")
+BOTH = pytest.mark.parametrize("module", [gatherum.groups, reference], ids=["package", "oracle"])
+FORMS = [*options.TAKERS["weights"], *(f"nan{name}" for name in options.TAKERS["weights"])]
+KINDS = ["bool", "int8", "uint64", "float16", "bfloat16", "float32", "float64", "complex64"]
+
+CASES = {
+    "a mean of integers": ([10, 20, 30], {"func": "mean"}, [1, 3, 2], [17.5, 30.0]),
+    "a sum of integers": ([10, 20, 30], {"func": "sum"}, [1, 3, 2], [70, 60]),
+    "weights of 0": ([1.0, 2.0, 5.0], {"func": "mean"}, [0.0, 0.0, 1.0], [NAN, 5.0]),
+    "a variance": ([10.0, 20.0, 30.0], {"func": "var"}, [1, 3, 2], [18.75, 0.0]),
+    "NaN is left out with its weight": (
+        [10.0, NAN, 30.0],
+        {"func": "nanmean"},
+        [1.0, 3.0, 2.0],
+        [10.0, 30.0],
+    ),
+    "a NaN weight is a value": ([1.0, 2.0, 5.0], {"func": "nansum"}, [NAN, 1, 1], [NAN, 5.0]),
+    "parts of complex numbers": (
+        [1j, complex(np.inf, 2), 1],
+        {"func": "mean"},
+        [1.0, 1.0, 2.0],
+        [complex(np.inf, 1.5), 1],
+    ),
+    "an empty group": ([1.0, 2.0, 5.0], {"func": "mean", "size": 3}, [1, 1, 1], [1.5, 5.0, NAN]),
+}
+
+
+@BOTH
+@pytest.mark.parametrize("name", CASES)
+def test_weights(module, name):
+    values, more, weights, answer = CASES[name]
+    result = module.reduce(values, [0, 0, 1], weights=weights, **more)
+    assert same_bits(np.asarray(answer, result.dtype), result)
+
+
+@pytest.mark.parametrize("func", FORMS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_weights_have_the_bits_of_the_oracle(kind, func):
+    dtypes = {dtype.name: dtype for dtype in DATA_DTYPES if dtype.isnative}
+    dtype = dtypes[kind]
+    rng = np.random.default_rng([*func.encode(), *kind.encode()])
+    for other in rng.permutation(KINDS[:-1])[:3]:
+        shape, groups, more = call(rng)
+        values = laid_out(rng, values_of(rng, dtype, shape))
+        along = shape[more["axis"]] if rng.random() < 0.5 else shape
+        more |= {"func": func, "weights": values_of(rng, dtypes[other], along)}
+        expected = outcome(reference.reduce, values, groups, **more)
+        assert same(outcome(gatherum.groups.reduce, values, groups, **more), expected), (
+            other,
+            more,
+        )
+
+
+@pytest.mark.parametrize("func", options.TAKERS["dtype"])
+@pytest.mark.parametrize("to", ["int64", "uint8", "float16", "float32", "complex128"])
+def test_a_dtype_converts_first(to, func):
+    rng = np.random.default_rng([*func.encode(), *to.encode()])
+    for kind in ("u2", "i1", "f2"):
+        values, groups = rng.integers(0, 100, (9, 2)).astype(kind), rng.integers(0, 3, 9)
+        result = gatherum.groups.reduce(values, groups, func=func, size=3, dtype=to, fill_value=0)
+        alone = values.astype(to), groups, 3, func
+        assert same_bits(gatherum.groups.reduce(*alone, fill_value=0), result)
+        assert same_bits(reference.reduce(*alone, fill_value=0), result)
+
+
+def test_a_dtype_keeps_sums_from_wrapping():
+    values = np.array([45578, 45589], "u2")
+    assert gatherum.groups.reduce(values, [0, 0], dtype=np.int64).tolist() == [91167]
+    assert gatherum.groups.reduce(values, [0, 0]).tolist() == [25631]
+
+
+@BOTH
+def test_several_functions(module):
+    result = module.reduce([1.0, NAN, 4.0], [0, 0, 1], func=["sum", "nanmean", "count"])
+    assert list(result) == ["sum", "nanmean", "count"]
+    assert same_bits(np.array([NAN, 4.0]), result["sum"])
+    assert same_bits(np.array([1.0, 4.0]), result["nanmean"])
+    assert same_bits(np.array([2, 1]), result["count"])
+
+
+REFUSED = [
+    (
+        {"func": ["sum", "max"], "weights": [1, 1]}, ValueError,
+        "groups.reduce: `weights` must be None for 'max'; it is an argument of 'sum', 'mean', "
+        "'var', 'std' and their nan forms",
+    ),
+    (
+        {"func": "count", "dtype": "i4"}, ValueError,
+        "groups.reduce: `dtype` must be None for 'count'; it is an argument of 'sum', 'prod', "
+        "'mean', 'var', 'std' and their nan forms",
+    ),
+    ({"func": []}, ValueError, "groups.reduce: `func` must name at least 1 function, got []"),
+    (
+        {"func": ["sum", "summ"]}, ValueError,
+        "groups.reduce: `func` must be a function that help(gatherum.groups.reduce) lists, got "
+        "'summ'; did you mean 'sum' or 'fsum' or 'nansum'?",
+    ),
+    (
+        {"func": "var", "weights": [1, 1], "ddof": 1}, ValueError,
+        "groups.reduce: `ddof` must be 0 with `weights`, got 1",
+    ),
+    (
+        {"weights": [1, 1, 1]}, ValueError,
+        "groups.reduce: `weights` must have shape (2,), got (3,)",
+    ),
+    (
+        {"weights": [1j, 1]}, TypeError,
+        "groups.reduce: `weights` must be real numbers, got dtype complex128",
+    ),
+    ({"dtype": "much"}, TypeError, "groups.reduce: `dtype` must be a dtype, got 'much'"),
+    (
+        {"dtype": "M8[s]"}, TypeError,
+        "groups.reduce: `func` 'sum' is not defined for dtype datetime64[s]",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("more", "kind", "message"), REFUSED)
+def test_refusals(more, kind, message):
+    with pytest.raises(kind) as caught:
+        gatherum.groups.reduce([1, 2], [0, 0], **more)
+    assert str(caught.value) == message
