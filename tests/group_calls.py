@@ -82,6 +82,8 @@ def call(rng):
 
 def run(values, groups, func, *, module=gatherum.groups, **more):
     """Call the function of a name, from either of the two modules."""
+    if func.endswith("quantile"):
+        more.setdefault("q", 0.3)
     if func in functions.TRANSFORMS:
         for name in ("ddof", "fill_value"):
             more.pop(name, None)

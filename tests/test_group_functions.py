@@ -9,10 +9,11 @@ import pytest
 
 import gatherum
 from gatherum.groups import functions, namespace, rounding
+from gatherum.groups.order_statistics import METHODS
 from gatherum.reference import group_numbers
 from gatherum.reference import groups as reference
 from gatherum.reference.reductions import nearest
-from group_calls import call, date_values, laid_out, near_ties, outcome, same, values_of
+from group_calls import call, date_values, laid_out, near_ties, outcome, run, same, values_of
 from strategies import DATA_DTYPES, same_bits
 
 NUMBERS = [dtype for dtype in DATA_DTYPES if functions.FUNCTIONS["sum"].accepts(dtype)]
@@ -126,6 +127,31 @@ CASES = {
     "fsum of nothing": ([1.0], [1], {"func": "fsum"}, [0.0, 1.0]),
     "fmean": ([1e16, 1.0, -1e16], [1, 1, 1], {"func": "fmean"}, [NAN, 1 / 3]),
     "fmean without NaN": ([1e16, NAN, -1e16, 1.0], [0, 0, 0, 0], {"func": "nanfmean"}, [1 / 3]),
+    "a quantile": ([1.0, 5.0, 2.0, 7.0], [0, 0, 0, 1], {"func": "quantile", "q": 0.75}, [3.5, 7]),
+    "quantiles": ([1, 5, 2], [0, 0, 0], {"func": "quantile", "q": [0, 1]}, [[1.0], [5.0]]),
+    "a quantile of integers that is one of them": (
+        [1, 5, 2, 7],
+        [0, 0, 0, 1],
+        {"func": "quantile", "q": 0.75, "method": "higher"},
+        [5, 7],
+    ),
+    "the exact median of integers": (
+        np.array([-100, 100], "i1"),
+        [0, 0],
+        {"func": "median"},
+        [0.0],
+    ),
+    "a median with NaN": ([1.0, NAN, 2.0], [0, 0, 1], {"func": "median"}, [NAN, 2.0]),
+    "a median without NaN": ([1.0, NAN, 2.0], [0, 0, 1], {"func": "nanmedian"}, [1.0, 2.0]),
+    "distinct values": ([NAN, NAN, -0.0, 0.0], [0, 0, 0, 0], {"func": "nunique"}, [2]),
+    "distinct values of nothing": ([3], [1], {"func": "nunique"}, [0, 1]),
+    "the most frequent value": ([3, 1, 3, 1, 2], [0] * 5, {"func": "mode"}, [1]),
+    "the most frequent date": (
+        dates("NaT", "NaT", "2020-01-01"),
+        [0] * 3,
+        {"func": "mode"},
+        dates("NaT"),
+    ),
     "NaT wins as the latest": (
         dates("2020-01-02", "NaT", "1969-01-01"),
         [0, 0, 1],
@@ -272,10 +298,13 @@ def test_a_reduction_has_the_bits_of_the_oracle(func, dtype):
         shape, groups, more = call(rng)
         values = laid_out(rng, values_of(rng, dtype, shape))
         more |= {"func": func, "ddof": int(rng.integers(3))}
+        if func.endswith("quantile"):
+            more |= {"q": float(rng.choice([0, 0.5, 1, rng.random()]))}
+            more |= {"method": METHODS[rng.integers(len(METHODS))]}
         if rng.random() < 0.4 and dtype.char not in "mMSUVg":
             more["fill_value"] = bool(rng.random() < 0.5)
-        expected = outcome(reference.reduce, values, groups, **more)
-        assert same(outcome(gatherum.groups.reduce, values, groups, **more), expected)
+        expected = outcome(run, values, groups, module=reference, **more)
+        assert same(outcome(run, values, groups, **more), expected)
 
 
 @pytest.mark.parametrize("unit", ["M8[s]", "M8", "m8[3D]", "m8", ">M8[ns]"])
@@ -289,8 +318,8 @@ def test_dates_have_the_bits_of_the_oracle(func, unit):
         if rng.random() < 0.4:
             gives_dates = func.endswith(("first", "last")) or func.removeprefix("nan") in EXTREMES
             more["fill_value"] = date_values(rng, unit, ())[()] if gives_dates else 0
-        expected = outcome(reference.reduce, values, groups, **more)
-        assert same(outcome(gatherum.groups.reduce, values, groups, **more), expected)
+        expected = outcome(run, values, groups, module=reference, **more)
+        assert same(outcome(run, values, groups, **more), expected)
 
 
 @pytest.mark.parametrize("dtype", DATA_DTYPES, ids=str)
@@ -323,9 +352,19 @@ def test_many_values_on_threads(settings_restored, func, threads):
 
 REFUSED = [
     (
-        "reduce", ([1], [0], None, "median"), {}, ValueError,
-        "groups.reduce: `func` must be a function that help(gatherum.groups.reduce) lists, got "
-        "'median'; order = np.lexsort((values, groups)) sorts the values of each group",
+        "reduce", ([1], [0], None, "quantile"), {}, ValueError,
+        "groups.reduce: `q` must be a number in [0, 1], or a list of them, for 'quantile', got "
+        "None",
+    ),
+    (
+        "reduce", ([1], [0], None, "nanquantile"), {"q": 1.5}, ValueError,
+        "groups.reduce: `q` must be a number in [0, 1], or a list of them, for 'quantile', got "
+        "1.5",
+    ),
+    (
+        "reduce", ([1], [0], None, "median"), {"q": 0.5}, ValueError,
+        "groups.reduce: `q` must be None for 'median'; it is an argument of 'quantile' and its "
+        "nan form",
     ),
     (
         "reduce", ([1], [0], None, "summ"), {}, ValueError,
@@ -550,8 +589,8 @@ def test_a_large_ddof_leaves_no_freedom(module, ddof):
 def test_values_of_64_dimensions(func, whole):
     values = np.ones((1,) * 63 + (2,))
     groups = np.zeros(values.shape if whole else 2, np.int64)
-    result = gatherum.groups.reduce(values, groups, func=func, axis=-1)
-    expected = gatherum.groups.reduce(values.ravel(), groups.ravel(), func=func)
+    result = run(values, groups, func, axis=-1)
+    expected = run(values.ravel(), groups.ravel(), func)
     assert result.shape == (1,) * 64
     assert same_bits(expected, result.ravel())
 

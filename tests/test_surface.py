@@ -97,7 +97,7 @@ GROUPS = {
     ),
     "reduce": (
         "(values, groups, size=None, func='sum', axis=0, *, weights=None, dtype=None, ddof=0, "
-        "fill_value=None, mode='raise', negative=False)"
+        "q=None, method='linear', fill_value=None, mode='raise', negative=False)"
     ),
     "transform": "(values, groups, func, axis=0, *, size=None, mode='raise', negative=False)",
 }

@@ -93,3 +93,10 @@ def unknown_size(op: str, operand: str) -> TypeError:
         f"{op}: `size` must be given for arrays of Dask, because the values of `{operand}` are not "
         f"known yet; write size=int({operand}.max()) + 1"
     )
+
+
+def needs_whole_axis(op: str, func: str, axis: int) -> NotImplementedError:
+    return NotImplementedError(
+        f"{op}: {func!r} of a Dask array needs all values of a group in one chunk; write "
+        f"values.rechunk({{{axis}: -1}})"
+    )

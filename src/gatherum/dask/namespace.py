@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import dask.array as da
 import numpy as np
@@ -17,14 +17,12 @@ from gatherum._arguments import conversion, plain_values
 from gatherum._model.call import Attributes
 from gatherum._model.dtypes import AnyDType, check_movable
 from gatherum.groups import namespace as of_chunks
+from gatherum.groups.grouping import Grouping
 from gatherum.groups.protocol import Computed
 
 from . import errors as dask_errors
 from .lazy_calls import lazy_call
 from .operands import is_dask, spec
-
-if TYPE_CHECKING:
-    from gatherum.groups.grouping import Grouping
 
 Array = Any  # a dask.array.Array, or a NumPy array with a single item
 
@@ -32,6 +30,7 @@ where = da.where
 reshape = da.reshape
 broadcast_to = da.broadcast_to
 flip = da.flip
+stack = da.stack
 as_size = plain_values.as_size
 dtype = of_chunks.dtype
 as_dtype = of_chunks.as_dtype
@@ -166,6 +165,31 @@ single = partial(_each, of_chunks.single, dtype=np.float32)
 
 def bits(x: Array) -> Array:
     return _each(of_chunks.bits, x, dtype=np.dtype(f"i{x.dtype.itemsize}"))
+
+
+def in_blocks(name: str, run: Callable[..., Any], values: Array, by: Grouping, dtype: Any) -> Array:
+    """Run a function on the blocks of values, each with all positions along the axis."""
+    axis = by.axis
+    if len(values.chunks[axis]) > 1:
+        raise dask_errors.needs_whole_axis(by.op, name, axis)
+    groups = by.places.indices
+    every = tuple(range(values.ndim))
+    of_groups = every if groups.ndim > 1 else (axis,)
+    groups = groups.rechunk(tuple(values.chunks[d] for d in of_groups))
+    block = partial(_in_block, run, by.op, by.shape[axis], axis, by.places.attributes)
+    return da.blockwise(
+        block, every, values, every, groups, of_groups, dtype=dtype,
+        adjust_chunks={axis: (by.shape[axis],)}, meta=np.empty((0,) * values.ndim, dtype),
+    )  # fmt: skip
+
+
+def _in_block(
+    run: Callable[..., Any], op: str, size: int, axis: int, attributes: Attributes,
+    values: Any, groups: Any,
+) -> Any:  # fmt: skip
+    shape = (*values.shape[:axis], size, *values.shape[axis + 1 :])
+    own = attributes.mode, attributes.negative
+    return run(values, Grouping.of(op, "groups", groups, shape, axis, *own))
 
 
 def in_float64(

@@ -41,10 +41,6 @@ def not_in_files(op: str, func: str, dtype: object) -> TypeError:
     )
 
 
-# Functions that need the sorted values of a group, without the nan forms.
-_IN_ORDER = ("median", "quantile", "percentile")
-
-
 def unknown_function(
     op: str,
     value: object,
@@ -60,8 +56,6 @@ def unknown_function(
             behind = f"; its name here is {aliases[value]!r}"
         elif value in transforms:
             behind = "; gatherum.groups.transform has it"
-        elif value.removeprefix("nan") in _IN_ORDER:
-            behind = "; order = np.lexsort((values, groups)) sorts the values of each group"
         elif close:
             behind = f"; did you mean {close}?"
     return ValueError(
@@ -75,14 +69,26 @@ def no_function(op: str, value: object) -> ValueError:
 
 
 def not_taken(op: str, argument: str, func: str, takers: Sequence[str]) -> ValueError:
+    forms = "their nan forms" if len(takers) > 1 else "its nan form"
     return ValueError(
         f"{op}: `{argument}` must be None for {func!r}; it is an argument of "
-        f"{', '.join(map(repr, takers))} and their nan forms"
+        f"{', '.join(map(repr, takers))} and {forms}"
     )
 
 
 def not_real(op: str, operand: str, dtype: object) -> TypeError:
     return TypeError(f"{op}: `{operand}` must be real numbers, got dtype {dtype}")
+
+
+def not_quantiles(op: str, value: object) -> ValueError:
+    return ValueError(
+        f"{op}: `q` must be a number in [0, 1], or a list of them, for 'quantile', got "
+        f"{_short(value)}"
+    )
+
+
+def one_quantile(op: str) -> ValueError:
+    return ValueError(f"{op}: `q` must be one number for values with names of dimensions")
 
 
 def no_ddof(op: str, value: int) -> ValueError:

@@ -21,19 +21,20 @@ from gatherum._arguments.casting import has_nan
 from gatherum._derivatives.array_ops import Array
 from gatherum._model.dtypes import AnyDType, accumulator_dtype, is_reducible
 
-from . import spreads
+from . import order_statistics, spreads
 from .dates import as_dates, as_integers, is_date, not_a_date
 from .grouping import Grouping
 
 # For type checkers. A test compares them with the tables.
 ReduceName: TypeAlias = Literal[
     "sum", "prod", "mean", "var", "std", "max", "min", "argmax", "argmin", "first", "last",
-    "count", "any", "all", "logsumexp", "fsum", "fmean",
+    "count", "any", "all", "logsumexp", "fsum", "fmean", "quantile", "median", "nunique", "mode",
     "nansum", "nanprod", "nanmean", "nanvar", "nanstd", "nanmax", "nanmin", "nanargmax",
     "nanargmin", "nanfirst", "nanlast", "nancount", "nanany", "nanall", "nanlogsumexp",
-    "nanfsum", "nanfmean",
+    "nanfsum", "nanfmean", "nanquantile", "nanmedian", "nannunique", "nanmode",
 ]  # fmt: skip
 ReduceNames: TypeAlias = list[ReduceName] | tuple[ReduceName, ...]
+QuantileMethod: TypeAlias = Literal["linear", "lower", "higher", "nearest", "midpoint"]
 FileFunction: TypeAlias = Literal[
     "sum", "prod", "mean", "max", "min", "last", "count", "fsum", "fmean"
 ]
@@ -65,6 +66,11 @@ class FunctionRow:
     def compares(self) -> bool:
         """Whether the result is the largest or the smallest value."""
         return self.name in ("max", "min")
+
+    @property
+    def sorts(self) -> bool:
+        """Whether the function needs all values of a group at once."""
+        return self.name in ("quantile", "median", "nunique", "mode")
 
     def unlikely(self, dtype: AnyDType) -> int | None:
         """Return a result that no group has, or, for maxima and minima, that few groups have."""
@@ -267,6 +273,8 @@ def _truth_row(name: str, extreme: str, empty: int) -> FunctionRow:
     )
 
 
+_median = partial(order_statistics.quantile, 0.5, "linear")
+
 _SQUARES = "scatter fmean, gather, scatter add of the squares, division by count - ddof"
 
 _ROWS = (
@@ -323,6 +331,46 @@ _ROWS = (
     ),
     _fold_row("fsum", "fsum", 0),
     _fold_row("fmean", "fmean", None),
+    FunctionRow(
+        name="quantile",
+        compose=_median,
+        composes="sort, gather of the two neighbours, interpolation",
+        accepts=_reduces("mean", "max"),
+        result=transformed_dtype,
+        empty=None,
+        ties="NaN wins",
+        reduction=None,
+    ),
+    FunctionRow(
+        name="median",
+        compose=_median,
+        composes='`quantile` with `q=0.5` and `method="linear"`',
+        accepts=_reduces("mean", "max"),
+        result=transformed_dtype,
+        empty=None,
+        ties="NaN wins",
+        reduction=None,
+    ),
+    FunctionRow(
+        name="nunique",
+        compose=order_statistics.nunique,
+        composes="sort, scatter add of the first of equal values",
+        accepts=_orders("max"),
+        result=_always(np.int64),
+        empty=0,
+        ties="NaN are equal; zeros are equal",
+        reduction=None,
+    ),
+    FunctionRow(
+        name="mode",
+        compose=order_statistics.mode,
+        composes="sort, scatter add of ones to runs, scatter max of their lengths, gather",
+        accepts=_orders("max"),
+        result=_same,
+        empty=None,
+        ties="the smallest value; NaN is the largest",
+        reduction=None,
+    ),
 )
 
 FUNCTIONS = {row.name: row for row in _ROWS}

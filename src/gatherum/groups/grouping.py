@@ -141,9 +141,13 @@ class Grouping:
         backward, moved = places.reversed(values)
         return self._put(backward, moved, "none", start)
 
+    def numbers(self) -> Array:
+        """Return the group of each entry, -1 for a dropped one, with the rank of the values."""
+        return self.places.over_updates(self._resolved())
+
     def without(self, left_out: Array) -> Grouping:
         """Return the grouping without the masked values."""
-        groups = self.xp.where(left_out, -1, self.places.over_updates(self._resolved()))
+        groups = self.xp.where(left_out, -1, self.numbers())
         attributes = Attributes("scatter_elements", self.axis, "drop", False)
         return replace(self, places=self.places._replace(attributes=attributes, indices=groups))
 

@@ -43,6 +43,7 @@ subtract = np.subtract
 multiply = np.multiply
 divide = np.divide
 equal = np.equal
+stack = np.stack
 
 
 def as_values(op: str, operand: str, value: object) -> Array:
@@ -138,6 +139,21 @@ def rounded(x: Array, to: DType) -> Array:
     for part in (x.real, x.imag) if x.dtype.kind == "c" else (x,):
         np.copyto(part, part.dtype.type(np.nan), where=np.not_equal(part, part))
     return astype(x, to)
+
+
+def sorted_order(values: Array | None, numbers: Array) -> Array:
+    count = int(numbers.max()) + 1 if numbers.size else 0
+    short = numbers.astype(np.uint16) if count <= 1 << 16 else numbers  # NumPy sorts it by radix
+    if values is None:
+        return np.argsort(short, kind="stable")
+    half = values.dtype.kind == "V" or values.dtype == np.float16
+    keys = values.astype(np.float32) if half else values
+    order = np.argsort(keys, kind="stable")
+    return order[np.argsort(short[order], kind="stable")]
+
+
+def cumsum(x: Array) -> Array:
+    return np.cumsum(x, dtype=x.dtype)
 
 
 def single(x: Array) -> Array:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,8 +15,8 @@ from gatherum._derivatives.array_ops import Array
 from gatherum._model.dtypes import AnyDType
 from gatherum._model.errors import Shape
 
-from . import errors
-from .functions import FUNCTIONS, REDUCES, TRANSFORMS
+from . import errors, order_statistics
+from .functions import FUNCTIONS, REDUCES, TRANSFORMS, FunctionRow
 from .protocol import Arrays
 
 # The functions that take an argument, without the nan forms.
@@ -47,6 +49,28 @@ def check_taken(op: str, names: Sequence[str], argument: str, value: object) -> 
     for name in names:
         if value is not None and plain(name) not in takers:
             raise errors.not_taken(op, argument, name, takers)
+
+
+def as_q(op: str, names: Sequence[str], q: object) -> float | tuple[float, ...] | None:
+    """Return the numbers of quantiles as Python floats; None if no function takes them."""
+    if not any(plain(name) in TAKERS["q"] for name in names):
+        if q is not None:
+            check_taken(op, names, "q", q)
+        return None
+    number = np.asarray(q) if conversion.is_weak(q) or isinstance(q, np.generic | np.ndarray) else q
+    if not isinstance(number, np.ndarray) or number.dtype.kind not in "fiu" or number.ndim > 1:
+        raise errors.not_quantiles(op, q)
+    wide = number.astype(np.float64)
+    if not ((wide >= 0) & (wide <= 1)).all():
+        raise errors.not_quantiles(op, q)
+    return tuple(wide.tolist()) if wide.ndim else float(wide)
+
+
+def row_with_q(row: FunctionRow, q: float | tuple[float, ...], method: str) -> FunctionRow:
+    """Return the row of `quantile` for one number or several, and a method."""
+    interpolates = method in order_statistics.INTERPOLATES
+    result = row.result if interpolates else FUNCTIONS["mode"].result
+    return replace(row, compose=partial(order_statistics.quantile, q, method), result=result)
 
 
 def of_one(name: str, keywords: dict[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
@@ -26,6 +26,8 @@ class Arrays(ArrayOps, Protocol):
     ``fused(name, values, places)`` that runs a transform in one call, with the bits and derivatives
     of the composition, or returns None. ``squares(values, places)`` returns the sums of squared
     distances from the exact means and the numbers of real floats in one call, or None.
+    ``in_blocks(name, run, values, by, dtype)`` runs a function that needs all values of a group,
+    for arrays in chunks.
     The result may use the memory of `spare`. The framework computes all derivatives, including
     those of exp and log.
     """
@@ -109,6 +111,17 @@ class Arrays(ArrayOps, Protocol):
 
     def single(self, x: Array) -> Array:
         """Round float64 to float32."""
+
+    def sorted_order(self, values: Array | None, numbers: Array) -> Array:
+        """Return the stable order of flat arrays by integers, and by value if values are given.
+        NaN and NaT are after other values; 0 equals -0.
+        """
+
+    def cumsum(self, x: Array) -> Array:
+        """Return the running sum of flat integers, in their dtype."""
+
+    def stack(self, arrays: Sequence[Array], axis: int) -> Array:
+        """Join arrays along a new dimension."""
 
     def bits(self, x: Array) -> Array:
         """View float32 or float64 as integers of the same bits."""

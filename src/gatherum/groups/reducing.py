@@ -27,6 +27,7 @@ from .functions import (
     REDUCES,
     TRANSFORMS,
     FunctionRow,
+    QuantileMethod,
     ReduceName,
     ReduceNames,
     TransformName,
@@ -35,6 +36,7 @@ from .functions import (
     transformed_dtype,
 )
 from .grouping import Grouping
+from .order_statistics import METHODS
 
 REDUCE = "groups.reduce"
 TRANSFORM = "groups.transform"
@@ -42,7 +44,7 @@ TRANSFORM = "groups.transform"
 ALIASES = {
     "add": "sum", "mul": "prod", "multiply": "prod", "product": "prod", "amax": "max",
     "maximum": "max", "amin": "min", "minimum": "min", "len": "count", "average": "mean",
-    "idxmax": "argmax", "idxmin": "argmin", "center": "centre",
+    "idxmax": "argmax", "idxmin": "argmin", "center": "centre", "percentile": "quantile",
 }  # fmt: skip
 # For unsupported wide dtypes, the widest supported dtype.
 WIDEST = {"g": np.dtype(np.float64), "G": np.dtype(np.complex128)}
@@ -60,6 +62,8 @@ def reduce(
     weights: Any = None,
     dtype: Any = None,
     ddof: int = 0,
+    q: Any = None,
+    method: QuantileMethod = "linear",
     fill_value: object = None,
     mode: ModeName = "raise",
     negative: bool = False,
@@ -77,6 +81,8 @@ def reduce(
     weights: Any = None,
     dtype: Any = None,
     ddof: int = 0,
+    q: Any = None,
+    method: QuantileMethod = "linear",
     fill_value: object = None,
     mode: ModeName = "raise",
     negative: bool = False,
@@ -94,6 +100,8 @@ def reduce(
     weights: Any = None,
     dtype: Any = None,
     ddof: int = 0,
+    q: Any = None,
+    method: QuantileMethod = "linear",
     fill_value: object = None,
     mode: ModeName = "raise",
     negative: bool = False,
@@ -111,6 +119,8 @@ def reduce(
     weights: Any = None,
     dtype: Any = None,
     ddof: int = 0,
+    q: Any = None,
+    method: QuantileMethod = "linear",
     fill_value: object = None,
     mode: ModeName = "raise",
     negative: bool = False,
@@ -128,6 +138,8 @@ def reduce(
     weights: Any = None,
     dtype: Any = None,
     ddof: int = 0,
+    q: Any = None,
+    method: QuantileMethod = "linear",
     fill_value: object = None,
     mode: ModeName = "raise",
     negative: bool = False,
@@ -142,6 +154,8 @@ def reduce(
     weights: Any = None,
     dtype: Any = None,
     ddof: int = 0,
+    q: Any = None,
+    method: QuantileMethod = "linear",
     fill_value: object = None,
     mode: ModeName = "raise",
     negative: bool = False,
@@ -167,7 +181,8 @@ def reduce(
     func : str or list of str, default "sum"
         ``"sum"``, ``"prod"``, ``"mean"``, ``"var"``, ``"std"``, ``"max"``, ``"min"``,
         ``"argmax"``, ``"argmin"``, ``"first"``, ``"last"``, ``"count"``, ``"any"``, ``"all"``,
-        ``"logsumexp"``, ``"fsum"`` or ``"fmean"``. The prefix ``nan`` makes a function skip NaN.
+        ``"logsumexp"``, ``"fsum"``, ``"fmean"``, ``"quantile"``, ``"median"``, ``"nunique"`` or
+        ``"mode"``. The prefix ``nan`` makes a function skip NaN.
         For a list of names, the result is a dict of arrays.
     axis : int, default 0
         The axis of `values` along which groups are formed, in ``[-values.ndim, values.ndim)``.
@@ -182,6 +197,10 @@ def reduce(
     ddof : int, default 0
         For ``"var"`` and ``"std"``, the divisor for a group of n values is ``n - ddof``. Other
         functions ignore it.
+    q : float or list of float, optional
+        The probability of ``"quantile"``, in [0, 1]. It is required for this function.
+    method : {"linear", "lower", "higher", "nearest", "midpoint"}, default "linear"
+        The value of ``"quantile"`` between two values of a group, as in `numpy.quantile`.
     fill_value : object, optional
         The result of an empty group, converted to the dtype of the result like the `fill_value` of
         an operator. The default is 0 for sums and counts, 1 for products, False for ``"any"``, True
@@ -198,9 +217,11 @@ def reduce(
     numpy.ndarray or dict of numpy.ndarray
         A new C-contiguous array of the shape of `values`, with `size` instead of
         ``values.shape[axis]``, or a dict of such arrays if `func` is a list. For tensors and JAX
-        arrays, an array of the same framework. The dtype is int64 for counts and positions, bool for ``"any"`` and ``"all"``, float64 for
-        ``"var"``, ``"std"`` and ``"logsumexp"`` of integers, the real dtype for ``"var"`` and
-        ``"std"`` of complex numbers, and otherwise the dtype of `values`.
+        arrays, an array of the same framework. A list `q` is a new first dimension. The dtype is
+        int64 for counts and positions, bool for ``"any"`` and ``"all"``, float64 for ``"var"``,
+        ``"std"``, ``"logsumexp"``, ``"median"``, interpolated quantiles and weighted means of
+        integers, the real dtype for ``"var"`` and ``"std"`` of complex numbers, and otherwise the
+        dtype of `values`.
 
     Raises
     ------
@@ -209,10 +230,10 @@ def reduce(
         non-integer dtype, the function is not defined for the dtype of `values`, or an operand is
         not an array, is masked or belongs to another framework.
     ValueError
-        If `func`, `mode` or `axis` has an invalid value, a function does not take `weights` or
-        `dtype`, `ddof` is not 0 with `weights`, `size` or `ddof` is negative, the shapes do not
-        match, `fill_value` does not convert, or a group is empty, `fill_value` is not given
-        and the result has no NaN. The message names the first such group.
+        If `func`, `mode`, `method`, `q` or `axis` has an invalid value, a function does not take
+        `weights`, `dtype` or `q`, `ddof` is not 0 with `weights`, `size` or `ddof` is negative, the
+        shapes do not match, `fill_value` does not convert, or a group is empty, `fill_value` is not
+        given and the result has no NaN. The message names the first such group.
     IndexError
         If an entry is out of bounds in mode ``"raise"``, or cannot be clipped or wrapped because
         `size` is 0. The message names the first such entry in row-major order.
@@ -238,10 +259,17 @@ def reduce(
     square root of the float64 variance, rounded once. Groups of `ddof` or fewer values are NaN.
 
     With weights, a sum is the left fold of ``w * x``, and a mean is this sum divided by the left
-    fold of ``w``, in float64 for integers, and in float32 for float16 and bfloat16. A variance is the
-    weighted mean of ``d * d`` in float64, where d is the distance from the weighted mean. Groups
-    whose weights sum to 0 are NaN. Functions with the prefix ``nan`` also skip the weights of NaN
-    values; a NaN weight is not skipped.
+    fold of ``w``, in float64 for integers, and in float32 for float16 and bfloat16. A variance is
+    the weighted mean of ``d * d`` in float64, where d is the distance from the weighted mean.
+    Groups whose weights sum to 0 are NaN. Functions with the prefix ``nan`` also skip the weights
+    of NaN values; a NaN weight is not skipped.
+
+    ``"quantile"`` is `numpy.quantile` of the values of a group for a Python float `q`, and
+    ``"median"`` is the quantile 0.5: the position of the quantile is computed in float64, and the
+    interpolation step by step in the dtype of the values, or in float64 for integers, whose
+    differences do not wrap around. A group with NaN is NaN. ``"nunique"`` counts distinct values,
+    and ``"mode"`` is the smallest of the most frequent ones. NaN equals NaN here and is the largest
+    value; zeros of both signs are equal.
 
     ``"logsumexp"`` is ``m + log(sum(exp(x - m)))``, where m is the largest value of the group, or 0
     if the largest value is infinite. It is computed in float32 for float16 and bfloat16, and in
@@ -273,6 +301,8 @@ def reduce(
            [12,  0]])
     >>> gatherum.groups.reduce([10, 20, 30], [0, 0, 1], func="mean", weights=[1, 3, 2])
     array([17.5, 30. ])
+    >>> gatherum.groups.reduce([1, 5, 2, 7], [0, 0, 0, 1], func="quantile", q=0.75)
+    array([3.5, 7. ])
     >>> gatherum.groups.reduce([1, 2, 4], [1, 1, 0], func=["max", "count"])
     {'max': array([4, 2]), 'count': array([1, 2])}
     """
@@ -282,6 +312,10 @@ def reduce(
     less = as_ddof(REDUCE, ddof)
     for argument, value in (("weights", weights), ("dtype", dtype)):
         options.check_taken(REDUCE, names, argument, value)
+    share = options.as_q(REDUCE, names, q)
+    how = plain_values.as_choice(REDUCE, "method", method, METHODS, {})
+    if isinstance(share, tuple) and has_labels(values):
+        raise errors.one_quantile(REDUCE)
     if weights is not None and less:
         raise errors.no_ddof(REDUCE, less)
     array, by = _grouped(REDUCE, values, groups, size, axis, mode, negative, weights)
@@ -290,6 +324,12 @@ def reduce(
     def run(name: str) -> Any:
         row = FUNCTIONS[options.plain(name)]
         row = row if scale is None else weighted.row_with(row, scale)
+        if row.name == "quantile" and share is not None:
+            if isinstance(share, tuple) and hasattr(by.xp, "in_blocks"):
+                rows = (options.row_with_q(row, one, how) for one in share)
+                each = [reduced(name, array, by, less, fill_value, one) for one in rows]
+                return by.xp.stack(each, 0)
+            row = options.row_with_q(row, share, how)
         call = partial(reduced, name, array, by, less, fill_value, row)
         if not has_labels(values):
             return call()
@@ -341,6 +381,11 @@ def reduced(
     dtype = row.result(kind)
     _check_result(by, dtype)
     start = start_of(row, dtype, by, values, fill_value)
+    if row.sorts and (in_blocks := getattr(xp, "in_blocks", None)) is not None:
+        if start is None:
+            raise errors.unknown_groups(by.op)
+        call = partial(reduced, name, ddof=ddof, fill_value=fill_value, row=row)
+        return in_blocks(name, call, values, by, dtype)
     with np.errstate(all="ignore"):  # signaling NaN also warns
         if skips and has_nan(kind) and xp.holds_any(left_out := xp.isnan(values)):
             by = by.without(left_out)

@@ -217,6 +217,27 @@ def rounded(x: Array, to: Any) -> Array:
     return jnp.where(jnp.isnan(x), jnp.nan, x).astype(to)
 
 
+def sorted_order(values: Array | None, numbers: Array) -> Array:
+    if values is None:
+        return jnp.argsort(numbers, stable=True)
+    return jnp.lexsort((_ordered(values), numbers))
+
+
+def _ordered(x: Array) -> Array:
+    """Return floats as integers of the same order, with NaN last: XLA treats subnormal numbers
+    as 0.
+    """
+    if not jnp.issubdtype(x.dtype, jnp.floating):
+        return x
+    codes = _comparable(x)
+    greatest = np.iinfo(codes.dtype).max
+    return jnp.where(jnp.isnan(x), greatest, jnp.where(codes < 0, codes ^ greatest, codes))
+
+
+def cumsum(x: Array) -> Array:
+    return jnp.cumsum(x, dtype=x.dtype)
+
+
 def single(x: Array) -> Array:
     return jax.lax.optimization_barrier(x.astype(np.float32))  # XLA would remove the conversion
 

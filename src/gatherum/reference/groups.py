@@ -24,6 +24,8 @@ from .group_numbers import (
     rounded,
     wide_dtype,
 )
+from .group_orders import INTERPOLATED, METHODS, nunique, quantile
+from .group_orders import mode as most_frequent
 from .group_weights import CONVERTED, WEIGHTED, weighted, with_weights
 from .items import Array, DType, Items, Position, as_bytes, blank, typed
 from .positions import MODES, resolve_all
@@ -53,6 +55,10 @@ REDUCES: dict[str, frozenset[str] | None] = {
     "logsumexp": NUMBERS - COMPLEXES,
     "fsum": NUMBERS - INTEGERS,
     "fmean": NUMBERS - INTEGERS,
+    "quantile": NUMBERS - COMPLEXES,
+    "median": NUMBERS - COMPLEXES,
+    "nunique": ORDERED,
+    "mode": ORDERED,
 }
 TRANSFORMS = {
     "normalize": NUMBERS - COMPLEXES,
@@ -63,6 +69,7 @@ TRANSFORMS = {
 FOLDS = {"sum": "add", "prod": "mul", "mean": "mean", "max": "max", "min": "min"}
 FOLDS |= {"fsum": "fsum", "fmean": "fmean"}
 EMPTY = {"sum": 0, "prod": 1, "count": 0, "any": 0, "all": 1, "logsumexp": -np.inf, "fsum": 0}
+EMPTY["nunique"] = 0
 
 Members: TypeAlias = list[tuple[Position, bytes]]
 """The position and the bytes of each value of a group, in row-major order."""
@@ -78,6 +85,8 @@ def reduce(
     weights: Any = None,
     dtype: Any = None,
     ddof: int = 0,
+    q: Any = None,
+    method: str = "linear",
     fill_value: Any = None,
     mode: str = "raise",
     negative: bool = False,
@@ -92,16 +101,21 @@ def reduce(
     op = "groups.reduce"
     if isinstance(func, list):
         more = {"weights": weights, "dtype": dtype, "ddof": ddof, "fill_value": fill_value}
-        more |= {"mode": mode, "negative": negative}
-        return {name: reduce(values, groups, size, name, axis, **more) for name in func}
+        more |= {"method": method, "mode": mode, "negative": negative}
+        shares = {name: q if name.endswith("quantile") else None for name in func}
+        return {
+            name: reduce(values, groups, size, name, axis, q=shares[name], **more) for name in func
+        }
     check_choice(op, "func", func, [*REDUCES, *(f"nan{name}" for name in REDUCES)])
-    if operator.index(ddof) < 0:
-        raise ValueError(f"{op}: `ddof` must be at least 0, got {ddof}")
     name = func.removeprefix("nan")
+    q, method = _quantile_arguments(op, name, q, method)
+    if name == "quantile" and np.ndim(q):
+        more = {"method": method, "fill_value": fill_value, "mode": mode, "negative": negative}
+        return np.stack([reduce(values, groups, size, func, axis, q=one, **more) for one in q])
     values, scales = _converted(op, name, values, axis, weights, dtype, ddof)
     values, axis, members = _listed(op, values, groups, size, axis, mode, negative, REDUCES[name])
     means = weights is not None and name == "mean" and values.dtype.name in INTEGERS
-    result = np.dtype(np.float64) if means else _result_dtype(name, values.dtype)
+    result = np.dtype(np.float64) if means else _result_dtype(name, values.dtype, method)
     fill = None
     if fill_value is not None:
         fill = fill_item(op, fill_value, result, "fill").tobytes()
@@ -114,11 +128,8 @@ def reduce(
     for place in np.ndindex(members.shape):
         every: Members = members.item(place)
         kept = [one for one in every if func == name or not is_nan(one[1], values.dtype)]
-        if kept and scales is not None:
-            places, items = zip(*kept, strict=True)
-            item = weighted(name, list(items), [scales[at] for at in places], values.dtype)
-        elif kept:
-            item = _reduced(name, kept, values.dtype, axis, ddof)
+        if kept:
+            item = _result(name, kept, scales, values.dtype, axis, ddof, q, method)
         elif fill is None:
             raise ValueError(f"{op}: group {place[axis]} is empty: `fill_value` must be given")
         else:
@@ -127,10 +138,23 @@ def reduce(
     return typed(out, result)
 
 
+def _quantile_arguments(op: str, name: str, q: Any, method: str) -> tuple[Any, str]:
+    check_choice(op, "method", method, METHODS)
+    if name == "median":
+        if q is not None:
+            raise ValueError(f"{op}: got `q` for 'median'")
+        return 0.5, "linear"
+    if (name == "quantile") != (q is not None) or (q is not None and not np.min(q) >= 0):
+        raise ValueError(f"{op}: got `q` {q!r} for {name!r}")
+    return q, method
+
+
 def _converted(
     op: str, name: str, values: Any, axis: int, weights: Any, dtype: Any, ddof: int
 ) -> tuple[Any, Any]:
     """Convert values to `dtype`, and values and weights to their common dtype."""
+    if operator.index(ddof) < 0:
+        raise ValueError(f"{op}: `ddof` must be at least 0, got {ddof}")
     if (dtype is not None and name not in CONVERTED) or (weights is not None and ddof):
         raise ValueError(f"{op}: got `dtype` {dtype} and `weights` for {name!r}, `ddof` {ddof}")
     to = None if dtype is None else np.dtype(dtype)
@@ -249,16 +273,34 @@ def _listed(
     return values, axis, members
 
 
-def _result_dtype(name: str, dtype: DType) -> DType:
-    if name in ("count", "argmax", "argmin"):
+def _result_dtype(name: str, dtype: DType, method: str = "linear") -> DType:
+    if name in ("count", "argmax", "argmin", "nunique"):
         return np.dtype(np.int64)
     if name in ("any", "all"):
         return np.dtype(bool)
-    if name == "logsumexp" and dtype.name in INTEGERS:
+    interpolated = name in ("quantile", "median") and method in INTERPOLATED
+    if (name == "logsumexp" or interpolated) and dtype.name in INTEGERS:
         return np.dtype(np.float64)
     if name in ("var", "std") and dtype.name not in HALVES:
         return real_dtype(wide_dtype(dtype))
     return dtype
+
+
+def _result(
+    name: str, members: Members, scales: Any, dtype: DType, axis: int, ddof: int, q: Any,
+    method: str,
+) -> bytes:  # fmt: skip
+    """Return the result of one group with at least one value."""
+    items = [item for _, item in members]
+    if scales is not None:
+        return weighted(name, items, [scales[place] for place, _ in members], dtype)
+    if name in ("quantile", "median"):
+        return quantile(items, dtype, q, method)
+    if name == "nunique":
+        return np.int64(nunique(items, dtype)).tobytes()
+    if name == "mode":
+        return most_frequent(items, dtype)
+    return _reduced(name, members, dtype, axis, ddof)
 
 
 def _reduced(name: str, members: Members, dtype: DType, axis: int, ddof: int) -> bytes:

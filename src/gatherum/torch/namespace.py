@@ -273,6 +273,20 @@ def rounded(x: Tensor, to: torch.dtype) -> Tensor:
     return torch.where(torch.isnan(x), torch.nan, x)
 
 
+def sorted_order(values: Tensor | None, numbers: Tensor) -> Tensor:
+    if values is None:
+        return torch.argsort(numbers, stable=True)
+    keys = _comparable(values)
+    if values.dtype is torch.uint64:
+        keys = keys ^ torch.iinfo(torch.int64).min  # the order of signed integers
+    order = torch.argsort(keys, stable=True)
+    return order[torch.argsort(numbers[order], stable=True)]
+
+
+def cumsum(x: Tensor) -> Tensor:
+    return torch.cumsum(x, 0, dtype=x.dtype)
+
+
 def single(x: Tensor) -> Tensor:
     return x.to(torch.float32)
 

@@ -17,6 +17,7 @@ from strategies import DATA_DTYPES  # noqa: E402
 NAMES = ("bool", "uint8", "int32", "bfloat16", "float32", "complex128", "datetime64[s]")
 DTYPES = [dtype for dtype in DATA_DTYPES if dtype.isnative and dtype.name in NAMES]
 ALL = (*functions.REDUCES, *functions.TRANSFORMS)
+SORTS = [name for name, row in functions.FUNCTIONS.items() if row.sorts]
 VALUES, GROUPS = np.arange(12.0).reshape(6, 2), np.array([0, 2, 2, 0, 1, 2])
 
 
@@ -31,6 +32,8 @@ def _in_this_thread():
 def run(module, values, groups, func, more):
     if func in functions.TRANSFORMS:
         return module.transform(values, groups, func, **more)
+    if func.endswith("quantile"):
+        more = more | {"q": 0.3}
     empty = 0 if values.dtype.kind in "mM" else 1  # integers other than 0 are not dates
     return module.reduce(values, groups, func=func, ddof=1, fill_value=empty, **more)
 
@@ -46,6 +49,8 @@ def test_the_bits_of_the_oracle(func):
             values = values_of(rng, dtype, shape)
             expected = outcome(run, reference, values, groups, func, more)
             lazy = da.from_array(values, chunks=tuple(max(1, n // 2) for n in shape))
+            if func.removeprefix("nan") in SORTS:
+                lazy = lazy.rechunk({more["axis"]: -1})
             entries = da.from_array(groups, chunks=3) if in_chunks else groups
 
             def reduced(values=lazy, groups=entries, more=more):
@@ -61,9 +66,10 @@ def test_the_bits_of_the_oracle(func):
 @pytest.mark.parametrize("func", functions.REDUCES)
 def test_empty_groups_of_dates_are_not_a_time(func, unit):
     rng = np.random.default_rng(len(func))
+    func_more = {"q": 0.5} if func.endswith("quantile") else {}
     values, groups = date_values(rng, unit, (9, 4)), rng.integers(0, 5, 9)
-    more = {"fill_value": -1} if "arg" in func else {}
-    lazy = da.from_array(values, chunks=(4, 3))
+    more = func_more | ({"fill_value": -1} if "arg" in func else {})
+    lazy = da.from_array(values, chunks=(9 if func.removeprefix("nan") in SORTS else 4, 3))
     expected = outcome(reference.reduce, values, groups, 7, func, **more)
     result = outcome(reduce, lazy, groups, 7, func, **more)
     assert same(result if isinstance(result, type) else result.compute(), expected)
@@ -75,7 +81,9 @@ def test_nothing_runs_before_it_is_computed():
 
     values = da.from_array(VALUES, chunks=2).map_blocks(refuse, dtype=float)
     for func in functions.REDUCES:
-        assert isinstance(reduce(values, GROUPS, 3, func, fill_value=0), da.Array)
+        of = values.rechunk({0: -1}) if func.removeprefix("nan") in SORTS else values
+        more = {"q": 0.5} if func.endswith("quantile") else {}
+        assert isinstance(reduce(of, GROUPS, 3, func, fill_value=0, **more), da.Array)
     for func in functions.TRANSFORMS:
         assert isinstance(transform(values, GROUPS, func, size=3), da.Array)
 
@@ -137,7 +145,31 @@ def test_chunks_may_be_empty(func):
         values = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
         groups = np.arange(shape[0]) % 2
         expected = outcome(run, reference, values, groups, func, {"size": 2})
+        if func.removeprefix("nan") in SORTS:
+            chunks = ((shape[0],), *chunks[1:])
         lazy = da.from_array(values, chunks=-1).rechunk(chunks)
         for entries in (groups, da.from_array(groups, chunks=-1).rechunk((chunks[0],))):
             result = outcome(run, gatherum.groups, lazy, entries, func, {"size": 2})
             assert same(result if isinstance(result, type) else result.compute(), expected)
+
+
+def test_a_sort_needs_all_positions_along_the_axis_in_one_chunk():
+    lazy = da.from_array(VALUES, chunks=(2, 1))
+    with pytest.raises(NotImplementedError) as caught:
+        reduce(lazy, GROUPS, 3, "median")
+    assert str(caught.value) == (
+        "groups.reduce: 'median' of a Dask array needs all values of a group in one chunk; write "
+        "values.rechunk({0: -1})"
+    )
+    result = reduce(lazy.rechunk({0: -1}), GROUPS, 3, "quantile", q=[0.5, 1])
+    assert same(reduce(VALUES, GROUPS, 3, "quantile", q=[0.5, 1]), result.compute())
+
+
+def test_weights_in_chunks():
+    weights = np.arange(6.0)
+    lazy = da.from_array(VALUES, chunks=2), GROUPS, 3
+    for each in (weights, da.from_array(weights, chunks=4)):
+        results = reduce(*lazy, ["sum", "nanmean", "std"], weights=each)
+        for name, result in results.items():
+            expected = reference.reduce(VALUES, GROUPS, 3, name, weights=weights)
+            assert same(expected, result.compute())

@@ -27,10 +27,10 @@ NAMES = ("bool", "uint8", "uint64", "int32", "float8_e5m2", "float16", "bfloat16
          "float64", "complex128")  # fmt: skip
 DTYPES = [dtype for dtype in DATA_DTYPES if dtype.isnative and dtype.name in NAMES]
 ALL = (*functions.REDUCES, *functions.TRANSFORMS)
-WHOLE = ("argmax", "argmin", "count", "any", "all")
+WHOLE = ("argmax", "argmin", "count", "any", "all", "nunique")
 SMOOTH = [name for name in ALL if name.removeprefix("nan") not in WHOLE]
 # XLA flushes subnormal numbers to 0 in arithmetic; the other functions only call the core.
-ARITHMETIC = ("var", "std", "logsumexp", *functions.TRANSFORMS)
+ARITHMETIC = ("var", "std", "logsumexp", "quantile", "median", *functions.TRANSFORMS)
 
 
 def flushed(array):

@@ -25,7 +25,7 @@ pytestmark = [
 DTYPES = [dtype for dtype in DATA_DTYPES if dtype.isnative and dtype.name not in ("int4", "uint4")
           and hasattr(torch, dtype.name)]  # fmt: skip
 ALL = (*functions.REDUCES, *functions.TRANSFORMS)
-WHOLE = ("argmax", "argmin", "count", "any", "all")
+WHOLE = ("argmax", "argmin", "count", "any", "all", "nunique")
 SMOOTH = [name for name in ALL if name.removeprefix("nan") not in WHOLE]
 
 

@@ -1,0 +1,117 @@
+"""The values of all groups in one order: by group, then by value, then by position."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from gatherum._arguments.casting import has_nan
+from gatherum._derivatives.array_ops import Array
+from gatherum._model.call import Attributes, FoldRule
+
+from .grouping import Grouping
+from .protocol import Arrays
+
+_INT64 = np.dtype(np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class SortedGroups:
+    """The sorted order of flattened values. A cell is a group at one position across the axis."""
+
+    xp: Arrays
+    cells: int  # the number of cells, also the number that stands for no group
+    numbers: Array  # the cell of each value, in sorted order
+    order: Array  # the position of each value in the flattened values, in sorted order
+    counts: Array  # the number of values of each cell
+    starts: Array  # where each cell begins in sorted order
+
+    @classmethod
+    def of(cls, by: Grouping, values: Array, by_value: bool = True) -> SortedGroups:
+        """Sort by group, then by value or only by position."""
+        xp, cells = by.xp, prod(by.shape)
+        shape = tuple(values.shape)
+        numbers = flat(xp, xp.broadcast_to(_cells(by, shape), shape))
+        keys = flat(xp, _comparable(xp, values)) if by_value else None
+        order = xp.sorted_order(keys, numbers)
+        counts = flat(xp, xp.whole(by.count(), by.shape))
+        starts = xp.cumsum(counts) - counts
+        return cls(xp, cells, take(xp, numbers, order), order, counts, starts)
+
+    def positions(self) -> Array:
+        """Return the numbers from 0 of the sorted values."""
+        return self.xp.arange(0, self.order.shape[0], self.order)
+
+    def places(self) -> Array:
+        """Return the place of each sorted value within its cell, from 0."""
+        return self.positions() - take(self.xp, self.starts, self.numbers)
+
+    def values_at(self, values: Array, positions: Array) -> Array:
+        """Return the values at sorted positions, 0 for positions without a value."""
+        return take(self.xp, flat(self.xp, values), take(self.xp, self.order, positions, -1))
+
+    def begins_run(self, values: Array) -> Array:
+        """Return a mask of the sorted values that differ from the value before them in the cell.
+        NaN equals NaN, and 0 equals -0.
+        """
+        xp = self.xp
+        before = xp.where(self.positions() > 0, self.positions() - 1, 0)
+        of_before = take(xp, self.numbers, before)
+        keys = _comparable(xp, values)
+        value, earlier = self.values_at(keys, self.positions()), self.values_at(keys, before)
+        same = xp.equal(value, earlier)
+        if has_nan(xp.kind(value)):
+            same = same | (xp.isnan(value) & xp.isnan(earlier))
+        return (self.places() == 0) | (of_before != self.numbers) | ~same
+
+    def reduce(self, sorted_values: Array, reduction: str, start: int) -> Array:
+        """Reduce integers, one for each sorted value, to one for each cell."""
+        xp = self.xp
+        table = xp.full((self.cells,), start, sorted_values.dtype, sorted_values)
+        return put(xp, table, self.numbers, sorted_values, reduction)
+
+    def unsorted(self, sorted_values: Array, fill: int = 0) -> Array:
+        """Return one item for each flattened value from one for each sorted value. Values without
+        a group get `fill`.
+        """
+        xp = self.xp
+        grouped = self.numbers < self.cells
+        blank = xp.full(tuple(self.order.shape), fill, sorted_values.dtype, sorted_values)
+        return put(xp, blank, xp.where(grouped, self.order, -1), sorted_values, "none")
+
+
+def flat(xp: Arrays, x: Array) -> Array:
+    """Return an array in one dimension."""
+    return xp.reshape(x, (prod(x.shape),))
+
+
+def _comparable(xp: Arrays, values: Array) -> Array:
+    """Return values to compare, without a derivative. Bools become 0 or 1 from any byte."""
+    values = xp.stop_gradient(values)
+    return xp.nonzero(values) if xp.kind(values).kind == "b" else values
+
+
+def take(xp: Arrays, table: Array, positions: Array, fill: int = 0) -> Array:
+    """Gather from a flat table; invalid positions yield `fill`."""
+    return xp.gather(Attributes("gather", 0, "fill", False), table, positions, fill)
+
+
+def put(xp: Arrays, table: Array, positions: Array, updates: Array, reduction: str) -> Array:
+    """Scatter into a flat table, whose items are not part of a fold; skip invalid positions."""
+    attributes = Attributes("scatter_slices", 0, "drop", False, *FoldRule.afresh(reduction))
+    return xp.scatter(attributes, table, positions, updates)
+
+
+def _cells(by: Grouping, shape: Any) -> Array:
+    """Return the number of the cell of each value, the number of cells for no group."""
+    xp, axis = by.xp, by.axis
+    numbers = xp.astype(by.numbers(), xp.dtype(_INT64))
+    outer, size, inner = shape[:axis], by.shape[axis], shape[axis + 1 :]
+    steps = prod(inner)
+    before = xp.reshape(xp.arange(0, prod(outer), numbers), (*outer, *(1,) * (len(inner) + 1)))
+    behind = xp.reshape(xp.arange(0, steps, numbers), inner)
+    cells = (before * size + numbers) * steps + behind
+    return xp.where(numbers < 0, prod(by.shape), cells)

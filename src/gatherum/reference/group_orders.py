@@ -1,0 +1,74 @@
+"""Quantiles, numbers of distinct values and most frequent values of one group, as plain loops."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from .group_numbers import is_nan, number_of, rounded
+from .items import DType, Items
+from .reductions import INTEGERS
+
+ORDERS = ("quantile", "median", "nunique", "mode")
+METHODS = ("linear", "lower", "higher", "nearest", "midpoint")
+INTERPOLATED = ("linear", "midpoint")
+
+
+def quantile(items: Items, dtype: DType, q: float, method: str) -> bytes:
+    """Return NumPy's quantile of the values of a group, for q as a Python float."""
+    ranked = _ranked(items, dtype)
+    whole = dtype.name in INTEGERS
+    result = np.dtype(np.float64) if whole and method in INTERPOLATED else dtype
+    last = len(ranked) - 1
+    if is_nan(ranked[last], dtype):
+        return rounded(np.nan, result).tobytes()
+    place = last * float(q)
+    floor = math.floor(place)
+    if method not in INTERPOLATED:
+        chosen = {"lower": floor, "higher": math.ceil(place), "nearest": round(place)}[method]
+        return ranked[chosen]
+    share = place - floor
+    if method == "midpoint":
+        share = 0.5 if share > 0 else 0.0
+    elif place >= last:
+        share = floor + 1.0  # NumPy counts the last place as -1
+    low, high = (ranked[min(i, last)] for i in (floor, floor + 1))
+    with np.errstate(all="ignore"):
+        if whole:
+            one, other = (int(number_of(item, dtype, dtype)) for item in (low, high))
+            a, b, away = np.float64(one), np.float64(other), np.float64(other - one)
+        else:
+            a, b = (number_of(item, dtype, dtype) for item in (low, high))
+            away = b - a
+        if share >= 0.5:
+            return rounded(b - away * rounded(1 - share, result)[()], result).tobytes()
+        return rounded(a + away * rounded(share, result)[()], result).tobytes()
+
+
+def nunique(items: Items, dtype: DType) -> int:
+    """Return the number of distinct values. NaN equals NaN, and 0 equals -0."""
+    return len({_key(item, dtype) for item in items})
+
+
+def mode(items: Items, dtype: DType) -> bytes:
+    """Return the smallest of the most frequent values, where NaN is the largest."""
+    keys = [_key(item, dtype) for item in items]
+    most = max(keys.count(key) for key in keys)
+    frequent = min(key for key in keys if keys.count(key) == most)
+    return items[keys.index(frequent)]
+
+
+def _ranked(items: Items, dtype: DType) -> Items:
+    return sorted(items, key=lambda item: _key(item, dtype))
+
+
+def _key(item: bytes, dtype: DType) -> Any:
+    """Return a tuple that orders items as numbers, with NaN after all other values."""
+    if dtype.name == "bool":
+        return (False, item != b"\0")
+    if is_nan(item, dtype):
+        return (True, 0)
+    if dtype.kind in "mM":
+        return (False, int(np.frombuffer(item, np.int64)[0]))
+    number = np.frombuffer(item, dtype)[0]
+    return (False, int(number) if dtype.kind in "iu" else float(number))
