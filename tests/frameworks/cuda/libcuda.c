@@ -1,28 +1,55 @@
-/* A CUDA driver that has no device: its memory is the host's, and every call is a line on standard output.
+/* A CUDA driver without a device: its memory is the host's, and every call is a line on standard output.
  *
- * cuda.bindings loads it in the place of libcuda.so.1, so what the room passes to the real bindings is seen
- * as it arrives in C. Kernels do nothing; a launch shows the struct that it was given.
+ * cuda.bindings and the core load it in the place of libcuda.so.1, so every argument is seen as it arrives in
+ * C. Kernels do nothing unless a test sets `fake_run`. Code that begins with "struct N " is a kernel whose
+ * struct has N bytes: a launch shows all of them. A launch of other code shows the first ten.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 typedef unsigned long long Address;
 
-static void say(const char* name, long a, long b, long c) {
-  printf("%s %ld %ld %ld\n", name, a, b, c);
-  fflush(stdout);
+/* Set by tests, through ctypes. */
+enum { TO_OUTPUT, TO_TEXT, TO_NOTHING };
+int fake_log = TO_OUTPUT;      /* where the lines go: to standard output, to fake_text, or to nothing */
+char fake_text[1 << 24];       /* the lines since fake_length was set to 0 */
+size_t fake_length = 0;
+int fake_launches_left = -1;   /* the launches before one fails; negative: none fails */
+void (*fake_run)(const char* code, const void* arguments, unsigned grid, unsigned block) = NULL;
+
+static void put(const char* format, ...) {
+  va_list a;
+  va_start(a, format);
+  if (fake_log == TO_OUTPUT) vprintf(format, a), fflush(stdout);
+  if (fake_log == TO_TEXT)
+    fake_length += (size_t)vsnprintf(fake_text + fake_length, sizeof fake_text - fake_length, format, a);
+  va_end(a);
 }
+
+static void say(const char* name, long a, long b, long c) {
+  if (fake_log != TO_NOTHING) put("%s %ld %ld %ld\n", name, a, b, c);
+}
+
+typedef struct {
+  long size; /* of the struct */
+  char code[512];
+} Kernel;
+static _Thread_local void* contexts[16];
+static _Thread_local int depth = 0;
 
 int cuInit(unsigned flags) { return flags == 0 ? 0 : 1; }
 int cuDriverGetVersion(int* version) { return *version = 13000, 0; }
 int cuGetErrorString(int status, const char** words) { return *words = "words", status < 0; }
 int cuDeviceGet(int* device, int number) { return *device = number, number < 2 ? 0 : 101; }
 int cuDevicePrimaryCtxRetain(void** context, int device) { return *context = (void*)(0x1000L + device), 0; }
-int cuCtxPushCurrent_v2(void* context) { return say("push", (long)context, 0, 0), 0; }
-int cuCtxPopCurrent_v2(void** context) { return *context = 0, say("pop", 0, 0, 0), 0; }
+int cuCtxPushCurrent_v2(void* context) {
+  return contexts[depth++] = context, say("push", (long)context, 0, 0), 0;
+}
+int cuCtxPopCurrent_v2(void** context) { return *context = contexts[--depth], say("pop", 0, 0, 0), 0; }
 int cuDeviceGetAttribute(int* value, int attribute, int device) {
   say("attribute", attribute, device, 0);
   *value = attribute == 75 ? 9 : attribute == 76 ? 0 : 132;
@@ -36,20 +63,37 @@ int cuLibraryLoadData(void** library, const void* code, void* a, void* b, unsign
                       unsigned n) {
   (void)a, (void)b, (void)c, (void)d;
   *library = (void*)0x77;
+  if (strncmp(code, "struct ", 7) == 0) {
+    Kernel* kernel = calloc(1, sizeof *kernel);
+    kernel->size = strtol((const char*)code + 7, NULL, 10);
+    snprintf(kernel->code, sizeof kernel->code, "%s", (const char*)code);
+    return *library = kernel, 0;
+  }
   return say("load", *(const char*)code, m, n), 0;
 }
 int cuLibraryGetKernel(void** kernel, void* library, const char* name) {
-  printf("kernel %s of %lx\n", name, (long)library);
+  if (library != (void*)0x77) return *kernel = library, 0;
+  put("kernel %s of %lx\n", name, (long)library);
   return *kernel = (void*)0x88, 0;
 }
 int cuLaunchKernel(void* kernel, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                    unsigned shared, void* stream, void** parameters, void** extra) {
-  printf("launch %lx grid %u %u %u block %u %u %u shared %u stream %ld struct %.10s extra %ld\n",
-         (long)kernel, gx, gy, gz, bx, by, bz, shared, (long)stream, (const char*)parameters[0], (long)extra);
+  if (fake_launches_left >= 0 && fake_launches_left-- == 0) return 719;
+  const Kernel* k = kernel == (void*)0x88 ? NULL : kernel;
+  if (k != NULL && fake_run != NULL) fake_run(k->code, parameters[0], gx, bx);
+  if (fake_log == TO_NOTHING) return 0;
+  put("launch %lx grid %u %u %u block %u %u %u shared %u stream %ld struct ", (long)kernel, gx, gy, gz, bx, by,
+      bz, shared, (long)stream);
+  if (k == NULL) put("%.10s", (const char*)parameters[0]);
+  for (long i = 0; k != NULL && i < k->size; ++i) put("%02x", ((const unsigned char*)parameters[0])[i]);
+  put(" extra %ld", (long)extra);
+  if (k != NULL) put(" context %lx code %s", depth ? (long)contexts[depth - 1] : 0L, k->code);
+  put("\n");
   return 0;
 }
 int cuMemsetD8Async(Address at, unsigned char value, size_t n, void* stream) {
   memset((void*)at, value, n);
+  if (fake_log == TO_TEXT) put("at %llx ", at);
   return say("memset", value, (long)n, (long)stream), 0;
 }
 int cuMemcpyHtoDAsync_v2(Address to, const void* from, size_t n, void* stream) {
@@ -58,6 +102,7 @@ int cuMemcpyHtoDAsync_v2(Address to, const void* from, size_t n, void* stream) {
 }
 int cuMemcpyDtoHAsync_v2(void* to, Address from, size_t n, void* stream) {
   memcpy(to, (void*)from, n);
+  if (fake_log == TO_TEXT) put("at %llx ", from);
   return say("copy out", (long)n, (long)stream, 0), 0;
 }
 int cuMemcpyDtoDAsync_v2(Address to, Address from, size_t n, void* stream) {
@@ -85,7 +130,7 @@ int cuStreamWaitEvent(void* stream, void* event, unsigned flags) {
 }
 /* What CUB's sorts link to. They are compiled and loaded here, and sort nothing. */
 int cuDeviceGetCount(int* count) { return *count = 2, 0; }
-int cuCtxGetCurrent(void** context) { return *context = (void*)0x1000, 0; }
+int cuCtxGetCurrent(void** context) { return *context = depth ? contexts[depth - 1] : (void*)0x1000, 0; }
 int cuCtxGetDevice(int* device) { return *device = 0, 0; }
 int cuFuncGetAttribute(int* value, int attribute, void* function) {
   (void)attribute, (void)function;

@@ -1,0 +1,107 @@
+"""A machine whose driver is `libcuda.c`, and tensors that the core believes to be on a device.
+
+Start a process with `environment`, and call `use` in it. Then tensors of a torch without CUDA take
+every step of a tensor on a device; their kernels do nothing unless `run_kernels` is called.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import subprocess
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+COMPILER = shutil.which("cc") or shutil.which("gcc")
+STREAM = 48  # libcuda.c captures stream 40
+HERE = Path(__file__).parent
+
+
+def build(folder: Path) -> dict[str, str]:
+    """Compile both libraries, and return the environment of a process that uses them."""
+    options = ["-std=c11", "-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
+    for name, source in (("libcuda.so.1", "libcuda.c"), ("libexchange.so", "exchange.c")):
+        command = [str(COMPILER), *options, f"-Wl,-soname,{name}", "-o", str(folder / name)]
+        subprocess.run([*command, str(HERE / source), "-ldl"], check=True)
+    paths = [str(folder), os.environ.get("LD_LIBRARY_PATH", "")]
+    return os.environ | {"LD_LIBRARY_PATH": ":".join(filter(None, paths))}
+
+
+class Driver:
+    """What tests set and read in the library."""
+
+    def __init__(self) -> None:
+        self.library = ctypes.CDLL("libcuda.so.1")
+        self._set("fake_log", 2)
+
+    def _set(self, name: str, value: int) -> None:
+        ctypes.c_int.in_dll(self.library, name).value = value
+
+    def fail_after(self, launches: int) -> None:
+        """Let the launch after this number of launches fail."""
+        self._set("fake_launches_left", launches)
+
+    @contextmanager
+    def logged(self) -> Iterator[list[str]]:
+        """Collect the lines of the driver's calls, without changes of the context."""
+        lines: list[str] = []
+        ctypes.c_size_t.in_dll(self.library, "fake_length").value = 0
+        self._set("fake_log", 1)
+        yield lines
+        self._set("fake_log", 2)
+        length = ctypes.c_size_t.in_dll(self.library, "fake_length").value
+        text = ctypes.string_at(ctypes.addressof(ctypes.c_char.in_dll(self.library, "fake_text")), length)
+        lines += [each for each in text.decode().splitlines() if not each.startswith(("push", "pop"))]
+
+
+_kept: list[object] = []
+
+
+def use() -> Any:
+    """Let tensors in host memory be on device 0. Return the module `gatherum.torch.cuda`."""
+    import torch
+
+    from gatherum._model.operators import OPERATORS
+    from gatherum.torch import adapter, cuda, dlpack, private
+    from gatherum.torch.autograd import gradients
+    from gatherum.torch.library import ops
+
+    exchange = ctypes.CDLL("libexchange.so").exchange
+    exchange.restype, exchange.argtypes = ctypes.c_void_p, (ctypes.c_void_p, ctypes.c_void_p)
+    pointer, capsule = ctypes.pythonapi.PyCapsule_GetPointer, ctypes.pythonapi.PyCapsule_New
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+    capsule.restype = ctypes.py_object
+    capsule.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
+    name = b"dlpack_exchange_api"
+    private.exchange = capsule(exchange(pointer(private.exchange, name), STREAM), name, None)
+    dlpack.open_exchange(gradients.record, gradients.record_total)
+    library = torch.library.Library("gatherum", "IMPL")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about replaced kernels
+        for row in OPERATORS.values():
+            for op, kernel in ops.kernels(row, cuda.run).items():
+                for each in ops.with_below(op):
+                    library.impl(each, kernel, "CPU")
+    _kept.append(library)  # kernels last as long as their library
+    adapter.TorchAdapter.device = lambda self, value: "cuda"  # type: ignore[method-assign]
+    framework = type(cuda.FRAMEWORK)
+    framework._place = lambda *_: torch.device("cpu")  # type: ignore[method-assign]
+    stream = SimpleNamespace(cuda_stream=STREAM)
+    torch.cuda.current_stream = lambda *_: stream  # type: ignore[assignment]
+    return cuda
+
+
+def compile_nothing(sizes: dict[Any, int] | None = None) -> None:
+    """Use a text for the code of each kernel: the bytes of its struct, by default 64, and macros."""
+    from gatherum.cuda import nvidia
+
+    def kernel_code(kernel: Any, architecture: str) -> bytes:
+        macros = " ".join(f"{name}={value}" for name, value in kernel.macros)
+        return f"struct {(sizes or {}).get(kernel, 64)} {kernel.name} {macros}\0".encode()
+
+    nvidia.kernel_code = kernel_code
