@@ -111,17 +111,23 @@ def calls() -> Iterator[tuple[str, str, Callable[[], object]]]:
         u = {name: convert(each[:32].clone()) for name, each in arrays.items()}
         i = convert(index)
         for mode in ("clip", "raise"):
-            yield kind, f"{kind}: gather, {mode}", lambda t=t, i=i, mode=mode: g.gather(
-                t["float32"], i, mode=mode
+            yield (
+                kind,
+                f"{kind}: gather, {mode}",
+                lambda t=t, i=i, mode=mode: g.gather(t["float32"], i, mode=mode),
             )
             for label, dtype, fold in (
                 ("scatter", "float32", "none"),
                 ("int32 add, atomics", "int32", "add"),
                 ("float32 add, sort", "float32", "add"),
             ):
-                yield kind, f"{kind}: {label}, {mode}", lambda a=t[dtype], i=i, b=u[
-                    dtype
-                ], fold=fold, mode=mode: g.scatter_slices(a, i, b, reduction=fold, mode=mode)
+                yield (
+                    kind,
+                    f"{kind}: {label}, {mode}",
+                    lambda a=t[dtype], i=i, b=u[dtype], fold=fold, mode=mode: g.scatter_slices(
+                        a, i, b, reduction=fold, mode=mode
+                    ),
+                )
 
 
 if __name__ == "__main__":

@@ -412,6 +412,28 @@ def set_torch(
 def set_torch_storage(
     size: int, offset: int, example: object, handle: int, measure: Callable[[Any], int]
 ) -> None: ...
+def set_torch_cuda(
+    make_program: Callable[..., DeviceProgram | None], sort: Callable[..., Callable[..., Any]]
+) -> None: ...
+def has_cuda_driver() -> bool: ...
+
+class DeviceProgram:
+    def __init__(
+        self,
+        context: int,
+        steps: tuple[tuple[Any, ...], ...],
+        scratch: tuple[tuple[int, int], ...],
+        slots: int,
+        arena: int,
+    ) -> None: ...
+    def replay(
+        self,
+        operands: tuple[int, int, int, int],
+        arena: int,
+        stream: int,
+        sort: Callable[..., tuple[int, int]] | None,
+    ) -> bytes | tuple[str, int]: ...
+
 def tensor_route(data: object, indices: object, updates: object) -> tuple[str, int, bool]: ...
 def first_outside_storage(operands: tuple[object, ...]) -> int: ...
 def differentiate(

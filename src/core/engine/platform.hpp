@@ -13,6 +13,7 @@
 
 #if defined(__unix__) || defined(__APPLE__)
 #define GATHERUM_POSIX 1
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/mman.h>
@@ -42,6 +43,24 @@
 #endif
 
 namespace gatherum {
+
+// Loads a shared library by its name, for the rest of the process. Returns null if there is none.
+inline void* open_library(const char* name) {
+#if GATHERUM_POSIX
+  return dlopen(name, RTLD_NOW | RTLD_LOCAL);
+#else
+  return reinterpret_cast<void*>(LoadLibraryA(name));
+#endif
+}
+
+// Returns the address of a function of a library, or null.
+inline void* find_symbol(void* library, const char* name) {
+#if GATHERUM_POSIX
+  return dlsym(library, name);
+#else
+  return reinterpret_cast<void*>(GetProcAddress(static_cast<HMODULE>(library), name));
+#endif
+}
 
 // The number of processors that this process may use, according to affinity masks and cpusets.
 inline int usable_processors() {

@@ -26,6 +26,14 @@ class GilRelease {
   // Returns true if a poll has stopped the work. If the work was interrupted but not by a poll, the process
   // is the child of a fork, which does not have the other threads.
   bool interrupted() const { return interrupted_; }
+  // Runs work() with the lock.
+  template <class Work>
+  auto reacquired(const Work& work) {
+    lock();
+    const auto result = work();
+    state_ = PyEval_SaveThread();
+    return result;
+  }
 
  private:
   bool signal_pending() {

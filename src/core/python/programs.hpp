@@ -6,6 +6,7 @@
 
 #include "include/gatherum.h"
 #include "model/program.hpp"
+#include "python/device/device_programs.hpp"
 #include "python/numpy/arrays.hpp"
 
 namespace gatherum {
@@ -29,6 +30,8 @@ class BoundProgram {
   }
   void note_run_on(const int64_t* words, int n) const;
   const Program& fields() const { return fields_; }
+  // The launches of the program on CUDA devices.
+  DevicePrograms& on_devices() const { return on_devices_; }
 
  private:
   Program fields_;
@@ -36,6 +39,7 @@ class BoundProgram {
   bool quiet_ = false;
   mutable nb::ft_mutex mutex_;
   mutable std::vector<int64_t> operand_words_;
+  mutable DevicePrograms on_devices_;
 };
 
 // The value of an index of a program, which the core stores in 64 bits.

@@ -40,6 +40,22 @@ class Memory:
         self._free = weakref.finalize(self, _release, driver, self.address, device, stream)
         self._free.atexit = False  # the memory is freed when the process ends
 
+    def part(self, start: int, nbytes: int) -> Part:
+        """Return bytes of this memory."""
+        return Part(self, start)
+
+
+class Part:
+    """Bytes of memory that begin at a distance from its start."""
+
+    def __init__(self, memory: Memory, start: int) -> None:
+        self._memory = memory
+        self.address = memory.address + start
+
+    def part(self, start: int, nbytes: int) -> Part:
+        """Return bytes of this part."""
+        return Part(self._memory, self.address - self._memory.address + start)
+
 
 def _release(driver: Driver, address: int, device: int, stream: int) -> None:
     with driver.on(device):

@@ -9,71 +9,65 @@ result is undefined if an index is invalid.
 from __future__ import annotations
 
 import struct
+from typing import NoReturn
 
 from gatherum._plans.index_errors import raise_invalid
+from gatherum._plans.plans import Plan
 
-from .device import Buffer
 from .execution import Execution
-from .loops import unaddressable
+from .programs import Slot
 
 # Layout of ``Record`` in kernels/nest.cuh: count, inverse, found, component, value.
 _RECORD = struct.Struct("=QQQQq")
 RECORD_BYTES = _RECORD.size
 
 
-def new_record(run: Execution) -> Buffer | None:
+def new_record(run: Execution) -> Slot | None:
     """Return a cleared record if the call can raise, else None."""
     if run.plan.call.mode != "raise" or not run.work.checks:
         return None
-    return run.cleared(RECORD_BYTES)
+    return run.program.cleared(RECORD_BYTES)
 
 
-def address(record: Buffer | None) -> int:
-    """Return the record's address for kernels, or 0 (null)."""
-    return 0 if record is None else record.address
+def or_null(slot: Slot | None) -> int | Slot:
+    """Return a slot, or a null address for None."""
+    return 0 if slot is None else slot
 
 
-def check_indices(run: Execution, record: Buffer, only: int = -1) -> None:
+def check_indices(run: Execution, record: Slot, only: int = -1) -> None:
     """Check every index tuple, or only one component of every tuple."""
     _launch("check", run, record, only)
 
 
-def find_first(run: Execution, record: Buffer, only: int = -1) -> None:
+def read_record(run: Execution, record: Slot | None) -> None:
+    """Wait for the device and read the record."""
+    if record is not None:
+        run.program.read(record, RECORD_BYTES)
+
+
+def find_first(run: Execution, only: int = -1) -> None:
     """Find the first invalid tuple again and record it for the error message."""
+    record = run.program.cleared(RECORD_BYTES)
+    check_indices(run, record, only)
     _launch("first", run, record, only)
+    read_record(run, record)
 
 
-def _launch(name: str, run: Execution, record: Buffer, only: int) -> None:
+def _launch(name: str, run: Execution, record: Slot, only: int) -> None:
     parts = run.work.parts if only < 0 else run.work.parts[only : only + 1]
     steps = tuple(step for step in run.work.checks if step.extent != 1)
     macros = run.index_macros("raise")
-    run.launch_nest(name, (record.address, run.indices), steps, parts, macros)
+    run.launch_nest(name, (record, run.indices), steps, parts, macros)
 
 
-def raise_found(run: Execution, record: Buffer | None) -> None:
-    """Wait for the device. Raise IndexError if the record holds an invalid index."""
-    if record is not None and _read(run, record)[0]:
-        _raise_first(run, record)
+def is_invalid(record: bytes) -> bool:
+    """Return True if a record holds an invalid index. There is no record if none is needed."""
+    return bool(record) and _RECORD.unpack(record)[0] != 0
 
 
-def refuse_unaddressable(run: Execution) -> None:
-    """Raise IndexError if clip or wrap must resolve an index in a dimension of size 0."""
-    only = unaddressable(run.plan.call, run.work)
-    if only >= 0:
-        _raise_first(run, run.cleared(RECORD_BYTES), only)
-
-
-def _read(run: Execution, record: Buffer) -> tuple[int, ...]:
-    fields: tuple[int, ...] = _RECORD.unpack(run.device.read(record, RECORD_BYTES))
-    return fields
-
-
-def _raise_first(run: Execution, record: Buffer, only: int = -1) -> None:
-    """Find the first invalid index in row-major order and raise IndexError for it."""
-    run.device.clear(record, RECORD_BYTES)
-    check_indices(run, record, only)
-    find_first(run, record, only)
-    _, inverse, is_found, component, value = _read(run, record)
+def raise_first(plan: Plan, record: bytes, only: int = -1) -> NoReturn:
+    """Raise IndexError for the invalid index that `find_first` has recorded."""
+    _, inverse, is_found, component, value = _RECORD.unpack(record)
     # Not found: another stream has changed the indices meanwhile.
     position = ~inverse & (1 << 64) - 1 if is_found else -1
-    raise_invalid(run.plan, position, component + max(only, 0), value)
+    raise_invalid(plan, position, component + max(only, 0), value)

@@ -26,6 +26,10 @@ class _Scratch:
         self.memory = memory
         self.address = int(memory.ptr)
 
+    def part(self, start: int, nbytes: int) -> _Scratch:
+        """Return bytes of this memory."""
+        return _Scratch(self.memory + start)
+
 
 class CuPy(DeviceFramework):
     """CuPy arrays."""

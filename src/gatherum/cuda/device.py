@@ -1,8 +1,8 @@
 """Define the device interface of `gatherum.cuda`, the only access to a device.
 
-`plan_launches.run` turns a plan into launches on a `Device`. One implementation drives an NVIDIA
-GPU. The tests have another implementation, which runs the same kernels, compiled by g++, on NumPy
-memory.
+`plan_launches.run` turns a plan into a program, which a `Device` plays. One implementation drives
+an NVIDIA GPU. The tests have another implementation, which runs the same kernels, compiled by g++,
+on NumPy memory.
 
 The protocol, in short:
 
@@ -24,7 +24,10 @@ The protocol, in short:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from .programs import Addresses, Program
 
 Macros: TypeAlias = tuple[tuple[str, str], ...]
 
@@ -59,6 +62,9 @@ class Buffer(Protocol):
     @property
     def address(self) -> int:
         """Address of the first byte, a multiple of 256."""
+
+    def part(self, start: int, nbytes: int) -> Buffer:
+        """Return bytes of this memory as a buffer, which keeps the memory alive."""
 
 
 class Widths(NamedTuple):
@@ -112,3 +118,9 @@ class Device(Protocol):
 
     def read(self, buffer: Buffer, nbytes: int) -> bytes:
         """Wait for the stream and return the first `nbytes` of scratch."""
+
+    def play(self, program: Program, operands: Addresses) -> bytes:
+        """Play a program. Return the bytes that it reads, or no bytes.
+
+        `programs.play` does so by the other methods.
+        """

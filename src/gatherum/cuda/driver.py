@@ -14,6 +14,8 @@ from importlib import import_module
 from threading import Lock
 from typing import Any
 
+from gatherum._system import native
+
 from . import errors as cuda_errors
 
 # Explicit handle of the legacy default stream. With handle 0, cuda.bindings may use a default
@@ -22,10 +24,14 @@ LEGACY_STREAM = 1
 
 
 class Driver:
-    """The driver functions that this package uses, from `cuda.bindings.driver`."""
+    """The driver functions that this package uses, from `cuda.bindings.driver`.
 
-    def __init__(self, api: Any) -> None:
+    `replays` is True if the core can call the same driver.
+    """
+
+    def __init__(self, api: Any, replays: bool = False) -> None:
         self.api = api
+        self.replays = replays
         self._contexts: dict[int, Any] = {}
         self.call("cuInit", 0)
 
@@ -33,10 +39,12 @@ class Driver:
         """Call a driver function. Return its results, or raise an error for its status."""
         status, *results = getattr(self.api, name)(*arguments)
         if status != self.api.CUresult.CUDA_SUCCESS:
-            raise self._failed(name, status)
+            raise self.failed(name, status)
         return results[0] if len(results) == 1 else tuple(results)
 
-    def _failed(self, name: str, status: Any) -> Exception:
+    def failed(self, name: str, status: Any) -> Exception:
+        """Return the error for the status of a driver function, which may be a number."""
+        status = self.api.CUresult(status)
         lookup, words = self.api.cuGetErrorString(status)
         known = lookup == self.api.CUresult.CUDA_SUCCESS and words
         text = words.decode() if known else "an unknown error"
@@ -47,14 +55,21 @@ class Driver:
     @contextmanager
     def on(self, device: int) -> Iterator[None]:
         """Make a device's primary context, which frameworks use, the current one."""
-        if (context := self._contexts.get(device)) is None:
-            handle = self.call("cuDeviceGet", device)
-            context = self._contexts[device] = self.call("cuDevicePrimaryCtxRetain", handle)
-        self.call("cuCtxPushCurrent", context)
+        self.call("cuCtxPushCurrent", self._context(device))
         try:
             yield
         finally:
             self.call("cuCtxPopCurrent")
+
+    def _context(self, device: int) -> Any:
+        if (context := self._contexts.get(device)) is None:
+            handle = self.call("cuDeviceGet", device)
+            context = self._contexts[device] = self.call("cuDevicePrimaryCtxRetain", handle)
+        return context
+
+    def context(self, device: int) -> int:
+        """Return the handle of a device's primary context."""
+        return int(self._context(device))
 
     def attribute(self, device: int, name: str) -> int:
         """Return a device attribute by the suffix of its name."""
@@ -141,7 +156,7 @@ class Driver:
         if status == self.api.CUresult.CUDA_ERROR_NOT_READY:
             return False
         if status != self.api.CUresult.CUDA_SUCCESS:
-            raise self._failed("cuEventQuery", status)
+            raise self.failed("cuEventQuery", status)
         return True
 
     def destroy(self, event: Any) -> None:
@@ -228,7 +243,7 @@ def open_driver() -> Driver:
     """Return the driver, or raise an error that names the missing part."""
     api = _import("driver")
     try:
-        return Driver(api)
+        return Driver(api, native.has_cuda_driver())
     except RuntimeError as why:  # missing driver library, or no device
         raise cuda_errors.no_cuda_driver(why) from None
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from . import kernel_tables
 from .device import Device, Kernel
-from .execution import NARROW, launch
+from .execution import NARROW, THREADS, grid_of
+from .programs import Arguments
 
 __all__ = ["map_on_device"]
 
@@ -22,4 +23,5 @@ def map_on_device(
     bits = 32 if count < NARROW else 64
     macros = {"VALUE": f"value_{dtype}", "FUNCTION": function.capitalize(), "OFFSET_BITS": bits}
     kernel = Kernel.of("elementary", **macros, LOOPS=kernel_tables.FEW_LOOPS)
-    launch(device, kernel, count, [values, out, count])
+    grid = grid_of(device.processors, count, THREADS)
+    device.launch(kernel, grid, THREADS, Arguments.of((values, out, count)).content)

@@ -1,4 +1,4 @@
-"""Hold one call on a device and launch its kernels."""
+"""Hold one call while its program is recorded, and record launches."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import TypeAlias
 from gatherum._plans.plans import Plan
 
 from . import kernel_tables
-from .device import Buffer, Device, Kernel
-from .kernel_tables import Fields, Parts, Steps
+from .device import Kernel
+from .kernel_tables import Parts, Steps
 from .loops import Work, index_strides
+from .programs import Arguments, Field, Recorder, Slot
 
 # Macros of a kernel, by name.
 Macros: TypeAlias = dict[str, object]
@@ -29,14 +30,15 @@ NARROW = (1 << 31) - (1 << 27)
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """One call: the device, the plan and its work, and the addresses of the operands."""
+    """One call: its program so far, the plan and its work, and the slots of the operands."""
 
-    device: Device
+    program: Recorder
+    processors: int  # of the device
     plan: Plan
     work: Work
-    data: int
-    indices: int
-    other: int
+    data: Slot
+    indices: Slot
+    other: Slot
 
     def index_macros(self, mode: str) -> Macros:
         """Return the macros of a kernel that reads indices and resolves them in a mode."""
@@ -45,7 +47,7 @@ class Execution:
         return {
             "INDEX": f"{kind}{8 * dtype.itemsize}",
             "INDEX_ALIGN": kernel_tables.alignment(
-                dtype.itemsize, self.indices, *index_strides(self.work)
+                dtype.itemsize, self.indices.alignment, *index_strides(self.work)
             ),
             "SWAPPED": int(not dtype.isnative),
             "MODE": f"mode_{'drop' if mode == 'fill' else mode}",
@@ -57,8 +59,8 @@ class Execution:
         steps = (*work.tuples, *work.row)
         return kernel_tables.alignment(
             most,
-            self.data,
-            self.other,
+            self.data.alignment,
+            self.other.alignment,
             *(step.data for step in steps),
             *(step.other for step in steps),
             *(part.stride for part in work.parts),
@@ -68,7 +70,7 @@ class Execution:
     def launch_nest(
         self,
         name: str,
-        first: Sequence[int],
+        first: Sequence[Field],
         steps: Steps,
         parts: Parts,
         macros: Macros,
@@ -80,28 +82,25 @@ class Execution:
         few = len(parts) <= kernel_tables.FEW_COMPONENTS
         components = kernel_tables.FEW_COMPONENTS if few else kernel_tables.MOST_COMPONENTS
         total = kernel_tables.count_points(steps)
-        fields = [*first, total, *kernel_tables.loops(steps, bits, size)]
+        fields: list[Field] = [*first, total, *kernel_tables.loops(steps, bits, size)]
         fields += kernel_tables.tuple_of(parts, components)
         own = {"OFFSET_BITS": bits, "LOOPS": size, "COMPONENTS": components}
-        launch(self.device, Kernel.of(name, **macros, **own), total, fields, each=each)
+        self.launch(Kernel.of(name, **macros, **own), total, fields, each=each)
 
-    def cleared(self, nbytes: int) -> Buffer:
-        """Return scratch memory set to zero."""
-        buffer = self.device.allocate(nbytes)
-        self.device.clear(buffer, nbytes)
-        return buffer
+    def launch(
+        self,
+        kernel: Kernel,
+        total: int,
+        fields: Sequence[Field],
+        *,
+        threads: int = THREADS,
+        each: int = 1,
+    ) -> None:
+        """Launch a kernel over `total` flat numbers, with `each` per thread."""
+        grid = grid_of(self.processors, total, threads * each)
+        self.program.launch(kernel, grid, threads, Arguments.of(fields))
 
 
-def launch(
-    device: Device,
-    kernel: Kernel,
-    total: int,
-    fields: Fields,
-    *,
-    threads: int = THREADS,
-    each: int = 1,
-) -> None:
-    """Launch a kernel over `total` flat numbers, in blocks of `threads` with `each` per thread."""
-    blocks = -(-total // (threads * each))
-    most = device.processors * BLOCKS
-    device.launch(kernel, min(blocks, most), threads, kernel_tables.struct_bytes(fields))
+def grid_of(processors: int, total: int, per_block: int) -> int:
+    """Return the number of blocks for `total` flat numbers."""
+    return min(-(-total // per_block), processors * BLOCKS)

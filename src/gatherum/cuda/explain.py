@@ -7,13 +7,13 @@ from typing import NamedTuple
 from gatherum._model.operators import find_operator
 from gatherum._plans.plans import Description, Plan, planned
 
-from .device import Buffer, Kernel, Pairs
+from .device import Kernel
 from .driver import LEGACY_STREAM, open_driver
 from .folds import LONG_THREADS, THREAD_RUN, WARP, WARP_RUN
-from .plan_launches import run, scratch
+from .loops import unaddressable, work_of
+from .plan_launches import is_in_place, program_of, scratch
+from .programs import WIDEST, Launch, Placement, Sort
 
-# A multiple of every alignment that kernels distinguish.
-_ADDRESS = 1 << 40
 # Maps the launch that determines the choice to the reason for the plan's launches.
 _REASONS = {
     "fold_exact": "the updates are sorted by destination, and each run of them is added up exactly",
@@ -46,50 +46,6 @@ _LONG: dict[str, dict[str, object]] = {
 }
 
 
-class Scratch(NamedTuple):
-    """Placeholder for scratch memory; never accessed."""
-
-    address: int
-
-
-class Listing:
-    """A device that records its launches and never reports an invalid index."""
-
-    processors = 1
-
-    def __init__(self, scatters: bool) -> None:
-        self._scatters = scatters
-        self.steps: list[str] = []
-        self.kernels: list[Kernel] = []
-        self.lines: list[str] = []
-
-    def allocate(self, nbytes: int) -> Buffer:
-        """Return a placeholder address."""
-        return Scratch(_ADDRESS)
-
-    def clear(self, buffer: Buffer, nbytes: int) -> None:
-        """Record nothing, because this is not a kernel of this package."""
-
-    def launch(self, kernel: Kernel, grid: int, block: int, arguments: bytes) -> None:
-        """Record a kernel."""
-        self.steps.append(kernel.name)
-        self.kernels.append(kernel)
-        copies = self._scatters and kernel.name == "gather"
-        self.lines.append(_line(kernel.name, dict(kernel.macros), copies))
-
-    def sort(self, pairs: Pairs) -> Pairs:
-        """Record the sort."""
-        key, payload, bits = pairs.widths
-        self.steps.append("sort")
-        description = f"{bits} bits of keys of {key} bytes, payload of {payload} bytes"
-        self.lines.append(f"{'sort':<14} {_PURPOSES['sort']}; {description}")
-        return pairs
-
-    def read(self, buffer: Buffer, nbytes: int) -> bytes:
-        """Return zeros: a record without an invalid index."""
-        return bytes(nbytes)
-
-
 def _line(name: str, macros: dict[str, str], copies: bool) -> str:
     """Return the line that describes a kernel's purpose and variant."""
     purpose = _PURPOSES["copy" if copies else name]
@@ -106,18 +62,39 @@ def _line(name: str, macros: dict[str, str], copies: bool) -> str:
     return f"{name:<14} {'; '.join(parts)}; {macros['OFFSET_BITS']}-bit offsets"
 
 
+class Listing(NamedTuple):
+    """The launches of a plan: their names, with the sort; the kernels; a description of each."""
+
+    steps: list[str]
+    kernels: list[Kernel]
+    lines: list[str]
+
+
 def list_launches(plan: Plan) -> Listing:
     """Return the launches of a plan, for operands with the usual allocator alignment."""
-    listing = Listing(plan.call.operator.scatters)
-    if not _raises(plan):
-        run(listing, plan, _ADDRESS, _ADDRESS, _ADDRESS, _ADDRESS)
+    listing = Listing([], [], [])
+    if _raises(plan):
+        return listing
+    placement = Placement(WIDEST, WIDEST, WIDEST, WIDEST, is_in_place(plan))
+    for step in program_of(plan, placement, processors=1).steps:
+        match step:
+            case Launch(kernel):
+                copies = plan.call.operator.scatters and kernel.name == "gather"
+                listing.steps.append(kernel.name)
+                listing.kernels.append(kernel)
+                listing.lines.append(_line(kernel.name, dict(kernel.macros), copies))
+            case Sort(widths=widths):
+                listing.steps.append("sort")
+                description = (
+                    f"{widths.bits} bits of keys of {widths.key} bytes, payload of "
+                    f"{widths.payload} bytes"
+                )
+                listing.lines.append(f"{'sort':<14} {_PURPOSES['sort']}; {description}")
     return listing
 
 
 def _raises(plan: Plan) -> bool:
     """Return True if every call raises IndexError: clip or wrap in a dimension of size 0."""
-    from .loops import unaddressable, work_of
-
     return unaddressable(plan.call, work_of(plan)) >= 0
 
 

@@ -8,12 +8,13 @@ from gatherum._model.dtypes import value_of
 from gatherum._model.reductions import ROWS
 
 from . import kernel_tables
-from .checks import address
-from .device import Buffer, Kernel, Pairs, Widths
-from .execution import NARROW, THREADS, Execution, Macros, launch
+from .checks import or_null
+from .device import Kernel, Pairs, Widths
+from .execution import NARROW, THREADS, Execution, Macros
 from .kernel_tables import Fields, Steps, count_points
 from .loops import Work
-from .movement import WIDEST, writing_mode
+from .movement import writing_mode
+from .programs import WIDEST, Field, Slot
 
 # Largest number of entries in a run that one thread folds per part of the row, and that one warp
 # folds. A block folds longer runs. Neither value has been tuned on a device.
@@ -54,19 +55,19 @@ def widths_of(s: Call, work: Work) -> Widths:
 
 def sort(run: Execution) -> Pairs:
     """Return the tuples sorted by destination, and in row-major order within each."""
-    s, device, work = run.plan.call, run.device, run.work
+    s, program, work = run.plan.call, run.program, run.work
     n, widths = work.entries, widths_of(s, work)
-    keys, payload = device.allocate(n * widths.key), device.allocate(n * widths.payload)
+    keys, payload = program.allocate(n * widths.key), program.allocate(n * widths.payload)
     carried = carried_bytes(s, work)
     macros = run.index_macros(writing_mode(run))
     macros |= {"KEY_WIDTH": widths.key, "PAYLOAD_WIDTH": widths.payload, "CARRIED": carried}
     macros["VALUE_ALIGN"] = run.alignment(carried or 1)
-    first = run.indices, run.other, keys.address, payload.address, work.destinations
+    first = run.indices, run.other, keys, payload, work.destinations
     run.launch_nest("keys", first, work.tuples, work.parts, macros)
-    return device.sort(Pairs(keys, payload, n, widths))
+    return Pairs(*program.sort(keys, payload, n, widths), n, widths)
 
 
-def scatter_sorted(run: Execution, guard: Buffer | None) -> None:
+def scatter_sorted(run: Execution, guard: Slot | None) -> None:
     """Move the last update of every destination."""
     width = run.alignment(WIDEST, run.work.block)
     row = run.work.chunks(width)
@@ -74,7 +75,7 @@ def scatter_sorted(run: Execution, guard: Buffer | None) -> None:
     _launch(run, "scatter_sorted", sort(run), row, guard, [total], [], {"WIDTH": width})
 
 
-def fold_updates(run: Execution, guard: Buffer | None) -> None:
+def fold_updates(run: Execution, guard: Slot | None) -> None:
     """Fold the updates of every destination in row-major order. Exact sums need no order."""
     s, work = run.plan.call, run.work
     exact = is_exact(Reduction[s.reduction])
@@ -120,7 +121,7 @@ def _launch(
     name: str,
     pairs: Pairs,
     row: Steps,
-    guard: Buffer | None,
+    guard: Slot | None,
     total: Fields,
     divided_by: Fields,
     macros: Macros,
@@ -134,8 +135,8 @@ def _launch(
     most = max(kernel_tables.reach(steps, (), WIDEST) for steps in all_steps)
     most = max(most, total[0], work.entries + WARP_RUN, work.destinations)
     bits, size = 32 if most < NARROW else 64, kernel_tables.table_size(all_steps)
-    fields = [run.data, run.other, address(guard), *total]
-    fields += [pairs.keys.address, pairs.payload.address, work.entries, work.destinations]
+    fields: list[Field] = [run.data, run.other, or_null(guard), *total]
+    fields += [pairs.keys, pairs.payload, work.entries, work.destinations]
     for steps in all_steps:
         fields += kernel_tables.loops(steps, bits, size)
     for number in (count_points(row), *divided_by):
@@ -143,7 +144,7 @@ def _launch(
     widths = {"KEY_WIDTH": pairs.widths.key, "PAYLOAD_WIDTH": pairs.widths.payload}
     kernel = Kernel.of(name, **macros, **widths, OFFSET_BITS=bits, LOOPS=size)
     threads = LONG_THREADS if "THREADS" in macros else THREADS
-    launch(run.device, kernel, total[0], fields, threads=threads)
+    run.launch(kernel, total[0], fields, threads=threads)
 
 
 def may_be_atomic(s: Call) -> bool:
@@ -159,11 +160,11 @@ def is_atomic(run: Execution) -> bool:
     return may_be_atomic(s) and run.alignment(item) == item
 
 
-def fold_atomic(run: Execution, guard: Buffer | None) -> None:
+def fold_atomic(run: Execution, guard: Slot | None) -> None:
     """Fold integers in place."""
     s, work = run.plan.call, run.work
     macros = run.index_macros(writing_mode(run))
     macros |= {"VALUE": _value(s), "REDUCTION": s.reduction}
-    first = run.data, run.indices, run.other, address(guard)
+    first = run.data, run.indices, run.other, or_null(guard)
     steps = (*work.tuples, *work.chunks(s.data.dtype.itemsize))
     run.launch_nest("fold_atomic", first, steps, work.parts, macros)

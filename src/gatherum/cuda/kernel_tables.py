@@ -6,8 +6,7 @@ field has 64 bits, so the structs have no padding.
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from math import gcd, prod
 from typing import NamedTuple, TypeAlias
 
@@ -72,12 +71,6 @@ def tuple_of(parts: Parts, size: int) -> Fields:
     for part in parts:
         fields += part
     return fields + [0] * (5 * (size - len(parts)))
-
-
-def struct_bytes(fields: Sequence[int]) -> bytes:
-    """Return the bytes of a struct of 64-bit fields, signed or unsigned."""
-    mask = (1 << 64) - 1
-    return struct.pack(f"={len(fields)}Q", *(field & mask for field in fields))
 
 
 def reach(steps: Steps, parts: Parts, width: int) -> int:

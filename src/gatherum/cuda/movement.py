@@ -7,74 +7,75 @@ from math import lcm
 from gatherum._model.modes import FILLING
 
 from . import kernel_tables
-from .checks import address
-from .device import Buffer, Kernel
+from .checks import or_null
+from .device import Kernel
 from .execution import EACH, THREADS, Execution
-from .kernel_tables import struct_bytes
 from .loops import Work, with_chunks
+from .programs import WIDEST, Arguments, Slot
 
-WIDEST = 16
 # The bytes of a fill item that one launch of ``pattern`` writes.
 _PIECE = 240
 # A copy has no components, so these values are unused.
 _NO_INDEX = {"INDEX": "int64", "INDEX_ALIGN": 8, "SWAPPED": 0, "MODE": "mode_drop"}
 
 
-def gather(run: Execution, record: Buffer | None, fill: bytes) -> None:
+def gather(run: Execution, record: Slot | None, fill: bytes) -> None:
     """Move data from the indexed positions to `other`."""
     work = run.work
     width = run.alignment(WIDEST, work.block)
     pattern, chunks = _pattern(run, fill, width)
     macros = run.index_macros(run.plan.call.mode) | {"WIDTH": width, "EACH": EACH}
-    first = run.data, run.indices, run.other, address(record), 0, address(pattern), chunks
+    first = run.data, run.indices, run.other, or_null(record), 0, or_null(pattern), chunks
     steps = (*work.tuples, *work.chunks(width))
     run.launch_nest("gather", first, steps, work.parts, macros, EACH)
 
 
-def _pattern(run: Execution, fill: bytes, width: int) -> tuple[Buffer | None, int]:
+def _pattern(run: Execution, fill: bytes, width: int) -> tuple[Slot | None, int]:
     """Return the chunks to store for an invalid tuple, and their number."""
     if run.plan.call.mode not in FILLING or not any(fill):
         return None, 1
     nbytes = lcm(len(fill), width)
-    buffer = run.device.allocate(nbytes)
+    buffer = run.program.allocate(nbytes)
     whole = fill * (nbytes // len(fill))
     for begin in range(0, nbytes, _PIECE):
         piece = whole[begin : begin + _PIECE]
-        arguments = struct_bytes([buffer.address + begin, len(piece)]) + piece.ljust(_PIECE, b"\0")
-        run.device.launch(Kernel.of("pattern"), 1, THREADS, arguments)
+        fields = buffer._replace(distance=begin), len(piece)
+        arguments = Arguments.of(fields, piece.ljust(_PIECE, b"\0"))
+        run.program.launch(Kernel.of("pattern"), 1, THREADS, arguments)
     return buffer, nbytes // width
 
 
-def copy_data(run: Execution, source: int, guard: Buffer | None) -> None:
+def copy_data(run: Execution, source: Slot, guard: Slot | None) -> None:
     """Copy the data to a scatter's result."""
     work = run.work
     steps = work.copy
     moved = [number for step in steps for number in (step.data, step.other)]
-    width = kernel_tables.alignment(WIDEST, source, run.data, work.copy_block, *moved)
+    places = source.alignment, run.data.alignment
+    width = kernel_tables.alignment(WIDEST, *places, work.copy_block, *moved)
     macros = _NO_INDEX | {"WIDTH": width, "EACH": EACH}
-    first = source, 0, run.data, 0, address(guard), 0, 1
+    first = source, 0, run.data, 0, or_null(guard), 0, 1
     steps = with_chunks(steps, work.copy_block, width)
     run.launch_nest("gather", first, steps, (), macros, EACH)
 
 
-def scatter(run: Execution, guard: Buffer | None, winners: Buffer | None) -> None:
+def scatter(run: Execution, guard: Slot | None, winners: Slot | None) -> None:
     """Move `other` to the indexed positions. With `winners`, move only the winning updates."""
     work = run.work
     width = run.alignment(WIDEST, work.block)
     macros = run.index_macros(writing_mode(run)) | {"WIDTH": width, "EACH": EACH}
     macros["WINNER_WIDTH"] = winner_width(run.work) if winners else 0
-    first = run.data, run.indices, run.other, address(guard), address(winners)
+    first = run.data, run.indices, run.other, or_null(guard), or_null(winners)
     steps = (*work.tuples, *work.chunks(width))
     run.launch_nest("scatter", first, steps, work.parts, macros, EACH)
 
 
-def find_winners(run: Execution) -> Buffer:
+def find_winners(run: Execution) -> Slot:
     """Return a table of the last update of every destination."""
     width = winner_width(run.work)
-    table = run.cleared(run.work.destinations * width)
+    table = run.program.cleared(run.work.destinations * width)
     macros = run.index_macros(writing_mode(run)) | {"WINNER_WIDTH": width}
     work = run.work
-    run.launch_nest("winners", (run.indices, table.address), work.tuples, work.parts, macros)
+    run.launch_nest("winners", (run.indices, table), work.tuples, work.parts, macros)
     return table
 
 

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import ctypes
-from functools import cache
-from typing import Any
+from collections.abc import Callable
+from functools import cache, lru_cache
+from typing import Any, TypeAlias
 
-from . import code_cache, kernels
-from .device import COMPILER_OPTIONS, Buffer, Kernel, Pairs
+from gatherum._system import native
+
+from . import code_cache, kernels, programs
+from .device import COMPILER_OPTIONS, Buffer, Kernel, Pairs, Widths
 from .device_views import DeviceFramework
 from .driver import Driver, open_compiler, open_driver
+from .programs import Clear, Launch, Program, Read, Sort
+
+# Sorts pairs whose distances from the start of all scratch memory are given, then their length,
+# the widths of key and payload, and the bits. Returns the addresses of both results.
+Sorter: TypeAlias = Callable[[int, int, int, int, int, int], tuple[int, int]]
 
 
 class Nvidia:
@@ -24,7 +32,7 @@ class Nvidia:
     @property
     def processors(self) -> int:
         """Number of multiprocessors."""
-        return _processors(self._driver, self._number)
+        return processors_of(self._driver, self._number)
 
     def allocate(self, nbytes: int) -> Buffer:
         """Return scratch memory from the framework's allocator."""
@@ -52,9 +60,65 @@ class Nvidia:
             self._driver.copy_out(ctypes.addressof(content), buffer.address, nbytes, self._stream)
         return content.raw
 
+    def play(self, program: Program, operands: programs.Addresses) -> bytes:
+        """Replay a program in the core, or step by step if the core cannot call the driver."""
+        if not self._driver.replays:
+            return programs.play(self, program, operands)
+        loaded = loaded_program(self._driver, program, self._number)
+        arena, sort, address = None, None, 0
+        if program.arena:
+            arena = self.allocate(program.arena)
+            sort, address = (
+                sorter(self._framework, arena, self._number, self._stream),
+                arena.address,
+            )
+        result = loaded.replay(operands, address, self._stream, sort)
+        if isinstance(result, tuple):
+            raise self._driver.failed(*result)
+        return result
+
+
+def sorter(framework: DeviceFramework, arena: Buffer, number: int, stream: int) -> Sorter:
+    """Return the sort for one replay. It keeps its results as long as it exists."""
+    kept: list[Pairs] = []
+
+    def sort(keys: int, payload: int, length: int, *widths: int) -> tuple[int, int]:
+        key, value, bits = widths
+        parts = arena.part(keys, length * key), arena.part(payload, length * value)
+        pairs = Pairs(*parts, length, Widths(key, value, bits))
+        kept.append(framework.sort(pairs, number, stream))
+        return kept[-1].keys.address, kept[-1].payload.address
+
+    return sort
+
+
+@native.emptied_at_exit
+@lru_cache(maxsize=1024)
+def loaded_program(driver: Driver, program: Program, number: int) -> native.DeviceProgram:
+    """Return a program for replays on a device, with its kernels compiled and loaded."""
+    architecture = architecture_of(driver, number)
+    steps: list[tuple[Any, ...]] = []
+    for step in program.steps:
+        match step:
+            case Launch(kernel, grid, block, (content, patches)):
+                handle = int(loaded(driver, kernel, architecture))
+                steps.append(("launch", handle, grid, block, content, patches))
+            case Clear(slot, nbytes):
+                steps.append(("clear", slot, nbytes))
+            case Read(slot, nbytes):
+                steps.append(("read", slot, nbytes))
+            case Sort(pairs, results, length, widths):
+                steps.append(("sort", *pairs, *results, length, *widths))
+    places = tuple((each.slot, each.place) for each in program.scratch)
+    with driver.on(number):
+        return native.DeviceProgram(
+            driver.context(number), tuple(steps), places, program.slots, program.arena
+        )
+
 
 @cache
-def _processors(driver: Driver, number: int) -> int:
+def processors_of(driver: Driver, number: int) -> int:
+    """Return a device's number of multiprocessors. The value is cached."""
     return driver.attribute(number, "MULTIPROCESSOR_COUNT")
 
 

@@ -1,4 +1,4 @@
-"""Turn a plan into kernel launches.
+"""Turn a plan into a program of launches, and play it.
 
 A gather is one launch. A scatter is, in order: a check of every index (mode "raise"); a copy of the
 data (unless it works in place); and one of
@@ -16,20 +16,18 @@ Only mode "raise" waits for the device.
 
 from __future__ import annotations
 
+from functools import lru_cache
+from typing import NoReturn
+
 from gatherum._model.call import Call
 from gatherum._plans.plans import Plan
+from gatherum._system import native
 
-from . import folds, movement
-from .checks import (
-    RECORD_BYTES,
-    check_indices,
-    new_record,
-    raise_found,
-    refuse_unaddressable,
-)
-from .device import Buffer, Device
+from . import checks, folds, movement
+from .device import Device
 from .execution import Execution
-from .loops import Work, work_of
+from .loops import Work, unaddressable, work_of
+from .programs import DATA, INDICES, OUT, UPDATES, Addresses, Placement, Program, Recorder, Slot
 
 # A table of winners may always have this size, even in small calls.
 _SMALL_TABLE = 1 << 24
@@ -67,40 +65,74 @@ def run(
         not written to `out`; the result of a gather is undefined. In modes "clip" and "wrap", if an
         index addresses a dimension of size 0.
     """
+    operands = data, indices, updates, out
+    placement = Placement.of(operands, is_in_place(plan) and data == out)
+    nowhere = unaddressable(plan.call, work_of(plan))
+    if nowhere >= 0:
+        _raise_first(device, plan, placement, operands, nowhere)
+    record = device.play(program_of(plan, placement, device.processors, fill), operands)
+    if checks.is_invalid(record):
+        _raise_first(device, plan, placement, operands)
+
+
+def is_in_place(plan: Plan) -> bool:
+    """Return True if a scatter with `data` as `out` works in place."""
+    s = plan.call
+    return s.operator.scatters and s.out is not None and s.out.strides == s.data.strides
+
+
+def _raise_first(
+    device: Device, plan: Plan, placement: Placement, operands: Addresses, only: int = -1
+) -> NoReturn:
+    """Find the first invalid index in row-major order and raise IndexError for it."""
+    run = _execution(plan, placement, device.processors)
+    checks.find_first(run, only)
+    checks.raise_first(plan, device.play(run.program.program(), operands), only)
+
+
+@native.emptied_at_exit
+@lru_cache(maxsize=1024)
+def program_of(plan: Plan, placement: Placement, processors: int, fill: bytes = b"") -> Program:
+    """Return the program of a plan for operands in a placement.
+
+    `processors` is the number of multiprocessors of the device. A gather stores `fill`.
+    """
+    run = _execution(plan, placement, processors)
+    record = checks.new_record(run)
     if plan.call.operator.scatters:
-        _scatter(Execution(device, plan, work_of(plan), out, indices, updates), data)
+        source = None if placement.in_place else Slot(DATA, placement.data)
+        _scatter(run, source, record)
     else:
-        _gather(Execution(device, plan, work_of(plan), data, indices, out), fill)
+        _gather(run, record, fill)
+    checks.read_record(run, record)
+    return run.program.program()
 
 
-def _gather(run: Execution, fill: bytes) -> None:
-    refuse_unaddressable(run)
-    record = new_record(run)
+def _execution(plan: Plan, placement: Placement, processors: int) -> Execution:
+    """Return a call without steps. A scatter changes its `out`."""
+    data, indices, updates, out = map(Slot, (DATA, INDICES, UPDATES, OUT), placement[:4])
+    moved = (out, indices, updates) if plan.call.operator.scatters else (data, indices, out)
+    return Execution(Recorder(), processors, plan, work_of(plan), *moved)
+
+
+def _gather(run: Execution, record: Slot | None, fill: bytes) -> None:
     if run.work.block:
         movement.gather(run, record, fill)
     elif record:
-        check_indices(run, record)
-    raise_found(run, record)
+        checks.check_indices(run, record)
 
 
-def _scatter(run: Execution, source: int) -> None:
-    refuse_unaddressable(run)
-    record = new_record(run)
+def _scatter(run: Execution, source: Slot | None, record: Slot | None) -> None:
+    """Copy the data from `source`, unless it is None, and write the updates."""
     if record:
-        check_indices(run, record)
-    if run.work.copy_block and not _is_in_place(run, source):
+        checks.check_indices(run, record)
+    if run.work.copy_block and source:
         movement.copy_data(run, source, record)
     if run.work.block and run.work.destinations:
         _write(run, record)
-    raise_found(run, record)
 
 
-def _is_in_place(run: Execution, source: int) -> bool:
-    s = run.plan.call
-    return source == run.data and s.out is not None and s.out.strides == s.data.strides
-
-
-def _write(run: Execution, record: Buffer | None) -> None:
+def _write(run: Execution, record: Slot | None) -> None:
     """Write the updates, unless the record holds an invalid index."""
     if run.plan.call.reduction != "none":
         (folds.fold_atomic if folds.is_atomic(run) else folds.fold_updates)(run, record)
@@ -143,7 +175,7 @@ def scratch(plan: Plan) -> int:
     not included.
     """
     s, work = plan.call, work_of(plan)
-    record = RECORD_BYTES if s.mode == "raise" and work.checks else 0
+    record = checks.RECORD_BYTES if s.mode == "raise" and work.checks else 0
     if not s.operator.scatters or not work.block or not work.destinations:
         return record
     if s.reduction == "none":

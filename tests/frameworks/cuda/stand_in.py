@@ -46,6 +46,12 @@ class Driver:
         """Let the launch after this number of launches fail."""
         self._set("fake_launches_left", launches)
 
+    def run(self, function: Any) -> None:
+        """Run kernels by a function of ctypes, or not at all."""
+        self.function = function
+        pointer = ctypes.c_void_p.in_dll(self.library, "fake_run")
+        pointer.value = ctypes.cast(function, ctypes.c_void_p).value if function else None
+
     @contextmanager
     def logged(self) -> Iterator[list[str]]:
         """Collect the lines of the driver's calls, without changes of the context."""
@@ -55,11 +61,16 @@ class Driver:
         yield lines
         self._set("fake_log", 2)
         length = ctypes.c_size_t.in_dll(self.library, "fake_length").value
-        text = ctypes.string_at(ctypes.addressof(ctypes.c_char.in_dll(self.library, "fake_text")), length)
-        lines += [each for each in text.decode().splitlines() if not each.startswith(("push", "pop"))]
+        text = ctypes.string_at(
+            ctypes.addressof(ctypes.c_char.in_dll(self.library, "fake_text")), length
+        )
+        lines += [
+            each for each in text.decode().splitlines() if not each.startswith(("push", "pop"))
+        ]
 
 
 _kept: list[object] = []
+_stream = SimpleNamespace(cuda_stream=STREAM)
 
 
 def use() -> Any:
@@ -91,13 +102,27 @@ def use() -> Any:
     adapter.TorchAdapter.device = lambda self, value: "cuda"  # type: ignore[method-assign]
     framework = type(cuda.FRAMEWORK)
     framework._place = lambda *_: torch.device("cpu")  # type: ignore[method-assign]
-    stream = SimpleNamespace(cuda_stream=STREAM)
-    torch.cuda.current_stream = lambda *_: stream  # type: ignore[assignment]
+    torch.cuda.current_stream = lambda *_: _stream  # type: ignore[assignment]
     return cuda
 
 
+def stream(handle: int) -> None:
+    """Set torch's current stream."""
+    _stream.cuda_stream = handle
+    ctypes.CDLL("libexchange.so").set_stream(ctypes.c_void_p(handle))
+
+
+def struct_bytes(kernel: Any) -> int:
+    """Return the bytes of the struct of a kernel, which g++ compiles."""
+    from shim.device import compiled
+
+    size = compiled(kernel).shim_bytes
+    size.restype = ctypes.c_ulonglong
+    return int(size())
+
+
 def compile_nothing(sizes: dict[Any, int] | None = None) -> None:
-    """Use a text for the code of each kernel: the bytes of its struct, by default 64, and macros."""
+    """Use a text as the code of each kernel: the bytes of its struct, else 64, and its macros."""
     from gatherum.cuda import nvidia
 
     def kernel_code(kernel: Any, architecture: str) -> bytes:

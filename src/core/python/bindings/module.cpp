@@ -84,6 +84,8 @@ NB_MODULE(_core, m) {
   m.def("xla_handler",
         [] { return nb::capsule(reinterpret_cast<void*>(gatherum_xla_call), "xla._CUSTOM_CALL_TARGET"); });
   bind_tensors(m);
+  bind_device_programs(m);
+  bind_device_tensors(m);
   bind_scatter_into_zeros(m);
   bind_jax_call_cache(m);
   m.def("clear_plans", &clear_plans);

@@ -14,7 +14,7 @@ inline constexpr uint32_t kMajor = 1;
 struct Device {
   int32_t type, id;
 };
-inline constexpr int32_t kCpu = 1;
+inline constexpr int32_t kCpu = 1, kCuda = 2;
 
 struct DataType {
   uint8_t code;  // see DLPack of dtypes.hpp

@@ -57,21 +57,24 @@ inline bool is_whole(nb::handle tensor, DType dtype) {
 struct TensorView {
   npy_intp shape[NPY_MAXDIMS], strides[NPY_MAXDIMS];
   dlpack::DataType type = {};
+  dlpack::Device device = {};
   bool complex = false;
 
-  // Returns false if the tensor has no plain memory on this device, or has a dtype that the core lacks.
-  bool read(nb::handle object, View& view) {
+  // Returns false if the tensor has no plain memory, or has a dtype that the core lacks. The memory must be
+  // the host's or, if `or_cuda` is true, the memory of a CUDA device.
+  bool read(nb::handle object, View& view, bool or_cuda = false) {
     dlpack::Tensor t;
     if (torch().api->view(object.ptr(), &t) != 0) {
       PyErr_Clear();
       return false;
     }
     DType dtype;
-    if (t.device.type != dlpack::kCpu || t.ndim > NPY_MAXDIMS || t.dtype.lanes != 1 ||
-        !find_dtype(t.dtype.code, t.dtype.bits, dtype) || dtype == DType::complex32 ||
-        !torch_storage().holds(object, t) || !is_whole(object, dtype))
+    if ((t.device.type != dlpack::kCpu && !(or_cuda && t.device.type == dlpack::kCuda)) ||
+        t.ndim > NPY_MAXDIMS || t.dtype.lanes != 1 || !find_dtype(t.dtype.code, t.dtype.bits, dtype) ||
+        dtype == DType::complex32 || !torch_storage().holds(object, t) || !is_whole(object, dtype))
       return false;
     type = t.dtype;
+    device = t.device;
     complex = t.dtype.code == static_cast<uint8_t>(DLPack::complex);
     view.item = bytes_of(dtype);
     view.dtype = static_cast<int>(dtype);

@@ -5,24 +5,13 @@
 #include "include/gatherum.h"
 #include "python/bindings/bindings.hpp"
 #include "python/runs.hpp"
+#include "python/torch/device_tensors.hpp"
 #include "python/torch/memory_calls.hpp"
 #include "python/torch/tensor_result.hpp"
 #include "python/torch/tensor_view.hpp"
 
 namespace gatherum {
 namespace {
-
-// Returns the number of the first of n operands that has changed, -1 for none: Python code can resize a
-// tensor.
-int first_change(const nb::handle* operands, const View* before, int n) {
-  for (int i = 0; i < n; ++i) {
-    if (!before[i].given()) continue;
-    TensorView now;
-    View view;
-    if (!now.read(operands[i], view) || !is_same_place(view, before[i])) return i;
-  }
-  return -1;
-}
 
 nb::object run(const nb::handle* a, const Call& call, dlpack::DataType type) {
   TensorResult result;
@@ -47,6 +36,16 @@ nb::object recorded(const nb::handle* a) {
 }
 
 }  // namespace
+
+int first_change(const nb::handle* operands, const View* before, int n, bool or_cuda) {
+  for (int i = 0; i < n; ++i) {
+    if (!before[i].given()) continue;
+    TensorView now;
+    View view;
+    if (!now.read(operands[i], view, or_cuda) || !is_same_place(view, before[i])) return i;
+  }
+  return -1;
+}
 
 bool is_tensor(nb::handle object) {
   const Torch& t = torch();
@@ -79,9 +78,11 @@ Route route_of_types(const nb::handle* operands, size_t n) {
 
 // Reads the operands' memory, and returns the route that it allows.
 Route route_of_memory(const nb::handle* operands, size_t n, TensorView* tensors, View* views) {
+  const bool or_cuda = runs_on_cuda();
   for (size_t i = 0; i < n; ++i) {
     const auto operand = static_cast<uint8_t>(i);
-    if (!tensors[i].read(operands[i], views[i])) return {Declined::memory, operand};
+    const bool is_read = tensors[i].read(operands[i], views[i], or_cuda);
+    if (!is_read || !is_same_device(tensors[i], tensors[0])) return {Declined::memory, operand};
     if (tensors[i].complex) return {Declined::complex, operand};
     if (torch().is_neg(operands[i])) return {Declined::negated, operand};
   }
@@ -116,6 +117,8 @@ nb::object call_on_plain_tensors(const nb::handle* a) {
   Call call{attributes_of(a), {}};  // may run Python code: before the views
   TensorView tensors[3];
   if (route_of_memory(operands, n, tensors, call.operands.data()).declined != Declined::no) return {};
+  if (tensors[0].device.type == dlpack::kCuda)
+    return route.recorded ? nb::object() : run_on_cuda(a, call, tensors[0]);
   return route.recorded ? recorded(a) : run(a, call, tensors[0].type);
 }
 

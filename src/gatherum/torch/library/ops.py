@@ -17,6 +17,7 @@ from torch import Tensor
 
 from gatherum._model.call import Attributes
 from gatherum._model.operators import OPERATORS, Operator
+from gatherum._system import native
 from gatherum.torch import checks, dlpack, private
 from gatherum.torch import errors as torch_errors
 
@@ -159,6 +160,20 @@ def _on_cuda(*call: Any) -> Tensor:
     return cuda.run(*call)
 
 
+def _program_on_cuda(*call: Any) -> Any:
+    """Return the program of a call for replays in the core; see `gatherum.torch.cuda`."""
+    from gatherum.torch import cuda
+
+    return cuda.make_program(*call)
+
+
+def _sorter_on_cuda(*call: Any) -> Any:
+    """Return the sort for one replay in the core."""
+    from gatherum.torch import cuda
+
+    return cuda.sorter(*call)
+
+
 def _elsewhere(op: str) -> Kernel:
     """Return the kernel for unsupported backends. It raises an error that names the device."""
 
@@ -203,3 +218,5 @@ for _operator in OPERATORS.values():
     del _defaults["op"]
     _names = dict.fromkeys(operand_names(_operator, _operator.name))
     inductor.add_entry_point(overload(_operator.name), _operator, _names | _defaults)
+if torch.version.hip is None:  # on ROCm, the devices named "cuda" are AMD's
+    native.set_torch_cuda(_program_on_cuda, _sorter_on_cuda)

@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from gatherum.cuda import kernels
+from gatherum.cuda import kernels, programs
 from gatherum.cuda.device import Kernel, Pairs
 
 __all__ = ["AT_ONCE", "COMPILER", "NO_COMPILER", "ShimBuffer", "ShimDevice", "compiled"]
@@ -186,6 +186,8 @@ class ShimDevice:
     def read(self, buffer: ShimBuffer, nbytes: int) -> bytes:
         self.reads += 1
         return buffer.inside[:nbytes].tobytes()
+
+    play = programs.play
 
     def names(self) -> list[str]:
         """Return the names of the launched kernels, in order."""

@@ -1,0 +1,44 @@
+#include "device/driver.hpp"
+
+#include <optional>
+
+#include "engine/platform.hpp"
+
+namespace gatherum::device {
+namespace {
+
+std::optional<Driver> load_driver() {
+#if defined(_WIN32)
+  void* const library = open_library("nvcuda.dll");
+#else
+  void* const library = open_library("libcuda.so.1");
+#endif
+  if (library == nullptr) return {};
+  bool all = true;
+  const auto find = [&](auto& function, const char* name) {
+    void* const symbol = find_symbol(library, name);
+    all = all && symbol != nullptr;
+    function = reinterpret_cast<std::decay_t<decltype(function)>>(symbol);
+  };
+  Driver driver;
+  // The names with a version are those that a compiler uses for the names without one.
+  find(driver.launch, "cuLaunchKernel");
+  find(driver.clear, "cuMemsetD8Async");
+  find(driver.copy_out, "cuMemcpyDtoHAsync_v2");
+  find(driver.wait, "cuStreamSynchronize");
+  find(driver.current, "cuCtxGetCurrent");
+  find(driver.push, "cuCtxPushCurrent_v2");
+  find(driver.pop, "cuCtxPopCurrent_v2");
+  find(driver.is_capturing, "cuStreamIsCapturing");
+  find(driver.load, "cuKernelGetFunction");
+  return all ? std::optional(driver) : std::nullopt;
+}
+
+}  // namespace
+
+const Driver* open_driver() {
+  static const std::optional<Driver> driver = load_driver();
+  return driver ? &*driver : nullptr;
+}
+
+}  // namespace gatherum::device

@@ -1,0 +1,128 @@
+#include "device/program.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace gatherum::device {
+namespace {
+
+// Makes a context the current one during its lifetime, unless it is already.
+class Current {
+ public:
+  Current(const Driver& driver, void* context) : driver_(driver) {
+    void* now = nullptr;
+    status_ = driver.current(&now);
+    if (status_ != 0 || now == context) return;
+    status_ = driver.push(context);
+    pushed_ = status_ == 0;
+  }
+  ~Current() {
+    void* popped = nullptr;
+    if (pushed_) driver_.pop(&popped);
+  }
+  Current(const Current&) = delete;
+  Current& operator=(const Current&) = delete;
+  Status status() const { return status_; }
+
+ private:
+  const Driver& driver_;
+  Status status_ = 0;
+  bool pushed_ = false;
+};
+
+// One replay: the addresses of all slots, and the outcome so far.
+class Replay {
+ public:
+  Replay(const Driver& driver, const Program& program, const Place& place)
+      : driver_(driver), program_(program), place_(place) {
+    std::copy_n(place.operands, kOperandSlots, addresses_);
+    for (const Scratch& each : program.scratch)
+      addresses_[each.slot] = place.arena + static_cast<uint64_t>(each.place);
+  }
+
+  Outcome run(bool check_capture, const Sort& sort) {
+    const Current current(driver_, place_.context);
+    if (!check("cuCtxPushCurrent", current.status())) return outcome_;
+    if (check_capture && program_.waits && is_capturing()) return outcome_;
+    for (const Step& step : program_.steps)
+      if (!take(step, sort)) break;
+    return outcome_;
+  }
+
+ private:
+  bool check(const char* function, Status status) {
+    if (status == 0) return true;
+    outcome_.kind = Outcome::failed;
+    outcome_.function = function;
+    outcome_.status = status;
+    return false;
+  }
+
+  bool is_capturing() {
+    int status = 0;
+    if (!check("cuStreamIsCapturing", driver_.is_capturing(place_.stream, &status))) return true;
+    if (status != 0) outcome_.kind = Outcome::capturing;
+    return status != 0;
+  }
+
+  bool take(const Step& step, const Sort& sort) {
+    const uint64_t first = addresses_[step.slots[0]];
+    const auto bytes = static_cast<size_t>(step.length);
+    switch (step.kind) {
+      case Step::launch:
+        return launch(step);
+      case Step::clear:
+        return check("cuMemsetD8Async", driver_.clear(first, 0, bytes, place_.stream));
+      case Step::read:
+        outcome_.read = static_cast<uint32_t>(bytes);
+        return check("cuMemcpyDtoHAsync", driver_.copy_out(outcome_.content, first, bytes, place_.stream)) &&
+               check("cuStreamSynchronize", driver_.wait(place_.stream));
+      case Step::sort:
+        break;
+    }
+    const uint64_t distances[] = {first - place_.arena, addresses_[step.slots[1]] - place_.arena};
+    uint64_t results[2] = {};
+    if (!sort(step, distances, results)) {
+      outcome_.kind = Outcome::not_sorted;
+      return false;
+    }
+    addresses_[step.slots[2]] = results[0];
+    addresses_[step.slots[3]] = results[1];
+    return true;
+  }
+
+  // The driver copies the struct before it returns.
+  bool launch(const Step& step) {
+    alignas(16) char content[kMostBytes];
+    std::memcpy(content, program_.contents.data() + step.content, step.bytes);
+    const Patch* const patches = program_.patches.data() + step.first_patch;
+    for (uint32_t i = 0; i < step.patches; ++i) {
+      const uint64_t address = addresses_[patches[i].slot] + static_cast<uint64_t>(patches[i].distance);
+      std::memcpy(content + patches[i].place, &address, sizeof address);
+    }
+    void* parameters[] = {content};
+    return check("cuLaunchKernel", driver_.launch(step.kernel, step.grid, 1, 1, step.block, 1, 1, 0,
+                                                  place_.stream, parameters, nullptr));
+  }
+
+  const Driver& driver_;
+  const Program& program_;
+  const Place& place_;
+  uint64_t addresses_[kMostSlots] = {};
+  Outcome outcome_;
+};
+
+}  // namespace
+
+bool Outcome::invalid() const {
+  uint64_t count = 0;
+  if (read >= sizeof count) std::memcpy(&count, content, sizeof count);
+  return count != 0;
+}
+
+Outcome replay(const Driver& driver, const Program& program, const Place& place, bool check_capture,
+               const Sort& sort) {
+  return Replay(driver, program, place).run(check_capture, sort);
+}
+
+}  // namespace gatherum::device

@@ -1,0 +1,80 @@
+// Device programs: the launches of a call on a CUDA device, recorded by Python (cuda/programs.py) and
+// replayed here without Python. A program never changes, so any number of threads may replay it at once.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "device/driver.hpp"
+
+namespace gatherum::device {
+
+inline constexpr uint32_t kOperandSlots = 4;  // data, indices, updates, out
+inline constexpr uint32_t kMostSlots = 32;
+inline constexpr uint32_t kMostBytes = 32764;  // of a kernel's struct
+inline constexpr uint32_t kMostRead = 64;
+
+// A gap in a kernel's struct, which the address of a slot plus a distance fills.
+struct Patch {
+  uint32_t place, slot;
+  int64_t distance;
+};
+
+// One step. Launches use a range of `contents` and of `patches` of the program.
+struct Step {
+  enum Kind : uint8_t { launch, clear, sort, read };
+  Kind kind = launch;
+  void* kernel = nullptr;
+  uint32_t grid = 0, block = 0;
+  uint32_t content = 0, bytes = 0;  // the struct
+  uint32_t first_patch = 0, patches = 0;
+  uint32_t slots[4] = {};  // the slot to clear or to read; of a sort: keys, payload and their results
+  int64_t length = 0;      // pairs to sort; bytes to clear or to read
+  int32_t widths[3] = {};  // of a sort, see device.py
+};
+
+struct Scratch {
+  uint32_t slot;
+  int64_t place;
+};
+
+struct Program {
+  std::vector<Step> steps;
+  std::vector<char> contents;
+  std::vector<Patch> patches;
+  std::vector<Scratch> scratch;
+  uint32_t slots = kOperandSlots;
+  int64_t arena = 0;  // bytes of all scratch memory
+  bool waits = false, sorts = false;
+};
+
+// The addresses and handles of one replay.
+struct Place {
+  uint64_t operands[kOperandSlots];
+  uint64_t arena;
+  void* context;
+  void* stream;
+};
+
+// Sorts the pairs of a step, whose distances from the arena are given, and sets the addresses of the results.
+// Returns false if it has failed.
+using Sort = std::function<bool(const Step&, const uint64_t* distances, uint64_t* results)>;
+
+struct Outcome {
+  enum Kind : uint8_t { done, capturing, not_sorted, failed };
+  Kind kind = done;
+  const char* function = "";  // of the driver, that has failed
+  Status status = 0;
+  uint32_t read = 0;  // bytes that the program has read
+  char content[kMostRead] = {};
+
+  // True if a record that was read has an invalid index.
+  bool invalid() const;
+};
+
+// Runs the steps of a program. A program that waits checks first, if requested, that the stream is not
+// capturing a graph, which a wait would invalidate.
+Outcome replay(const Driver& driver, const Program& program, const Place& place, bool check_capture,
+               const Sort& sort);
+
+}  // namespace gatherum::device

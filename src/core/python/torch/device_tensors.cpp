@@ -1,0 +1,156 @@
+#include "python/torch/device_tensors.hpp"
+
+#include <optional>
+
+#include "python/bindings/bindings.hpp"
+#include "python/call_plans.hpp"
+#include "python/runs.hpp"
+#include "python/torch/memory_calls.hpp"
+#include "python/torch/tensors.hpp"
+
+namespace gatherum {
+namespace {
+
+// The functions that torch's adapter has passed.
+struct OnCuda {
+  // (plan, device, alignments of data, indices, updates and out) -> DeviceProgram, or None
+  nb::object make_program;
+  // (arena, stream, then the arguments of a sort of DeviceProgram::replay) -> (address, address, memory)
+  nb::object sort;
+};
+
+OnCuda& on_cuda() {
+  static auto* functions = new OnCuda;
+  return *functions;
+}
+
+// The largest power of two up to 16 that divides an address.
+int64_t alignment(const char* address) {
+  static constexpr uint64_t kWidest = 16;
+  const uint64_t bits = reinterpret_cast<uintptr_t>(address) | kWidest;
+  return static_cast<int64_t>(bits & (~bits + 1));
+}
+
+// Alignments are at most 16, so five bits hold each.
+uint32_t packed(const int64_t* alignments) {
+  uint32_t word = 0;
+  for (size_t i = 0; i < kOperands; ++i) word = word << 5 | static_cast<uint32_t>(alignments[i]);
+  return word;
+}
+
+// Returns the program of a call, which is made if the plan has none for the device and the alignments.
+// Returns an invalid object if there is none, or if the operands changed while Python ran.
+nb::object program_for(const nb::handle* a, const Call& call, const CachedPlan& cached, int device,
+                       bool is_new) {
+  int64_t alignments[kOperands];
+  for (size_t i = 0; i < kOperands; ++i) alignments[i] = alignment(call.operands[i].address);
+  DevicePrograms& programs = cached.program->on_devices();
+  nb::object program = programs.find(device, packed(alignments));
+  if (!program.is_valid()) {
+    program = on_cuda().make_program(plan_object(cached.plan), device, alignments[0], alignments[1],
+                                     alignments[2], alignments[3]);
+    if (program.is_none()) return {};
+    programs.keep(device, packed(alignments), program);
+    is_new = true;
+  }
+  if (is_new && first_change(a + kData, call.operands.data(), 3, true) >= 0) return {};
+  return program;
+}
+
+// Memory for all scratch of a program, from torch's allocator: freed in stream order.
+class Arena {
+ public:
+  Arena() = default;
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
+  ~Arena() {
+    if (managed_ != nullptr) managed_->deleter(managed_);
+  }
+
+  // Returns false if the allocator fails.
+  bool allocate(int64_t bytes, const dlpack::Device& device) {
+    dlpack::Tensor like = {nullptr, device,  1, {static_cast<uint8_t>(DLPack::unsigned_integer), 8, 1},
+                           &bytes,  nullptr, 0};
+    const auto ignore = [](void*, const char*, const char*) {};
+    if (torch().api->allocate(&like, &managed_, nullptr, ignore) == 0) return true;
+    PyErr_Clear();
+    managed_ = nullptr;
+    return false;
+  }
+
+  uint64_t address() const {
+    if (managed_ == nullptr) return 0;
+    const dlpack::Tensor& t = managed_->tensor;
+    return reinterpret_cast<uintptr_t>(t.data) + t.byte_offset;
+  }
+
+  // Returns a tensor that owns the memory.
+  nb::object take() {
+    void* object = nullptr;
+    dlpack::ManagedTensor* const managed = managed_;
+    managed_ = nullptr;
+    if (torch().api->to_object(managed, &object) != 0) nb::raise_python_error();
+    return nb::steal(static_cast<PyObject*>(object));
+  }
+
+ private:
+  dlpack::ManagedTensor* managed_ = nullptr;
+};
+
+// A new tensor like the data. Torch itself allocates it: the memory of a tensor from DLPack is not known to
+// its allocator, so that Tensor.record_stream would do nothing.
+nb::object new_tensor(nb::handle data, const Shape& shape) {
+  static PyObject* const name = kept_text("new_empty");
+  const nb::object sizes = tuple_of(shape.extent, shape.rank);
+  PyObject* const arguments[] = {data.ptr(), sizes.ptr()};
+  return checked(PyObject_VectorcallMethod(name, arguments, 2 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
+}
+
+uint64_t address_of(const View& view) { return reinterpret_cast<uintptr_t>(view.address); }
+
+}  // namespace
+
+bool runs_on_cuda() { return on_cuda().make_program.is_valid(); }
+
+nb::object run_on_cuda(const nb::handle* a, const Call& call, const TensorView& data) {
+  const dlpack::Device device = data.device;
+  bool is_new = false;
+  const CachedPlan cached = plan_of(call, is_new);
+  const nb::object kept = program_for(a, call, cached, device.id, is_new);
+  if (!kept.is_valid()) return {};
+  const DeviceProgram& replayed = *nb::inst_ptr<DeviceProgram>(kept);
+  const device::Program& program = replayed.program();
+  nb::object result = new_tensor(a[kData], cached.program->fields().result);
+  TensorView tensor;
+  View out;
+  void* stream = nullptr;
+  Arena arena;
+  const bool ready = tensor.read(result, out, true) && alignment(out.address) == alignment(nullptr) &&
+                     torch().api->stream(device.type, device.id, &stream) == 0 &&
+                     (program.arena == 0 || arena.allocate(program.arena, device));
+  if (!ready) {
+    PyErr_Clear();
+    return {};
+  }
+  const auto& [from, indices, updates, none] = call.operands;
+  const uint64_t operands[] = {address_of(from), address_of(indices), address_of(updates), address_of(out)};
+  const uint64_t scratch = arena.address();
+  nb::object sort;
+  if (program.sorts)
+    sort = on_cuda().sort(arena.take(), reinterpret_cast<uintptr_t>(stream_handle(stream)), device.id);
+  const device::Outcome outcome = replayed.replay(operands, scratch, stream, true, sort);
+  if (outcome.kind == device::Outcome::not_sorted) nb::raise_python_error();
+  if (outcome.kind != device::Outcome::done || outcome.invalid()) return {};
+  return result;
+}
+
+void bind_device_tensors(nb::module_& m) {
+  m.def(
+      "set_torch_cuda",
+      [](nb::handle make_program, nb::handle sort) {
+        on_cuda() = {nb::borrow(make_program), nb::borrow(sort)};
+      },
+      nb::arg("make_program"), nb::arg("sort"));
+}
+
+}  // namespace gatherum

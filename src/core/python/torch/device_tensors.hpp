@@ -1,0 +1,20 @@
+// Calls on tensors on a CUDA device, which replay device programs.
+#pragma once
+
+#include "python/call.hpp"
+#include "python/torch/tensor_view.hpp"
+
+namespace gatherum {
+
+// Returns true if calls on tensors on CUDA devices may be replayed: torch's adapter has passed the functions.
+bool runs_on_cuda();
+
+inline bool is_same_device(const TensorView& a, const TensorView& b) {
+  return a.device.type == b.device.type && a.device.id == b.device.id;
+}
+
+// Runs a call without `out` and fill value on plain tensors of one CUDA device. Returns an invalid object for
+// a call that torch's dispatcher has to handle: one with an invalid index, or with no program.
+nb::object run_on_cuda(const nb::handle* a, const Call& call, const TensorView& data);
+
+}  // namespace gatherum

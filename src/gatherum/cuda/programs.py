@@ -1,0 +1,222 @@
+"""Hold the launches of a call as a value, a program, which any device can play at any addresses.
+
+A program contains no address. Its kernels' arguments have gaps, and a patch writes the address of
+a **slot** into each gap when the program is played. The first four slots are the operands of the
+call; the others are scratch memory and the results of sorts. So a program is recorded once for all
+calls with the same plan and the same `Placement`.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import gcd
+from typing import NamedTuple, TypeAlias
+
+from .device import Device, Kernel, Pairs, Widths
+
+# The greatest alignment that kernels distinguish.
+WIDEST = 16
+# Slots of the operands.
+DATA, INDICES, UPDATES, OUT = range(4)
+OPERANDS = 4
+# Scratch memory begins at multiples of this number of bytes.
+SCRATCH_ALIGNMENT = 256
+
+# Addresses of data, indices, updates and out; 0 for a missing operand.
+Addresses: TypeAlias = tuple[int, int, int, int]
+
+
+class Placement(NamedTuple):
+    """Everything about the operands' addresses that a program depends on.
+
+    The alignments are powers of two, at most `WIDEST`.
+    """
+
+    data: int
+    indices: int
+    updates: int
+    out: int
+    in_place: bool  # whether a scatter's `out` is its data
+
+    @classmethod
+    def of(cls, addresses: Addresses, in_place: bool) -> Placement:
+        """Return the placement of operands at addresses."""
+        data, indices, updates, out = (gcd(WIDEST, address) for address in addresses)
+        return cls(data, indices, updates, out, in_place)
+
+
+class Slot(NamedTuple):
+    """An address that is known when a program is played, and a distance from it in bytes."""
+
+    number: int
+    alignment: int = WIDEST  # of the address
+    distance: int = 0
+
+
+Field: TypeAlias = "int | Slot"
+
+
+class Patch(NamedTuple):
+    """A gap in a kernel's arguments: its place in bytes, and the slot that fills it."""
+
+    place: int
+    slot: int
+    distance: int
+
+
+class Arguments(NamedTuple):
+    """The struct that a kernel takes, with zeros in its gaps."""
+
+    content: bytes
+    patches: tuple[Patch, ...] = ()
+
+    @classmethod
+    def of(cls, fields: Iterable[Field], tail: bytes = b"") -> Arguments:
+        """Return a struct of 64-bit fields, signed or unsigned, followed by other bytes."""
+        numbers, patches = [], []
+        for number, field in enumerate(fields):
+            if isinstance(field, Slot):
+                patches.append(Patch(8 * number, field.number, field.distance))
+            numbers.append(0 if isinstance(field, Slot) else field & _WORD)
+        return cls(struct.pack(f"={len(numbers)}Q", *numbers) + tail, tuple(patches))
+
+    def at(self, addresses: Sequence[int]) -> bytes:
+        """Return the struct with the addresses of all slots."""
+        content = bytearray(self.content)
+        for place, slot, distance in self.patches:
+            struct.pack_into("=Q", content, place, addresses[slot] + distance)
+        return bytes(content)
+
+
+_WORD = (1 << 64) - 1
+
+
+class Launch(NamedTuple):
+    """A step that starts a kernel."""
+
+    kernel: Kernel
+    grid: int
+    block: int
+    arguments: Arguments
+
+
+class Clear(NamedTuple):
+    """A step that sets the first bytes of scratch memory to zero."""
+
+    slot: int
+    nbytes: int
+
+
+class Sort(NamedTuple):
+    """A step that sorts pairs by key, stably, and sets the slots of the results."""
+
+    pairs: tuple[int, int]  # the slots of keys and payload
+    results: tuple[int, int]
+    length: int
+    widths: Widths
+
+
+class Read(NamedTuple):
+    """A step that waits for the stream and reads the first bytes of scratch memory."""
+
+    slot: int
+    nbytes: int
+
+
+Step: TypeAlias = Launch | Clear | Sort | Read
+
+
+class Scratch(NamedTuple):
+    """Scratch memory: its slot, its bytes, and its place if all scratch is allocated at once."""
+
+    slot: int
+    nbytes: int
+    place: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Program:
+    """The steps of a call in order, and their scratch memory. At most one step reads.
+
+    Programs are equal only to themselves, so that a table finds them quickly.
+    """
+
+    steps: tuple[Step, ...]
+    scratch: tuple[Scratch, ...]
+    slots: int
+
+    @property
+    def arena(self) -> int:
+        """Bytes of all scratch memory, allocated at once."""
+        units = (-(-each.nbytes // SCRATCH_ALIGNMENT) for each in self.scratch)
+        return sum(units) * SCRATCH_ALIGNMENT
+
+
+class Recorder:
+    """Records a program. The methods are those of a device, with slots as addresses."""
+
+    def __init__(self) -> None:
+        self._steps: list[Step] = []
+        self._scratch: list[Scratch] = []
+        self._slots = OPERANDS
+
+    def program(self) -> Program:
+        """Return the steps recorded so far."""
+        return Program(tuple(self._steps), tuple(self._scratch), self._slots)
+
+    def _new_slot(self) -> Slot:
+        self._slots += 1
+        return Slot(self._slots - 1)
+
+    def allocate(self, nbytes: int) -> Slot:
+        """Return scratch memory, which lasts until the last step."""
+        place = self.program().arena
+        slot = self._new_slot()
+        self._scratch.append(Scratch(slot.number, nbytes, place))
+        return slot
+
+    def cleared(self, nbytes: int) -> Slot:
+        """Return scratch memory set to zero."""
+        slot = self.allocate(nbytes)
+        self._steps.append(Clear(slot.number, nbytes))
+        return slot
+
+    def launch(self, kernel: Kernel, grid: int, block: int, arguments: Arguments) -> None:
+        """Record a launch."""
+        self._steps.append(Launch(kernel, grid, block, arguments))
+
+    def sort(self, keys: Slot, payload: Slot, length: int, widths: Widths) -> tuple[Slot, Slot]:
+        """Record a sort. Return the sorted keys and payload."""
+        results = self._new_slot(), self._new_slot()
+        pairs = keys.number, payload.number
+        self._steps.append(Sort(pairs, (results[0].number, results[1].number), length, widths))
+        return results
+
+    def read(self, slot: Slot, nbytes: int) -> None:
+        """Record the read of the first bytes of scratch memory."""
+        self._steps.append(Read(slot.number, nbytes))
+
+
+def play(device: Device, program: Program, operands: Addresses) -> bytes:
+    """Play a program step by step. Return the bytes that it reads, or no bytes."""
+    buffers = {each.slot: device.allocate(each.nbytes) for each in program.scratch}
+    addresses = [*operands, *(0 for _ in range(OPERANDS, program.slots))]
+    for slot, buffer in buffers.items():
+        addresses[slot] = buffer.address
+    content = b""
+    for step in program.steps:
+        match step:
+            case Launch(kernel, grid, block, arguments):
+                device.launch(kernel, grid, block, arguments.at(addresses))
+            case Clear(slot, nbytes):
+                device.clear(buffers[slot], nbytes)
+            case Read(slot, nbytes):
+                content = device.read(buffers[slot], nbytes)
+            case Sort((keys, payload), results, length, widths):
+                unsorted = Pairs(buffers.pop(keys), buffers.pop(payload), length, widths)
+                for slot, buffer in zip(results, device.sort(unsorted)[:2], strict=True):
+                    buffers[slot] = buffer
+                    addresses[slot] = buffer.address
+    return content

@@ -1,0 +1,223 @@
+"""Replays in the core, over the driver `libcuda.c`. `test_cuda_replays.py` runs this file.
+
+It needs a process of its own, in which the core and `cuda.bindings` find that driver.
+"""
+
+import ctypes
+from types import SimpleNamespace
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+import stand_in
+from hypothesis import HealthCheck, given, settings
+from shim.device import ShimDevice
+
+import gatherum
+from gatherum.cuda import driver, nvidia, plan_launches, programs
+from gatherum.cuda.device import Kernel
+from gatherum.cuda.loops import unaddressable, work_of
+from gatherum.cuda.plan_launches import is_in_place, program_of
+from strategies import OPERATORS, SCATTERS, calls
+from test_no_python import python_calls
+
+FAKE = stand_in.Driver()
+for number in range(2):
+    nvidia.architecture_of(driver.open_driver(), number)  # cached
+SIZES: dict[Kernel, int] = {}  # bytes of the structs
+stand_in.compile_nothing(SIZES)
+MANY = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+PLACES = st.tuples(*(st.integers(1 << 40, 1 << 41) for _ in range(4)))
+
+
+class Framework:
+    """Scratch memory at the places of an arena that begins anew with every replay."""
+
+    memory = np.zeros(1 << 22, np.uint8)
+    begin = (memory.ctypes.data + 255) // 256 * 256
+
+    def __init__(self):
+        self.at = self.begin
+
+    def allocate(self, nbytes, device, stream):
+        address = self.at
+        self.at += -(-nbytes // 256) * 256
+        assert self.at < self.memory.ctypes.data + self.memory.size
+        return SimpleNamespace(
+            address=address, part=lambda start, _: SimpleNamespace(address=address + start)
+        )
+
+    def sort(self, pairs, device, stream):
+        self.sorted = pairs.keys.address, pairs.payload.address, *pairs[2:]
+        results = (SimpleNamespace(address=each.address + 4096) for each in pairs[:2])
+        return pairs._replace(keys=next(results), payload=next(results))
+
+
+def logged(play, program, operands):
+    """Return the driver's calls in a run of a program, the bytes that it reads, and its sort."""
+    framework = Framework()
+    with FAKE.logged() as lines:
+        content = play(nvidia.Nvidia(framework, 1, stand_in.STREAM), program, operands)
+    return lines, content, getattr(framework, "sorted", None)
+
+
+@pytest.mark.parametrize("op", OPERATORS)
+@given(data=st.data())
+@MANY
+def test_a_replay_makes_the_calls_of_the_player(op, data):
+    call = data.draw(calls([op]))
+    arrays = list(map(np.asarray, call.args))
+    attributes = {name: each for name, each in call.kwargs.items() if name != "fill_value"}
+    try:
+        plan = gatherum.plan(op, *arrays, **attributes)
+    except (TypeError, ValueError):
+        return
+    if unaddressable(plan.call, work_of(plan)) >= 0:
+        return
+    operands = data.draw(PLACES)
+    if data.draw(st.booleans()):
+        operands = tuple(address // 16 * 16 for address in operands)
+    fill = b"" if op in SCATTERS else data.draw(st.binary(min_size=0, max_size=1))
+    fill *= plan.call.data.dtype.itemsize
+    placement = programs.Placement.of(operands, is_in_place(plan))
+    program = program_of(plan, placement, 132, fill)
+    if program.arena > 1 << 21:
+        return
+    for step in program.steps:
+        if isinstance(step, programs.Launch):
+            SIZES[step.kernel] = len(step.arguments.content)
+    played = logged(programs.play, program, operands)
+    assert logged(nvidia.Nvidia.play, program, operands) == played
+    assert len(played[0]) >= sum(not isinstance(step, programs.Sort) for step in program.steps)
+    again = plan_launches.program_of.__wrapped__(plan, placement, 132, fill)
+    assert (again.steps, again.scratch, again.slots) == (
+        program.steps, program.scratch, program.slots,
+    )  # fmt: skip
+
+
+def test_a_failing_launch_ends_a_replay_with_the_error_of_the_driver():
+    data, indices = np.zeros((4, 2), np.float32), np.array([1, 2])
+    plan = gatherum.plan("scatter_slices", data, indices, data[:2], mode="clip")
+    program = program_of(plan, programs.Placement(16, 16, 16, 16, False), 132)
+    FAKE.fail_after(1)
+    with FAKE.logged() as lines, pytest.raises(RuntimeError) as raised:
+        nvidia.Nvidia(Framework(), 1, stand_in.STREAM).play(program, (1 << 40,) * 4)
+    assert str(raised.value) == (
+        "gatherum.cuda: cuLaunchKernel failed with CUDA_ERROR_LAUNCH_FAILED: words"
+    )
+    assert [line.split()[0] for line in lines] == ["launch", "at"]  # the copy, the clear
+    FAKE.fail_after(-1)
+
+
+# Tensors. The kernels run on the shim.
+
+KERNELS = {}
+SHIM = ShimDevice()
+
+
+@pytest.fixture(scope="module")
+def torch():
+    """Tensors that the core believes to be on a device, and kernels that run."""
+    module = pytest.importorskip("torch", minversion="2.10", reason="install torch")
+    stand_in.use()
+    yield module
+
+
+@pytest.fixture
+def running(torch):
+    """Let the driver run kernels."""
+
+    @ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint)
+    def run(code, arguments, grid, block):
+        _, _, name, *macros = code.decode().split()
+        kernel = Kernel.of(name, **dict(each.split("=") for each in macros))
+        library_size = stand_in.struct_bytes(kernel)
+        SHIM.launch(kernel, grid, block, ctypes.string_at(arguments, library_size))
+
+    FAKE.run(run)
+    yield torch
+    FAKE.run(None)
+
+
+def operands(torch, op, dtype="float32"):
+    data = torch.arange(12).reshape(4, 3).to(getattr(torch, dtype))
+    index = torch.tensor([3, 0, -1, 3])
+    updates = (torch.arange(12).reshape(4, 3) * 5).to(data.dtype)
+    return (data, index) if op == "gather" else (data, index, updates)
+
+
+CALLS = [
+    ("gather", {"mode": "clip"}),
+    ("gather", {"mode": "raise"}),
+    ("scatter_slices", {"mode": "raise"}),
+    ("scatter_slices", {"mode": "raise", "reduction": "add"}),
+]
+
+
+@pytest.mark.parametrize(("op", "attributes"), CALLS)
+def test_tensors_give_the_result_of_arrays(running, op, attributes):
+    tensors = operands(running, op)
+    function = getattr(gatherum, op)
+    expected = function(*(each.numpy() for each in tensors), **attributes)
+    for _ in range(2):
+        result = function(*tensors, **attributes)
+        assert np.array_equal(result.numpy(), expected)
+    FAKE.run(None)
+    ran = python_calls(function, *tensors, **attributes)
+    if attributes.get("reduction", "none") == "none":  # otherwise torch sorts
+        assert ran == []
+
+
+def test_calls_on_other_alignments(running):
+    table = running.arange(40, dtype=running.uint8)
+    for start in (0, 1, 4, 16):
+        data = table[start : start + 16].reshape(4, 4)
+        result = gatherum.gather(data, running.tensor([2, 1]), mode="clip")
+        assert running.equal(result, data[[2, 1]])
+
+
+@pytest.mark.parametrize(("op", "attributes"), CALLS[1:3])
+def test_an_invalid_index_raises_the_error_and_writes_nothing(running, op, attributes):
+    data, index, *updates = operands(running, op)
+    getattr(gatherum, op)(data, index, *updates, **attributes)
+    index[2], before = 9, data.clone()
+    with pytest.raises(IndexError) as expected:
+        getattr(gatherum, op)(*(each.numpy() for each in (data, index, *updates)), **attributes)
+    with pytest.raises(IndexError) as raised:
+        getattr(gatherum, op)(data, index, *updates, **attributes)
+    assert str(raised.value) == str(expected.value)
+    assert running.equal(data, before)
+
+
+def test_a_program_that_waits_is_not_part_of_a_graph(torch):
+    stand_in.stream(40)  # of which libcuda.c reports a capture
+    try:
+        data, index = operands(torch, "gather")
+        with FAKE.logged() as lines, pytest.raises(RuntimeError, match=r"^gather: `mode` must not"):
+            gatherum.gather(data, index)
+        assert not [line for line in lines if "launch" in line or "memset" in line]
+        with FAKE.logged() as lines:
+            gatherum.gather(data, index, mode="clip")
+        assert [line.split()[0] for line in lines] == ["launch"]
+    finally:
+        stand_in.stream(stand_in.STREAM)
+
+
+def test_an_error_of_the_sort_is_the_error_of_the_call(torch, monkeypatch):
+    from gatherum.torch import cuda
+
+    def sort(*_):
+        raise MemoryError("torch's words")
+
+    call = operands(torch, "scatter_slices")
+    gatherum.scatter_slices(*call, reduction="add", mode="clip")
+    monkeypatch.setattr(type(cuda.FRAMEWORK), "sort", sort)
+    with pytest.raises(MemoryError, match=r"^torch's words$"):
+        gatherum.scatter_slices(*call, reduction="add", mode="clip")
+
+
+def test_tensors_that_are_tracked_or_on_two_devices_take_the_ops(torch):
+    data, index = operands(torch, "gather")
+    data.requires_grad_()
+    result = gatherum.gather(data, index, mode="clip")
+    assert result.requires_grad

@@ -1,0 +1,26 @@
+"""Replays of device programs in the core; see `replay_cases.py`."""
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import stand_in
+from shim.device import COMPILER, NO_COMPILER
+
+from source import SOURCE
+
+HAS_BINDINGS = importlib.util.find_spec("cuda") and importlib.util.find_spec("cuda.bindings")
+pytestmark = [
+    pytest.mark.skipif(not HAS_BINDINGS, reason="needs cuda.bindings: pip install cuda-bindings"),
+    pytest.mark.skipif(COMPILER is None, reason=NO_COMPILER),
+]
+
+
+def test_replays(tmp_path):
+    environment = stand_in.build(tmp_path) | {"PYTHONPATH": SOURCE}
+    cases = str(Path(__file__).with_name("replay_cases.py"))
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", cases]
+    ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
