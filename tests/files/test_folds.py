@@ -1,10 +1,5 @@
 """Folds in slices that need care: NaNs that are copied, and threads that round differently."""
 
-import ctypes
-import platform
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from files.storage import bits, get, leftovers, put
+from float_modes import another_float_mode
 from gatherum import files
 from gatherum._model.reductions import REDUCTIONS
 from gatherum._plans.plans import apply
@@ -23,8 +19,6 @@ pytestmark = pytest.mark.usefixtures("quick_sync")
 HALVES = (np.float16, ml_dtypes.bfloat16)
 BUDGETS = ("64KiB", "1GiB")
 ROWS = 100_000  # enough that rows share a bucket, which is then folded in slices
-# position of the floating-point mode in the C library: word of fenv_t, flush to zero, round up
-MODES = {"x86_64": (7, 0x8040, 0x4000), "aarch64": (0, 1 << 24, 1 << 22)}
 
 
 def scattered(folder: Path, operands: list[NDArray[Any]], memory: str, **call: Any) -> Any:
@@ -60,23 +54,6 @@ def test_a_nan_that_is_copied_keeps_its_payload(
     call = {"reduction": reduction, "include_self": include_self}
     actual, expected = scattered(tmp_path, [table, indices, updates], memory, **call)
     assert actual == expected
-
-
-@contextmanager
-def another_float_mode(flush: bool) -> Iterator[None]:
-    """Flush subnormals to zero on this thread, or round upwards."""
-    if platform.machine() not in MODES or not sys.platform.startswith("linux"):
-        pytest.skip("the floating-point mode cannot be set here")
-    libm, saved = ctypes.CDLL("libm.so.6"), (ctypes.c_uint32 * 16)()
-    libm.fegetenv(saved)
-    changed = type(saved)(*saved)
-    word, zero, upwards = MODES[platform.machine()]
-    changed[word] |= zero if flush else upwards
-    libm.fesetenv(changed)
-    try:
-        yield
-    finally:
-        libm.fesetenv(saved)
 
 
 @pytest.mark.parametrize("memory", BUDGETS)

@@ -17,6 +17,7 @@ from gatherum._model.call import Array, ArraySpec, Attributes
 from gatherum._model.dtypes import AnyDType, DType, Extension, check_units
 from gatherum._model.errors import Shape
 from gatherum._model.operators import OPERATORS
+from gatherum._system import native
 
 from .casting import (
     KIND_RANK,
@@ -263,7 +264,7 @@ def _convert_weak(
         kind = _KIND_NAMES[wanted][isinstance(value, (list, tuple))]
         raise errors.loses_kind(op, operand, named, kind, value)
     try:
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), native.FloatMode():
             # Large integers are first converted to float64, which converts to every float type.
             by_float = array.dtype.kind == "O" and wanted == 2
             converted = (array.astype(np.float64) if by_float else array).astype(dtype)
@@ -353,11 +354,12 @@ def fill_item(op: str, given_dtype: AnyDType, fill_value: object) -> Array:
         source = fill_value
         if isinstance(source, int) and is_extension(dtype) and not is_integer(dtype):
             source = float(source)  # ml_dtypes does not support integers beyond int64
-        with np.errstate(all="ignore"), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the comparison below detects a lost part
-            converted = array if array.dtype == dtype else np.asarray(source, dtype=dtype)
-        finite = not is_number(array) or stays_finite(array, converted)
-        exact = array.shape == () and is_same_value(fill_value, array, converted)
+        with native.FloatMode():
+            with np.errstate(all="ignore"), warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # the comparison below detects a lost part
+                converted = array if array.dtype == dtype else np.asarray(source, dtype=dtype)
+            finite = not is_number(array) or stays_finite(array, converted)
+            exact = array.shape == () and is_same_value(fill_value, array, converted)
     except (TypeError, ValueError, OverflowError):
         finite, exact = True, False
     if not finite:

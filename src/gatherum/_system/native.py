@@ -55,6 +55,7 @@ fold_pointed = _core.fold_pointed
 make_row_cache = _core.make_row_cache
 new_result = _core.new_result
 map_items = _core.map
+FloatMode = _core.FloatMode  # a context: arithmetic rounds to nearest and keeps subnormal numbers
 dequantize = _core.dequantize
 dispatch_call = _core.dispatch_call
 run_normalised = _core.run_normalised

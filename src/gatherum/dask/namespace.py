@@ -39,7 +39,7 @@ whole = da.broadcast_to
 
 
 def _quiet(function: Callable[..., Any], *chunks: Any) -> Any:
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), of_chunks.float_mode():
         return function(*chunks)
 
 

@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from gatherum._system import native
 from gatherum._system.regular_files import read_regular
 
 from .members import as_object, number_of, read_data_type, reject_unknown, shortened, text_of
@@ -117,7 +118,7 @@ def _generated(source: object, data_type: TensorDataType, place: str) -> Array:
         end = float(start) + float(delta) * max(count - 1, 0)
         if math.isfinite(start) and math.isfinite(delta):
             typed_number(end, data_type, f"{place}: the last value")
-        with np.errstate(invalid="ignore"):  # infinite start or delta
+        with np.errstate(invalid="ignore"), native.FloatMode():  # infinite start or delta
             return (np.arange(count) * float(delta) + float(start)).astype(dtype)
     if isinstance(delta, bool) or not isinstance(delta, int):
         raise ValueError(f"`{place}.valueDelta` must be an integer, got {shortened(delta)}")

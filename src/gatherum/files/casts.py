@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gatherum._model.narrow_floats import FORMATS, rounded, widened
+from gatherum._system import native
 from gatherum.files.arguments.operands import Path, open_all
 from gatherum.files.formats import locate
 from gatherum.files.formats.dtypes import is_added, is_bytes, name_of
@@ -124,7 +125,7 @@ def _converted(
         rounding = rounded(values.astype(np.float64), name)
         fits, result = rounding.stay_finite and rounding.have_codes, rounding.codes
     else:
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), native.FloatMode():
             result = values.astype(dtype)
         if dtype.kind in "fc":
             fits = bool((np.isfinite(result) | ~np.isfinite(values)).all())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -99,6 +100,11 @@ class Grouping:
             return None if run is None else run(name, values, self.places)
         except IndexError as error:
             raise self._invalid(error) from None
+
+    def float_mode(self) -> AbstractContextManager[None]:
+        """Return the context in which a composition runs, if the framework has one."""
+        context: AbstractContextManager[None] = getattr(self.xp, "float_mode", nullcontext)()
+        return context
 
     def squares(self, values: Array) -> tuple[Array, Array] | None:
         """Return the sum of the squared distances from the exact mean, in float64, and the number

@@ -44,6 +44,7 @@ multiply = np.multiply
 divide = np.divide
 equal = np.equal
 stack = np.stack
+float_mode = native.FloatMode
 
 
 def as_values(op: str, operand: str, value: object) -> Array:

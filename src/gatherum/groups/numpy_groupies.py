@@ -17,6 +17,7 @@ from gatherum._model.call import Array
 from gatherum._model.callers import no_group
 from gatherum._model.dtypes import check_movable, is_index
 from gatherum._model.errors import Shape, out_of_range, unknown_argument
+from gatherum._system import native
 
 from . import errors
 from .grouping import Grouping
@@ -168,7 +169,8 @@ def aggregate(
     layout: Any = plain_values.as_choice(AGGREGATE, "order", order, ("C", "F"))
     try:
         values, by, shape = _grouped(group_idx, a, name, size, layout, axis)
-        result = _reduced(name, values, by, fill_value, dtype, less)
+        with native.FloatMode():
+            result = _reduced(name, values, by, fill_value, dtype, less)
     except IndexError as error:  # numpy_groupies raises ValueError
         raise ValueError(str(error)) from None
     if len(shape) != result.ndim:
@@ -285,7 +287,7 @@ def _reduced(
     skips = name != func
     kind = result_dtype(AGGREGATE, func, values.dtype, dtype, values.shape[by.axis])
     kind, fill = filled(AGGREGATE, name, kind, fill_value)
-    native = working_dtype(name, values.dtype, kind).newbyteorder("=")
+    work_dtype = working_dtype(name, values.dtype, kind).newbyteorder("=")
     with np.errstate(all="ignore"):
         asks = skips or name in ("anynan", "allnan", "argmax", "argmin")
         nan = np.isnan(values) if asks and has_nan(values.dtype) else np.zeros((), bool)
@@ -294,7 +296,7 @@ def _reduced(
         if name in ("anynan", "allnan"):
             work = np.broadcast_to(nan, values.shape)
         else:
-            work = values.astype(native, copy=False)
+            work = values.astype(work_dtype, copy=False)
         if name == "sumofsquares":
             work = work * work
         direct = holds_fill(name, work.dtype, kind)

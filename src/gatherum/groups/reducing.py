@@ -386,7 +386,7 @@ def reduced(
             raise errors.unknown_groups(by.op)
         call = partial(reduced, name, ddof=ddof, fill_value=fill_value, row=row)
         return in_blocks(name, call, values, by, dtype)
-    with np.errstate(all="ignore"):  # signaling NaN also warns
+    with np.errstate(all="ignore"), by.float_mode():  # signaling NaN also warns
         if skips and has_nan(kind) and xp.holds_any(left_out := xp.isnan(values)):
             by = by.without(left_out)
         if start is not None:
@@ -562,7 +562,7 @@ def transformed(name: str, values: Array, by: Grouping) -> Array:
     check_defined(by.op, row, name, kind)
     dtype = transformed_dtype(kind)
     _check_result(by, dtype)
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), by.float_mode():
         to = xp.dtype(dtype)
         if (result := by.fused(name, values)) is not None:
             return result if result.dtype == to else xp.rounded(result, to)

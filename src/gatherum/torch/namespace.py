@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -129,6 +130,11 @@ def _is_recorded(*operands: Tensor) -> bool:
 
 
 # --- for functions over groups
+
+
+def float_mode() -> AbstractContextManager[None]:
+    return nullcontext() if torch.compiler.is_compiling() else native.FloatMode()
+
 
 isinf = torch.isinf
 add = torch.add

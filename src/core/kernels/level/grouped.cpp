@@ -40,6 +40,7 @@ bool accumulate(const Nest& nest, int units, const Operands& at, const Range& ra
 }
 
 void begin_sums(const Combine& combine, const char* data, char* sums, int64_t n) {
+  const FloatMode mode;
   by_value<true>(combine.value, combine.reduction, [&](auto fold) {
     if constexpr (!kIsExact<decltype(fold)>) GATHERUM_LEVEL::begin_sums<decltype(fold)>(data, sums, n);
   });

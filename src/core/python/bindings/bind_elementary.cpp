@@ -1,4 +1,7 @@
-// Binds exp and log of arrays.
+// Binds exp and log of arrays, and the floating-point mode of kernels.
+#include <optional>
+
+#include "engine/processor.hpp"
 #include "python/bindings/bindings.hpp"
 #include "python/runs.hpp"
 
@@ -20,9 +23,24 @@ void map(const char* function, const char* value, nb::handle from, nb::handle to
                });
 }
 
+// A context manager: sets the FloatMode of kernels for arithmetic outside the core.
+class FloatScope {
+ public:
+  void enter() { mode_.emplace(); }
+  void exit(nb::handle, nb::handle, nb::handle) { mode_.reset(); }
+
+ private:
+  std::optional<FloatMode> mode_;
+};
+
 }  // namespace
 
 void bind_elementary(nb::module_& m) {
+  nb::class_<FloatScope>(m, "FloatMode")
+      .def(nb::init<>())
+      .def("__enter__", &FloatScope::enter)
+      .def("__exit__", &FloatScope::exit, nb::arg("type").none(), nb::arg("value").none(),
+           nb::arg("traceback").none());
   m.def("map", &map, nb::arg("function"), nb::arg("value"), nb::arg("from_"), nb::arg("to"));
 }
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gatherum._model.audience import option
+from gatherum._system import native
 
 __all__ = ["ATTRIBUTES", "Attributes", "Packing", "packing_of"]
 
@@ -51,7 +52,7 @@ class Packing:
 
     def decode(self, values: NDArray[Any]) -> NDArray[Any]:
         """Decode stored numbers into a new array."""
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), native.FloatMode():
             decoded = values.astype(self.stored, copy=False).astype(self.dtype)
             masked: Any = False
             for fill in self.fills:

@@ -186,14 +186,15 @@ class _Scatter(_Call):  # type: ignore[misc]
         on_cpu = gradient.device.type == "cpu"
         in_core = on_cpu and not onward and fused_gradients.applies(places, (data, updates))
         differentiate = fused_gradients.call if in_core else derivatives.cotangents
-        of_data, of_updates = differentiate(places, values, gradient, (data, updates))
-        if of_updates is not None:
-            of_updates = namespace.sum_to(of_updates, ctx.updates_shape)
+        with namespace.float_mode():
+            of_data, of_updates = differentiate(places, values, gradient, (data, updates))
+            if of_updates is not None:
+                of_updates = namespace.sum_to(of_updates, ctx.updates_shape)
         return None, None, of_data, None, of_updates, *ctx.unused
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Any:
-        with recording():
+        with recording(), namespace.float_mode():
             places, values = _saved(ctx)
             if private.transforms_active():
                 # Use the values without the tangents of this level.

@@ -101,7 +101,8 @@ def _composed(*call: Any) -> Tensor:
     data, sources, targets, size, reduction, weights, bounds, negative, pointer = _full(call)
     fold = AggregateOptions(size, reduction, bounds, negative)
     targets = _listed(targets, sources.shape[0], pointer)
-    result: Tensor = edge_reductions.composed(namespace, data, sources, targets, weights, fold)
+    with namespace.float_mode():
+        result: Tensor = edge_reductions.composed(namespace, data, sources, targets, weights, fold)
     return result
 
 
@@ -143,31 +144,12 @@ class _Sum(_Function):  # type: ignore[misc]
     def backward(ctx: Any, gradient: Tensor | None) -> Any:
         if gradient is None:
             return (None,) * 10
-        data, sources, targets, *more = ctx.saved_tensors
-        targets = _listed(targets, sources.shape[0], ctx.fold.pointer)
-        fold, weights = ctx.fold._replace(pointer=""), more[0] if more else None
-        if divides(Reduction[fold.reduction]):
-            ones = data.new_ones(ctx.rows, dtype=dtypes.wide(data.dtype))
-            counts = _again(ones, sources, targets, None, fold._replace(reduction="add"))
-            counts = counts.real.clamp(min=1) if counts.is_complex() else counts.clamp(min=1)
-            behind = (1,) * (gradient.dim() - 1)
-            gradient = gradient.to(ones.dtype) / counts.reshape(-1, *behind)
-            data, weights = data.to(ones.dtype), None if weights is None else weights.to(ones.dtype)
-        of_data = of_weights = None
-        if ctx.needs_input_grad[1]:
-            back = fold._replace(size=ctx.rows, reduction="add")
-            factors = None if weights is None else weights.conj()
-            of_data = _again(gradient, targets, sources, factors, back).to(
-                ctx.saved_tensors[0].dtype
-            )
-        if weights is not None and ctx.needs_input_grad[6]:
-            per_edge = edge_reductions.of_weights(namespace, gradient, data, sources, targets, fold)
-            of_weights = namespace.sum_to(per_edge, more[0].shape).to(more[0].dtype)
-        return None, of_data, None, None, None, None, of_weights, None, None, None
+        with namespace.float_mode():
+            return _gradients(ctx, gradient)
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Any:
-        with recording():
+        with recording(), namespace.float_mode():
             data, sources, targets, *more = ctx.saved_tensors
             weights = more[0] if more else None
             if private.transforms_active():
@@ -179,6 +161,29 @@ class _Sum(_Function):  # type: ignore[misc]
             if tangents[6] is not None:
                 parts.append(_again(data, sources, targets, tangents[6], ctx.fold))
             return sum(parts[1:], parts[0]) if parts else None
+
+
+def _gradients(ctx: Any, gradient: Tensor) -> Any:
+    """Return the gradients of the arguments of `_Sum`."""
+    data, sources, targets, *more = ctx.saved_tensors
+    targets = _listed(targets, sources.shape[0], ctx.fold.pointer)
+    fold, weights = ctx.fold._replace(pointer=""), more[0] if more else None
+    if divides(Reduction[fold.reduction]):
+        ones = data.new_ones(ctx.rows, dtype=dtypes.wide(data.dtype))
+        counts = _again(ones, sources, targets, None, fold._replace(reduction="add"))
+        counts = counts.real.clamp(min=1) if counts.is_complex() else counts.clamp(min=1)
+        behind = (1,) * (gradient.dim() - 1)
+        gradient = gradient.to(ones.dtype) / counts.reshape(-1, *behind)
+        data, weights = data.to(ones.dtype), None if weights is None else weights.to(ones.dtype)
+    of_data = of_weights = None
+    if ctx.needs_input_grad[1]:
+        back = fold._replace(size=ctx.rows, reduction="add")
+        factors = None if weights is None else weights.conj()
+        of_data = _again(gradient, targets, sources, factors, back).to(ctx.saved_tensors[0].dtype)
+    if weights is not None and ctx.needs_input_grad[6]:
+        per_edge = edge_reductions.of_weights(namespace, gradient, data, sources, targets, fold)
+        of_weights = namespace.sum_to(per_edge, more[0].shape).to(more[0].dtype)
+    return None, of_data, None, None, None, None, of_weights, None, None, None
 
 
 def _again(

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from gatherum._derivatives import elementary
-from gatherum.torch import dtypes, private
+from gatherum.torch import dtypes, namespace, private
 from gatherum.torch import errors as torch_errors
 from gatherum.torch.autograd.recording import apply, below_recording, recording, value_alone
 from gatherum.torch.checks import check_dense, check_storage
@@ -91,10 +91,11 @@ class _Elementary(_Function):  # type: ignore[misc]
 def _times(ctx: Any, change: Tensor, alone: bool = False) -> Tensor:
     (kept,) = ctx.saved_tensors
     kept = value_alone(kept) if alone else kept
-    if ctx.name == "sqrt":
-        zero = kept == 0
-        return torch.where(zero, 0, change / torch.where(zero, 1, 2 * kept))
-    return change * kept if ctx.name == "exp" else change / kept
+    with namespace.float_mode():
+        if ctx.name == "sqrt":
+            zero = kept == 0
+            return torch.where(zero, 0, change / torch.where(zero, 1, 2 * kept))
+        return change * kept if ctx.name == "exp" else change / kept
 
 
 def _recorded(name: str, keyset: Any, x: Tensor) -> Any:

@@ -153,7 +153,7 @@ def _std(
     src, by = _grouped("scatter_std", src, index, dim, size)
     row = functions.FUNCTIONS["std"]
     reducing.check_defined(by.op, row, row.name, namespace.kind(src))
-    with called(by.places):
+    with called(by.places), by.float_mode():
         counts = by.count()
         fold = partial(_added, by.places, out)
         away = spreads.distances(src, by, counts)
@@ -176,7 +176,7 @@ def _log_sum(src: Tensor, index: Any, dim: int, size: int, out: Tensor | None) -
     src, by = _grouped("scatter_logsumexp", src, index, dim, size)
     row = functions.FUNCTIONS["logsumexp"]
     reducing.check_defined(by.op, row, row.name, namespace.kind(src))
-    with called(by.places):
+    with called(by.places), by.float_mode():
         if out is None:
             whole: Tensor = reducing.reduced(row.name, src, by, 0, 0)
             return whole

@@ -175,7 +175,8 @@ def fold_into(places: Destinations, src: Tensor, reduction: str, out: Tensor | N
         total = fold_into(places, src, "add", out)
         counts = places.over_data(places.counts().clamp(min=1))
         rounding = None if out.is_floating_point() or out.is_complex() else "floor"
-        return total.div_(counts, rounding_mode=rounding)
+        with namespace.float_mode():
+            return total.div_(counts, rounding_mode=rounding)
     if operands.is_indirect(out) or (
         torch.is_grad_enabled() and (src.requires_grad or out.requires_grad)
     ):

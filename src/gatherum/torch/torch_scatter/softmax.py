@@ -38,7 +38,7 @@ def _on_cpu(values: Tensor, indices: Tensor, name: str, size: int, *options: Any
     check_storages(name, ("values", "groups"), (values, indices))
     table, entries = values.detach().resolve_neg().numpy(), indices.detach().numpy()
     by = Grouping(name, "groups", None, _places(arrays, table, entries, size, *options), options[1])
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), by.float_mode():
         return torch.from_numpy(functions.TRANSFORMS[name].compose(table, by, table.dtype))
 
 
@@ -86,12 +86,13 @@ def _through(ctx: Any, change: Tensor, back: bool) -> Tensor:
     result, indices = ctx.saved_tensors
     name, size, *options = ctx.call
     places = _places(namespace, result, indices, size, *options)
-    if name == "softmax":
-        return result * (change - _sums(places, change * result))
-    shares = namespace.exp(result)
-    if back:
-        return change - shares * _sums(places, change)
-    return change - _sums(places, shares * change)
+    with namespace.float_mode():
+        if name == "softmax":
+            return result * (change - _sums(places, change * result))
+        shares = namespace.exp(result)
+        if back:
+            return change - shares * _sums(places, change)
+        return change - _sums(places, shares * change)
 
 
 def _sums(places: Destinations, values: Tensor) -> Tensor:
