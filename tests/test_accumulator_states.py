@@ -272,7 +272,7 @@ def read(kept):
 
 
 @pytest.mark.parametrize("names", [("data", "sums"), ("data", "counts"), ("sums", "counts")])
-def test_one_array_that_stands_for_two_is_copied_twice(names):
+def test_one_array_for_two_operands_is_copied_twice(names):
     kept = Accumulator(np.zeros(3, np.int64), "add").__getstate__()
     fold = read(kept | dict.fromkeys(names, SHARED)).scatter_nd([[1]], [4])
     assert fold.finish().tolist() == [0, 4, 0]
@@ -335,7 +335,7 @@ def test_a_mean_of_the_most_updates_is_exact():
     assert read(kept).finish().tolist() == [3.0 / (MOST + 1)] * 2
 
 
-def test_a_bound_on_counts_is_no_count():
+def test_a_bound_on_counts_is_not_used_as_a_count():
     fold = Accumulator(np.zeros(3), "add")
     fold._most = MOST  # as after many batches with different destinations
     assert fold.scatter_nd([[0], [1]], 1.0).counts().tolist() == [1, 1, 0]

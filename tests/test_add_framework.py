@@ -146,7 +146,7 @@ def test_a_package_that_cannot_be_loaded_says_so_each_time(monkeypatch):
 
 
 @pytest.mark.parametrize("result", [(), (1,), ("gather", DATA, *[None] * 9)], ids=len)
-def test_a_tuple_is_no_result(toy, monkeypatch, result):
+def test_a_tuple_result_raises(toy, monkeypatch, result):
     monkeypatch.setattr(ToyAdapter, "call", lambda self, *call: result)
     with pytest.raises(TypeError, match=r"^gather: ToyAdapter\.call must return an array, got \("):
         gatherum.gather(Toy(DATA), [0])

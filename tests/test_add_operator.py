@@ -195,7 +195,7 @@ with tempfile.TemporaryDirectory() as folder:
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_they_are_what_was_meant(tree: Path, name: str) -> None:
+def test_the_added_operators_return_the_expected_rows(tree: Path, name: str) -> None:
     needed = {"onnx": "onnxscript", "files": "numpy", "vectors": "numpy"}.get(name, name)
     if not find_spec(needed):
         pytest.skip(f"install {needed} to test with it")
@@ -215,7 +215,7 @@ FORGOTTEN = {
 
 
 @pytest.mark.parametrize("part", FORGOTTEN)
-def test_what_is_forgotten_is_named(tree: Path, part: str) -> None:
+def test_missing_parts_are_named(tree: Path, part: str) -> None:
     name, pattern, said = FORGOTTEN[part]
     path = tree / "src" / "gatherum" / name
     whole = path.read_text()

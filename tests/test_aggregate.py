@@ -173,7 +173,7 @@ def test_every_number_of_threads_gives_the_bits_of_the_three_calls(
 @pytest.mark.parametrize("width", [8, 16, 17, 64, 100, 300])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.usefixtures("settings_of_threads")
-def test_sums_of_anything_in_registers_and_beside_them(dtype, width, weighted):
+def test_sums_in_registers_and_in_memory(dtype, width, weighted):
     rng = np.random.default_rng(width)
     data = _values(rng, (9, width), np.dtype(dtype), special=True)
     sources, targets = rng.integers(0, 9, 30), rng.zipf(1.5, 30) % 12

@@ -122,7 +122,7 @@ def test_masks_in_lists_and_of_fill_values():
     ) == [3]
 
 
-def test_a_list_of_objects_that_convert_is_no_index():
+def test_a_list_of_convertible_objects_is_rejected_as_indices():
     with pytest.raises(TypeError, match="`indices` must be one array, got a list that holds"):
         gatherum.gather(DATA, [Converts(ROWS)])
 
@@ -164,7 +164,7 @@ LAZY = [
 
 @pytest.mark.parametrize(("of", "words"), LAZY, ids=[row[0].__name__ for row in LAZY])
 @pytest.mark.parametrize("operand", ["data", "indices", "updates"])
-def test_what_is_not_in_memory_is_not_read(of, words, operand):
+def test_arrays_outside_memory_are_not_read(of, words, operand):
     right = {"data": DATA, "indices": ROWS, "updates": DATA}
     message = f"got a {of.__module__}.{of.__name__}; write {words.format(operand)}"
     with pytest.raises(TypeError) as caught:

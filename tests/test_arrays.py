@@ -190,7 +190,7 @@ def test_values_that_frameworks_only_name():
         ({1, 2}, "set"), (iter([1]), "list_iterator"), (print, "builtin_function_or_method"),
     ],
 )  # fmt: skip
-def test_what_is_no_array_says_so(value, name):
+def test_values_that_are_not_arrays_raise(value, name):
     for operand in ("data", "indices", "updates"):
         if operand == "updates" and isinstance(value, (bytes, str)):
             continue  # items of strings

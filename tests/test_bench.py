@@ -463,7 +463,7 @@ def test_the_charts_show_the_last_report() -> None:
             assert all(f">{title}</text>" in text for title in titles)
 
 
-def test_the_machine_has_a_child_of_its_own() -> None:
+def test_the_limits_are_not_a_library() -> None:
     assert LIMITS not in peers.FAMILIES
 
 

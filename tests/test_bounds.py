@@ -177,7 +177,7 @@ def test_dimensions_of_size_zero_with_indices_that_are_there(op):
     assert seen == {np.ndarray, IndexError}
 
 
-def test_every_choice_of_attributes_has_a_plan_of_its_own():
+def test_every_combination_of_attributes_has_a_separate_plan():
     operands = [
         guarded_copy(np.array(values)) for values in ([9, 8, 7], [[1], [-2], [7]], [3, 4, 5])
     ]

@@ -146,7 +146,7 @@ def test_any_number_of_threads_is_brought_into_bounds(core, requested, taken):
 
 
 @pytest.mark.parametrize("behind", [-1, 0, 1, 2**31 - 1])
-def test_a_threshold_that_there_is_not_is_left_alone(core, behind):
+def test_setting_an_unknown_threshold_changes_nothing(core, behind):
     core.gatherum_threshold.restype = c_char_p
     value = c_int64(-7)
     count = next(i for i in range(1000) if not core.gatherum_threshold(c_int32(i), byref(value)))

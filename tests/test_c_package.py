@@ -71,7 +71,7 @@ def built(where, folder):
 
 @needs_cmake
 @needs_package
-def test_cmake_finds_the_package_beside_the_header(tmp_path):
+def test_cmake_finds_the_package_next_to_the_header(tmp_path):
     prefix = Path(gatherum.get_include()).parent
     assert built(f"-DCMAKE_PREFIX_PATH={prefix}", tmp_path) == PRINTED
 

@@ -18,7 +18,7 @@ HALVES, WHOLES = np.full((2, 1), 0.5), np.zeros((2, 1), int)
         (np.zeros(3, object), WHOLES[0, 0], TypeError),
     ],
 )
-def test_batch_dims_are_held_against_the_indices(data, indices, error):
+def test_batch_dims_are_checked_against_the_indices(data, indices, error):
     with pytest.raises(error, match="batch_dims" if error is ValueError else "dtype"):
         gatherum.gather_nd(data, indices, batch_dims=5)
 
@@ -31,6 +31,6 @@ def test_batch_dims_are_held_against_the_indices(data, indices, error):
         (np.zeros(()), HALVES, TypeError),
     ],
 )
-def test_an_axis_is_held_against_the_data(data, indices, error):
+def test_an_axis_is_checked_against_the_data(data, indices, error):
     with pytest.raises(error, match="axis" if error is ValueError else "dtype"):
         gatherum.gather(data, indices, axis=5)

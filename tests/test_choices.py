@@ -184,7 +184,7 @@ def test_columns_that_lie_backwards_or_apart_are_not_packed():
         assert gatherum.plan("gather_elements", columns, indices, axis=0).algorithm == name
 
 
-def test_rows_in_pieces_are_copied_as_they_are_met():
+def test_rows_in_pieces_are_gathered_directly():
     data, indices = np.zeros((900, 900, 4), np.float32), np.zeros(900, np.int32)
     assert gatherum.plan("gather", data[:, :, 0], indices, axis=1).algorithm == "prefetched"
     assert gatherum.plan("gather", data[:, :, ::2], indices, axis=1).algorithm == "direct"

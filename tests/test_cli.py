@@ -428,7 +428,7 @@ def test_progress_shows_bytes_rate_and_time_left(monkeypatch):
     assert re.search(r"3\.0/4\.0 MiB +\d+(\.\d)? [kMGT]?B/s +0:00:0\d", shown), shown
 
 
-def test_no_progress_where_nobody_looks(run, folder, monkeypatch):
+def test_no_progress_without_a_terminal(run, folder, monkeypatch):
     from gatherum import files
 
     asked = []
@@ -773,7 +773,7 @@ def test_without_its_extra_the_command_names_it(missing):
     )
 
 
-def test_a_closed_pipe_is_no_error(folder):
+def test_a_closed_pipe_raises_no_error(folder):
     np.save("long.npy", np.arange(900.0))
     command = (
         f"{sys.executable} -m gatherum gather long.npy rows.npy -o out.npy --print | head -c 0"

@@ -213,7 +213,7 @@ def test_a_fill_value_in_no_notation_of_numbers_stays_text(run, text):
     assert np.load("o.npy").tolist() == [text[:5]]
 
 
-def test_no_clobber_keeps_what_is_there(run, tmp_path):
+def test_no_clobber_keeps_existing_files(run, tmp_path):
     (tmp_path / "out.npy").write_bytes(b"old")
     arguments = "gather", "table.npy", "rows.npy", "--no-clobber"
     message = "gatherum: out.npy: exists already, and --no-clobber keeps it\n"
@@ -240,7 +240,7 @@ def test_no_array_is_made_inside_another_one(run):
         assert err.startswith(f"gatherum: gather: the output {inside} lies inside the Zarr array ")
 
 
-def test_a_missing_package_is_said_before_any_work(run, monkeypatch):
+def test_a_missing_package_is_reported_before_any_work(run, monkeypatch):
     monkeypatch.setitem(sys.modules, "zarr", None)
     message = "gatherum: Zarr arrays need zarr: pip install zarr\n"
     for table, indices, out in (
@@ -281,12 +281,12 @@ def test_check_names_the_file_of_a_model(run, tmp_path):
     assert err.startswith("gatherum: model.onnx: ")
 
 
-def test_a_missing_model_is_no_such_file_without_onnx_too(run, monkeypatch):
+def test_a_missing_model_is_reported_without_onnx_too(run, monkeypatch):
     monkeypatch.setitem(sys.modules, "gatherum.onnx", None)
     assert run("check", "no.onnx") == (1, "", "gatherum: no.onnx: No such file or directory\n")
 
 
-def test_indices_that_are_no_file_name_the_other_forms(run):
+def test_errors_for_invalid_indices_list_the_valid_forms(run):
     for argument, text in (
         ("2,0", "'2,0' is not there, nor"),
         ("rows.dat", "'rows.dat' is not there"),

@@ -73,7 +73,7 @@ def test_checks_read_no_more_than_their_formats_hold(folder, name, limit):
     assert bounded("check", name) == (1, "", message)
 
 
-def test_explain_maps_the_file_that_it_has_looked_at(folder, monkeypatch):
+def test_explain_maps_the_file_that_it_has_checked(folder, monkeypatch):
     np.save("data.npy", np.arange(12.0, dtype=">f4").reshape(3, 4).T)
     np.save("values.npy", np.array(2))
     assert cli.run(["explain", "gather", "--data", "data.npy", "--values", "values.npy"]) == 0

@@ -130,7 +130,7 @@ def test_a_progress_of_python_where_standard_error_is_closed(monkeypatch, capfd)
 
 
 @pytest.mark.parametrize("name", ["ISA", "NUM_THREADS", "OUTPUT_CACHE"])
-def test_bytes_that_are_no_text_in_a_variable(name):
+def test_undecodable_bytes_in_a_variable(name):
     result = {
         "ISA": "one of .* here",
         "NUM_THREADS": "an integer",
@@ -141,7 +141,7 @@ def test_bytes_that_are_no_text_in_a_variable(name):
     assert re.fullmatch(rf"gatherum: GATHERUM_{name} must be {result}, got '\\udcff'\n", err)
 
 
-def test_bytes_that_are_no_text_in_a_file_name():
+def test_undecodable_bytes_in_a_file_name():
     command = "gatherum gather table.npy rows.npy -o $'\\xff.npy'"
     status, out, err = shell(command, PYTHONIOENCODING="utf-8")
     assert (status, out[:11], err) == (0, "\\udcff.npy:", "")

@@ -39,7 +39,7 @@ def test_show_config_prints_what_config_returns(capsys, settings_restored):
     assert "output cache     0 of at most 1,000,000 bytes held\n" in printed
 
 
-def test_a_missing_part_is_said_to_be_missing(monkeypatch, capsys):
+def test_missing_parts_are_reported(monkeypatch, capsys):
     parts = importlib.import_module("gatherum._functions.settings").OPTIONAL_PARTS
     monkeypatch.setitem(parts, "no-such-part", "nothing")
     assert gatherum.config()["optional"]["no-such-part"] is None

@@ -180,7 +180,7 @@ def test_a_number_fills_as_it_updates(operators, dtype):
 
 
 @pytest.mark.parametrize("op", ["scatter_elements", "scatter_nd"])
-def test_none_is_no_updates(op):
+def test_none_is_rejected_as_updates(op):
     data, indices = np.zeros(3), np.zeros(1 if op == "scatter_elements" else (1, 1), int)
     for out in (None, data):
         with pytest.raises(TypeError, match=f"^{op}: `updates` must be an array, got NoneType$"):
@@ -219,7 +219,7 @@ def test_columns_that_two_indices_address():
     assert np.array_equal(result, data[np.arange(1 << 15), indices[:, 0], indices[:, 1]])
 
 
-def test_an_overlap_that_is_too_hard_to_find_counts_as_one():
+def test_an_undecided_overlap_is_treated_as_an_overlap():
     memory, strided = np.zeros(192_163_377, np.int8), np.lib.stride_tricks.as_strided
     data = strided(memory, (1049, 1049, 1049), (36674, 61119, 85569))
     out = strided(memory[64_023_025:], (900, 900, 1), (12223, 12224, 1))
@@ -227,7 +227,7 @@ def test_an_overlap_that_is_too_hard_to_find_counts_as_one():
         gatherum.gather_elements(data, np.zeros(out.shape, np.int8), 2, out=out)
 
 
-def test_the_transpose_of_the_data_is_no_place_for_the_result():
+def test_out_must_not_be_the_transpose_of_the_data():
     data = np.arange(9.0).reshape(3, 3)
     for _ in range(2):
         with pytest.raises(ValueError, match="must not share memory with `data`"):
@@ -235,7 +235,7 @@ def test_the_transpose_of_the_data_is_no_place_for_the_result():
     assert data.tolist() == np.arange(9.0).reshape(3, 3).tolist()
 
 
-def test_the_data_from_its_end_is_no_place_for_the_result():
+def test_out_must_not_be_the_reversed_data():
     data = np.arange(4.0)
     for out, operand in ((data[::-1], data), (data, data[::-1])):
         with pytest.raises(ValueError, match="must not share memory with `data`"):
@@ -314,7 +314,7 @@ def test_numbers_round_once_to_types_of_few_bits(operators, name):
 
 
 @pytest.mark.parametrize("operators", [gatherum, reference], ids=["functions", "oracle"])
-def test_an_infinity_is_no_other_number(operators):
+def test_an_infinity_is_not_converted_to_another_number(operators):
     """Types without infinity reject it: it would become NaN, or the largest number."""
     for name in ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2fnuz", "float4_e2m1fn"):
         zeros = np.zeros(1, getattr(ml_dtypes, name))

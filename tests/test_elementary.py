@@ -98,7 +98,7 @@ def test_errors_of_float64(function):
         assert ulps(getattr(elementary, function)(values), exact, np.float64) < 0.9
 
 
-def test_shapes_and_what_is_no_array():
+def test_shapes_and_values_that_are_not_arrays():
     values = np.arange(24.0).reshape(2, 3, 4).transpose(2, 0, 1)
     assert same_bits(elementary.exp(values), elementary.exp(values.copy()))
     assert elementary.exp(np.float64(1).reshape(())).shape == ()

@@ -1061,7 +1061,7 @@ FINITE = [
     ("dtype", "value", "stays"), [FINITE[i : i + 3] for i in range(0, len(FINITE), 3)], ids=repr
 )
 @pytest.mark.parametrize("module", [gatherum, reference], ids=["gatherum", "reference"])
-def test_what_is_finite_stays_so(module, dtype, value, stays):
+def test_finite_values_stay_finite(module, dtype, value, stays):
     if not dtype[1].isdigit():
         dtype = getattr(pytest.importorskip("ml_dtypes", reason="install ml_dtypes"), dtype)
     data = np.zeros((1, 2), dtype)

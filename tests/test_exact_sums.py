@@ -142,7 +142,7 @@ SPECIAL = [
 @pytest.mark.parametrize("reduction", REDUCTIONS)
 @pytest.mark.parametrize(("values", "expected"), SPECIAL)
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
-def test_what_is_not_a_number_and_zeros(dtype, values, expected, reduction):
+def test_nan_infinities_and_zeros(dtype, values, expected, reduction):
     values = np.array(values, np.float32).astype(dtype)
     if expected == 5 and reduction == "fmean":
         expected = 2.5
@@ -198,7 +198,7 @@ def test_tables_are_settled_in_time(dtype, settings_restored):
     )
 
 
-def test_a_payload_does_not_survive_and_what_is_not_touched_does():
+def test_sums_replace_payloads_and_untouched_values_keep_them():
     nan = np.array([0x7FC00055, 0xFFC00001], np.uint32).view(np.float32)
     for include_self in (True, False):
         options = {"reduction": "fsum", "include_self": include_self}

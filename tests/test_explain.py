@@ -52,7 +52,7 @@ def test_an_explanation_says_what_the_plan_says():
     ]
 
 
-def test_memory_is_measured_when_the_floor_is_asked_for_only(monkeypatch):
+def test_bandwidth_is_measured_only_for_the_floor(monkeypatch):
     measured = []
     read = Bandwidth(20e9, "by hand")
     monkeypatch.setattr(bandwidth, "quick_read", lambda threads: measured.append(threads) or read)
@@ -216,7 +216,7 @@ REASONS = {
 
 
 @pytest.mark.parametrize("algorithm", REASONS)
-def test_the_reason_is_given_where_the_choice_is_made(algorithm):
+def test_explain_prints_the_reason_for_the_algorithm(algorithm):
     op, data, indices, *others = REASONS[algorithm]
     attributes = {"reduction": "add"} if op.startswith("scatter") else {}
     if op == "gather" and others:
@@ -264,7 +264,7 @@ def test_the_refusal_is_the_sentence_that_the_call_raises(op, data):
         assert explanation.refusal == ""
 
 
-def test_an_explanation_takes_what_a_plan_takes_and_a_plan():
+def test_explain_accepts_a_plan_and_the_arguments_of_plan():
     plan = gatherum.plan("gather", ((3,), I8), ((2,), I8), mode="fill")
     assert gatherum.explain(plan).indices is None
     data, indices = np.arange(3), np.array([1, 9])
@@ -301,7 +301,7 @@ def test_an_explanation_takes_what_a_plan_takes_and_a_plan():
          "gather: `fill_value` must be an integer where `data` is int64, got 0.5"),
     ],
 )  # fmt: skip
-def test_what_an_explanation_refuses(arguments, attributes, kind, sentence):
+def test_invalid_arguments_of_explain_raise(arguments, attributes, kind, sentence):
     op, *operands = arguments
     if op.endswith("plan"):
         mode = "fill" if "filling" in op else "raise"
@@ -490,7 +490,7 @@ def test_a_dimension_without_places_that_is_indexed_all_the_same():
 
 @given(data=st.data())
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_what_is_drawn_is_what_the_operator_does(data):
+def test_pictures_show_the_result_of_the_operator(data):
     """The operator moves the labels of the cells to their positions in the picture."""
     call = data.draw(calls(data_dtypes=[np.dtype("f4")]))
     explanation = explanation_of(call)
@@ -615,7 +615,7 @@ def test_values_are_drawn_where_they_fit():
         (np.array([5, 6], "M8[s]"), 0, "fill"),
     ],
 )
-def test_what_is_filled_is_written_as_the_dtype_holds_it(data, fill_value, text):
+def test_fill_values_are_drawn_as_items_of_the_dtype(data, fill_value, text):
     explanation = gatherum.explain("gather", data, [1, 7], mode="fill", fill_value=fill_value)
     operands = CallValues(explanation.data, explanation.indices, None, fill_value)
     cells = fill_cells(scene_of(explanation.plan.call, explanation.indices), operands)
@@ -628,7 +628,7 @@ def test_text_that_xml_lacks_is_replaced():
     assert {"a\ufffdb", "\ufffd[0m", "\ufffd"} <= set(texts_of(explanation.svg()))
 
 
-def test_marks_are_not_colour_alone():
+def test_marks_do_not_depend_on_colour():
     """Each mark has a distinct shape, a dash or a line, and an explanation next to it."""
     picture = gatherum.explain("gather", np.arange(4), [2, 9, 2], mode="fill", fill_value=-1).svg()
     words = texts_of(picture)

@@ -90,7 +90,7 @@ def _run(values, groups, data, extreme, include_self, wanted=True):
 
 @pytest.mark.parametrize("columns", [(), (1,), (3,), (20,), (300,), (2, 33)], ids=str)
 @pytest.mark.parametrize("dtype", REALS, ids=str)
-def test_positions_beside_extremes(dtype, columns, settings_restored):
+def test_extremes_with_positions(dtype, columns, settings_restored):
     rng = np.random.default_rng([*str(dtype).encode(), *columns])
     cases = ((_hostile, 4, 40), (_finite, 9, 30), (_hostile, 500, 6), (_hostile, 1, 60))
     for make, size, n in cases if np.prod(columns) < 100 else ((_hostile, 3, 9),):

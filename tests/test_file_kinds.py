@@ -41,7 +41,7 @@ def files(tmp_path, monkeypatch):
     ],
 )
 @pytest.mark.parametrize("flags", [os.O_RDONLY, os.O_RDWR | os.O_CREAT])
-def test_what_is_no_regular_file_is_not_opened(files, monkeypatch, name, kind, flags):
+def test_special_files_are_not_opened(files, monkeypatch, name, kind, flags):
     opened = []
     monkeypatch.setattr(regular_files.os, "open", lambda *arguments: opened.append(arguments))
     with pytest.raises(OSError) as raised:
@@ -52,7 +52,7 @@ def test_what_is_no_regular_file_is_not_opened(files, monkeypatch, name, kind, f
 
 @needs_posix
 @pytest.mark.parametrize("name", ["folder", "fifo", "endless"])
-def test_what_was_opened_is_looked_at_again(files, monkeypatch, name):
+def test_an_opened_file_is_checked_again(files, monkeypatch, name):
     plain, before = os.stat("plain"), open_descriptors()
     monkeypatch.setattr(
         regular_files.os, "stat", lambda path: plain

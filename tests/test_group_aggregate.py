@@ -464,7 +464,7 @@ def test_what_does_not_fold_may_be_longdouble():
     assert aggregate([0, 0, 2], values, "len").tolist() == [2, 0, 1]
 
 
-def test_values_that_are_no_numbers():
+def test_values_that_are_not_numbers():
     names = np.array(["b", "aa", "c"])
     assert aggregate([1, 1, 0], names, "first", fill_value="").tolist() == ["c", "b"]
     days = np.array(["2020-01-02", "2020-01-01"], "M8[D]")

@@ -151,7 +151,7 @@ LOST = (
          f"scatter_nd: `updates` {LOST.format('updates')}"),
     ],
 )  # fmt: skip
-def test_what_is_refused(call, error, message):
+def test_invalid_calls_raise(call, error, message):
     with pytest.raises(error) as caught:
         call()
     assert str(caught.value) == message

@@ -112,7 +112,7 @@ def test_a_fill_value_that_changes_nothing():
 
 
 @pytest.mark.parametrize("name", ["indices", "axis"])
-def test_an_argument_that_changes_the_data_before_the_call_looks_at_it(name):
+def test_an_argument_that_changes_the_data_before_it_is_read(name):
     data = np.arange(float(FAR))
     meddler = Meddler(lambda: data.resize(4, refcheck=False), 0)
     arguments = {"indices": [3], "axis": 0} | {name: meddler}
@@ -186,7 +186,7 @@ def test_a_finalizer_that_frees_an_operand_while_the_result_is_allocated(python,
     _meets(python, f"meet({name!r}, {makers}, lambda arrays: {call})", op, name)
 
 
-def test_a_finalizer_that_frees_what_is_written_in_place(python):
+def test_a_finalizer_that_frees_the_output(python):
     call = "lambda arrays: gatherum.scatter_nd"
     _meets(python, f"meet('data', scatters, {call}, out=None)", "scatter_nd", "data")
 
@@ -228,7 +228,7 @@ for count in range(1, 100_000):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX systems")
-def test_a_signal_handler_cannot_resize_what_a_call_works_on(python):
+def test_a_signal_handler_cannot_resize_operands_of_a_call(python):
     done = python(
         """
 import signal

@@ -45,7 +45,7 @@ def has(framework):
 
 @pytest.mark.parametrize("modules", [["gatherum"], ["gatherum.files"]], ids=str)
 @pytest.mark.parametrize("use", [USE, WARNED + USE], ids=["plain", "warned"])
-def test_numpy_alone(python, modules, use):
+def test_only_numpy_is_imported(python, modules, use):
     ends_quietly(python, modules, use)
 
 

@@ -78,7 +78,7 @@ def test_the_first_invalid_index_is_the_reference_s(dtype):
 
 @pytest.mark.parametrize("count", [1, 7, 256, 600, 20_000])
 @pytest.mark.parametrize("dtype", ["<i8", ">u8", "<i4", "u1"])
-def test_one_invalid_index_is_found_wherever_it_stands(count, dtype):
+def test_one_invalid_index_is_found_at_any_position(count, dtype):
     for place in {0, count // 2, count - 1}:
         values = np.ones(count, dtype)
         values[place] = 200
@@ -103,7 +103,7 @@ def test_the_first_invalid_component_of_a_tuple_is_found(dtype):
     assert result == ((0,), 1, 99)
 
 
-def test_no_index_is_invalid_where_there_is_none():
+def test_empty_indices_are_valid():
     for shape, tuples in (((0,), False), ((3, 0), True), ((0, 2), True), ((2, 0), False)):
         none = np.zeros(shape, np.int64)
         sizes = [0] * (shape[-1] if tuples else 1)

@@ -203,7 +203,7 @@ BAD = {
 
 @pytest.mark.parametrize("mode", ["clip", "wrap", "fill"])
 @pytest.mark.parametrize("dtype", BAD)
-def test_what_a_mode_does_with_a_few_indices_among_valid_ones(dtype, mode):
+def test_modes_handle_a_few_invalid_indices_among_valid_ones(dtype, mode):
     data = np.arange(100, dtype="f4")
     for bad in BAD[dtype]:
         indices = np.arange(700, dtype=dtype) % 100
@@ -305,7 +305,7 @@ def test_ranges_of_destinations_that_do_not_divide_evenly(threads, dtype, size, 
 @pytest.mark.parametrize(
     ("reduction", "first", "last"), [("add", 50, 90), ("max", 30, 70), ("mean", 25, 30)]
 )
-def test_destinations_without_updates_are_left_alone(reduction, first, last):
+def test_destinations_without_updates_are_unchanged(reduction, first, last):
     """Rows are folded in groups, one per destination; some groups are empty."""
     data = np.arange(12, dtype="i4").reshape(4, 3)
     updates = np.array([[10], [20], [30], [70], [10]], "i4") * np.ones((1, 3), "i4")

@@ -121,7 +121,7 @@ def test_scatters(cube, convert):
          "gather: `axis` must be in [-3, 3), got 3"),
     ],
 )  # fmt: skip
-def test_what_is_refused(call, error, message):
+def test_invalid_calls_raise(call, error, message):
     with pytest.raises(error) as caught:
         call()
     assert str(caught.value) == message

@@ -44,7 +44,7 @@ def test_freed_memory_is_kept_for_the_next_result():
     assert second.tobytes() == LARGE.tobytes()
 
 
-def test_a_result_that_is_much_smaller_leaves_freed_memory_alone():
+def test_a_much_smaller_result_does_not_use_cached_memory():
     large = result_of(LARGE)
     del large
     small = result_of(LARGE[: 2 * MIB])
@@ -201,7 +201,7 @@ def test_a_result_beyond_the_cap_leaves_the_others_in_the_cache():
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-def test_a_forked_child_has_a_cache_of_its_own(python):
+def test_a_forked_child_has_a_separate_cache(python):
     done = python(
         """
 import os, numpy as np, gatherum
@@ -248,7 +248,7 @@ except MemoryError:
     assert done.stdout == "160 0\nMemoryError [2]\n", done.stderr
 
 
-def test_arrays_of_others_are_left_alone():
+def test_memory_of_other_arrays_is_not_cached():
     array = np.ones(4 * MIB, np.uint8)
     del array
     assert native.cached_output_bytes() == 0
@@ -262,7 +262,7 @@ CORE = Path(__file__).parent.parent / "src" / "core"
     COMPILER is None or not CORE.is_dir(), reason="needs a compiler and the sources"
 )
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks Linux what is mapped")
-def test_notes_that_there_is_no_memory_for(tmp_path):
+def test_failed_allocations_of_notes(tmp_path):
     program = tmp_path / "memory_faults"
     sources = [Path(__file__).with_name("memory_faults.cpp"), CORE / "engine" / "memory.cpp"]
     flags = ["-std=c++20", "-Wall", "-Wextra", "-Werror", "-pthread", f"-I{CORE}"]

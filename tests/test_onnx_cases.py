@@ -73,7 +73,7 @@ def test_a_process_that_hangs_or_dies_is_replaced(tmp_path, script, monkeypatch)
     assert child.process is None
 
 
-def test_what_was_kept_is_compared(script, monkeypatch, capsys, tmp_path):
+def test_stored_results_are_compared(script, monkeypatch, capsys, tmp_path):
     """Results of the same version must be equal; those of another one may differ."""
     kept = json.loads(script.KEPT.read_text())
     now = {"cases": kept["cases"], "packages": {"onnx": dict(kept["packages"]["onnx"])}}

@@ -338,7 +338,7 @@ def test_unknown_types() -> None:
     )  # fmt: skip
 
 
-def test_nodes_that_are_no_valid_onnx() -> None:
+def test_invalid_nodes() -> None:
     early = one("g (float[5,3] x, int64[2,1] i) => (y) { y = GatherND(x, i) }", opset=10)
     assert early.accepted is False
     assert early.reasons == ("no valid ONNX: GatherND begins with opset 11, opset 10 is imported",)
@@ -448,7 +448,7 @@ def test_weights_kept_elsewhere_are_not_needed(tmp_path: Path) -> None:
     assert check_model(path, "3_0")[0].accepted is True
 
 
-def test_what_is_no_model(tmp_path: Path) -> None:
+def test_values_that_are_not_models_raise(tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
     with pytest.raises(FileNotFoundError):
         check_model(path)

@@ -53,7 +53,7 @@ def test_batch_dims_of_a_function_are_bound_before_they_are_judged() -> None:
 
 
 @pytest.mark.parametrize("name", ["axis", "reduction"])
-def test_a_reference_outside_of_a_function_is_no_valid_onnx(name: str) -> None:
+def test_a_reference_outside_of_a_function_is_invalid(name: str) -> None:
     model = parser.parse_model(
         HEAD + "g (float[4] t, int64[2] i, float[2] u) => (y) { y = ScatterElements(t, i, u) }"
     )

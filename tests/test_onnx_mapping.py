@@ -78,7 +78,7 @@ def model_of(node: Any, hidden: Any = frozenset()) -> Any:
 
 @settings(max_examples=150, deadline=None)
 @given(nodes(), st.sampled_from(LEVELS))
-def test_what_a_level_takes_runs_there(node: Any, level: FeatureLevel) -> None:
+def test_accepted_nodes_run_at_their_feature_level(node: Any, level: FeatureLevel) -> None:
     op_type, axis, *operands = node
     operands = operands if op_type.startswith("Scatter") else operands[:2]
     index = "uint32" if level < FeatureLevel("3_0") else "int64"

@@ -56,7 +56,7 @@ def test_the_table_has_no_other_operators():
         assert set(LISTED) <= set(known())
 
 
-def test_what_is_covered():
+def test_the_page_lists_the_covered_operators():
     ours = {op.__name__ for op in reference_ops() if op.op_domain == ""}
     listed = {name for name, covered in LISTED.items() if covered and name in known()}
     assert listed == ours

@@ -159,7 +159,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("operands", "attributes", "kind", "message"), REFUSED)
-def test_what_is_refused(operands, attributes, kind, message):
+def test_invalid_nodes_raise(operands, attributes, kind, message):
     data, *others = operands
     with pytest.raises(kind) as caught:
         ours(data, np.array([0]), *others, **attributes)

@@ -262,7 +262,7 @@ def test_types_outside_the_text() -> None:
         run("Gather", 21, np.zeros(3, tagged), np.array([1]))
 
 
-def test_data_that_is_no_tensor() -> None:
+def test_data_that_is_not_a_tensor() -> None:
     with says(
         TypeError,
         "Gather (node 'lookup', output 'y'): input `data` ('data') must be a tensor, got list",
@@ -445,7 +445,7 @@ def test_subgraphs_are_reached() -> None:
         session.run(None, feeds)
 
 
-def test_functions_are_reached_by_the_evaluator_alone() -> None:
+def test_only_the_evaluator_reaches_functions() -> None:
     model = parser.parse_model(NESTED)
     feeds = {"t": T, "ids": np.array([-1]), "flag": np.array(False)}
     y, z = ReferenceEvaluator(model, new_ops=reference_ops()).run(None, feeds)
@@ -502,7 +502,7 @@ def test_signed_zeros_and_nan_are_ordered() -> None:
     assert np.signbit(theirs).tolist() == [True, False]
 
 
-def test_onnx_has_no_scatter_of_its_own() -> None:
+def test_onnx_reference_has_no_scatter_implementation() -> None:
     node = helper.make_node("Scatter", ["d", "i", "u"], ["y"])
     model = helper.make_model(
         helper.make_graph(

@@ -130,7 +130,7 @@ def foreign():
     ],
     ids=str,
 )  # fmt: skip
-def test_what_is_no_operator(op):
+def test_unknown_operators_raise(op):
     calls = {
         "plan": lambda: gatherum.plan(op, TABLE, [0]),
         "explain": lambda: gatherum.explain(op, TABLE, [0]),

@@ -311,7 +311,7 @@ def test_a_plan_takes_a_fill_value_as_the_function_does():
         gatherum.plan("scatter_nd", ((3,), "f4"), ((1, 1), "i8"), 1.0, fill_value=0)
 
 
-def test_a_function_of_that_name_from_elsewhere_is_no_operator():
+def test_a_foreign_function_with_the_name_of_an_operator_raises():
     def gather(data, indices):
         raise AssertionError
 
@@ -359,7 +359,7 @@ def test_a_result_of_items_without_bytes_keeps_its_dtype_on_every_call(dtype):
 
 
 @pytest.mark.parametrize("mode", ["raise", "clip", "wrap"])
-def test_a_fill_value_is_not_looked_at_where_nothing_is_filled(mode):
+def test_an_unused_fill_value_is_not_checked(mode):
     data, indices = np.arange(37.0), np.array([36, 0])
     for _ in range(3):
         result = gatherum.gather(data, indices, mode=mode, fill_value="no number")

@@ -179,7 +179,7 @@ def test_indices_of_a_pickle_are_checked(index):
     assert again.indices is not indices
 
 
-def test_what_is_kept():
+def test_attributes_of_a_prepared_call():
     prepared = gatherum.prepare("gather_nd", ((5, 3), "f4"), [[-1, 2], [9, 0]], mode="drop")
     assert (prepared.op, prepared.shape, prepared.dtype) == ("gather_nd", (2,), np.dtype("f4"))
     assert prepared.indices.tolist() == [[4, 2], [-1, 0]]
@@ -188,7 +188,7 @@ def test_what_is_kept():
     assert repr(prepared) == "<Prepared gather_nd on float32 (5, 3), indices (2, 2)>"
 
 
-def test_threads_share_what_is_prepared():
+def test_threads_share_prepared_calls():
     rng = np.random.default_rng(2)
     data, updates = rng.standard_normal((50, 40)), rng.standard_normal((5000, 40))
     indices = rng.integers(0, 50, 5000)

@@ -129,7 +129,7 @@ def test_forks(python, name):
 @pytest.mark.skipif(
     importlib.util.find_spec("torch") is None, reason="install torch for a fork beside its threads"
 )
-def test_a_fork_beside_the_threads_of_pytorch(python):
+def test_a_fork_with_threads_of_pytorch(python):
     done = python(START + TORCH, **QUIET)
     assert (done.stdout, done.stderr) == ("True\n", "")
 

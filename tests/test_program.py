@@ -310,7 +310,7 @@ def test_a_plan_made_by_hand_needs_a_program():
 
 
 @pytest.mark.parametrize("other", [object(), (), "", 2**70, np.zeros(3)], ids=type)
-def test_what_is_no_plan_has_no_program(other):
+def test_only_plans_have_programs(other):
     data, indices = np.arange(3.0), np.array([2, 0])
     assert gatherum.plan("gather", data, indices).run(data, indices).tolist() == [2, 0]
     with pytest.raises(AttributeError, match="program"):

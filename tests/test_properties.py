@@ -64,7 +64,7 @@ def test_every_algorithm_gives_the_result_of_the_oracle(op, data):
 @pytest.mark.parametrize("op", OPERATORS)
 @given(data=st.data())
 @THOROUGH
-def test_out_gets_the_same_bits_and_nothing_beside_it_changes(op, data):
+def test_out_gets_the_same_bits_and_memory_around_it_is_unchanged(op, data):
     call = data.draw(calls([op]))
     expected = outcome(reference, call)
     if isinstance(expected, Exception):

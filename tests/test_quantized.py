@@ -78,7 +78,7 @@ def test_packed_codes(dtype, bits, zeros):
     check(data, [2, 0], scales, points if zeros else None, block_size=16, bits=bits)
 
 
-def test_what_is_the_zero_point_without_one():
+def test_the_default_zero_point():
     ones = np.ones((1, 1), np.float32)
     run = gatherum.gather_quantized
     three = np.array([[3]], np.uint8)

@@ -65,7 +65,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("change", "kind", "message"), REFUSED)
-def test_what_is_refused(change, kind, message):
+def test_invalid_calls_raise(change, kind, message):
     call = {"data": DATA, "indices": [0], "scales": SCALES, "block_size": 2} | change
     with pytest.raises(kind) as caught:
         gatherum.gather_quantized(**call)

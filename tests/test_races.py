@@ -76,7 +76,7 @@ def _attempts(changes):
 
 @pytest.mark.parametrize("mode", ["raise", "fill", "clip"])
 @pytest.mark.parametrize("name", GATHERS)
-def test_a_gather_of_indices_that_change_reads_the_data_alone(settings_restored, name, mode):
+def test_a_gather_of_changing_indices_reads_only_the_data(settings_restored, name, mode):
     work = GATHERS[name]
     operands = _marked(work)
     out = guarded(work.run(operands).shape, work.dtype)
@@ -108,9 +108,7 @@ def _names_an_index(error, work, indices):
 
 @pytest.mark.parametrize("reduction", ["as it is", "none"])
 @pytest.mark.parametrize("name", SCATTERS)
-def test_a_scatter_of_indices_that_change_writes_the_output_alone(
-    settings_restored, name, reduction
-):
+def test_a_scatter_of_changing_indices_writes_only_the_output(settings_restored, name, reduction):
     work = SCATTERS[name]
     if reduction == "none":
         work = work._replace(attributes=work.attributes | {"reduction": "none"})

@@ -65,7 +65,7 @@ WRONG = (BINS, -BINS - 1, 2**31 - 1, -(2**31))
     ("kind", "bad"),
     [(kind, bad) for kind in ("i4", "i8") for bad in WRONG] + [("i8", 2**32 + 5), ("i8", -(2**40))],
 )
-def test_invalid_indices_are_nobodys(kind, bad):
+def test_no_thread_writes_for_invalid_indices(kind, bad):
     rng = _rng()
     data, updates = rng.standard_normal(BINS), rng.standard_normal(UPDATES)
     indices = rng.integers(0, BINS, UPDATES).astype(kind)
@@ -132,7 +132,7 @@ def test_when_updates_are_shared_out(bins, indices, names):
         assert plan.algorithm == name, threads
 
 
-def test_strided_indices_are_looked_at_one_by_one():
+def test_strided_indices_are_compared_one_by_one():
     gatherum.set_num_threads(2)
     data, updates = np.zeros(BINS, "f4"), np.ones(UPDATES, "f4")
     indices = np.zeros((UPDATES, 2), "i4")

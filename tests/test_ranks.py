@@ -111,7 +111,7 @@ def test_scatters(name, layout, reduction):
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_what_is_said_of_a_call(name):
+def test_reports_about_a_call(name):
     for op in (CALLS[name][0], inverse(CALLS[name][0])):
         _, data, indices, attributes, moved = drawn(name, "strided")
         updates = [np.zeros(moved, F4)] * (op in SCATTERS)

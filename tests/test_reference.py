@@ -202,7 +202,7 @@ def test_a_nan_from_an_operation_is_canonical(reduction: str, nan: str) -> None:
 
 
 @pytest.mark.parametrize("nan", [F32_MINUS_NAN, F32_PAYLOAD, F32_SIGNALING])
-def test_a_nan_that_meets_no_operation_keeps_its_bits(nan: str) -> None:
+def test_a_nan_without_an_operation_keeps_its_bits(nan: str) -> None:
     for reduction in [name for name in FOLDS if name not in ("mean", "fsum", "fmean")]:
         assert fold("f4", reduction, 1, [nan], include_self=False) == nan
     assert fold("f4", "none", 1, [2, nan]) == nan
@@ -306,7 +306,7 @@ def test_integer_means_floor_a_sum_of_64_bits(
     assert same_bits(mean, np.array([result], dtype))
 
 
-def test_means_count_the_old_value_only_when_it_takes_part() -> None:
+def test_means_count_the_old_value_only_with_include_self() -> None:
     data = np.array([100, 7], np.int32)
     updates = np.array([1, 2, 4], np.int32)
     zeros = np.zeros((3, 1), int)

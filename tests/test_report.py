@@ -202,7 +202,7 @@ def test_reports_in_words(op, shape, indices, attributes, sentence):
         ),
     ],
 )
-def test_what_is_refused(args, attributes, kind, sentence):
+def test_invalid_calls_raise(args, attributes, kind, sentence):
     with pytest.raises(kind) as caught:
         gatherum.index_report(*args, **attributes)
     assert str(caught.value) == sentence

@@ -125,7 +125,7 @@ def test_lines_that_do_not_go_on_in_one_another(length):
 
 @pytest.mark.parametrize("place", [0, 255, 256, 700])
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_the_second_index_of_a_tuple_is_looked_at_though_it_moves_nothing(place, order):
+def test_the_second_index_of_a_tuple_is_checked_even_without_effect(place, order):
     data, indices, updates = _operands("i8")
     pairs = np.array(np.concatenate([indices, np.zeros_like(indices)], axis=1), order=order)
     result = gatherum.scatter_nd(data[:, None], pairs, updates, reduction="add")
@@ -165,7 +165,7 @@ def test_slabs_that_are_fetched_ahead(bad, index_dtype):
 @pytest.mark.parametrize(
     ("reduction", "include_self"), [("mean", True), ("mean", False), ("add", False)]
 )
-def test_each_column_has_counters_of_its_own(columns, reduction, include_self):
+def test_each_column_has_separate_counters(columns, reduction, include_self):
     rng = np.random.default_rng(6)
     data, updates = (rng.standard_normal((SIZE, columns)).astype("f4") for _ in range(2))
     indices = rng.integers(0, SIZE, updates.shape)

@@ -126,7 +126,7 @@ ACCUMULATOR = {
 }
 
 
-def test_what_an_accumulator_does() -> None:
+def test_an_accumulator_has_the_documented_methods() -> None:
     methods = vars(gatherum.Accumulator)
     signatures = {name: bare(inspect.signature(methods[name])) for name in ACCUMULATOR}
     assert signatures == ACCUMULATOR

@@ -238,7 +238,7 @@ print(status, np.array_equal(gatherum.gather(data, indices), expected))
 
 
 @POSIX
-def test_a_forked_child_has_threads_of_its_own(python):
+def test_a_forked_child_starts_its_own_threads(python):
     done = python(FORK, PYTHONWARNINGS="ignore::DeprecationWarning")
     assert (done.stdout, done.stderr) == ("0 True\n", "")
 

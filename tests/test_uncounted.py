@@ -236,7 +236,7 @@ def test_the_memory_of_counters_is_stated(dtype):
         (1_000, 262_144, "add", "?", {1: "serial_accumulators"}),
     ],
 )
-def test_what_is_chosen(bins, count, reduction, dtype, names):
+def test_the_chosen_algorithm(bins, count, reduction, dtype, names):
     operands = ((bins,), dtype), ((count,), "i8"), ((count,), dtype)
     for threads, name in names.items():
         gatherum.set_num_threads(threads)

@@ -115,7 +115,7 @@ def test_what_differs_is_named(monkeypatch, tmp_path):
     ]
 
 
-def test_without_ml_dtypes_bfloat16_is_said_to_be_skipped(monkeypatch):
+def test_without_ml_dtypes_bfloat16_is_reported_as_skipped(monkeypatch):
     monkeypatch.setitem(sys.modules, "ml_dtypes", None)
     monkeypatch.setattr(verify, "row_digest", lambda *_: "")
     result = verify.verify()

@@ -34,7 +34,7 @@ def test_the_page_on_stability_names_the_pythons_and_numpys_of_the_package() -> 
     )
 
 
-def test_what_is_newest_is_not_older_than_what_is_oldest() -> None:
+def test_the_newest_versions_are_not_older_than_the_oldest() -> None:
     assert [row for row in ROWS if numbers(row[1]) > numbers(row[3])] == []
 
 
@@ -47,7 +47,7 @@ def test_the_page_lists_the_versions_with_shuffles() -> None:
 
 
 @pytest.mark.parametrize("library", ["torch", "jax", "dask"])
-def test_the_modules_of_private_names_say_what_was_tested(library: str) -> None:
+def test_modules_of_private_names_name_the_tested_versions(library: str) -> None:
     """The oldest and the newest version of the page, or one for both."""
     (row,) = (row for row in ROWS if row[0].partition("[")[0] == library)
     text = (ROOT / "src" / "gatherum" / library / "private.py").read_text()

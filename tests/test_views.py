@@ -78,7 +78,7 @@ CALLS = [
 
 
 @pytest.mark.parametrize(("op", "operands", "attributes"), CALLS)
-def test_a_call_on_views_gives_what_arrays_give(op, operands, attributes):
+def test_calls_on_views_and_on_arrays_return_the_same(op, operands, attributes):
     name = "batch_dims" if op.endswith("nd") else "axis"
     options = {name if key == "axis" else key: value for key, value in attributes.items()}
     expected = getattr(gatherum, op)(*operands, **options)
@@ -115,7 +115,7 @@ def test_arrays_of_ml_dtypes_share_plans_too(name, plans_made):
     assert plans_made() == 1
 
 
-def test_what_is_no_dtype_of_ours_is_none():
+def test_unsupported_dtypes_are_none():
     assert _core.dtype_of_dlpack(2, 24) is None
     assert _core.dtype_of_dlpack(99, 8) is None
     assert _core.dtype_of_dlpack(4, 16) is _core.DType.bfloat16

@@ -429,7 +429,7 @@ def test_gradients_are_of_two_results():
     )  # fmt: skip
 
 
-def test_what_is_filled_and_what_is_said():
+def test_fill_values_and_messages():
     indices = np.array([2, 7])
     call = gather_call(indices=indices)
     assert call.run() == ("OUT_OF_RANGE", "index 7 at (1)")
@@ -444,12 +444,12 @@ def test_what_is_filled_and_what_is_said():
     ("uint32", 2**32 - 1, str(2**32 - 1)), ("uint64", 2**64 - 1, str(2**64 - 1)),
     ("int64", -(2**63), str(-(2**63))),
 ])  # fmt: skip
-def test_the_value_that_is_said(name, value, told):
+def test_the_message_names_the_value(name, value, told):
     call = gather_call(indices=np.array([0, value], name))
     assert call.run() == ("OUT_OF_RANGE", f"index {told} at (1)")
 
 
-def test_the_place_that_is_said():
+def test_the_message_names_the_position():
     indices = np.zeros((3, 2, 5), int)
     indices[1, 1, 3] = indices[2, 0, 0] = 9
     for sentences, told in (

@@ -304,7 +304,7 @@ def test_a_level_that_does_not_exist():
 
 
 @pytest.mark.parametrize("desc", [None, f32(4), OperatorDesc(f32(4), u32(4))])
-def test_what_is_no_operator_desc(desc):
+def test_values_that_are_not_operator_descs_are_rejected(desc):
     with pytest.raises(TypeError, match=r"^check: `desc` must be an operator desc, got "):
         check(desc)
 

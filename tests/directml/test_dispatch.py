@@ -123,7 +123,7 @@ def test_a_scatter_needs_updates():
         Device().compile(desc)(np.zeros(4, np.float32), np.zeros(4, np.uint32))
 
 
-def test_the_total_size_is_asked_of_the_buffer_and_rounding_to_four_is_not():
+def test_a_buffer_needs_the_total_size_but_not_rounded_up_to_four():
     three = BufferTensorDesc("FLOAT16", (3,))
     assert (three.total_tensor_size_in_bytes, three.required_bytes) == (8, 6)
     roomy = BufferTensorDesc("FLOAT16", (3,), total_tensor_size_in_bytes=64)

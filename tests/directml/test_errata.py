@@ -195,7 +195,7 @@ def test_12_scatter_nd_tuples_are_at_most_as_long_as_the_meaningful_input():
     assert violation.rule == "DML_SCATTER_ND_OPERATOR_DESC, IndicesTensor; erratum 12"
 
 
-def test_13_scatter_nd_is_no_alias_of_scatter_elements_and_has_no_axis():
+def test_13_scatter_nd_differs_from_scatter_elements_and_has_no_axis():
     assert ScatterElementsOperatorDesc is ScatterOperatorDesc
     assert ScatterNdOperatorDesc is not ScatterElementsOperatorDesc
     assert "Axis" not in ScatterNdOperatorDesc.field_names()

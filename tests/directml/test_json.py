@@ -72,7 +72,7 @@ def test_round_trip(desc):
     assert type(again) is type(desc) and to_json(again) == written
 
 
-def test_what_is_written_is_everything():
+def test_json_contains_every_field():
     desc = GatherNd1OperatorDesc(
         BufferTensorDesc("FLOAT16", (2, 3), (8, 1), 64, 16, TensorFlags.OWNED_BY_DML),
         BufferTensorDesc("INT64", (2, 1)),
@@ -273,14 +273,14 @@ def without(name):
         ),
     ],
 )
-def test_what_is_malformed_gets_one_message(text, message):
+def test_malformed_json_raises_one_message(text, message):
     with pytest.raises(ValueError) as raised:
         from_json(text)
     assert str(raised.value) == message
     assert raised.value.__suppress_context__ or raised.value.__context__ is None
 
 
-def test_strings_are_left_alone():
+def test_strings_are_unchanged():
     text = with_desc(Axis="// no comment, ] and }")
     with pytest.raises(ValueError, match=r'got "// no comment, \] and }"$'):
         from_json(text)
@@ -291,7 +291,7 @@ def test_a_quote_after_a_backslash_ends_no_string():
     assert parse_json(text) == ['"// no comment, ]', "\\", '/* none " */']
 
 
-def test_from_json_of_what_is_neither_text_nor_mapping():
+def test_from_json_accepts_only_text_and_mappings():
     with pytest.raises(TypeError, match=r"^from_json: `source` must be JSON text or a mapping, "):
         from_json(7)
 
@@ -406,7 +406,7 @@ def test_report_of_a_model():
         ("7", "the operator desc must be an object, got 7"),
     ],
 )
-def test_report_of_what_is_no_model(text, message):
+def test_reports_of_invalid_models(text, message):
     with pytest.raises(ValueError) as raised:
         check_text(text)
     assert str(raised.value) == message

@@ -117,7 +117,7 @@ def test_a_link_inside_of_the_folder_is_followed(run, folder):
 
 @POSIX
 @pytest.mark.parametrize("kind", ["FIFO", "socket", "directory"])
-def test_what_is_not_a_regular_file_stays(run, folder, kind):
+def test_special_files_are_not_replaced(run, folder, kind):
     if kind == "directory":
         (folder / "a").mkdir()
     else:

@@ -57,7 +57,7 @@ def test_the_pages_examples_print_their_answers(example):
     assert from_json(path.read_text()) == from_json(json.loads(path.read_text()))
 
 
-def test_vectors_print_what_is_expected(tmp_path):
+def test_vectors_print_the_expected_values(tmp_path):
     assert write(tmp_path, "dxdispatch") > 5
     for row in json.loads((tmp_path / "cases.json").read_text()):
         result = run_file(str(tmp_path / f"{row['name']}.json"))
@@ -133,7 +133,7 @@ def test_a_part_of_a_resource_is_bound(run):
     assert result.lines == ["Resource 'out': -2, 1e+06"]
 
 
-def test_what_is_bound_at_initialisation_is_read_then(run):
+def test_buffers_bound_at_initialisation_are_read_at_that_time(run):
     source = model(DISPATCH, DISPATCH, PRINT)
     desc = json.loads(json.dumps(DESC))
     desc["bindings"] = {"InputTensor": "table"}
@@ -172,7 +172,7 @@ def test_buffers_have_whole_words(run):
         ("a.png", "FLOAT32", 'must be .npy or raw bytes, got "a.png"'),
     ],
 )
-def test_bytes_that_are_no_values(run, tmp_path, name, kind, message):
+def test_invalid_bytes_of_values(run, tmp_path, name, kind, message):
     (tmp_path / name).write_bytes(bytes(4))
     resource = {"initialValuesDataType": kind, "initialValues": {"sourcePath": name}}
     with pytest.raises(ValueError) as raised:
@@ -286,7 +286,7 @@ def changed(resource, **members):
          '`commands[0].resource` must be a resource of one type, "out" is UNKNOWN'),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_named_with_its_place(run, source, message):
+def test_errors_name_the_path_in_the_model(run, source, message):
     with pytest.raises(ValueError) as raised:
         run(source)
     assert str(raised.value) == message

@@ -100,7 +100,9 @@ def test_a_column_as_indices_and_updates(parquet_path: Path) -> None:
         (None, "name one of its 8 columns after a colon: 'vectors', "),
     ],
 )
-def test_what_is_refused(parquet_path: Path, column: str | None, line: str) -> None:
+def test_unsupported_columns_raise_one_line(
+    parquet_path: Path, column: str | None, line: str
+) -> None:
     path = str(parquet_path) if column is None else f"{parquet_path}:{column}"
     with pytest.raises(ValueError) as caught:
         files.gather_file(path, np.array([0, 400, 999]))
@@ -202,7 +204,7 @@ def test_tensors_whose_dimensions_are_permuted(
         ([[[1]], None], f"group 0: {NULLS}"),
     ],
 )
-def test_lists_that_are_no_array(tmp_path: Path, kind: str, rows: Any, line: str) -> None:
+def test_lists_of_unequal_length_raise(tmp_path: Path, kind: str, rows: Any, line: str) -> None:
     column = pyarrow.array(rows, pyarrow.list_(pyarrow.list_(pyarrow.int32())))
     path = write(tmp_path, pyarrow.table({"x": column}), kind)
     with pytest.raises(ValueError) as caught:
@@ -225,7 +227,7 @@ def test_a_stream_with_dictionaries(tmp_path: Path) -> None:
     assert files.gather_file(f"{path}:numbers", indices).tolist() == indices.tolist()
 
 
-def test_a_batch_of_a_stream_is_held_against_the_budget(tmp_path: Path) -> None:
+def test_a_batch_of_a_stream_must_fit_in_the_budget(tmp_path: Path) -> None:
     table = pyarrow.table({"x": np.arange(10), "large": [bytes(100_000)] * 10})
     path = write(tmp_path, table, "stream")
     with pytest.raises(ValueError, match=r"one chunk has 1\d{6} bytes, too much for a memory"):

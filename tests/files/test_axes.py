@@ -112,7 +112,7 @@ def test_names_of_zarr(tmp_path: Path, version: int) -> None:
         ),
     ],
 )  # fmt: skip
-def test_what_axes_must_be(kind: type[Exception], axes: Any, more: Any, why: str) -> None:
+def test_invalid_axes_raise(kind: type[Exception], axes: Any, more: Any, why: str) -> None:
     with pytest.raises(kind, match=re.escape(f"gather_nd: {why}") + "$"):
         files.gather_nd_file(CUBE, STATIONS, axes=axes, **more)
 
@@ -231,7 +231,7 @@ def test_an_index_outside_names_the_dimension_of_the_file(tmp_path: Path, indice
 
 
 @pytest.mark.parametrize("form", ["npy", "fortran", "zarr3"])
-def test_only_what_is_asked_for_is_read(tmp_path: Path, form: str) -> None:
+def test_only_requested_parts_are_read(tmp_path: Path, form: str) -> None:
     cube = np.zeros((64, 256, 256), np.float32)
     cube[:, 3, 4] = np.arange(64)
     if form == "zarr3":

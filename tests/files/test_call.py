@@ -204,7 +204,7 @@ def test_sizes(text: str | int, total: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["1_0GiB", "\u0661GiB", "\u00a01GiB", "1 000MiB", "+1GiB", "1_0"])
-def test_texts_that_are_no_sizes(text: str) -> None:
+def test_texts_that_are_not_sizes_raise(text: str) -> None:
     with pytest.raises(ValueError, match=re.escape(f"a size such as '512MiB', got {text!r}")):
         Budget.parse(text)
 

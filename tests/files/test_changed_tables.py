@@ -271,7 +271,7 @@ def test_a_table_is_open_after_its_rows_are_given_up(tmp_path: Path, web: Web) -
     assert pickle.loads(pickle.dumps(table)).gather([3]).tolist() == TABLE[[3]].tolist()
 
 
-def test_a_server_that_fails_is_no_table_that_changed(tmp_path: Path, web: Web) -> None:
+def test_a_failing_server_is_not_reported_as_a_changed_table(tmp_path: Path, web: Web) -> None:
     require_urls()
     table = files.open(web.url(put(tmp_path, "t", np.zeros((9000, 8)))))
     web.fail("503", times=99)

@@ -316,7 +316,7 @@ def test_parts_of_another_memory_that_cannot_be_kept(
     assert leftovers(Path(out).parent) == []
 
 
-def test_the_command_says_what_is_lost(
+def test_the_command_reports_the_lost_progress(
     inputs: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     cli = pytest.importorskip(

@@ -133,7 +133,7 @@ def test_few_updates_do_not_read_a_large_table(tmp_path: Path) -> None:
     assert np.load(path)[7].tolist() == [1, 1]
 
 
-def test_a_refused_index_leaves_nothing(tmp_path: Path) -> None:
+def test_an_invalid_index_leaves_no_files(tmp_path: Path) -> None:
     paths = put(tmp_path, "t", np.zeros(3)), put(tmp_path, "i", np.array([[1], [3]]))
     out = tmp_path / "o.npy"
     with pytest.raises(

@@ -97,7 +97,7 @@ UNKNOWN = f"is not a known kind of file, by its name or its first bytes: {EXPECT
         ("t", b"\xff\xff\xff\xff" + bytes(60), "t: cannot be read: "),
     ],
 )  # fmt: skip
-def test_what_is_refused(tmp_path: Path, name: str, content: bytes, line: str) -> None:
+def test_invalid_files_raise_one_line(tmp_path: Path, name: str, content: bytes, line: str) -> None:
     for package in ("h5py", "pyarrow"):
         pytest.importorskip(package, reason=MISSING.format(package))
     (tmp_path / name).write_bytes(content)
@@ -105,7 +105,7 @@ def test_what_is_refused(tmp_path: Path, name: str, content: bytes, line: str) -
     assert refused(tmp_path, f"{tmp_path / name}:x").replace(":x", "", 1).startswith(line)
 
 
-def test_what_is_not_there_and_what_is_no_file(tmp_path: Path) -> None:
+def test_missing_files_and_directories_raise(tmp_path: Path) -> None:
     line = refused(tmp_path, str(tmp_path / "t.nc:x"))
     assert line.startswith(f"'t.nc:x' is not there, nor a known kind of file: {EXPECTED}")
     os.mkfifo(tmp_path / "t.nc")

@@ -87,7 +87,7 @@ def test_datasets_of_every_kind(hdf5_path: Path, name: str, expected: Any) -> No
         ("", ": name one of its 10 datasets after a colon: 'external', "),
     ],
 )
-def test_what_is_refused(hdf5_path: Path, name: str, line: str) -> None:
+def test_unsupported_datasets_raise_one_line(hdf5_path: Path, name: str, line: str) -> None:
     message = refused(hdf5_path.parent, str(hdf5_path) + name)
     assert message.startswith(f"t.h5{name}{line}")
 
@@ -130,7 +130,7 @@ def test_array_types_add_dimensions(
 
 
 @pytest.mark.parametrize("chunks", ["auto", (1, 2), (7, 6), (100, 1)])
-def test_boxes_that_are_no_whole_chunks(hdf5_path: Path, chunks: Any) -> None:
+def test_boxes_that_cut_chunks(hdf5_path: Path, chunks: Any) -> None:
     pytest.importorskip("dask.array", reason=MISSING.format("dask"))
     from gatherum.dask import from_file
 
@@ -229,7 +229,7 @@ def test_filters_in_any_order(tmp_path: Path, filters: str, dtype: str) -> None:
     assert bits(files.gather_file(f"{path}:x", np.arange(9))) == bits(table)
 
 
-def test_a_chunk_that_some_filters_left_alone(tmp_path: Path) -> None:
+def test_a_chunk_that_skips_some_filters(tmp_path: Path) -> None:
     path, table = tmp_path / "t.h5", np.arange(60).reshape(10, 6)
     filtered(path, table, "shuffle deflate fletcher32")
     with h5py.File(path, "a") as file:
@@ -260,7 +260,7 @@ def refused_row(path: Path, row: int) -> str:
 
 @pytest.mark.parametrize("userblock", [0, 512, 4096])
 @pytest.mark.parametrize("shape", [(4, 2), (0, 2), ()])
-def test_what_was_never_written_has_fill_values_and_no_place(
+def test_an_unwritten_dataset_has_fill_values_and_no_storage(
     tmp_path: Path, userblock: int, shape: tuple[int, ...]
 ) -> None:
     path = tmp_path / "t.h5"

@@ -119,7 +119,7 @@ def test_a_link_to_a_socket_inside_of_a_store(tmp_path: Path) -> None:
         assert refused(tmp_path / "t.zarr").endswith("is a socket, not a regular file")
 
 
-def test_what_is_in_the_place_of_a_chunk(tmp_path: Path) -> None:
+def test_a_special_file_instead_of_a_chunk_raises(tmp_path: Path) -> None:
     _, chunk = store(tmp_path)
     chunk.unlink()
     files.gather_file(tmp_path / "t.zarr", put(tmp_path, "i", np.array([0])), tmp_path / "o.npy")
@@ -324,7 +324,7 @@ def test_a_shard_of_countless_chunks(tmp_path: Path) -> None:
         )
 
 
-def test_chunks_of_any_operand_are_held_against_the_budget(tmp_path: Path) -> None:
+def test_chunks_of_every_operand_must_fit_in_the_budget(tmp_path: Path) -> None:
     table = put(tmp_path, "t", np.zeros((4, 2)))
     indices = put_zarr(str(tmp_path / "i.zarr"), np.zeros(100_000, int), chunks=(100_000,))
     with pytest.raises(ValueError) as caught:

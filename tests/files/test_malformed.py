@@ -435,7 +435,7 @@ def test_a_chunk_that_is_empty_or_cut_is_named(
     assert refused(tmp_path, path).startswith(f"t.zarr/{name}: cannot be read: ")
 
 
-def test_what_is_no_regular_file(tmp_path: Path) -> None:
+def test_special_files_raise(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "t.npy")
     assert (
         refused(tmp_path, str(tmp_path / "t.npy"), OSError)

@@ -149,7 +149,7 @@ def test_filters_that_h5py_has_not_are_named(number: int, named: str) -> None:
     )
 
 
-def test_a_filter_that_nobody_has(tmp_path: Path) -> None:
+def test_an_unknown_filter_raises(tmp_path: Path) -> None:
     settings = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
     settings.set_chunk((5, 6))
     settings.set_filter(40000, h5py.h5z.FLAG_OPTIONAL, ())

@@ -105,7 +105,7 @@ def test_a_result_in_bytes_comes_back_as_updates(tmp_path, installed, form):
             files.scatter_slices_file(path, places, picked, out, reduction="add")
 
 
-def test_bytes_of_another_size_are_no_updates(tmp_path):
+def test_bytes_of_another_size_are_rejected_as_updates(tmp_path):
     path = put_numbers(tmp_path / "t.safetensors", numbers("bfloat16"))
     updates = put(tmp_path, "u", np.zeros((1, 3), "V4"))
     with pytest.raises(TypeError, match="must have the dtype of `data`, bfloat16, got"):

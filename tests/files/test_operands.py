@@ -135,7 +135,7 @@ EXPECTED = "the indices must be a path, an array in memory, or an array of Zarr 
         (np.ma.array([1, 2]), "the indices are a masked array, whose mask would be lost"),
     ],
 )
-def test_what_is_no_operand(operand: Any, line: str) -> None:
+def test_invalid_operands_raise(operand: Any, line: str) -> None:
     with pytest.raises(TypeError) as caught:
         files.gather_file(np.zeros((3, 2)), operand)
     assert str(caught.value) == line
@@ -181,7 +181,7 @@ def calls_with(tmp_path: Path, paths: Any) -> dict[tuple[str, str], Callable[[],
 
 
 @pytest.mark.parametrize("paths", PATHS, ids=repr)
-def test_a_list_of_paths_is_no_operand(tmp_path: Path, paths: Any) -> None:
+def test_a_list_of_paths_raises(tmp_path: Path, paths: Any) -> None:
     for (op, operand), call in calls_with(tmp_path, paths).items():
         with pytest.raises(TypeError) as caught:
             call()

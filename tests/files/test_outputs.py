@@ -37,7 +37,7 @@ def terminal() -> Iterator[Path]:
 @pytest.mark.parametrize("op", FORMS)
 @pytest.mark.parametrize("out", ["o.npy", "o.safetensors:t"])
 @pytest.mark.parametrize("kind", ["fifo", "link to a fifo", "link to a device"])
-def test_an_output_that_is_no_regular_file(
+def test_an_output_must_be_a_regular_file(
     tmp_path: Path, terminal: Path, op: str, out: str, kind: str
 ) -> None:
     operands = {

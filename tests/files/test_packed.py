@@ -190,7 +190,7 @@ def test_the_fill_value_of_a_plain_zarr_array_marks_nothing(tmp_path: Path, vers
     assert bits(files.gather_file(path, np.arange(6))) == bits(table)
 
 
-def test_filters_of_zarr_are_part_of_what_is_stored(tmp_path: Path) -> None:
+def test_zarr_filters_always_run(tmp_path: Path) -> None:
     numcodecs = pytest.importorskip("numcodecs", reason=MISSING.format("numcodecs"))
     path, table = str(tmp_path / "t.zarr"), np.arange(0, 6, 0.5, "f4")
     filters = [numcodecs.FixedScaleOffset(offset=1, scale=2, dtype="f4", astype="i2")]
@@ -323,7 +323,7 @@ def test_indices_are_as_they_are_stored(tmp_path: Path) -> None:
     assert files.gather_file(table, f"{tmp_path}/i.h5:i", decode=False).tolist() == [1, 299]
 
 
-def test_an_open_dataset_gives_what_its_package_gives(tmp_path: Path) -> None:
+def test_an_open_dataset_returns_the_values_of_its_package(tmp_path: Path) -> None:
     table = stored("i2")
     path = put_netcdf(tmp_path / "cube.nc", table, PACKED)
     with h5py.File(path[:-2]) as file:

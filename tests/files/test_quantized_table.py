@@ -114,7 +114,7 @@ def test_batches_pickles_and_reloads(saved):
         table.reload()
 
 
-def test_what_is_refused(saved):
+def test_invalid_calls_raise(saved):
     arrays = random_operands(np.random.default_rng(3))
     codes, scales, zeros = saved(*arrays)
     with pytest.raises(ValueError, match=r"^open: `zero_points` must be None without `scales`$"):

@@ -327,7 +327,7 @@ def test_one_answer_of_another_version_is_an_error(web: Web) -> None:
         files.gather_file(web.url(path), at(1, 400, 800))
 
 
-def test_what_is_in_another_filesystem_may_change(web: Web) -> None:
+def test_a_changed_object_of_another_filesystem_raises(web: Web) -> None:
     url = in_memory(put(web.folder, "t", TABLE), web.folder)
     result = files.rows(url, iter([[1], [2], [3]]))
     assert np.array_equal(next(result), TABLE[[1]])

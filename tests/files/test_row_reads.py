@@ -370,7 +370,7 @@ def test_arrays_that_are_not_what_the_core_takes(file: DiskFile) -> None:
         call(good, None, into, -1)
 
 
-def test_nothing_is_asked_for(file: DiskFile) -> None:
+def test_an_empty_request_reads_nothing(file: DiskFile) -> None:
     assert ask(file, StoredRows(0, 8, 8, 0), [])[1] == 0
 
 

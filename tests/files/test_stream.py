@@ -112,7 +112,7 @@ def test_small_batches_are_gathered_together(
 
 
 @pytest.mark.usefixtures("calls")
-def test_no_more_is_asked_for_than_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_more_batches_are_fetched_than_there_is_space(monkeypatch: pytest.MonkeyPatch) -> None:
     def batches(size: int, asked: list[int]) -> Iterator[Any]:
         for number in range(100):
             asked.append(number)
@@ -240,7 +240,7 @@ def fed(come: "queue.SimpleQueue[Any]") -> Iterator[Any]:
         yield batch
 
 
-def test_nobody_waits_for_a_batch_that_does_not_come() -> None:
+def test_closing_does_not_wait_for_a_pending_batch() -> None:
     before = threading.active_count()
     come: queue.SimpleQueue[Any] = queue.SimpleQueue()
     come.put([0])
@@ -260,7 +260,7 @@ def test_nobody_waits_for_a_batch_that_does_not_come() -> None:
     assert ends(before)
 
 
-def test_no_batch_is_asked_for_when_the_rows_were_left() -> None:
+def test_no_batch_is_fetched_after_the_loop_ends() -> None:
     before = threading.active_count()
     come: queue.SimpleQueue[Any] = queue.SimpleQueue()
     come.put([0])

@@ -92,7 +92,7 @@ def test_tables_of_every_shape(tmp_path: Path, shape: tuple[int, ...], cache: st
      ([9], {"mode": "drop", "fill_value": 2**40}), ([-1], {"mode": "raise", "negative": None}),
      (np.array([2**63 + 1], np.uint64), {}), (np.ma.masked_array([1], [True]), {})],
 )  # fmt: skip
-def test_what_is_refused_in_memory_is_refused_here(
+def test_errors_equal_the_errors_in_memory(
     tmp_path: Path, cache: str, indices: Any, call: dict[str, Any]
 ) -> None:
     path = put(tmp_path, "t", TABLE)

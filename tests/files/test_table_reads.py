@@ -25,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("quick_sync", "watched_closely")
 # --------------------------------------------------------------------------- the cache
 
 
-def test_the_cache_holds_what_is_asked_for_most(tmp_path: Path) -> None:
+def test_the_cache_keeps_the_most_requested_rows(tmp_path: Path) -> None:
     array = np.arange(20_000 * 4, dtype=np.int64).reshape(-1, 4)
     path = put(tmp_path, "t", array)
     table = files.open(path, cache=1000 * 41)
@@ -118,7 +118,7 @@ def test_rows_that_were_waited_for_are_asked_for_together(
     assert bits(table.gather([-1, 4])) == bits(TABLE[[-1, 4]])
 
 
-def test_a_row_is_read_once_however_often_it_is_asked_for(tmp_path: Path) -> None:
+def test_a_row_is_read_once_for_all_its_requests(tmp_path: Path) -> None:
     table = files.open(put(tmp_path, "t", TABLE))
     before = table.stats().bytes_read
     table.gather(np.full(1000, 7))
@@ -254,7 +254,7 @@ def test_a_table_at_a_url_that_is_replaced(web: Any) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
-def test_a_forked_child_has_a_connection_of_its_own(web: Any) -> None:
+def test_a_forked_child_opens_a_separate_connection(web: Any) -> None:
     array = np.random.default_rng(3).integers(0, 1 << 60, (9000, 4))
     table = files.open(web.url(put(web.folder, "t", array)), cache="64KiB")
     table.gather([8999])

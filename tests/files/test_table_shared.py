@@ -217,7 +217,7 @@ def test_futures(
 
 
 @pytest.mark.skipif(not hasattr(os, "RWF_NOWAIT"), reason="needs preadv2: run on Linux")
-def test_what_is_resident_is_read_without_a_thread(tmp_path: Path) -> None:
+def test_rows_in_memory_are_read_without_a_thread(tmp_path: Path) -> None:
     table = files.open(put(tmp_path, "t", TABLE))
     table.gather(np.arange(300))
     assert table.submit([3, 2]).done()

@@ -59,7 +59,7 @@ def test_a_damaged_entry_is_compiled_anew_and_replaced(cache, damage):
     assert compiled() == (CODE, 0)
 
 
-def test_an_entry_that_is_no_file(cache):
+def test_an_entry_that_is_not_a_file_is_ignored(cache):
     compiled()
     (entry,) = cache.iterdir()
     entry.unlink()

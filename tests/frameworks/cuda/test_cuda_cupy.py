@@ -122,7 +122,7 @@ def test_results_and_launches_are_where_the_data_are(on_core, cupy):
     assert on_core.named("cuMemAllocAsync", "cuStreamSynchronize") == []
 
 
-def test_the_default_stream_has_a_number_of_its_own(on_core, cupy):
+def test_the_default_stream_has_a_distinct_number(on_core, cupy):
     gatherum.gather(cupy.array(np.arange(4.0), 9), [1])
     assert on_core.named("cuMemcpyHtoDAsync")[0][4] == 1
 
@@ -169,7 +169,7 @@ def test_a_graph_refuses_modes_that_have_no_place_to_go_to(on_core, cupy, mode):
     assert gatherum.gather(data, index, mode=mode).shape == (1, 0)
 
 
-def test_what_a_graph_uses_lasts_as_long_as_its_result(machine, cupy, monkeypatch):
+def test_memory_of_a_graph_lives_as_long_as_its_result(machine, cupy, monkeypatch):
     def run(device, plan, data, indices, *_):
         keys, payload = device.allocate(4 * 4), device.allocate(4 * 4)
         for memory in (keys, payload):

@@ -47,7 +47,7 @@ def test_a_kernel_is_compiled_once_and_kept_on_disk(compiler, machine):
     assert len(compiler.compiled) == 2
 
 
-def test_what_a_launch_hands_over(compiler, machine, monkeypatch):
+def test_a_launch_passes_its_arguments(compiler, machine, monkeypatch):
     struct = bytes(range(200))
     seen = []
 

@@ -84,7 +84,7 @@ def test_dlpack_says_the_stream_and_is_let_go(on_core):
     assert result.__cuda_array_interface__["stream"] == 1
 
 
-def test_dlpack_of_the_host_is_no_array_of_a_device(on_core):
+def test_dlpack_arrays_on_the_host_are_not_device_arrays(on_core):
     words = r"^gather: `data` must be a NumPy array, got a doubles.HostTensor; copy it to the host"
     with pytest.raises(TypeError, match=words):
         gatherum.gather(HostTensor(np.arange(4.0), (1, 0)), [1])

@@ -48,7 +48,7 @@ def call(op, *operands, functions=None, **more):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int8, torch.complex64])
 @pytest.mark.parametrize("op", OPERATORS)
-def test_the_kernels_give_what_those_of_the_host_give(on_core, as_cuda, op, dtype):
+def test_device_and_host_kernels_return_the_same_bits(on_core, as_cuda, op, dtype):
     operands = example(op, dtype)
     if dtype.is_complex:  # these always use the ops
         expected = torch.from_numpy(call(op, *(t.numpy() for t in operands), functions=gatherum))
@@ -211,7 +211,7 @@ def test_what_torch_does_not_sort_cub_does(monkeypatch):
     assert asked == [(cuda.FRAMEWORK, pairs, 0, 40)]
 
 
-def test_the_default_stream_has_a_number_of_its_own(monkeypatch):
+def test_the_default_stream_has_a_distinct_number(monkeypatch):
     monkeypatch.setattr(torch.cuda, "current_stream", lambda _: SimpleNamespace(cuda_stream=0))
     assert cuda.FRAMEWORK.stream(0, ()) == 1
 

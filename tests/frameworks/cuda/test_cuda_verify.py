@@ -42,7 +42,7 @@ def test_a_whole_row_has_the_published_digest(on_shim, row):
     assert digest == EXPECTED["/".join(row)]
 
 
-def test_what_is_printed_names_the_device(on_core, monkeypatch, capsys):
+def test_the_output_names_the_device(on_core, monkeypatch, capsys):
     monkeypatch.setattr(verify_cases, "case_rows", lambda: iter([ROWS[0], ROWS[4]]))
     monkeypatch.setattr(verify, "_on_cuda", lambda: BY_HOST)
     assert cli.run(["verify", "--device", "cuda"]) == 0

@@ -79,7 +79,7 @@ def test_no_step_begins_after_the_end(tmp_path):
 
 
 @posix
-def test_what_is_left_is_the_limit(tmp_path):
+def test_the_remaining_time_is_the_limit(tmp_path):
     step = first.Step("long", 60, python("import time; time.sleep(99)"))
     outcome = first.run(step, 1.5, {}, tmp_path / "log.txt")
     assert (outcome.problem, outcome.last) == ("stopped after 2 s", "")
@@ -113,7 +113,7 @@ def test_the_first_calls_by_the_kernels_themselves(on_shim, monkeypatch, capsys)
     ]
 
 
-def test_a_call_that_goes_wrong_is_said(monkeypatch, capsys):
+def test_a_wrong_result_is_reported(monkeypatch, capsys):
     class Wrong:
         name = "a device"
 

@@ -124,7 +124,7 @@ def test_a_mean_is_rounded_once(shim):
 
 @slow
 @pytest.mark.parametrize("tiny", [0.0, 2.0**-1000, -(2.0**-1000)])
-def test_what_a_division_does_not_reach_breaks_a_tie(shim, tiny):
+def test_a_remainder_breaks_a_tie(shim, tiny):
     updates = np.array([2.0, 2.0**-52, tiny, 0.0])
     options = {"reduction": "fmean", "include_self": False}
     result = shim.scatter_elements(np.zeros(1), np.zeros(4, int), updates, **options)

@@ -78,7 +78,7 @@ def test_a_thread_a_warp_or_a_block_folds_a_run_according_to_its_length():
 
 
 @slow
-def test_threads_side_by_side_fold_what_a_warp_would_of_long_rows():
+def test_rows_of_32_parts_are_folded_by_threads():
     few, many = folds.THREAD_RUN, folds.WARP_RUN
     indices = runs(0, 1, few + 1, many, many + 1)
     for items, by_thread, by_warp in ((31 * 4, [1], [2, 3]), (32 * 4, [1, 2, 3], [])):

@@ -130,7 +130,7 @@ def test_the_chunks_of_results(op, chunks, indices, expected, cut_as_large):
     ("rows", "indices"),
     [(100_000, (300_000,)), (1000, (300_000,)), (1, (300_000,)), (1000, (2, 100_000))],
 )
-def test_results_are_no_larger_than_the_data_or_tiny(rows, indices):
+def test_chunks_of_results_are_no_larger_than_the_data_or_tiny(rows, indices):
     data = da.zeros((200_000, 8), chunks=(rows, 8))
     result = gatherum.gather(data, np.arange(np.prod(indices)).reshape(indices) % 200_000)
     most = max(rows * 8 * 8, operands.TINY_BYTES)

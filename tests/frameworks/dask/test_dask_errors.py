@@ -102,7 +102,7 @@ def test_unknown_sizes():
     assert gatherum.gather(x, [0]).compute().tolist() == [DATA[1].tolist()]
 
 
-def test_what_is_no_array_of_numpy_chunks():
+def test_arrays_without_numpy_chunks_raise():
     masked = da.ma.masked_array(LAZY, LAZY > 3)
     assert str(refused("gather", masked, [0])) == (
         "gather: `data` must not be a masked array: its mask would be lost"

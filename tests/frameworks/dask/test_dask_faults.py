@@ -174,7 +174,7 @@ def test_a_task_that_outlives_its_run_leaves_nothing_behind(tmp_path, monkeypatc
 
 
 @pytest.mark.parametrize("number", [errno.ENOTEMPTY, errno.ENOENT, errno.EACCES])
-def test_what_a_task_writes_or_removes_meanwhile_is_looked_at_again(number, monkeypatch):
+def test_files_that_a_task_writes_or_removes_meanwhile_are_checked_again(number, monkeypatch):
     from gatherum.dask.shuffling import staging
 
     class Build:
@@ -197,7 +197,7 @@ def test_what_a_task_writes_or_removes_meanwhile_is_looked_at_again(number, monk
     assert (build.cleared, build.closed) == (1 if denied else 3, True)
 
 
-def test_a_stale_task_writes_where_nobody_looks(tmp_path):
+def test_a_stale_task_writes_only_to_its_own_directory(tmp_path):
     """Simulate a task whose client was killed and which still runs during the next run."""
     from gatherum.dask.shuffling.staging import write
     from gatherum.dask.store_changes import change

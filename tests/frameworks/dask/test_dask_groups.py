@@ -118,7 +118,7 @@ def test_refusals(more, kind, message):
     assert str(refusal.value).startswith(message)
 
 
-def test_an_entry_that_is_no_group_is_found_when_it_is_computed():
+def test_an_invalid_group_raises_when_it_is_computed():
     chunked = da.from_array(VALUES, chunks=2)
     for func in ("sum", "first", "var", "argmax", "nansum", "softmax"):
         for groups in (GROUPS, np.stack([GROUPS, GROUPS], 1)):

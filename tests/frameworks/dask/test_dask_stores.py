@@ -148,7 +148,7 @@ def test_an_invalid_index_leaves_the_array_as_it_was(tmp_path, stored):
     assert files(tmp_path) == before
 
 
-def test_what_is_no_store(tmp_path):
+def test_invalid_stores_raise(tmp_path):
     for store in (DATA, da.from_array(DATA), zarr.array(DATA), 1):
         with pytest.raises(TypeError, match=r"^scatter_nd_into: `store` must be a Zarr array in a"):
             gatherum.dask.scatter_nd_into(store, [[0]], 1)

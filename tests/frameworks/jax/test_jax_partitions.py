@@ -108,7 +108,7 @@ def test_shards_stay_where_they_are(mesh, op, shape, index_shape, attributes, sp
             np.testing.assert_array_equal(actual, expected)
 
 
-def test_all_modes_and_what_is_filled(mesh):
+def test_all_modes_and_fill_values(mesh):
     indices = np.array([-3, 0, 99, 2, 12, -11])
     for mode in ("clip", "wrap", "fill"):
         more = {"fill_value": 0.5} if mode == "fill" else {}

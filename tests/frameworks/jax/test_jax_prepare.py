@@ -24,7 +24,7 @@ def test_a_scatter(reduction):
     check_grads(prepared, operands, 2, ("fwd", "rev"), rtol=1e-3)
 
 
-def test_a_gather_and_what_is_refused():
+def test_a_gather_and_errors():
     prepared = gatherum.prepare("gather", ((3,), "f8"), [2, 0])
     assert same_bits(np.asarray(prepared(jnp.arange(3.0))), np.array([2.0, 0]))
     with pytest.raises(

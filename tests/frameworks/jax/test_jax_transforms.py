@@ -296,7 +296,7 @@ def test_arrays_that_a_compiled_function_holds():
         assert doubled(2.0).tolist() == [6.0, 0.0]
 
 
-def test_what_is_equal_need_not_mean_the_same():
+def test_equal_parameters_can_have_different_meanings():
     """Eager calls are cached by their attributes: True differs from 1, and -0.0 from 0."""
     table, rows = jnp.arange(4.0), jnp.array([3, 9])
     for fill, sign in ((0, False), (-0.0, True), (0.0, False), (0, False)):

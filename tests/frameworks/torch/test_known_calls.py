@@ -97,7 +97,7 @@ def test_its_gradient_is_the_same(monkeypatch, counted, name):
         (lambda: ts.gather_coo(values(torch.float32, 3), INDEX > 1), "^gather_coo: `index` must"),
     ],
 )  # fmt: skip
-def test_messages_do_not_depend_on_what_is_known(call, text):
+def test_messages_do_not_depend_on_known_plans(call, text):
     for _ in range(2):
         with pytest.raises((IndexError, TypeError, ValueError), match=text):
             call()

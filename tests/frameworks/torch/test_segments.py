@@ -135,7 +135,7 @@ def test_the_published_gradients(case, word):
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("case", PUBLISHED, ids=range(len(PUBLISHED)))
-def test_out_takes_part_and_is_returned(case, dtype):
+def test_out_is_reduced_and_returned(case, dtype):
     values, index, dim = case["of"]
     src, index = torch.tensor(values, dtype=dtype), torch.tensor(index)
 

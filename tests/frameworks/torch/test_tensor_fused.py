@@ -166,7 +166,7 @@ def test_operands_of_any_strides(reduction, include_self):
 
 
 @pytest.mark.parametrize("reduction", ["mul", *EXTREMES])
-def test_one_gradient_alone(reduction):
+def test_a_single_gradient(reduction):
     data, updates = torch.tensor([[1.0, 2], [3, 4]]), torch.tensor([[2.0, 2], [1, 5], [2, 2]])
     indices, gradient = torch.tensor([0, 0, 0]), torch.tensor([[1.0, 2], [3, 4]])
     for include_self in (True, False):

@@ -140,7 +140,7 @@ def test_the_last_update_has_the_gradient():
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
-def test_what_is_replaced_or_skipped_has_no_gradient_whatever_comes(bad):
+def test_replaced_and_skipped_values_have_no_gradient(bad):
     for reduction, include_self in itertools.product(REDUCTIONS, (True, False)):
         data = torch.tensor([2.0, bad, 4.0], requires_grad=True)
         updates = torch.tensor([2.0, bad, bad], requires_grad=True)
@@ -198,7 +198,7 @@ def test_gradients_have_the_same_bits_on_any_threads(settings_restored):
                                                          reduction="add"))  # fmt: skip
 
 
-def test_what_was_saved_may_not_change():
+def test_changes_of_saved_tensors_raise():
     data, updates = double(3), double(2)
     indices = torch.tensor([0, 0])
     result = room.scatter_elements(data * 1, indices, updates * 1, reduction="mul")

@@ -174,7 +174,7 @@ def test_an_exported_program_takes_other_sizes():
         assert torch.equal(result, expected)
 
 
-def test_meta_and_fake_tensors_have_shapes_alone():
+def test_meta_and_fake_tensors_have_only_shapes():
     from torch._subclasses.fake_tensor import FakeTensorMode
 
     data, indices = (
@@ -245,7 +245,7 @@ def test_compiled_autograd(reduction):
         torch.testing.assert_close(one, other)
 
 
-def test_functionalize_sees_what_is_written():
+def test_functionalize_tracks_writes():
     def function(x, i, u):
         y = x * 2
         room.scatter_nd(y, i, u, reduction="add", out=y)
@@ -259,7 +259,7 @@ def test_functionalize_sees_what_is_written():
         assert torch.equal(one, other)
 
 
-def test_only_what_is_written_counts_as_changed():
+def test_only_written_tensors_are_marked_as_changed():
     data, out, indices = torch.zeros(4), torch.zeros(4), torch.tensor([0, 9])
     with pytest.raises(IndexError):
         room.scatter_slices(data, indices, 1.0, out=data)

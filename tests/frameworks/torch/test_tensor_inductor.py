@@ -95,7 +95,7 @@ print([name for name in sys.modules if name.startswith("torch._inductor.codegen"
     assert done.stdout == "[]\n", done.stderr
 
 
-def test_an_inductor_without_the_table_is_left_alone(monkeypatch):
+def test_an_inductor_without_the_table_is_unchanged(monkeypatch):
     monkeypatch.setitem(sys.modules, private.INDUCTOR, SimpleNamespace())
     inductor.register_ops()
     monkeypatch.delitem(sys.modules, private.INDUCTOR)

@@ -176,7 +176,7 @@ def test_lists_of_tensors():
         gatherum.gather_nd(DATA, [ROWS, ROWS])
 
 
-def test_objects_that_are_no_arrays():
+def test_objects_that_are_not_arrays():
     for value, advice in (
         (None, ""), ("text", ""), (torch.float32, ""), (object(), ""),
         ([1.0, 2.0], "; write torch.as_tensor(data)"),
@@ -194,7 +194,7 @@ def test_objects_that_are_no_arrays():
         room.scatter(SOME, [0.5, 1.0], 0)
 
 
-def test_beside_arrays_of_numpy():
+def test_tensors_with_numpy_arrays():
     array, proxy = DATA.numpy(), KINDS["proxy"][0](None)
     with pytest.raises(
         TypeError, match=r"^gather: `indices` must be a NumPy array, got a torch.Proxy$"

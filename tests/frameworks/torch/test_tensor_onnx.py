@@ -206,7 +206,7 @@ def test_a_reduction_over_the_only_row_is_kept():
     assert function(data, updates)[0].tolist() == [[11, 22, 33, 44]]
 
 
-def test_indices_that_are_no_constants_stay_as_they_are():
+def test_indices_that_are_not_constant_are_unchanged():
     def function(data, rows, updates):
         return (room.scatter_slices(data, rows, updates, reduction="add"),)
 

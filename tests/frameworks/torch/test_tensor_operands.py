@@ -111,7 +111,7 @@ def test_fill_values():
     assert result.tolist() == [2**64 - 1]
 
 
-def test_what_is_refused_in_a_sentence():
+def test_errors_are_one_sentence():
     cases = {
         "`axis` must be an integer, got 1.5": lambda: gatherum.gather(DATA, [0], 1.5),
         "`mode` must be one of": lambda: gatherum.gather(DATA, [0], mode="no"),
@@ -344,7 +344,7 @@ def test_versions_count_changes():
 # --- Threads and processes
 
 
-def test_threads_of_torch_beside_ours():
+def test_threads_of_torch_and_of_the_core():
     data, indices = torch.randn(2000, 64), torch.randint(0, 2000, (20_000,))
     expected, failures = data[indices], []
 

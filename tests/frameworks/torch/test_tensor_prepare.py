@@ -70,7 +70,7 @@ def test_graphs_and_batches(op):
     assert torch.equal(torch.export.export(Model(), operands).module()(*operands), expected)
 
 
-def test_arrays_and_tensors_share_what_is_prepared():
+def test_arrays_and_tensors_share_prepared_calls():
     prepared = gatherum.prepare("scatter_slices", ((3, 9), "f4"), [2, 0, 2], reduction="add")
     data, updates = torch.zeros(3, 9), torch.ones(3, 9)
     result = prepared(data, updates)

@@ -152,7 +152,7 @@ def test_tensors_receive_the_rows_of_a_file(tmp_path):
         same(out, table.gather([3, 0, 9]))
 
 
-def test_what_is_refused():
+def test_invalid_calls_raise():
     data, scales, zeros = map(tensor_of, drawn(np.random.default_rng(3)))
     run = gatherum.gather_quantized
     with pytest.raises(IndexError, match=r"^gather_quantized: index 7 is out of bounds for axis 0"):

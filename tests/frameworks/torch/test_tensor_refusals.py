@@ -197,7 +197,7 @@ def test_attributes_of_scatters(words):
     refuses(lambda x: room.scatter_nd(x, I[:, None], U, **SCATTERED[words]), X, words)
 
 
-def test_a_fill_value_that_is_not_used_is_not_looked_at():
+def test_an_unused_fill_value_is_not_checked():
     for value in ("a", None, [0], 1e300):
         for make in GRAPHS.values():
             assert make(lambda x, v=value: room.gather(x, I, fill_value=v), X).tolist() == [0, 0]
@@ -269,7 +269,7 @@ def test_a_bad_index():
             make(lambda x: room.gather(x, torch.tensor([9])), X)
 
 
-def test_out_beside_an_operand_in_one_storage():
+def test_out_in_the_storage_of_an_operand():
     def call(x):
         room.scatter_slices(x[::2], [0], x[1::2][:1], out=x[::2])
         return room.gather(x[::2], [1, 0], out=x[1::2][:2])

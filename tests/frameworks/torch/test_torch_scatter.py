@@ -77,7 +77,7 @@ def test_logsumexp_is_that_of_torch_in_each_place():
     assert result[3] == 0  # empty
 
 
-def test_old_values_take_part_in_logsumexp():
+def test_logsumexp_includes_old_values():
     out = torch.tensor([1.0, -INF, 3.0, 4.0, 0.0])
     old = out.clone()
     assert ts.scatter_logsumexp(SCORES, PLACES, out=out) is out
@@ -96,7 +96,7 @@ def test_deviations_are_those_of_torch(dtype, unbiased):
     torch.testing.assert_close(result, src.std(-1, unbiased=unbiased, keepdim=True))
 
 
-def test_a_deviation_of_what_is_far_from_0():
+def test_a_deviation_of_values_far_from_0():
     src = torch.tensor([1e5 - 1, 1e5 + 1]).repeat(10_000)
     index = torch.zeros(len(src), dtype=torch.int64)
     assert torch.equal(ts.scatter_std(src, index, unbiased=False), torch.ones(1))
