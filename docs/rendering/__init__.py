@@ -1,7 +1,7 @@
-"""Render parts of pages from the package while the pages are built.
+"""Generate parts of pages from the package during the build of the pages.
 
-A line ``<!-- render: NAME ARGUMENT -->`` of a page is replaced by the Markdown that the renderer
-of that name returns, so that a table is written only once, in the code.
+A line ``<!-- render: NAME ARGUMENT -->`` in a page is replaced with the Markdown that the renderer
+with this name returns. A table is therefore written only once, in the code.
 """
 
 import re
@@ -53,6 +53,6 @@ def _render(marker: re.Match[str]) -> str:
 
 
 def setup(app: Any) -> dict[str, bool]:
-    """Connect to Sphinx."""
+    """Connect the renderers to Sphinx."""
     app.connect("source-read", fill)
     return {"parallel_read_safe": True}

@@ -1,4 +1,4 @@
-"""Render the benchmarks' tables from their last reports."""
+"""Render the tables of the benchmarks from the last reports."""
 
 import json
 import runpy
@@ -12,12 +12,12 @@ FOLDER = Path(__file__).parents[2] / "benchmarks"
 
 
 def render() -> str:
-    """Return everyone's times in the last report of ``nox -s bench``."""
+    """Return the times of all libraries in the last report of ``nox -s bench``."""
     return report.markdown_of_times(_last())
 
 
 def render_jobs() -> str:
-    """Return everyone's times in the last report of ``nox -s bench -- --only job``."""
+    """Return the times of all libraries in the last ``nox -s bench -- --only job``."""
     return report.markdown_of_times(_last("jobs"))
 
 
@@ -27,16 +27,16 @@ def render_goals() -> str:
 
 
 def render_roofline() -> str:
-    """Return the roofline of ``benchmarks/charts.py`` for light and for dark pages."""
+    """Return the roofline charts of ``benchmarks/charts.py`` for light and dark pages."""
     return "\n".join(
         f"```{{image}} ../benchmarks/roofline-{theme}.svg\n:class: only-{theme}\n"
-        ":alt: the bytes a second of each case\n```"
+        ":alt: bytes per second of each case\n```"
         for theme in ("light", "dark")
     )
 
 
 def render_bars(name: str) -> str:
-    """Return the times of a case, the shortest first, as bars."""
+    """Return a bar chart of the times of a case, sorted by time."""
     (record,) = (one for one in _last()["cases"] if one["name"] == name)
     times = {"gatherum": (record["ours"]["recycled"]["median"], "")}
     for family, peer in record["peers"].items():

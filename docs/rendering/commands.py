@@ -1,4 +1,4 @@
-"""Render the page of the command line from the commands themselves."""
+"""Render the page on the command line from the help of the commands."""
 
 import inspect
 
@@ -36,5 +36,5 @@ def _paragraph(text: str) -> str:
 
 
 def _words(text: str) -> str:
-    """Keep the brackets that click puts around defaults from being links."""
+    """Escape the brackets around defaults, so that they are not read as links."""
     return text.replace("[", "\\[").replace("]", "\\]")

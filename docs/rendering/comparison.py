@@ -29,12 +29,12 @@ Answers = dict[str, Any]
 
 
 def render(what: str) -> str:
-    """Return the ``overview``, the ``details`` of every question, or the ``versions`` asked."""
+    """Return the ``overview``, the ``details`` of every question, or the tested ``versions``."""
     return {"overview": _overview, "details": _details, "versions": _versions}[what]()
 
 
 def observed() -> Answers:
-    """Return the answers that docs/observed.py has kept."""
+    """Return the answers that docs/observed.py stored."""
     kept: Answers = json.loads((FOLDER / "observed.json").read_text())
     return kept
 
@@ -74,7 +74,7 @@ def _question(question: dict[str, Any], sources: dict[str, list[str]]) -> str:
         )
         says = f"{one['says']} ({links})" if links else one["says"]
         rows.append([name, says, "<br>".join(_answers(answers, library, one.get("ask", [])))])
-    head = ("", "what it says", "what it answered")
+    head = ("", "documentation", "observed result")
     title = f"({question['id']})=\n### {question['title']}"
     return f"{title}\n\n:::{{container}} answers\n{table(head, rows)}:::\n"
 

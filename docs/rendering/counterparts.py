@@ -1,4 +1,4 @@
-"""Render an operator's counterparts from docs/operators/*.toml and docs/observed.json."""
+"""Render the equivalents of an operator in other libraries."""
 
 import tomllib
 
@@ -7,7 +7,7 @@ from .tables import table
 
 
 def render(operator: str) -> str:
-    """Return the table of an operator's counterparts."""
+    """Return a table of equivalents, from docs/operators/*.toml and docs/observed.json."""
     answers = observed()
     page = tomllib.loads((FOLDER / "operators" / f"{operator}.toml").read_text())
     rows = []
@@ -24,5 +24,5 @@ def render(operator: str) -> str:
                 row["differs"],
             ]
         )
-    head = ("you know", "here", "what differs")
+    head = ("other library", "gatherum", "differences")
     return f":::{{container}} counterparts\n{table(head, rows)}:::\n"

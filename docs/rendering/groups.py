@@ -1,4 +1,4 @@
-"""Render the tables of functions over groups, as the package defines them."""
+"""Render the tables of functions over groups from the tables in the package."""
 
 from collections.abc import Callable
 
@@ -10,7 +10,7 @@ from .tables import table
 
 
 def render() -> str:
-    """Return a table of the functions that reduce."""
+    """Return a table of the functions of `reduce`."""
     head = ("`func`", "dtypes", "result", "empty group", "of equal values", "composed of")
     rows = [
         [
@@ -27,7 +27,7 @@ def render() -> str:
 
 
 def render_transforms() -> str:
-    """Return a table of the functions whose result has the shape of the values."""
+    """Return a table of the functions of `transform`."""
     rows = [[f"`{r.name}`", _dtypes(r.accepts), r.composes] for r in TRANSFORMS.values()]
     return table(("`func`", "dtypes", "composed of"), rows)
 
@@ -42,11 +42,11 @@ def _dtypes(accepts: Callable[[np.dtype], bool]) -> str:
 def _result(row: FunctionRow) -> str:
     kinds = [str(row.result(np.dtype(code))) for code in ("i4", "f4")]
     if kinds == ["int32", "float32"]:
-        return "that of the values"
-    return kinds[0] if kinds[0] == kinds[1] else "that of floats, float64 of integers, real"
+        return "dtype of the values"
+    return kinds[0] if kinds[0] == kinds[1] else "real dtype of floats; float64 for integers"
 
 
 def _empty(row: FunctionRow) -> str:
     if row.empty is None:
-        return "NaN or NaT, else an error"
+        return "NaN or NaT; otherwise an error"
     return str(row.result(np.dtype("i4")).type(row.empty))

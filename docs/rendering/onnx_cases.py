@@ -1,4 +1,4 @@
-"""Render the counts of ONNX cases that packages get wrong, as docs/onnx_cases.json keeps them."""
+"""Render the numbers of ONNX cases that fail on other packages, from docs/onnx_cases.json."""
 
 import json
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Render pictures of calls, drawn by `gatherum.explain` while the pages are built."""
+"""Draw pictures of calls with `gatherum.explain` during the build of the pages."""
 
 import re
 
@@ -7,7 +7,7 @@ import numpy as np
 import gatherum
 from gatherum._model.operators import OPERATORS
 
-# A picture follows the reader's system; a page can be switched to light or dark besides.
+# A picture is light or dark like the reader's system. A page also has a switch for this.
 DARK = re.compile(r"@media\s*\(prefers-color-scheme:\s*dark\)\s*\{((?:[^{}]*\{[^{}]*\})*)\s*\}")
 
 
@@ -18,7 +18,7 @@ def render(call: str) -> str:
 
 
 def figure(picture: str) -> str:
-    """Return a picture as a part of the page, which is dark when the page is."""
+    """Return HTML with a picture that is dark if the page is dark."""
     return f"````{{raw}} html\n<figure>\n{DARK.sub(_dark, picture)}\n</figure>\n````\n"
 
 
@@ -27,7 +27,7 @@ def _explain(name: str):
 
 
 def _dark(rules: re.Match[str]) -> str:
-    """Apply the dark rules on a dark page, and on a page that follows a dark system."""
+    """Apply the dark rules to dark pages, and to automatic pages on dark systems."""
     inside = rules[1]
     switched = _under('body[data-theme="dark"]', inside)
     following = _under('body[data-theme="auto"]', inside)

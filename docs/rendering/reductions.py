@@ -1,6 +1,6 @@
-"""Render the table of reductions and dtypes, as the package defines them."""
+"""Render the table of reductions and dtypes from the tables in the package."""
 
-import ml_dtypes  # noqa: F401  # makes NumPy know bfloat16
+import ml_dtypes  # noqa: F401  # registers bfloat16 with NumPy
 import numpy as np
 
 from gatherum._model.dtypes import Value, is_reducible
@@ -10,7 +10,7 @@ from .tables import table
 
 
 def render() -> str:
-    """Return a table of dtypes, those alike in one row."""
+    """Return a table with one row for all dtypes that support the same reductions."""
     alike: dict[tuple[bool, ...], list[str]] = {}
     for value in Value:
         if value is not Value.none:

@@ -16,10 +16,10 @@ from .pictures import figure
 
 # Narrow enough for a phone.
 WIDTH, CELL, LEFT = 360, 27, 6
-# What arrows cross.
+# The height of the space for arrows.
 ACROSS = 48
 SIZE, SMALL = 13.0, 12.0
-# The example of the page: three chunks of a table, two of indices.
+# The example has three chunks of a table and two chunks of indices.
 TABLE = np.array(list("abcdef"))
 OWNERS = 3
 INDICES = (np.array([5, 0, 2, 0]), np.array([1, 4, 5, 3]))
@@ -30,7 +30,7 @@ CHUNK = len(TABLE) // OWNERS
 
 @dataclass
 class Drawing:
-    """Lines of SVG, from the top down."""
+    """SVG elements, drawn from top to bottom."""
 
     lines: list[str] = field(default_factory=list)
     y: float = 8.0
@@ -71,9 +71,7 @@ class Drawing:
     def arrows(
         self, pairs: Sequence[tuple[float, float, int]], top: float, boxes: Sequence[Box]
     ) -> None:
-        """Draw arrows downwards, from one place across to another, in a colour; they arrive at a
-        block as a whole, at a line above it.
-        """
+        """Draw coloured arrows downwards. They end at a line above the block."""
         bottom = boxes[0].top - 4
         half = (top + bottom) / 2
         for box in boxes:
@@ -92,7 +90,7 @@ def owner(row: int) -> int:
 
 
 def routes() -> list[list[int]]:
-    """Return the places of each block's entries in the order of the owners of their rows."""
+    """Return the positions of the entries of each block, ordered by the owners of their rows."""
     return [sorted(range(len(block)), key=lambda n, b=block: owner(b[n])) for block in INDICES]
 
 
@@ -111,12 +109,12 @@ def to_owners(asked: Sequence[Box], owners: Sequence[Box]) -> list[tuple[float, 
 
 
 def _beside(box: Box, number: int, count: int) -> float:
-    """Return the position at which the arrow of a sender meets a block, in order of senders."""
+    """Return the x coordinate at which the arrow of a sender ends at a block."""
     return box.left + (box.right - box.left) * (number + 1) / (count + 1)
 
 
 def _back(owners: Sequence[Box], results: Sequence[Box]) -> list[tuple[float, float, int]]:
-    """Return an arrow for the rows that an owner sends a block of the result."""
+    """Return an arrow for the rows that an owner sends to a block of the result."""
     arrows = []
     for number, block in enumerate(INDICES):
         named = sorted({owner(row) for row in block})
@@ -127,13 +125,13 @@ def _back(owners: Sequence[Box], results: Sequence[Box]) -> list[tuple[float, fl
 
 
 def _entries(drawing: Drawing, name: str, values: Sequence[Sequence[object]]) -> list[Box]:
-    """Draw what belongs to the entries, in their order."""
+    """Draw one value for each entry, in the order of the entries."""
     pairs = (zip(texts, block, strict=True) for texts, block in zip(values, INDICES, strict=True))
     return drawing.blocks(name, [[(str(text), owner(row)) for text, row in pair] for pair in pairs])
 
 
 def _routed(drawing: Drawing, values: Sequence[Sequence[object]]) -> list[Box]:
-    """Draw what belongs to the entries, in the order of their routes."""
+    """Draw one value for each entry, in the order of the routes."""
     triples = zip(values, INDICES, routes(), strict=True)
     cells = [[(str(texts[n]), owner(rows[n])) for n in route] for texts, rows, route in triples]
     return drawing.blocks("route", cells)
@@ -148,23 +146,23 @@ def _chunks(drawing: Drawing, name: str, values: Sequence[object]) -> list[Box]:
 def draw_gather() -> str:
     """Return the picture of a gather."""
     drawing = Drawing()
-    drawing.say("Two chunks of indices. A colour says which", "chunk of the table has the row.")
+    drawing.say("Two chunks of indices. The colour shows", "which chunk of the table has the row.")
     _entries(drawing, "indices", [block.tolist() for block in INDICES])
-    drawing.say(
-        "1. Routes: the entries in the order of their", "owners, with the rows in the chunks."
-    )
+    drawing.say("1. A route orders the entries by owner, and", "has the row numbers in the chunks.")
     asked = _routed(drawing, [(block % CHUNK).tolist() for block in INDICES])
     drawing.y += ACROSS
     owners = _chunks(drawing, "table", TABLE.tolist())
     drawing.arrows(to_owners(asked, owners), asked[0].bottom, owners)
-    drawing.say("2. Each owner takes the rows that it is asked", "for, and sends them back.")
+    drawing.say("2. Each owner reads the requested rows,", "and sends them back.")
     top = drawing.y
     drawing.y += ACROSS
     gathered = [gatherum.gather(TABLE, block).tolist() for block in INDICES]
     results = _entries(drawing, "result", gathered)
     drawing.arrows(_back(owners, results), top, results)
-    drawing.say("3. The routes know the places of the rows.")
-    return svg.document(WIDTH, drawing.y + 6, "a gather: three chunks by two", drawing.lines)
+    drawing.say("3. The routes give the positions of the rows.")
+    return svg.document(
+        WIDTH, drawing.y + 6, "a gather: three chunks of a table, two of indices", drawing.lines
+    )
 
 
 def draw_scatter() -> str:
@@ -172,16 +170,20 @@ def draw_scatter() -> str:
     drawing = Drawing()
     drawing.say("Two chunks of updates, for the same indices.")
     _entries(drawing, "updates", [block.tolist() for block in UPDATES])
-    drawing.say("1. Routes: the updates in the order of the owners.")
+    drawing.say("1. A route orders the updates by owner.")
     asked = _routed(drawing, [block.tolist() for block in UPDATES])
     drawing.y += ACROSS
     owners = _chunks(drawing, "data", SUMS.tolist())
     drawing.arrows(to_owners(asked, owners), asked[0].bottom, owners)
-    drawing.say("2. Each owner adds them in the order of the", "indices, whichever came first.")
+    drawing.say(
+        "2. Each owner adds its updates in the order", "of the indices, not in order of arrival."
+    )
     where, updates = np.concatenate(INDICES), np.concatenate(UPDATES)
     sums = gatherum.scatter_slices(SUMS, where, updates, reduction="add")
     _chunks(drawing, "result", sums.tolist())
-    return svg.document(WIDTH, drawing.y + 6, "a scatter: three chunks by two", drawing.lines)
+    return svg.document(
+        WIDTH, drawing.y + 6, "a scatter: three chunks of data, two of updates", drawing.lines
+    )
 
 
 def render(operation: str) -> str:

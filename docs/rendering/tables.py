@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table; the cells may hold Markdown of one line."""
+    """Return a Markdown table. A cell may contain Markdown without line breaks."""
     lines = [head, ["---"] * len(head), *rows]
     return "".join(f"| {' | '.join(map(_cell, line))} |\n" for line in lines)
 
