@@ -72,7 +72,7 @@ Choice describe(const Program& program);
 // Returns the name of the i-th algorithm, gathers first, or null if i is too large.
 const char* algorithm_name(int i);
 
-// Returns the minimum number of bytes of a row for each thread if threads share the columns.
+// If threads divide the columns among them, returns the minimum bytes of each row that a thread must have.
 int64_t least_columns();
 
 // The smallest sizes for which algorithms are used, in bytes unless noted otherwise. Tests lower these sizes.
@@ -138,7 +138,7 @@ class All {
 using GroupWork = std::function<void(const GroupedScatter& groups, const GroupShare& share)>;
 Run run_shares_of_groups(const Program& program, const Execution& call, const GroupWork& work);
 
-// The functions that the lists name. Algorithms without scratch use no_scratch.
+// The functions of the algorithms in the two lists. Algorithms without scratch memory use no_scratch.
 Applies applies_gather_prefetched, applies_gather_packed, applies_streamed, applies_gather_direct;
 Scratch scratch_gather_prefetched, scratch_gather_packed;
 Runs run_gather_prefetched, run_gather_packed, run_streamed, run_gather_direct;

@@ -237,7 +237,7 @@ gatherum_status gatherum_extremes(const gatherum_program* program, const gatheru
       items > 0 && (at->data.start == at->out.start || (!wants_result && p.combine.include_self));
   if (!has_positions(p) || wrong)
     return report_failure(GATHERUM_INVALID_PROGRAM, error, "there are no positions of this program");
-  // The result and the positions are contiguous, so `items` elements follow their start.
+  // The result and the positions are contiguous, so each has `items` elements from its start address on.
   gatherum_operands contiguous = *at;
   const int64_t bytes = times(items, p.item);
   contiguous.out = gatherum_memory(at->out.start, wants_result ? std::min(at->out.behind, bytes) : bytes);

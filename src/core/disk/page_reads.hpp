@@ -31,8 +31,8 @@ class PageReads {
     return true;
   }
 
-  // Like read_at, which may read fewer bytes. Returns the number of bytes copied to `to`, 0 at the end of the
-  // file, or a negative number with an error.
+  // Reads up to `bytes` bytes; like read_at, it may read fewer. Returns the number of bytes copied to `to`, 0
+  // at the end of the file, or a negative number with an error.
   int64_t read(int file, char* to, int64_t bytes, int64_t offset, int& error) {
     const int64_t begin = offset / kPage * kPage, end = offset + bytes;
     const int64_t got = read_at(file, first_, std::min(pages_of(offset, end), capacity_), begin, error);

@@ -30,7 +30,7 @@ class RowRequests {
     return first_page(after) - last_page(before) - 1;
   }
 
-  // The largest gap in pages that is cheaper to read than to skip, limited by `waste`.
+  // Returns the largest gap in pages that is cheaper to read than to skip. `waste` limits it.
   int64_t choose_bridge() const {
     if (r_.waste <= 1.0) return 0;
     if (wants_all_pages()) return std::numeric_limits<int64_t>::max();

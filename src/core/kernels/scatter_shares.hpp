@@ -3,9 +3,9 @@
 //   slots[k] = X[i] - first,  which[k] = i    for the k-th i of a block with first <= X[i] < first + count
 //
 // Compares eight indices at a time, and packs the indices in the range with a permutation of lanes. A block
-// with a negative or invalid index is staged as usual. The caller guarantees chooses_slots(), and a component
-// whose stride is 1. Cost: 0.5 ns per index for each of two threads that read the same indices (0.8 ns if
-// indices are staged first and then chosen).
+// with a negative or invalid index is staged as usual. The caller guarantees that chooses_slots() is true and
+// that the stride of the component is 1. Cost: 0.5 ns per index for each of two threads that read the same
+// indices (0.8 ns if indices are staged first and then chosen).
 #pragma once
 
 #include "kernels/blocks.hpp"

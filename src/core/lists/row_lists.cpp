@@ -281,8 +281,8 @@ bool RowLists::fold_rows(ListFold& call, const Poll& poll) const {
 
 namespace {
 
-// Reads a pointer of n entries. Returns the greatest step between two entries, or -1 if the entries do not
-// ascend from 0 to the number of edges.
+// Reads a CSR pointer array (indptr) of n entries. Returns the greatest step between two entries, or -1 if
+// the entries do not ascend from 0 to the number of edges.
 int64_t read_pointer(const EdgeEnds& pointer, int64_t n, int64_t edges, int64_t* starts, const Poll& poll) {
   const int64_t pieces = (n + kPieceChunk - 1) / kPieceChunk;
   std::vector<int64_t> steps(static_cast<size_t>(pieces));

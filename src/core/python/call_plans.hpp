@@ -1,4 +1,4 @@
-// Plans that the core makes itself, without Python.
+// Plans that the core makes without Python.
 #pragma once
 
 #include "model/plan_call.hpp"
@@ -26,8 +26,8 @@ class CallPlan {
   mutable nb::object plan_;  // empty until it is needed
 };
 
-// Plans a call. Returns an empty value for a call that Python has to plan: one with a dtype that has no
-// number, an operator that the core does not know, or an error, which Python words.
+// Plans a call. Returns an empty value if Python has to plan the call, because a dtype has no number, the
+// core does not have the operator, or the call is invalid and Python creates the error message.
 CachedPlan plan_in_core(const Call& call);
 
 bool is_call_plan(nb::handle cached);

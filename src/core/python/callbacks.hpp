@@ -5,7 +5,7 @@
 
 namespace gatherum {
 
-// Set at import. Python's functions have the names of the fields.
+// Set at import. Each field holds the Python function of the same name.
 struct Callbacks {
   // (the arguments of dispatch_call) -> the result of the call, or raises. Python passes arrays of another
   // framework to its adapter, and converts other arguments for run_normalised.

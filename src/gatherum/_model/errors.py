@@ -1,7 +1,8 @@
 """The error messages of calls on arrays in memory; `interface_make.cpp` has those for C.
 
 C programs cannot call this module. In Python, sizes may be symbols of a traced graph, and messages
-include advice. Each side therefore has its own messages; `tests/test_c_programs.py` compares them.
+include advice. The messages are therefore written in both languages; `tests/test_c_programs.py`
+compares them.
 
 Messages that only one framework, `groups` or `quantized` needs are in `errors.py` of its folder.
 Messages about arrays of other frameworks are in `framework_errors`, about edges in `edge_errors`.

@@ -1,4 +1,4 @@
-"""The table of operators. The row of an operator has all its differences from the others.
+"""The table of operators. Each row has all properties that distinguish an operator.
 
 An operator is defined by the elements that its indices address (`Addressing`) and by the direction:
 it reads or writes them.

@@ -7,8 +7,8 @@
 namespace gatherum {
 namespace {
 
-// The number of shares of groups for each thread. Several shares balance the load, because some shares take
-// longer than others.
+// The groups are divided into this many shares per thread. Several shares balance the load, because some
+// shares take longer than others.
 constexpr int64_t kSharesPerThread = 8;
 
 // Returns the number of updates of one unit.

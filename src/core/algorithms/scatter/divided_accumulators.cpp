@@ -22,7 +22,7 @@ struct Ranges {
   int64_t count, size;
 };
 
-// Returns at most this many ranges of destinations.
+// Divides the destinations into at most `most` ranges.
 Ranges ranges_of(const Program& p, int64_t most) {
   const int64_t size = (p.destinations + most - 1) / most;
   return {(p.destinations + size - 1) / size, size};

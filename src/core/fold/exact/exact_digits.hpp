@@ -7,7 +7,7 @@
 // The digits below f hold the fractional part of a quotient. A quotient is cut after six digits, because
 // rounding only needs to know whether a remainder exists. Guaranteed: the result is rounded once, directly to
 // the type of the terms or to a wider one, including subnormal numbers. f is 1 unless the type is wider. A
-// wider one keeps up to 53 bits of a quotient that is at least 2^-62, which takes four digits. Cost: a pass
+// wider type keeps up to 53 bits of the quotient; four digits suffice, as it is at least 2^-62. Cost: a pass
 // over the digits; a division has 6 to 18 steps.
 #pragma once
 

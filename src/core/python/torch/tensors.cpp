@@ -199,7 +199,7 @@ gatherum_buffer allocate(TensorResult& result, const TensorView& like, const Vie
   return buffer;
 }
 
-// The inputs of the gradients, in the order of `differentiate`.
+// The inputs of the gradients, in the order of the arguments of `differentiate`.
 struct Of {
   enum { gradient, data, indices, updates, result, count };
 };

@@ -12,9 +12,9 @@ inline bool is_true(const nb::object& answer) {
   return truth != 0;
 }
 
-// A query with a truth value: a function without arguments, or a method or an attribute of tensors. Functions
-// written in C are called directly, without the interpreter (a gather of 5, with nine queries: 1.34 us ->
-// 1.27).
+// A query that returns true or false: a function without arguments, or a method or attribute of a tensor.
+// Functions written in C are called directly, without the interpreter (this reduces the time of a gather of 5
+// items, with nine queries, from 1.34 to 1.27 us).
 class TorchQuery {
  public:
   TorchQuery() = default;

@@ -1,4 +1,4 @@
-"""Lay out a picture: the arrays, and each index next to the cells that it moves."""
+"""Arrange the arrays of a picture, and each index next to the cells that it moves."""
 
 from __future__ import annotations
 
