@@ -545,16 +545,16 @@ def test_explain_names_the_kernels_of_a_device(run):
     expected = """
   device    cuda
   launches  gather + keys + sort + fold + fold_long + fold_long: the updates are sorted by \
-destination, and each run of them is taken in order
+destination, then folded in order
     gather         copies the data; 16 bytes at a time; 32-bit offsets
-    keys           numbers the destinations of the updates; int64 indices; 32-bit offsets
-    sort           puts them in order of their destination: torch.sort, cupy.argsort or CUB; 17 \
+    keys           computes the destination number of each update; int64 indices; 32-bit offsets
+    sort           sorts the updates by destination: torch.sort, cupy.argsort or CUB; 17 \
 bits of keys of 4 bytes, payload of 4 bytes
     fold           folds each destination's updates in order, by a thread; add of float32; \
 4 items at a time; 32-bit offsets
-    fold_long      where a destination has more than 16 updates: by a warp; add of float32; \
+    fold_long      folds destinations with more than 16 updates, by a warp; add of float32; \
 4 items at a time; 32-bit offsets
-    fold_long      where a destination has more than 512 updates: by a block; add of float32; \
+    fold_long      folds destinations with more than 512 updates, by a block; add of float32; \
 4 items at a time; 32-bit offsets
   moves     571,200,000 bytes, scratch 16,000,000 bytes
 
@@ -562,7 +562,7 @@ Loops"""
     assert expected in out
     status, out, _ = run("explain", "gather", "--data", "9", "--values", "1,9", "--device", "cuda")
     assert status == 0
-    assert "    gather         moves what the indices point to; int64 indices; 4 bytes at" in out
+    assert "    gather         moves the items that the indices address; int64 indices; 4 by" in out
     assert "  raises    IndexError: gather: index 9 is out of bounds for axis 0 of size 9" in out
 
 

@@ -16,28 +16,28 @@ from .programs import WIDEST, Launch, Placement, Sort
 
 # Maps the launch that determines the choice to the reason for the plan's launches.
 _REASONS = {
-    "fold_exact": "the updates are sorted by destination, and each run of them is added up exactly",
-    "sort": "the updates are sorted by destination, and each run of them is taken in order",
-    "winners": "a table of all destinations finds the last update of each",
-    "fold_atomic": "integers may be folded in any order",
-    "scatter": "no two updates can meet",
-    "gather": "every item of the result is read on its own",
+    "fold_exact": "the updates are sorted by destination, then added up exactly",
+    "sort": "the updates are sorted by destination, then folded in order",
+    "winners": "a table of all destinations stores the last update of each destination",
+    "fold_atomic": "the order of folding integers does not matter",
+    "scatter": "no two updates have the same destination",
+    "gather": "every item of the result is read independently",
 }
 # Maps each kernel to the purpose of its launch. In a scatter, `gather` copies the data.
 _PURPOSES = {
     "check": "checks every index",
-    "gather": "moves what the indices point to",
+    "gather": "moves the items that the indices address",
     "copy": "copies the data",
     "winners": "finds the last update of each destination",
     "scatter": "moves the updates",
-    "keys": "numbers the destinations of the updates",
-    "sort": "puts them in order of their destination: torch.sort, cupy.argsort or CUB",
+    "keys": "computes the destination number of each update",
+    "sort": "sorts the updates by destination: torch.sort, cupy.argsort or CUB",
     "scatter_sorted": "moves the last update of each destination",
     "fold": "folds each destination's updates in order, by a thread",
-    "fold_long": "where a destination has more than {above} updates: by a {group}",
+    "fold_long": "folds destinations with more than {above} updates, by a {group}",
     "fold_exact": "adds up each destination's updates without rounding, by a thread",
-    "fold_exact_long": "where a destination has more than {above} updates: by a {group}",
-    "fold_atomic": "folds each update where it goes",
+    "fold_exact_long": "folds destinations with more than {above} updates, by a {group}",
+    "fold_atomic": "folds each update directly into its destination",
 }
 # The keys are the numbers of threads that share a run.
 _LONG: dict[str, dict[str, object]] = {
@@ -102,7 +102,7 @@ def describe(plan: Plan) -> Description:
     """Return a plan's launches in order, the reason for them, and the scratch in bytes."""
     listing = list_launches(plan)
     steps = listing.steps
-    reason = next((why for name, why in _REASONS.items() if name in steps), "nothing moves")
+    reason = next((why for name, why in _REASONS.items() if name in steps), "no data is moved")
     return Description(" + ".join(steps) or "none", reason, scratch(plan), tuple(listing.lines))
 
 
