@@ -23,7 +23,7 @@ Outcome find_spreads(const Program& p, const char* index, const char* updates, c
   at.other = const_cast<char*>(updates);
   at.data = reinterpret_cast<char*>(to.squares);  // addresses are computed from it
   const int threads = threads_for(work_bytes(p));
-  // Most updates reach only the hot part of an accumulator, so two threads rarely gain from sharing.
+  // Most updates access only a small part of an accumulator, so two threads are rarely faster than one.
   const int64_t busy = busy_bytes(p, p.destinations, 0);
   const int64_t tasks = shares_slots(p, threads, busy) ? std::min<int64_t>(threads, p.destinations) : 1;
   Nest ids = number_destinations(p.nest);

@@ -5,8 +5,8 @@
 namespace gatherum {
 namespace {
 
-// Checks the range of the attribute. If the operand that it counts has no dimensions, that is an error of
-// shapes, which follows the dtypes.
+// Checks the range of the attribute. If the operand of the attribute has no dimensions, this is a shape
+// error, which is raised after dtype errors.
 Finding check_attribute(const ShapedCall& call) {
   const bool has_range = (call.addressing.tuples ? call.indices : call.data).rank() > 0;
   int64_t axis = 0;

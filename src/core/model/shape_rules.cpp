@@ -116,7 +116,7 @@ bool tiles(const ShapedCall& call, const Roles& roles, const OperandLayout& resu
 // Division that rounds down, as in Python.
 int64_t floored(int64_t n, int64_t by) { return n / by - (n % by < 0 ? 1 : 0); }
 
-// A nonnegative stride and its number of steps, for layouts that may overlap.
+// A nonnegative stride and its number of steps, for a layout that may overlap itself.
 struct Steps {
   int64_t stride, extent;
 };

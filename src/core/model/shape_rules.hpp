@@ -90,9 +90,9 @@ Finding find_misfit(const Addressing& addressing, int64_t rank, int64_t indices_
 Finding resolve_attribute(const ShapedCall& call, int64_t& axis);
 
 inline constexpr int64_t kFewElements = 1'000'000;
-// Returns true if two elements share a byte, or if a search of bounded length does not find out. At most
-// If the array has at most `few` elements, neighbouring elements are compared; otherwise overlaps are
-// searched for with the strides.
+// Returns true if two elements share a byte, or if a search of bounded length does not find out. If the array
+// has at most `few` elements, their offsets are compared; otherwise, overlaps are searched for with the
+// strides.
 bool overlaps_itself(const OperandLayout& layout, int64_t item, int64_t few = kFewElements);
 
 // Checks the shapes of a call and lowers it. The caller has set the fields that do not depend on shapes:

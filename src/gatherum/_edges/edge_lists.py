@@ -1,4 +1,4 @@
-"""Edges, each a source index and a target index, sorted by target for folds."""
+"""Sort the edges of a graph by target, to fold them. An edge has a source and a target index."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gatherum._system import native
 
 
 class EdgeEnd(NamedTuple):
-    """One end of the edges: its operand's name, the indices, and the size that bounds them."""
+    """One end of the edges: the name of the operand, the indices, and their upper bound."""
 
     operand: str
     indices: Array

@@ -1,7 +1,7 @@
-"""`aggregate` composed of gathers and scatters, for frameworks with derivatives.
+"""Compute `aggregate` with gathers and scatters, for frameworks with derivatives.
 
-This version stores the gathered rows. The core folds without storing them, for arrays in host
-memory.
+This version stores the gathered rows. For arrays in host memory, the core folds the rows without
+storing them.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def check_edges(
     weights: Array | None,
     reduction: str,
 ) -> None:
-    """Raise an error if operands do not fit together; `kind` returns the dtype of an array."""
+    """Raise an error if the operands do not match. `kind` returns the dtype of an array."""
     for operand, indices in (("gather_indices", sources), ("scatter_indices", targets)):
         if not is_index(dtype := kind(indices)):
             raise errors.not_an_index_dtype(NAME, dtype, False, operand)
@@ -83,7 +83,7 @@ def composed(
     fold: AggregateOptions,
     batched: bool = False,
 ) -> Array:
-    """Compute `aggregate` for operands that fit together.
+    """Compute `aggregate` for operands that match.
 
     If `batched` is true, operands have a leading batch dimension and weights have the shape of the
     edges.
@@ -111,7 +111,7 @@ def composed(
 
 
 def _complete(xp: Any, sources: Array, targets: Array, rows: int, fold: AggregateOptions) -> Array:
-    """Return the targets of edges whose ends are both valid, -1 for other edges."""
+    """Return the targets of the edges, or -1 for an edge with an invalid end."""
     come = xp.resolve(fold.gather, sources, rows)
     return xp.where(come < 0, -1, xp.resolve(fold.gather, targets, fold.size))
 

@@ -24,10 +24,10 @@ GATHER, SCATTER, POINTER = "gather_indices", "scatter_indices", "indptr"
 
 
 class Matrix(NamedTuple):
-    """The arrays of a sparse matrix, not converted.
+    """The arrays of a sparse matrix, before their conversion.
 
-    `rows` or `columns` may be a pointer array: `pointed` is the name of that operand, or "".
-    `names` are the attributes of the matrix for messages, by operand.
+    If `rows` or `columns` is a pointer array, `pointed` is the name of that operand; otherwise it
+    is "". `names` maps operands to attributes of the matrix, for messages.
     """
 
     shape: tuple[int, ...]
@@ -120,7 +120,7 @@ def _checked_size(size: object, count: int, operand: str) -> int:
 def _numbered(
     data: Any, operand: str, indptr: object, beside: str, edges: object, size: int | None = None
 ) -> tuple[Any, int]:
-    """Return the segment of each edge by a pointer, and the number of segments.
+    """Return the segment of each edge according to a pointer, and the number of segments.
 
     `edges` has the other end of each edge; `beside` is the name of that operand. If the core can
     use the pointer directly to reduce the rows, return the pointer as a `Pointer`.
@@ -188,7 +188,7 @@ def segment_numbers(op: str, operand: str, indptr: Array, edges: int) -> Array:
     """Return the segment of each edge, or raise ValueError for an invalid pointer."""
     if len(indptr) == 0:
         raise edge_errors.empty_pointer(op, operand)
-    pointer = np.array(indptr, indptr.dtype.newbyteorder("="))  # which other threads cannot change
+    pointer = np.array(indptr, indptr.dtype.newbyteorder("="))  # a copy: safe from other threads
     if pointer[0] != 0:
         raise edge_errors.pointer_begins(op, operand, int(pointer[0]))
     if (falls := pointer[1:] < pointer[:-1]).any():

@@ -1,4 +1,4 @@
-"""Error messages give advice for users of NumPy, of PyTorch, or of the command line."""
+"""Choose whether error messages give advice for NumPy, PyTorch or the command line."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def advice(of_numpy: str, of_torch: str) -> str:
 
 
 def hint(advice: str) -> str:
-    """Format advice about Python code as the end of a message; "" for command-line users."""
+    """Format advice about Python code, to append to a message; "" for command-line users."""
     return f"; {advice}" if advice and _READER.get() != "command" else ""
 
 
 def for_commands(advice: str) -> str:
-    """Format advice as the end of a message for command-line users; "" for other users."""
+    """Format advice for command-line users, to append to a message; "" for other users."""
     return f"; {advice}" if _READER.get() == "command" else ""
 
 
@@ -49,7 +49,7 @@ def argument(name: str) -> str:
 
 
 def option(python: str) -> str:
-    """Return the code that sets an option: in Python, such as ``resume=True``, or as a flag."""
+    """Return the code that sets an option, such as ``resume=True``, or its flag."""
     if _READER.get() != "command":
         return python
     name, _, value = python.partition("=")

@@ -1,7 +1,7 @@
 """Describe a call by an operator's attributes and the specs of its operands, without their data.
 
-Only `conversion` creates attributes from the arguments of a caller: equal attributes must mean the
-same, and ``True == 1``.
+Only `conversion` creates attributes from the arguments of a caller, because equal attributes must
+have the same meaning, although ``True == 1``.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class ArraySpec:
 
     @classmethod
     def of(cls, array: Array) -> ArraySpec:
-        """Describe an array by NumPy's attributes, which a subclass may override."""
+        """Describe an array by NumPy's attributes, even if a subclass overrides them."""
         plain = np.asarray(array)
         return cls(plain.shape, plain.dtype, plain.strides)
 
@@ -89,11 +89,11 @@ class FoldRule(NamedTuple):
 
     @classmethod
     def afresh(cls, reduction: str) -> FoldRule:
-        """Return the rule that folds only the updates."""
+        """Return the same rule without the old value."""
         return cls(reduction, False)
 
     def needs_accumulator(self, dtype: AnyDType) -> bool:
-        """Return True if the fold needs a buffer besides the output.
+        """Return True if the fold needs a buffer in addition to the output.
 
         It does if the reduction rounds once, counts updates, or excludes the old value.
         """

@@ -1,7 +1,7 @@
-"""The names that a function uses for the operands of an operator that it calls.
+"""The names that a function uses for the operands of the operator that it calls.
 
-Errors of such a call name the function and its operands. A call carries the names as a string in
-the attributes of a traced graph and in the schemas of custom ops.
+Errors of such a call name the function and its operands. In traced graphs and in schemas of custom
+ops, the names are a string among the attributes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Caller(NamedTuple):
     indices, data, updates : str
         The function's names for the operands of the operator.
     entry : str
-        The word for an entry of the indices: "index" or "group".
+        The name of an entry of the indices: "index" or "group".
     place : str
         "same" if the indices have the shape of the function's argument, else "". With "", messages
         contain no position.

@@ -1,9 +1,9 @@
-"""The roles of a call's dimensions.
+"""The roles of the dimensions of a call.
 
 *Shared* dimensions are common to data and indices and have the same number in both. *Free*
-dimensions exist only in the data and are copied whole. *Entry* dimensions exist only in the
+dimensions exist only in the data and are copied completely. *Entry* dimensions exist only in the
 indices. These three form the moved shape, which is the shape of a gather's result or of a scatter's
-updates. *Indexed* dimensions are the data dimensions that index values count along.
+updates. *Indexed* dimensions are the data dimensions that index values address.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ ROWS = {row.name: row for row in starmap(DTypeRow, _core.dtype_rows())}
 
 
 def value_named(name: str) -> Value:
-    """Return the value type of the dtype with a name; `Value.none` for other names."""
+    """Return the value type of the dtype with this name, or `Value.none` for other names."""
     return ROWS[name].value if name in ROWS else Value.none
 
 
@@ -67,7 +67,7 @@ def has_arithmetic(name: str) -> bool:
 
 
 def own_name(row: DTypeRow) -> str | None:
-    """Return the name of a row: the spelling of most interfaces."""
+    """Return the name of a row, which most interfaces use as their spelling."""
     return row.name
 
 
@@ -77,7 +77,7 @@ def spellings(
     absent: Collection[str],
     otherwise: Callable[[DTypeRow], str | None] = own_name,
 ) -> dict[str, str]:
-    """Return the spellings of the dtypes of the table in an interface, by their names.
+    """Map the names of all dtypes in the table to their spellings in an interface.
 
     Parameters
     ----------

@@ -39,7 +39,7 @@ AnyDType: TypeAlias = DType | Extension
 
 
 def code_of(dtype: AnyDType) -> _core.DType | None:
-    """Return the core's number of a dtype that NumPy lacks, None for any other dtype."""
+    """Return the core's number of a dtype that NumPy lacks, or None for any other dtype."""
     if dtype.kind != "V" or dtype.names is not None or not dtype.isnative:
         return None
     row = ROWS.get(dtype.name)
@@ -47,7 +47,7 @@ def code_of(dtype: AnyDType) -> _core.DType | None:
 
 
 def dtype_of(code: _core.DType) -> AnyDType:
-    """Return the dtype for a number of the core: NumPy's if registered, else an `Extension`."""
+    """Return the dtype for a number of the core, or an `Extension` if it is not registered."""
     if np.sctypeDict.get(code.name) is None:
         return Extension(code.name, ROWS[code.name].nbytes)
     return np.dtype(code.name)
@@ -124,7 +124,7 @@ def check_movable(op: str, operand: str, dtype: AnyDType) -> None:
 
 
 def check_units(op: str, operand: str, dtype: AnyDType) -> None:
-    """Raise TypeError for datetimes in steps of 0 units.
+    """Raise TypeError for datetimes with a step of 0 units.
 
     NumPy divides by the step, which crashes the process.
     """

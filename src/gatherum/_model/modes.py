@@ -1,4 +1,4 @@
-"""The modes, which define the meaning of an invalid index; the core has the table (types.hpp)."""
+"""The modes, which define how invalid indices are handled. types.hpp of the core has the table."""
 
 from __future__ import annotations
 

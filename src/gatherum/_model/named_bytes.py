@@ -1,4 +1,4 @@
-"""Dtypes of bytes that carry the name of a number type whose package is not installed."""
+"""Dtypes of plain bytes with the name of a number type whose package is not installed."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ _NUMBER = "number"  # the key in the dtype's metadata
 
 
 def make(name: str, size: int) -> np.dtype[Any]:
-    """Create a dtype of bytes that hold numbers of a named type."""
+    """Create a dtype of plain bytes for numbers of a named type."""
     return np.dtype((np.void, size), metadata={_NUMBER: name})
 
 
 def named_bytes(dtype: object) -> str | None:
-    """Return the number type that the bytes of a dtype hold; None for any other dtype."""
+    """Return the name of the number type of a dtype of plain bytes, or None."""
     metadata = getattr(dtype, "metadata", None)
     return None if metadata is None else metadata.get(_NUMBER)

@@ -1,4 +1,4 @@
-"""Convert between float64 and the number types that NumPy lacks: to nearest, ties to even.
+"""Convert between float64 and number types that NumPy lacks, rounding to nearest even.
 
 Conversions of other packages use float32 as an intermediate type and therefore round twice.
 """

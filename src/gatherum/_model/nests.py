@@ -1,4 +1,4 @@
-"""The loop nest of a call, which the core lowers it to (src/core/model/lowering.hpp).
+"""The loop nest to which the core lowers a call (src/core/model/lowering.hpp).
 
     addr = D + p . sD + sum over components c of check(X[p . sX + x_c], n_c) * d_c
     gather: *U(p . sU) = *addr        scatter: *addr op= *U(p . sU)
@@ -70,14 +70,14 @@ EMPTY = Nest(0, (ONCE,), (), 0)
 
 
 def collapse(loops: Iterable[Loop]) -> list[Loop]:
-    """Drop loops of extent 1 and merge adjacent loops that step as one."""
+    """Drop loops of extent 1, and merge adjacent loops that one loop can replace."""
     return [Loop(*loop) for loop in _core.collapse(loops)]
 
 
 def lower_numbers(
     addressing: tuple[bool, bool, bool], axis: int, space: Shape, indices: OperandLayout
 ) -> Nest:
-    """Return the loops that number the addressed elements of a space, in row-major order."""
+    """Return the loops that assign row-major numbers to the addressed elements of a space."""
     return Nest.of(_core.lower_numbers(addressing, axis, space, indices))
 
 

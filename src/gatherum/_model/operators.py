@@ -157,7 +157,7 @@ class Operator(NamedTuple):
         return data[addressed.start : addressed.stop], axis - addressed.start
 
     def entries(self, indices: OperandLayout) -> OperandLayout:
-        """Return the layout of the entries: of `indices` without the tuple dimension."""
+        """Return the layout of the entries, which is `indices` without the tuple dimension."""
         if not self.tuples:
             return indices
         return OperandLayout(indices.shape[:-1], indices.strides[:-1])

@@ -1,8 +1,8 @@
-"""The table of reductions: one row for each.
+"""The table of reductions, with one row for each reduction.
 
 The core defines the result of a reduction, its dtypes, its accumulator type, and whether the order
 of updates matters (``row_of`` in src/core/model/types.hpp); `dtypes` reads them from the core. This
-table adds the facts that only Python needs. It must have a row for each reduction of the core;
+table adds the properties that only Python needs. It must have a row for each reduction of the core;
 otherwise importing this module raises ImportError. Derivatives are in `derivatives.FACTORS`.
 """
 
@@ -18,7 +18,7 @@ FoldName: TypeAlias = Literal["add", "mul", "max", "min", "mean", "fsum", "fmean
 
 
 class ReductionRow(NamedTuple):
-    """The facts about one reduction that Python needs. No field has a default.
+    """The properties of a reduction that only Python needs. No field has a default.
 
     Attributes
     ----------

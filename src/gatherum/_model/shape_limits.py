@@ -1,7 +1,7 @@
-"""Shapes, strides and their limits; src/core/model/shape_rules.hpp has the rules of shapes.
+"""Check shapes, strides and their limits. src/core/model/shape_rules.hpp has the rules of shapes.
 
 The rules follow the ONNX operators Gather 13, GatherElements 13, GatherND 13, ScatterElements 18
-and ScatterND 18. The documentation defines what ONNX leaves undefined.
+and ScatterND 18. The documentation has rulings for cases that ONNX leaves undefined.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ def register_conditions(kind: type, decide: Callable[[Any], bool]) -> None:
 def holds(condition: Any) -> bool:
     """Return True if a condition on sizes holds.
 
-    A condition that is undecided during tracing counts as true; it is checked when the graph runs.
+    If a condition cannot be decided during tracing, return True; the condition is then checked when
+    the graph runs.
     """
     return _DECIDE.get(type(condition), bool)(condition)
 
@@ -60,7 +61,7 @@ def check_rank(op: str, what: str, rank: int) -> None:
 def check_size(op: str, operand: str, shape: Shape, itemsize: int) -> None:
     """Raise ValueError if an operand has more bytes than an address can count.
 
-    For an itemsize of 0 the limit applies to elements: NumPy has such arrays.
+    If the itemsize is 0, which NumPy allows, the limit applies to the number of elements.
     """
     if prod(max(n, 1) for n in shape) * max(itemsize, 1) > MAX_BYTES:
         raise errors.operand_too_big(op, operand, shape)
