@@ -376,7 +376,7 @@ def test_a_fold_takes_no_plan_of_another_one(reduction, dtype, n):
     assert not counts.any()
 
 
-def test_it_says_what_it_is():
+def test_the_repr_describes_the_accumulator():
     assert repr(Accumulator(np.zeros((2, 3), np.float16), "mean", mode="wrap")) == (
         "<Accumulator of float16 (2, 3), reduction='mean', include_self=True, mode='wrap', "
         "negative=True>"

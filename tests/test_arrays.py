@@ -56,7 +56,7 @@ def arguments(op):
 
 @pytest.mark.parametrize(("module", "name", "words"), KINDS, ids=[row[0] for row in KINDS])
 @pytest.mark.parametrize("op", OPERATORS)
-def test_the_sentence_says_what_to_write(op, module, name, words):
+def test_the_message_suggests_code(op, module, name, words):
     loaded = set(sys.modules)
     for operand in ("data", "indices", "updates", "fill_value"):
         right = arguments(op)

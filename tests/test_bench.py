@@ -414,7 +414,7 @@ def test_a_report_is_shown_again_and_as_markdown(
     assert f"least times of 2 rounds: {result['command']}" in capsys.readouterr().out
 
 
-def test_problems_are_said(whole_run: tuple[dict, Path]) -> None:
+def test_problems_are_reported(whole_run: tuple[dict, Path]) -> None:
     result = whole_run[0]
     assert report.problems(result) == []
     case = result["cases"][0]

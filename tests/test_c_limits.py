@@ -241,5 +241,5 @@ def _described(core, reduction, value, include_self, item):
         (("add", "float", 1, 4), INVALID_PROGRAM),
     ],
 )
-def test_folds_are_what_they_say_or_refused(core, fold, described):
+def test_folds_are_described_or_rejected(core, fold, described):
     assert _described(core, *fold) == described

@@ -137,7 +137,7 @@ def _lie_alike(one, other):
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data(), op=st.sampled_from(["gather", "gather_elements", "scatter_slices"]))
-def test_c_refuses_what_python_refuses(core, read, data, op):
+def test_c_and_python_reject_the_same_overlaps(core, read, data, op):
     memory = np.zeros(2000, np.uint8)
     rows, columns = data.draw(NUMBERS(1, 3)), data.draw(NUMBERS(1, 3))
     count = rows if op == "gather_elements" else data.draw(NUMBERS(0, 3))

@@ -209,7 +209,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("op", "operands", "attributes", "fault"), WRONG)
-def test_an_error_says_what_python_says(core, op, operands, attributes, fault):
+def test_errors_equal_the_errors_of_python(core, op, operands, attributes, fault):
     result = make(core, op, *(spec(*one) for one in operands), **attributes)
     assert result[0] == fault, result
     with pytest.raises((TypeError, ValueError)) as caught:
@@ -306,7 +306,7 @@ def test_rows_of_any_size_are_planned(core, rows):
         assert gatherum.explain(op, *specs, **options).svg()
 
 
-def test_nothing_but_the_status_may_be_asked_for(core):
+def test_all_outputs_except_the_status_are_optional(core):
     program, data = c_void_p(1), spec((), F4)
     arguments = byref(data), byref(data), None, None, byref(program), None
     assert core.gatherum_make_gather(*arguments) == INVALID_CALL

@@ -125,7 +125,7 @@ def blocks_of_readme(language):
     return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
 
 
-def test_the_first_command_of_the_readme_shows_what_it_says(folder, run):
+def test_the_first_command_of_the_readme_prints_the_output_shown(folder, run):
     *_, command = blocks_of_readme("bash")[0].strip().split(" && .venv/bin/gatherum ")
     (folder / "examples").symlink_to(EXAMPLES)
     status, out, err = run(*command.split())
@@ -134,7 +134,7 @@ def test_the_first_command_of_the_readme_shows_what_it_says(folder, run):
     assert "Jupiter" in out
 
 
-def test_the_second_command_of_the_readme_is_what_ci_runs():
+def test_ci_runs_the_second_command_of_the_readme():
     command = (
         r"""awk '/^```bash$/ { block++; inside = 1; next } """
         r"""/^```$/ { inside = 0 } inside && block == 2' README.md"""
@@ -471,7 +471,7 @@ def test_a_cluster_without_dask_is_wrong_usage(folder, option):
     )
 
 
-def test_each_extra_brings_what_its_message_asks_for():
+def test_each_extra_installs_the_package_that_its_message_names():
     project = tomllib.loads((EXAMPLES.parent / "pyproject.toml").read_text())
     extras = {
         extra: {re.match(r"\w+", need)[0] for need in needs}
@@ -503,7 +503,7 @@ def test_info_is_the_configuration(run, capfd):
     assert out == capfd.readouterr().out
 
 
-def test_explain_says_and_draws_what_python_does(run, folder):
+def test_explain_prints_and_draws_the_same_as_python(run, folder):
     arguments = ["--data", "2x3x4", "--indices", "5", "--axis", "1", "--svg", "picture.svg"]
     status, out, err = run("explain", "gather", *arguments)
     explanation = gatherum.explain("gather", ((2, 3, 4), "f4"), ((5,), "i8"), axis=1)
@@ -653,7 +653,7 @@ def test_verify_says_how_many_digests_agree(run, monkeypatch):
     assert out.startswith("2 of 2 digests as published (level ")
 
 
-def test_verify_names_what_differs(run, monkeypatch):
+def test_verify_names_different_digests(run, monkeypatch):
     monkeypatch.setattr(verify_cases, "case_rows", lambda: iter([("gather", "int8", "none")]))
     monkeypatch.setattr("gatherum._command.verify.row_digest", lambda *_: "0" * 32)
     status, out, _ = run("verify")

@@ -8,7 +8,7 @@ import gatherum
 from gatherum._system import native
 
 
-def test_show_config_prints_what_config_returns(capsys, settings_restored):
+def test_show_config_prints_the_result_of_config(capsys, settings_restored):
     gatherum.set_num_threads(3)
     gatherum.set_output_cache_limit(1_000_000)
     gatherum.clear_output_cache()

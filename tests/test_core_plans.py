@@ -94,7 +94,7 @@ def random_calls(draw):
 
 @THOROUGH
 @given(call=random_calls())
-def test_any_call_is_planned_alike(call):
+def test_the_core_and_python_plan_any_call_equally(call):
     same(*call)
 
 

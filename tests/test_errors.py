@@ -825,7 +825,7 @@ def test_every_sentence_is_tested():
 
 
 @pytest.mark.parametrize("indices", [[0], np.array([0])], ids=["list", "array"])
-def test_attributes_are_checked_however_the_operands_come(indices):
+def test_attributes_are_checked_for_any_operands(indices):
     with pytest.raises(ValueError, match="`mode`") as caught:
         gatherum.gather(TWO, indices, mode="ignore")
     assert str(caught.value) == (

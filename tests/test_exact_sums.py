@@ -239,7 +239,7 @@ def test_carries_move_on_in_time(dtype):
             assert rows.tolist() == [[one] * 3]
 
 
-def test_ones_beyond_what_float32_counts():
+def test_more_ones_than_float32_can_count():
     ones = np.broadcast_to(np.float32(1), (2**24 + 1,))
     indices = np.broadcast_to(np.int64(0), (2**24 + 1, 1))
     for reduction, expected in (("add", 2**24), ("fsum", 2**24 + 2), ("fmean", 1)):

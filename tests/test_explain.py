@@ -33,7 +33,7 @@ def explanation_of(call):
 # --- Text
 
 
-def test_an_explanation_says_what_the_plan_says():
+def test_an_explanation_contains_the_text_of_the_plan():
     explanation = gatherum.explain("gather", ((2, 3, 4), F4), ((5,), I8), axis=1)
     plan = gatherum.plan("gather", ((2, 3, 4), F4), ((5,), I8), axis=1)
     assert explanation.plan == plan
@@ -150,7 +150,7 @@ def test_loops(operands, attributes, loops):
 @pytest.mark.parametrize("op", OPERATORS)
 @given(data=st.data())
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_the_loops_move_what_the_operator_moves(op, data):
+def test_the_loops_compute_the_result_of_the_operator(op, data):
     """Run the pseudo-code itself on bytes."""
     call = data.draw(calls([op], invalid=0.0))
     kwargs = {**call.kwargs, "reduction": "none"} if "scatter" in op else dict(call.kwargs)

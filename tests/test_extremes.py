@@ -302,7 +302,7 @@ def _status(core, read, plan, arrays, cut=None, result=True):  # noqa: F811
 
 
 @NEEDS_LIBRARY
-def test_the_c_function_checks_what_it_is_given(core, read):  # noqa: F811
+def test_the_c_function_checks_its_arguments(core, read):  # noqa: F811
     values, groups, data = np.arange(8.0).reshape(4, 2), np.array([1, 0, 1, 2]), np.zeros((3, 2))
     options = {"reduction": "max", "include_self": False, "negative": False}
     plan = gatherum.plan("scatter_slices", data, groups, values, **options)

@@ -45,7 +45,7 @@ def expected(values, size, mode, negative):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_every_value_resolves_as_the_reference_says(dtype):
+def test_every_value_resolves_as_in_the_reference(dtype):
     for size, mode, negative in itertools.product(SIZES, MODES, (True, False)):
         edges = np.array(edge_values(dtype, size), dtype)
         for name, values in layouts(edges):
@@ -128,7 +128,7 @@ SPACES = [
 
 @pytest.mark.parametrize(("op", "space", "shape", "axis"), SPACES)
 @pytest.mark.parametrize("dtype", ["<i8", ">i2", "u1"])
-def test_entries_are_numbered_by_what_they_address(op, space, shape, axis, dtype):
+def test_entries_get_the_number_of_the_addressed_element(op, space, shape, axis, dtype):
     operator = OPERATORS[op]
     low = 0 if dtype[-2] == "u" else -9
     rng = np.random.default_rng(0)

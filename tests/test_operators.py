@@ -66,7 +66,7 @@ def test_a_row_says_how_large_things_are(operator):
 
 @pytest.mark.parametrize("operator", OPERATORS.values(), ids=OPERATORS)
 @pytest.mark.parametrize("axis", [0, 1, 2])
-def test_a_row_says_what_steps_along_a_dimension(operator, axis):
+def test_a_row_defines_the_roles_of_dimensions(operator, axis):
     """The roles of the dimensions determine the result of a gather."""
     data = np.arange(2 * 3 * 4).reshape(2, 3, 4)
     lead = data.shape[:axis] if operator.addressing.shares_front else ()
@@ -93,7 +93,7 @@ def test_a_row_says_what_steps_along_a_dimension(operator, axis):
     )
 
 
-def test_who_asks_for_an_addressing_asks_for_what_differs():
+def test_only_the_table_names_an_addressing():
     """No `if` names one `Addressing`: a new one would fall through it."""
     named = r"\b(SLICES|ELEMENTS|TUPLES)\b|\.addressing (is|==|!=|in)\b"
     askers = [path for path in ASKERS if (ROOT / "src") in path.parents]

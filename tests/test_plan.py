@@ -20,7 +20,7 @@ TABLE = ((4, 8), "f4")
 FOURS = [((4, 4), "f4"), ((5, 1), "i8"), ((5, 4), "f4")]
 
 
-def test_a_plan_prints_what_would_run():
+def test_a_plan_prints_the_call():
     plan = gatherum.plan("gather", TABLE, ((3,), "u2"), mode="clip")
     assert str(plan) == (
         "gather -> float32 (3, 8)\n"
@@ -122,7 +122,7 @@ def test_a_plan_checks_the_indices_of_each_run():
     )
 
 
-def test_a_plan_refuses_what_the_operator_refuses():
+def test_a_plan_raises_the_errors_of_the_operator():
     with pytest.raises(ValueError, match="updates") as caught:
         gatherum.plan("scatter_nd", TABLE, ((5, 1), "i8"), ((5, 7), "f4"))
     assert str(caught.value) == "scatter_nd: `updates` must have shape (5, 8), got (5, 7)"

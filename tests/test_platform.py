@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[1]
 pytestmark = foreign.needs(foreign.CXX)
 
 
-def test_files_and_memory_are_what_the_core_takes_them_for(tmp_path):
+def test_the_core_describes_files_and_memory_correctly(tmp_path):
     program = tmp_path / "platform.exe"
     strict = ["-std=c++20", "-O1", "-Wall", "-Wextra", "-Werror", f"-I{ROOT / 'src' / 'core'}"]
     more = ["-static"] if foreign.EMULATOR else ["-pthread"]

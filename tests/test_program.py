@@ -51,7 +51,7 @@ def test_a_plan_pickles_and_runs():
         assert again.run(data, indices).tolist() == data[indices].tolist()
 
 
-def test_a_plan_is_pickled_as_what_it_was_made_of():
+def test_a_plan_is_pickled_as_its_arguments():
     data, indices = np.arange(3), np.array([0, 2])
     plan, other = (gatherum.plan("gather", ((n,), "i8"), indices) for n in (3, 1 << 40))
     mixed = dataclasses.replace(plan, program=other.program)

@@ -274,7 +274,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize("change", WRONG)
-def test_the_core_checks_what_it_is_given(change):
+def test_the_core_checks_its_arguments(change):
     data, scales = np.ones((2, 3), np.int8), np.ones((2, 1), np.float32)
     rows, out = np.array([0, 1]), np.zeros((2, 3), np.float32)
     sizes = {"before": (1, 1, 1), "gathered": 2, "behind": (1, 3, 1), "blocks": (1, 1, 3)}

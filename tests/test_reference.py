@@ -40,7 +40,7 @@ def test_case(case: Case) -> None:
     assert same_bits(result, case.expected), (result, case.expected)
 
 
-def test_the_cases_cover_what_the_operators_offer() -> None:
+def test_the_cases_cover_all_options_of_the_operators() -> None:
     assert len({str(case) for case in CASES}) == len(CASES)
     assert min(Counter(case.op for case in CASES)[op] for op in OPERATORS) >= 8
     seen = {

@@ -213,6 +213,6 @@ def test_invalid_calls_raise(args, attributes, kind, sentence):
     [(2, 3), ((2, 3), "f4"), ((2, 3), np.float32, (12, 4)), np.zeros((2, 3)), [[0] * 3] * 2],
     ids=["shape", "pair", "strides", "array", "lists"],
 )
-def test_data_is_an_array_or_what_it_looks_like(data):
+def test_data_is_an_array_or_its_description(data):
     report = gatherum.index_report("gather", data, [0, 2, 0], fill_value=1)
     assert (report.invalid, report.duplicates) == (1, 1)

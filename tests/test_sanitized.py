@@ -39,7 +39,7 @@ def _run(*arguments):
     )  # fmt: skip
 
 
-def test_every_level_is_run_and_said(tmp_path):
+def test_every_level_is_run_and_reported(tmp_path):
     file = tmp_path / "test_one.py"
     file.write_text(
         "from gatherum._system import native\n"

@@ -39,7 +39,7 @@ def parameters(node: ast.FunctionDef) -> dict[str, str]:
     }
 
 
-def test_the_stub_names_exactly_what_the_core_has() -> None:
+def test_the_stub_has_exactly_the_names_of_the_core() -> None:
     assert set(DECLARED) | CLASSES == set(BUILT)
 
 

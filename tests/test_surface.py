@@ -194,7 +194,7 @@ def test_importing_the_package_imports_nothing_else() -> None:
     assert ours == {"gatherum", "gatherum.version"}
 
 
-def test_a_function_imports_what_it_needs() -> None:
+def test_a_function_imports_its_modules_on_first_use() -> None:
     heavy = {"click", "rich", "onnx", "zarr", "safetensors", "ml_dtypes", "numpy.ma"}
     heavy |= {"importlib.metadata"}  # took as long as all the rest
     others = "cli cuda dask files groups pictures directml jax onnx reference accumulator prepared"

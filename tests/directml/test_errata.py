@@ -106,7 +106,7 @@ def test_06_scatter_example_1_relies_on_the_last_write():
     assert report.first_duplicate is not None
 
 
-def test_07_scatter_begins_at_2_0_whatever_its_page_says():
+def test_07_scatter_begins_at_2_0_and_not_as_documented():
     tensor, indices = f32(1, 1, 1, 5), u32(1, 1, 1, 5)
     desc = ScatterOperatorDesc(tensor, indices, tensor, tensor, 3)
     (violation,) = check(desc, "1_0")

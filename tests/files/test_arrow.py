@@ -253,7 +253,7 @@ def test_the_first_version_of_feather(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_content_decides_whatever_the_suffix(tmp_path: Path, kind: str) -> None:
+def test_content_determines_the_format_for_any_suffix(tmp_path: Path, kind: str) -> None:
     path = write(tmp_path, pyarrow.table({"x": NUMBERS}), kind)
     for suffix in ("parquet", "arrow", "feather"):
         path = path.rename(path.with_suffix(f".{suffix}"))
@@ -318,7 +318,7 @@ def test_columns_need_no_pandas(parquet_path: Path) -> None:
     assert done.stdout == "[3 1]\n", done.stderr
 
 
-def test_columns_without_a_dtype_say_what_to_write(tmp_path):
+def test_errors_for_columns_without_a_dtype_suggest_code(tmp_path):
     from decimal import Decimal
 
     prices = pyarrow.array([Decimal("1.5"), Decimal(2)], pyarrow.decimal128(6, 2))

@@ -53,7 +53,7 @@ def write(path: Path, array: NDArray[Any], kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ARRAYS)
-def test_rows_are_read_and_changed_whatever_the_codec(tmp_path: Path, kind: str) -> None:
+def test_rows_are_read_and_changed_with_every_codec(tmp_path: Path, kind: str) -> None:
     rng = np.random.default_rng(0)
     table = rng.integers(0, 9, (500, 30)).astype(np.float32)
     path = tmp_path / "table.zarr"

@@ -125,7 +125,7 @@ def test_rows_in_batches(web: Web) -> None:
     assert [bits(rows) for rows in result] == [bits(gatherum.gather(TABLE, b)) for b in batches]
 
 
-def test_a_run_is_resumed_whatever_its_signature(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_is_resumed_with_any_signature(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
     from gatherum.files.durable.build import Build
 
     indices = put(web.folder, "i", RNG.integers(0, 900, (900,)))

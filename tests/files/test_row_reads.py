@@ -198,7 +198,9 @@ def test_memory_with_fewer_rows_than_requests(file: DiskFile) -> None:
         (StoredRows(0, 4096, 512, 2**50), "ends at byte 12288000 of 12288512"),
     ],
 )
-def test_a_file_that_is_shorter_than_said(file: DiskFile, stored: StoredRows, line: str) -> None:
+def test_a_file_that_is_shorter_than_expected(
+    file: DiskFile, stored: StoredRows, line: str
+) -> None:
     for numbers in ([EXTENT], [5, EXTENT], [EXTENT, 5]):
         with pytest.raises(OSError) as caught:
             ask(file, stored, numbers)
@@ -329,7 +331,7 @@ def test_places_in_a_file_that_cannot_be(file: DiskFile, where: tuple[int, int, 
     assert strays(into) == []
 
 
-def test_the_bridge_is_what_reads_are_planned_by(file: DiskFile) -> None:
+def test_reads_are_planned_with_the_bridge(file: DiskFile) -> None:
     stored, lies = StoredRows(0, 512, 512, EXTENT), [-1, -(2**63), EXTENT, 2**63 - 1]
 
     def bridge(numbers: list[int], waste: float) -> int:
@@ -347,7 +349,7 @@ def test_the_bridge_is_what_reads_are_planned_by(file: DiskFile) -> None:
         native.file_rows_bridge((0, 7, 8, 9), np.arange(3), 2.0)
 
 
-def test_arrays_that_are_not_what_the_core_takes(file: DiskFile) -> None:
+def test_arrays_of_the_wrong_form_raise(file: DiskFile) -> None:
     def call(numbers: Any, places: Any, into: Any, scratch: int = 0) -> None:
         native.read_file_rows(file.fd, (0, 8, 8, 9), numbers, places, into, 1.0, False, scratch, 0)
 

@@ -286,7 +286,7 @@ def check_one(table: Any) -> None:
     assert bits(table.gather([3])) == bits(TABLE[[3]])
 
 
-def test_a_link_with_dots_leads_where_the_system_says(
+def test_a_link_with_dots_is_resolved_by_the_system(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "far/inner").mkdir(parents=True)

@@ -99,7 +99,7 @@ def test_stats_before_the_first_request(tmp_path: Path) -> None:
 # -------------------------------------------------------------------------- the disk
 
 
-def test_rows_that_were_waited_for_are_asked_for_together(
+def test_rows_are_requested_together_after_a_wait(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(row_reads, "WAITED_CALL", -(1 << 60))

@@ -63,7 +63,7 @@ def test_a_table_that_changes_is_an_error_until_it_is_opened_again(
     assert bits(table.gather([250])) == bits(TABLE[[250]] + 5)
 
 
-def test_the_error_says_what_to_do(tmp_path: Path) -> None:
+def test_the_error_suggests_an_action(tmp_path: Path) -> None:
     path = put(tmp_path, "t", TABLE)
     table = files.open(path)
     replaced(path)

@@ -19,7 +19,7 @@ ON_LINUX = pytest.mark.skipif(
 )
 
 
-def test_every_module_is_imported_without_what_windows_lacks(python):
+def test_every_module_is_imported_without_functions_that_windows_lacks(python):
     run = python(f"""
 import windows_rules
 import importlib, pkgutil

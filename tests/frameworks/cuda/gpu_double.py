@@ -160,7 +160,7 @@ def _through_the_ops(torch):
 
 # These query the device of a tensor, or torch's allocator.
 ONLY_ON_A_DEVICE = {
-    "test_a_graph_refuses_what_waits",
+    "test_calls_that_wait_raise_during_a_capture",
     "test_graphs_that_inductor_makes",
     "test_two_devices_are_named",
 }

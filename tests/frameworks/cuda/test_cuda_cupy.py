@@ -135,7 +135,7 @@ def test_a_graph_takes_every_mode_that_does_not_wait(on_core, cupy, mode):
     assert on_core.named("cuStreamSynchronize") == []
 
 
-def test_a_graph_refuses_what_waits(on_core, cupy):
+def test_calls_that_wait_raise_during_a_capture(on_core, cupy):
     on_core.capturing.add(60)
     data, index = cupy.array(np.arange(4.0)), cupy.array(np.array([1]))
     with pytest.raises(RuntimeError) as caught:

@@ -108,7 +108,7 @@ for functions in (gatherum, gatherum.cuda):
 """
 
 
-def test_without_the_packages_one_sentence_says_what_to_install(python):
+def test_without_the_packages_one_sentence_names_the_package(python):
     result = python(WITHOUT)
     sentence = (
         "gatherum.cuda: cuda.bindings is not installed; write pip install "

@@ -225,7 +225,7 @@ def test_a_graph_is_captured_and_replayed(reduction):
     assert torch.equal(result, run())
 
 
-def test_a_graph_refuses_what_waits():
+def test_calls_that_wait_raise_during_a_capture():
     data, index = torch.zeros(1000, device=GPU), torch.zeros(4, dtype=torch.int64, device=GPU)
     gatherum.gather(data, index)
     stream = torch.cuda.Stream()

@@ -59,7 +59,7 @@ def test_gradients(on_core, as_cuda, monkeypatch, func):
     assert torch.autograd.gradcheck(lambda x: computed(func, x, groups), (values,))
 
 
-def test_no_function_of_what_has_none(as_cuda, monkeypatch):
+def test_unsupported_arrays_raise(as_cuda, monkeypatch):
     for wrong in (torch.arange(3), torch.ones(3).to(torch.float8_e5m2)):
         with pytest.raises(TypeError, match=r"^exp: `x` must be of floats, got "):
             elementary._on_cuda("exp", wrong)

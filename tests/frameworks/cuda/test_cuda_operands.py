@@ -266,7 +266,7 @@ def test_the_driver_says_no(on_core):
     assert on_core.contexts == []
 
 
-def test_results_say_what_they_are(on_core):
+def test_results_have_a_repr(on_core):
     result = gatherum.gather(HostArray(np.arange(6.0).reshape(2, 3)), [1])
     assert repr(result) == "<gatherum.cuda.DeviceArray of float64 (1, 3)>"
     again = gatherum.gather(result, [0], 1)  # a result can be an operand

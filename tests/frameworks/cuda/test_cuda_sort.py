@@ -127,7 +127,7 @@ def test_a_damaged_sorter_is_compiled_anew(compute, tmp_path):
     assert entry.read_bytes() == sound
 
 
-def test_the_size_of_scratch_memory_is_never_asked_for_twice(compute):
+def test_the_size_of_scratch_memory_is_requested_once(compute):
     compute.scratch = 0
     sort(count=1)
     assert [run[0] for run in compute.ran] == [1]
@@ -141,7 +141,7 @@ MESSAGE = (
 
 
 @pytest.mark.parametrize("kind", [ModuleNotFoundError, RuntimeError])
-def test_without_cub_a_message_says_what_to_install(compute, monkeypatch, kind):
+def test_without_cub_a_message_names_the_package(compute, monkeypatch, kind):
     def no_module(name):
         raise kind(f"no {name}")
 

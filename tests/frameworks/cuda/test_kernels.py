@@ -239,7 +239,7 @@ CALLS = [
 
 @slow
 @pytest.mark.parametrize(("op", "data", "indices", "updates", "options"), CALLS, ids=str)
-def test_scratch_is_what_the_formula_says(shim, op, data, indices, updates, options):
+def test_scratch_follows_the_formula(shim, op, data, indices, updates, options):
     plan = gatherum.plan(op, data, indices, *([] if updates is None else [updates]), **options)
     size = max(data[0][0], 1)
     operands = [values(*data), RNG.integers(0, size, indices[0])]

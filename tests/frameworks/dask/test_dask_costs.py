@@ -117,7 +117,7 @@ def test_ten_terabytes_on_a_hundred_workers(huge):
         assert received.max() * WORKERS / ROWS < 1.05
 
 
-def test_the_page_shows_what_the_benchmark_works_out(capsys, monkeypatch):
+def test_the_page_shows_the_results_of_the_benchmark(capsys, monkeypatch):
     root = Path(__file__).parents[3]
     if not (root / "benchmarks").is_dir():
         pytest.skip("the benchmarks are in a copy of the repository only")

@@ -52,7 +52,7 @@ def test_nothing_is_kept_by_a_run_that_has_ended(run):
 
 @pytest.mark.parametrize("one", [False, True], ids=["updates", "one update"])
 @pytest.mark.parametrize("sizes", [(50,), (20, 0, 30)])
-def test_owners_are_sent_what_would_be_cut_for_them(sizes, one):
+def test_owners_receive_the_same_pieces_as_from_tasks(sizes, one):
     rng = np.random.default_rng(3)
     data = da.zeros((2, 40, 3), dtype=np.int64, chunks=(2, (8, 0, 12, 20), 3))
     blocks = [rng.integers(-5, 20, size) for size in sizes]  # no entry for the last owner

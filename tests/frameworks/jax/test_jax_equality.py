@@ -121,7 +121,7 @@ def test_every_dtype_moves(name):
         assert same_bits(np.asarray(operators.gather(jax.numpy.asarray(data), indices)), expected)
 
 
-def test_results_are_arrays_of_jax_whatever_comes_in():
+def test_results_are_jax_arrays_for_any_operands():
     result = gatherum.jax.scatter_nd(np.zeros(3, np.float32), [[0], [0]], 1.5, reduction="add")
     assert isinstance(result, jax.Array)
     assert result.tolist() == [3.0, 0.0, 0.0]

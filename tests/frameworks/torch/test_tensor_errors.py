@@ -26,7 +26,7 @@ CALLS = {
 
 
 @pytest.mark.parametrize("sentence", CALLS)
-def test_tensors_are_told_what_torch_has(sentence):
+def test_errors_for_tensors_suggest_torch_code(sentence):
     meta = "holds arrays" not in sentence
     for data in (DATA, DATA.clone().requires_grad_(), DATA[:, :].conj()):
         with pytest.raises((TypeError, ValueError)) as caught:
@@ -38,7 +38,7 @@ def test_tensors_are_told_what_torch_has(sentence):
         assert str(caught.value) == sentence
 
 
-def test_arrays_are_told_what_numpy_has():
+def test_errors_for_arrays_suggest_numpy_code():
     with pytest.raises(TypeError, match=r"write updates\.astype\(data\.dtype\)$"):
         gatherum.scatter_nd(DATA.numpy(), ROWS[:, None].numpy(), UPDATES.double().numpy())
     with pytest.raises(TypeError, match=r"np\.flatnonzero makes indices of a mask$"):

@@ -254,7 +254,7 @@ def differentiate(**changed):
     return native.differentiate(**arguments | changed)
 
 
-def test_the_core_refuses_what_does_not_belong_together():
+def test_the_core_rejects_operands_that_do_not_match():
     assert differentiate()[0].shape == (3, 4)
     for name in ("gradient", "data", "updates", "result"):
         with pytest.raises(ValueError, match="do not belong together"):

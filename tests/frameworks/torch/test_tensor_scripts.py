@@ -57,7 +57,7 @@ def test_traces_take_other_sizes(name):
         assert same(traced(*other), call(*other))
 
 
-def test_traces_refuse_what_eager_calls_refuse():
+def test_traces_raise_the_errors_of_eager_calls():
     scatter = torch.jit.trace(CALLS["dim_size"], SMALL)
     with pytest.raises(RuntimeError, match="index 5 is out of bounds for axis 0 of size 5"):
         scatter(LARGE[0], torch.tensor([0, 5, 1, 1, 1]))
