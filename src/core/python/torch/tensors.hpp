@@ -11,8 +11,8 @@ namespace gatherum {
 // adapter is set.
 bool is_tensor(nb::handle object);
 
-// Returns the number of the first of n operands that has changed, -1 for none: Python code can resize a
-// tensor. See TensorView::read for `or_cuda`.
+// Returns the position of the first of n operands that has changed, or -1 if none has. An operand can change
+// because Python code can resize a tensor. See TensorView::read for `or_cuda`.
 int first_change(const nb::handle* operands, const View* before, int n, bool or_cuda = false);
 
 // Runs a call, with the arguments of `call`, on plain tensors. Returns an invalid object (not None) for any
