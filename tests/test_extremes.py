@@ -2,6 +2,7 @@
 
 import ctypes
 from ctypes import byref, c_int64, c_void_p
+from itertools import product
 
 import numpy as np
 import pytest
@@ -26,6 +27,7 @@ from gatherum._model.call import ArraySpec, Attributes, Call
 from gatherum._model.dtypes import is_reducible
 from gatherum._plans.plans import build_once
 from gatherum._system import native
+from samples import every
 from sizes import chosen_from
 from strategies import DATA_DTYPES, same_bits, value_bytes
 
@@ -88,8 +90,10 @@ def _run(values, groups, data, extreme, include_self, wanted=True):
     return result, positions
 
 
-@pytest.mark.parametrize("columns", [(), (1,), (3,), (20,), (300,), (2, 33)], ids=str)
-@pytest.mark.parametrize("dtype", REALS, ids=str)
+COLUMNS = [(), (1,), (3,), (20,), (300,), (2, 33)]
+
+
+@pytest.mark.parametrize(("columns", "dtype"), every(3, product(COLUMNS, REALS)), ids=str)
 def test_extremes_with_positions(dtype, columns, settings_restored):
     rng = np.random.default_rng([*str(dtype).encode(), *columns])
     cases = ((_hostile, 4, 40), (_finite, 9, 30), (_hostile, 500, 6), (_hostile, 1, 60))
@@ -109,8 +113,7 @@ def test_extremes_with_positions(dtype, columns, settings_restored):
                         assert np.array_equal(_run(*case, wanted=False)[1], expected[1])
 
 
-@pytest.mark.parametrize("make", [_hostile, _finite])
-@pytest.mark.parametrize("dtype", REALS, ids=str)
+@pytest.mark.parametrize(("make", "dtype"), every(2, product([_hostile, _finite], REALS)))
 def test_few_groups_of_many_values(dtype, make, settings_restored):
     """Threads fold separately, by keys if the order would matter otherwise."""
     rng = np.random.default_rng([*str(dtype).encode(), make is _hostile])

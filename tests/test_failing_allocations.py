@@ -59,7 +59,7 @@ def test_what_the_core_allocates_in_small_calls(library):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("step", [4, pytest.param(1, marks=pytest.mark.release)])
+@pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.release)])
 @pytest.mark.parametrize("names", [SMALL, OPERATORS, FOLDS, FILES], ids=" ".join)
 def test_what_it_has_python_allocate_too(library, names, step):
     assert_nothing_fails(library, names, "malloc", step)

@@ -109,6 +109,7 @@ def limit_files(size):
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
 
 
+@pytest.mark.release
 def test_a_disk_is_full(tmp_path):
     with session("shuffle") as at:
         path = store(tmp_path)
