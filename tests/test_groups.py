@@ -1,9 +1,12 @@
 """Updates sorted by destination: rows with accumulators, shared among threads."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 
 import gatherum
+from samples import every
 from sizes import family
 
 pytestmark = pytest.mark.slow
@@ -103,9 +106,10 @@ def _check(data, indices, updates, *, mode="raise", threads=1, **more):
 
 @pytest.mark.usefixtures("settings_restored")
 class TestSharedGroups:
-    @pytest.mark.parametrize("threads", THREADS)
-    @pytest.mark.parametrize("skew", SKEWS)
-    @pytest.mark.parametrize("destinations", [ROWS, UPDATES, 50_000])
+    @pytest.mark.parametrize(
+        ("destinations", "skew", "threads"),
+        every(3, product([ROWS, UPDATES, 50_000], SKEWS, THREADS)),
+    )
     def test_skew(self, threads, skew, destinations):
         """Updates are distributed by counting, or sorted if they are fewer than destinations."""
         rng = np.random.default_rng(3)
@@ -114,8 +118,10 @@ class TestSharedGroups:
         indices = SKEWS[skew](rng, destinations)
         _check(data, indices, _numbers(rng, (UPDATES, COLUMNS), "f2"), threads=threads)
 
-    @pytest.mark.parametrize("threads", THREADS)
-    @pytest.mark.parametrize(("name", "reduction", "include_self"), FOLDS)
+    @pytest.mark.parametrize(
+        ("name", "reduction", "include_self", "threads"),
+        every(3, [(*fold, threads) for fold in FOLDS for threads in THREADS]),
+    )
     def test_types_and_reductions(self, threads, name, reduction, include_self):
         rng = np.random.default_rng(4)
         data, updates = (_numbers(rng, (n, COLUMNS), name, reduction) for n in (ROWS, UPDATES))
@@ -193,11 +199,15 @@ def _with_nans(rng, shape, name):
     return numbers
 
 
-@pytest.mark.parametrize("columns", [15, 16, 17, 32, 63, 64, 65, 80, 128, 145, 255, 256, 257, 300])
-@pytest.mark.parametrize("name", ["f2", "bfloat16", "f4", "f8"])
+WIDTHS = [15, 16, 17, 32, 63, 64, 65, 80, 128, 145, 255, 256, 257, 300]
+SUMS = [("add", False), ("add", True), ("mean", True)]
+
+
 @pytest.mark.parametrize(
-    ("reduction", "include_self"), [("add", False), ("add", True), ("mean", True)]
-)
+    ("reduction", "include_self", "name", "columns"),
+    every(5, [(*fold, *form) for fold in SUMS
+              for form in product(["f2", "bfloat16", "f4", "f8"], WIDTHS)]),
+)  # fmt: skip
 def test_sums_in_registers_and_on_the_stack(columns, name, reduction, include_self):
     rng = np.random.default_rng(columns)
     data, updates = (_with_nans(rng, (n, columns), name) for n in (40, 150))

@@ -3,6 +3,7 @@
 import importlib
 import pickle
 import threading
+from itertools import product
 from unittest import mock
 
 import hypothesis.strategies as st
@@ -14,6 +15,7 @@ import gatherum
 from canaries import guarded_copy, strays
 from gatherum._edges.edge_lists import EdgeEnd, EdgeLoops
 from gatherum._model.call import FoldRule
+from samples import every
 from strategies import OPERATORS, SCATTERS, calls, outcome, same_bits, same_outcome
 
 pytestmark = pytest.mark.slow
@@ -65,9 +67,11 @@ def assert_bits(op, call):
 REDUCTIONS = [("add", True), ("add", False), ("max", True), ("mean", True), ("mean", False)]
 
 
-@pytest.mark.parametrize(("reduction", "include_self"), REDUCTIONS)
-@pytest.mark.parametrize("dtype", ["f4", "f8", "f2", "i8"])
-@pytest.mark.parametrize("threads", [1, 2, 3, 7])
+@pytest.mark.parametrize(
+    ("reduction", "include_self", "dtype", "threads"),
+    every(3, [(*fold, *form) for fold in REDUCTIONS
+              for form in product(["f4", "f8", "f2", "i8"], [1, 2, 3, 7])]),
+)  # fmt: skip
 @pytest.mark.usefixtures("settings_restored")
 def test_rows_on_any_threads(reduction, include_self, dtype, threads):
     rng = np.random.default_rng(1)
@@ -93,9 +97,11 @@ def test_rows_on_any_threads(reduction, include_self, dtype, threads):
 ITEM_REDUCTIONS = [*REDUCTIONS, ("mul", True), ("mul", False), ("min", True), ("max", False)]
 
 
-@pytest.mark.parametrize(("reduction", "include_self"), ITEM_REDUCTIONS)
-@pytest.mark.parametrize("dtype", ["f4", "f8", "f2", "i8", "u1"])
-@pytest.mark.parametrize("op", SCATTERS)
+@pytest.mark.parametrize(
+    ("reduction", "include_self", "dtype", "op"),
+    every(4, [(*fold, *form) for fold in ITEM_REDUCTIONS
+              for form in product(["f4", "f8", "f2", "i8", "u1"], SCATTERS)]),
+)  # fmt: skip
 @pytest.mark.usefixtures("settings_restored")
 def test_items_on_any_threads(op, reduction, include_self, dtype, monkeypatch):
     monkeypatch.setattr(module, "BLOCK_BYTES", 32 << 10)
