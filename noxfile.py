@@ -99,7 +99,7 @@ BINDING_TESTS = (
         "xla_call",
     )),
     *(f"tests/files/test_{name}.py" for name in (
-        "faults", "row_reads", "special", "stream", "table",
+        "faults", "hostile_files", "row_reads", "stream", "table",
     )),
     *(f"tests/directml/test_{name}.py" for name in ("buffer_formats", "json", "types")),
 )  # fmt: skip
