@@ -24,7 +24,9 @@ PRINTED = {
         "scatter_slices: `updates` must have shape (3, 2), got (2, 2)\n"
         "an index is out of bounds: 9 (indices[2])\n"
     ),
+    "rows": "20 21\n0 1\n30 31\n104 0 7\nan index is out of bounds: 9 (indices[2])\n",
 }
+SUFFIXES = dict.fromkeys(PRINTED, "c") | {"rows": "cpp"}
 OTHERS = ("rust/gather.rs", "c/CMakeLists.txt")
 pytestmark = [
     *foreign.needs(foreign.C),
@@ -119,23 +121,32 @@ def test_the_commands_of_the_page_run_as_printed(tmp_path, block):
 
 def test_the_page_prints_whole_programs():
     """Every program of the page is a file of the examples, so it compiles."""
-    printed = set(re.findall(r"^```\{literalinclude\} \.\./examples/(\S+)$", PAGE, re.MULTILINE))
+    printed = set(re.findall(r"^<!-- render: file examples/(\S+) -->$", PAGE, re.MULTILINE))
     there = {str(p.relative_to(EXAMPLES)) for d in ("c", "rust") for p in (EXAMPLES / d).iterdir()}
-    assert printed == there == {*OTHERS, *(f"c/{name}.c" for name in PRINTED)}
-    assert not re.search(r"^```(c|rust|cmake)$", PAGE, re.MULTILINE)
-    assert PRINTED["refused"] in PAGE
+    assert printed == there == {*OTHERS, *(f"c/{name}.{s}" for name, s in SUFFIXES.items())}
+    assert len(re.findall(r"^```(?:c|cpp|rust|cmake)$", PAGE, re.MULTILINE)) == len(printed)
+    assert PRINTED["refused"] in PAGE and PRINTED["rows"] in PAGE
 
 
-@pytest.mark.parametrize("name", PRINTED)
-@pytest.mark.parametrize("language", ["c", "c++"])
-def test_an_example_compiles_without_a_warning(tmp_path, name, language):
-    include, source = f"-I{gatherum.get_include()}", EXAMPLES / "c" / f"{name}.c"
-    if language == "c++":  # only the header: names of initializers are C's
+@pytest.mark.parametrize("name", [*PRINTED, "header"])
+def test_an_example_compiles_without_a_warning(tmp_path, name):
+    include, source = f"-I{gatherum.get_include()}", EXAMPLES / "c" / f"{name}.{SUFFIXES.get(name)}"
+    if name == "header":  # in C++; names of initializers in the examples are C's
         source = tmp_path / "header.cpp"
         source.write_text("#include <gatherum.h>\nint main() { gatherum_defaults(); }\n")
-    compiler = shlex.split(foreign.CXX if language == "c++" else foreign.C)
-    strict = ["-Wall", "-Wextra", "-Werror", "-fsyntax-only", *(["-std=c99"] * (language == "c"))]
+    cpp = source.suffix == ".cpp"
+    compiler = shlex.split(foreign.CXX if cpp else foreign.C)
+    strict = ["-Wall", "-Wextra", "-Werror", "-fsyntax-only", f"-std={'c++17' if cpp else 'c99'}"]
     run([*compiler, *strict, include, source], tmp_path)
+
+
+@pytest.mark.slow
+@needs_package
+def test_views_of_cpp_and_their_errors(tmp_path):
+    link = [f"-I{gatherum.get_include()}", f"-L{LIBRARY}", "-lgatherum", f"-Wl,-rpath,{LIBRARY}"]
+    source = ROOT / "tests" / "c" / "wrapper.cpp"
+    run([*shlex.split(foreign.CXX), "-std=c++17", source, *link, "-o", "wrapper"], tmp_path)
+    assert run([tmp_path / "wrapper"], tmp_path) == "done\n"
 
 
 @pytest.mark.slow
@@ -150,12 +161,14 @@ def test_the_example_in_rust(tmp_path):
 
 @pytest.mark.release  # builds a core; test_add_algorithm.py also tests without Python
 @needs_cmake
-@pytest.mark.skipif(cmake_version() < (3, 26), reason="building the core needs cmake 3.26")
-def test_the_core_is_installed_without_python(tmp_path):
+@pytest.mark.skipif(cmake_version() < (3, 25), reason="building the core needs cmake 3.25")
+@pytest.mark.parametrize("kind", ["shared", "static"])
+def test_the_core_is_installed_without_python(tmp_path, kind):
     tree = copied(tmp_path / "tree", "src", "CMakeLists.txt")
     settings = [
         "-DGATHERUM_PYTHON=OFF", "-DGATHERUM_SYSTEM_INSTALL=ON", "-DGATHERUM_LEVELS=",
         "-DGATHERUM_OPTIMISATION=-O0", "-DCMAKE_BUILD_TYPE=None", "-DCMAKE_INSTALL_LIBDIR=lib/deep",
+        f"-DGATHERUM_STATIC={'ON' if kind == 'static' else 'OFF'}",
     ]  # fmt: skip
     prefix = tmp_path / "prefix"
     run(["cmake", "-S", tree, "-B", tree / "build", *settings], tree)
@@ -165,7 +178,9 @@ def test_the_core_is_installed_without_python(tmp_path):
     where = f"-Dgatherum_DIR={prefix}/lib/deep/cmake/gatherum"
     assert built(where, tmp_path / "examples") == PRINTED
     files = {p.relative_to(prefix).as_posix() for p in prefix.rglob("*") if p.is_file()}
-    assert {"include/gatherum.h", "lib/deep/pkgconfig/gatherum.pc"} <= files
+    assert {"include/gatherum.h", "include/gatherum.hpp"} <= files
+    assert "lib/deep/pkgconfig/gatherum.pc" in files
+    assert ("lib/deep/libgatherum.a" in files) == (kind == "static")
     if shutil.which("pkg-config"):
         moved = prefix.rename(tmp_path / "moved")
         completed = run(["pkg-config", "--cflags", "--libs", "gatherum"], tmp_path,

@@ -117,6 +117,21 @@ def test_every_claim_about_a_library_has_its_answer(monkeypatch):
     assert list(observed.differences(kept, now)) == []
 
 
+def test_kept_tables_and_programs_are_current(monkeypatch):
+    monkeypatch.syspath_prepend(DOCS)
+    rendering = importlib.import_module("rendering")
+    kept = rendering.kept.pages()
+    assert {"api/c.md", "c-interface.md", "groups.md"} <= {str(p.relative_to(DOCS)) for p in kept}
+    for page in kept:
+        text = page.read_text("utf-8")
+        assert rendering.kept.current(text, rendering.render) == text, (
+            f"run python docs/rendering/kept.py: {page} is not current"
+        )
+        filled = [text]
+        rendering.fill(None, page.stem, filled)
+        assert "<!-- render" not in filled[0]
+
+
 def test_every_erratum_links_the_page_that_it_corrects():
     page = (DOCS / "directml-errata.md").read_text()
     errata = re.findall(r"^### \d+\. ([A-Z_0-9]+).*\n\nPage: (\[.*\])\.$", page, re.M)

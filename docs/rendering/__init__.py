@@ -1,7 +1,8 @@
 """Generate parts of pages from the package during the build of the pages.
 
 A line ``<!-- render: NAME ARGUMENT -->`` in a page is replaced with the Markdown that the renderer
-with this name returns. A table is therefore written only once, in the code.
+with this name returns. A table is therefore written only once, in the code. Some pages also
+keep the rendered text (`kept`).
 """
 
 import re
@@ -14,8 +15,10 @@ from . import (
     comparison,
     counterparts,
     groups,
+    kept,
     onnx_cases,
     pictures,
+    programs,
     reductions,
     strategies,
 )
@@ -23,10 +26,13 @@ from . import (
 RENDERERS: dict[str, Callable[..., str]] = {
     "bars": benchmarks.render_bars,
     "benchmarks": benchmarks.render,
+    "c-dtypes": programs.render_dtypes,
+    "c-header": programs.render_header,
     "commands": commands.render,
     "comparison": comparison.render,
     "counterparts": counterparts.render,
     "curve": benchmarks.render_curve,
+    "file": programs.render_file,
     "files": benchmarks.render_files,
     "goals": benchmarks.render_goals,
     "groups": groups.render,
@@ -44,11 +50,12 @@ MARKER = re.compile(r"^<!-- render: (\S+)(.*?) -->$", re.MULTILINE)
 
 def fill(_app: Any, _page: str, source: list[str]) -> None:
     """Replace the markers of a page."""
-    source[0] = MARKER.sub(_render, source[0])
+    text = kept.KEPT.sub(lambda match: match[0].partition("\n")[0], source[0])
+    source[0] = MARKER.sub(lambda marker: render(marker[1], marker[2].strip()), text)
 
 
-def _render(marker: re.Match[str]) -> str:
-    name, argument = marker[1], marker[2].strip()
+def render(name: str, argument: str) -> str:
+    """Return what a renderer writes."""
     return RENDERERS[name](argument) if argument else RENDERERS[name]()
 
 

@@ -25,4 +25,4 @@ def render(operator: str) -> str:
             ]
         )
     head = ("other library", "gatherum", "differences")
-    return f":::{{container}} counterparts\n{table(head, rows)}:::\n"
+    return f":::{{container}} counterparts\n\n{table(head, rows)}\n:::\n"

@@ -32,7 +32,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#if defined(_WIN32)
+#if defined(GATHERUM_STATIC)
+#define GATHERUM_API
+#elif defined(_WIN32)
 #if defined(GATHERUM_BUILDING)
 #define GATHERUM_API __declspec(dllexport)
 #else
