@@ -508,8 +508,34 @@ def test_explain_prints_and_draws_the_same_as_python(run, folder):
     status, out, err = run("explain", "gather", *arguments)
     explanation = gatherum.explain("gather", ((2, 3, 4), "f4"), ((5,), "i8"), axis=1)
     assert (status, err) == (0, "")
-    assert out == f"{explanation}\n\nPicture: picture.svg\n"
+    assert out == f"{explanation}\n\n{explanation.text()}\n\nPicture: picture.svg\n"
     assert (folder / "picture.svg").read_text(encoding="utf-8") == explanation.svg()
+
+
+def test_explain_fits_the_terminal_and_has_colours(monkeypatch):
+    arguments = [
+        "explain",
+        "scatter-nd",
+        "--data",
+        "6",
+        "--values",
+        "0,2,2,5",
+        "--reduction",
+        "add",
+    ]
+    monkeypatch.setenv("COLUMNS", "60")
+    for variable, coloured in (("GATHERUM_UNUSED", True), ("NO_COLOR", False)):
+        monkeypatch.setenv(variable, "1")
+        monkeypatch.setattr(sys, "stdout", Terminal())
+        assert cli.run(arguments) == 0
+        out = sys.stdout.getvalue()
+        assert ("\x1b[38;5;" in out) == coloured
+        plain = re.sub(r"\x1b\[[0-9;]*m", "", out)
+        assert max(map(len, plain.splitlines())) <= 60
+        explanation = gatherum.explain("scatter_nd", ((6,), "f4"), np.array([[0], [2], [2], [5]]),
+                                       ((4,), "f4"), reduction="add")  # fmt: skip
+        assert plain.endswith(f"\n{explanation.text(60)}\n")
+        assert plain.split() == f"{explanation} {explanation.text(60)}".split()
 
 
 @pytest.mark.parametrize(

@@ -314,11 +314,88 @@ def test_invalid_arguments_of_explain_raise(arguments, attributes, kind, sentenc
 def test_a_notebook_shows_the_picture_of_a_plan():
     plan = gatherum.plan("gather", ((4, 3), F4), ((2,), I8))
     page = plan._repr_html_()
-    assert page == gatherum.explain(plan)._repr_html_()
-    assert page.startswith("<div><svg ")
-    assert page.endswith("</pre></details></div>")
+    note = "A plan has shapes, not values. gatherum.explain(plan, data, indices) draws values."
+    assert page == f"<div>{gatherum.explain(plan)._repr_html_()}<p>{note}</p></div>"
+    style = "<style>.gatherum-picture{max-width:100%;height:auto}</style>"
+    assert page.startswith(f"<div><div>{style}<svg ")
+    assert "style=" not in page.partition("</svg>")[0]  # programs without pages draw nothing then
     assert "for i in range(2):" in page
     ET.fromstring(page)  # HTML that is also XML
+
+
+TEXTS = [
+    (
+        ("scatter_nd", np.zeros(3, int), [[1], [1], [9]], [5, 9, 7]),
+        {"mode": "drop"},
+        """\
+data (3,)   indices (3, 1)   updates (3,)   result (3,)
+[0] 0       [0]  1           [0] 5/         [0] 0
+[1] 0       [1] 1=           [1]  9         [1] 9
+[2] 0       [2] 9!           [2] 7x         [2] 0
+
+=  a duplicate: an index before it names the same place
+!  out of bounds
+x  dropped: its index is out of bounds
+/  overwritten by a later update""",
+    ),
+    (
+        ("gather_elements", [[1, 2], [3, 4]], [[7], [0]]),
+        {"axis": 1},
+        """\
+data (2, 2)   indices (2, 1)   result (2, 1)
+    [0] [1]   [0] 7!           IndexError
+[0]   1   2   [1]  0
+[1]   3   4
+
+!  out of bounds""",
+    ),
+    (
+        ("gather", ((0, 3), F4), ((0,), I8)),
+        {},
+        """\
+data (0, 3)   indices (0,)   result (0, 3)
+empty         empty          empty""",
+    ),
+]
+
+
+@pytest.mark.parametrize(("operands", "attributes", "text"), TEXTS)
+def test_a_picture_of_text(operands, attributes, text):
+    assert gatherum.explain(*operands, **attributes).text() == text
+
+
+def test_a_wide_picture_of_text_is_stacked_and_coloured():
+    explanation = gatherum.explain("gather", [10, 20], [1, 1])
+    assert (
+        explanation.text(20)
+        == """\
+data (2,)
+[0] 10
+[1] 20
+
+indices (2,)
+[0]  1
+[1] 1=
+
+result (2,)
+[0] 20
+[1] 20
+
+=  a duplicate: an
+index before it
+names the same place"""
+    )
+    lines = explanation.text(colours=True).splitlines()
+    assert lines[2].count("\x1b[38;5;33m") == 3
+    assert re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(lines)) == explanation.text()
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(call=calls())
+def test_every_call_has_a_picture_of_text(call):
+    text = explanation_of(call).text(100)
+    assert text.startswith("data (")
+    assert text.isascii() or call.args[0].dtype.kind == "U"
 
 
 # --- Pictures
@@ -456,7 +533,7 @@ def test_pictures_of_shapes_are_whole_and_small(call):
     picture = explanation.svg()
     check_picture(picture)
     words = " ".join(texts_of(picture))
-    made_up = "The indices are an example, for only shapes are given." in words
+    made_up = "Only shapes are known, so the indices are an example." in words
     assert made_up == (0 not in call[2] or (call[2][-1:] == (0,) and len(call[2]) > 1))
     reduced = "A small call of the same form is drawn:" in words.replace("\xa0", " ")
     scene = scene_of(explanation.plan.call)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from os import PathLike, fspath
 from os.path import splitext
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from gatherum._system import native
 from gatherum._system.regular_files import check_folder
 
 from .pseudocode import loop_lines, rule
+
+if TYPE_CHECKING:
+    from .pictures import CallValues
 
 # The approximate duration of a call without data, in seconds.
 OVERHEAD = 2e-7
@@ -115,10 +118,43 @@ class Explanation:
             An SVG document, for light and dark pages. A large call is drawn as a smaller one, with
             a note. Indices without values are drawn as an example.
         """
-        from .pictures import CallValues, draw
+        from .pictures import draw
 
-        operands = CallValues(self.data, self.indices, self.updates, self.fill_value)
-        return draw(self.plan.call, operands, self.refusal)
+        return draw(self.plan.call, self._values, self.refusal)
+
+    def text(self, width: int = 80, colours: bool = False) -> str:
+        """Draw the call as text: the cells of the data and their destinations.
+
+        Parameters
+        ----------
+        width : int
+            The number of characters of a line. A large call is drawn as a smaller one.
+        colours : bool
+            Whether to mark the cells that belong together with colours of terminals.
+
+        Returns
+        -------
+        str
+            The lines of the picture.
+
+        Examples
+        --------
+        >>> print(gatherum.explain("gather", [[1, 2], [3, 4], [5, 6]], [2, 0]).text())
+        data (3, 2)   indices (2,)   result (2, 2)
+            [0] [1]   [0] 2              [0] [1]
+        [0]   1   2   [1] 0          [0]   5   6
+        [1]   3   4                  [1]   1   2
+        [2]   5   6
+        """
+        from .pictures import sketch
+
+        return sketch(self.plan.call, self._values, bool(self.refusal), width, colours)
+
+    @property
+    def _values(self) -> CallValues:
+        from .pictures import CallValues
+
+        return CallValues(self.data, self.indices, self.updates, self.fill_value)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the picture that `svg` draws to a file.
@@ -165,8 +201,11 @@ class Explanation:
     def _repr_html_(self) -> str:
         from html import escape  # slow to import, and not needed for calls
 
+        from .pictures.svg import CLASS
+
         details = f"<details><summary>what runs</summary><pre>{escape(str(self))}</pre></details>"
-        return f"<div>{self.svg()}{details}</div>"
+        style = f"<style>.{CLASS}{{max-width:100%;height:auto}}</style>"
+        return f"<div>{style}{self.svg()}{details}</div>"
 
 
 def explain(

@@ -178,7 +178,9 @@ class Plan:
             Explanation,  # only needed for drawing
         )
 
-        return Explanation(self)._repr_html_()
+        picture = Explanation(self)._repr_html_()
+        note = "A plan has shapes, not values. gatherum.explain(plan, data, indices) draws values."
+        return f"<div>{picture}<p>{note}</p></div>"
 
     def __str__(self) -> str:
         lines = self.call_lines()

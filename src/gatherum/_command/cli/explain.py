@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
+import textwrap
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -160,12 +164,32 @@ def explain(
     if svg_file == DASH:
         click.echo(explanation.svg(), nl=False)
         return
-    click.echo(str(explanation))
+    _show(explanation)
     if floor:
         click.echo(f"\n{_floor(explanation)}")
     if svg_file is not None:
         explanation.save(svg_file)
         click.echo(f"\nPicture: {svg_file}")
+
+
+def _show(explanation: Explanation) -> None:
+    """Print an explanation and its picture, for the width and colours of the terminal."""
+    width, report = 80, str(explanation)
+    shown = bool(sys.stdout and sys.stdout.isatty())
+    if shown:
+        width = shutil.get_terminal_size().columns
+        report = "\n".join(part for line in report.splitlines() for part in _wrapped(line, width))
+    picture = explanation.text(width, colours=shown and "NO_COLOR" not in os.environ)
+    click.echo(f"{report}\n\n{picture}")
+
+
+def _wrapped(line: str, width: int) -> list[str]:
+    """Return a line as lines that end between words."""
+    indent = " " * (len(line) - len(line.lstrip()) + 4)
+    return textwrap.wrap(
+        line, max(width, 20), subsequent_indent=indent, break_long_words=False,
+        break_on_hyphens=False, replace_whitespace=False, drop_whitespace=True,
+    ) or [line]  # fmt: skip
 
 
 def _floor(explanation: Explanation) -> str:

@@ -5,5 +5,6 @@ Diagram libraries draw nodes and edges, not cells of arrays; SVG needs no librar
 
 from .cells import CallValues
 from .drawing import draw
+from .sketch import sketch
 
-__all__ = ["CallValues", "draw"]
+__all__ = ["CallValues", "draw", "sketch"]

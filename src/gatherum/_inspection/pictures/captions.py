@@ -61,7 +61,7 @@ def notes(scene: Scene, values: bool) -> str:
     form, full = scene.form, scene.full
     sentences = []
     if scene.made_up and 0 not in form.entries:
-        sentences.append("The indices are an example, for only shapes are given.")
+        sentences.append("Only shapes are known, so the indices are an example.")
     if scene.made_up and scene.reduced:
         sentences.append(
             f"A small call of the same form is drawn: data {_shape(form.data)}, "

@@ -58,8 +58,8 @@ def _fitting(s: Call, operands: CallValues, raises: bool) -> tuple[Scene, Cells,
         if layout.width <= WIDEST:
             break
     if 0 < len(cells.before) <= MOST_BEFORE:
-        larger = Layout(scene, cells, before=True)
-        layout = larger if larger.width <= WIDEST else layout
+        larger = (Layout(scene, cells, before) for before in ("aside", "over"))
+        layout = next((one for one in larger if one.width <= WIDEST), layout)
     return scene, cells, layout
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from .arrows import ArrowEnd, Route, route, step
 from .captions import titles
@@ -15,6 +15,8 @@ from .svg import Box, width_of
 
 GAP, NEAR, ASIDE = 74.0, 30.0, 40.0  # between consecutive arrays
 TITLE, TITLE_FONT, NOTE = 40.0, 14.0, 13.0
+APART = 16.0  # between two titles
+Before = Literal["", "aside", "over"]
 
 
 class Label(NamedTuple):
@@ -34,11 +36,12 @@ class Layout:
     """The positions of grids, indices and titles, starting at (0, 0).
 
     If the picture runs downwards, x and y are swapped for drawing, except in `titles`, `width` and
-    `height`. The grids are for the data (for a scatter, the result), for the moved array, and
-    optionally for the data of a scatter. `band` is the box of the indices.
+    `height`. The grids are for the data (of a scatter: its result), for the moved array, and
+    optionally for a scatter's data, `before` "aside" of the other arrays or "over" the result.
+    `band` is the box of the indices.
     """
 
-    def __init__(self, scene: Scene, cells: Cells, before: bool = False) -> None:
+    def __init__(self, scene: Scene, cells: Cells, before: Before = "") -> None:
         self.form, self.gathers, links = scene.form, scene.gathers, scene.links
         across, columns = self.form.across, self.form.columns
         self.data = Grid(cells.data, scene.shown, columns[0], across)
@@ -52,6 +55,7 @@ class Layout:
         self._index = (component, LEAST) if across else (LEAST, component)
         lanes = self._take_lanes(links)
         self._size_cells()
+        self._over = before == "over" and across
         if before:
             self._add_before(cells, scene)
         self.titles: dict[str, tuple[float, float]] = {}
@@ -76,12 +80,12 @@ class Layout:
             data.breadth = moved.breadth = max(data.breadth, moved.breadth)
 
     def _add_before(self, cells: Cells, scene: Scene) -> None:
-        """Add the data of a scatter above its result, with aligned columns."""
+        """Add the data of a scatter; if it is over its result, their columns are aligned."""
         across, result = self.form.across, self.data
-        grid = Grid(cells.before, scene.shown, result.column, across, last=across)
-        if across:
+        grid = Grid(cells.before, scene.shown, result.column, across, last=self._over)
+        if self._over:
             grid.length = result.length = max(grid.length, result.length)
-        else:
+        elif not across:
             grid.lanes = result.lanes
             grid.breadth = result.breadth = max(grid.breadth, result.breadth)
         self.grids = {"before": grid, **self.grids}
@@ -90,8 +94,7 @@ class Layout:
         """Arrange data, indices and the moved array consecutively.
 
         The order is from left to right with titles above, or from top to bottom with titles on the
-        left. The data of a scatter is drawn above the result, so that the picture does not become
-        wider.
+        left. The data of a scatter comes first, or is over its result if the picture is wide.
         """
         across, grids, before = self.form.across, self.grids, self.grids.get("before")
         sizes = {name: grid.size for name, grid in grids.items()}
@@ -104,7 +107,7 @@ class Layout:
         if not self.gathers:
             order = {"moved": NEAR, "indices": GAP, "data": 0.0}
         start = TITLE if across else max(widths[name] for name in sizes) + 14
-        if before and across:
+        if before and self._over:
             start += TITLE + before.size[1] + NEAR
         elif before:
             order = {"before": ASIDE, **order}
@@ -120,10 +123,9 @@ class Layout:
                 grids[name].x, grids[name].y = x, y
             title = widths[name] if across else 0.0
             end = max(end, at + length, at + title)
-            at += max(length, title - 20)
-            at += gap
+            at += max(length + gap, title + APART)
         self.width, self.height = (end, start + extent) if across else (start + extent, end)
-        if before and across:
+        if before and self._over:
             before.x, before.y = self.data.x, TITLE
             self.titles["before"] = (self.data.x, 14.0)
 

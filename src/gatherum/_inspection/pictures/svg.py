@@ -160,7 +160,7 @@ def document(width: float, height: float, title: str, lines: Iterable[str]) -> s
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" class="{CLASS}" role="img" '
             f'width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
-            f'font-family="{SANS}" style="max-width:100%;height:auto">',
+            f'font-family="{SANS}">',
             f"<title>{plain(title)}</title>",
             f"<style>@media (prefers-color-scheme:dark){{{dark}}}</style>",
             rectangle(Box(0, 0, width, height), "paper"),
