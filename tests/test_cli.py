@@ -421,11 +421,14 @@ def test_progress_shows_bytes_rate_and_time_left(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "120")
     monkeypatch.setattr(sys, "stderr", Terminal())
-    with progress_of_files.progress_shown(True) as progress:
+    with progress_of_files.progress_shown(True, "gather table.npy") as progress:
+        progress.phase("gathering")
         for moved in (0, 1 << 20, 3 << 20):
             progress(moved, 4 << 20)
     shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", sys.stderr.getvalue())
-    assert re.search(r"3\.0/4\.0 MiB +\d+(\.\d)? [kMGT]?B/s +0:00:0\d", shown), shown
+    line = r"gather table\.npy: gathering \S+ 3\.0 of 4\.0 MiB, \d+(\.\d)? [KMGT]?i?B/s 0:00:0\d"
+    assert re.search(line, shown), shown
+    assert "?" not in shown
 
 
 def test_no_progress_without_a_terminal(run, folder, monkeypatch):

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 import gatherum
 from files.storage import MISSING, bits, put
 from gatherum import files
+from gatherum.files.resources import progress
 
 pytestmark = pytest.mark.usefixtures("quick_sync")
 
@@ -318,10 +319,22 @@ def test_a_bar(
     assert capsys.readouterr().out == ""
     if not rich:
         files.gather_file(table, indices, progress=True)
-        assert capsys.readouterr().err == "moved 16 B of 16 B\n"
+        assert capsys.readouterr().err == "gather: gathering, 16 of 16 B\n"
     reports: list[tuple[int, int]] = []
     files.gather_file(table, indices, progress=lambda *moved: reports.append(moved))
     assert reports[-1] == (16, 16)
+
+
+def test_a_notebook_without_widgets_has_lines(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    console = pytest.importorskip("rich.console", reason=MISSING.format("rich"))
+    monkeypatch.setattr(console, "_is_jupyter", lambda: True)
+    monkeypatch.setitem(sys.modules, "ipywidgets", None)
+    monkeypatch.setattr(progress, "find_spec", lambda name: None)
+    path = put(tmp_path, "t", np.arange(1 << 20, dtype="f4"))
+    files.gather_file(path, np.arange(1 << 19), tmp_path / "o.npy", progress=True)
+    assert capsys.readouterr().err == "gather t.npy: gathering, 2.0 of 2.0 MiB\r\n"
 
 
 @pytest.mark.parametrize("shape", [(0,), (1, 0)])

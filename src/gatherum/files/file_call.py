@@ -44,7 +44,7 @@ class FileCall:
         with ExitStack() as stack:
             progress = self.settings.progress
             if isinstance(progress, bool):
-                progress = stack.enter_context(progress_shown(progress))
+                progress = stack.enter_context(progress_shown(progress, self._label))
             out = None if self.out is None else locate_output(self.out)
             if out is not None and out.remote:
                 raise ValueError(f"{self.op}: the output {out} is a URL; outputs are local files")
@@ -60,12 +60,22 @@ class FileCall:
             if out is not None:
                 output = FileOutput(self.op, out, operands, self.settings)
             output.check(resources)
+            resources.meter.phase("opening")
             job = self._opened(operands, resources)
             with output.sink(job) as sink:
                 if not sink.is_complete:
                     run_strategies(job, sink)
                 result = sink.commit()
             return resources.meter.stats() if result is None else result
+
+    @property
+    def _label(self) -> str:
+        """The operator, and the name of the table if it is a file."""
+        table = self.operands["table"]
+        if not isinstance(table, (str, os.PathLike)):
+            return self.op
+        name = os.path.basename(os.fspath(table).partition("?")[0].rstrip("/"))
+        return f"{self.op} {name}"
 
     def _resources(
         self, stack: ExitStack, out: Location | None, progress: Progress | None

@@ -267,6 +267,7 @@ class CopySink(ScatterSink):
         """Copy the whole table."""
         size, piece = self.source.nbytes, max(1, self.resources.budget.block)
         self.meter.expect(size)
+        self.meter.phase("copying the table")
         buffer = memoryview(bytearray(min(piece, size)))
         for start in range(0, size, piece):
             part = {"copied": start}

@@ -13,7 +13,7 @@ __all__ = ["Counts", "TableStats"]
 KEPT = 1 << 13  # the number of latest requests whose times are kept
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TableStats:
     """Statistics of an open table.
 
@@ -53,6 +53,9 @@ class TableStats:
             f"read {size_text(self.bytes_read)}{share}; p50 {self.p50 * 1e6:,.0f} us, "
             f"p90 {self.p90 * 1e6:,.0f} us, p99 {self.p99 * 1e6:,.0f} us"
         )
+
+    def __repr__(self) -> str:
+        return f"<TableStats: {self}>"
 
 
 class Counts:

@@ -4,8 +4,13 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
 
-from .stats import Progress, size_text
+from .stats import ProgressDisplay, amounts_text, size_text
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 __all__ = ["progress_shown"]
 
@@ -13,45 +18,81 @@ PAUSE = 1.0  # seconds between two lines
 
 
 @contextmanager
-def progress_shown(shown: bool) -> Iterator[Progress | None]:
+def progress_shown(shown: bool, label: str) -> Iterator[ProgressDisplay | None]:
     """Yield a function that shows a bar, given the bytes moved and expected; or None.
 
-    If `rich` is not installed, it prints a line each second instead.
+    `label` names the call. Without `rich`, or in a notebook without ipywidgets, which `rich` needs
+    for a bar, the function prints a line each second.
     """
     if not shown or sys.stderr is None:  # standard error is closed
         yield None
         return
     try:
         from rich.console import Console
-        from rich.progress import (
-            BarColumn,
-            DownloadColumn,
-            TimeRemainingColumn,
-            TransferSpeedColumn,
-        )
-        from rich.progress import (
-            Progress as Bar,
-        )
     except ImportError:  # without rich, print a line each second
-        yield lines()
+        yield Lines(label)
         return
-    moved = BarColumn(), DownloadColumn(binary_units=True)
-    columns = *moved, TransferSpeedColumn(), TimeRemainingColumn()
-    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("moved", total=None)
-        yield lambda moved, expected: bar.update(task, completed=moved, total=expected)
+    console = Console(stderr=True)
+    if console.is_jupyter and find_spec("ipywidgets") is None:
+        lines = Lines(label, end="\r")
+        yield lines
+        lines.close()
+        return
+    with bar(console, label) as display:
+        yield display
 
 
-def lines() -> Progress:
-    """Return a function that writes a line to standard error, once a second and at the end."""
-    last = time.monotonic()
+@contextmanager
+def bar(console: "Console", label: str) -> Iterator[ProgressDisplay]:
+    """Yield the function that updates a bar of `rich`."""
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    def line(moved: int, expected: int) -> None:
-        nonlocal last
+    columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[amounts]}")
+    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as progress:
+        yield Bar(progress, progress.add_task(label, total=None, amounts=""), label)
+
+
+class Bar(ProgressDisplay):
+    """A bar of `rich` with the label of the call, its phase, the bytes and their rate."""
+
+    def __init__(self, progress: Any, task: Any, label: str) -> None:
+        self._progress, self._task, self._label = progress, task, label
+
+    def __call__(self, moved: int, expected: int) -> None:
+        self._progress.update(self._task, completed=moved, total=expected)
+        speed = self._progress.tasks[0].speed
+        rate = f", {size_text(int(speed))}/s" if speed else ""
+        self._progress.update(self._task, amounts=amounts_text(moved, expected) + rate)
+
+    def phase(self, name: str) -> None:
+        """Show what the run does now."""
+        self._progress.update(self._task, description=f"{self._label}: {name}")
+
+
+class Lines(ProgressDisplay):
+    """Lines of text on standard error, one each second and one at the end.
+
+    With the `end` "\\r" each line replaces the previous one.
+    """
+
+    def __init__(self, label: str, end: str = "\n") -> None:
+        self._label, self._phase, self._end = label, "moving", end
+        self._last, self._written = time.monotonic(), 0
+
+    def __call__(self, moved: int, expected: int) -> None:
         now = time.monotonic()
-        if now - last < PAUSE and moved < expected:
+        if now - self._last < PAUSE and moved < expected:
             return
-        last = now
-        print(f"moved {size_text(moved)} of {size_text(expected)}", file=sys.stderr)
+        self._last = now
+        line = f"{self._label}: {self._phase}, {amounts_text(moved, expected)}"
+        print(line.ljust(self._written), end=self._end, file=sys.stderr, flush=True)
+        self._written = len(line) if self._end == "\r" else 0
 
-    return line
+    def phase(self, name: str) -> None:
+        """Show what the run does now, in the next line."""
+        self._phase = name
+
+    def close(self) -> None:
+        """End a line that the next one would have replaced."""
+        if self._written:
+            print(file=sys.stderr, flush=True)

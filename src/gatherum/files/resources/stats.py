@@ -3,16 +3,27 @@
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from .os_calls import peak_memory
 
-__all__ = ["Meter", "Progress", "Stats"]
+__all__ = ["Meter", "Progress", "ProgressDisplay", "Stats"]
 
 Progress = Callable[[int, int], object]
 
 
-@dataclass(frozen=True)
+class ProgressDisplay:
+    """A function of the bytes moved and expected that also shows the phase of a run."""
+
+    def __call__(self, moved: int, expected: int) -> None:
+        raise NotImplementedError
+
+    def phase(self, name: str) -> None:
+        """Show what the run does now."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, repr=False)
 class Stats:
     """The statistics of a run on files.
 
@@ -41,7 +52,7 @@ class Stats:
     peak_memory: int
     requests: int = 0
     bytes_requested: int = 0
-    _in_chunks: bool = field(default=True, repr=False)
+    _in_chunks: bool = True
 
     def __str__(self) -> str:
         chunks = "1 chunk" if self.chunks_touched == 1 else f"{self.chunks_touched:,} chunks"
@@ -53,6 +64,9 @@ class Stats:
             f"{self.seconds:.2f} s, peak memory {size_text(self.peak_memory)}"
             f"{asked if self.requests else ''}"
         )
+
+    def __repr__(self) -> str:
+        return f"<Stats: {self}>"
 
 
 class Meter:
@@ -75,6 +89,11 @@ class Meter:
     def expect(self, nbytes: int) -> None:
         """Add `nbytes` to the bytes that the run will move."""
         self.expected += nbytes
+
+    def phase(self, name: str) -> None:
+        """Tell a display of the progress what the run does now."""
+        if isinstance(self._progress, ProgressDisplay):
+            self._progress.phase(name)
 
     def read(self, nbytes: int) -> None:
         """Count bytes read."""
@@ -118,11 +137,24 @@ class Meter:
         )
 
 
+UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+
+
 def size_text(nbytes: int) -> str:
     """Format a number of bytes for people."""
-    size = float(nbytes)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if size < 1024:
-            return f"{size:.0f} B" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1024
-    return f"{size:.1f} TiB"
+    unit = _unit_of(nbytes)
+    return f"{_amount(nbytes, unit)} {UNITS[unit]}"
+
+
+def amounts_text(moved: int, expected: int) -> str:
+    """Format a part of a number of bytes, in the unit of the whole."""
+    unit = _unit_of(expected)
+    return f"{_amount(moved, unit)} of {_amount(expected, unit)} {UNITS[unit]}"
+
+
+def _unit_of(nbytes: int) -> int:
+    return next((n for n in range(len(UNITS) - 1) if nbytes < 1024 ** (n + 1)), len(UNITS) - 1)
+
+
+def _amount(nbytes: int, unit: int) -> str:
+    return f"{nbytes / 1024**unit:.{int(unit > 0)}f}"

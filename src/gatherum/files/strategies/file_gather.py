@@ -47,6 +47,7 @@ class IntoArray:
             job.check_indices()
         if result.size == 0:
             return
+        job.meter.phase("gathering")
         job.meter.expect(result.nbytes)
         rows = result.reshape(requests.count, -1)
         for panel, table in job.panels():
@@ -93,7 +94,9 @@ def _cheaper(job: Job, sink: FileSink, windows: Windows) -> WindowPass | TablePa
     Windows may read the same rows repeatedly from the disk; a pass over the table reads each row
     once.
     """
+    job.meter.phase("checking the indices")
     survey = _survey(sink, windows)
+    job.meter.phase("gathering")
     job.meter.expect(job.requests.count * windows.row_bytes)
     if _passes(sink, windows, survey):
         return TablePass(windows, survey.buckets)

@@ -47,6 +47,7 @@ class WholeScatter:
         sink.prepare()
         if sink.has(WHOLE):
             return
+        job.meter.phase("scattering")
         job.meter.expect(sum(source.nbytes for source in job.sources.values()))
         job.meter.expect(2 * job.table.nbytes)
         operands = [job.read_whole(role) for role in job.sources]
@@ -125,7 +126,9 @@ class BucketScatter:
 
     def run(self, job: Job, sink: ScatterSink) -> None:
         """Check every index, then scatter."""
+        self.meter.phase("checking the indices")
         buckets = self._survey()
+        self.meter.phase("scattering")
         self.meter.expect(2 * self.requests.count * self.row_bytes)
         self.sink, self.into = sink, sink.rows(self.panel)
         if self.requests.count <= self.most:
