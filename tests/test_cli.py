@@ -316,6 +316,11 @@ def test_run_of_a_model(run, folder):
     assert err.count("\n") == 1
     assert not Path("written.npy").exists()
     assert run("run", "no.json") == (1, "", "gatherum: no.json: No such file or directory\n")
+    Path("net.onnx").write_bytes(b"\x08\x0a\x12")
+    assert run("run", "net.onnx") == (
+        1, "", "gatherum: net.onnx is an ONNX model; `run` takes DirectML's models in JSON. "
+        "`gatherum check` checks an ONNX model, and onnx.reference or onnxruntime runs it\n",
+    )  # fmt: skip
 
 
 def test_check_for_programs(run):

@@ -12,6 +12,7 @@ from gatherum._plans.plans import add_device
 
 from .adapter import FUNCTIONS, CudaAdapter
 from .array_protocols import DeviceArray
+from .driver import is_available
 from .explain import describe, plan
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "gather",
     "gather_elements",
     "gather_nd",
+    "is_available",
     "plan",
     "scatter_elements",
     "scatter_nd",

@@ -259,6 +259,29 @@ def open_compiler() -> Compiler:
     return compiler
 
 
+def is_available() -> bool:
+    """Return True if arrays in a GPU's memory can be used: packages, driver and a device exist.
+
+    Nothing is compiled. The first call on a device compiles its kernels.
+
+    Returns
+    -------
+    bool
+        Whether `cuda.bindings` and NVRTC are installed and the driver has a device. If False, the
+        first call on a device array raises an error that names the missing part.
+
+    Examples
+    --------
+    >>> device = "cuda" if gatherum.cuda.is_available() else "cpu"
+    """
+    try:
+        driver = open_driver()
+        open_compiler()
+        return bool(driver.call("cuDeviceGetCount") > 0)
+    except (ImportError, RuntimeError):  # a part is missing, as the first call would report
+        return False
+
+
 def _import(name: str) -> Any:
     try:
         return import_module(f"cuda.bindings.{name}")

@@ -141,6 +141,21 @@ def test_without_nvrtc_one_sentence_says_so(monkeypatch):
         driver.open_compiler.__wrapped__()
 
 
+def test_availability(monkeypatch, machine):
+    monkeypatch.setattr(driver, "open_compiler", lambda: None)
+    for devices in (2, 0):
+        monkeypatch.setattr(machine, "_cuDeviceGetCount", lambda n=devices: n, raising=False)
+        assert gatherum.cuda.is_available() == (devices > 0)
+    machine.fail["cuDeviceGetCount"] = Status.CUDA_ERROR_INVALID_VALUE
+    assert gatherum.cuda.is_available() is False
+
+    def no_package():
+        raise ImportError("cuda.bindings is not installed")
+
+    monkeypatch.setattr(driver, "open_driver", no_package)
+    assert gatherum.cuda.is_available() is False
+
+
 def test_nothing_of_cuda_is_imported_before_a_call(python):
     code = (
         "import sys, gatherum.cuda, numpy as np; gatherum.gather(np.arange(3), [0])\n"

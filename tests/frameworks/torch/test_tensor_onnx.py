@@ -75,7 +75,7 @@ def test_gathers():
 
 FOLDS = [
     {"reduction": reduction, "include_self": include_self}
-    for reduction in known_to_onnx(18)[1:]
+    for reduction in (*known_to_onnx(18)[1:], "mean")
     for include_self in (True, False)
 ]
 # Operator, axis, shapes of indices and updates, each with and without duplicates.
@@ -128,11 +128,26 @@ def test_other_sizes_and_types():
     check(function, example, ({0: n}, {0: m}, {0: m}), [other])
 
 
+@pytest.mark.parametrize("dtype", ["int8", "int64", "uint8", "float16", "float64"])
+def test_means_are_sums_over_counts(dtype):
+    def function(data, indices, updates):
+        return tuple(
+            room.scatter_slices(data, indices, updates, reduction="mean", include_self=include_self)
+            for include_self in (True, False)
+        )
+
+    kind = getattr(torch, dtype)
+    updates = torch.tensor([[-7, 3], [2, 1], [-6, 100], [100, 100]]).to(kind)
+    data = torch.tensor([[1, 9], [5, 5], [-1, 4]]).to(kind)
+    nodes = check(function, (data, torch.tensor([0, 2, 0, 0]), updates))
+    assert nodes.count("Div") == 2 and nodes.count("ScatterND") == 5
+
+
 def test_functions_of_torch_scatter():
     def function(src, index):
         return tuple(
             room.scatter(src, index, 0, dim_size=4, reduce=word)
-            for word in ("sum", "mul", "max", "min")
+            for word in ("sum", "mean", "mul", "max", "min")
         )
 
     check(function, (numbers(6, 3), torch.tensor([0, 2, 2, 0, 1, 2])))
@@ -291,8 +306,8 @@ def test_an_index_that_may_not_be_negative_is_out_of_bounds():
 
 REFUSED = {
     "gather: ONNX has no `mode` 'clip' for it": lambda d, i: room.gather(d, i, mode="clip"),
-    "scatter_nd: ONNX has no `reduction` 'mean' for it": lambda d, i: room.scatter_nd(
-        d, i[:, None], 1.0, reduction="mean"
+    "scatter_nd: ONNX has no `reduction` 'fmean' for it": lambda d, i: room.scatter_nd(
+        d, i[:, None], 1.0, reduction="fmean"
     ),
     "scatter_nd: ONNX has no `batch_dims` for it": lambda d, i: room.scatter_nd(
         d, i[:, None], 1.0, 1

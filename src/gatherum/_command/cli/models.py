@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from . import options as shared
+from .checks import ONNX
 from .command_group import commands
 from .indices import LARGEST
 from .streams import DASH, INPUT, read
@@ -40,6 +41,11 @@ def run_model(file: str, feature_level: FeatureLevel, output: str) -> None:
     from gatherum.files.remote import refuse_url
 
     refuse_url(file, "a URL is not run; download it")
+    if file != DASH and _is_onnx(file):
+        raise ValueError(
+            f"{file} is an ONNX model; `run` takes DirectML's models in JSON. `gatherum check` "
+            "checks an ONNX model, and onnx.reference or onnxruntime runs it"
+        )
     if output == DASH:
         raise click.UsageError(f"DIR is a folder of files, which standard output ({DASH}) is not.")
     try:
@@ -53,3 +59,9 @@ def run_model(file: str, feature_level: FeatureLevel, output: str) -> None:
     click.echo("\n".join(result.lines), nl=bool(result.lines))
     if not result.equal:
         raise click.exceptions.Exit(1)
+
+
+def _is_onnx(file: str) -> bool:
+    """Return True for a file that begins as an ONNX model."""
+    with open(file, "rb") as start:
+        return start.read(1) == ONNX

@@ -72,7 +72,7 @@ class Bar(ProgressDisplay):
 class Lines(ProgressDisplay):
     """Lines of text on standard error, one each second and one at the end.
 
-    With the `end` "\\r" each line replaces the previous one.
+    With a carriage return as the `end`, each line replaces the previous one.
     """
 
     def __init__(self, label: str, end: str = "\n") -> None:

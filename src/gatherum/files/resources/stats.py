@@ -16,6 +16,7 @@ class ProgressDisplay:
     """A function of the bytes moved and expected that also shows the phase of a run."""
 
     def __call__(self, moved: int, expected: int) -> None:
+        """Show the progress."""
         raise NotImplementedError
 
     def phase(self, name: str) -> None:

@@ -12,6 +12,7 @@ from gatherum.torch import errors as torch_errors
 Value: TypeAlias = Any  # of a graph under construction, with shape and dtype
 
 _OPSET = 18
+_DIVIDE = "divide a sum by a count of the updates"
 
 
 def gather(attributes: Attributes, data: Value, indices: Value) -> Value:
@@ -73,8 +74,9 @@ def scatter_slices(attributes: Attributes, data: Value, indices: Value, updates:
     front = [axis, *range(axis), *range(axis + 1, rank)]
     if axis > 0:
         sizes = type(data.shape)([data.shape[i] for i in front])
+        dtype = data.dtype
         data = op.Transpose(data, perm=front)
-        data.shape = sizes
+        data.shape, data.dtype = sizes, dtype
         entries = list(range(axis, axis + q))
         others = [i for i in range(rank - 1 + q) if i not in entries]
         updates = op.Transpose(updates, perm=[*entries, *others])
@@ -126,6 +128,8 @@ def _folded(scatter: Callable[[Value, Value, str], Value], data: Value, updates:
     The first of two scatters writes a neutral value; for a maximum or minimum, one of the updates.
     """
     reduction = attributes.reduction
+    if reduction == "mean":
+        return _mean(scatter, data, updates, attributes)
     if reduction != "none" and not attributes.include_self:
         op = _opset()
         first = updates
@@ -135,6 +139,48 @@ def _folded(scatter: Callable[[Value, Value, str], Value], data: Value, updates:
             first = op.Expand(number, op.Shape(updates))
         data = scatter(data, first, "none")
     return scatter(data, updates, reduction)
+
+
+def _mean(scatter: Callable[[Value, Value, str], Value], data: Value, updates: Value,
+          attributes: Attributes) -> Value:  # fmt: skip
+    """Divide a sum by a count: two scatters, in the types in which the core computes them."""
+    op = _opset()
+    dtype = data.dtype
+    wide = _mean_types().get(dtype)
+    if wide is None:
+        raise torch_errors.no_onnx(attributes.op, f"`reduction` 'mean' of {dtype.name}", _DIVIDE)
+    whole = wide in (_ir().INT64, _ir().UINT64)
+    if wide != dtype:
+        data, updates = op.Cast(data, to=wide), op.Cast(updates, to=wide)
+    summed = attributes._replace(reduction="add")
+    total = _folded(scatter, data, updates, summed)
+    ones = op.Expand(op.CastLike(op.Constant(value_float=1.0), updates), op.Shape(updates))
+    start = op.CastLike(op.Constant(value_float=float(attributes.include_self)), data)
+    count = scatter(op.Expand(start, op.Shape(data)), ones, "add")
+    divisor = op.Max(count, op.CastLike(op.Constant(value_float=1.0), count))
+    result = _floor_divided(total, divisor) if whole else op.Div(total, divisor)
+    return op.Cast(result, to=dtype) if wide != dtype else result
+
+
+def _mean_types() -> dict[Any, Any]:
+    """Return the type in which the mean of each type is computed."""
+    types = _ir()
+    signed = types.INT8, types.INT16, types.INT32, types.INT64
+    unsigned = types.UINT8, types.UINT16, types.UINT32, types.UINT64
+    return {
+        **dict.fromkeys(signed, types.INT64),
+        **dict.fromkeys(unsigned, types.UINT64),
+        **dict.fromkeys((types.FLOAT16, types.BFLOAT16, types.FLOAT), types.FLOAT),
+        types.DOUBLE: types.DOUBLE,
+    }
+
+
+def _floor_divided(total: Value, divisor: Value) -> Value:
+    """Divide integers toward minus infinity; ONNX divides toward zero."""
+    op = _opset()
+    quotient = op.Div(total, divisor)
+    is_above = op.Less(total, op.Mul(quotient, divisor))
+    return op.Sub(quotient, op.CastLike(is_above, quotient))
 
 
 def _along(attributes: Attributes, data: Value, indices: Value) -> Value:
@@ -158,12 +204,11 @@ def _tuples(attributes: Attributes, data: Value, indices: Value, batch_dims: int
 
 def _checked(indices: Value, negative: bool, sizes: Callable[[], Value]) -> Value:
     """Return int64 indices. If negative indices are invalid, map them out of bounds for ONNX."""
-    from onnx_ir import DataType
-
+    types = _ir()
     op = _opset()
-    huge = indices.dtype == DataType.UINT64  # from 2**63 on, they become negative
-    if indices.dtype != DataType.INT64:
-        indices = op.Cast(indices, to=DataType.INT64)
+    huge = indices.dtype == types.UINT64  # from 2**63 on, they become negative
+    if indices.dtype != types.INT64:
+        indices = op.Cast(indices, to=types.INT64)
     if negative and not huge:
         return indices
     return op.Where(op.Less(indices, op.Constant(value_int=0)), sizes(), indices)
@@ -182,9 +227,14 @@ def _refuse(attributes: Attributes) -> None:
     if attributes.mode != "raise":
         instead = "make the indices valid before the call"
         raise torch_errors.no_onnx(attributes.op, f"`mode` {attributes.mode!r}", instead)
-    if attributes.reduction not in known_to_onnx(_OPSET):
-        instead = "divide a sum by a count of the updates"
-        raise torch_errors.no_onnx(attributes.op, f"`reduction` {attributes.reduction!r}", instead)
+    if attributes.reduction not in (*known_to_onnx(_OPSET), "mean"):
+        raise torch_errors.no_onnx(attributes.op, f"`reduction` {attributes.reduction!r}", _DIVIDE)
+
+
+def _ir() -> Any:
+    from onnx_ir import DataType
+
+    return DataType
 
 
 def _opset() -> Any:
