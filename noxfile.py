@@ -248,7 +248,15 @@ def lint(session: nox.Session) -> None:
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """Build the documentation from scratch, run its examples, and follow its links."""
+    """Build the documentation from scratch, run its examples, and follow its links.
+
+    With ``-- --fast``, only build the site, without the frameworks: a few minutes less.
+    """
+    if "--fast" in session.posargs:
+        install(session, "[cli,onnx]", *group("docs"), "ml_dtypes>=0.5")
+        shutil.rmtree("docs/_build", ignore_errors=True)
+        session.run("sphinx-build", "--keep-going", "-q", "docs", "docs/_build/html")
+        return
     extras = "[arrow,cli,dask,hdf5,jax,onnx,remote,torch,zarr]"  # examples of every module
     install(session, extras, *group("docs"), *group("frameworks"))
     session.run("python", "docs/examples.py")

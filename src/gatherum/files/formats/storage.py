@@ -53,6 +53,10 @@ class Opened(Protocol):
         """Raise OSError if the input changed since it was opened."""
         return
 
+    def is_intact(self) -> bool:
+        """Return True if the opened input still has its bytes, also after its name has another."""
+        return True
+
     def stop(self) -> None:
         """Cancel pending work that may take long, because the call has ended."""
         return

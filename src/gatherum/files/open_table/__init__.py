@@ -24,6 +24,7 @@ def open(
     bits: int | None = None,
     dtype: Any = "float32",
     decode: bool = True,
+    follow: bool = False,
     storage_options: Mapping[str, Any] | None = None,
 ) -> Table:
     """Open a table for many lookups.
@@ -61,6 +62,12 @@ def open(
         The dtype of the results.
     decode : bool
         As in `gather_file`. `Table.dtype` and `Table.nbytes` describe decoded numbers.
+    follow : bool
+        Whether to continue with the new file when the table's file is replaced or removed, for
+        example by ``os.replace``. Calls use the old file until the new one can be opened, and
+        `Table.version` counts the changes. A file that is written in place still raises OSError.
+        Supported for a table in one local file; with `scales`, the old files are used until the new
+        ones match.
     storage_options : mapping, optional
         As in `gather_file`.
 
@@ -89,7 +96,7 @@ def open(
         ):  # fmt: skip
             if not (value is default or (default is not None and value == default)):
                 raise ValueError(f"open: `{name}` must be {default} without `scales`")
-        return Table(table, cache, readers, direct, storage_options, decode)
+        return Table(table, cache, readers, direct, storage_options, decode, follow)
     from .quantized import QuantizedTable
 
     attributes = {
@@ -98,5 +105,5 @@ def open(
         "bits": bits,
         "dtype": dtype,
     }
-    plain = table, cache, readers, direct, storage_options, decode
+    plain = table, cache, readers, direct, storage_options, decode, follow
     return QuantizedTable(*plain, scales, zero_points, attributes)

@@ -2,6 +2,7 @@
 
 import os
 import threading
+import time
 import weakref
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -24,6 +25,7 @@ __all__ = ["Handle", "anchored"]
 T = TypeVar("T")
 READERS = 16
 MOST_READERS = 1024
+RETRY = 0.1  # seconds between two attempts to open a new file
 
 
 class Handle:
@@ -37,6 +39,7 @@ class Handle:
         direct: bool,
         storage_options: Mapping[str, Any] | None,
         decode: bool = True,
+        follow: bool = False,
     ) -> None:
         self._where, self._given = anchored("table", table)
         options, nbytes = checked_options(storage_options), size_of("cache", cache)
@@ -44,7 +47,12 @@ class Handle:
         if not 1 <= count <= MOST_READERS:
             raise ValueError(f"open: `readers` must be from 1 to {MOST_READERS}, got {count}")
         past, decode = as_boolean("open", "direct", direct), as_boolean("open", "decode", decode)
-        self._settings = Settings(nbytes, count, past, options, decode)
+        follow = as_boolean("open", "follow", follow)
+        if follow:
+            _check_followed(self._where)
+        self._settings = Settings(nbytes, count, past, options, decode, follow)
+        self._version = 0
+        self._following, self._retry = threading.Lock(), 0.0
         self._counts, self._lock = Counts(), threading.Lock()
         self._pool: ThreadPoolExecutor | None = None
         self._readers: set[int] = set()  # the threads of the pool
@@ -74,6 +82,11 @@ class Handle:
         return self._opened("nbytes").table.nbytes
 
     @property
+    def version(self) -> int:
+        """The number of times that a new file has taken the place of the table's file."""
+        return self._version
+
+    @property
     def path(self) -> str:
         """The file's absolute path."""
         return self._where.file if isinstance(self._where, Location) else ""
@@ -99,7 +112,29 @@ class Handle:
     def _opened(self, name: str) -> State:
         if (state := self._state) is None:
             state = self._opened_again(name)
-        return state
+        return self._followed(state) if state.is_replaced else state
+
+    def _followed(self, state: State) -> State:
+        """Return the table that replaced an open one, or the old one until that can be opened."""
+        if not self._following.acquire(blocking=False):
+            return state  # another call is opening it
+        try:
+            current, now = self._state, time.monotonic()
+            if current is not state or now < self._retry:
+                return current or state
+            self._retry = now + RETRY
+            try:
+                new = self._new_state()
+            except (OSError, TypeError, ValueError, RuntimeError):
+                return state  # missing or incomplete: try again later
+            with self._lock:
+                if self._state is not state:
+                    return state  # closed or reloaded in the meantime
+                self._state, self._retry = new, 0.0
+                self._version += 1
+            return new
+        finally:
+            self._following.release()
 
     def _closed(self, name: str) -> ValueError:
         return ValueError(f"{name}: the table {self._where} is closed")
@@ -116,7 +151,7 @@ class Handle:
         except FileNotFoundError as error:
             error.add_note(RELOAD)
             raise
-        if state is None or state.version() != self._before:
+        if state is None or (state.version() != self._before and not self._settings.follow):
             changed = OSError(f"{self._where}: changed since the parent process opened it")
             changed.add_note(RELOAD)
             raise changed from reason
@@ -140,6 +175,7 @@ class Handle:
             if self._closing:
                 raise self._closed("reload")
             self._state, self._before = state, None
+            self._version += 1
 
     def close(self) -> None:
         """Wait for submitted calls, and close the table. Further calls do nothing.
@@ -180,6 +216,7 @@ class Handle:
     def _after_fork(self) -> None:
         """Reset threads and locks, which a child process does not inherit from its parent."""
         self._lock, self._pool, self._readers = threading.Lock(), None, set()
+        self._following = threading.Lock()
         self._counts = Counts()
         if self._state is not None:
             self._before, self._state = self._state.version(), None
@@ -201,6 +238,11 @@ def anchored(role: str, operand: Operand) -> tuple[Location | ArrayOperand, Oper
         return where, os.fspath(operand)
     file = str(Path(where.file).absolute())
     return replace(where, file=file), file + where.text[len(where.file) :]
+
+
+def _check_followed(where: Location | ArrayOperand) -> None:
+    if isinstance(where, ArrayOperand) or where.remote is not None or os.path.isdir(where.file):
+        raise ValueError(f"open: `follow` needs a table in one local file, got {where}")
 
 
 def _note_thread(threads: set[int]) -> None:

@@ -174,6 +174,7 @@ class QuantizedTable(Table):
         direct: bool,
         storage_options: Mapping[str, Any] | None,
         decode: bool,
+        follow: bool,
         scales: Operand,
         zero_points: Operand | None,
         options: Mapping[str, Any],
@@ -184,7 +185,7 @@ class QuantizedTable(Table):
         self._beside = [where for where, _ in anchors]
         self._given_beside = [operand for _, operand in anchors] + [None] * (2 - len(anchors))
         self._how = dict(options)
-        super().__init__(table, cache, readers, direct, storage_options, decode)
+        super().__init__(table, cache, readers, direct, storage_options, decode, follow)
 
     def _new_state(self) -> State:
         try:

@@ -71,6 +71,7 @@ class Settings(NamedTuple):
     direct: bool
     storage_options: Mapping[str, Any]
     decode: bool = True
+    follow: bool = False
 
 
 class State:
@@ -99,6 +100,8 @@ class State:
         self._most = sys.maxsize if settings.direct else FEW
         remote = isinstance(where, Location) and where.remote is not None
         self._pause, self._due = FAR if remote else NEAR, 0.0
+        self._follows = settings.follow
+        self.is_replaced = False  # whether the path has another file, which is to be followed
 
     def __enter__(self) -> None:
         """Begin a call on the table."""
@@ -127,8 +130,10 @@ class State:
         except ServerError:
             raise
         except OSError as error:
-            error.add_note(RELOAD)
-            raise
+            if not (self._follows and all(p.table.opened.is_intact() for p in self.opened_parts)):
+                error.add_note(RELOAD)
+                raise
+            self.is_replaced = True
         self._due = time_now + self._pause
 
     @property

@@ -41,6 +41,8 @@ class Table(Handle):
         The dtype of its elements.
     nbytes : int
         The bytes of all elements.
+    version : int
+        The number of times that `reload` or `follow` has opened a new file.
     path : str
         The file's absolute path, or its URL without credentials; "" for an array.
     """

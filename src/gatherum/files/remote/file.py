@@ -137,6 +137,10 @@ class RemoteFile(DiskFile):
         if self._version.is_other(self._remote.wait(self._remote.version())):
             raise OSError(f"{self.path}: changed while it was being read")
 
+    def is_intact(self) -> bool:
+        """Return False: a server has no bytes of a replaced object."""
+        return False
+
 
 def _runs(stored: StoredRows, numbers: Ints, waste: float, longest: int) -> Ints:
     """Divide sorted requests into runs of at most `longest` bytes. Return their limits."""

@@ -263,6 +263,10 @@ class DiskFile:
         if now != self._identity:
             raise OSError(f"{self.path}: changed while it was being read")
 
+    def is_intact(self) -> bool:
+        """Return True if the file was not written since it was opened, even if it was replaced."""
+        return self._identity is None or self._state(os.fstat(self.fd)) == self._identity
+
     @staticmethod
     def _state(status: os.stat_result) -> tuple[int, ...]:
         return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)

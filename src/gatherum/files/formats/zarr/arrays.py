@@ -97,6 +97,10 @@ class ZarrArray(BoxArray):
         if self.tree() != self._identity:
             raise OSError(f"{self.path}: changed while it was being read")
 
+    def is_intact(self) -> bool:
+        """Return False: chunks are files that are opened when they are read."""
+        return False
+
     def read_box(self, box: tuple[slice, ...]) -> NDArray[Any]:
         """Return a box of the array, which covers whole chunks."""
         try:
