@@ -55,7 +55,7 @@ def fill(_app: Any, _page: str, source: list[str]) -> None:
 
 
 def render(name: str, argument: str) -> str:
-    """Return what a renderer writes."""
+    """Return the Markdown of a renderer."""
     return RENDERERS[name](argument) if argument else RENDERERS[name]()
 
 

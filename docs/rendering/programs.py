@@ -108,7 +108,7 @@ def marked(comment: str) -> str:
 
 
 def aligned(code: str) -> str:
-    """Return functions, each in lines of at most 100 characters, and other code as it is."""
+    """Wrap functions in lines of at most 100 characters. Return other code unchanged."""
     if code.startswith(("typedef", "static inline", "#", "struct")):
         return code
     functions = [" ".join(one.split()) for one in code.split(";") if one.strip()]

@@ -267,7 +267,7 @@ def is_available() -> bool:
     Returns
     -------
     bool
-        Whether `cuda.bindings` and NVRTC are installed and the driver has a device. If False, the
+        Whether ``cuda.bindings`` and NVRTC are installed and the driver has a device. If False, the
         first call on a device array raises an error that names the missing part.
 
     Examples

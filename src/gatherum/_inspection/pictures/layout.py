@@ -94,7 +94,7 @@ class Layout:
         """Arrange data, indices and the moved array consecutively.
 
         The order is from left to right with titles above, or from top to bottom with titles on the
-        left. The data of a scatter is at the start, or is over its result if the picture is wide.
+        left. The data of a scatter is at the start, or over its result if the picture is wide.
         """
         across, grids, before = self.form.across, self.grids, self.grids.get("before")
         sizes = {name: grid.size for name, grid in grids.items()}

@@ -83,7 +83,7 @@ class Handle:
 
     @property
     def version(self) -> int:
-        """The number of times that a new file has taken the place of the table's file."""
+        """The number of times that `reload` or `follow` opened a new file."""
         return self._version
 
     @property

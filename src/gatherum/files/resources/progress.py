@@ -65,7 +65,7 @@ class Bar(ProgressDisplay):
         self._progress.update(self._task, amounts=amounts_text(moved, expected) + rate)
 
     def phase(self, name: str) -> None:
-        """Show what the run does now."""
+        """Show the name of the phase."""
         self._progress.update(self._task, description=f"{self._label}: {name}")
 
 
@@ -89,7 +89,7 @@ class Lines(ProgressDisplay):
         self._written = len(line) if self._end == "\r" else 0
 
     def phase(self, name: str) -> None:
-        """Show what the run does now, in the next line."""
+        """Show the name of the phase in the next line."""
         self._phase = name
 
     def close(self) -> None:

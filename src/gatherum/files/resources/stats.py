@@ -20,7 +20,7 @@ class ProgressDisplay:
         raise NotImplementedError
 
     def phase(self, name: str) -> None:
-        """Show what the run does now."""
+        """Show the name of the phase."""
         raise NotImplementedError
 
 
@@ -92,7 +92,7 @@ class Meter:
         self.expected += nbytes
 
     def phase(self, name: str) -> None:
-        """Tell a display of the progress what the run does now."""
+        """Show the name of the current phase, if the progress is a display."""
         if isinstance(self._progress, ProgressDisplay):
             self._progress.phase(name)
 
