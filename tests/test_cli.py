@@ -436,6 +436,15 @@ def test_progress_shows_bytes_rate_and_time_left(monkeypatch):
     assert "?" not in shown
 
 
+def test_a_summary_begins_with_the_result(run, folder):
+    status, out, _ = run("gather", "table.npy", "rows.npy", "-o", "out.npy")
+    result = np.load("out.npy")
+    assert status == 0
+    assert out.startswith(f"out.npy: float64 {result.shape}, {result.nbytes} B; 3 rows, read ")
+    status, out, _ = run("groups", "rows.npy", "--func", "count", "-o", "counts.npy")
+    assert out.startswith(f"counts.npy: int64 {np.load('counts.npy').shape}, ")
+
+
 def test_no_progress_without_a_terminal(run, folder, monkeypatch):
     from gatherum import files
 

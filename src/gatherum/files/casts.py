@@ -19,8 +19,9 @@ from gatherum.files.formats.format import Location
 from gatherum.files.formats.storage import Source
 from gatherum.files.gathers import gather_nd_file
 from gatherum.files.resources.resources import Budget, Resources
+from gatherum.files.resources.stats import size_text
 
-__all__ = ["array_text", "cast_copy", "check_cast", "copy_array", "stored_dtype"]
+__all__ = ["array_text", "cast_copy", "check_cast", "copy_array", "description", "stored_dtype"]
 
 STEP = 1 << 16  # elements that are converted together
 WHOLE = 1000  # maximum number of elements of an array that NumPy prints in full
@@ -53,6 +54,12 @@ def stored_dtype(where: Path | Location, folder: str, *, decode: bool = True) ->
     """Return the dtype of a file's array."""
     with _opened(where, folder, decode) as (source, _):
         return source.dtype
+
+
+def description(where: Path | Location, folder: str) -> str:
+    """Return the dtype, the shape and the size of a file's array, as it is stored."""
+    with _opened(where, folder, False) as (source, _):
+        return f"{name_of(source.dtype)} {source.shape}, {size_text(source.nbytes)}"
 
 
 def check_cast(where: object, stored: np.dtype[Any], dtype: np.dtype[Any]) -> None:

@@ -314,7 +314,9 @@ def _run_alone(
     elif out == DASH:
         write_to_output(target.file)
     else:
-        click.echo(f"{out}: {stats}")
+        from gatherum.files.casts import description
+
+        click.echo(f"{out}: {description(target, folder)}; {stats}")
 
 
 def _run(operator: Operator, operands: list[Any], out: Location, options: dict[str, Any]) -> Stats:

@@ -108,4 +108,6 @@ def _run(
     elif out == DASH:
         write_to_output(target.file)
     else:
-        click.echo(f"{out}: {result}")
+        from gatherum.files.casts import description
+
+        click.echo(f"{out}: {description(target, folder)}; {result}")
