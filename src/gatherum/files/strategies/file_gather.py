@@ -13,6 +13,7 @@ from gatherum.files.resources.disk import PAGE, byte_view
 from gatherum.files.row_access.partition import Buckets
 from gatherum.files.row_access.table import Panel, RowTable, best_order
 
+from .stored_columns import StoredColumns
 from .table_pass import TablePass
 from .windows import WindowPass, Windows, valid
 
@@ -33,6 +34,9 @@ def strategies(job: Job, sink: Sink) -> Iterator[Strategy[Any]]:
     if sink.array.size == 0:
         yield IndexCheck()
         return
+    if StoredColumns.apply(job) and sink.array.nbytes <= job.budget.window:
+        yield StoredColumns()
+        return
     for panel, table in job.panels():
         yield _cheaper(job, sink, Windows(job, sink.array, panel, table))
 
@@ -46,6 +50,9 @@ class IntoArray:
         if result.size == 0 or sink.direct:
             job.check_indices()
         if result.size == 0:
+            return
+        if StoredColumns.apply(job):
+            StoredColumns().gather(job, result)
             return
         job.meter.phase("gathering")
         job.meter.expect(result.nbytes)

@@ -1,0 +1,75 @@
+"""Gathers along the last axis of a file in Fortran order, whose slices are contiguous."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gatherum.files.durable.sinks import WHOLE, FileSink
+from gatherum.files.formats.storage import FlatStorage
+from gatherum.files.job import Job
+from gatherum.files.resources.disk import byte_view
+from gatherum.files.row_access.flat import FlatRows
+from gatherum.files.row_access.table import Panel, best_order
+
+__all__ = ["StoredColumns"]
+
+
+class StoredColumns:
+    """Reads each slice as one run of bytes, and transposes the slices in memory.
+
+    Other strategies read every element of a slice separately, 8 bytes at a time.
+    """
+
+    @staticmethod
+    def apply(job: Job) -> bool:
+        """Return True if a gather takes slices that are contiguous and fit in a window."""
+        table = job.table
+        storage = table.storage
+        if job.op != "gather" or not isinstance(storage, FlatStorage) or not storage.fortran:
+            return False
+        last = job.call.resolved_axis == len(table.shape) - 1 and table.order is None
+        return last and 0 < _slice_bytes(job) <= job.budget.window
+
+    def run(self, job: Job, sink: FileSink) -> None:
+        """Write a result that fits in memory."""
+        if sink.has(WHOLE):
+            return
+        result: NDArray[np.generic] = np.empty(job.shape, job.table.dtype)
+        self.gather(job, result)
+        sink.array.write(0, result)
+        sink.finish(WHOLE, result.nbytes)
+
+    def gather(self, job: Job, result: NDArray[np.generic]) -> None:
+        """Gather into memory."""
+        storage, outer = job.table.storage, job.table.shape[:-1]
+        assert isinstance(storage, FlatStorage)
+        size, count = math.prod(outer), job.entries
+        rows = FlatRows(storage.array, (1,), size, Panel.of((size,), ((0, size),)))
+        columns = result.reshape(*outer, count)
+        most = max(1, job.budget.window // _slice_bytes(job))
+        job.meter.phase("gathering")
+        job.meter.expect(result.nbytes)
+        for start in range(0, count, most):
+            stop = min(start + most, count)
+            # The first requests have the position 0 in all other dimensions.
+            coordinates, invalid = job.requests.coordinates(start, stop)
+            numbers, places = coordinates[-1], None
+            assert numbers is not None
+            taken = np.empty((stop - start, size), job.table.dtype)
+            if invalid is not None and invalid.any():
+                byte_view(taken)[:] = job.fill.tobytes() * taken.size
+                places = np.flatnonzero(~invalid)
+                numbers = numbers[places]
+            wanted = best_order(rows, numbers, places)
+            job.meter.chunks_touched += rows.fetch(
+                wanted, taken, limit=job.budget.block, once=False
+            )
+            columns[..., start:stop] = taken.reshape(stop - start, *outer[::-1]).T
+            job.meter.advance(taken.nbytes)
+
+
+def _slice_bytes(job: Job) -> int:
+    return math.prod(job.table.shape[:-1]) * job.table.dtype.itemsize
