@@ -12,6 +12,7 @@ import pytest
 import gatherum
 from files.storage import MISSING, bits, leftovers
 from gatherum import files
+from gatherum.files.formats import arrow
 from source import SOURCE
 
 pyarrow = pytest.importorskip("pyarrow", reason=MISSING.format("pyarrow"))
@@ -230,7 +231,7 @@ def test_a_stream_with_dictionaries(tmp_path: Path) -> None:
 def test_a_batch_of_a_stream_must_fit_in_the_budget(tmp_path: Path) -> None:
     table = pyarrow.table({"x": np.arange(10), "large": [bytes(100_000)] * 10})
     path = write(tmp_path, table, "stream")
-    with pytest.raises(ValueError, match=r"one chunk has 1\d{6} bytes, too much for a memory"):
+    with pytest.raises(ValueError, match=r"one batch has 1\d{6} bytes, too much for a memory"):
         files.gather_file(f"{path}:x", np.array([0]), memory="1MiB")
 
 
@@ -278,12 +279,40 @@ def test_damaged_files(parquet_path: Path, keep: int) -> None:
     assert str(caught.value).startswith(f"{parquet_path}:vectors: cannot be read: ")
 
 
+@pytest.mark.parametrize("rows", [1000, 300])
+def test_an_open_table_copies_no_group(
+    tmp_path: Path, rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lists = pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(VECTORS.ravel()), 4)
+    path = write(tmp_path, pyarrow.table({"vectors": lists}), "parquet", rows)
+    copies: list[Any] = []
+    read: list[int] = []
+    original = arrow.ArrowColumn.read_box
+
+    def read_box(self: Any, box: Any) -> Any:
+        copies.append(box[0])
+        return original(self, box)
+
+    monkeypatch.setattr(arrow.ArrowColumn, "read_box", read_box)
+    with files.open(f"{path}:vectors") as table:
+        for _ in range(2):
+            assert bits(table.gather([999, 5, 7])) == bits(VECTORS[[999, 5, 7]])
+            read.append(table.stats().bytes_read)
+    assert (read[0] == read[1]) == (rows == 1000)
+    assert len(copies) == (0 if rows == 1000 else 4)  # rows of several groups are copied
+
+
 def test_a_group_that_is_too_large(parquet_path: Path) -> None:
     big = np.zeros((20_000, 4))
     lists = pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(big.ravel()), 4)
     parquet.write_table(pyarrow.table({"x": lists}), parquet_path.parent / "big.parquet")
-    with pytest.raises(ValueError, match="one chunk has 1280000 bytes, too much for a memory"):
-        files.gather_file(parquet_path.parent / "big.parquet", np.array([0]), memory="1MiB")
+    big_path = parquet_path.parent / "big.parquet"
+    with pytest.raises(ValueError) as caught:
+        files.gather_file(big_path, np.array([0]), memory="1MiB")
+    assert str(caught.value) == (
+        f"{big_path}: one row group has 1280000 bytes, too much for a memory budget of 1048576 "
+        "bytes (twice the row group is needed); write the file with a smaller row_group_size"
+    )
 
 
 def test_a_fifo(tmp_path: Path) -> None:

@@ -66,7 +66,10 @@ class Arrow(Format):
         checked_shape(location.text, shape)
         # a group is decoded completely, and rows are copied from it
         nbytes = 2 * column.chunks[0] * math.prod(shape[1:]) * dtype.itemsize
-        resources.budget.check_chunk(location, max(nbytes, groups.held))
+        part = ("batch", "")
+        if isinstance(groups, ParquetGroups):
+            part = ("row group", "; write the file with a smaller row_group_size")
+        resources.budget.check_chunk(location, max(nbytes, groups.held), *part)
         storage = BoxStorage(column, self.read_only)
         return Source(location, shape, dtype, storage, file)
 
@@ -307,6 +310,21 @@ class ArrowColumn(BoxArray):
         self.chunks = (max(1, *groups.lengths, 1), *(max(1, n) for n in shape[1:]))
         self._ends = list(accumulate(groups.lengths))
         self._last: tuple[int, NDArray[Any]] | None = None
+
+    def view_box(self, box: tuple[slice, ...]) -> NDArray[Any] | None:
+        """Return rows of one group, without a copy; None for rows of several groups."""
+        rows, columns = box[0], box[1:]
+        number = bisect_right(self._ends, rows.start)
+        if rows.stop > self._ends[number]:
+            return None
+        is_kept = self._last is not None and self._last[0] == number
+        group = self._group(number)
+        first = self._ends[number] - len(group)
+        view = group[(slice(rows.start - first, rows.stop - first), *columns)]
+        view.flags.writeable = False  # other calls read the same group
+        if not is_kept:
+            self._meter.read(view.nbytes)
+        return view
 
     def read_box(self, box: tuple[slice, ...]) -> NDArray[Any]:
         """Read rows from all groups that contain them."""

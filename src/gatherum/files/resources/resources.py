@@ -74,12 +74,14 @@ class Budget:
                 f"{self.total} bytes (four times the element is needed)"
             )
 
-    def check_chunk(self, name: object, nbytes: int) -> None:
+    def check_chunk(
+        self, name: object, nbytes: int, chunk: str = "chunk", advice: str = ""
+    ) -> None:
         """Raise ValueError for a chunk, or shard, that does not fit in memory twice."""
         if nbytes > self.total // 2:
             raise ValueError(
-                f"{name}: one chunk has {nbytes} bytes, too much for a memory budget of "
-                f"{self.total} bytes (twice the chunk is needed)"
+                f"{name}: one {chunk} has {nbytes} bytes, too much for a memory budget of "
+                f"{self.total} bytes (twice the {chunk} is needed){advice}"
             )
 
     @property

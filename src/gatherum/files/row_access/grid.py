@@ -40,6 +40,10 @@ class BoxArray:
         """Return a box of the array."""
         raise NotImplementedError
 
+    def view_box(self, box: Box) -> NDArray[Any] | None:
+        """Return a box that is in memory, without a copy; None for other boxes."""
+        return None
+
     def write_box(self, box: Box, values: NDArray[Any]) -> None:
         """Replace a box of the array. Read-only arrays do not support it."""
         raise NotImplementedError
@@ -106,6 +110,8 @@ class GridRows(RowTable):
 
     def read(self, first: Ints, count: Ints) -> Block:
         """Read whole chunks. Rows outside of the array, in chunks at its edge, are zero bytes."""
+        if first.size == 1 and (view := self._view(int(first[0]))) is not None:
+            return Block(first, count, view, view)
         rows = np.empty((first.size * self.chunk_rows, self.width), self.dtype)
         for chunk, values in zip(first, self._by_chunk(rows), strict=True):
             box = self._box(int(chunk))
@@ -114,6 +120,13 @@ class GridRows(RowTable):
                 byte_view(values)[:] = bytes(values.nbytes)
             values[inside] = self.array.read_box(box)
         return Block(first, count, rows, rows)
+
+    def _view(self, first: int) -> NDArray[Any] | None:
+        """Return the rows of a chunk that is in memory, without a copy."""
+        view = self.array.view_box(self._box(first))
+        if view is None or view.size != self.chunk_rows * self.width:
+            return None
+        return view.reshape(self.chunk_rows, self.width) if view.flags.c_contiguous else None
 
     def write(self, block: Block) -> None:
         """Write whole chunks."""
