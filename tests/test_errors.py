@@ -721,6 +721,7 @@ def test_every_sentence_is_tested():
         "no_space",  # files/test_grouped.py
         "no_float",  # frameworks/torch/test_tensor_groups.py
         "unknown_groups",
+        "needs_whole_axis",  # frameworks/dask/test_dask_groups.py
         "unknown_size",  # frameworks/jax/test_jax_groups.py
         "not_a_regular_file",  # test_file_kinds.py
         "file_too_big",
@@ -745,6 +746,10 @@ def test_every_sentence_is_tested():
         "not_defined",  # test_group_functions.py
         "unknown_function",
         "other_groups",
+        "sparse_groups",  # test_group_factorize.py
+        "no_keys",
+        "other_key_shape",
+        "not_ordered",
         "no_function",  # test_group_arguments.py
         "not_taken",
         "not_real",

@@ -95,6 +95,7 @@ GROUPS = {
         "(group_idx, a, func='sum', size=None, fill_value=DEFAULT_FILL_VALUE, order='C', "
         "dtype=None, axis=None, ddof=0)"
     ),
+    "factorize": "(*keys, sort=True)",
     "reduce": (
         "(values, groups, size=None, func='sum', axis=0, *, weights=None, dtype=None, ddof=0, "
         "q=None, method='linear', fill_value=None, mode='raise', negative=False)"
@@ -107,7 +108,7 @@ GROUPS = {
 def test_functions_over_groups(name: str) -> None:
     module = importlib.import_module("gatherum.groups")
     assert set(GROUPS) == set(module.__all__)
-    text = inspect.getdoc(getattr(module, name)) or ""
+    text = (inspect.getdoc(getattr(module, name)) or "").replace("\n*keys :", "\nkeys :")
     assert bare(inspect.signature(getattr(module, name))) == GROUPS[name]
     assert all(f"\n{one} :" in text for one in inspect.signature(getattr(module, name)).parameters)
     if name != "aggregate":  # it follows numpy_groupies' rules

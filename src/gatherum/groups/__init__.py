@@ -1,17 +1,19 @@
 """Reductions and transforms of groups of values, composed of the operators.
 
 `reduce` returns one result for each group: sums, means, variances, maxima, minima, argmax, argmin,
-first and last values, counts. `transform` normalizes each value within its group. `aggregate` has
-the arguments and results of numpy_groupies.
+first and last values, counts, quantiles. `transform` normalizes each value within its group.
+`factorize` numbers keys such as strings. `aggregate` has the arguments and results of
+numpy_groupies.
 """
 
 from gatherum._exports.help_signatures import plain_help
 from gatherum._frameworks.torch_compile import follow_tensors
 
+from .factorizing import factorize
 from .numpy_groupies import aggregate
 from .reducing import reduce, transform
 
-__all__ = ["aggregate", "reduce", "transform"]
+__all__ = ["aggregate", "factorize", "reduce", "transform"]
 
 follow_tensors(reduce, "functions", "groups")
 follow_tensors(transform, "functions", "groups")

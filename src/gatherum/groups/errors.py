@@ -64,6 +64,27 @@ def unknown_function(
     )
 
 
+def sparse_groups(op: str, number: int, entries: int) -> ValueError:
+    return ValueError(
+        f"{op}: `size` must be given for {entries} values in {number} groups; or renumber them: "
+        "groups, labels = gatherum.groups.factorize(groups)"
+    )
+
+
+def no_keys(op: str) -> TypeError:
+    return TypeError(f"{op}: an array of keys must be given")
+
+
+def other_key_shape(op: str, place: int, expected: Shape, found: Shape) -> ValueError:
+    return ValueError(
+        f"{op}: `keys[{place}]` must have the shape of `keys[0]`, {expected}, got {found}"
+    )
+
+
+def not_ordered(op: str, place: int, error: Exception) -> TypeError:
+    return TypeError(f"{op}: `keys[{place}]` must have values that compare: {error}")
+
+
 def no_function(op: str, value: object) -> ValueError:
     return ValueError(f"{op}: `func` must name at least 1 function, got {value!r}")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,8 @@ TAKERS = {
     "dtype": ("sum", "prod", "mean", "var", "std"),
     "q": ("quantile",),
 }
+# From this number of groups on, a result must not be this many times larger than the groups.
+_MANY, _SPARSE = 1 << 20, 16
 
 
 def names_of(op: str, func: object, aliases: dict[str, str]) -> tuple[str, ...]:
@@ -78,6 +81,12 @@ def of_one(name: str, keywords: dict[str, Any]) -> dict[str, Any]:
     if plain(name) in TAKERS["q"]:
         return keywords
     return {key: value for key, value in keywords.items() if key != "q"}
+
+
+def check_dense(op: str, size: int, shape: Shape) -> None:
+    """Raise ValueError if the largest group makes a result much larger than the groups."""
+    if type(size) is int and size > _MANY and size > _SPARSE * prod(shape):  # no symbol of a graph
+        raise errors.sparse_groups(op, size, prod(shape))
 
 
 def as_weights(

@@ -177,7 +177,8 @@ def reduce(
         number for each position along `axis`; an array of the shape of `values` has one number for
         each value. Any integer dtype, signed or unsigned, of 8 to 64 bits, in either byte order.
     size : int, optional
-        The number of groups. The default is the largest entry plus one.
+        The number of groups. The default is the largest entry plus one. It must be given if that
+        is over a million, and 16 times the number of entries; `factorize` renumbers such groups.
     func : str or list of str, default "sum"
         ``"sum"``, ``"prod"``, ``"mean"``, ``"var"``, ``"std"``, ``"max"``, ``"min"``,
         ``"argmax"``, ``"argmin"``, ``"first"``, ``"last"``, ``"count"``, ``"any"``, ``"all"``,
@@ -607,5 +608,6 @@ def _grouped(
         check_numbers(op, "groups", labelled, along, of)
     if number is None:
         number = xp.size_of(op, "groups", entries)
+        options.check_dense(op, number, tuple(entries.shape))
     shape = (*whole[:along], number, *whole[along + 1 :])
     return array, Grouping.of(op, "groups", entries, shape, along, mode_name, from_end, xp)

@@ -32,7 +32,7 @@ from .positions import MODES, resolve_all
 from .reductions import COMPLEXES, HALVES, INTEGERS, folded
 from .scalars import fill_item
 
-__all__ = ["reduce", "transform"]
+__all__ = ["factorize", "reduce", "transform"]
 
 # The dtypes of ordered values. The names of dates have no unit here.
 ORDERED = NUMBERS - COMPLEXES | {"bool", "datetime64", "timedelta64"}
@@ -136,6 +136,32 @@ def reduce(
             item = fill
         out[place] = np.void(item)
     return typed(out, result)
+
+
+def factorize(*keys: Any, sort: bool = True) -> tuple[Array, Any]:
+    """Return the numbers of keys, -1 for missing ones, and the distinct keys.
+
+    Examples
+    --------
+    >>> factorize([7, 3, 7])
+    (array([1, 0, 1]), array([3, 7]))
+    """
+    check_boolean("groups.factorize", "sort", sort)
+    arrays = [np.asarray(key) for key in keys]
+    if not arrays:
+        raise TypeError("groups.factorize: keys must be given")
+    if any(array.shape != arrays[0].shape for array in arrays):
+        raise ValueError("groups.factorize: the keys have other shapes")
+    tuples = list(zip(*(array.ravel().tolist() for array in arrays), strict=True))
+    places: dict[Any, int] = {}
+    for place, key in enumerate(tuples):
+        if all(part is not None and part == part for part in key):  # noqa: PLR0124  # NaN
+            places.setdefault(key, place)
+    distinct = sorted(places) if sort else list(places)
+    numbers = [distinct.index(key) if key in places else -1 for key in tuples]
+    labels = tuple(array.ravel()[[places[key] for key in distinct]] for array in arrays)
+    shaped = np.array(numbers, np.int64).reshape(arrays[0].shape)
+    return shaped, labels if len(labels) > 1 else labels[0]
 
 
 def _quantile_arguments(op: str, name: str, q: Any, method: str) -> tuple[Any, str]:

@@ -146,8 +146,9 @@ def test_chunks_may_be_empty(func):
         groups = np.arange(shape[0]) % 2
         expected = outcome(run, reference, values, groups, func, {"size": 2})
         if func.removeprefix("nan") in SORTS:
-            chunks = ((shape[0],), *chunks[1:])
-        lazy = da.from_array(values, chunks=-1).rechunk(chunks)
+            lazy = da.from_array(values, chunks=-1).rechunk((shape[0], *chunks[1:]))
+        else:
+            lazy = da.from_array(values, chunks=-1).rechunk(chunks)
         for entries in (groups, da.from_array(groups, chunks=-1).rechunk((chunks[0],))):
             result = outcome(run, gatherum.groups, lazy, entries, func, {"size": 2})
             assert same(result if isinstance(result, type) else result.compute(), expected)

@@ -1,0 +1,210 @@
+"""`factorize` numbers keys, such as strings, dates or sparse integers, for use as groups."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gatherum._arguments import plain_values
+from gatherum._model.errors import unknown_argument
+
+from . import errors
+
+FACTORIZE = "groups.factorize"
+Numbers: TypeAlias = NDArray[np.int64]
+Labels: TypeAlias = NDArray[Any]
+# The dtype kinds of strings, which Arrow encodes faster than a sort.
+_STRINGS = "UST"
+
+
+def factorize(
+    *keys: Any, sort: bool = True, **unknown: Any
+) -> tuple[Numbers, Labels | tuple[Labels, ...]]:
+    """Return the numbers of keys, for use as groups, and the distinct keys.
+
+    Parameters
+    ----------
+    *keys : array_like
+        One or more arrays of keys of the same shape: strings, bytes, dates, numbers, categoricals
+        of pandas, or columns of Arrow and Polars, which may be dictionary-encoded. Several arrays
+        number the distinct tuples.
+    sort : bool, default True
+        If True, numbers follow the sorted keys, and categoricals the order of their categories. If
+        False, numbers follow the first occurrences of the keys.
+
+    Returns
+    -------
+    numbers : numpy.ndarray
+        The int64 number of each key, of the shape of the keys. Missing keys have the number -1:
+        None, NaN, NaT, and nulls of Arrow, Polars and pandas. `gatherum.groups.reduce` drops them
+        in mode ``"drop"``.
+    labels : numpy.ndarray or tuple of numpy.ndarray
+        The key of each number; for several arrays of keys, a tuple with one array for each.
+
+    Raises
+    ------
+    TypeError
+        If no keys are given, `sort` is not a boolean, or keys cannot be compared.
+    ValueError
+        If the shapes of the keys differ.
+
+    See Also
+    --------
+    reduce : Reduce the values of each group.
+    numpy.unique : Return the distinct values of an array, with ``return_inverse=True``.
+
+    Examples
+    --------
+    >>> import gatherum
+    >>> numbers, cities = gatherum.groups.factorize(["Rome", "Oslo", "Rome"])
+    >>> numbers
+    array([1, 0, 1])
+    >>> cities
+    array(['Oslo', 'Rome'], dtype='<U4')
+    >>> gatherum.groups.reduce([20, 5, 22], numbers, func="max")
+    array([ 5, 22])
+    >>> gatherum.groups.factorize([10**9, 5, 10**9])[0]
+    array([1, 0, 1])
+    """
+    if unknown:
+        raise unknown_argument(FACTORIZE, unknown)
+    if not keys:
+        raise errors.no_keys(FACTORIZE)
+    ordered = plain_values.as_boolean(FACTORIZE, "sort", sort)
+    encoded = [_encoded(i, key) for i, key in enumerate(keys)]
+    shape = encoded[0][0].shape
+    for i, (codes, _) in enumerate(encoded):
+        if codes.shape != shape:
+            raise errors.other_key_shape(FACTORIZE, i, shape, codes.shape)
+    flat = [(codes.ravel(), labels) for codes, labels in encoded]
+    if len(flat) == 1:
+        numbers, chosen = _renumbered(*flat[0][:1], len(flat[0][1]), ordered)
+        return numbers.reshape(shape), flat[0][1][chosen]
+    numbers, places = _of_tuples(flat, ordered)
+    picked = tuple(labels[codes[places]] for codes, labels in flat)
+    return numbers.reshape(shape), picked
+
+
+def _of_tuples(keys: list[tuple[Numbers, Labels]], ordered: bool) -> tuple[Numbers, Numbers]:
+    """Return the numbers of tuples of codes, and the first place of each number."""
+    numbers, count = keys[0][0], len(keys[0][1])
+    for codes, labels in keys[1:]:
+        pairs = np.where((numbers < 0) | (codes < 0), -1, numbers * len(labels) + codes)
+        if count * len(labels) > 4 * len(codes) + 1024:  # a table of all pairs would be large
+            _, numbers = np.unique(pairs, return_inverse=True)
+            numbers = numbers - bool((pairs < 0).any())
+            count = len(codes)
+        else:
+            numbers, count = pairs, count * len(labels)
+    numbers, _ = _renumbered(numbers, count, ordered)
+    return numbers, _first_places(numbers, int(numbers.max(initial=-1)) + 1)
+
+
+def _first_places(codes: Numbers, count: int) -> Numbers:
+    """Return the first place of each code, the number of codes for one that does not occur."""
+    first = np.full(count + 1, len(codes))
+    first[codes[::-1]] = np.arange(len(codes))[::-1]  # the last write is the first place; -1: extra
+    return first[:count]
+
+
+def _renumbered(codes: Numbers, count: int, ordered: bool) -> tuple[Numbers, Numbers]:
+    """Return the numbers of codes, in their order or by first place, and the codes that occur."""
+    first = _first_places(codes, count)
+    used = np.flatnonzero(first < len(codes))
+    if not ordered:
+        used = used[np.argsort(first[used], kind="stable")]
+    number = np.full(count + 1, -1)
+    number[used] = np.arange(len(used))
+    return number[codes], used
+
+
+def _encoded(place: int, key: Any) -> tuple[Numbers, Labels]:
+    """Return a code for each key, -1 for a missing one, and labels in the order of their codes."""
+    if (dictionary := _of_pandas(key)) is not None:
+        return dictionary
+    if (column := _as_arrow(key)) is not None:
+        return _of_arrow(column)
+    array = np.asarray(key)
+    pyarrow = _pyarrow() if array.dtype.kind in _STRINGS and array.size else None
+    if pyarrow is not None:
+        codes, labels = _of_arrow(pyarrow.array(array.ravel()))
+        return codes.reshape(array.shape), labels.astype(array.dtype)
+    missing = _missing(array)
+    try:
+        labels, numbers = np.unique(array[~missing], return_inverse=True)
+    except TypeError as error:
+        raise errors.not_ordered(FACTORIZE, place, error) from None
+    codes = np.full(array.shape, -1)
+    codes[~missing] = numbers.reshape(-1)
+    return codes, labels
+
+
+def _missing(array: Labels) -> NDArray[np.bool_]:
+    if array.dtype.kind == "O":
+        missing = [item is None or item != item for item in array.flat]  # noqa: PLR0124  # NaN
+        return np.array(missing, bool).reshape(array.shape)
+    if array.dtype.kind in "mM":
+        return np.isnat(array)
+    return np.not_equal(array, array) if array.dtype.kind in "fcV" else np.zeros(array.shape, bool)
+
+
+def _pyarrow() -> Any:
+    try:
+        import pyarrow
+    except ImportError:  # optional: NumPy sorts the strings
+        return None
+    return pyarrow
+
+
+def _of_pandas(key: Any) -> tuple[Numbers, Labels] | None:
+    """Return the codes of a categorical of pandas, with labels in the order of its categories."""
+    if "pandas" not in sys.modules:
+        return None
+    categorical = getattr(key, "array", key)
+    codes, categories = (getattr(categorical, name, None) for name in ("codes", "categories"))
+    if codes is None or categories is None:
+        return None
+    return np.asarray(codes, np.int64), np.asarray(categories)
+
+
+def _as_arrow(key: Any) -> Any:
+    """Return a column of Arrow or Polars as an array of Arrow, None for anything else."""
+    if type(key).__module__.startswith("polars"):
+        key = key.to_arrow()
+    return key if type(key).__module__.startswith("pyarrow") else None
+
+
+def _of_arrow(column: Any) -> tuple[Numbers, Labels]:
+    """Return the codes of a column of Arrow, with sorted labels."""
+    import pyarrow
+
+    if isinstance(column, pyarrow.ChunkedArray):
+        column = column.combine_chunks()
+        if isinstance(column, pyarrow.ChunkedArray):  # some versions return one
+            column = pyarrow.concat_arrays(column.chunks)
+    if not pyarrow.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    labels = _as_numpy(column.dictionary)
+    codes = column.indices.cast("int64").fill_null(-1).to_numpy(zero_copy_only=False)
+    missing = _missing(labels)
+    order = np.argsort(labels, kind="stable")
+    order = order[~missing[order]]
+    distinct = np.ones(len(order), bool)  # a dictionary may repeat a value
+    distinct[1:] = labels[order[1:]] != labels[order[:-1]]
+    number = np.full(len(labels) + 1, -1)
+    number[order] = np.cumsum(distinct) - 1
+    return number[codes], labels[order[distinct]]
+
+
+def _as_numpy(column: Any) -> Labels:
+    """Return values of Arrow as an array; strings have NumPy's fixed width."""
+    array: Labels = column.to_numpy(zero_copy_only=False)
+    if array.dtype.kind != "O":
+        return array
+    for kind in (str, bytes):
+        if array.size and all(isinstance(item, kind) for item in array):
+            return array.astype(kind)
+    return array
