@@ -721,6 +721,7 @@ def test_every_sentence_is_tested():
         "no_space",  # files/test_grouped.py
         "no_float",  # frameworks/torch/test_tensor_groups.py
         "unknown_groups",
+        "needs_numpy",
         "needs_whole_axis",  # frameworks/dask/test_dask_groups.py
         "unknown_size",  # frameworks/jax/test_jax_groups.py
         "not_a_regular_file",  # test_file_kinds.py

@@ -9,6 +9,7 @@ import pytest
 
 import gatherum
 from gatherum.groups import functions, namespace, rounding
+from gatherum.groups.cumulative import RANKS
 from gatherum.groups.order_statistics import METHODS
 from gatherum.reference import group_numbers
 from gatherum.reference import groups as reference
@@ -262,6 +263,37 @@ def test_centred_values_that_are_far_from_0(module, values, answer):
     assert same_bits(answer, result)
 
 
+TRANSFORMED = {
+    "cumsum": ([3, 4, 5, 6], {}, [3, 4, 8, 10]),
+    "cumprod": (np.array([100, 2, 3, 7], "i1"), {}, np.array([100, 2, 44, 14], "i1")),
+    "cummax": ([1.0, -0.0, NAN, 0.0], {}, [1.0, -0.0, NAN, 0.0]),
+    "cummin": (spans(3, 5, 2, "NaT"), {}, spans(3, 5, 2, "NaT")),
+    "cumcount": (["a", "b", "c", "d"], {}, [0, 0, 1, 1]),
+    "rank": ([7.0, NAN, 7.0, 1.0], {}, [1.5, 2.0, 1.5, 1.0]),
+    "rank, dense": ([7.0, NAN, 7.0, 1.0], {"method": "dense"}, [1, 2, 1, 1]),
+}
+
+
+@pytest.mark.parametrize("name", TRANSFORMED)
+@pytest.mark.parametrize("module", [gatherum.groups, reference], ids=["package", "oracle"])
+def test_cumulative_functions_and_ranks(module, name):
+    values, more, answer = TRANSFORMED[name]
+    result = module.transform(values, [0, 1, 0, 1], name.partition(",")[0], **more)
+    assert same_bits(np.asarray(answer, result.dtype), result)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f2", "i8"])
+def test_long_and_short_groups_have_left_folds(dtype):
+    rng = np.random.default_rng(3)
+    values = (rng.standard_normal(3000) * 9).astype(dtype)
+    groups = np.where(rng.random(3000) < 0.5, 0, rng.integers(0, 900, 3000))
+    result = gatherum.groups.transform(values, groups, "cumsum")
+    for group in (0, 5, 17):
+        part = values[groups == group]
+        sums = np.add.accumulate(part.astype("f4" if dtype == "f2" else dtype)).astype(dtype)
+        assert same_bits(sums, result[groups == group])
+
+
 @pytest.mark.parametrize("name", ["float16", "bfloat16", "float32"])
 def test_a_deviation_is_rounded_once(name):
     """In float64, the square roots of the neighbours of a tie's square equal the tie."""
@@ -329,6 +361,8 @@ def test_a_transform_has_the_bits_of_the_oracle(func, dtype):
     for _ in range(10):
         shape, groups, more = call(rng)
         values = laid_out(rng, values_of(rng, dtype, shape))
+        if func == "rank":
+            more |= {"method": RANKS[rng.integers(len(RANKS))]}
         expected = outcome(reference.transform, values, groups, func, **more)
         assert same(outcome(gatherum.groups.transform, values, groups, func, **more), expected)
 
@@ -398,9 +432,9 @@ REFUSED = [
         "values]",
     ),
     (
-        "transform", ([1.0], [0], "rank"), {}, ValueError,
+        "transform", ([1.0], [0], "ranks"), {}, ValueError,
         "groups.transform: `func` must be one of 'normalize', 'centre', 'softmax', 'log_softmax', "
-        "got 'rank'",
+        "'cumsum', 'cumprod', 'cummax', 'cummin', 'cumcount', 'rank', got 'ranks'",
     ),
     (
         "reduce", ([1j], [0], 1, "max"), {}, TypeError,

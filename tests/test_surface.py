@@ -100,7 +100,10 @@ GROUPS = {
         "(values, groups, size=None, func='sum', axis=0, *, weights=None, dtype=None, ddof=0, "
         "q=None, method='linear', fill_value=None, mode='raise', negative=False)"
     ),
-    "transform": "(values, groups, func, axis=0, *, size=None, mode='raise', negative=False)",
+    "transform": (
+        "(values, groups, func, axis=0, *, size=None, method='average', mode='raise', "
+        "negative=False)"
+    ),
 }
 
 

@@ -167,8 +167,12 @@ def bits(x: Array) -> Array:
     return _each(of_chunks.bits, x, dtype=np.dtype(f"i{x.dtype.itemsize}"))
 
 
-def in_blocks(name: str, run: Callable[..., Any], values: Array, by: Grouping, dtype: Any) -> Array:
-    """Run a function on the blocks of values, each with all positions along the axis."""
+def in_blocks(
+    name: str, run: Callable[..., Any], values: Array, by: Grouping, dtype: Any, like: bool = False
+) -> Array:
+    """Run a function on the blocks of values, each with all positions along the axis. The result
+    has one item for each group, or, with `like`, for each value.
+    """
     axis = by.axis
     if len(values.chunks[axis]) > 1:
         raise dask_errors.needs_whole_axis(by.op, name, axis)
@@ -179,7 +183,8 @@ def in_blocks(name: str, run: Callable[..., Any], values: Array, by: Grouping, d
     block = partial(_in_block, run, by.op, by.shape[axis], axis, by.places.attributes)
     return da.blockwise(
         block, every, values, every, groups, of_groups, dtype=dtype,
-        adjust_chunks={axis: (by.shape[axis],)}, meta=np.empty((0,) * values.ndim, dtype),
+        adjust_chunks=None if like else {axis: (by.shape[axis],)},
+        meta=np.empty((0,) * values.ndim, dtype),
     )  # fmt: skip
 
 

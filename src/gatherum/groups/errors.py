@@ -85,6 +85,13 @@ def not_ordered(op: str, place: int, error: Exception) -> TypeError:
     return TypeError(f"{op}: `keys[{place}]` must have values that compare: {error}")
 
 
+def needs_numpy(op: str, reduction: str) -> NotImplementedError:
+    func = "cum" + {"add": "sum", "mul": "prod"}.get(reduction, reduction)
+    return NotImplementedError(
+        f"{op}: {func!r} is implemented for NumPy and Dask arrays; convert the values to NumPy"
+    )
+
+
 def no_function(op: str, value: object) -> ValueError:
     return ValueError(f"{op}: `func` must name at least 1 function, got {value!r}")
 

@@ -21,7 +21,7 @@ from gatherum._arguments.casting import has_nan
 from gatherum._derivatives.array_ops import Array
 from gatherum._model.dtypes import AnyDType, accumulator_dtype, is_reducible
 
-from . import order_statistics, spreads
+from . import cumulative, order_statistics, spreads
 from .dates import as_dates, as_integers, is_date, not_a_date
 from .grouping import Grouping
 
@@ -38,7 +38,11 @@ QuantileMethod: TypeAlias = Literal["linear", "lower", "higher", "nearest", "mid
 FileFunction: TypeAlias = Literal[
     "sum", "prod", "mean", "max", "min", "last", "count", "fsum", "fmean"
 ]
-TransformName: TypeAlias = Literal["normalize", "centre", "softmax", "log_softmax"]
+TransformName: TypeAlias = Literal[
+    "normalize", "centre", "softmax", "log_softmax", "cumsum", "cumprod", "cummax", "cummin",
+    "cumcount", "rank",
+]  # fmt: skip
+RankMethod: TypeAlias = Literal["average", "ordinal", "min", "max", "dense"]
 
 Composition: TypeAlias = Callable[[Array, Grouping, Array, int], Array]
 
@@ -90,6 +94,17 @@ class TransformRow:
     compose: Callable[[Array, Grouping, Any], Array]  # to a dtype of the framework
     composes: str
     accepts: Callable[[AnyDType], bool]
+    result: Callable[[AnyDType], AnyDType]  # maps the dtype of the values to the result's dtype
+
+    @property
+    def sorts(self) -> bool:
+        """Whether the function needs all values of a group at once."""
+        return self.folds or self.name in ("cumcount", "rank")
+
+    @property
+    def folds(self) -> bool:
+        """Whether the function is a cumulative fold, which needs NumPy arrays."""
+        return self.name in ("cumsum", "cumprod", "cummax", "cummin")
 
 
 def _orders(extreme: str) -> Callable[[AnyDType], bool]:
@@ -377,6 +392,17 @@ FUNCTIONS = {row.name: row for row in _ROWS}
 IN_FILES = tuple(row.name for row in _ROWS if row.reduction is not None)
 REDUCES = (*FUNCTIONS, *(f"nan{name}" for name in FUNCTIONS))
 
+
+def _cumulative_row(name: str, reduction: str, accepts: Callable[[AnyDType], bool]) -> TransformRow:
+    return TransformRow(
+        name=name,
+        compose=partial(cumulative.fold, reduction),
+        composes=f"left folds of {reduction}, sorted by group",
+        accepts=accepts,
+        result=_same,
+    )
+
+
 TRANSFORMS = {
     row.name: row
     for row in (
@@ -385,24 +411,46 @@ TRANSFORMS = {
             compose=spreads.normalized,
             composes="centre over the std of the group before both are rounded",
             accepts=_reduces("mean", "max"),
+            result=transformed_dtype,
         ),
         TransformRow(
             name="centre",
             compose=spreads.centred,
             composes="scatter fmean, gather, difference",
             accepts=_reduces("mean"),
+            result=transformed_dtype,
         ),
         TransformRow(
             name="softmax",
             compose=_softmax,
             composes="scatter max, gather, exp of the differences, scatter add, gather, quotient",
             accepts=_reduces("mean", "max"),
+            result=transformed_dtype,
         ),
         TransformRow(
             name="log_softmax",
             compose=_log_softmax,
             composes="scatter max, gather, exp, scatter add, log, gather, difference",
             accepts=_reduces("mean", "max"),
+            result=transformed_dtype,
+        ),
+        _cumulative_row("cumsum", "add", _reduces("add")),
+        _cumulative_row("cumprod", "mul", lambda of: is_reducible(of, "mul") and of.kind != "c"),
+        _cumulative_row("cummax", "max", _orders("max")),
+        _cumulative_row("cummin", "min", _orders("min")),
+        TransformRow(
+            name="cumcount",
+            compose=cumulative.count,
+            composes="sort by group",
+            accepts=_anything,
+            result=_always(np.int64),
+        ),
+        TransformRow(
+            name="rank",
+            compose=partial(cumulative.rank, "average"),
+            composes="sort by group and value",
+            accepts=_orders("max"),
+            result=_always(np.float64),
         ),
     )
 }

@@ -16,8 +16,8 @@ from gatherum._derivatives.array_ops import Array
 from gatherum._model.dtypes import AnyDType
 from gatherum._model.errors import Shape
 
-from . import errors, order_statistics
-from .functions import FUNCTIONS, REDUCES, TRANSFORMS, FunctionRow
+from . import cumulative, errors, order_statistics
+from .functions import FUNCTIONS, REDUCES, TRANSFORMS, FunctionRow, TransformRow
 from .protocol import Arrays
 
 # The functions that take an argument, without the nan forms.
@@ -74,6 +74,12 @@ def row_with_q(row: FunctionRow, q: float | tuple[float, ...], method: str) -> F
     interpolates = method in order_statistics.INTERPOLATES
     result = row.result if interpolates else FUNCTIONS["mode"].result
     return replace(row, compose=partial(order_statistics.quantile, q, method), result=result)
+
+
+def row_with_rank(row: TransformRow, method: str) -> TransformRow:
+    """Return the row of `rank` for a method; all but the average rank are integers."""
+    result = row.result if method == "average" else TRANSFORMS["cumcount"].result
+    return replace(row, compose=partial(cumulative.rank, method), result=result)
 
 
 def of_one(name: str, keywords: dict[str, Any]) -> dict[str, Any]:

@@ -26,10 +26,9 @@ class Arrays(ArrayOps, Protocol):
     ``fused(name, values, places)`` that runs a transform in one call, with the bits and derivatives
     of the composition, or returns None. ``squares(values, places)`` returns the sums of squared
     distances from the exact means and the numbers of real floats in one call, or None.
-    ``in_blocks(name, run, values, by, dtype)`` runs a function that needs all values of a group,
-    for arrays in chunks.
-    ``float_mode()`` returns a context in which arithmetic rounds to nearest and keeps subnormal
-    numbers, whatever the mode of the calling thread is.
+    ``in_blocks(name, run, values, by, dtype, like)`` runs a function that needs all values of a
+    group, for arrays in chunks. ``float_mode()`` returns a context in which arithmetic rounds to
+    nearest and keeps subnormal numbers, whatever the mode of the calling thread is.
     The result may use the memory of `spare`. The framework computes all derivatives, including
     those of exp and log.
     """

@@ -22,18 +22,19 @@ from gatherum._model.modes import MODES, ModeName
 from gatherum._model.shape_limits import MAX_BYTES
 
 from . import errors, namespace, options, weighted
+from .cumulative import RANKS
 from .functions import (
     FUNCTIONS,
     REDUCES,
     TRANSFORMS,
     FunctionRow,
     QuantileMethod,
+    RankMethod,
     ReduceName,
     ReduceNames,
     TransformName,
     TransformRow,
     not_a_number,
-    transformed_dtype,
 )
 from .grouping import Grouping
 from .order_statistics import METHODS
@@ -446,6 +447,7 @@ def transform(
     axis: int = 0,
     *,
     size: int | None = None,
+    method: RankMethod = "average",
     mode: ModeName = "raise",
     negative: bool = False,
 ) -> NDArray[Any]: ...
@@ -459,6 +461,7 @@ def transform(
     axis: int = 0,
     *,
     size: int | None = None,
+    method: RankMethod = "average",
     mode: ModeName = "raise",
     negative: bool = False,
 ) -> Foreign: ...
@@ -472,6 +475,7 @@ def transform(
     axis: int = 0,
     *,
     size: int | None = None,
+    method: RankMethod = "average",
     mode: ModeName = "raise",
     negative: bool = False,
 ) -> NDArray[Any]: ...
@@ -482,11 +486,12 @@ def transform(
     axis: int = 0,
     *,
     size: int | None = None,
+    method: RankMethod = "average",
     mode: ModeName = "raise",
     negative: bool = False,
     **unknown: Never,
 ) -> Any:
-    """Normalize, centre or softmax each value within its group.
+    """Normalize, centre, softmax, accumulate or rank the values of each group.
 
     Parameters
     ----------
@@ -494,35 +499,48 @@ def transform(
         The values, as in `reduce`.
     groups : array_like of int
         The groups, as in `reduce`.
-    func : {"normalize", "centre", "softmax", "log_softmax"}
+    func : str
         ``"centre"`` subtracts the mean of the group. ``"normalize"`` also divides by the standard
         deviation of the group. ``"softmax"`` is ``exp(x - m) / sum(exp(x - m))``, where m is the
         largest value of the group. ``"log_softmax"`` is ``x - m - log(sum(exp(x - m)))``.
+        ``"cumsum"``, ``"cumprod"``, ``"cummax"`` and ``"cummin"`` fold the values of the group up
+        to and including each value. ``"cumcount"`` is the number of earlier values of the group,
+        and ``"rank"`` the rank of each value in its group, from 1.
     axis : int, default 0
         The axis of `values` along which groups are formed, in ``[-values.ndim, values.ndim)``.
     size : int, optional
         The number of groups. The default is the largest entry plus one.
+    method : {"average", "ordinal", "min", "max", "dense"}, default "average"
+        The rank of equal values: the mean of their ranks, their ranks in row-major order, the
+        smallest or the largest of their ranks, or the rank among the distinct values.
     mode : {"raise", "clip", "wrap", "fill", "drop"}, default "raise"
-        How to treat out-of-bounds entries, as in `reduce`. Dropped values become NaN.
+        How to treat out-of-bounds entries, as in `reduce`. Dropped values become NaN or NaT, in
+        dtypes without it 0, and -1 for ``"cumcount"``.
     negative : bool, default False
         If True, entries from -size to -1 count from the end. If False, they are out of bounds.
 
     Returns
     -------
     numpy.ndarray
-        A new C-contiguous array of the shape and dtype of `values`; the dtype is float64 if
-        `values` has integers. For tensors and JAX arrays, an array of the same framework.
+        A new C-contiguous array of the shape and dtype of `values`; the dtype is float64 for
+        average ranks, int64 for counts and other ranks, and float64 if `values` has integers and
+        the function is not a cumulative fold. For tensors and JAX arrays, an array of the same
+        framework.
 
     Raises
     ------
     TypeError
         If `size` or `axis` is not an integer, `negative` is not a boolean, `groups` has a
         non-integer dtype, the function is not defined for the dtype of `values` (all functions
-        support integers and floats; ``"centre"`` also supports complex numbers), or an operand is
+        support integers and floats; ``"centre"`` and ``"cumsum"`` also support complex numbers,
+        cumulative functions and ranks bools, maxima, minima and ranks dates), or an operand is
         not an array, is masked or belongs to another framework.
     ValueError
-        If `func`, `mode` or `axis` has an invalid value, `size` is negative, or the shapes do not
-        match.
+        If `func`, `method`, `mode` or `axis` has an invalid value, `size` is negative, or the
+        shapes do not match.
+    NotImplementedError
+        If cumulative folds are called on tensors or JAX arrays, or cumulative functions or ranks on
+        Dask arrays with several chunks along `axis`.
     IndexError
         If an entry is out of bounds, as in `reduce`.
 
@@ -540,6 +558,10 @@ def transform(
     equal. The softmax functions return NaN if ``x - m`` is NaN, because the largest value of the
     group is infinite.
 
+    Cumulative folds are left folds in row-major order, with the rules of `reduce`: float16 and
+    bfloat16 accumulate in float32, each result is rounded once, and integers wrap around. In ranks,
+    NaN is the largest value, and zeros of both signs are equal.
+
     Examples
     --------
     >>> import gatherum
@@ -547,22 +569,31 @@ def transform(
     array([-1.,  1., -1.,  1.])
     >>> gatherum.groups.transform([1, 3, 5], [0, 0, 1], "centre")
     array([-1.,  1.,  0.])
+    >>> gatherum.groups.transform([3, 4, 5, 6], [0, 1, 0, 1], "cumsum")
+    array([ 3,  4,  8, 10])
+    >>> gatherum.groups.transform([7.0, 5.0, 7.0, 9.0], [0, 0, 0, 1], "rank")
+    array([2.5, 1. , 2.5, 1. ])
     """
     if unknown:
         raise unknown_argument("groups.transform", unknown)
     name = plain_values.as_choice(TRANSFORM, "func", func, tuple(TRANSFORMS), ALIASES)
+    ties = plain_values.as_choice(TRANSFORM, "method", method, RANKS, {})
     array, by = _grouped(TRANSFORM, values, groups, size, axis, mode, negative)
-    result: NDArray[Any] = transformed(name, array, by)
+    row = TRANSFORMS[name]
+    row = options.row_with_rank(row, ties) if name == "rank" else row
+    result: NDArray[Any] = transformed(name, array, by, row)
     return values.copy(deep=False, data=result) if has_labels(values) else result
 
 
-def transformed(name: str, values: Array, by: Grouping) -> Array:
-    """Run `transform` on an array and its grouping."""
-    row, xp = TRANSFORMS[name], by.xp
+def transformed(name: str, values: Array, by: Grouping, row: TransformRow | None = None) -> Array:
+    """Run `transform` on an array and its grouping, by the function's row or one with arguments."""
+    row, xp = row or TRANSFORMS[name], by.xp
     kind = xp.kind(values)
     check_defined(by.op, row, name, kind)
-    dtype = transformed_dtype(kind)
+    dtype = row.result(kind)
     _check_result(by, dtype)
+    if row.sorts and (in_blocks := getattr(xp, "in_blocks", None)) is not None:
+        return in_blocks(name, partial(transformed, name, row=row), values, by, dtype, True)
     with np.errstate(all="ignore"), by.float_mode():
         to = xp.dtype(dtype)
         if (result := by.fused(name, values)) is not None:

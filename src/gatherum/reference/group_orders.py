@@ -47,22 +47,22 @@ def quantile(items: Items, dtype: DType, q: float, method: str) -> bytes:
 
 def nunique(items: Items, dtype: DType) -> int:
     """Return the number of distinct values. NaN equals NaN, and 0 equals -0."""
-    return len({_key(item, dtype) for item in items})
+    return len({key_of(item, dtype) for item in items})
 
 
 def mode(items: Items, dtype: DType) -> bytes:
     """Return the smallest of the most frequent values, where NaN is the largest."""
-    keys = [_key(item, dtype) for item in items]
+    keys = [key_of(item, dtype) for item in items]
     most = max(keys.count(key) for key in keys)
     frequent = min(key for key in keys if keys.count(key) == most)
     return items[keys.index(frequent)]
 
 
 def _ranked(items: Items, dtype: DType) -> Items:
-    return sorted(items, key=lambda item: _key(item, dtype))
+    return sorted(items, key=lambda item: key_of(item, dtype))
 
 
-def _key(item: bytes, dtype: DType) -> Any:
+def key_of(item: bytes, dtype: DType) -> Any:
     """Return a tuple that orders items as numbers, with NaN after all other values."""
     if dtype.name == "bool":
         return (False, item != b"\0")

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from .arguments import as_array, as_axis, check_boolean, check_choice
 from .elementary import exp, log
+from .group_cumulative import CUMULATIVE, RANKS, cumulated
 from .group_numbers import (
     NUMBERS,
     fold_of,
@@ -65,6 +66,12 @@ TRANSFORMS = {
     "centre": NUMBERS,
     "softmax": NUMBERS - COMPLEXES,
     "log_softmax": NUMBERS - COMPLEXES,
+    "cumsum": NUMBERS | {"bool"},
+    "cumprod": (NUMBERS | {"bool"}) - COMPLEXES,
+    "cummax": ORDERED,
+    "cummin": ORDERED,
+    "cumcount": None,
+    "rank": ORDERED,
 }
 FOLDS = {"sum": "add", "prod": "mul", "mean": "mean", "max": "max", "min": "min"}
 FOLDS |= {"fsum": "fsum", "fmean": "fmean"}
@@ -198,10 +205,12 @@ def transform(
     axis: int = 0,
     *,
     size: int | None = None,
+    method: str = "average",
     mode: str = "raise",
     negative: bool = False,
 ) -> Array:
-    """Normalize, centre or softmax each value within its group; values without a group become NaN.
+    """Normalize, centre, softmax, accumulate or rank the values of each group. Values without a
+    group become NaN; 0 for dtypes without NaN, and -1 for counts.
 
     Examples
     --------
@@ -210,7 +219,10 @@ def transform(
     """
     op = "groups.transform"
     check_choice(op, "func", func, list(TRANSFORMS))
+    check_choice(op, "method", method, list(RANKS))
     values, _, members = _listed(op, values, groups, size, axis, mode, negative, TRANSFORMS[func])
+    if func in CUMULATIVE:
+        return cumulated(func, values, members, method)
     wide = wide_dtype(values.dtype)
     result = wide if values.dtype.name in INTEGERS else values.dtype
     out = np.full(values.shape, nan_item(result), result)

@@ -26,8 +26,9 @@ pytestmark = pytest.mark.slow
 NAMES = ("bool", "uint8", "uint64", "int32", "float8_e5m2", "float16", "bfloat16", "float32",
          "float64", "complex128")  # fmt: skip
 DTYPES = [dtype for dtype in DATA_DTYPES if dtype.isnative and dtype.name in NAMES]
-ALL = (*functions.REDUCES, *functions.TRANSFORMS)
-WHOLE = ("argmax", "argmin", "count", "any", "all", "nunique")
+NOT_FOLDS = [name for name, row in functions.TRANSFORMS.items() if not row.folds]
+ALL = (*functions.REDUCES, *NOT_FOLDS)
+WHOLE = ("argmax", "argmin", "count", "any", "all", "nunique", "cumcount", "rank")
 SMOOTH = [name for name in ALL if name.removeprefix("nan") not in WHOLE]
 # XLA flushes subnormal numbers to 0 in arithmetic; the other functions only call the core.
 ARITHMETIC = ("var", "std", "logsumexp", "quantile", "median", *functions.TRANSFORMS)

@@ -24,8 +24,9 @@ pytestmark = [
 ]
 DTYPES = [dtype for dtype in DATA_DTYPES if dtype.isnative and dtype.name not in ("int4", "uint4")
           and hasattr(torch, dtype.name)]  # fmt: skip
-ALL = (*functions.REDUCES, *functions.TRANSFORMS)
-WHOLE = ("argmax", "argmin", "count", "any", "all", "nunique")
+NOT_FOLDS = [name for name, row in functions.TRANSFORMS.items() if not row.folds]
+ALL = (*functions.REDUCES, *NOT_FOLDS)
+WHOLE = ("argmax", "argmin", "count", "any", "all", "nunique", "cumcount", "rank")
 SMOOTH = [name for name in ALL if name.removeprefix("nan") not in WHOLE]
 
 
@@ -268,3 +269,48 @@ def test_entries_of_uint64_beyond_int64_count():
         for mode in ("fill", "clip", "raise"):
             with pytest.raises(ValueError, match=message):
                 reduce(values, groups, func="sum", mode=mode)
+
+
+@pytest.mark.parametrize("func", ["sum", "mean", "var", "std"])
+@pytest.mark.parametrize("name", ["float32", "bfloat16", "int32", "uint16", "complex64"])
+def test_weights(name, func):
+    rng = np.random.default_rng(7)
+    dtype = next(dtype for dtype in DTYPES if dtype.name == name)
+    values, weights = values_of(rng, dtype, (9, 2)), rng.integers(1, 9, 9).astype("f4")
+    groups = rng.integers(0, 3, 9)
+    expected = reference.reduce(values, groups, 3, func, weights=weights, fill_value=0)
+    for each in (weights, torch.from_numpy(weights)):
+        result = reduce(tensor_of(values), groups, 3, func, weights=each, fill_value=0)
+        assert same_bits(array_of(result, expected.dtype), expected)
+
+
+@pytest.mark.parametrize("func", ["sum", "mean", "var", "std"])
+def test_derivatives_of_weights(func):
+    values, groups, _ = _given(func)
+    weights = torch.rand(6, dtype=torch.float64, requires_grad=True)
+
+    def function(values, weights):
+        return reduce(values, groups, 3, func, weights=weights, fill_value=0)
+
+    assert gradcheck(function, (values, weights), check_forward_ad=True)
+
+
+def test_several_functions_in_a_graph():
+    values, groups, _ = _given("sum")
+
+    def function(values, weights):
+        return reduce(values, groups, 3, func=["sum", "nanmean"], weights=weights, fill_value=0)
+
+    results = compiled(function)(values, torch.ones(6, dtype=torch.float64))
+    assert same_bits(reference.reduce(values.detach().numpy(), groups.numpy(), 3), array_of(
+        results["sum"].detach(), np.dtype("f8")))  # fmt: skip
+    assert list(results) == ["sum", "nanmean"]
+
+
+def test_cumulative_folds_are_for_numpy():
+    with pytest.raises(NotImplementedError) as caught:
+        transform(torch.ones(2), torch.tensor([0, 0]), "cumsum")
+    assert str(caught.value) == (
+        "groups.transform: 'cumsum' is implemented for NumPy and Dask arrays; convert the values to "
+        "NumPy"
+    )
