@@ -118,11 +118,16 @@ def scattered(op, indices, attributes, data, updates):
     return op(data, indices, updates, **attributes)
 
 
-@pytest.mark.parametrize("name", every(3, [*functions.REDUCES, *functions.TRANSFORMS]))
+NOT_FOLDS = [name for name, row in functions.TRANSFORMS.items() if not row.folds]
+WHOLE = ("argmax", "argmin", "count", "any", "all", "nunique", "cumcount", "rank")
+
+
+@pytest.mark.parametrize("name", every(3, [*functions.REDUCES, *NOT_FOLDS]))
 def test_groups(name):
     run = gatherum.groups.transform if name in functions.TRANSFORMS else gatherum.groups.reduce
     more = {} if name in functions.TRANSFORMS else {"fill_value": 0}
-    whole = name.removeprefix("nan") in ("argmax", "argmin", "count", "any", "all")
+    more |= {"q": 0.3} if name.endswith("quantile") else {}
+    whole = name.removeprefix("nan") in WHOLE
     for dtype in ("bfloat16", "float32", "complex64"):
         if dtype == "complex64" and not _takes(run, name, more):
             continue

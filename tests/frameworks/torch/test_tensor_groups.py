@@ -311,6 +311,6 @@ def test_cumulative_folds_are_for_numpy():
     with pytest.raises(NotImplementedError) as caught:
         transform(torch.ones(2), torch.tensor([0, 0]), "cumsum")
     assert str(caught.value) == (
-        "groups.transform: 'cumsum' is implemented for NumPy and Dask arrays; convert the values to "
-        "NumPy"
+        "groups.transform: 'cumsum' is implemented for NumPy and Dask arrays; convert the values "
+        "to NumPy"
     )
