@@ -43,7 +43,7 @@ class SortedGroups:
 
     def positions(self) -> Array:
         """Return the numbers from 0 of the sorted values."""
-        return self.xp.arange(0, self.order.shape[0], self.order)
+        return self.xp.astype(self.xp.arange(0, self.order.shape[0], self.order), self.counts.dtype)
 
     def places(self) -> Array:
         """Return the place of each sorted value within its cell, from 0."""
@@ -108,10 +108,13 @@ def put(xp: Arrays, table: Array, positions: Array, updates: Array, reduction: s
 def _cells(by: Grouping, shape: Any) -> Array:
     """Return the number of the cell of each value, the number of cells for no group."""
     xp, axis = by.xp, by.axis
-    numbers = xp.astype(by.numbers(), xp.dtype(_INT64))
+    whole = xp.dtype(_INT64)
+    numbers = xp.astype(by.numbers(), whole)
     outer, size, inner = shape[:axis], by.shape[axis], shape[axis + 1 :]
     steps = prod(inner)
-    before = xp.reshape(xp.arange(0, prod(outer), numbers), (*outer, *(1,) * (len(inner) + 1)))
-    behind = xp.reshape(xp.arange(0, steps, numbers), inner)
+    before = xp.astype(xp.arange(0, prod(outer), numbers), whole)
+    behind = xp.astype(xp.arange(0, steps, numbers), whole)
+    before = xp.reshape(before, (*outer, *(1,) * (len(inner) + 1)))
+    behind = xp.reshape(behind, (*(1,) * (len(outer) + 1), *inner))
     cells = (before * size + numbers) * steps + behind
     return xp.where(numbers < 0, prod(by.shape), cells)
