@@ -73,7 +73,7 @@ class FunctionRow:
 
     @property
     def sorts(self) -> bool:
-        """Whether the function needs all values of a group at once."""
+        """Whether the function needs all values of a group in one call."""
         return self.name in ("quantile", "median", "nunique", "mode")
 
     def unlikely(self, dtype: AnyDType) -> int | None:
@@ -98,7 +98,7 @@ class TransformRow:
 
     @property
     def sorts(self) -> bool:
-        """Whether the function needs all values of a group at once."""
+        """Whether the function needs all values of a group in one call."""
         return self.folds or self.name in ("cumcount", "rank")
 
     @property

@@ -146,11 +146,33 @@ def sorted_order(values: Array | None, numbers: Array) -> Array:
     count = int(numbers.max()) + 1 if numbers.size else 0
     short = numbers.astype(np.uint16) if count <= 1 << 16 else numbers  # NumPy sorts it by radix
     if values is None:
-        return np.argsort(short, kind="stable")
+        return _stable_order(short)
     half = values.dtype.kind == "V" or values.dtype == np.float16
-    keys = values.astype(np.float32) if half else values
-    order = np.argsort(keys, kind="stable")
-    return order[np.argsort(short[order], kind="stable")]
+    order = _stable_order(values.astype(np.float32) if half else values)
+    return order[_stable_order(short[order])]
+
+
+def _stable_order(x: Array) -> Array:
+    """Return ``np.argsort(x, kind="stable")``. NumPy sorts in any order with vector instructions, 8
+    times as fast; the positions of equal values are then sorted.
+    """
+    count = len(x)
+    if x.itemsize <= 2 or not _MANY <= count < 1 << 31 or x.dtype.kind not in "iuf":
+        return np.argsort(x, kind="stable")
+    order = np.argsort(x)
+    ranked = x[order]
+    differs = np.not_equal(ranked[1:], ranked[:-1])
+    if x.dtype.kind == "f":
+        differs &= ~np.isnan(ranked[:-1])  # NaN are last
+    if differs.all():
+        return order
+    runs = np.zeros(count, np.int64)
+    np.cumsum(differs, out=runs[1:])
+    runs *= count
+    runs += order
+    runs.sort()
+    runs %= count
+    return runs
 
 
 def cumsum(x: Array) -> Array:

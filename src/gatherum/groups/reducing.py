@@ -356,7 +356,7 @@ def _converted(
         return array, None
     for name in names:
         check_defined(by.op, FUNCTIONS[options.plain(name)], name, kind)
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), by.float_mode():
         array = xp.astype(array, xp.dtype(kind))
         real = np.dtype(f"f{kind.itemsize // 2}") if kind.kind == "c" else kind
         return array, None if scale is None else xp.astype(scale, xp.dtype(real))
