@@ -118,7 +118,10 @@ REFUSED = [
         {"weights": [1j, 1]}, TypeError,
         "groups.reduce: `weights` must be real numbers, got dtype complex128",
     ),
-    ({"dtype": "much"}, TypeError, "groups.reduce: `dtype` must be a dtype, got 'much'"),
+    (
+        {"dtype": "much"}, TypeError,
+        "groups.reduce: `dtype` must have a dtype that NumPy reads, got 'much'",
+    ),
     (
         {"dtype": "M8[s]"}, TypeError,
         "groups.reduce: `func` 'sum' is not defined for dtype datetime64[s]",

@@ -165,3 +165,20 @@ def test_lazy_groups_need_lazy_values():
           ("time", "band", "lon"), ["time", "lon", "run"])  # fmt: skip
     with pytest.raises(TypeError, match=r"groups\.reduce: `groups` must be a NumPy array"):
         gatherum.groups.reduce(CUBE, lazy, 2, "sum", 1)
+
+
+def test_weights_functions_and_quantiles_of_named_values():
+    weights = xr.DataArray([1.0, 3.0, 2.0], dims="lat")
+    results = gatherum.groups.reduce(CUBE, NAMED, 2, ["sum", "mean"], axis=1, weights=weights)
+    for func, result in results.items():
+        plain = gatherum.groups.reduce(VALUES, BANDS, 2, func, axis=1, weights=weights.values)
+        assert result.dims == ("time", "band", "lon") and np.array_equal(result, plain)
+    with pytest.raises(ValueError, match="dimension 0 of `weights` must be named 'lat'"):
+        gatherum.groups.reduce(CUBE, BANDS, 2, "sum", axis=1, weights=weights.rename(lat="lon"))
+    with pytest.raises(ValueError) as caught:
+        gatherum.groups.reduce(CUBE, BANDS, 2, "quantile", axis=1, q=[0.5, 1])
+    assert str(caught.value) == (
+        "groups.reduce: `q` must be one number for values with names of dimensions"
+    )
+    ranks = gatherum.groups.transform(CUBE, BANDS, "cumsum", axis=1)
+    assert ranks.dims == CUBE.dims and set(ranks.coords) == set(CUBE.coords)
