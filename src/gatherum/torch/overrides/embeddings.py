@@ -63,24 +63,20 @@ def embedding_bag(
         kept = indices != padding
         taken, to = indices[kept], bags[kept]
         scales = scales if scales is None else scales[kept]
-        sizes = _counts(to, sizes.numel()).to(offsets.dtype) if to.numel() else sizes.zero_()
-    _check_rows(taken, weight.shape[0])
-    rows = weight.index_select(0, taken)
-    if scales is not None:
-        rows = rows.mul_(scales.unsqueeze(1))
-    shape = sizes.numel(), weight.shape[1]
-    output = totals(shape, to, rows) if to.numel() else weight.new_zeros(shape)
+        sizes = _counts(to, sizes.numel()).to(offsets.dtype)
+    output = _aggregated(weight, taken, to, sizes.numel(), scales)
     if mode == MEAN:
         output /= sizes.clamp(min=1).to(torch.float32).unsqueeze(1)
-    return output, bags, sizes, sizes if mode != MAX else bags
+    return output, bags, sizes, sizes
 
 
-def _check_rows(indices: Tensor, size: int) -> None:
-    """Let torch raise its error for an index out of bounds."""
-    if not indices.is_cuda and indices.numel():
-        least, most = indices.aminmax()
-        if int(least) < 0 or int(most) >= size:
-            raise Declined
+def _aggregated(
+    rows: Tensor, taken: Tensor, to: Tensor, size: int, scales: Tensor | None
+) -> Tensor:
+    """Return the sums of the rows that were taken, each times its scale."""
+    options = size, "add", scales, "raise", False, ""
+    total: Tensor = torch.ops.gatherum.aggregate(rows, taken, to, *options)
+    return total
 
 
 def embedding_bag_dense_backward(
@@ -96,12 +92,10 @@ def embedding_bag_dense_backward(
         raise Declined
     if mode == MEAN:
         gradient = gradient / sizes.clamp(min=1).to(torch.float32).unsqueeze(1).to(gradient.dtype)
-    rows = gradient.index_select(0, bags)
-    if scales is not None:
-        rows.mul_(scales.unsqueeze(1))
     if scale_by_frequency:
-        rows.mul_(_shares(indices, size, rows.dtype).unsqueeze(1))
-    total = totals((size, gradient.shape[1]), indices, rows)
+        shares = _shares(indices, size, gradient.dtype)
+        scales = shares if scales is None else scales * shares
+    total = _aggregated(gradient, bags, indices, size, scales)
     if padding >= 0:
         total[padding].zero_()
     return total
