@@ -1,8 +1,9 @@
-"""Measure torch's operators alone, inside `gatherum.torch.reproducible`, and with torch's switch.
+"""Measure torch's operators outside of and inside `gatherum.torch.reproducible`.
 
     python benchmarks/reproducible_bench.py [--device cuda] [--runs 15] [--only TEXT]
 
-The three are timed in turn; the table has medians in microseconds, and the ratio to torch alone.
+The three are timed in turn; the table has medians in microseconds, and the ratio of the second
+to the first. The third uses torch's switch for deterministic algorithms.
 """
 
 from __future__ import annotations

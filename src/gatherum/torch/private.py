@@ -260,7 +260,7 @@ def destroy(library: torch.library.Library) -> None:
 
 
 def leave_untraced(function: Any) -> None:
-    """Tell Dynamo not to trace a function, or what it calls, at no cost to each call."""
+    """Tell Dynamo not to trace a function and the functions that it calls."""
     strategy = _find("torch._C._dynamo.eval_frame.set_code_exec_strategy")
     if strategy is not None:
         frames = sys.modules["torch._C._dynamo.eval_frame"]

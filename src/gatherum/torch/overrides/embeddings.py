@@ -11,7 +11,7 @@ SUM, MEAN, MAX = 0, 1, 2  # torch's numbers of modes
 
 
 def _counts(indices: Tensor, size: int) -> Tensor:
-    """Return how often each index occurs."""
+    """Return the number of times that each index occurs."""
     one = torch.ones((), dtype=torch.int64, device=indices.device)
     return totals((size,), indices, one)
 

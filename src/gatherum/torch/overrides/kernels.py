@@ -1,4 +1,4 @@
-"""Replace kernels of torch by those of the table, and restore them."""
+"""Replace kernels of torch by the functions of the table, and restore them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _kernel(name: str, run: Callable[..., Any], torchs: Any, device: bool) -> Ca
         except torch.OutOfMemoryError:
             raise
         except (IndexError, TypeError, ValueError, RuntimeError) as error:
-            # Nothing is written yet. On the host, torch's kernel raises its own error; on a device,
+            # Nothing is written yet. On the host, torch's kernel raises an error; on a device,
             # it would end the process's use of the device for an index out of bounds.
             quiet = isinstance(error, IndexError)
             if device and quiet:
@@ -81,7 +81,7 @@ def _into(run: Callable[..., Any]) -> Callable[..., Any]:
             raise Declined
         result = run(data, *args, **options)
         if out.shape != result.shape:
-            torch.ops.aten._resize_output_(out, result.shape, result.device)
+            return torch.ops.aten.clone.out(result, out=out)  # which resizes `out`
         return out.copy_(result)
 
     return write

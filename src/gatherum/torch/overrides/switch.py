@@ -46,7 +46,7 @@ class _Use:
 
 
 class _Switch:
-    """The active uses of all contexts, and what to restore after the last one."""
+    """The active uses of all contexts, and the state of torch outside of them."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -136,7 +136,7 @@ class reproducible(ContextDecorator):
         _SWITCH.stop(self._uses.pop())
 
     def report(self) -> Report:
-        """Return how often each operator ran on gatherum and on torch, in the last use."""
+        """Return the number of calls of each operator in the last use, on gatherum and on torch."""
         return Report({}, {}) if self._last is None else self._last.report()
 
 
