@@ -64,15 +64,6 @@ THREAD = {
         "for thread in threads: thread.join()",
         "ThreadSanitizer: data race",
     ),
-    "tasks of one call that write the same memory": (
-        "from gatherum._functions import callbacks\n"
-        "from gatherum._system import native\n"
-        "native.set_callbacks({'check_memory': lambda *operands: None})\n"
-        "gatherum.set_num_threads(4)\n"
-        "table = np.zeros(300_000)\n"
-        "gatherum.gather(table, np.arange(300_000)[::-1].copy(), out=table)",
-        "ThreadSanitizer: data race",
-    ),
 }
 
 

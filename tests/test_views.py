@@ -56,10 +56,9 @@ def call(op, data, indices, updates=None, *, out=None, dtype=None, **attributes)
 
 @pytest.fixture
 def plans_made():
-    """Return a function that counts the plans made since the start of the test."""
+    """Return a function that counts the plans made since its last call."""
     native.clear_plans()
-    before = _core.plans_made()
-    return lambda: _core.plans_made() - before
+    return lambda: len(native.clear_plans())
 
 
 DATA = np.arange(24.0).reshape(4, 6)
@@ -94,7 +93,7 @@ def test_arrays_and_views_share_a_plan(plans_made):
     assert plans_made() == 1
     gatherum.gather(DATA.astype("f4"), ROWS)
     call("gather", DATA.astype("f4"), ROWS)
-    assert plans_made() == 2
+    assert plans_made() == 1
 
 
 @pytest.mark.parametrize("name", ["?", "i1", "u8", "f2", "f8", "c16"])
@@ -224,10 +223,6 @@ def test_a_package_may_come_between_two_calls_of_a_plan(python):
          "indices.to(torch.int64)"),
         ("gather", (DATA, ROWS), {"axis": 2}, ValueError,
          "gather: `axis` must be in [-2, 2), got 2"),
-        ("gather", (DATA, ROWS), {"axis": 1.5}, TypeError,
-         "gather: `axis` must be an integer, got 1.5"),
-        ("gather", (DATA, ROWS), {"mode": "sum"}, ValueError,
-         "gather: `mode` must be one of 'raise', 'clip', 'wrap', 'fill', 'drop', got 'sum'"),
         ("scatter_nd", (DATA, ROWS[:, None]), {}, TypeError,
          "scatter_nd: `updates` must be an array, got NoneType"),
         ("gather", (DATA, ROWS), {"out": DATA[1:]}, ValueError,

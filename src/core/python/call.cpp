@@ -2,8 +2,6 @@
 
 #include <string_view>
 
-#include "python/callbacks.hpp"
-
 namespace gatherum {
 namespace {
 
@@ -66,16 +64,9 @@ bool read_attributes(const nb::handle* a, Attributes& attributes) {
   return overflow == 0 && attributes.mode >= 0 && number >= 0;
 }
 
-Attributes attributes_of(const nb::handle* a) {
+Attributes plain_attributes(const nb::handle* a) {
   Attributes attributes;
-  if (read_attributes(a, attributes)) return attributes;
-  const auto plain = nb::cast<nb::tuple>(callbacks().normalise_attributes(
-      a[kOp], a[kAxis], a[kReduction], a[kIncludeSelf], a[kMode], a[kNegative]));
-  if (plain.size() != 6) throw nb::value_error("gatherum: attributes were not normalised");
-  Arguments normalised{a[kOp]};
-  for (size_t i = 1; i < 6; ++i) normalised[kAxis + i - 1] = PyTuple_GET_ITEM(plain.ptr(), i);
-  if (!read_attributes(normalised.data(), attributes))
-    throw nb::value_error("gatherum: attributes were not normalised");
+  if (!read_attributes(a, attributes)) throw nb::value_error("gatherum: attributes were not normalised");
   return attributes;
 }
 

@@ -47,8 +47,8 @@ struct Call {
 // Reads attributes that are plain values. Returns false for any other value, which Python then converts or
 // rejects.
 bool read_attributes(const nb::handle* a, Attributes& attributes);
-// Reads attributes of any type. Raises Python's error for an invalid one.
-Attributes attributes_of(const nb::handle* a);
+// Reads attributes that must be plain values, because the caller has converted them.
+Attributes plain_attributes(const nb::handle* a);
 
 // The names of attributes as Python strings.
 nb::handle mode_name(const Attributes& attributes);

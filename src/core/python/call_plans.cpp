@@ -1,17 +1,12 @@
 #include "python/call_plans.hpp"
 
-#include <algorithm>
-#include <atomic>
 #include <utility>
 
 #include "python/bindings/bindings.hpp"
 #include "python/guarded.hpp"
-#include "python/positional.hpp"
 
 namespace gatherum {
 namespace {
-
-std::atomic<int64_t> plans_made{0};
 
 // Returns the call in the form of the planner. Returns false for a call that Python has to plan.
 bool read_call(const Call& call, CallSpec& spec) {
@@ -33,19 +28,6 @@ bool read_call(const Call& call, CallSpec& spec) {
   if (updates.given()) spec.updates = spec_of(updates);
   if (out.given()) spec.out = spec_of(out);
   return true;
-}
-
-// Returns the program of a call on arrays, or None if Python has to plan it. Tests compare it with Python's.
-nb::object program_in_core(const nb::handle* a) {
-  Arguments interned_op;
-  std::copy_n(a, kArguments, interned_op.begin());
-  const nb::object op = interned(a[kOp]);
-  interned_op[kOp] = op;
-  const OperandHandles operands = operands_of(a);
-  for (size_t i = 0; i < operands.size(); ++i)
-    if (i < 2 || !operands[i].is_none()) checked_array(operands[i]);
-  const CachedPlan cached = plan_in_core({attributes_of(interned_op.data()), views_of(operands)});
-  return cached.program == nullptr ? nb::none() : nb::borrow(nb::inst_ptr<CallPlan>(cached.plan)->program());
 }
 
 }  // namespace
@@ -96,7 +78,6 @@ CachedPlan plan_in_core(const Call& call) {
   CachedPlan cached;
   cached.program = nb::inst_ptr<BoundProgram>(bound);
   cached.plan = make_bound<CallPlan>(call.attributes, std::move(spec), std::move(bound));
-  ++plans_made;
   return cached;
 }
 
@@ -110,12 +91,6 @@ nb::object plan_object(nb::handle cached) {
   return nb::borrow(cached);
 }
 
-void bind_call_plans(nb::module_& m) {
-  nb::class_<CallPlan>(m, "CallPlan", nb::type_slots(guarded_slots));
-  m.def("plans_made", [] { return plans_made.load(); });  // for tests
-  def_positional<kArguments, program_in_core>(m, "program_in_core",
-                                              "program_in_core(op, data, indices, updates, axis, reduction, "
-                                              "include_self, mode, negative, fill_value, out, /)\n--\n\n");
-}
+void bind_call_plans(nb::module_& m) { nb::class_<CallPlan>(m, "CallPlan", nb::type_slots(guarded_slots)); }
 
 }  // namespace gatherum

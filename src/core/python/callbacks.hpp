@@ -10,16 +10,14 @@ struct Callbacks {
   // (the arguments of dispatch_call) -> the result of the call, or raises. Python passes arrays of another
   // framework to its adapter, and converts other arguments for run_normalised.
   nb::object convert_and_run;
-  // (op, axis, reduction, include_self, mode, negative) -> these arguments as plain values; or raises
-  nb::object normalise_attributes;
   // (op, data, indices, updates, axis, reduction, include_self, mode, negative, out) -> Plan, or raises; an
   // operand is a NumPy array, or (shape, DType, strides, swapped), or None.
   nb::object make_plan;
   nb::object check_operands;  // (plan, data, indices, updates, out): raises for arrays that do not match it
-  nb::object check_memory;    // (plan, data, indices, updates, out): raises if out is not writable
   nb::object make_fill;       // (plan, dtype, fill_value) -> 0-d array of the data's dtype, or raises
-  nb::object raise_invalid;   // (plan, position, component, value): raises IndexError
-  nb::object raise_changed;   // (plan, number of an operand): raises ValueError
+  // (plan, "read_only"), (plan, "overlap" or "changed", number of an operand) or
+  // (plan, "invalid", position, component, value): raises the error of a run
+  nb::object raise_error;
 };
 
 Callbacks& callbacks();
@@ -28,13 +26,10 @@ Callbacks& callbacks();
 template <class Visit>
 void each_callback(Callbacks& c, const Visit& visit) {
   visit("convert_and_run", c.convert_and_run);
-  visit("normalise_attributes", c.normalise_attributes);
   visit("make_plan", c.make_plan);
   visit("check_operands", c.check_operands);
-  visit("check_memory", c.check_memory);
   visit("make_fill", c.make_fill);
-  visit("raise_invalid", c.raise_invalid);
-  visit("raise_changed", c.raise_changed);
+  visit("raise_error", c.raise_error);
 }
 
 }  // namespace gatherum

@@ -181,10 +181,16 @@ const BoundProgram& program_of(nb::handle plan) {
   return *nb::inst_ptr<BoundProgram>(program);  // the plan keeps it alive
 }
 
-void clear_plans() {
+std::vector<CachedPlan> take_plans() {
   Table old;
-  const nb::ft_lock_guard lock(table_mutex);
-  old.swap(table());
+  {
+    const nb::ft_lock_guard lock(table_mutex);
+    old.swap(table());
+  }
+  std::vector<CachedPlan> plans;
+  for (const auto& entry : old)
+    if (entry) plans.push_back(entry->cached);
+  return plans;
 }
 
 }  // namespace gatherum

@@ -85,7 +85,7 @@ void keep_plan(const Key& key, const Call& call, const CachedPlan& cached);
 // Returns the program of a plan, which keeps it alive.
 const BoundProgram& program_of(nb::handle plan);
 
-// Clears the table of plans.
-void clear_plans();
+// Clears the table of plans. Returns the plans.
+std::vector<CachedPlan> take_plans();
 
 }  // namespace gatherum

@@ -29,6 +29,19 @@ class Extents {
   npy_intp copy_[sizeof(npy_intp) == sizeof(int64_t) ? 1 : kMaxLoops];
 };
 
+// Calls Python to raise the error of a run of a plan. `facts` are the other arguments of the callback.
+template <class... Facts>
+[[noreturn]] void raise_error(nb::handle plan, const char* fault, const Facts&... facts) {
+  callbacks().raise_error(plan_object(plan), fault, facts...);
+  throw nb::value_error("gatherum: the callback for errors must raise");
+}
+
+// Returns true if `out` is the data of a scatter, which then works in place.
+bool is_in_place(const BoundProgram& program, const Views& operands) {
+  const auto& [data, indices, updates, out] = operands;
+  return program.fields().scatter && out.given() && is_same_place(out, data);
+}
+
 }  // namespace
 
 bool fills_with_zeros(nb::handle fill) {
@@ -37,15 +50,15 @@ bool fills_with_zeros(nb::handle fill) {
          overflow == 0;
 }
 
-bool is_in_place(const BoundProgram& program, const Views& operands) {
-  const auto& [data, indices, updates, out] = operands;
-  return program.fields().scatter && out.given() && is_same_place(out, data);
-}
-
-bool must_check_memory(const BoundProgram& program, const Views& operands) {
-  const auto& [data, indices, updates, out] = operands;
-  return out.given() && (!out.writable || (!is_in_place(program, operands) && may_overlap(out, data)) ||
-                         may_overlap(out, indices) || may_overlap(out, updates));
+void check_memory(nb::handle plan, const BoundProgram& program, const Views& operands) {
+  const View& out = operands[3];
+  if (!out.given()) return;
+  if (!out.writable) raise_error(plan, "read_only");
+  for (int i = 0; i < 3; ++i) {
+    const View& other = operands[static_cast<size_t>(i)];
+    if (!may_overlap(out, other) || (i == 0 && is_in_place(program, operands))) continue;
+    if (shares_memory(footprint_of(out), footprint_of(other))) raise_error(plan, "overlap", i);
+  }
 }
 
 gatherum_operands operands_of(const BoundProgram& program, const Views& operands, void* result) {
@@ -85,8 +98,7 @@ nb::object run_on_arrays(const CachedPlan& cached, const OperandHandles& operand
                          const OperandSnapshot& before) {
   const BoundProgram& program = *cached.program;
   const auto [data, indices, updates, out] = operands;
-  if (must_check_memory(program, views_of(operands)))
-    callbacks().check_memory(plan_object(cached.plan), data, indices, updates, out);
+  check_memory(cached.plan, program, views_of(operands));
   const bool fills =
       !program.fields().scatter && program.fields().mode == Mode::drop && !fills_with_zeros(fill_value);
   nb::object fill;
@@ -110,9 +122,7 @@ nb::object run_on_arrays(const CachedPlan& cached, const OperandHandles& operand
 }
 
 void raise_changed(nb::handle plan, int operand) {
-  if (operand < 0) return;
-  callbacks().raise_changed(plan_object(plan), operand);
-  throw nb::value_error("gatherum: the callback for changed operands must raise");
+  if (operand >= 0) raise_error(plan, "changed", operand);
 }
 
 void raise_unless_done(nb::handle plan, gatherum_status status, const gatherum_error& error) {
@@ -120,9 +130,8 @@ void raise_unless_done(nb::handle plan, gatherum_status status, const gatherum_e
     case GATHERUM_OK:
       return;
     case GATHERUM_INVALID_INDEX:
-      callbacks().raise_invalid(plan_object(plan), error.position, error.component,
-                                index_value(program_of(plan), error.value));
-      throw nb::value_error("gatherum: the callback for invalid indices must raise");
+      raise_error(plan, "invalid", error.position, error.component,
+                  index_value(program_of(plan), error.value));
     case GATHERUM_NO_MEMORY:
       PyErr_NoMemory();
       break;

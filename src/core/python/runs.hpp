@@ -8,6 +8,8 @@
 
 namespace gatherum {
 
+// Raises ValueError if `out` is read-only, or shares memory with an operand of a call that is not in place.
+void check_memory(nb::handle plan, const BoundProgram& program, const Views& operands);
 // Raises ValueError for the operand with this number, because it has changed. Does nothing for -1.
 void raise_changed(nb::handle plan, int operand);
 // Raises Python's error for a run that has not completed.
@@ -33,11 +35,6 @@ void refuse_too_small(const BoundProgram& program, const gatherum_operands& oper
 
 // Returns true if a fill value is Python's integer 0, which represents an item of zero bytes.
 bool fills_with_zeros(nb::handle fill);
-
-// Returns true if `out` is the data of a scatter, which then works in place. Any other overlap must be
-// checked.
-bool is_in_place(const BoundProgram& program, const Views& operands);
-bool must_check_memory(const BoundProgram& program, const Views& operands);
 
 // Runs a plan on NumPy arrays, with None for missing operands. `before` is a snapshot of the operands when
 // they matched the plan.

@@ -125,13 +125,10 @@ gatherum_buffer memory_of(const View& view) {
   return {view.address, start - s.low, s.high - start};
 }
 
-nb::object array_on(const View& view) {
-  if (!view.given()) return nb::none();
-  PyArray_Descr* bytes = PyArray_DescrNewFromType(NPY_VOID);
-  if (bytes == nullptr) nb::raise_python_error();
-  PyDataType_SET_ELSIZE(bytes, static_cast<npy_intp>(view.item));
-  return checked(PyArray_NewFromDescr(&PyArray_Type, bytes, view.rank, view.shape, view.strides, view.address,
-                                      view.writable ? NPY_ARRAY_WRITEABLE : 0, nullptr));
+Footprint footprint_of(const View& view) {
+  Footprint f(view.address, view.item);
+  for (int i = 0; i < view.rank; ++i) f.add(view.shape[i], view.strides[i]);
+  return f;
 }
 
 }  // namespace gatherum

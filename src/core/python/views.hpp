@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "engine/overlaps.hpp"
 #include "include/gatherum.h"
 #include "model/dtypes.hpp"
 #include "python/numpy/arrays.hpp"
@@ -69,7 +70,7 @@ bool is_same_place(const View& a, const View& b);
 bool may_overlap(const View& a, const View& b);
 // All the bytes of an operand.
 gatherum_buffer memory_of(const View& view);
-// Returns a NumPy array that uses the memory of a view and does not own it; None for a missing operand.
-nb::object array_on(const View& view);
+// The same without the bytes between elements.
+Footprint footprint_of(const View& view);
 
 }  // namespace gatherum

@@ -14,14 +14,13 @@ from gatherum._arguments import conversion, plain_values, xarray_labels
 from gatherum._arguments.checks import check_before_updates, check_dtypes
 from gatherum._core import DType as DTypeCode
 from gatherum._frameworks import registry
-from gatherum._model import errors, shape_limits
+from gatherum._model import errors
 from gatherum._model.call import Array, ArraySpec, Attributes, Call, same_spec
 from gatherum._model.dtypes import DType, check_units, dtype_of
 from gatherum._model.errors import Shape
 from gatherum._model.framework_errors import no_array_result
 from gatherum._model.operators import OPERATORS
 from gatherum._plans.index_errors import raise_invalid
-from gatherum._plans.overlap import check_out_memory
 from gatherum._plans.plans import Plan, build
 from gatherum._system import native
 
@@ -62,15 +61,6 @@ def _normalise(*call: Any) -> tuple[Any, ...]:
         _plan_of(*plain[:9], None)  # raises earlier errors first
         conversion.as_out(op, out)
     return plain
-
-
-def normalise_attributes(op: str, axis: object, *others: object) -> tuple[object, ...]:
-    attributes = plain_values.as_attributes(op, axis, *others)
-    if not -(2**63) <= attributes.axis < 2**63:  # the core has 64 bits, more than any shape needs
-        operator, rank = attributes.operator, shape_limits.MAX_RANK
-        low = 0 if operator.counts_indices else -rank
-        raise errors.out_of_range(op, operator.attribute, attributes.axis, low, rank)
-    return op, *attributes.positional
 
 
 # An operand as the core passes it: a NumPy array, or shape, dtype, strides and byte order.
@@ -133,31 +123,25 @@ def check_operands(
         check_dtypes(s)  # fields may have been renamed since the plan was made
 
 
-def check_memory(
-    plan: Plan, data: Array, indices: Array, updates: Array | None, out: Array
-) -> None:
-    """Run `check_out_memory` for a call of a plan."""
-    check_out_memory(plan.call.op, data, indices, updates, out)
-
-
 def make_fill(plan: Plan, dtype: DType, fill_value: object) -> Array:
     return conversion.fill_item(plan.call.op, dtype, fill_value)
 
 
-def raise_changed(plan: Plan, number: int) -> NoReturn:
-    """Raise ValueError for an operand that user code moved or reshaped during the call."""
-    name = ("data", "indices", "updates", "out")[number]
-    raise errors.operand_changed(plan.call.op, name)
+def raise_error(plan: Plan, fault: str, *facts: int) -> NoReturn:
+    """Raise the error of a run of a plan; `facts` describe the fault.
+
+    ``"read_only"``: `out` is read-only. ``"overlap"``: it shares memory with the operand of a
+    number. ``"changed"``: user code moved or reshaped the operand of a number during the call.
+    ``"invalid"``: the position, component and value of an invalid index.
+    """
+    if fault == "invalid":
+        raise_invalid(plan, *facts)
+    op, names = plan.call.op, ("data", "indices", "updates", "out")
+    if fault == "read_only":
+        raise errors.out_read_only(op)
+    refusal = errors.out_overlaps if fault == "overlap" else errors.operand_changed
+    raise refusal(op, names[facts[0]])
 
 
-_CALLBACKS = (
-    convert_and_run,
-    normalise_attributes,
-    make_plan,
-    check_operands,
-    check_memory,
-    make_fill,
-    raise_invalid,
-    raise_changed,
-)
+_CALLBACKS = (convert_and_run, make_plan, check_operands, make_fill, raise_error)
 native.set_callbacks({function.__name__: function for function in _CALLBACKS})

@@ -10,7 +10,7 @@ Function              Operands                                      Used by
 `run_normalised`      NumPy arrays that Python has converted        `convert_and_run`
 `run_plan`            a plan and arrays                             `Plan.run`
 `run_on_views`        views of addresses, or tensors                torch
-`scatter_into_zeros`  plain tensors, with a cached plan             torch
+`scatter_into_zeros`  plain tensors                                 torch
 `differentiate`       tensors                                       torch
 `extremes`            a plan, and arrays or views of addresses      `extremes`
 `spreads`             a plan, and arrays or views of addresses      `groups`
@@ -20,7 +20,8 @@ Function              Operands                                      Used by
 ====================  ============================================  =========================
 
 `cached_call_entry` makes an eager call take 1.1 times as long as ``jnp.take``, instead of 1.4
-times (``benchmarks/jax_bench.py``). All arguments are positional. The last arguments of
+times (``benchmarks/jax_bench.py``). All arguments are positional. Attributes of calls
+on views and tensors are plain values. The last arguments of
 `run_on_views` are ``fill``, the bytes of an item or None for zeros; ``out``; ``allocate``, which
 returns the address of memory for a result of views; and ``only_plain``. With ``only_plain``, the
 result is None for tensors that are more than their memory, which torch must handle.

@@ -28,7 +28,7 @@ class Arrays(ArrayOps, Protocol):
     distances from the exact means and the numbers of real floats in one call, or None.
     ``in_blocks(name, run, values, by, dtype, like)`` runs a function that needs all values of a
     group, for arrays in chunks. ``float_mode()`` returns a context in which arithmetic rounds to
-    nearest and keeps subnormal numbers, for any mode of the calling thread.
+    nearest and keeps subnormal numbers. It replaces the mode of the calling thread.
     The result may use the memory of `spare`. The framework computes all derivatives, including
     those of exp and log.
     """

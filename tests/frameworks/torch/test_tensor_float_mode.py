@@ -5,8 +5,8 @@ import pytest
 from tensors import torch
 
 import gatherum
-import gatherum.torch.torch_scatter as torch_scatter
 from gatherum.groups import reduce, transform
+from gatherum.torch import torch_scatter
 
 pytestmark = pytest.mark.slow
 rng = np.random.default_rng(0)

@@ -134,12 +134,7 @@ nb::object copy_nest(nb::handle source, nb::handle target, int64_t item) {
   return nest_tuple(lower_copy(from, to, item));
 }
 
-Footprint footprint_of(nb::handle array) {
-  PyArrayObject* const a = checked_array(array);
-  Footprint f(PyArray_DATA(a), PyArray_ITEMSIZE(a));
-  for (int i = 0; i < PyArray_NDIM(a); ++i) f.add(PyArray_DIM(a, i), PyArray_STRIDE(a, i));
-  return f;
-}
+Footprint footprint_of_array(nb::handle array) { return footprint_of(view_of(checked_array(array))); }
 
 }  // namespace
 
@@ -164,7 +159,9 @@ void bind_lowering(nb::module_& m) {
       nb::arg("shape"), nb::arg("strides"), nb::arg("item"), nb::arg("searches"));
   m.def(
       "shares_memory",
-      [](nb::handle one, nb::handle other) { return shares_memory(footprint_of(one), footprint_of(other)); },
+      [](nb::handle one, nb::handle other) {
+        return shares_memory(footprint_of_array(one), footprint_of_array(other));
+      },
       nb::arg("one"), nb::arg("other"));
   m.def("address_kinds", [] {
     nb::dict facts;

@@ -2,6 +2,7 @@
 #define GATHERUM_OWNS_NUMPY_API
 #include "engine/platform.hpp"
 #include "python/bindings/bindings.hpp"
+#include "python/call_plans.hpp"
 #include "python/callbacks.hpp"
 #include "python/numpy/array_calls.hpp"
 #include "python/numpy/arrays.hpp"
@@ -21,6 +22,14 @@ void* import_numpy() {
 nb::object& contents() {
   static auto* dict = new nb::object;
   return *dict;
+}
+
+// Clears the table of plans. Returns the programs of the plans that the core made.
+nb::list clear_plans() {
+  nb::list programs;
+  for (const CachedPlan& cached : take_plans())
+    if (is_call_plan(cached.plan)) programs.append(nb::inst_ptr<CallPlan>(cached.plan)->program());
+  return programs;
 }
 
 // Sets the callbacks that a dictionary names.

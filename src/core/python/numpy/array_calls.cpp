@@ -184,7 +184,7 @@ nb::object run_normalised(const nb::handle* a) {
 }
 
 void leave() {
-  clear_plans();
+  take_plans();
   forget_calls();
 }
 

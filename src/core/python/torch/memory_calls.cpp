@@ -4,7 +4,6 @@
 
 #include "python/bindings/bindings.hpp"
 #include "python/call_plans.hpp"
-#include "python/callbacks.hpp"
 #include "python/positional.hpp"
 #include "python/runs.hpp"
 #include "python/torch/tensors.hpp"
@@ -26,11 +25,6 @@ CachedPlan new_plan(const Call& call) {
   }
   keep_plan(key, call, cached);
   return cached;
-}
-
-void check_memory(nb::handle plan, const Views& operands) {
-  callbacks().check_memory(plan_object(plan), array_on(operands[0]), array_on(operands[1]),
-                           array_on(operands[2]), array_on(operands[3]));
 }
 
 // A view that Python creates, for tests and for adapters that are written in Python.
@@ -69,7 +63,7 @@ View view_of_operand(nb::handle h) { return PyArray_Check(h.ptr()) ? view_of(as_
 nb::object call_on_views(const nb::handle* a, nb::handle allocate) {
   const Views operands = {view_given(a[kData]), view_given(a[kIndices]), view_given(a[kUpdates]),
                           view_given(a[kOut])};
-  run_in_memory({attributes_of(a), operands}, a[kFill], [&](const Shape& shape) {
+  run_in_memory({plain_attributes(a), operands}, a[kFill], [&](const Shape& shape) {
     return reinterpret_cast<void*>(nb::cast<intptr_t>(allocate(tuple_of(shape.extent, shape.rank))));
   });
   return nb::none();
@@ -173,9 +167,8 @@ void run_in_memory(const Call& call, nb::handle fill, const Allocate& allocate, 
   bool is_new = false;
   const CachedPlan cached = plan_of(call, is_new);
   const BoundProgram& program = *cached.program;
-  const bool check = must_check_memory(program, operands);
-  if (check) check_memory(cached.plan, operands);
-  if ((is_new || check) && changed) raise_changed(cached.plan, changed());
+  check_memory(cached.plan, program, operands);
+  if (is_new && changed) raise_changed(cached.plan, changed());
   void* result = operands[3].given() ? operands[3].address : allocate(program.fields().result);
   gatherum_operands at = operands_of(program, operands, result);
   at.fill = item;

@@ -1,9 +1,10 @@
-// Scatters of plain tensors into zeros, with cached plans. torch_scatter's functions and the gradient of a
+// Scatters of plain tensors into zeros. torch_scatter's functions and the gradient of a
 // gather use them.
 #include <limits>
 #include <optional>
 
 #include "python/bindings/bindings.hpp"
+#include "python/call_plans.hpp"
 #include "python/positional.hpp"
 #include "python/runs.hpp"
 #include "python/torch/tensor_result.hpp"
@@ -87,7 +88,7 @@ int read_shape(nb::handle sizes, npy_intp* shape) {
 // A call of `scatter_into_zeros`, which owns the storage of its views.
 class Total {
  public:
-  // Returns false if it is not a call on plain tensors whose plan may be cached.
+  // Returns false if it is not a call on plain tensors.
   bool read(const nb::handle* a) {
     if (!is_tensor(a[OfTotal::updates]) || !is_tensor(a[OfTotal::indices]) || is_watched()) return false;
     const Torch& t = torch();
@@ -107,10 +108,14 @@ class Total {
     return rank >= 0;
   }
 
-  // Returns None if the plan is not cached, or if an index is invalid.
+  // Returns None if the core does not plan the call, or if an index is invalid.
   nb::object run(const nb::handle* a) {
-    const CachedPlan cached = find_plan(call_);
-    if (cached.program == nullptr) return nb::none();
+    CachedPlan cached = find_plan(call_);
+    if (cached.program == nullptr) {
+      cached = plan_in_core(call_);
+      if (cached.program == nullptr) return nb::none();
+      keep_plan(Key(call_), call_, cached);
+    }
     if (tracked_ && call_.attributes.reduction != Reduction::add) return nb::none();
     auto& [data, indices, updates, out] = call_.operands;
     if (numbers_ != nullptr && !write_segments(pointer_, updates.shape[call_.attributes.axis], numbers_))

@@ -113,8 +113,8 @@ nb::object call_on_plain_tensors(const nb::handle* a) {
   const size_t n = a[kUpdates].is_none() ? 2 : 3;
   if (!a[kOut].is_none()) return {};
   const Route route = route_of_types(operands, n);
-  if (route.declined != Declined::no) return {};
-  Call call{attributes_of(a), {}};  // may run Python code: before the views
+  Call call;
+  if (route.declined != Declined::no || !read_attributes(a, call.attributes)) return {};
   TensorView tensors[3];
   if (route_of_memory(operands, n, tensors, call.operands.data()).declined != Declined::no) return {};
   if (tensors[0].device.type == dlpack::kCuda)
@@ -126,7 +126,7 @@ nb::object call_on_tensors(const nb::handle* a) {
   if (torch().api == nullptr) throw nb::type_error("gatherum: operands must be views or tensors");
   const OperandHandles operands = operands_of(a);
   const char* const names[] = {"data", "indices", "updates", "out"};
-  Call call{attributes_of(a), {}};
+  Call call{plain_attributes(a), {}};
   TensorView tensors[kOperands];
   for (size_t i = 0; i < kOperands; ++i)
     if (!operands[i].is_none() && !tensors[i].read(operands[i], call.operands[i]))
@@ -226,7 +226,7 @@ nb::object differentiate(nb::str op, nb::handle gradient, nb::handle data, nb::h
                          bool of_updates) {
   const nb::object interned_op = interned(op);
   const Arguments a = {interned_op, data, indices, updates, axis, reduction, include_self, mode, negative};
-  const Attributes attributes = attributes_of(a.data());
+  const Attributes attributes = plain_attributes(a.data());
   const nb::handle operands[] = {gradient, data, indices, updates, result};
   TensorView tensors[Of::count];
   View views[Of::count];

@@ -47,9 +47,9 @@ def called(places: Destinations) -> AbstractContextManager[None]:
 def known_call(
     src: object, index: object, dim: object, size: object, reduce: object, mode: str, pointer: bool
 ) -> Tensor | None:
-    """Return the result of a scatter of plain tensors if the core knows its plan, else None.
+    """Return the result of a scatter of plain tensors into zeros, None for any other call.
 
-    Most small calls have a known plan. The result is also None for calls that raise.
+    The result is also None for calls that raise.
     """
     fold = _INTO_ZEROS.get(reduce) if type(reduce) is str else None
     if fold is None or torch.compiler.is_dynamo_compiling():
