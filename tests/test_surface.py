@@ -5,6 +5,7 @@ import functools
 import importlib
 import inspect
 import operator
+import pickle
 import pydoc
 import re
 import subprocess
@@ -339,3 +340,28 @@ def test_type_checkers_and_programs_still_find_the_annotations() -> None:
     hints = typing.get_type_hints(gatherum.gather)
     assert hints["axis"] is int
     assert set(hints) == {*inspect.signature(gatherum.gather).parameters, "return"}
+
+
+@pytest.mark.parametrize("name", ["Accumulator", "Explanation", "IndexReport", "Plan", "Prepared"])
+def test_public_classes_are_members_of_the_package(name: str) -> None:
+    public = getattr(gatherum, name)
+    assert repr(public) == f"<class 'gatherum.{name}'>"
+    typing.get_type_hints(public)
+
+
+def test_pickles_contain_only_public_names() -> None:
+    plan = gatherum.plan("gather", ((4, 8), "f4"), ((3,), "i8"))
+    for value in (plan, plan.program):
+        stored = pickle.dumps(value)
+        assert pickle.loads(stored) == value  # written above
+        assert b"gatherum._plans" not in stored and b"gatherum._system" not in stored
+
+
+def test_the_functions_in_older_pickles_still_exist() -> None:
+    from gatherum._plans import plans
+    from gatherum._system import native
+
+    plan = gatherum.plan("gather", ((4, 8), "f4"), ((3,), "i8"))
+    again, arguments = plan.__reduce__()
+    assert plans._planned_again == again and plans._planned_again(*arguments) == plan
+    assert native.read_program(bytes(plan.program)) == plan.program

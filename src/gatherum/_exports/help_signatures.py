@@ -39,7 +39,7 @@ def _functions(public: object) -> Iterator[FunctionType]:
     if isinstance(public, FunctionType):
         yield public
     elif isinstance(public, type):
-        ours = [base for base in public.__mro__ if base.__module__.startswith("gatherum.")]
+        ours = [base for base in public.__mro__ if _is_ours(base)]
         members = chain.from_iterable(vars(base).values() for base in ours)
         methods = (inspect.unwrap(getattr(one, "__func__", one)) for one in members)
         yield from (one for one in methods if isinstance(one, FunctionType) and _is_shown(one))
@@ -50,5 +50,5 @@ def _is_shown(method: FunctionType) -> bool:
     return bool(method.__annotations__) and not private
 
 
-def _is_ours(function: FunctionType) -> bool:
-    return function.__module__.partition(".")[0] == "gatherum"
+def _is_ours(member: FunctionType | type) -> bool:
+    return member.__module__.partition(".")[0] == "gatherum"

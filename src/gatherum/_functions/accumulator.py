@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gatherum._arguments import conversion, plain_values, xarray_labels
 from gatherum._core import Reduction
+from gatherum._exports.public_classes import public
 from gatherum._model import errors
 from gatherum._model.call import Array, ArraySpec, Attributes, Call, FoldRule
 from gatherum._model.call_types import ReductionName
@@ -42,6 +43,7 @@ def _new_lock() -> Any:
     return RLock()
 
 
+@public
 class Accumulator:
     """A scatter that accepts its updates in batches.
 

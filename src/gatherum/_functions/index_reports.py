@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from gatherum._arguments import conversion, plain_values
 from gatherum._arguments.checks import check_range
 from gatherum._arguments.indices import number_entries
+from gatherum._exports.public_classes import public
 from gatherum._frameworks import registry
 from gatherum._model import errors, framework_errors, shape_limits
 from gatherum._model.call import Array, ArraySpec, is_spec
@@ -22,6 +23,7 @@ from gatherum._model.operators import Operator, find_operator
 from gatherum._model.shape_limits import OperandLayout, place_of
 
 
+@public
 class IndexReport(NamedTuple):
     """The result of `index_report` for the indices of a call.
 

@@ -14,6 +14,7 @@ from gatherum._arguments import conversion, xarray_labels
 from gatherum._arguments.indices import resolve
 from gatherum._edges import sparse_edges
 from gatherum._edges.edge_lists import EdgeEnd, EdgeLoops
+from gatherum._exports.public_classes import public
 from gatherum._frameworks import registry
 from gatherum._model import edge_errors, errors, nests
 from gatherum._model.call import Array, ArraySpec, Attributes, Call, is_spec
@@ -38,6 +39,7 @@ FEWEST_BYTES = 32 << 10
 BLOCK_BYTES = 1 << 20
 
 
+@public
 class Prepared:
     """A call of an operator with known indices, as `gatherum.prepare` returns it.
 

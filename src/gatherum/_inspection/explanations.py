@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from gatherum._arguments import conversion
+from gatherum._exports.public_classes import public
 from gatherum._frameworks import registry
 from gatherum._functions.index_reports import IndexReport, reported
 from gatherum._model import errors
@@ -32,6 +33,7 @@ OVERHEAD = 2e-7
 _UNITS = (("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9))
 
 
+@public
 @dataclass(frozen=True, slots=True, eq=False)
 class Explanation:
     """The explanation of a call; print it, or display it in a notebook.

@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import Any, NamedTuple, Unpack
 
 from gatherum._arguments import conversion, plain_values
+from gatherum._exports.public_classes import public
 from gatherum._frameworks import registry
 from gatherum._model import errors, shape_limits
 from gatherum._model.call import Array, ArraySpec, Attributes, Call, is_spec
@@ -59,6 +60,7 @@ def _description(plan: Plan) -> Description:
     return _describers[plan.device](plan)
 
 
+@public
 @dataclass(frozen=True, slots=True)
 class Plan:
     """One call of an operator, without its data.
@@ -171,7 +173,22 @@ class Plan:
         s = self.call
         operands = (s.data, s.indices, s.updates, s.out)
         *inputs, out = (one and one.plain for one in operands)
-        return _planned_again, (s.op, *inputs, s.attributes.keywords | {"out": out}, self.device)
+        return Plan._again, (s.op, *inputs, s.attributes.keywords | {"out": out}, self.device)
+
+    @classmethod
+    def _again(
+        cls,
+        op: str,
+        data: object,
+        indices: object,
+        updates: object,
+        attributes: dict[str, object],
+        device: str,
+    ) -> Plan:
+        """Unpickle a plan."""
+        if device not in (devices := ("cpu", "cuda")):
+            raise errors.not_one_of("plan", "device", device, devices)
+        return planned(find_operator(op), data, indices, updates, attributes, device)
 
     def _repr_html_(self) -> str:
         from gatherum._inspection.explanations import (
@@ -287,18 +304,7 @@ def planned_with_operands(
     return new_plan if device == new_plan.device else replace(new_plan, device=device), operands
 
 
-def _planned_again(
-    op: str,
-    data: object,
-    indices: object,
-    updates: object,
-    attributes: dict[str, object],
-    device: str,
-) -> Plan:
-    """Unpickle a plan."""
-    if device not in (devices := ("cpu", "cuda")):
-        raise errors.not_one_of("plan", "device", device, devices)
-    return planned(find_operator(op), data, indices, updates, attributes, device)
+_planned_again = Plan._again  # pickles of earlier versions have this name
 
 
 def check_fill(s: Call, fill_value: object) -> None:

@@ -95,13 +95,11 @@ cached_output_bytes = _core.cached_bytes
 _DEFAULT_CACHE = 512 << 20
 
 
-def read_program(data: bytes) -> Program:
-    """Deserialize a program. Raise ValueError if the bytes are not a program."""
-    return Program.from_bytes(data)
+read_program = Program.from_bytes  # pickles of earlier versions have this name
 
 
-def _reduce(program: Program) -> tuple[Callable[[bytes], Program], tuple[bytes]]:
-    return read_program, (bytes(program),)
+def _reduce(program: Program) -> tuple[Callable[[object], object], tuple[type[Program]]]:
+    return operator.methodcaller("from_bytes", bytes(program)), (Program,)
 
 
 copyreg.pickle(Program, _reduce)
