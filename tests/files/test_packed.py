@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from files.storage import MISSING, bits, put
 from gatherum import files
-from gatherum._model.audience import for_command
+from gatherum._model.errors.audience import for_command
 from gatherum.files.arguments.operands import open_all
 from gatherum.files.formats import locate
 from gatherum.files.resources.resources import Resources

@@ -14,10 +14,10 @@ import numpy as np
 
 from gatherum._frameworks.refusals import held_by_xarray
 from gatherum._frameworks.registry import adapter_of
-from gatherum._model import framework_errors
 from gatherum._model.call import Attributes
 from gatherum._model.dimensions import Dimensions
 from gatherum._model.errors import Shape
+from gatherum._model.errors import frameworks as framework_errors
 from gatherum._system import native
 
 Labelled = Any  # a DataArray of xarray

@@ -14,9 +14,10 @@ import numpy as np
 
 from gatherum._arguments import conversion, plain_values
 from gatherum._frameworks import registry
-from gatherum._model import edge_errors, errors, shape_limits
+from gatherum._model import errors, shape_limits
 from gatherum._model.call import Array, is_spec
 from gatherum._model.dtypes import is_index
+from gatherum._model.errors import edges as edge_errors
 
 from .edge_reductions import NAME, Pointer
 

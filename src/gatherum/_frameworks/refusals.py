@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gatherum._model import framework_errors
+from gatherum._model.errors import frameworks as framework_errors
 
 from .registry import CUDA, OURS, WHOLE, adapter_of, foreign
 

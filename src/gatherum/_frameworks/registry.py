@@ -17,8 +17,8 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from gatherum._model import framework_errors
 from gatherum._model.call import ArraySpec, Attributes
+from gatherum._model.errors import frameworks as framework_errors
 
 
 class Framework(Protocol):

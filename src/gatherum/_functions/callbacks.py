@@ -18,7 +18,7 @@ from gatherum._model import errors
 from gatherum._model.call import Array, ArraySpec, Attributes, Call, same_spec
 from gatherum._model.dtypes import DType, check_units, dtype_of
 from gatherum._model.errors import Shape
-from gatherum._model.framework_errors import no_array_result
+from gatherum._model.errors.frameworks import no_array_result
 from gatherum._model.operators import OPERATORS
 from gatherum._plans.index_errors import raise_invalid
 from gatherum._plans.plans import Plan, build

@@ -13,11 +13,12 @@ from gatherum._arguments.checks import check_range
 from gatherum._arguments.indices import number_entries
 from gatherum._exports.public_classes import public
 from gatherum._frameworks import registry
-from gatherum._model import errors, framework_errors, shape_limits
+from gatherum._model import errors, shape_limits
 from gatherum._model.call import Array, ArraySpec, is_spec
 from gatherum._model.call_types import IndexAttributes, OperatorName
 from gatherum._model.dtypes import is_index
 from gatherum._model.errors import Shape
+from gatherum._model.errors import frameworks as framework_errors
 from gatherum._model.modes import MOVING
 from gatherum._model.operators import Operator, find_operator
 from gatherum._model.shape_limits import OperandLayout, place_of

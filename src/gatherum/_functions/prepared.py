@@ -16,9 +16,10 @@ from gatherum._edges import sparse_edges
 from gatherum._edges.edge_lists import EdgeEnd, EdgeLoops
 from gatherum._exports.public_classes import public
 from gatherum._frameworks import registry
-from gatherum._model import edge_errors, errors, nests
+from gatherum._model import errors, nests
 from gatherum._model.call import Array, ArraySpec, Attributes, Call, is_spec
 from gatherum._model.call_types import OperatorName, PrepareAttributes
+from gatherum._model.errors import edges as edge_errors
 from gatherum._model.modes import FILLING
 from gatherum._model.nests import Loop
 from gatherum._model.operators import Operator, find_operator

@@ -98,7 +98,7 @@ _DEFAULT_CACHE = 512 << 20
 read_program = Program.from_bytes  # pickles of earlier versions have this name
 
 
-def _reduce(program: Program) -> tuple[Callable[[object], object], tuple[type[Program]]]:
+def _reduce(program: Program) -> tuple[Callable[..., Program], tuple[type[Program]]]:
     return operator.methodcaller("from_bytes", bytes(program)), (Program,)
 
 

@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 
 from gatherum._core import dtype_of_dlpack
-from gatherum._model import errors, framework_errors
+from gatherum._model import errors
 from gatherum._model.call import ArraySpec
 from gatherum._model.dtypes import AnyDType, Extension, dtype_of
 from gatherum._model.errors import Shape
+from gatherum._model.errors import frameworks as framework_errors
 from gatherum._model.shape_limits import contiguous_strides
 
 from . import errors as cuda_errors

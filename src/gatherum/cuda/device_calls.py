@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from gatherum._arguments import conversion
 from gatherum._arguments.checks import check_before_updates
-from gatherum._model import framework_errors
 from gatherum._model.call import ArraySpec, Attributes, Call
 from gatherum._model.dtypes import AnyDType
+from gatherum._model.errors import frameworks as framework_errors
 from gatherum._model.shape_limits import contiguous_strides
 from gatherum._plans.overlap import check_out_memory, place_at
 from gatherum._plans.plans import Plan, build_once

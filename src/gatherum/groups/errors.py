@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from gatherum._model.audience import for_commands
 from gatherum._model.dtype_rows import has_arithmetic
-from gatherum._model.errors import Shape, _short, needs_ml_dtypes, not_an_index_dtype
+from gatherum._model.errors import Shape, needs_ml_dtypes, not_an_index_dtype
+from gatherum._model.errors.audience import for_commands
+from gatherum._model.errors.calls import _short
 from gatherum._model.named_bytes import named_bytes
 
 KEYS = "number other keys with np.unique(keys, return_inverse=True)"

@@ -7,9 +7,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from gatherum._model import framework_errors
 from gatherum._model.dtype_rows import ROWS
 from gatherum._model.dtypes import DType, is_reducible
+from gatherum._model.errors import frameworks as framework_errors
 
 # Dtypes that XLA stores in whole bytes. Narrower types such as int4 are packed; keys and float0 are
 # not numbers.

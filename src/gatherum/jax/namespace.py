@@ -12,9 +12,9 @@ import numpy as np
 
 from gatherum._arguments import conversion, plain_values
 from gatherum._derivatives.array_ops import Destinations
-from gatherum._model import edge_errors
 from gatherum._model.call import Attributes
 from gatherum._model.dtypes import AnyDType
+from gatherum._model.errors import edges as edge_errors
 from gatherum.groups import namespace as of_numpy
 from gatherum.groups import rounding
 from gatherum.groups.protocol import Computed

@@ -12,7 +12,8 @@ from torch import Tensor
 
 from gatherum._arguments import conversion
 from gatherum._frameworks import refusals, registry
-from gatherum._model import errors, framework_errors
+from gatherum._model import errors
+from gatherum._model.errors import frameworks as framework_errors
 from gatherum._system import native
 
 from . import addresses, private

@@ -8,9 +8,10 @@ import torch
 from numpy.typing import NDArray
 
 from gatherum._core import DType
-from gatherum._model import dtypes, framework_errors
+from gatherum._model import dtypes
 from gatherum._model.dtype_rows import ROWS, spellings
 from gatherum._model.dtypes import AnyDType, is_reducible
+from gatherum._model.errors import frameworks as framework_errors
 
 # Torch has complex32, and few functions that support it.
 ABSENT = frozenset((

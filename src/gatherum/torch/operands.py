@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from gatherum._arguments import conversion
-from gatherum._model import errors, framework_errors
+from gatherum._model import errors
 from gatherum._model.dtypes import is_index
+from gatherum._model.errors import frameworks as framework_errors
 from gatherum._model.narrow_floats import Rounded
 from gatherum._model.operators import OPERATORS
 

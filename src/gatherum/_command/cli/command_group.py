@@ -13,7 +13,7 @@ from typing import Any, TextIO
 import click
 
 from gatherum._command.startup import INTERRUPTED, discard, say
-from gatherum._model.audience import for_command
+from gatherum._model.errors.audience import for_command
 from gatherum._model.operators import OPERATORS
 from gatherum._system.regular_files import naming
 from gatherum.version import __version__

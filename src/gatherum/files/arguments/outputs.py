@@ -7,8 +7,8 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from gatherum._model.audience import option
 from gatherum._model.errors import no_folder
+from gatherum._model.errors.audience import option
 from gatherum._model.operators import OPERATORS
 from gatherum.files.durable.build import Build
 from gatherum.files.durable.journal import Record

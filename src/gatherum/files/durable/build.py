@@ -7,7 +7,7 @@ import time
 import warnings
 from collections.abc import Callable
 
-from gatherum._model.audience import option
+from gatherum._model.errors.audience import option
 from gatherum.files.durable.interrupt import uninterrupted
 from gatherum.files.durable.journal import JOURNAL, PARTIAL, PERCENT, READY, Journal, Record
 from gatherum.files.resources.disk import DiskFile

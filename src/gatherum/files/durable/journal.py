@@ -4,7 +4,7 @@ import json
 import os
 from typing import Any
 
-from gatherum._model.audience import option
+from gatherum._model.errors.audience import option
 from gatherum._system.regular_files import naming, open_regular
 from gatherum.files.resources.os_calls import (
     NO_LINK,

@@ -13,7 +13,7 @@ import json
 import os
 from typing import Any
 
-from gatherum._model.audience import option
+from gatherum._model.errors.audience import option
 from gatherum.files.durable.journal import JOURNAL
 from gatherum.files.resources.os_calls import sync_directory, sync_file
 

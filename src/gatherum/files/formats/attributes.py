@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gatherum._model.audience import option
+from gatherum._model.errors.audience import option
 from gatherum.files.formats.packing import ATTRIBUTES, Attributes
 from gatherum.files.row_access.dimension_names import DAMAGED
 

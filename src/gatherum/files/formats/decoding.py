@@ -7,7 +7,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from gatherum._model.audience import option
+from gatherum._model.errors.audience import option
 from gatherum.files.formats.packing import ATTRIBUTES, LINEAR, UNSIGNED, Packing, packing_of
 from gatherum.files.formats.storage import BoxStorage, Source, boxes_of
 from gatherum.files.resources.resources import Budget

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gatherum._model.audience import hint
+from gatherum._model.errors.audience import hint
 from gatherum._system.regular_files import open_regular
 from gatherum.files.formats.attributes import attributes_of_hdf5
 from gatherum.files.formats.dtypes import as_bytes, cannot_hold

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gatherum._model.audience import option
+from gatherum._model.errors.audience import option
 from gatherum._system import native
 
 __all__ = ["ATTRIBUTES", "Attributes", "Packing", "packing_of"]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from gatherum._arguments.plain_values import as_axis
 from gatherum._model import errors
-from gatherum._model.audience import argument
+from gatherum._model.errors.audience import argument
 from gatherum._model.operators import OPERATORS
 from gatherum.files.formats.storage import BoxStorage, Source, boxes_of
 from gatherum.files.row_access.grid import BoxArray

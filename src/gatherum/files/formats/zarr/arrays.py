@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gatherum._model.audience import hint
+from gatherum._model.errors.audience import hint
 from gatherum._model.shape_limits import MAX_RANK
 from gatherum._system.regular_files import check_regular, naming, read_regular
 from gatherum.files.formats.attributes import attributes_of_zarr

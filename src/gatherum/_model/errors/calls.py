@@ -4,31 +4,25 @@ C programs cannot call this module. In Python, sizes may be symbols of a traced 
 include advice. The messages are therefore written in both languages; `tests/test_c_programs.py`
 compares them.
 
-Messages that only one framework, `groups` or `quantized` needs are in `errors.py` of its folder.
-Messages about arrays of other frameworks are in `framework_errors`, about edges in `edge_errors`.
-`files`, `onnx`, `directml` and `cli` write their messages where they raise them. Each function
-returns the exception to raise. Its message names the operator, the operand, the expected and the
-actual value, and the position.
+Each function returns the exception to raise. Its message names the operator, the operand, the
+expected and the actual value, and the position.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from os import PathLike, fspath
 from typing import Any
 
 import numpy as np
 
 from gatherum._core import Reduction, is_exact
+from gatherum._model.dtype_rows import has_arithmetic
+from gatherum._model.modes import MOVING
+from gatherum._model.named_bytes import named_bytes
+from gatherum._model.reductions import ALIASES
 
-from .audience import advice, for_tensors, hint
-from .dtype_rows import has_arithmetic
-from .modes import MOVING
-from .named_bytes import named_bytes
-from .reductions import ALIASES
-
-__all__ = ["for_tensors"]
+from .audience import advice, hint
 
 Shape = tuple[int, ...]
 
@@ -402,61 +396,6 @@ def index_out_of_bounds(
     else:
         problem = f"is out of bounds for axis {axis} of size {size}"
     return IndexError(f"{op}: index {value} {problem} ({_where(operand, position)})")
-
-
-def not_an_accumulator(value: object) -> TypeError:
-    return TypeError(
-        f"Accumulator.merge: `other` must be an Accumulator, got {type(value).__name__}"
-    )
-
-
-def other_accumulator(name: str, expected: object, found: object) -> ValueError:
-    return ValueError(
-        f"Accumulator.merge: `other` must have the {name} of this accumulator, {expected}, "
-        f"got {found}"
-    )
-
-
-def order_matters(reduction: str, dtype: np.dtype[Any]) -> ValueError:
-    return ValueError(
-        f"Accumulator.merge: accumulators of {reduction!r} of dtype {dtype} cannot be merged, "
-        "because the result depends on the order of the updates"
-    )
-
-
-def too_many_updates(most: int) -> ValueError:
-    return ValueError(f"Accumulator: an element can have at most {most} updates")
-
-
-def damaged_state(why: object) -> ValueError:
-    return ValueError(f"Accumulator: the pickled state cannot be read: {why}")
-
-
-def not_a_picture(path: str | PathLike[str]) -> ValueError:
-    return ValueError(f"explain: pictures are SVG: `path` must end in .svg, got {fspath(path)!r}")
-
-
-def torn_accumulator() -> RuntimeError:
-    return RuntimeError(
-        "Accumulator: this process was forked while another thread used the accumulator, which may "
-        "hold half of a batch"
-    )
-
-
-def not_a_regular_file(path: str | PathLike[str], kind: str) -> OSError:
-    return OSError(f"{fspath(path)}: is {kind}, not a regular file")
-
-
-def file_too_big(path: str | PathLike[str], limit: int) -> OSError:
-    return OSError(f"{fspath(path)}: has more than {limit} bytes, which is too much to read whole")
-
-
-def other_prepared_dtype(op: str, expected: object, found: object) -> TypeError:
-    return TypeError(f"{op}: the call was prepared for `data` of {expected}, got {found}")
-
-
-def other_prepared_shape(op: str, expected: Shape, found: Shape) -> ValueError:
-    return ValueError(f"{op}: the call was prepared for `data` of shape {expected}, got {found}")
 
 
 def other_layout(op: str, operand: str, expected: object, found: object) -> ValueError:

@@ -1,0 +1,11 @@
+"""The error messages about calls (`calls`), and about this package's objects (`package_objects`).
+
+`edges` has the messages about edges of graphs, `frameworks` about arrays of other frameworks.
+`audience` chooses the advice for users of NumPy, of PyTorch or of the command line. Messages that
+only one framework, `groups` or `quantized` needs are in `errors.py` of its folder. `files`, `onnx`,
+`directml` and `cli` write their messages where they raise them.
+"""
+
+from .audience import for_tensors as for_tensors
+from .calls import *  # noqa: F403  # every message of a call
+from .package_objects import *  # noqa: F403
