@@ -285,10 +285,9 @@ def test_out_in_the_storage_of_an_operand():
 
 def test_an_axis_of_more_than_64_bits():
     for axis in (2**70, -(2**70)):
-        with pytest.raises(ValueError, match=r"^gather: `axis` must be in \[-64, 64\), got -?1180"):
-            gatherum.gather(X, I, axis)
-        with pytest.raises(ValueError, match=r"^gather: `axis` must be in \[-1, 1\), got -?11805"):
-            gatherum.gather(X, [0], axis)
+        for indices in (I, [0]):
+            with pytest.raises(ValueError, match=r"^gather: `axis` must be in \[-1, 1\), got -?11"):
+                gatherum.gather(X, indices, axis)
 
 
 def test_indices_of_every_integer_of_c():
