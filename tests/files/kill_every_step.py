@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
-from files.storage import get, leftovers, put
+from files.storage import choose_pass, get, leftovers, put
 from gatherum import files
 from gatherum.files.durable import build, sinks
-from gatherum.files.strategies import file_gather, table_pass
+from gatherum.files.strategies import table_pass
 
 CALLS = ("pwrite", "fsync", "replace", "rename", "unlink", "mkdir", "ftruncate", "rmdir")
 MEMORY = "64KiB"
@@ -72,7 +73,7 @@ def scenario(name: str, folder: Path) -> tuple[Callable[[bool], object], str, An
     table = rng.integers(0, 1000, (1200, 10)).astype(np.float32)
     form = "zarr3" if "zarr" in name else "hdf5" if "hdf5" in name else "npy"
     if name.startswith("gather"):
-        file_gather.SPILLED = -1000 if "passing" in name else 10**6
+        choose_pass(pytest.MonkeyPatch(), "passing" in name)
         table_pass.SETBACK_BYTES = 20_000
         indices = rng.integers(0, 1200, 2500)
         paths = put(folder, "table", table, form), put(folder, "indices", indices)

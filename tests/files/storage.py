@@ -12,6 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from gatherum import files
+from gatherum.files.strategies import file_gather
 
 __all__ = [
     "FORMATS", "bits", "described", "fail_at", "fail_notes", "get", "keeps_notes", "leftovers",
@@ -157,6 +158,13 @@ def keeps_notes(folder: Path) -> bool:
         return False
     os.removexattr(folder, "user.trial")
     return True
+
+
+def choose_pass(monkeypatch: pytest.MonkeyPatch, passes: bool) -> None:
+    """Let gathers to files pass over the table whenever they can, or never."""
+    monkeypatch.setattr(file_gather, "_is_cheaper", lambda *_: passes)
+    if passes:
+        monkeypatch.setattr(file_gather, "_is_settled", lambda *_: False)
 
 
 def fail_notes(monkeypatch: pytest.MonkeyPatch, count: int, number: int) -> None:

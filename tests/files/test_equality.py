@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from files.storage import FORMATS, bits, get, leftovers, put, put_zarr
+from files.storage import FORMATS, bits, choose_pass, get, leftovers, put, put_zarr
 from gatherum import files
 from gatherum._model.dtypes import is_reducible
 from gatherum._model.reductions import REDUCTIONS
 from gatherum._plans.plans import apply
 from gatherum.files.resources.resources import Budget
 from gatherum.files.row_access import partition
-from gatherum.files.strategies import file_gather, table_pass
+from gatherum.files.strategies import table_pass
 
 pytestmark = pytest.mark.usefixtures("quick_sync")
 
@@ -149,13 +149,13 @@ def test_an_update_that_is_the_only_one_keeps_its_payload(tmp_path: Path) -> Non
     check(tmp_path, "scatter_nd", operands, ["npy", "npy", "npy"], "o.npy", **call)
 
 
-@pytest.mark.parametrize("spilled", [-1000, 10**6])
+@pytest.mark.parametrize("passes", [True, False])
 @pytest.mark.parametrize("setback", [1, 20_000, 64 << 20])
 @pytest.mark.parametrize("mode", ["raise", "fill"])
 def test_both_ways_of_a_gather_agree(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spilled: int, setback: int, mode: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, passes: bool, setback: int, mode: str
 ) -> None:
-    monkeypatch.setattr(file_gather, "SPILLED", spilled)
+    choose_pass(monkeypatch, passes)
     monkeypatch.setattr(table_pass, "SETBACK_BYTES", setback)
     rng = np.random.default_rng(5)
     beyond = 0 if mode == "raise" else 40

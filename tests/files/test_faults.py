@@ -13,12 +13,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from files.storage import MISSING, get, keeps_notes, leftovers, put
+from files.storage import MISSING, choose_pass, get, keeps_notes, leftovers, put
 from gatherum import files
 from gatherum.files.durable import build
 from gatherum.files.durable.interrupt import uninterrupted
 from gatherum.files.resources.disk import DiskFile
-from gatherum.files.strategies import file_gather
 
 MEMORY = "64KiB"
 STARTS_OVER = r"an earlier run came to \d+ %; this one starts over, without resume=True"
@@ -89,7 +88,7 @@ def test_a_full_disk_in_a_pass_over_the_table(
 ) -> None:
     if "zarr" in out:
         pytest.importorskip("zarr", reason=MISSING.format("zarr"))
-    monkeypatch.setattr(file_gather, "SPILLED", -1000)
+    choose_pass(monkeypatch, True)
     table, indices, _, old = inputs
     before = Path(old).read_bytes()
     target = str(Path(old).parent / out)
@@ -157,11 +156,11 @@ def test_an_input_that_changes_during_the_run(
 
 
 @pytest.mark.parametrize("role", ["table", "indices"])
-@pytest.mark.parametrize("spilled", [-1000, 10**6])
+@pytest.mark.parametrize("passes", [True, False])
 def test_a_gather_whose_input_is_truncated_during_the_run(
-    inputs: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, role: str, spilled: int
+    inputs: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, role: str, passes: bool
 ) -> None:
-    monkeypatch.setattr(file_gather, "SPILLED", spilled)
+    choose_pass(monkeypatch, passes)
     table, indices, _, out = inputs
     victim = table if role == "table" else indices
     before = Path(out).read_bytes()
@@ -286,7 +285,7 @@ def test_resume_with_another_memory_keeps_the_windows(
 ) -> None:
     table, indices, _, out = inputs
     monkeypatch.setattr(build, "SYNC_BYTES", 1000)
-    monkeypatch.setattr(file_gather, "SPILLED", 10**9)  # window by window
+    choose_pass(monkeypatch, False)
     with monkeypatch.context() as patch:
         after_writes(patch, 6, lambda: signal.raise_signal(signal.SIGINT))
         with pytest.raises(KeyboardInterrupt):

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from files.storage import MISSING, fail_at, get, leftovers, put
+from files.storage import MISSING, choose_pass, fail_at, get, leftovers, put
 from gatherum import files
 from gatherum.files.durable import build, sinks
 from gatherum.files.durable.journal import HEAD
-from gatherum.files.strategies import file_gather
 
 DATA = np.arange(3600, dtype=np.float32).reshape(300, 12)
 ROWS = np.random.default_rng(0).integers(0, 300, 400)
@@ -47,7 +46,7 @@ def test_an_error_at_any_step(
         pytest.importorskip("zarr", reason=MISSING.format("zarr"))
     monkeypatch.setattr(build, "SYNC_BYTES", 4000)
     monkeypatch.setattr(sinks, "BUFFERED", 3000)
-    monkeypatch.setattr(file_gather, "SPILLED", -1000 if name == "passing" else 10**6)
+    choose_pass(monkeypatch, name == "passing")
     at, calls = 1 - stride, [""]
     while at <= len(calls):  # until a run finishes before the call that would fail
         at += stride

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from files.storage import FORMATS, bits, get, leftovers, put
+from files.storage import FORMATS, bits, choose_pass, get, leftovers, put
 from files.test_equality import DTYPES, FUNCTIONS, numbers
 from gatherum._model.dtypes import is_reducible
 from gatherum._model.reductions import FOLDS
 from gatherum._plans.plans import apply
 from gatherum.files.durable import build
-from gatherum.files.strategies import file_gather, table_pass
+from gatherum.files.strategies import table_pass
 
 pytestmark = pytest.mark.usefixtures("quick_sync")
 
@@ -97,7 +97,8 @@ def test_any_call_gives_the_bits_of_the_operator_in_memory(
     rng, forms = case.rng, case.forms()
     if any(operand.ndim == 0 or ">" in operand.dtype.str for operand in case.operands):
         forms = ["npy"] * 3
-    monkeypatch.setattr(file_gather, "SPILLED", int(rng.choice([-1000, 3])))
+    if rng.random() < 0.5:
+        choose_pass(monkeypatch, True)
     monkeypatch.setattr(table_pass, "SETBACK_BYTES", int(rng.choice([1, 20_000, 1 << 28])))
     monkeypatch.setattr(build, "SYNC_BYTES", int(rng.choice([1, 20_000, 1 << 28])))
     names = ("table", "indices", "updates")

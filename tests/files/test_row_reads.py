@@ -15,11 +15,11 @@ import pytest
 from numpy.typing import NDArray
 
 from canaries import guarded, strays
+from files.storage import choose_pass
 from gatherum._system import native
 from gatherum.files import gather_file
 from gatherum.files.resources.disk import DiskFile, Reading, StoredRows
 from gatherum.files.resources.stats import Meter
-from gatherum.files.strategies import file_gather
 
 PAGE = 4096
 EXTENT = 3000
@@ -294,7 +294,7 @@ def test_rows_wanted_once_where_they_cannot_be_read_past_the_cache() -> None:
 def test_a_pass_over_a_table_wants_its_rows_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(file_gather, "SPILLED", -1000)
+    choose_pass(monkeypatch, True)
     read, asked = native.read_file_rows, set()
 
     def noted(descriptor: int, *arguments: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The strategies of a gather: into memory, in windows of an output file, or in a table pass."""
+"""The strategies of a gather: into memory, by windows of an output file, or by a table pass."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,9 +20,10 @@ from .windows import WindowPass, Windows, valid
 __all__ = ["IntoArray", "strategies"]
 
 Ints = NDArray[np.int64]
-CHECKED = 1 << 16  # indices that are checked together; they must stay in the cache
-SPILLED = 3  # the cost of parking an output byte and reading it again, as a number of read bytes
-PARKED = 128  # the cost of parking a row, because it is ordered twice
+CHECKED_INDICES = 1 << 16  # checked together, few enough to stay in the cache
+# The cost of parking, in bytes read: of an output byte, which is read again, and of a row, which is
+# ordered twice.
+PARKED_BYTE_COST, PARKED_ROW_COST = 3, 128
 
 
 def strategies(job: Job, sink: Sink) -> Iterator[Strategy[Any]]:
@@ -92,14 +93,13 @@ class Survey:
     buckets: Buckets
     windowed_bytes: int
     passed_bytes: int
-    cached: float  # the share of the requested rows that is in the page cache
+    cached: float  # the share of the wanted rows in the page cache
 
 
 def _cheaper(job: Job, sink: FileSink, windows: Windows) -> WindowPass | TablePass:
     """Check every index of a panel. Return its cheaper strategy.
 
-    Windows may read the same rows repeatedly from the disk; a pass over the table reads each row
-    once.
+    Windows may read the same rows repeatedly from the disk; a pass over the table reads each once.
     """
     job.meter.phase("checking the indices")
     survey = _survey(sink, windows)
@@ -111,13 +111,24 @@ def _cheaper(job: Job, sink: FileSink, windows: Windows) -> WindowPass | TablePa
 
 
 def _passes(sink: FileSink, windows: Windows, survey: Survey) -> bool:
-    """Return True if one pass over the table is cheaper. A resumed run keeps its strategy."""
+    """Return True if one pass over the table is better. A resumed run keeps its strategy."""
     if windows.number == 1 or not windows.whole:
         return False
     if records := sink.records():
         return any("passed" in record for record in records)
-    parked = windows.requests.count * (SPILLED * windows.row_bytes + PARKED)
+    return _is_cheaper(windows, survey)
+
+
+def _is_cheaper(windows: Windows, survey: Survey) -> bool:
+    """Return True if a pass saves more than parking the rows costs."""
+    row_cost = PARKED_BYTE_COST * windows.row_bytes + PARKED_ROW_COST
+    parked = windows.requests.count * row_cost
     return (survey.windowed_bytes - survey.passed_bytes) * (1 - survey.cached) > parked
+
+
+def _is_settled(sink: FileSink, cached: float) -> bool:
+    """Return True if windows are cheaper: rows in the page cache are never parked."""
+    return cached == 1 and not sink.records()
 
 
 def _survey(sink: FileSink, windows: Windows) -> Survey:
@@ -128,10 +139,9 @@ def _survey(sink: FileSink, windows: Windows) -> Survey:
         numbers = windows.keep_numbers()
         return Survey(buckets, 0, 0, table.cached_share(numbers))
     cached = table.cached_share(windows.numbers(0, windows.length)[0])
-    # rows in the page cache are never parked, so counting is not needed
-    settled = cached == 1 and SPILLED > 0 and not sink.records()
+    settled = _is_settled(sink, cached)  # counting is not needed
     windowed = 0
-    for start, stop in windows.requests.windows(CHECKED if settled else windows.length):
+    for start, stop in windows.requests.windows(CHECKED_INDICES if settled else windows.length):
         numbers, invalid = windows.numbers(start, stop)
         if not settled:
             windowed += _cost(windows, buckets, buckets.count(valid(numbers, invalid)))
@@ -141,5 +151,5 @@ def _survey(sink: FileSink, windows: Windows) -> Survey:
 def _cost(windows: Windows, buckets: Buckets, counts: Ints) -> int:
     """Estimate the bytes to read the counted rows of each bin."""
     row, table = windows.row_bytes, windows.table
-    each = row * table.quantum if table.chunked else row + PAGE  # chunks are read completely
+    each = row * table.quantum if table.chunked else row + PAGE  # chunks are read whole
     return int(np.minimum(counts * each, buckets.bin_rows * row).sum())
