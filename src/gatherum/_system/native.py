@@ -25,6 +25,7 @@ on views and tensors are plain values. The last arguments of
 `run_on_views` are ``fill``, the bytes of an item or None for zeros; ``out``; ``allocate``, which
 returns the address of memory for a result of views; and ``only_plain``. With ``only_plain``, the
 result is None for tensors that are more than their memory, which torch must handle.
+`run_on_tensors` and `run_if_plain` name the arguments for tensors.
 """
 
 from __future__ import annotations
@@ -96,6 +97,19 @@ _DEFAULT_CACHE = 512 << 20
 
 
 read_program = Program.from_bytes  # pickles of earlier versions have this name
+
+
+def run_on_tensors(
+    op: str, data: Any, indices: Any, updates: Any, positional: Any,
+    fill: bytes | None = None, out: Any = None,
+) -> Any:  # fmt: skip
+    """Run a call on CPU tensors, with the attributes in the order of `Attributes.positional`."""
+    return run_on_views(op, data, indices, updates, *positional, fill, out, None, False)
+
+
+def run_if_plain(op: str, data: Any, indices: Any, updates: Any, positional: Any) -> Any:
+    """Run a call like `run_on_tensors`. Return None for tensors that torch must handle."""
+    return run_on_views(op, data, indices, updates, *positional, None, None, None, True)
 
 
 def _reduce(program: Program) -> tuple[Callable[..., Program], tuple[type[Program]]]:

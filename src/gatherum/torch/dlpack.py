@@ -45,8 +45,8 @@ def run(
         check_storages(op, ("data", "indices", "updates", "out"), (data, indices, updates, out))
         run = partial(addresses.run, op, data, indices, updates, options, item, out)
         return cast(Tensor, index_errors.run_for(attributes.caller, run))
-    call = op, data, indices, updates, *options, item, out, None, False
-    result: Tensor = index_errors.run_for(attributes.caller, native.run_on_views, *call)
+    call = op, data, indices, updates, options, item, out
+    result: Tensor = index_errors.run_for(attributes.caller, native.run_on_tensors, *call)
     return result
 
 

@@ -1,4 +1,9 @@
-"""Autograd kernels of each op, by the rules of `gatherum._derivatives.derivatives`."""
+"""Autograd kernels of each op, by the rules of `gatherum._derivatives.derivatives`.
+
+Two kinds of functions record calls. The functions of plain calls (`_PlainGather`, `_PlainSum`)
+record calls of the core on plain tensors, without the dispatcher. `_DispatchedGather` records calls
+that the dispatcher passes to the Autograd kernels. `_Scatter` records both kinds.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +17,7 @@ from torch import Tensor
 from gatherum._derivatives import derivatives
 from gatherum._derivatives.array_ops import Destinations
 from gatherum._derivatives.derivatives import ScatterValues
-from gatherum._model.call import Attributes
+from gatherum._model.call import Attributes, FoldRule
 from gatherum._model.callers import caller_of
 from gatherum._model.modes import MODES
 from gatherum._model.operators import OPERATORS, Operator, inverse
@@ -46,6 +51,7 @@ from .recording import (
 
 is_traced = torch.compiler.is_dynamo_compiling
 _Attributes: TypeAlias = tuple[str, int, str, bool]  # operator, axis, mode and `negative`
+_NO_FOLD = FoldRule()
 _SKIPPING = {mode: "drop" if mode == "fill" else mode for mode in MODES}
 _INVERSE = {name: inverse(operator).name for name, operator in OPERATORS.items()}
 
@@ -58,8 +64,8 @@ def _graph_key(ctx: Any) -> tuple[Any, ...]:
 _Call: Any = private.recorded_function(_graph_key)
 
 
-class _Gather(_Call):  # type: ignore[misc]
-    """A gather. Its gradient is a scatter that sums into the data's shape."""
+class _DispatchedGather(_Call):  # type: ignore[misc]
+    """A dispatched gather. Its gradient is a scatter that sums into the data's shape."""
 
     @staticmethod
     def forward(
@@ -83,7 +89,7 @@ class _Gather(_Call):  # type: ignore[misc]
             return places.take(tangents[2])
 
 
-class _Plain(_Call):  # type: ignore[misc]
+class _PlainCall(_Call):  # type: ignore[misc]
     """A call on plain tensors, usually with a plan that the core has cached.
 
     There are no transforms or tangents. The code is minimal because it dominates the time of a
@@ -97,8 +103,8 @@ class _Plain(_Call):  # type: ignore[misc]
         return _saved(ctx)[0]
 
 
-class _Taken(_Plain):
-    """A gather; see `record`. Its gradient is a scatter that sums into the data's shape."""
+class _PlainGather(_PlainCall):
+    """A gather of plain tensors; see `record`. Its gradient is a scatter into zeros."""
 
     @staticmethod
     def forward(ctx: Any, data: Tensor, indices: Tensor, call: _Attributes) -> Any:
@@ -106,9 +112,7 @@ class _Taken(_Plain):
         ctx.set_materialize_grads(False)
         ctx.shape, ctx.call = data.shape, call
         op, axis, mode, negative = call
-        return native.run_on_views(
-            op, data, indices, None, axis, "none", True, mode, negative, None, None, None, False
-        )
+        return native.run_on_tensors(op, data, indices, None, (axis, *_NO_FOLD, mode, negative))
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor | None) -> Any:
@@ -122,11 +126,11 @@ class _Taken(_Plain):
                 axis, "add", True, _SKIPPING[mode], negative, False,
             )  # fmt: skip
         if total is None:
-            total = _Plain.places(ctx).total(gradient)
+            total = _PlainCall.places(ctx).total(gradient)
         return total, None, None
 
 
-class _Total(_Plain):
+class _PlainSum(_PlainCall):
     """A scatter of sums into zeros; see `record_total`. Its gradient is a gather."""
 
     @staticmethod
@@ -147,15 +151,17 @@ class _Total(_Plain):
         if not is_traced():
             op, axis, mode, negative = ctx.call
             operands = _INVERSE[op], gradient, ctx.saved_tensors[0], None
-            options = axis, "none", True, mode, negative
-            taken = native.run_on_views(*operands, *options, None, None, None, True)
+            taken = native.run_if_plain(*operands, (axis, *_NO_FOLD, mode, negative))
         if taken is None:
-            taken = _Plain.places(ctx).take(gradient)
+            taken = _PlainCall.places(ctx).take(gradient)
         return taken, None, None
 
 
 class _Scatter(_Call):  # type: ignore[misc]
-    """A scatter, differentiated by the rule of its reduction."""
+    """A scatter, differentiated by the rule of its reduction.
+
+    `keyset` is None for a call on plain tensors; see `record`.
+    """
 
     @staticmethod
     def forward(
@@ -164,9 +170,8 @@ class _Scatter(_Call):  # type: ignore[misc]
     ) -> Any:  # fmt: skip
         attributes = scatter_attributes(operator.name, *arguments)
         operands: tuple[Any, ...] = (data, indices, updates, *arguments)
-        if keyset is None:  # see `record`
-            everything: tuple[Any, ...] = (operator.name, *operands, None, None, None, False)
-            result = native.run_on_views(*everything)
+        if keyset is None:
+            result = native.run_on_tensors(operator.name, data, indices, updates, arguments)
         else:
             result = below_recording(overload(operator.name), keyset, *operands)
         linear = derivatives.rule(attributes.reduction).linear
@@ -251,7 +256,7 @@ def record(op: str, data: Tensor, indices: Tensor, updates: Tensor | None, *argu
     """
     if updates is None:
         axis, _, _, mode, negative = arguments
-        return _Taken.apply(data, indices, (op, axis, mode, negative))
+        return _PlainGather.apply(data, indices, (op, axis, mode, negative))
     return _Scatter.apply(None, OPERATORS[op], data, indices, updates, *arguments)
 
 
@@ -259,13 +264,13 @@ def record_total(
     result: Tensor, updates: Tensor, indices: Tensor, op: str, axis: int, mode: str, negative: bool
 ) -> Any:
     """Attach a gradient to a scatter of sums into zeros, for plain tensors."""
-    return _Total.apply(updates, indices, (result, (op, axis, mode, negative)))
+    return _PlainSum.apply(updates, indices, (result, (op, axis, mode, negative)))
 
 
-def _recorded(operator: Operator) -> Callable[..., Any]:
+def _recording_kernel(operator: Operator) -> Callable[..., Any]:
     """Return the Autograd kernel of an operator's functional form."""
     op, names = overload(operator.name), operand_names(operator, operator.name)
-    function = _Scatter if operator.scatters else _Gather
+    function = _Scatter if operator.scatters else _DispatchedGather
 
     def kernel(keyset: Any, *operands: Any) -> Any:
         if (result := _plain(operator, *operands)) is not None:
@@ -299,12 +304,14 @@ def _plain(operator: Operator, data: Tensor, indices: Tensor, *arguments: Any) -
         attributes = gather_attributes(operator.name, *arguments)
         if fills(attributes.mode, fill_of(arguments)):
             return None
-    call = operator.name, data, indices, updates, *attributes.positional, None, None, None, True
-    result: Tensor | None = index_errors.run_for(attributes.caller, native.run_on_views, *call)
+    call = operator.name, data, indices, updates, attributes.positional
+    result: Tensor | None = index_errors.run_for(attributes.caller, native.run_if_plain, *call)
     return result
 
 
-def _refused(operator: Operator, name: str, onward: Callable[..., Any]) -> Callable[..., Any]:
+def _refusing_kernel(
+    operator: Operator, name: str, onward: Callable[..., Any]
+) -> Callable[..., Any]:
     """Return the Autograd kernel of a writing form, which has no derivative."""
     names = operand_names(operator, name)
 
@@ -322,7 +329,7 @@ def _refused(operator: Operator, name: str, onward: Callable[..., Any]) -> Calla
     return kernel
 
 
-def _counted(operator: Operator, name: str, place: int) -> Callable[..., Any]:
+def _counting_kernel(operator: Operator, name: str, place: int) -> Callable[..., Any]:
     """Return the kernel that tracks the change of a tensor, which autograd may have saved."""
     op = overload(name)
     changed = operand_names(operator, name)[place]
@@ -347,14 +354,14 @@ def _counted(operator: Operator, name: str, place: int) -> Callable[..., Any]:
 def _register(operator: Operator) -> None:
     for name in forms(operator):
         if name == operator.name:
-            LIBRARY.impl(name, _recorded(operator), "Autograd", with_keyset=True)
+            LIBRARY.impl(name, _recording_kernel(operator), "Autograd", with_keyset=True)
             continue
         place = 0 if name.endswith("_") else 3 if operator.scatters else 2
-        counted = onward = _counted(operator, name, place)
+        counted = onward = _counting_kernel(operator, name, place)
         if private.redispatches:
             LIBRARY.impl(name, counted, "ADInplaceOrView", with_keyset=True)
             onward = partial(redispatched, overload(name))
-        LIBRARY.impl(name, _refused(operator, name, onward), "Autograd", with_keyset=True)
+        LIBRARY.impl(name, _refusing_kernel(operator, name, onward), "Autograd", with_keyset=True)
 
 
 for _operator in OPERATORS.values():

@@ -69,9 +69,7 @@ def known_take(op: str, src: Any, index: Any) -> Tensor | None:
         return None
     options = 0, "none", True, "raise", False
     try:
-        result: Tensor | None = native.run_on_views(
-            "gather", src, index, None, *options, None, None, None, True
-        )
+        result: Tensor | None = native.run_if_plain("gather", src, index, None, options)
     except (IndexError, TypeError, ValueError) as error:
         raise errors.renamed(error, op, {"data": "src", "indices": "index"}) from None
     return result
