@@ -1,9 +1,9 @@
 """Measure the gain of each algorithm of the core: ``python benchmarks/algorithms_bench.py``.
 
 Each row runs one call with the full list of algorithms and without the algorithm of the row, in
-turns in one process, into the same output. The threshold `without` leaves the algorithm out, so
-that the next one of the list runs. The gain is the time without the algorithm divided by the time
-with it: the median of the pairs, and the quartiles.
+turns in one process, into the same output. The threshold `omitted_algorithms` leaves the algorithm
+out, so that the next one of the list runs. The gain is the time without the algorithm divided by
+the time with it: the median of the pairs, and the quartiles.
 
 Other programs on the machine lengthen wall time. They change the total processor time and the
 processor time of the busiest thread less. The time of the busiest thread predicts wall time if each
@@ -74,7 +74,7 @@ class Case:
 ADD, MAX = {"reduction": "add"}, {"reduction": "max"}
 FSUM, NEW, LINES = {"reduction": "fsum"}, {"include_self": False}, {"axis": 1}
 ONE, MANY = (1,), (2, 16)
-COLUMNS = {"columns": 128}
+COLUMNS = {"least_column_bytes": 128}
 CASES = [
     Case("prefetched", "gather_elements", (4096, 4096), (4096, 4096), "f4", {"axis": 1}),
     Case("prefetched", "gather_elements", (40_000, 1000), (40_000, 250), "f4", {"axis": 1}),
@@ -150,7 +150,7 @@ def rows(case: Case, rounds: int) -> Iterator[str]:
         times: dict[int, list[Times]] = {}
         for number in range(rounds + 1):
             for mask in (0, left_out(case))[:: 1 if number % 2 else -1]:
-                native.set_thresholds({"without": mask} | case.sizes)
+                native.set_thresholds({"omitted_algorithms": mask} | case.sizes)
                 if number == 0:
                     plan = gatherum.plan(case.op, *operands, **case.attributes, out=out)
                     chosen[mask] = plan.algorithm

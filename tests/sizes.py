@@ -12,10 +12,15 @@ BY_EIGHTS = native.level() in ("v3", "v4")
 
 SIZES: tuple[dict[str, int], ...] = (
     {},
-    {"small": 0, "own": 0, "columns": 128},
-    {"small": 0, "many": 1, "far": 0},
-    {"small": 0, "many": 1, "tables": 0},
-    {"small": 0, "cache": 1 << 9, "stretch": 1 << 4, "stream": 0},
+    {"small_call_bytes": 0, "private_cache_bytes": 0, "least_column_bytes": 128},
+    {"small_call_bytes": 0, "many_updates": 1, "far_bytes": 0},
+    {"small_call_bytes": 0, "many_updates": 1, "updates_per_table_word": 0},
+    {
+        "small_call_bytes": 0,
+        "shared_cache_bytes": 1 << 9,
+        "stretch_bytes": 1 << 4,
+        "streamed_bytes": 0,
+    },
 )
 
 

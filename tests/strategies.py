@@ -309,7 +309,7 @@ def _shapes(
     """Draw the shapes of `data`, `indices` and `updates`, and the size that each index has."""
     many = {31: "data", 30: "indices"}.get(draw(st.integers(0, 31 if most > 32 else 0)))
     row = operators.OPERATORS[op]
-    if row.tuples:
+    if row.takes_tuples:
         return draw(_nd_shapes(kwargs, data, many is not None))
     if data is None:
         few = draw(st.integers(1, 5))

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import gatherum
+from gatherum._system import native
 from sizes import chosen_from
 
 
@@ -156,7 +157,7 @@ def test_on_one_thread(call, name):
 def test_on_several_threads(call, names):
     for threads, name in names.items():
         gatherum.set_num_threads(threads)
-        with chosen_from({"columns": 128}):  # on any processor
+        with chosen_from({"least_column_bytes": 128}):  # on any processor
             assert _chosen(*call) == name, threads
 
 
@@ -249,6 +250,11 @@ def test_items_of_far_tables_are_not_written_past_the_cache(size, dtype, name):
 
 
 def test_a_number_below_0_has_its_sign_before_its_digits():
-    with chosen_from({"stream": -100}):
+    with chosen_from({"streamed_bytes": -100}):
         reason = gatherum.plan("gather", ((2_000, 64), "f4"), ((2_000,), "i8")).reason
     assert "at least -100" in reason
+
+
+def test_an_unknown_threshold():
+    with pytest.raises(ValueError, match="gatherum: an unknown threshold"):
+        native.set_thresholds({"many": 1})

@@ -76,7 +76,7 @@ def random_calls(draw):
     data, indices = draw(arrays(dtype)), draw(arrays(index_dtype))
     if draw(st.booleans()) and data.ndim:  # indices that fit
         axis = draw(st.integers(0, data.ndim - 1))
-        if row.tuples:
+        if row.takes_tuples:
             axis = 0
             indices = np.zeros((2, draw(st.integers(0, data.ndim))), index_dtype)
         elif row.addressing.shares_back:

@@ -885,7 +885,7 @@ def test_a_reduction_is_named(module, op):
     with pytest.raises(TypeError, match="positional"):
         function(np.zeros(3), [0], 1.0, 0, "add")
     row = operators.OPERATORS[op]
-    indices, updates = [[1], [0]], [1.0, 2.0] if row.tuples else [[1.0], [2.0]]
+    indices, updates = [[1], [0]], [1.0, 2.0] if row.takes_tuples else [[1.0], [2.0]]
     expected = [[0, 1], [2, 0]]
     if not row.addressing.shares_front:
         indices, updates = [1, 0], [[1.0, 9.0], [2.0, 8.0]]
@@ -899,7 +899,7 @@ def test_a_reduction_is_named(module, op):
 def faulty(op):
     """Return the faults of a call in the order of the checks, each as an update of arguments."""
     row = operators.OPERATORS[op]
-    each, nd = row.addressing.shares_back, row.tuples
+    each, nd = row.addressing.shares_back, row.takes_tuples
     right = {"data": np.zeros((2, 3), np.float32), "indices": np.zeros((2, 1), np.int64)}
     if not (each or nd):
         right["indices"] = np.zeros(2, np.int64)
@@ -951,7 +951,7 @@ def test_every_attribute_comes_before_the_operands(op):
 @pytest.mark.parametrize("plain", [False, True])
 @pytest.mark.parametrize("op", OPERATORS)
 def test_dtypes_come_before_dimensions_that_are_missing(op, plain):
-    few = "indices" if operators.OPERATORS[op].tuples else "data"
+    few = "indices" if operators.OPERATORS[op].takes_tuples else "data"
     wrong = {"data": np.float32(1), "indices": np.float64(0)}
     if op.startswith("scatter"):
         wrong["updates"] = np.float64(1)

@@ -156,7 +156,7 @@ def test_nan_infinities_and_zeros(dtype, values, expected, reduction):
 
 
 # Force a table of exponents for each destination, which is otherwise used for thousands of updates.
-TABLES = {"small": 0, "many": 1, "tables": 0}
+TABLES = {"small_call_bytes": 0, "many_updates": 1, "updates_per_table_word": 0}
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)

@@ -34,7 +34,7 @@ from strategies import DATA_DTYPES, same_bits, value_bytes
 pytestmark = pytest.mark.slow
 REALS = [dtype for dtype in DATA_DTYPES if is_reducible(dtype, "max")]
 THREADS = (1, 2, 3, 16)
-SMALL = {"small": 0, "many": 1, "own": 0}
+SMALL = {"small_call_bytes": 0, "many_updates": 1, "private_cache_bytes": 0}
 
 
 def _hostile(rng, dtype, shape):
@@ -342,7 +342,7 @@ def test_long_rows_whose_destinations_are_folded_at_once(dtype, settings_restore
         expected = reference.scatter_slices(data, indices, updates, reduction=reduction)
         for threads in (1, 3):
             gatherum.set_num_threads(threads)
-            with chosen_from({"far": 0}):
+            with chosen_from({"far_bytes": 0}):
                 call = (data, indices, updates)
                 plan = gatherum.plan("scatter_slices", *call, reduction=reduction)
                 assert plan.algorithm == "by_destination"

@@ -133,7 +133,7 @@ def test_entries_get_the_number_of_the_addressed_element(op, space, shape, axis,
     low = 0 if dtype[-2] == "u" else -9
     rng = np.random.default_rng(0)
     values = rng.integers(low, 9, shape).astype(dtype)
-    tuples = values if operator.tuples else values[..., None]
+    tuples = values if operator.takes_tuples else values[..., None]
     sizes = space[axis : axis + tuples.shape[-1]]
     for mode, negative in itertools.product(MODES, (True, False)):
         numbers = indices.number_entries(operator, space, values, axis, mode, negative)

@@ -62,7 +62,7 @@ def test_rows_that_go_past_the_caches_at_any_address(columns, gap, shift):
     data = _rng().integers(1, 1 << 30, (50, columns)).astype("i4")
     indices = _rng().integers(-60, 60, 700)
     out = guarded((700, columns), "i4", strides=(4 * columns + gap, 4), shift=shift)
-    with chosen_from({"stream": 0}):
+    with chosen_from({"streamed_bytes": 0}):
         plan = gatherum.plan("gather", data, indices, mode="fill", out=out)
         assert plan.algorithm == ("direct" if gap % 64 else "streamed")
         gatherum.gather(data, indices, mode="fill", fill_value=7, out=out)
@@ -89,7 +89,7 @@ def test_items_that_go_past_the_caches_at_any_address(form, dtype, shift):
     size = data.shape[axis]
     shape = (*data.shape[:axis], 3000, *data.shape[axis + 1 :])
     out = guarded(shape, dtype, shift=shift)
-    with chosen_from({"stream": 0}):
+    with chosen_from({"streamed_bytes": 0}):
         if form == "a copy of pieces":
             indices = indices % size - size // 2
             out = guarded(data.shape, dtype, shift=shift)
@@ -113,7 +113,7 @@ def test_columns_that_go_past_the_caches_at_any_address(width, dtype, shift, neg
     data = _rng().integers(1, 99, (300, width)).astype(dtype)
     indices = _rng().integers(-310 if negative else 0, 310, data.shape)
     out = guarded(data.shape, dtype, shift=shift)
-    with chosen_from({"stream": 0}):
+    with chosen_from({"streamed_bytes": 0}):
         plan = gatherum.plan("gather_elements", data, indices, axis=0, mode="fill")
         assert plan.algorithm == "packed"
         gatherum.gather_elements(data, indices, axis=0, mode="fill", fill_value=7, out=out)

@@ -60,7 +60,7 @@ def test_onnx_has_enough_cases_of_each_kind():
         assert any(0 in case.operands["indices"].shape for case in mine)
         assert any(case.operands["indices"].size and case.operands["indices"].min() < 0
                    for case in mine)  # fmt: skip
-        if not OPERATORS[operator].tuples:
+        if not OPERATORS[operator].takes_tuples:
             assert {case.attributes.get("axis", 0) for case in mine} >= {-3, -2, 0, 1, 2}
             assert {case.operands["indices"].dtype.name for case in mine} == {"int32", "int64"}
 

@@ -26,7 +26,7 @@ ASKERS = [
 
 def operands(operator):
     entries = [0, 2] if not operator.addressing.shares_back else [[0, 2, 1, 0]]
-    indices = np.array(entries)[..., None] if operator.tuples else np.array(entries)
+    indices = np.array(entries)[..., None] if operator.takes_tuples else np.array(entries)
     if not operator.scatters:
         return TABLE, indices
     return TABLE, indices, np.ones(operator.moved(TABLE.shape, indices.shape, 0), np.float32)
@@ -73,7 +73,7 @@ def test_a_row_defines_the_roles_of_dimensions(operator, axis):
     back = data.shape[axis + 1 :] if operator.addressing.shares_back else ()
     entries = (*lead, 5, *back)
     indices = np.random.default_rng(axis).integers(0, data.shape[axis], entries)
-    shape = (*entries, 1) if operator.tuples else entries
+    shape = (*entries, 1) if operator.takes_tuples else entries
     roles = operator.dimensions(3, shape, axis)
     moved = operator.moved(data.shape, shape, axis)
     assert roles.choose(data.shape, shape) == moved

@@ -95,7 +95,7 @@ def test_bytes_hold_the_whole_program():
     program = _plan().program
     again = Program.from_bytes(bytes(program))
     assert again == program and repr(again) == repr(program)
-    assert again.nest == program.nest and again.whole == program.whole
+    assert again.nest == program.nest and again.fold_nest == program.fold_nest
 
 
 def test_every_damaged_byte_is_found():
@@ -196,8 +196,8 @@ LOOPS, COMPONENTS = ((3, 0, 8, 16),), ((5, 16, 0),)
         ({"copy": (0, LOOPS, COMPONENTS, 80)}, "not a nest"),
         ({"units": 1}, "units outside of the nest"),
         ({"units": -1}, "units outside of the nest"),
-        ({"whole_units": 1}, "units outside of the nest"),
-        ({"whole_units": -1}, "units outside of the nest"),
+        ({"fold_units": 1}, "units outside of the nest"),
+        ({"fold_units": -1}, "units outside of the nest"),
         ({"line_chunk": -1}, "a negative line chunk"),
         ({"shape": (5, -1)}, "a negative size"),
         ({"shape": (1,) * 65}, "`shape` is too long"),
@@ -258,7 +258,7 @@ def test_what_runs_is_told_for_the_present_number_of_threads():
     try:
         for threads, names in expected.items():
             gatherum.set_num_threads(threads)
-            with chosen_from({"columns": 128}):  # on any processor
+            with chosen_from({"least_column_bytes": 128}):  # on any processor
                 plans = [gatherum.plan("scatter_nd", *s, reduction="add") for s in shapes.values()]
                 assert [plan.algorithm for plan in plans] == names
             assert f"{threads} threads" in plans[0].reason or threads == 1
@@ -270,7 +270,7 @@ def test_what_runs_is_told_for_the_present_number_of_threads():
 FIELDS = (
     *("scatter", "mode", "negative", "index_width", "index_signed", "index_swapped", "item"),
     *("reduction", "value", "include_self", "nest", "units", "split_line", "line_chunk"),
-    *("whole", "whole_units", "tiles", "checks", "copy", "shape"),
+    *("fold_nest", "fold_units", "covers_data", "checks", "copy", "shape"),
 )
 
 
@@ -290,10 +290,10 @@ def test_nests_that_do_not_belong_together_are_refused():
     moving = (line, ((4000, 4, 8, 4),), program.nest[2], block)
     for other in (
         {"nest": wide},
-        {"whole": wide},
+        {"fold_nest": wide},
         {"checks": few},
         {"nest": moving},
-        {"whole": moving},
+        {"fold_nest": moving},
         {"split_line": True},
     ):
         with pytest.raises(ValueError, match="nests that do not belong together"):

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.usefixtures("settings_restored", "_few_are_many")
 
 @pytest.fixture
 def _few_are_many():
-    with chosen_from({"many": UPDATES // 16}):
+    with chosen_from({"many_updates": UPDATES // 16}):
         yield
 
 

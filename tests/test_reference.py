@@ -108,7 +108,7 @@ def addresses(call: Call) -> tuple[Any, ...]:
     data, indices = call.args[0], np.array(call.args[1], np.int64, order="C")
     row = operators.OPERATORS[call.op]
     axis = call.kwargs.get(row.attribute, 0)
-    if row.tuples:
+    if row.takes_tuples:
         components = [indices[..., c].copy(order="C") for c in range(indices.shape[-1])]
         return (*(np.indices(indices.shape[:-1])[:axis]), *components)
     axis %= data.ndim

@@ -17,7 +17,7 @@ DTYPES = ["i8", "i4", "u8", "u4", "i2", ">i8", ">i4"]
 @pytest.fixture(autouse=True)
 def _slabs_for_few_updates(settings_restored):
     gatherum.set_num_threads(1)
-    with chosen_from({"small": 0, "many": 1}):
+    with chosen_from({"small_call_bytes": 0, "many_updates": 1}):
         yield
 
 

@@ -26,7 +26,11 @@ from gatherum.groups.grouping import Grouping
 from sizes import chosen_from
 from strategies import same_bits
 
-SIZES = ({}, {"small": 0, "many": 1, "far": 0}, {"small": 0, "many": 0, "own": 0, "cache": 512})
+SIZES = (
+    {},
+    {"small_call_bytes": 0, "many_updates": 1, "far_bytes": 0},
+    {"small_call_bytes": 0, "many_updates": 0, "private_cache_bytes": 0, "shared_cache_bytes": 512},
+)
 N, GROUPS = 4_100, 60
 
 
@@ -126,7 +130,7 @@ def test_threads_share_the_groups(dtype, index, monkeypatch, settings_restored):
     entries = rng.integers(-9, groups, n).astype(index)
     for threads in (1, 3, 16):
         gatherum.set_num_threads(threads)
-        with chosen_from({"many": 1}):
+        with chosen_from({"many_updates": 1}):
             for options in ({"mode": "drop"}, {"negative": True}):
                 options |= {"func": "var", "size": groups}
                 assert same_bits(*_both(monkeypatch, values, entries, **options))

@@ -43,7 +43,7 @@ def test_columns_of_every_width(width, index_dtype):
     folds = [{"axis": 0, "reduction": reduction} for reduction in ("none", "add", "mean")]
     gathered = _bits(reference.gather_elements(data, indices, axis=0))
     scattered = [_bits(reference.scatter_elements(*operands, **more)) for more in folds]
-    for sizes in ({"small": 0}, {"small": 0, "own": 0}):
+    for sizes in ({"small_call_bytes": 0}, {"small_call_bytes": 0, "private_cache_bytes": 0}):
         with chosen_from(sizes):
             # A single column is handled as a line.
             assert (_chosen("gather_elements", data, indices, axis=0) == "packed") == (width > 1)
@@ -63,7 +63,7 @@ def test_one_index_of_a_column(place, index, mode):
     data, indices, updates = _columns(64, index_dtype)
     indices.flat[place] = index
     operands = data, indices, updates, 0
-    with chosen_from({"small": 0}):
+    with chosen_from({"small_call_bytes": 0}):
         if mode == "raise" and not -ROWS <= index < ROWS:
             where = ", ".join(map(str, np.unravel_index(place, indices.shape)))
             with pytest.raises(IndexError, match=rf"index {index} .*\(indices\[{where}\]\)"):
@@ -92,7 +92,7 @@ def test_columns_of_strided_operands(of_indices, of_updates):
     """Columns that are not adjacent are not prefetched with the indices, but are read correctly."""
     data, indices, updates = _columns(64, "i8")
     operands = data, _every(indices, of_indices), _every(updates, of_updates), 0
-    with chosen_from({"small": 0}):
+    with chosen_from({"small_call_bytes": 0}):
         assert _bits(gatherum.scatter_elements(*operands, reduction="add")) == _bits(
             reference.scatter_elements(*operands, reduction="add")
         )
@@ -104,7 +104,7 @@ def test_columns_into_strided_output(of_indices, of_out):
     data, indices, _ = _columns(64, "i8")
     indices = _every(indices, of_indices)
     out = np.zeros((70, 64 * abs(of_out)), "f4")[:, ::of_out]
-    with chosen_from({"small": 0}):
+    with chosen_from({"small_call_bytes": 0}):
         gatherum.gather_elements(data, indices, axis=0, out=out)
     assert np.array_equal(out, np.take_along_axis(data, indices, axis=0))
 
@@ -138,7 +138,7 @@ def test_partitions_of_every_length(index_dtype, count, bad):
     indices = rng.integers(0, size, (count, 1)).astype(index_dtype)
     if bad is not None:
         indices[min(bad, count - 1)] = size
-    with chosen_from({"small": 0, "many": 1, "far": 0}):
+    with chosen_from({"small_call_bytes": 0, "many_updates": 1, "far_bytes": 0}):
         operands, options = (data, indices, updates), {"reduction": "add", "mode": "drop"}
         assert _chosen("scatter_nd", *operands, reduction="add") == "partitioned"
         result = gatherum.scatter_nd(*operands, **options)

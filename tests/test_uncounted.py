@@ -8,7 +8,7 @@ from sizes import chosen_from
 
 BINS, UPDATES = 1_003, 120_003  # enough for several threads
 MANY_BINS = 25_003  # too many for private accumulators of two threads
-NEVER = {"many": 1 << 40}  # makes accumulators have counters
+NEVER = {"many_updates": 1 << 40}  # makes accumulators have counters
 THREADS = (1, 2, 3)
 
 pytestmark = pytest.mark.usefixtures("settings_restored")
@@ -41,7 +41,7 @@ def _check(operands, sizes=None, name="uncounted_accumulators", numbers=THREADS,
     data = operands[0]
     for threads in numbers:
         gatherum.set_num_threads(threads)
-        with chosen_from({"many": UPDATES // 16} | (sizes or {})):
+        with chosen_from({"many_updates": UPDATES // 16} | (sizes or {})):
             assert _name(*operands, **options) == name
             assert (
                 gatherum.scatter_slices(*operands, include_self=False, **options).tobytes()
@@ -117,7 +117,7 @@ def test_an_update_that_is_alone_is_copied(old, alone, place, reduction):
     expected = _counted(data, indices, updates, **options)
     assert expected[3].tobytes() == np.float64(alone).tobytes()
     gatherum.set_num_threads(2)
-    with chosen_from({"many": UPDATES}):
+    with chosen_from({"many_updates": UPDATES}):
         assert _name(data, indices, updates, **options) == "uncounted_accumulators"
         result = gatherum.scatter_slices(data, indices, updates, include_self=False, **options)
     assert result.tobytes() == expected.tobytes()
@@ -168,7 +168,10 @@ def test_nothing_is_written_before_every_index_was_checked(dtype, place):
     for threads in THREADS:
         gatherum.set_num_threads(threads)
         out = data.copy()
-        with chosen_from({"many": UPDATES // 16}), pytest.raises(IndexError, match=f"{place}"):
+        with (
+            chosen_from({"many_updates": UPDATES // 16}),
+            pytest.raises(IndexError, match=f"{place}"),
+        ):
             gatherum.scatter_slices(
                 out, indices, updates, reduction="add", include_self=False, out=out
             )
@@ -187,7 +190,7 @@ def test_ranges_of_destinations(far, reduction):
     expected = _counted(data, indices, updates, reduction=reduction)
     for threads in (2, 3, 7):
         gatherum.set_num_threads(threads)
-        with chosen_from({"many": 75_000, "cache": 1 << 20}):
+        with chosen_from({"many_updates": 75_000, "shared_cache_bytes": 1 << 20}):
             assert _name(data, indices, updates, reduction=reduction) == "uncounted_accumulators"
             result = gatherum.scatter_slices(
                 data, indices, updates, reduction=reduction, include_self=False

@@ -32,7 +32,9 @@ class Case:
         """The operator's attributes by name, as arguments of the functional API."""
         row = OPERATORS[self.op]
         # ONNX's ScatterND has no attributes.
-        named: dict[str, object] = {row.attribute: self.axis} if self.axis or not row.tuples else {}
+        named: dict[str, object] = (
+            {row.attribute: self.axis} if self.axis or not row.takes_tuples else {}
+        )
         return named | ({"reduction": self.reduction} if self.updates is not None else {})
 
     @property

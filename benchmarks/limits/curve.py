@@ -47,7 +47,7 @@ def busiest(case: Case, bytes_moved: int, threads: int) -> tuple[str, float]:
     if name in ONE:
         return name, 1.0
     if name == "by_column":
-        threads = min(threads, case.data[0].nbytes // native.thresholds()["columns"])
+        threads = min(threads, case.data[0].nbytes // native.thresholds()["least_column_bytes"])
     return name, (indices + (1 - indices) / threads) if name in SHARED else 1 / threads
 
 

@@ -156,7 +156,7 @@ def _rank(source: Source, least: int) -> int:
 def _shapes(source: Source, op: str, kwargs: dict[str, Any]) -> tuple[Shape, Shape, Any, Shape]:
     """Return the shapes of `data` and `indices`, the size of each index, and the moved shape."""
     operator = ROWS[op]
-    if operator.tuples:
+    if operator.takes_tuples:
         return _nd_shapes(source, kwargs)
     data = _dims(source, max(1, _rank(source, 1)))
     axis = source.below(len(data))

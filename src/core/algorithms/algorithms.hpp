@@ -51,7 +51,7 @@ struct Algorithm {
   Scratch* scratch;
   Runs* run;
   InvalidIndexCheck invalid_index_check;
-  bool reads_source;  // functional scatter, if `tiles`: the data need not be copied first
+  bool reads_source;  // functional scatter, if `covers_data`: the data need not be copied first
 };
 
 // Returns the first algorithm of the list that applies.
@@ -75,18 +75,33 @@ const char* algorithm_name(int i);
 // If threads divide the columns among them, returns the minimum bytes of each row that a thread must have.
 int64_t least_columns();
 
-// The smallest sizes for which algorithms are used, in bytes unless noted otherwise. Tests lower these sizes.
+// The smallest sizes for which algorithms are used. Tests lower these sizes. Calls X(name, default).
+#define GATHERUM_THRESHOLDS(X)                                             \
+  /* about the size of a core's private cache */                           \
+  X(private_cache_bytes, 1 << 19)                                          \
+  /* the part of the shared cache that a core can use */                   \
+  X(shared_cache_bytes, 4 << 20)                                           \
+  /* the largest stretch of data that is prefetched */                     \
+  X(stretch_bytes, 1 << 18)                                                \
+  /* from this size on, a scatter's random writes reach memory */          \
+  X(far_bytes, 8 << 20)                                                    \
+  /* from this number on, the two passes of a partition are faster */      \
+  X(many_updates, 1 << 18)                                                 \
+  /* calls that move fewer bytes use the simple algorithms */              \
+  X(small_call_bytes, 1 << 16)                                             \
+  /* results from this size use streaming stores */                        \
+  X(streamed_bytes, 4 << 20)                                               \
+  /* the minimum number of updates per thread (tables: exact_table.hpp) */ \
+  X(updates_per_table_word, 4)                                             \
+  /* the columns of a thread, if threads share the columns */              \
+  X(least_column_bytes, least_columns())                                   \
+  /* bits in the order of algorithm_name; for measurements */              \
+  X(omitted_algorithms, 0)
+
 struct Thresholds {
-  int64_t own = 1 << 19;      // about the size of a core's private cache
-  int64_t cache = 4 << 20;    // the part of the shared cache that a core can use
-  int64_t stretch = 1 << 18;  // the largest stretch of data that is prefetched
-  int64_t far = 8 << 20;      // from this size on, a scatter's random writes reach memory
-  int64_t many = 1 << 18;     // the number of updates from which the two passes of a partition are faster
-  int64_t small = 1 << 16;    // calls that move fewer bytes use the simple algorithms
-  int64_t stream = 4 << 20;   // results from this size use streaming stores
-  int64_t tables = 4;  // the minimum number of updates per thread for each word of tables (exact_table.hpp)
-  int64_t columns = least_columns();
-  int64_t without = 0;  // omitted algorithms, as bits in the order of algorithm_name; for measurements
+#define GATHERUM_THRESHOLD(name, value) int64_t name = value;
+  GATHERUM_THRESHOLDS(GATHERUM_THRESHOLD)
+#undef GATHERUM_THRESHOLD
 };
 Thresholds& thresholds();
 

@@ -14,7 +14,7 @@ void append_why_no_slab(const Program& p, const Items& items, std::string* why) 
          " destinations, ");
   if (!fits_slots(items))
     append(why, "which are too many for an accumulator of ", items.slot, " bytes each");
-  else if (items.slots_bytes > thresholds().cache && !items.small && !items.alone)
+  else if (items.slots_bytes > thresholds().shared_cache_bytes && !items.small && !items.alone)
     append(why, "whose accumulators would not fit in the cache");
   else
     append(why, "for which accumulators would not be faster");
@@ -40,7 +40,7 @@ Items items_of(const Program& p) {
   if (!p.split_line) items.updates = times(items.updates, line.extent);
   items.columns = p.split_line ? line.extent : 1;
   items.alone = items.units == 1 && !p.split_line;
-  items.small = p.bytes / 2 < thresholds().small;
+  items.small = p.bytes / 2 < thresholds().small_call_bytes;
   items.slot = chosen_kernels().slab_bytes(p.combine, p.item, 1);
   items.slots_bytes = times(p.destinations, items.slot);
   return items;

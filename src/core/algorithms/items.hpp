@@ -60,7 +60,7 @@ bool keeps_one_slab(const Program& program, std::string* why);
 Run run_in_ranges(const Program& program, const Execution& call, int64_t most);
 
 // Prepares a scatter into private slabs of this many bytes per thread, without allocating them.
-PrivateScatter privately(const Program& program, const Execution& call, Nest& ids, int64_t slab_bytes);
+PrivateScatter privately(const Program& program, const Execution& call, Nest& numbering, int64_t slab_bytes);
 
 // Calls write(begin, end) for each thread's share of the destinations.
 template <class Write>

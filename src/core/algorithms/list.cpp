@@ -66,13 +66,13 @@ std::span<const Algorithm> algorithms(bool scatter) {
   return kGathers;
 }
 
-// Returns true if the threshold `without` omits this algorithm, and a later algorithm in the list can replace
-// it.
+// Returns true if the threshold `omitted_algorithms` omits this algorithm, and a later algorithm in the list
+// can replace it.
 bool is_left_out(const Program& p, size_t i) {
   const size_t bit = p.scatter ? kGathers.size() + i : i;
   const bool replaceable = i + 1 < algorithms(p.scatter).size() &&
                            (!needs_accumulator(p.combine) || kScatters[i].applies != applies_by_destination);
-  return ((thresholds().without >> bit) & 1) != 0 && replaceable;
+  return ((thresholds().omitted_algorithms >> bit) & 1) != 0 && replaceable;
 }
 
 // Returns the position of the first algorithm that applies and is not omitted.
@@ -92,12 +92,12 @@ const Algorithm& choose(const Program& p, int threads) {
 
 const char* prepare(Program& p) {
   if (const char* wrong = complete(p)) return wrong;
-  p.small_choice = p.moves && work_bytes(p) < kParallelBytes ? first_of(p, 1, nullptr) : -1;
+  p.small_choice = p.has_points && work_bytes(p) < kParallelBytes ? first_of(p, 1, nullptr) : -1;
   return nullptr;
 }
 
 Choice describe(const Program& p) {
-  if (!p.moves) return {"direct", "the call moves no data", 0};
+  if (!p.has_points) return {"direct", "the call moves no data", 0};
   const int threads = threads_for(work_bytes(p));
   Choice choice{};
   const int i = first_of(p, threads, &choice.reason);
@@ -126,17 +126,12 @@ Thresholds& thresholds() {
 
 NamedThreshold threshold(int i) {
   Thresholds& t = thresholds();
-  const std::array<NamedThreshold, 10> all = {{{"own", &t.own},
-                                               {"cache", &t.cache},
-                                               {"stretch", &t.stretch},
-                                               {"far", &t.far},
-                                               {"many", &t.many},
-                                               {"small", &t.small},
-                                               {"stream", &t.stream},
-                                               {"tables", &t.tables},
-                                               {"columns", &t.columns},
-                                               {"without", &t.without}}};
-  return i >= 0 && i < static_cast<int>(all.size()) ? all[static_cast<size_t>(i)] : NamedThreshold{};
+  const NamedThreshold all[] = {
+#define GATHERUM_THRESHOLD(name, value) {#name, &t.name},
+      GATHERUM_THRESHOLDS(GATHERUM_THRESHOLD)
+#undef GATHERUM_THRESHOLD
+  };
+  return i >= 0 && i < static_cast<int>(std::size(all)) ? all[i] : NamedThreshold{};
 }
 
 void append(std::string& to, const char* text) { to += text; }
@@ -161,8 +156,8 @@ int64_t row_bytes(const Nest& nest) {
 // fifth faster.
 int64_t columns_in_cache(int64_t column, int64_t item, int64_t most) {
   const int64_t line = std::max<int64_t>(1, kCacheLine / item);
-  const int64_t wanted = times(8 * line, column) <= thresholds().own ? 8 * line : 4 * line;
-  const int64_t fit = thresholds().cache / std::max<int64_t>(column, 1) / line * line;
+  const int64_t wanted = times(8 * line, column) <= thresholds().private_cache_bytes ? 8 * line : 4 * line;
+  const int64_t fit = thresholds().shared_cache_bytes / std::max<int64_t>(column, 1) / line * line;
   return std::min(most, std::max(line, std::min(wanted, fit)));
 }
 

@@ -177,7 +177,7 @@ gatherum_status gatherum_run(const gatherum_program* program, const gatherum_ope
   return with_memory(error, [&] {
     if (const char* shared = apart ? nullptr : find_overlap(p, *at); shared != nullptr)
       return report_out_overlap(error, shared);
-    if (p.scatter || p.mode != Mode::drop || !p.moves) return run();
+    if (p.scatter || p.mode != Mode::drop || !p.has_points) return run();
     std::array<char, kWidestBlock> filled{};
     std::vector<char> zeros;
     if (at->fill == nullptr) zeros.resize(static_cast<size_t>(p.item));

@@ -98,8 +98,8 @@ gatherum_status gatherum_fold_take(const gatherum_program* program, const gather
   const Program& p = program->value;
   if (!p.scatter) return report_failure(GATHERUM_INVALID_PROGRAM, error, "this is no program of a scatter");
   const int64_t n = p.result.items();
-  if (p.moves && is_any_null({{"sums", sums}, {"counts", counts}}, error)) return GATHERUM_INVALID_CALL;
-  if (p.moves && is_any_null({{"updates", at->updates.start}}, error)) return GATHERUM_INVALID_CALL;
+  if (p.has_points && is_any_null({{"sums", sums}, {"counts", counts}}, error)) return GATHERUM_INVALID_CALL;
+  if (p.has_points && is_any_null({{"updates", at->updates.start}}, error)) return GATHERUM_INVALID_CALL;
   if (p.tuples > 0 && is_any_null({{"indices", at->indices.start}}, error)) return GATHERUM_INVALID_CALL;
   const auto* index = static_cast<const char*>(at->indices.start);
   const auto* updates = static_cast<const char*>(at->updates.start);

@@ -118,15 +118,15 @@ CallSpec read_call(const OperatorRow& op, const Specs& specs, const gatherum_att
   call.op = &op;
   call.axis = attributes.axis;
   call.reduction = static_cast<Reduction>(
-      read_choice("reduction", attributes.reduction, op.scatters ? kCount<Reduction> : 1,
+      read_choice("reduction", attributes.reduction, op.is_scatter ? kCount<Reduction> : 1,
                   [](int i) { return name_of(static_cast<Reduction>(i)); }));
   call.mode =
       kModes[read_choice("mode", attributes.mode, kModeCount, [](int i) { return kModes[i].name; })].mode;
   call.negative = attributes.negative != 0;
-  call.include_self = !op.scatters || attributes.include_self != 0;
+  call.include_self = !op.is_scatter || attributes.include_self != 0;
   call.data = read_spec("data", specs.data);
   call.indices = read_spec("indices", specs.indices);
-  if (op.scatters) call.updates = read_spec("updates", specs.updates);
+  if (op.is_scatter) call.updates = read_spec("updates", specs.updates);
   if (specs.out != nullptr) call.out = read_spec("out", specs.out);
   return call;
 }

@@ -16,20 +16,20 @@
 
 namespace gatherum {
 
-// A row may be stored in one of the kPlaces slots of its set. Each slot counts the hits of its row. If all
-// slots are full, each new row is offered to the next slot in turn. If the count of this slot is above zero,
-// it is decreased by one, and the new row is not cached. If the count is zero, the new row replaces the old
-// row. Rows that are requested once therefore do not evict frequently requested rows. When requests for a row
-// stop, it is evicted after some time.
+// A row may be stored in one of the kSlotsOfSet slots of its set. Each slot counts the hits of its row. If
+// all slots are full, each new row is offered to the next slot in turn. If the count of this slot is above
+// zero, it is decreased by one, and the new row is not cached. If the count is zero, the new row replaces the
+// old row. Rows that are requested once therefore do not evict frequently requested rows. When requests for a
+// row stop, it is evicted after some time.
 class RowCache {
  public:
-  static constexpr int64_t kPlaces = 8;
+  static constexpr int64_t kSlotsOfSet = 8;
   static constexpr int64_t kOutside = -1;
 
-  // `places` slots for rows of `item` bytes, of a table with `extent` rows; all at least 1.
-  RowCache(int64_t places, int64_t extent, int64_t item)
-      : each_(std::min(places, kPlaces)),
-        sets_(std::min(places / each_, kMostSets)),
+  // `slots` slots for rows of `item` bytes, of a table with `extent` rows; all at least 1.
+  RowCache(int64_t slots, int64_t extent, int64_t item)
+      : each_(std::min(slots, kSlotsOfSet)),
+        sets_(std::min(slots / each_, kMostSets)),
         extent_(extent),
         item_(item),
         whole_(sets_ * each_ >= extent),
@@ -116,17 +116,17 @@ class RowCache {
       if (there == number) return;  // another request has inserted it
       if (there < 0) to = at;
     }
-    const auto place = static_cast<size_t>(to);
-    if (numbers_[place] < 0) {
+    const auto slot = static_cast<size_t>(to);
+    if (numbers_[slot] < 0) {
       held_.fetch_add(1, std::memory_order_relaxed);
     } else {
       hand = static_cast<uint8_t>((hand + 1) % each_);
-      if (uses_[place] > 0) {
-        --uses_[place];
+      if (uses_[slot] > 0) {
+        --uses_[slot];
         return;
       }
     }
-    numbers_[place] = number;
+    numbers_[slot] = number;
     std::memcpy(rows_.get() + to * item_, row, static_cast<size_t>(item_));
   }
 

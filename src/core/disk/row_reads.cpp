@@ -240,10 +240,10 @@ class Reader : RowRequests {
     return memory.scratch != nullptr || stop({ReadStatus::no_memory});
   }
 
-  // Calls `place` with the row size as a compile-time constant, or 0 for other row sizes.
-  template <class Place>
-  bool with_item(Place place) const {
-    return with_width(WidthsAnd<32, 0>{}, r_.item, place);
+  // Calls `copy` with the row size as a compile-time constant, or 0 for other row sizes.
+  template <class Copy>
+  bool with_item(Copy copy) const {
+    return with_width(WidthsAnd<32, 0>{}, r_.item, copy);
   }
 
   bool read(char* to, int64_t bytes, int64_t offset, Memory& memory) {

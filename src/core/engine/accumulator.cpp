@@ -54,8 +54,8 @@ void merge_folds(const FoldType& type, const Merge& all) {
 
 Outcome accumulate(const Program& p, const Accumulators& to, const char* index, const char* updates,
                    const Poll& poll) {
-  const Outcome checked = p.raises ? find_invalid(p, index, poll) : check_addressable(p, index);
-  if (checked.status != Status::done || !p.moves) return checked;
+  const Outcome checked = p.invalid_is_error ? find_invalid(p, index, poll) : check_addressable(p, index);
+  if (checked.status != Status::done || !p.has_points) return checked;
   Operands at;
   at.index = index;
   at.other = const_cast<char*>(updates);  // a scatter only reads it

@@ -127,7 +127,7 @@ bool run_copy(const Nest& nest, const char* source, char* to, const Poll& poll) 
 Outcome outcome_of(const Run& run, const Program& p, const char* index, const Poll& poll) {
   if (!run.memory) return {Status::no_memory, {}};
   if (!run.finished) return {Status::interrupted, {}};
-  if (run.valid || !p.raises) return {};
+  if (run.valid || !p.invalid_is_error) return {};
   Outcome outcome = check_indices(p, index, poll);
   if (outcome.status == Status::done) outcome.status = Status::invalid_index;  // changed since
   return outcome;
@@ -144,19 +144,20 @@ Outcome gather(const Program& p, const Operands& at, const Poll& poll) {
 // find an invalid index only after it has written.
 Outcome scatter(const Program& p, const Operands& at, const char* source, bool fresh, const Poll& poll) {
   const int threads = threads_for(work_bytes(p));
-  const Algorithm* algorithm = p.moves ? &choose(p, threads) : nullptr;
-  const bool reads_source = source != nullptr && p.tiles && p.moves && algorithm->reads_source;
-  const bool copies = source != nullptr && p.copies && !reads_source;
+  const Algorithm* algorithm = p.has_points ? &choose(p, threads) : nullptr;
+  const bool reads_source = source != nullptr && p.covers_data && p.has_points && algorithm->reads_source;
+  const bool copies = source != nullptr && p.has_copy && !reads_source;
   // A new result is discarded after an error, so the scatter may find an invalid index while it writes.
   const bool finds_invalid =
-      p.moves && (fresh ? algorithm->invalid_index_check != InvalidIndexCheck::never
-                        : algorithm->invalid_index_check == InvalidIndexCheck::before_writing && !copies);
-  if (p.tuples > 0 && p.raises && !finds_invalid) {
+      p.has_points &&
+      (fresh ? algorithm->invalid_index_check != InvalidIndexCheck::never
+             : algorithm->invalid_index_check == InvalidIndexCheck::before_writing && !copies);
+  if (p.tuples > 0 && p.invalid_is_error && !finds_invalid) {
     const Outcome outcome = check_indices(p, at.index, poll);
     if (outcome.status != Status::done) return outcome;
   }
   if (copies && !run_copy(p.copy, source, at.data, poll)) return {Status::interrupted, {}};
-  if (!p.moves) return {};
+  if (!p.has_points) return {};
   const Poll quiet = fresh ? poll : Poll{};  // writes in place are never interrupted
   Run run = algorithm->run(p, {at, reads_source ? source : nullptr, fresh, threads, quiet});
   run.valid |= !finds_invalid;  // all indices were valid when they were checked
@@ -173,8 +174,8 @@ Outcome execute(const Program& p, const Operands& at, const char* source, bool f
     if (addressable.status != Status::done) return addressable;
   }
   if (p.scatter) return scatter(p, at, source, fresh, poll);
-  if (p.moves) return gather(p, at, poll);
-  return p.tuples > 0 && p.raises ? check_indices(p, at.index, poll) : Outcome{};
+  if (p.has_points) return gather(p, at, poll);
+  return p.tuples > 0 && p.invalid_is_error ? check_indices(p, at.index, poll) : Outcome{};
 }
 
 namespace {

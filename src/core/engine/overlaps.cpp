@@ -159,8 +159,8 @@ const char* find_overlap(const Program& p, const gatherum_operands& at) {
     return out.meets(interval_of(start, reach));
   };
   const auto written = [&] {
-    return p.scatter && !p.copies ? data_footprint(p.nest, at.out.start)
-                                  : other_footprint(p.scatter ? p.copy : p.nest, at.out.start);
+    return p.scatter && !p.has_copy ? data_footprint(p.nest, at.out.start)
+                                    : other_footprint(p.scatter ? p.copy : p.nest, at.out.start);
   };
   if (meets(at.data.start, p.reaches.data) && !is_in_place(p, at) &&
       shares_memory(written(), data_footprint(p.scatter ? p.copy : p.nest, at.data.start)))

@@ -54,7 +54,7 @@ class Sums {
       if (kIsPacked<decltype(stride)> && layout_.columns > 1)
         prefetch_run(from, kRowsOn * layout_.step, n * kPacked);
       if constexpr (kSame && kIsPacked<decltype(stride)>)
-        copy_items(place(slot), from, n);
+        copy_items(sum_at(slot), from, n);
       else
         for (int64_t i = 0; i < n; ++i)
           put<Sum>(sums_, slot + i, Form::template widen<Selected>(load_value<Stored>(from + i * stride)));
@@ -66,7 +66,7 @@ class Sums {
   GATHERUM_NOINLINE void write(int64_t begin, int64_t end, bool streams) const {
     each_run(begin, end, [this, streams](int64_t slot, int64_t offset, int64_t n, auto stride) {
       char* GATHERUM_RESTRICT to = layout_.to + offset;
-      const char* GATHERUM_RESTRICT sums = place(slot);
+      const char* GATHERUM_RESTRICT sums = sum_at(slot);
       if constexpr (kSame && kIsPacked<decltype(stride)>)
         return streams && to != sums ? stream_bytes(to, sums, n * kPacked) : copy_items(to, sums, n);
       for (int64_t i = 0; i < n; ++i) {
@@ -86,7 +86,7 @@ class Sums {
   template <class Stride>
   static constexpr bool kIsPacked = !std::is_same_v<Stride, int64_t>;
 
-  char* place(int64_t slot) const { return sums_ + slot * static_cast<int64_t>(sizeof(Sum)); }
+  char* sum_at(int64_t slot) const { return sums_ + slot * static_cast<int64_t>(sizeof(Sum)); }
   int64_t slots() const { return layout_.count * layout_.columns; }
 
   // The slab may be in the output itself.
@@ -211,7 +211,7 @@ class Slab : public Sums<typename F::Form> {
   };
 
   // The taker numbers slots from `first` on.
-  Taker taker(int64_t first = 0) const { return {this->place(first), Counted ? counts_ + first : counts_}; }
+  Taker taker(int64_t first = 0) const { return {this->sum_at(first), Counted ? counts_ + first : counts_}; }
 
   // Returns true if any accumulator is a NaN.
   GATHERUM_NOINLINE bool has_nan() const {

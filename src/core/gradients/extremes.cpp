@@ -14,15 +14,15 @@ bool fill(int64_t* to, int64_t n, const int64_t& number, const Poll& poll) {
 
 // Sorts the updates by destination, then processes one destination at a time.
 Outcome by_groups(const Program& p, const Execution& call, const char* source, const Extremes& at) {
-  if (p.raises) {
+  if (p.invalid_is_error) {
     const Outcome checked = check_indices(p, call.at.index, call.poll);
     if (checked.status != Status::done) return checked;
   }
-  if (at.result != nullptr && p.copies && !run_copy(p.copy, source, at.result, call.poll))
+  if (at.result != nullptr && p.has_copy && !run_copy(p.copy, source, at.result, call.poll))
     return {Status::interrupted, {}};
   const int64_t items = p.result.items();
   if (items > 0 && !fill(at.positions, items, at.none, call.poll)) return {Status::interrupted, {}};
-  if (!p.moves) return {};
+  if (!p.has_points) return {};
   const Run run = run_shares_of_groups(p, call, [&](const GroupedScatter& groups, const GroupShare& share) {
     chosen_kernels().group_extremes(groups, at, share);
   });
@@ -45,7 +45,7 @@ Outcome find_extremes(const Program& p, const char* index, const char* source, c
   operands.data = at.result;
   operands.other = const_cast<char*>(at.updates);
   const Execution call{operands, nullptr, true, threads_for(work_bytes(p)), poll};
-  if (!p.moves || !locates_items(p, call.threads)) return by_groups(p, call, source, at);
+  if (!p.has_points || !locates_items(p, call.threads)) return by_groups(p, call, source, at);
   const Run run = locate_items(p, call, at.positions, at.none);
   const Outcome outcome = outcome_of(run, p, index, poll);
   if (outcome.status != Status::done || at.result == nullptr) return outcome;

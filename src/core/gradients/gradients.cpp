@@ -14,7 +14,7 @@ bool begin(const Program& p, const Gradients& at, int64_t bytes, const Poll& pol
   Nest whole;  // one run
   whole.block = times(p.item, p.result.items());
   if (at.of_data != nullptr && !run_copy(whole, at.gradient, at.of_data, poll)) return false;
-  if (at.of_updates == nullptr || (p.moves && p.mode != Mode::drop)) return true;
+  if (at.of_updates == nullptr || (p.has_points && p.mode != Mode::drop)) return true;
   constexpr int64_t kPiece = int64_t{1} << 20;
   return run_tasks((bytes + kPiece - 1) / kPiece, threads_for(bytes), poll, [&](int64_t i, int) {
     const int64_t first = i * kPiece;
@@ -26,10 +26,10 @@ bool begin(const Program& p, const Gradients& at, int64_t bytes, const Poll& pol
 
 Outcome differentiate(const Program& p, const char* index, const Gradients& at, int64_t bytes,
                       const Poll& poll) {
-  const Outcome checked = p.raises ? find_invalid(p, index, poll) : check_addressable(p, index);
+  const Outcome checked = p.invalid_is_error ? find_invalid(p, index, poll) : check_addressable(p, index);
   if (checked.status != Status::done) return checked;
   if (!begin(p, at, bytes, poll)) return {Status::interrupted, {}};
-  if (!p.moves) return {};
+  if (!p.has_points) return {};
   Operands operands;
   operands.index = index;
   const Run run = run_shares_of_groups(p, {operands, nullptr, true, threads_for(work_bytes(p)), poll},

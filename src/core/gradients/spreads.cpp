@@ -7,7 +7,7 @@ bool finds_spreads(const Program& p) {
   int64_t items = 1;
   for (int i = 0; i < p.result.rank; ++i) items = times(items, p.result.extent[i]);
   const bool exact = p.scatter && p.combine.reduction == Reduction::fmean && !p.combine.include_self;
-  if (!exact || !has_spreads(p.combine.value) || !p.moves || !scatters_items(p, nullptr)) return false;
+  if (!exact || !has_spreads(p.combine.value) || !p.has_points || !scatters_items(p, nullptr)) return false;
   Items sizes = items_of(p);
   sizes.slots_bytes = chosen_kernels().spread_bytes(p.combine.value, p.destinations);
   return sizes.alone && fits_slots(sizes) && p.destinations == items && p.step == p.item;
@@ -26,13 +26,13 @@ Outcome find_spreads(const Program& p, const char* index, const char* updates, c
   // Most updates access only a small part of an accumulator, so two threads are rarely faster than one.
   const int64_t busy = busy_bytes(p, p.destinations, 0);
   const int64_t tasks = shares_slots(p, threads, busy) ? std::min<int64_t>(threads, p.destinations) : 1;
-  Nest ids = number_destinations(p.nest);
-  ids.far = busy >= kFarSlabBytes;
-  ids.fetches_indices = tasks > 1;
+  Nest numbering = number_destinations(p.nest);
+  numbering.far = busy >= kFarSlabBytes;
+  numbering.fetches_indices = tasks > 1;
   SlabScatter slabs{};
-  slabs.ids = &ids;
+  slabs.numbering = &numbering;
   slabs.units = p.units;
-  slabs.chunk = ids.line_loop().extent;
+  slabs.chunk = numbering.line_loop().extent;
   slabs.destinations = p.destinations;
   slabs.step = p.step;
   slabs.range_size = (p.destinations - 1) / tasks + 1;

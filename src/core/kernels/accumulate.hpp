@@ -156,39 +156,37 @@ class AccumulateMoved {
   const Set<W> set_;
 };
 
-// Applies the blocks of a batch in order. A kernel of scatter_blocks.
+// Applies the tiles of a batch in order. A kernel of scatter_tiles.
 template <class Apply>
-struct AccumulateBlocks {
+struct AccumulateTiles {
   const Nest& nest;
   const Operands& at;
   const Apply& apply;
 
   // Only valid tuples have a destination to prefetch.
-  void prefetch_block(const Block& b) const {
+  void prefetch_tile(const Tile& b) const {
     if (!nest.far) return;
-    each_chosen(b,
-                [&](int j) { apply.prefetch_at(b.place.data + j * nest.line_loop().data + b.offsets[j]); });
+    each_chosen(b, [&](int j) { apply.prefetch_at(b.base.data + j * nest.line_loop().data + b.offsets[j]); });
     keep();
   }
 
-  void move(const Block& b, const Block&) const {
+  void move(const Tile& b, const Tile&) const {
     const Apply fold = apply;  // a local copy that no store can change
     const char* updates = at.other;
-    const Place place = b.place;
+    const ByteOffsets base = b.base;
     const int64_t sd = nest.line_loop().data, su = nest.line_loop().other;
     const int64_t* GATHERUM_RESTRICT offsets = b.offsets;
     if (nest.row_rank() == 0 && nest.block == nest.item)
       each_chosen(
-          b, [=](int64_t j) { fold.item(place.data + j * sd + offsets[j], updates + place.other + j * su); });
+          b, [=](int64_t j) { fold.item(base.data + j * sd + offsets[j], updates + base.other + j * su); });
     else
-      each_chosen(b,
-                  [&](int64_t j) { move_row({place.data + j * sd + offsets[j], 0, place.other + j * su}); });
+      each_chosen(b, [&](int64_t j) { move_row({base.data + j * sd + offsets[j], 0, base.other + j * su}); });
   }
 
  private:
-  GATHERUM_NOINLINE void move_row(const Place& first) const {
+  GATHERUM_NOINLINE void move_row(const ByteOffsets& first) const {
     each_row_point(nest.rows(), nest.row_rank(), first,
-                   [this](const Place& p) { apply(p.data, at.other + p.other); });
+                   [this](const ByteOffsets& p) { apply(p.data, at.other + p.other); });
   }
 };
 

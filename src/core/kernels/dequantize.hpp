@@ -346,8 +346,8 @@ void dequantize_runs(const QuantizedGather& call, int64_t begin, int64_t end) {
   const Dequantizer<From, To> dequantizer(call);
   auto* out = reinterpret_cast<typename To::Item*>(call.out) + begin * length;
   for (int64_t unit = begin; unit < end; ++unit, out += length) {
-    const int64_t x = unit % call.inner, place = unit / call.inner;
-    const int64_t i = place % call.count, a = place / call.count;
+    const int64_t x = unit % call.inner, pair = unit / call.inner;
+    const int64_t i = pair % call.count, a = pair / call.count;
     const int64_t outer = call.scale_outer(a) * scale_rows;
     if (x == 0 && i + ahead < call.count && is_row(call, call.numbers[i + ahead])) {
       const int64_t next = call.numbers[i + ahead], scale = outer + next / call.row_block;

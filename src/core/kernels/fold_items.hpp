@@ -1,8 +1,8 @@
 // Reduces items by the lists of blocks of destinations. The accumulators of a block are in cache. A block has
 // one list of its updates, in order. Each entry of a list has the number of the update, and the position of
-// its destination in the block (`place`).
+// its destination in the block (`slot`).
 //
-//   slab[place(i)] = fold(slab[place(i)], widen(table[number(i)])),   i in the list of the block
+//   slab[slot(i)] = fold(slab[slot(i)], widen(table[number(i)])),   i in the list of the block
 //
 // Positions and numbers were checked when the core created the lists, and the table has a row for each edge.
 // A list is divided into stretches whose numbers differ only in the last 16 bits; only these bits are stored.
@@ -14,7 +14,7 @@
 
 namespace gatherum::GATHERUM_LEVEL {
 
-template <class F, bool Counted, class Place>
+template <class F, bool Counted, class Slot>
 void fold_items(const ListFold& call, int64_t list, char* scratch) {
   using Stored = typename F::Stored;
   const int64_t first = list * call.block, count = std::min(call.block, call.destinations - first);
@@ -24,12 +24,12 @@ void fold_items(const ListFold& call, int64_t list, char* scratch) {
   slab.read();
   const auto take = slab.taker();
   const int64_t* const bounds = call.bounds + list * (call.stretches + 1);
-  const auto* GATHERUM_RESTRICT places = reinterpret_cast<const Place*>(call.numbers);
+  const auto* GATHERUM_RESTRICT slots = reinterpret_cast<const Slot*>(call.numbers);
   const auto* GATHERUM_RESTRICT numbers = reinterpret_cast<const uint16_t*>(call.edges);
   for (int64_t s = 0; s < call.stretches; ++s) {
     const char* GATHERUM_RESTRICT stretch = call.table + s * kStretch * step;
     for (int64_t i = bounds[s]; i < bounds[s + 1]; ++i)
-      take(places[i], load_value<Stored>(stretch + numbers[i] * step));
+      take(slots[i], load_value<Stored>(stretch + numbers[i] * step));
   }
   slab.write(0, count, false);
 }

@@ -49,7 +49,7 @@ bool stage_edges(const ListStage& call, const char* targets, const char* sources
   const int64_t first = edge;
   Number last = 0;
   bool falls = false;
-  const auto count = [&](const Block& to, const Block* from) {
+  const auto count = [&](const Tile& to, const Tile* from) {
     for (int j = 0; j < to.n; ++j, ++edge) {
       const bool valid = to.offsets[j] != kInvalid && (from == nullptr || from->offsets[j] != kInvalid);
       auto list = static_cast<Number>(to.offsets[j]);
@@ -153,10 +153,10 @@ class FoldLists {
       end = number(call_.starts, d + 1);
       const int64_t row = d * call_.out_step;
       if (contiguous)
-        fold_block(begin, end, row, Place{});
+        fold_block(begin, end, row, ByteOffsets{});
       else
-        each_row_point(nest_.loops, nest_.rank, Place{},
-                       [&](const Place& p) { fold_block(begin, end, row, p); });
+        each_row_point(nest_.loops, nest_.rank, ByteOffsets{},
+                       [&](const ByteOffsets& p) { fold_block(begin, end, row, p); });
     }
   }
 
@@ -345,7 +345,7 @@ class FoldLists {
     return load_value<uint32_t>(numbers + i * 4);
   }
 
-  void fold_block(int64_t begin, int64_t end, int64_t row, const Place& p) const {
+  void fold_block(int64_t begin, int64_t end, int64_t row, const ByteOffsets& p) const {
     for (int64_t r = 0, done = 0; r < nest_.block; r += done) {
       char* to = call_.out + row + p.other + r;
       const char* from = call_.start == nullptr ? nullptr : call_.start + row + p.other + r;

@@ -17,8 +17,8 @@ namespace gatherum::GATHERUM_LEVEL {
 // -1 if an entry is invalid or less than the previous one.
 inline int64_t read_pointer(const Nest& nest, const char* at, int64_t begin, int64_t end, int64_t* starts) {
   const int64_t stride = nest.line_loop().index;
-  for (int64_t i = begin; i < end; i += kBlock) {
-    const auto n = static_cast<int>(std::min<int64_t>(kBlock, end - i));
+  for (int64_t i = begin; i < end; i += kTile) {
+    const auto n = static_cast<int>(std::min<int64_t>(kTile, end - i));
     if (stage(nest, at + i * stride, stride, n, starts + i)) return -1;
   }
   int64_t greatest = 0, least = 0;
@@ -30,7 +30,7 @@ inline int64_t read_pointer(const Nest& nest, const char* at, int64_t begin, int
   return least < 0 ? -1 : greatest;
 }
 
-// Stages n <= kBlock tuples of one component as numbers of 32 bits. Returns false if an index is negative or
+// Stages n <= kTile tuples of one component as numbers of 32 bits. Returns false if an index is negative or
 // invalid, or the indices are not contiguous in native byte order; the numbers are then undefined.
 inline bool stage_numbers(const Nest& nest, const char* at, int64_t stride, int n, uint32_t* numbers) {
   const int64_t width = nest.index.width, size = nest.component[0].size;
@@ -48,7 +48,7 @@ inline bool stage_numbers(const Nest& nest, const char* at, int64_t stride, int 
     compiler_barrier(numbers);
     return check(numbers, [](int) {});
   }
-  alignas(64) uint64_t copied[kBlock];
+  alignas(64) uint64_t copied[kTile];
   std::memcpy(copied, at, static_cast<size_t>(n) * 8);
   compiler_barrier(copied);
   return check(copied, [&](int i) { numbers[i] = static_cast<uint32_t>(copied[i]); });
@@ -96,10 +96,10 @@ class PointedGroup {
   bool stage(int64_t begin, int64_t edges) {
     const Nest& nest = *call_.sources;
     const int64_t stride = nest.line_loop().index;
-    alignas(64) int64_t offsets[kBlock];
+    alignas(64) int64_t offsets[kTile];
     bool valid = true;
-    for (int64_t i = 0; i < edges; i += kBlock) {
-      const auto n = static_cast<int>(std::min<int64_t>(kBlock, edges - i));
+    for (int64_t i = 0; i < edges; i += kTile) {
+      const auto n = static_cast<int>(std::min<int64_t>(kTile, edges - i));
       const char* at = call_.indices + (begin + i) * stride;
       if constexpr (sizeof(Number) == 4)
         if (stage_numbers(nest, at, stride, n, numbers_ + i)) continue;

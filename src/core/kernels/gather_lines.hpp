@@ -1,14 +1,14 @@
 // gather, one small block per index:  U[j * su] = D[j * sd + offset[j]],  block of W bytes.
 //
 // The plan guarantees: no row loops, block == W, W one of Widths; offsets are staged (checked). Cost:
-// one load and one store per item. If the table is larger than the cache, the next block is prefetched, and
+// one load and one store per item. If the table is larger than the cache, the next tile is prefetched, and
 // the random-access rate of the memory limits the speed.
 #pragma once
 
 #include <cstring>
 
 #include "fold/combine.hpp"
-#include "kernels/blocks.hpp"
+#include "kernels/tiles.hpp"
 
 namespace gatherum::GATHERUM_LEVEL {
 
@@ -24,13 +24,13 @@ GATHERUM_INLINE void store_item(char* p, const Item<W>& v) {
   std::memcpy(p, &v, W);
 }
 
-// Moves the items of n tuples of a line that begin at `place`, or the fill value for invalid tuples. The
+// Moves the items of n tuples of a line that begin at `base`, or the fill value for invalid tuples. The
 // offsets already include the line's steps.
 template <int W>
-void move_items(const Nest& nest, const Operands& at, const Place& place, const int64_t* offsets, int n,
+void move_items(const Nest& nest, const Operands& at, const ByteOffsets& base, const int64_t* offsets, int n,
                 bool any_invalid) {
-  const char* src = at.data + place.data;
-  char* dst = at.other + place.other;
+  const char* src = at.data + base.data;
+  char* dst = at.other + base.other;
   const int64_t su = nest.line_loop().other;
   if (any_invalid) {
     const Item<W> fill = load_item<W>(at.fill);
@@ -44,14 +44,14 @@ void move_items(const Nest& nest, const Operands& at, const Place& place, const 
   }
 }
 
-// Prefetches the cache lines that a block addresses. Invalid offsets may point anywhere, because a prefetch
+// Prefetches the cache lines that a tile addresses. Invalid offsets may point anywhere, because a prefetch
 // never faults.
 struct Addressed {
   uintptr_t base;
   const int64_t* offsets;  // being staged
 
-  Addressed(const Operands& at, const Block& b)
-      : base(reinterpret_cast<uintptr_t>(at.data + b.place.data)), offsets(b.offsets) {}
+  Addressed(const Operands& at, const Tile& b)
+      : base(reinterpret_cast<uintptr_t>(at.data + b.base.data)), offsets(b.offsets) {}
 
   GATHERUM_INLINE void fetch(int j) const {
     prefetch(reinterpret_cast<const void*>(base + static_cast<uintptr_t>(offsets[j])));
@@ -60,17 +60,17 @@ struct Addressed {
 };
 
 // Returns the number of tuples of a range if it covers a whole nest with evenly spaced indices and at most a
-// block of tuples, as in small calls; otherwise 0.
+// tile of tuples, as in small calls; otherwise 0.
 inline int tuples_at_once(const Nest& nest, int units, const Range& range) {
   const Loop& line = nest.line_loop();
   int64_t tuples = line.extent, first_units = 1;
-  for (int i = nest.line - 1; i >= 0 && tuples <= kBlock; --i) {
+  for (int i = nest.line - 1; i >= 0 && tuples <= kTile; --i) {
     if (nest.loops[i].index != line.index * tuples) return 0;
     tuples *= nest.loops[i].extent;
     if (i < units) first_units *= nest.loops[i].extent;
   }
   const bool all = range.chunk >= line.extent && range.end - range.begin == first_units;
-  return all && tuples <= kBlock ? static_cast<int>(tuples) : 0;
+  return all && tuples <= kTile ? static_cast<int>(tuples) : 0;
 }
 
 // Stages all indices in one call, without a walk or prefetches.
@@ -78,19 +78,19 @@ template <int W>
 GATHERUM_NOINLINE bool gather_at_once(const Nest& nest, const Operands& at, int tuples) {
   const Loop& line = nest.line_loop();
   const int n = static_cast<int>(line.extent);
-  alignas(64) int64_t offsets[kBlock];
+  alignas(64) int64_t offsets[kTile];
   const bool any_invalid = stage(nest, at.index, line.index, tuples, offsets);
   if (any_invalid && nest.mode == Mode::raise) return false;
   Odometer lines(nest.loops, nest.line, 0);
   for (int i = 0; i < tuples; i += n, lines.next()) {
     if (line.data != 0) add_steps(line.data, 0, n, offsets + i);
-    move_items<W>(nest, at, lines.place(), offsets + i, n, any_invalid);
+    move_items<W>(nest, at, lines.offsets(), offsets + i, n, any_invalid);
   }
   return true;
 }
 
 // Gathers a range of units. Returns false if an index is invalid and the mode is raise. While the items of a
-// block are moved, the cache lines of the next block are prefetched one by one. If all were prefetched
+// tile are moved, the cache lines of the next tile are prefetched one by one. If all were prefetched
 // together, their number would exceed the misses that a core can have in flight, and a Zen 3 would stall.
 template <int W, bool streams = false>
 bool gather_lines(const Nest& nest, int units, const Operands& at, const Range& range, bool by_column) {
@@ -100,12 +100,12 @@ bool gather_lines(const Nest& nest, int units, const Operands& at, const Range& 
   Walk walk(nest, units, range, at.index, {.step = line.data, .by_column = by_column});
   for (int j = 0; nest.far && j < walk.now().n; ++j) Addressed(at, walk.now()).fetch(j);
   for (; !walk.done(); walk.turn()) {
-    const Block& now = walk.now();
+    const Tile& now = walk.now();
     if (now.any_invalid && nest.mode == Mode::raise) return false;
     const int m = now.n, n = walk.then().n;
     const Addressed next(at, walk.then());
-    const char* src = at.data + now.place.data;
-    char* dst = at.other + now.place.other;
+    const char* src = at.data + now.base.data;
+    char* dst = at.other + now.base.other;
     const int64_t* GATHERUM_RESTRICT offsets = now.offsets;
     const bool plain = !now.any_invalid && line.other == W, fetches = nest.far && plain && n >= m;
     const auto move = [=](int j) {
@@ -122,7 +122,7 @@ bool gather_lines(const Nest& nest, int units, const Operands& at, const Range& 
       walk.stage();
       GATHERUM_UNROLL(8)
       for (int j = 0; fetches && j < m; ++j) move(j);
-      if (!fetches) move_items<W>(nest, at, now.place, offsets, m, now.any_invalid);
+      if (!fetches) move_items<W>(nest, at, now.base, offsets, m, now.any_invalid);
     }
     for (int j = fetches ? m : 0; nest.far && j < n; ++j) next.fetch(j);
   }

@@ -25,7 +25,7 @@ bool gather_packed(const PackedGather& call, const Operands& at, int64_t begin, 
     const int64_t first = unit % chunks * call.chunk;
     const int64_t columns = std::min(call.chunk, line.extent - first);
     const Odometer lead(call.nest->loops, call.units, unit / chunks);
-    const char* from = at.data + lead.place().data + first * W;
+    const char* from = at.data + lead.offsets().data + first * W;
     for (int64_t i = 0; i < call.destinations; ++i) {
       prefetch_run(from, (i + kRowsOn) * call.step, columns * W);
       copy_run(scratch + i * columns * W, from + i * call.step, columns * W);

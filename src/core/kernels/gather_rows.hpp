@@ -75,8 +75,8 @@ struct GatherRow {
   const Operands& at;
 
   // Not inlined, because rows took 3-5 % longer when it was inlined next to the state of the loop over
-  // blocks.
-  GATHERUM_NOINLINE void move(const Block& b, const Block& then) const {
+  // tiles.
+  GATHERUM_NOINLINE void move(const Tile& b, const Tile& then) const {
     if (nest.row_rank() == 0)
       move_runs(b, then);
     else
@@ -86,15 +86,15 @@ struct GatherRow {
 
  private:
   // Local copies, because members would be read again after every store.
-  void move_runs(const Block& b, const Block& then) const {
+  void move_runs(const Tile& b, const Tile& then) const {
     const int64_t bytes = nest.block;
     const Loop line = nest.line_loop();
     const int n = b.n;
     const bool far = nest.far;
     const Fetching fetching(*this, b, then);
     const int64_t* GATHERUM_RESTRICT offsets = b.offsets;
-    const char* from = at.data + b.place.data;
-    char* to = at.other + b.place.other;
+    const char* from = at.data + b.base.data;
+    char* to = at.other + b.base.other;
     for (int j = 0; j < n; ++j, from += line.data, to += line.other) {
       if (far) fetching(j);
       if (offsets[j] == kInvalid)
@@ -104,16 +104,16 @@ struct GatherRow {
     }
   }
 
-  void move_points(const Block& b, const Block& then) const {
+  void move_points(const Tile& b, const Tile& then) const {
     const Loop& line = nest.line_loop();
     const Fetching fetching(*this, b, then);
-    Place place = b.place;
-    for (int j = 0; j < b.n; ++j, place = advance(place, line, 1)) {
+    ByteOffsets base = b.base;
+    for (int j = 0; j < b.n; ++j, base = advance(base, line, 1)) {
       if (nest.far) fetching(j);
       const bool valid = b.offsets[j] != kInvalid;
       const char* from = valid ? at.data + b.offsets[j] : nullptr;
-      each_row_point(nest.rows(), nest.row_rank(), place,
-                     [valid, from, to = at.other, bytes = nest.block, row = *this](const Place& p) {
+      each_row_point(nest.rows(), nest.row_rank(), base,
+                     [valid, from, to = at.other, bytes = nest.block, row = *this](const ByteOffsets& p) {
                        if (valid)
                          row.copy_block(to + p.other, from + p.data, bytes);
                        else
@@ -122,9 +122,9 @@ struct GatherRow {
     }
   }
 
-  // Prefetches rows after the j-th, of this block or the next block.
+  // Prefetches rows after the j-th, of this tile or the next tile.
   struct Fetching {
-    GATHERUM_INLINE Fetching(const GatherRow& row, const Block& b, const Block& then)
+    GATHERUM_INLINE Fetching(const GatherRow& row, const Tile& b, const Tile& then)
         : is_long(row.nest.block > kPrefetchBytes),
           bytes(std::min(row.nest.block, kPrefetchBytes)),
           step(row.nest.line_loop().data),
@@ -132,8 +132,8 @@ struct GatherRow {
           n_then(then.n),
           offsets(b.offsets),
           offsets_then(then.offsets),
-          data(row.at.data + b.place.data),
-          data_then(row.at.data + then.place.data) {}
+          data(row.at.data + b.base.data),
+          data_then(row.at.data + then.base.data) {}
 
     // (Bursts make no difference for rows of 1536 bytes; with bursts, rows of 64 bytes, 2M of 2M, take 1/2.5
     // of the time.)
@@ -145,7 +145,7 @@ struct GatherRow {
         fetch<FetchTo::first>(k);
     }
 
-    // Prefetches the k-th row, counted from the start of this block.
+    // Prefetches the k-th row, counted from the start of this tile.
     template <FetchTo to>
     GATHERUM_INLINE void fetch(int64_t k) const {
       const bool in_next = k >= n;
@@ -176,14 +176,14 @@ struct GatherRow {
   }
 };
 
-// Gathers a range of units. Returns false if an index is invalid and the mode is raise. The next block is
-// staged before the rows of the current block are moved.
+// Gathers a range of units. Returns false if an index is invalid and the mode is raise. The next tile is
+// staged before the rows of the current tile are moved.
 template <int W, bool streams>
 bool gather_rows(const Nest& nest, int units, const Operands& at, const Range& range) {
   const GatherRow<W, streams> kernel{nest, at};
   Walk walk(nest, units, range, at.index);
   for (; !walk.done(); walk.turn()) {
-    const Block &now = walk.now(), &then = walk.then();
+    const Tile &now = walk.now(), &then = walk.then();
     if (now.any_invalid && nest.mode == Mode::raise) return false;
     walk.stage();
     kernel.move(now, then);

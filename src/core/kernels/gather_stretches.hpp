@@ -20,25 +20,26 @@ inline constexpr int64_t kFetchBytes = 8 * kCacheLine;
 // ahead, but in portions smaller than a block. This reduces the time of gather_elements with 4096 float32 per
 // line from 8.2 ms to 7.1 ms.)
 struct Ahead {
-  uintptr_t place, end;
+  uintptr_t next, end;
 
   Ahead(const char* base, int64_t offset, int64_t bytes) {
     const auto start = reinterpret_cast<uintptr_t>(base) + static_cast<uintptr_t>(offset);
-    place = start / kCacheLine * kCacheLine;
+    next = start / kCacheLine * kCacheLine;
     end = start + static_cast<uintptr_t>(bytes);
   }
 
   GATHERUM_INLINE void fetch(int64_t bytes) {
-    const uintptr_t stop = std::min(end, place + static_cast<uintptr_t>(bytes));
-    for (; place < stop; place += kCacheLine) prefetch(reinterpret_cast<const void*>(place));
+    const uintptr_t stop = std::min(end, next + static_cast<uintptr_t>(bytes));
+    for (; next < stop; next += kCacheLine) prefetch(reinterpret_cast<const void*>(next));
     keep();
   }
 };
 
 template <int W>
-void stream_items(const Operands& at, const Place& place, const int64_t* GATHERUM_RESTRICT offsets, int n) {
-  const char* from = at.data + place.data;
-  char* to = at.other + place.other;
+void stream_items(const Operands& at, const ByteOffsets& base, const int64_t* GATHERUM_RESTRICT offsets,
+                  int n) {
+  const char* from = at.data + base.data;
+  char* to = at.other + base.other;
   for (int j = 0; j < n; ++j) stream_item<W>(to + j * W, from + offsets[j]);
 }
 
@@ -48,8 +49,8 @@ bool gather_stretches(const Nest& nest, const Operands& at, int64_t begin, int64
   const Loop& line = nest.line_loop();
   const int64_t stretch = nest.component[0].size * nest.component[0].stride;
   // The items gathered per prefetch, and their share of the stretch.
-  const int64_t items = stretch > 0 ? times(kFetchBytes, line.extent) / stretch : kBlock;
-  const int step = static_cast<int>(std::clamp<int64_t>(items / 8 * 8, 8, kBlock));
+  const int64_t items = stretch > 0 ? times(kFetchBytes, line.extent) / stretch : kTile;
+  const int step = static_cast<int>(std::clamp<int64_t>(items / 8 * 8, 8, kTile));
   const int64_t share = times(std::max<int64_t>(stretch, 0), step) / line.extent + kCacheLine;
   bool repeated = true;
   for (int i = 0; i < nest.line; ++i) repeated &= nest.loops[i].index == 0;
@@ -59,15 +60,15 @@ bool gather_stretches(const Nest& nest, const Operands& at, int64_t begin, int64
   Odometer ahead(nest.loops, nest.line, begin);
   for (int64_t unit = begin; unit < end; ++unit, lead.next()) {
     ahead.next();
-    Ahead data(at.data, ahead.place().data, unit + 1 < end ? stretch : 0);
-    Ahead indices(at.index, lead.place().index + kIndexBytesAhead, line.extent * index_bytes);
-    for (int64_t p = 0; p < line.extent; p += kBlock) {
-      const int n = static_cast<int>(std::min<int64_t>(kBlock, line.extent - p));
-      const Place place = advance(lead.place(), line, p);
+    Ahead data(at.data, ahead.offsets().data, unit + 1 < end ? stretch : 0);
+    Ahead indices(at.index, lead.offsets().index + kIndexBytesAhead, line.extent * index_bytes);
+    for (int64_t p = 0; p < line.extent; p += kTile) {
+      const int n = static_cast<int>(std::min<int64_t>(kTile, line.extent - p));
+      const ByteOffsets base = advance(lead.offsets(), line, p);
       int64_t* offsets = repeated ? staged + p : staged;
       if (!repeated) any_invalid = false;
       if (!repeated || unit == begin)
-        any_invalid |= stage(nest, at.index + place.index, line.index, n, offsets);
+        any_invalid |= stage(nest, at.index + base.index, line.index, n, offsets);
       if (any_invalid && nest.mode == Mode::raise) return false;
       for (int q = 0; q < n; q += step) {
         data.fetch(share);
@@ -75,11 +76,11 @@ bool gather_stretches(const Nest& nest, const Operands& at, int64_t begin, int64
         const int items = std::min(step, n - q);
         if constexpr (streams) {
           if (!any_invalid) {
-            stream_items<W>(at, advance(place, line, q), offsets + q, items);
+            stream_items<W>(at, advance(base, line, q), offsets + q, items);
             continue;
           }
         }
-        move_items<W>(nest, at, advance(place, line, q), offsets + q, items, any_invalid);
+        move_items<W>(nest, at, advance(base, line, q), offsets + q, items, any_invalid);
       }
     }
   }

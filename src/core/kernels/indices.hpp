@@ -4,7 +4,7 @@
 // For up to 256 index tuples at a time, every component is read from the index array into registers or local
 // memory, resolved (negative indices, mode), and checked against its size. Each tuple becomes one byte
 // offset, and kernels use only these offsets. If another thread changes the index array during a call, the
-// only effect is a different valid offset. If a block is staged again because an index is negative or
+// only effect is a different valid offset. If a tile is staged again because an index is negative or
 // invalid, all results of the first pass are discarded. Cost: 0.1-0.5 ns per contiguous component.
 #pragma once
 
@@ -22,7 +22,7 @@
 
 namespace gatherum::GATHERUM_LEVEL {
 
-inline constexpr int kBlock = 256;
+inline constexpr int kTile = 256;
 inline constexpr int64_t kInvalid = std::numeric_limits<int64_t>::min();
 
 template <class T>
@@ -130,10 +130,10 @@ inline int64_t add_component(const Nest& nest, int c, int n, const int64_t* GATH
 // instead of 65 on an EPYC, but reading indices takes twice as long on a Xeon.)
 inline constexpr int64_t kIndexBytesAhead = 4096;
 
-// A page holds only two blocks of 8-byte indices. A shorter block is the end of a line; nothing is prefetched
+// A page holds only two tiles of 8-byte indices. A shorter tile is the end of a line; nothing is prefetched
 // after it.
 GATHERUM_INLINE void prefetch_on(const Nest& nest, const char* at, int64_t width, int n) {
-  if (n != kBlock || !nest.fetches_indices) return;
+  if (n != kTile || !nest.fetches_indices) return;
   for (int64_t r = 0; r < n * width; r += kCacheLine) prefetch(at + kIndexBytesAhead + r);
 }
 
@@ -218,7 +218,7 @@ GATHERUM_INLINE bool add_valid(const Component& component, const char* values, S
 }
 
 // Returns true if indices can be read in place, in native byte order. A valid index has the same meaning in
-// every mode and type; a block with any other index is staged again.
+// every mode and type; a tile with any other index is staged again.
 inline bool reads_in_place(const IndexType& type, int64_t stride) {
   return kLanes > 1 && !type.swapped && (type.width == 8 || (type.width == 4 && stride == 4));
 }
@@ -236,7 +236,7 @@ bool stage_component(const Nest& nest, int c, const char* at, int64_t stride, in
     if (stride == eight) return add_valid<int64_t, Negative, First>(component, values, eight, n, offsets);
     return add_valid<int64_t, Negative, First>(component, values, stride, n, offsets);
   }
-  alignas(64) int64_t copied[kBlock];
+  alignas(64) int64_t copied[kTile];
   load_resolved(nest, c, at, stride, n, copied);
   return add_valid<int64_t, Negative, First>(component, reinterpret_cast<const char*>(copied), eight, n,
                                              offsets);
@@ -259,12 +259,12 @@ inline bool stage_valid(const Nest& nest, const char* at, int64_t stride, int n,
   return from_end(nest, 0) != 0 && stage_components<true>(nest, at, stride, n, offsets);
 }
 
-// Stages n <= kBlock tuples from `at` on, `stride` bytes apart. Sets offsets[i] to a byte offset inside the
+// Stages n <= kTile tuples from `at` on, `stride` bytes apart. Sets offsets[i] to a byte offset inside the
 // data, or to kInvalid. Returns true if any tuple is invalid.
 GATHERUM_NOINLINE inline bool stage(const Nest& nest, const char* at, int64_t stride, int n,
                                     int64_t* offsets) {
   if (stage_valid(nest, at, stride, n, offsets)) return false;
-  alignas(64) int64_t values[kBlock], bad[kBlock];
+  alignas(64) int64_t values[kTile], bad[kTile];
   std::memset(offsets, 0, sizeof(int64_t) * static_cast<size_t>(n));
   std::memset(bad, 0, sizeof(int64_t) * static_cast<size_t>(n));
   int64_t any = 0;

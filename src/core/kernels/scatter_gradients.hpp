@@ -177,7 +177,7 @@ class GroupGradients : GroupRows {
   template <class T>
   GATHERUM_INLINE void fetch(const Group& group, int64_t t, const RowPart& row) const {
     const int64_t bytes = row.elements * static_cast<int64_t>(sizeof(T)), ahead = rows_ahead(bytes);
-    if (!fetches_ || group.n + group.next - t <= ahead) return;
+    if (!prefetches_ || group.n + group.next - t <= ahead) return;
     const int64_t offset = row.other + offset_of_update(group[t + ahead]);
     prefetch_run(at_.updates, offset, bytes);
     if (at_.of_updates != nullptr) prefetch_run<FetchTo::write>(at_.of_updates, offset, bytes);

@@ -26,7 +26,7 @@ struct Entry {
 
 // The range of one unit.
 inline Range unit_range(const GroupedScatter& call, int64_t unit) {
-  return {call.ids->line_loop().extent, unit, unit + 1};
+  return {call.numbering->line_loop().extent, unit, unit + 1};
 }
 
 // Returns the byte offset in the data of a numbered destination.
@@ -80,14 +80,14 @@ class GroupRows {
       : nest_(*call.nest),
         units_(call.units),
         include_self_(call.combine.include_self),
-        fetches_(call.fetches),
-        lead_(Odometer(nest_.loops, units_, unit).place()) {}
+        prefetches_(call.prefetches),
+        lead_(Odometer(nest_.loops, units_, unit).offsets()) {}
 
   // Calls part(RowPart) for the parts of a destination's row.
   template <class Part>
   void each_part(int64_t destination, const Part& part) const {
     const int64_t item = nest_.item, step = kPart * item, data = lead_.data + offset_of(nest_, destination);
-    each_row_point(nest_.rows(), nest_.row_rank(), Place{}, [&](const Place& p) {
+    each_row_point(nest_.rows(), nest_.row_rank(), ByteOffsets{}, [&](const ByteOffsets& p) {
       for (int64_t r = 0; r < nest_.block; r += step)
         part({data + p.data + r, lead_.other + p.other + r, std::min(kPart, (nest_.block - r) / item)});
     });
@@ -97,7 +97,7 @@ class GroupRows {
   // updates are prefetched.
   GATHERUM_INLINE const char* update(const Group& group, int64_t t, const char* updates,
                                      int64_t bytes) const {
-    if (fetches_)
+    if (prefetches_)
       each_of_burst(group.before + t, group.before + group.n + group.next, [&](int64_t k) {
         prefetch_run<FetchTo::second>(updates, update_offset(nest_, units_, group[k - group.before]), bytes);
       });
@@ -106,8 +106,8 @@ class GroupRows {
 
   const Nest& nest_;
   const int units_;
-  const bool include_self_, fetches_;
-  const Place lead_;
+  const bool include_self_, prefetches_;
+  const ByteOffsets lead_;
 };
 
 // Folds groups into their rows.
@@ -122,7 +122,7 @@ class FoldGroups : GroupRows {
 
   void operator()(int64_t destination, const Group& group) const {
     char* dst = data_ + offset_of(nest_, destination);
-    each_row_point(nest_.rows(), nest_.row_rank(), Place{}, [&](const Place& p) {
+    each_row_point(nest_.rows(), nest_.row_rank(), ByteOffsets{}, [&](const ByteOffsets& p) {
       for (int64_t r = 0; r < nest_.block;)
         r += (this->*part_)(group, dst + p.data + r, updates_ + p.other + r, nest_.block - r);
     });
@@ -252,8 +252,9 @@ class SortedGroups {
 
   int64_t sort(const char* index, int64_t unit) const {
     int64_t t = 0, kept = 0;
-    for (Walk walk(*call_.ids, call_.units, unit_range(call_, unit), index); !walk.done(); walk.next()) {
-      const Block& b = walk.now();
+    for (Walk walk(*call_.numbering, call_.units, unit_range(call_, unit), index); !walk.done();
+         walk.next()) {
+      const Tile& b = walk.now();
       for (int j = 0; j < b.n; ++j, ++t)
         if (b.offsets[j] != kInvalid) entries_[kept++] = {b.offsets[j], t};
     }

@@ -35,7 +35,7 @@ uint32_t* numbers_of(const PrivateScatter& call, int64_t piece) {
 inline constexpr uint32_t kNoUpdate = 0xFFFFFFFF;
 inline constexpr int64_t kOften = 64;
 
-// Computes the keys of n <= kBlock updates. Returns true if any update is NaN. If Equals, zeros of either
+// Computes the keys of n <= kTile updates. Returns true if any update is NaN. If Equals, zeros of either
 // sign have the same key.
 template <class F, bool Equals, class Step>
 bool stage_keys(const char* updates, Step step, int n, typename OrderKeys<F>::Key* GATHERUM_RESTRICT keys) {
@@ -61,42 +61,42 @@ GATHERUM_NOINLINE typename OrderKeys<F>::Key joined(const PrivateScatter& call,
   if (slot != Keys::kNone) return nan;
   if (key != nan) return key;
   const auto alone = Keys::alone(load_value<typename F::Stored>(update));
-  (alone == Keys::kNone ? call.met->lost : call.met->alone).store(true, std::memory_order_relaxed);
+  (alone == Keys::kNone ? call.nans->lost : call.nans->alone).store(true, std::memory_order_relaxed);
   return alone;
 }
 
 // If Locates, also stores the numbers of the updates. The first NaN is then the result, and no piece aborts.
 template <class F, bool Locates>
-Took keyed_take(const PrivateScatter& call, const Operands& at, int64_t piece) {
+FoldedUpdates keyed_take(const PrivateScatter& call, const Operands& at, int64_t piece) {
   using Keys = OrderKeys<F>;
   using Key = typename Keys::Key;
   constexpr std::integral_constant<int64_t, static_cast<int64_t>(sizeof(typename F::Stored))> packed;
-  const Nest& ids = *call.ids;
+  const Nest& numbering = *call.numbering;
   Key* const slots = keys_of<F>(call, piece);
   uint32_t* const numbers = Locates ? numbers_of<F>(call, piece) : nullptr;
   std::fill_n(slots, call.destinations, Keys::kNone);
   if constexpr (Locates) std::fill_n(numbers, call.destinations, kNoUpdate);
-  const int64_t begin = piece * call.piece_units, step = ids.line_loop().other;
-  const int64_t extent = ids.line_loop().extent, chunks = (extent - 1) / call.chunk + 1;
+  const int64_t begin = piece * call.piece_units, step = numbering.line_loop().other;
+  const int64_t extent = numbering.line_loop().extent, chunks = (extent - 1) / call.chunk + 1;
   const Range range{call.chunk, begin, std::min(begin + call.piece_units, call.units)};
   auto number = static_cast<uint32_t>(begin / chunks * extent + begin % chunks * call.chunk);
   // If a destination has few updates, many of them exceed all previous updates, so a branch would be
   // mispredicted.
-  const bool often = ids.outer_count() * extent < kOften * call.destinations;
+  const bool often = numbering.outer_count() * extent < kOften * call.destinations;
   // If `keeps`, a NaN that is the only update keeps its bits. `met` is true if this piece has found a NaN.
   const bool keeps = !Locates && Keys::kHasNaN && !call.combine.include_self;
   bool met = false;
   const Owned all;
-  std::array<Key, kBlock> staged;
-  Walk walk(ids, ids.line, range, at.index, {.owned = &all});
+  std::array<Key, kTile> staged;
+  Walk walk(numbering, numbering.line, range, at.index, {.owned = &all});
   for (; !walk.done(); walk.turn()) {
-    const Block& now = walk.now();
-    const char* updates = at.other + now.place.other;
+    const Tile& now = walk.now();
+    const char* updates = at.other + now.base.other;
     const bool nan = step == packed ? stage_keys<F, Locates>(updates, packed, now.n, staged.data())
                                     : stage_keys<F, Locates>(updates, step, now.n, staged.data());
     if constexpr (!Locates) {
       met = met || nan;
-      if (call.met->lost.load(std::memory_order_relaxed)) return Took::nothing;
+      if (call.nans->lost.load(std::memory_order_relaxed)) return FoldedUpdates::none;
     }
     const int64_t* GATHERUM_RESTRICT const offsets = now.offsets;
     const Key* GATHERUM_RESTRICT const keys = staged.data();
@@ -125,7 +125,7 @@ Took keyed_take(const PrivateScatter& call, const Operands& at, int64_t piece) {
       walk.stage();
     } else {
       const int64_t* GATHERUM_RESTRICT const next = walk.then().offsets;
-      const auto fetch = [=, far = ids.far](int j, int count) {
+      const auto fetch = [=, far = numbering.far](int j, int count) {
         if (far)
           for (int l = 0; l < count; ++l) fetch_slot<Key>(slots, next[j + l]);
       };
@@ -136,7 +136,7 @@ Took keyed_take(const PrivateScatter& call, const Operands& at, int64_t piece) {
     }
     number += static_cast<uint32_t>(now.n);
   }
-  return walk.valid() ? Took::all : Took::valid;
+  return walk.valid() ? FoldedUpdates::all : FoldedUpdates::valid;
 }
 
 // Merges the keys of a destination from two pieces.
@@ -156,7 +156,7 @@ void keyed_write(const PrivateScatter& call, const Operands& at, int64_t begin, 
   using Key = typename Keys::Key;
   using T = typename F::Stored;
   Key* GATHERUM_RESTRICT const best = keys_of<F>(call, 0);
-  const bool alone = Keys::kHasNaN && call.met->alone.load(std::memory_order_relaxed);
+  const bool alone = Keys::kHasNaN && call.nans->alone.load(std::memory_order_relaxed);
   for (int64_t piece = 1; piece < call.pieces; ++piece) {
     const Key* GATHERUM_RESTRICT const others = keys_of<F>(call, piece);
     if (alone)

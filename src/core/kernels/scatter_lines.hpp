@@ -70,9 +70,9 @@ struct ScatterLine {
   const Operands& at;
   const Apply& apply;
 
-  void prefetch_block(const Block& b) const {
+  void prefetch_tile(const Tile& b) const {
     if (!nest.far) return;
-    const auto base = reinterpret_cast<uintptr_t>(at.data + b.place.data);
+    const auto base = reinterpret_cast<uintptr_t>(at.data + b.base.data);
     const int64_t sd = nest.line_loop().data;
     for (int i = 0; i < b.chosen; ++i) {
       const int j = b.at(i);
@@ -82,9 +82,9 @@ struct ScatterLine {
     keep();
   }
 
-  void move(const Block& b, const Block&) const {
-    char* dst = at.data + b.place.data;
-    const char* src = at.other + b.place.other;
+  void move(const Tile& b, const Tile&) const {
+    char* dst = at.data + b.base.data;
+    const char* src = at.other + b.base.other;
     const int64_t sd = nest.line_loop().data, su = nest.line_loop().other;
     const int n = b.n;  // a local copy that no store can change
     if (b.chosen < n) {
@@ -104,12 +104,12 @@ template <class Apply>
 bool scatter_at_once(const Nest& nest, const Operands& at, int tuples, const Apply& apply) {
   const Loop& line = nest.line_loop();
   const int n = static_cast<int>(line.extent);
-  alignas(64) int64_t offsets[kBlock];
+  alignas(64) int64_t offsets[kTile];
   const bool any_invalid = stage(nest, at.index, line.index, tuples, offsets);
   Odometer lines(nest.loops, nest.line, 0);
   for (int i = 0; i < tuples; i += n, lines.next()) {
-    char* dst = at.data + lines.place().data;
-    const char* src = at.other + lines.place().other;
+    char* dst = at.data + lines.offsets().data;
+    const char* src = at.other + lines.offsets().other;
     for (int j = 0; j < n; ++j, dst += line.data, src += line.other)
       if (!any_invalid || offsets[i + j] != kInvalid) apply(dst + offsets[i + j], src);
   }

@@ -30,8 +30,8 @@ GATHERUM_NOINLINE inline void extend_list(const PartitionScatter& p, int64_t lis
     p.first[list] = run;
   else
     p.next[(cursor.limit - p.entries) / p.run_bytes - 1] = run;
-  cursor.place = p.entries + run * p.run_bytes;
-  cursor.limit = cursor.place + p.run_bytes;
+  cursor.next = p.entries + run * p.run_bytes;
+  cursor.limit = cursor.next + p.run_bytes;
 }
 
 template <class Stored>
@@ -41,20 +41,20 @@ bool partition_spread(const PartitionScatter& p, const Operands& at, int64_t pie
   auto* GATHERUM_RESTRICT cursors = p.cursors + lists;
   std::fill_n(cursors, p.blocks, PartitionScatter::Cursor{});
   const int64_t mask = (int64_t{1} << p.shift) - 1;
-  const int64_t shift = p.shift, su = p.ids->line_loop().other;
-  Walk walk(*p.ids, p.ids->line, piece_range(p, piece), at.index);
+  const int64_t shift = p.shift, su = p.numbering->line_loop().other;
+  Walk walk(*p.numbering, p.numbering->line, piece_range(p, piece), at.index);
   for (; !walk.done(); walk.turn()) {
-    const Block& now = walk.now();
+    const Tile& now = walk.now();
     const bool any_invalid = now.any_invalid;
     const int64_t* GATHERUM_RESTRICT offsets = now.offsets;
-    const char* updates = at.other + now.place.other;
+    const char* updates = at.other + now.base.other;
     const auto spread = [=, &p](int j) {
       if (any_invalid && offsets[j] == kInvalid) return;
       const int64_t block = offsets[j] >> shift;
-      if (cursors[block].place == cursors[block].limit) [[unlikely]]
+      if (cursors[block].next == cursors[block].limit) [[unlikely]]
         extend_list(p, lists + block, cursors[block]);
-      char* entry = cursors[block].place;
-      cursors[block].place = entry + kEntryBytes<Stored>;
+      char* entry = cursors[block].next;
+      cursors[block].next = entry + kEntryBytes<Stored>;
       const auto local = static_cast<uint32_t>(offsets[j] & mask);
       const Stored value = load_value<Stored>(updates + j * su);
       std::memcpy(entry, &local, sizeof local);
@@ -77,12 +77,12 @@ void partition_apply(const PartitionScatter& p, const Operands& at, int64_t bloc
   slab.read();
   const auto take = slab.taker();
   for (int64_t list = block; list < p.pieces * p.blocks; list += p.blocks) {
-    const auto [place, limit] = p.cursors[list];
+    const auto [next, limit] = p.cursors[list];
     if (limit == nullptr) continue;
     for (int64_t run = p.first[list];; run = p.next[run]) {
       const char* entry = p.entries + run * p.run_bytes;
       const bool last = entry + p.run_bytes == limit;
-      const char* end = last ? place : entry + p.run_bytes;
+      const char* end = last ? next : entry + p.run_bytes;
       for (; entry < end; entry += kEntryBytes<Stored>)
         take(load_value<uint32_t>(entry), load_value<Stored>(entry + sizeof(uint32_t)));
       if (last) break;

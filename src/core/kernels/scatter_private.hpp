@@ -49,7 +49,7 @@ bool private_take_tabled(const PrivateScatter& call, const Operands& at, int64_t
   for (int64_t unit = all.begin; unit < all.end; unit += step) {
     const Range range{call.chunk, unit, std::min(unit + step, all.end)};
     const Share share{{}, 0, false, 0};
-    valid &= take_units<typename F::Stored>(tables, *call.ids, call.ids->line, range, at, share);
+    valid &= take_units<typename F::Stored>(tables, *call.numbering, call.numbering->line, range, at, share);
     tables.settle(call.destinations);
   }
   return valid;
@@ -60,14 +60,14 @@ template <class F>
 bool private_take(const PrivateScatter& call, const Operands& at, int64_t piece) {
   if constexpr (kHasTable<F>)
     if (call.tables) return private_take_tabled<F>(call, at, piece);
-  const Nest& ids = *call.ids;
+  const Nest& numbering = *call.numbering;
   Slab<F, false> slab = private_slab<F>(call, at, piece);
   if constexpr (kIsExact<F>)
     slab.read();
   else
     piece == 0 ? slab.read() : slab.fill(F::identity());
   const Share share{{}, 0, false, 0};
-  return take_units<typename F::Stored>(slab, ids, ids.line, units_of(call, piece), at, share);
+  return take_units<typename F::Stored>(slab, numbering, numbering.line, units_of(call, piece), at, share);
 }
 
 // The same for tables. Their states contain all terms.

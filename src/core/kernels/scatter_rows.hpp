@@ -15,33 +15,33 @@ struct ScatterRow {
   const Operands& at;
   const Apply& apply;
 
-  void prefetch_block(const Block&) const {}
+  void prefetch_tile(const Tile&) const {}
 
-  void move(const Block& b, const Block& then) const {
-    if (nest.row_rank() == 0) return move_blocks(b, then);
+  void move(const Tile& b, const Tile& then) const {
+    if (nest.row_rank() == 0) return move_tile(b, then);
     for (int i = 0; i < b.chosen; ++i) {
       if (nest.far) prefetch_row(b, then, i + rows_ahead(nest.block));
       const int j = b.at(i);
-      move_row(at.data + b.offsets[j], advance(b.place, nest.line_loop(), j));
+      move_row(at.data + b.offsets[j], advance(b.base, nest.line_loop(), j));
     }
   }
 
  private:
-  // The lambda captures copies, for the same reason as in move_blocks.
-  void move_row(char* to, const Place& place) const {
-    each_row_point(nest.rows(), nest.row_rank(), place, [to, from = at.other, apply = apply](const Place& p) {
-      apply(to + p.data, from + p.other);
-    });
+  // The lambda captures copies, for the same reason as in move_tile.
+  void move_row(char* to, const ByteOffsets& base) const {
+    each_row_point(
+        nest.rows(), nest.row_rank(), base,
+        [to, from = at.other, apply = apply](const ByteOffsets& p) { apply(to + p.data, from + p.other); });
   }
 
   // For rows of contiguous bytes. Members are first copied to local variables, because the compiler must
   // assume that a store may change any memory.
-  void move_blocks(const Block& b, const Block& then) const {
+  void move_tile(const Tile& b, const Tile& then) const {
     const int chosen = b.chosen;
     const bool all = chosen == b.n, far = nest.far;
     const int64_t data_step = nest.line_loop().data, other_step = nest.line_loop().other;
-    char* const to = at.data + b.place.data;
-    const char* const from = at.other + b.place.other;
+    char* const to = at.data + b.base.data;
+    const char* const from = at.other + b.base.other;
     const Apply op = apply;
     for (int i = 0; i < chosen; ++i) {
       if (far) prefetch_row(b, then, i + kAhead);
@@ -50,13 +50,13 @@ struct ScatterRow {
     }
   }
 
-  // Prefetches the i-th chosen row, counted from the start of this block.
-  GATHERUM_INLINE void prefetch_row(const Block& now, const Block& then, int i) const {
-    const Block& b = i < now.chosen ? now : then;
+  // Prefetches the i-th chosen row, counted from the start of this tile.
+  GATHERUM_INLINE void prefetch_row(const Tile& now, const Tile& then, int i) const {
+    const Tile& b = i < now.chosen ? now : then;
     if (i >= now.chosen) i -= now.chosen;
     if (i >= b.chosen) return;
     const int j = b.at(i);
-    const Place row = advance(b.place, nest.line_loop(), j);
+    const ByteOffsets row = advance(b.base, nest.line_loop(), j);
     const int64_t bytes = std::min(nest.block, kPrefetchBytes);
     prefetch_run<FetchTo::write>(at.data, row.data + b.offsets[j], bytes);
     // The hardware prefetches adjacent rows, and software prefetches would slow it down (1M rows of 64
@@ -71,12 +71,12 @@ struct ScatterRow {
 
 // Runs a scatter over a range of units. Returns false if it skipped an invalid tuple.
 template <class Kernel>
-bool scatter_blocks(const Nest& nest, int units, const Operands& at, const Range& range, const Owned& owned,
-                    const Kernel& kernel) {
+bool scatter_tiles(const Nest& nest, int units, const Operands& at, const Range& range, const Owned& owned,
+                   const Kernel& kernel) {
   Walk walk(nest, units, range, at.index, {.owned = &owned});
-  for (kernel.prefetch_block(walk.now()); !walk.done(); walk.turn()) {
+  for (kernel.prefetch_tile(walk.now()); !walk.done(); walk.turn()) {
     walk.stage();
-    kernel.prefetch_block(walk.then());
+    kernel.prefetch_tile(walk.then());
     kernel.move(walk.now(), walk.then());
   }
   return walk.valid();

@@ -1,24 +1,24 @@
 // The updates of a range of destinations, selected by a thread that reads every index.
 //
-//   slots[k] = X[i] - first,  which[k] = i    for the k-th i of a block with first <= X[i] < first + count
+//   slots[k] = X[i] - first,  which[k] = i    for the k-th i of a tile with first <= X[i] < first + count
 //
-// Compares eight indices at a time, and packs the indices in the range with a permutation of lanes. A block
+// Compares eight indices at a time, and packs the indices in the range with a permutation of lanes. A tile
 // with a negative or invalid index is staged as usual. The caller guarantees that chooses_slots() is true and
 // that the stride of the component is 1. Cost: 0.5 ns per index for each of two threads that read the same
 // indices (0.8 ns if indices are staged first and then chosen).
 #pragma once
 
-#include "kernels/blocks.hpp"
+#include "kernels/tiles.hpp"
 
 namespace gatherum::GATHERUM_LEVEL {
 
-// The updates of a block whose destinations are in a range: their slots in the range, and their positions in
-// the block. Packed lanes are written eight at a time, so the arrays are eight longer than a block.
+// The updates of a tile whose destinations are in a range: their slots in the range, and their positions in
+// the tile. Packed lanes are written eight at a time, so the arrays are eight longer than a tile.
 struct Chosen {
   const char* updates = nullptr;
   int n = 0;
-  alignas(64) uint32_t slots[kBlock + 8];
-  alignas(64) int32_t which[kBlock + 8];
+  alignas(64) uint32_t slots[kTile + 8];
+  alignas(64) int32_t which[kTile + 8];
 };
 
 // Returns true if choose_slots() can read these indices: it needs vectors of eight words. (If indices are
@@ -61,7 +61,7 @@ GATHERUM_INLINE __m256i load_slots(const char* at, int64_t last, __m256i& outsid
   }
 }
 
-// Selects among n <= kBlock indices; n is a multiple of eight. Returns false if an index is negative or
+// Selects among n <= kTile indices; n is a multiple of eight. Returns false if an index is negative or
 // invalid; the selection is then undefined.
 template <class T>
 bool choose_slots(const char* values, int64_t size, const Owned& owned, int n, const char* beside,
@@ -78,8 +78,8 @@ bool choose_slots(const char* values, int64_t size, const Owned& owned, int n, c
     const __m256i slot = _mm256_sub_epi32(all, first);
     const __m256i other = _mm256_or_si256(slot, _mm256_sub_epi32(last, slot));
     const auto chosen = ~static_cast<unsigned>(_mm256_movemask_ps(_mm256_castsi256_ps(other))) & 0xFF;
-    const auto keep = [&](void* place, __m256i words) {
-      _mm256_storeu_si256(static_cast<__m256i*>(place), pick_lanes(words, kEightLanesOf.data() + 8 * chosen));
+    const auto keep = [&](void* to, __m256i words) {
+      _mm256_storeu_si256(static_cast<__m256i*>(to), pick_lanes(words, kEightLanesOf.data() + 8 * chosen));
     };
     keep(to.slots + kept, slot);
     keep(to.which + kept, number);
@@ -100,12 +100,12 @@ bool choose_slots(const char*, int64_t, const Owned&, int, const char*, int64_t,
 
 #endif
 
-// Selects among the tuples of a block after normal staging. Returns false if it skipped an invalid one.
-GATHERUM_NOINLINE inline bool choose_staged(const Nest& ids, const char* index, const Owned& owned, int n,
-                                            Chosen& to) {
-  Block b;
+// Selects among the tuples of a tile after normal staging. Returns false if it skipped an invalid one.
+GATHERUM_NOINLINE inline bool choose_staged(const Nest& numbering, const char* index, const Owned& owned,
+                                            int n, Chosen& to) {
+  Tile b;
   b.n = n;
-  b.any_invalid = stage(ids, index, ids.line_loop().index, n, b.offsets);
+  b.any_invalid = stage(numbering, index, numbering.line_loop().index, n, b.offsets);
   choose(b, owned);
   to.n = b.chosen;
   for (int k = 0; k < b.chosen; ++k) {
@@ -118,12 +118,12 @@ GATHERUM_NOINLINE inline bool choose_staged(const Nest& ids, const char* index, 
 // Calls take(slot, update) for every update of a range of units with an owned destination, in order. Returns
 // false if it skipped an invalid index.
 template <class Stored, class Take>
-bool take_share(const Nest& ids, int units, const Range& range, const Operands& at, const Owned& owned,
+bool take_share(const Nest& numbering, int units, const Range& range, const Operands& at, const Owned& owned,
                 const Take& take) {
-  const int64_t step = ids.line_loop().other, size = ids.component[0].size;
-  // Slots outside the cache are prefetched a block ahead, between folds (10M updates of 1M float64, each of
+  const int64_t step = numbering.line_loop().other, size = numbering.component[0].size;
+  // Slots outside the cache are prefetched a tile ahead, between folds (10M updates of 1M float64, each of
   // two threads: 31 ms without, 22 with prefetch).
-  const auto fold = [=, far = ids.far](const Chosen& from, const Chosen& next) {
+  const auto fold = [=, far = numbering.far](const Chosen& from, const Chosen& next) {
     const char* GATHERUM_RESTRICT updates = from.updates;
     const auto one = [&](int k) { take(from.slots[k], load_value<Stored>(updates + from.which[k] * step)); };
     const int n = from.n, both = far ? std::min(n, next.n) / kTogether * kTogether : 0;
@@ -135,21 +135,22 @@ bool take_share(const Nest& ids, int units, const Range& range, const Operands& 
   };
   Chosen pair[2];
   Chosen *now = &pair[0], *then = &pair[1];
-  Place place;
+  ByteOffsets base;
   int n = 0;
   bool valid = true;
   // True until an index is negative or invalid. More such indices are then likely, and each would be read
   // twice.
   bool plain = true;
-  for (Blocks blocks(ids, units, range); blocks.next(place, n); std::swap(now, then)) {
-    const char* index = at.index + place.index;
-    const char* values = index + ids.component[0].offset;
-    then->updates = at.other + place.other;
+  for (Tiles tiles(numbering, units, range); tiles.next(base, n); std::swap(now, then)) {
+    const char* index = at.index + base.index;
+    const char* values = index + numbering.component[0].offset;
+    then->updates = at.other + base.other;
     const auto choose_as = [&](auto type) {
       return choose_slots<decltype(type)>(values, size, owned, n, then->updates, step, *then);
     };
-    plain = plain && (n % 8 != 0 || (ids.index.width == 4 ? choose_as(int32_t{}) : choose_as(int64_t{})));
-    if (!plain || n % 8 != 0) valid &= choose_staged(ids, index, owned, n, *then);
+    plain =
+        plain && (n % 8 != 0 || (numbering.index.width == 4 ? choose_as(int32_t{}) : choose_as(int64_t{})));
+    if (!plain || n % 8 != 0) valid &= choose_staged(numbering, index, owned, n, *then);
     fold(*now, *then);
   }
   then->n = 0;

@@ -32,21 +32,21 @@ struct Share {
 
 // Folds the updates of a range of units, in order. Returns false if it skipped an invalid tuple.
 template <class Stored, class Slab>
-bool take_units(const Slab& slab, const Nest& ids, int units, const Range& range, const Operands& at,
+bool take_units(const Slab& slab, const Nest& numbering, int units, const Range& range, const Operands& at,
                 const Share& share) {
   constexpr auto packed = static_cast<int64_t>(sizeof(Stored));
-  const Loop& line = ids.line_loop();
-  if (!share.owned.all() && chooses_slots(ids, share.owned.high))
-    return take_share<Stored>(ids, units, range, at, share.owned, slab.taker());
-  Walk walk(ids, units, range, at.index,
+  const Loop& line = numbering.line_loop();
+  if (!share.owned.all() && chooses_slots(numbering, share.owned.high))
+    return take_share<Stored>(numbering, units, range, at, share.owned, slab.taker());
+  Walk walk(numbering, units, range, at.index,
             {.step = share.by_column ? 1 : 0, .by_column = share.by_column, .owned = &share.owned});
   for (; !walk.done(); walk.turn()) {
-    const Block& now = walk.now();
-    const auto take = slab.taker(share.by_column ? (now.place.data - share.origin) / line.data : 0);
-    const char* updates = at.other + now.place.other;
+    const Tile& now = walk.now();
+    const auto take = slab.taker(share.by_column ? (now.base.data - share.origin) / line.data : 0);
+    const char* updates = at.other + now.base.other;
     if (share.owned.all() && !now.any_invalid && line.other == packed) {
       const int64_t *GATHERUM_RESTRICT offsets = now.offsets, *next = walk.then().offsets;
-      const bool far = ids.far;
+      const bool far = numbering.far;
       const char* beside = share.by_column ? updates + walk.on().other : nullptr;
       const auto fold = [=](int j) { take(offsets[j], load_value<Stored>(updates + j * packed)); };
       walk.stage_while(beside, packed, fold, [=](int j, int count) {
@@ -54,7 +54,7 @@ bool take_units(const Slab& slab, const Nest& ids, int units, const Range& range
           for (int l = 0; l < count; ++l) take.fetch(next[j + l]);
       });
     } else {
-      if (share.by_column) prefetch_rows_on(ids, walk.on(), at, now);
+      if (share.by_column) prefetch_rows_on(numbering, walk.on(), at, now);
       const int64_t* GATHERUM_RESTRICT offsets = now.offsets;
       const int64_t first = share.first, step = line.other;
       each_chosen(now, [=](int j) { take(offsets[j] - first, load_value<Stored>(updates + j * step)); });
@@ -64,7 +64,7 @@ bool take_units(const Slab& slab, const Nest& ids, int units, const Range& range
   return walk.valid();
 }
 
-// Folds the updates of a block one by one, checking each index first. Returns the number of folded updates:
+// Folds the updates of a tile one by one, checking each index first. Returns the number of folded updates:
 // n, or the position of the first negative or invalid index. Updates are folded in order, without staging
 // (20M float32 into 256: 14.5 ms staged, 11 ms this way).
 template <class Stored, class T, class Step, class Taker>
@@ -83,38 +83,40 @@ GATHERUM_INLINE int fold_checked(const char* values, uint64_t size, const char* 
 // Returns true if a task with all destinations can use fold_checked: indices are contiguous, and updates are
 // contiguous or a single broadcast value.
 template <class F>
-bool folds_checked(const Nest& ids) {
-  const Loop& line = ids.line_loop();
+bool folds_checked(const Nest& numbering) {
+  const Loop& line = numbering.line_loop();
   return line.data == 0 &&
          (line.other == static_cast<int64_t>(sizeof(typename F::Stored)) || line.other == 0) &&
-         ids.components == 1 && line.index == ids.index.width && line.index >= 4 &&
-         reads_in_place(ids.index, line.index);
+         numbering.components == 1 && line.index == numbering.index.width && line.index >= 4 &&
+         reads_in_place(numbering.index, line.index);
 }
 
-// Folds with fold_checked. After a negative or invalid index, the rest of a block is staged as usual.
+// Folds with fold_checked. After a negative or invalid index, the rest of a tile is staged as usual.
 template <class Slab>
-bool take_checked(const Slab& slab, const Nest& ids, int units, const Range& range, const Operands& at) {
+bool take_checked(const Slab& slab, const Nest& numbering, int units, const Range& range,
+                  const Operands& at) {
   using Stored = typename Slab::Stored;
   constexpr std::integral_constant<int64_t, static_cast<int64_t>(sizeof(Stored))> packed;
   constexpr std::integral_constant<int64_t, 0> same;
-  const auto size = static_cast<uint64_t>(ids.component[0].size);
-  const int64_t width = ids.index.width, step = ids.line_loop().other;
+  const auto size = static_cast<uint64_t>(numbering.component[0].size);
+  const int64_t width = numbering.index.width, step = numbering.line_loop().other;
   const auto take = slab.taker();
   bool valid = true;
   Chosen remaining;
-  Place place;
+  ByteOffsets base;
   int n = 0;
-  for (Blocks blocks(ids, units, range); blocks.next(place, n);) {
-    const char* index = at.index + place.index;
-    const char* updates = at.other + place.other;
-    const char* values = index + ids.component[0].offset;
+  for (Tiles tiles(numbering, units, range); tiles.next(base, n);) {
+    const char* index = at.index + base.index;
+    const char* updates = at.other + base.other;
+    const char* values = index + numbering.component[0].offset;
     const auto fold = [&](auto apart) {
       return width == 8 ? fold_checked<Stored, int64_t>(values, size, updates, apart, n, take)
                         : fold_checked<Stored, int32_t>(values, size, updates, apart, n, take);
     };
     const int taken = step == packed ? fold(packed) : fold(same);
     if (taken == n) continue;
-    valid &= choose_staged(ids, index + taken * width, {0, ids.component[0].size}, n - taken, remaining);
+    valid &= choose_staged(numbering, index + taken * width, {0, numbering.component[0].size}, n - taken,
+                           remaining);
     for (int k = 0; k < remaining.n; ++k)
       take(remaining.slots[k], load_value<Stored>(updates + (taken + remaining.which[k]) * step));
   }
@@ -128,15 +130,15 @@ struct Task {
 };
 
 GATHERUM_NOINLINE inline Task slab_task(const SlabScatter& call, const Operands& at, int64_t task) {
-  const Nest& ids = *call.ids;
-  const Loop& line = ids.line_loop();
+  const Nest& numbering = *call.numbering;
+  const Loop& line = numbering.line_loop();
   const bool by_column = line.data != 0;
   const int64_t chunks = by_column ? (line.extent - 1) / call.chunk + 1 : 1;
   Task t{};
   t.unit = task / call.ranges;
   t.first = task % call.ranges * call.range_size;
   t.chunk_begin = t.unit % chunks * call.chunk;
-  t.lead = Odometer(ids.loops, call.units, t.unit / chunks).place().data;
+  t.lead = Odometer(numbering.loops, call.units, t.unit / chunks).offsets().data;
   const int64_t start = t.lead + t.first * call.step + t.chunk_begin * line.data;
   const char* from = call.source != nullptr ? call.source : at.data;
   const int64_t columns = by_column ? std::min(call.chunk, line.extent - t.chunk_begin) : 1;
@@ -153,20 +155,20 @@ GATHERUM_NOINLINE inline Task slab_task(const SlabScatter& call, const Operands&
 struct Taking {
   Taking(const SlabScatter& call, const Task& t);
 
-  const Nest& ids() const { return in_slots ? *in_slots : *call_ids; }
+  const Nest& numbering() const { return in_slots ? *in_slots : *call_numbering; }
 
-  const Nest* call_ids;
+  const Nest* call_numbering;
   std::optional<Nest> in_slots;  // only if needed: a copy takes as long as a hundred updates
   Share share;
   Range range;
 };
 
 GATHERUM_NOINLINE inline Taking::Taking(const SlabScatter& call, const Task& t)
-    : call_ids(call.ids), range{call.chunk, t.unit, t.unit + 1} {
-  const Loop& line = call.ids->line_loop();
+    : call_numbering(call.numbering), range{call.chunk, t.unit, t.unit + 1} {
+  const Loop& line = call.numbering->line_loop();
   const bool by_column = line.data != 0;
   if (by_column) {
-    in_slots = *call.ids;
+    in_slots = *call.numbering;
     for (int c = 0; c < in_slots->components; ++c) in_slots->component[c].stride *= t.layout.columns;
     in_slots->fetches_indices = false;
   }
@@ -178,8 +180,8 @@ GATHERUM_NOINLINE inline Taking::Taking(const SlabScatter& call, const Task& t)
 template <class F>
 bool is_plain(const SlabScatter& call) {
   const int64_t bytes = times(call.destinations, static_cast<int64_t>(sizeof(typename F::Sum)));
-  return call.ranges == 1 && bytes <= kPlainBytes && folds_checked<F>(*call.ids) &&
-         call.ids->line_loop().extent >= kPlainUpdates * call.destinations;
+  return call.ranges == 1 && bytes <= kPlainBytes && folds_checked<F>(*call.numbering) &&
+         call.numbering->line_loop().extent >= kPlainUpdates * call.destinations;
 }
 
 template <class F, bool Counted>
@@ -193,12 +195,12 @@ bool slab_take(const SlabScatter& call, const Operands& at, int64_t task, char* 
     bool plain = is_plain<F>(call);
     if constexpr (settles) plain = plain && !slab.has_nan();
     if (plain) {
-      const bool valid = take_checked(slab, taking.ids(), call.units, taking.range, at);
+      const bool valid = take_checked(slab, taking.numbering(), call.units, taking.range, at);
       if constexpr (settles) slab.settle();
       return valid;
     }
   }
-  return take_units<typename F::Stored>(slab, taking.ids(), call.units, taking.range, at, taking.share);
+  return take_units<typename F::Stored>(slab, taking.numbering(), call.units, taking.range, at, taking.share);
 }
 
 template <class F, bool Counted>

@@ -72,9 +72,10 @@ int64_t spread_bytes(int64_t slots) {
 // Folds the updates of a task once. Returns false if it skipped an invalid tuple.
 template <class Slab>
 bool take_once(const SlabScatter& call, const Taking& taking, const Operands& at, const Slab& slab) {
-  if (call.ranges == 1 && !call.ids->far && folds_checked<Slab>(*call.ids))
-    return take_checked(slab, taking.ids(), call.units, taking.range, at);
-  return take_units<typename Slab::Stored>(slab, taking.ids(), call.units, taking.range, at, taking.share);
+  if (call.ranges == 1 && !call.numbering->far && folds_checked<Slab>(*call.numbering))
+    return take_checked(slab, taking.numbering(), call.units, taking.range, at);
+  return take_units<typename Slab::Stored>(slab, taking.numbering(), call.units, taking.range, at,
+                                           taking.share);
 }
 
 // Writes the sums and the counts of a task's destinations. Returns false if it skipped an invalid tuple.

@@ -153,14 +153,14 @@ bool is_run_plain(const char* from, int n, Step step, bool neutral) {
 template <class F>
 bool are_plain(const PrivateScatter& call, const Operands& at, const Range& range, bool neutral) {
   using Stored = typename F::Stored;
-  const Nest& ids = *call.ids;
-  const int64_t step = ids.line_loop().other;
+  const Nest& numbering = *call.numbering;
+  const int64_t step = numbering.line_loop().other;
   constexpr std::integral_constant<int64_t, static_cast<int64_t>(sizeof(Stored))> packed;
   bool plain = true;
-  Place place;
+  ByteOffsets base;
   int n = 0;
-  for (Blocks blocks(ids, ids.line, range); blocks.next(place, n) && plain;) {
-    const char* const from = at.other + place.other;
+  for (Tiles tiles(numbering, numbering.line, range); tiles.next(base, n) && plain;) {
+    const char* const from = at.other + base.other;
     plain =
         step == packed ? is_run_plain<F>(from, n, packed, neutral) : is_run_plain<F>(from, n, step, neutral);
   }
@@ -186,16 +186,17 @@ bool uncounted_suits(const PrivateScatter& call, const Operands& at, int64_t beg
 
 template <class F>
 bool uncounted_take(const PrivateScatter& call, const Operands& at, int64_t task) {
-  const Nest& ids = *call.ids;
+  const Nest& numbering = *call.numbering;
   Slab<F, false> slab = uncounted_slab<F>(call, at, task);
   slab.fill(Neutral<F>::value());
   const Range range = call.range_size == 0 ? units_of(call, task) : Range{call.chunk, 0, call.units};
   const bool all = call.range_size == 0 || call.range_size >= call.destinations;
-  if (all && !ids.far && folds_checked<F>(ids)) return take_checked(slab, ids, ids.line, range, at);
+  if (all && !numbering.far && folds_checked<F>(numbering))
+    return take_checked(slab, numbering, numbering.line, range, at);
   const int64_t first = task * call.range_size;
   const Owned owned{first, std::min(first + call.range_size, call.destinations)};
   const Share share{all ? Owned{} : owned, first, false, 0};
-  return take_units<typename F::Stored>(slab, ids, ids.line, range, at, share);
+  return take_units<typename F::Stored>(slab, numbering, numbering.line, range, at, share);
 }
 
 template <class F>

@@ -42,11 +42,11 @@ struct Invalid {
 
 // A scatter through accumulators in cache (scatter_slabs.hpp). Task t is range t % ranges of unit t / ranges.
 struct SlabScatter {
-  const Nest* ids;       // the nest, with a component stride that numbers the destinations of a unit
-  int units;             // as in Range
-  int64_t chunk;         // columns of a unit, if the line moves the data
-  int64_t destinations;  // of one unit
-  int64_t step;          // bytes from one destination to the next
+  const Nest* numbering;  // the nest, with a component stride that numbers the destinations of a unit
+  int units;              // as in Range
+  int64_t chunk;          // columns of a unit, if the line moves the data
+  int64_t destinations;   // of one unit
+  int64_t step;           // bytes from one destination to the next
   int64_t ranges, range_size;
   const char* source;  // read instead of the output; null: the output itself
   Combine combine;
@@ -56,7 +56,7 @@ struct SlabScatter {
 
 // The NaN that the pieces of a scatter with keys have found. `alone` is true if a NaN was the first update of
 // a destination. `lost` is true if keys cannot represent such a NaN; all pieces then abort.
-struct MetNaN {
+struct FoundNaNs {
   std::atomic<bool> alone{false}, lost{false};
 };
 
@@ -64,7 +64,7 @@ struct MetNaN {
 // updates (scatter_private.hpp, scatter_keyed.hpp). If `range_size` is not 0, all tasks share one set of
 // accumulators, and each task has a range of `range_size` destinations (scatter_uncounted.hpp).
 struct PrivateScatter {
-  const Nest* ids;
+  const Nest* numbering;
   int64_t chunk, piece_units;  // a piece is this many units of `chunk` tuples of the line
   int64_t units, pieces;
   int64_t destinations, step;
@@ -75,14 +75,14 @@ struct PrivateScatter {
   Combine combine;
   bool streams;        // as in SlabScatter
   bool tables;         // of exact sums, as slabs
-  MetNaN* met;         // of a scatter with keys
+  FoundNaNs* nans;     // of a scatter with keys
   int64_t* positions;  // of extremes, if requested: contiguous
   int64_t none;        // as in Extremes
 };
 
 // The updates that a piece has folded: all updates, only updates with valid indices, or none (its result is
 // discarded).
-enum class Took : uint8_t { all, valid, nothing };
+enum class FoldedUpdates : uint8_t { all, valid, none };
 
 // A scatter whose updates are first sorted, stably, into blocks of destinations (scatter_partition.hpp).
 // Pieces are consecutive ranges of updates. Every piece has a list for every block. A list is a chain of runs
@@ -93,11 +93,11 @@ struct PartitionScatter {
 
   // The write position of a list, and the end of its last run; both null for a list without runs.
   struct Cursor {
-    char* place;
+    char* next;
     char* limit;
   };
 
-  const Nest* ids;
+  const Nest* numbering;
   int64_t chunk, piece_units;  // a piece is this many units of `chunk` tuples of the line
   int64_t units, pieces;
   int shift;  // a block has 2^shift destinations
@@ -115,12 +115,12 @@ struct PartitionScatter {
 // A scatter whose updates are first sorted by destination (scatter_grouped.hpp).
 struct GroupedScatter {
   const Nest* nest;
-  const Nest* ids;                // as in SlabScatter
+  const Nest* numbering;          // as in SlabScatter
   int units;                      // as in Range
   int64_t updates, destinations;  // of one unit
   bool counted;                   // a counting sort; else a sort by comparison
   int64_t pieces;                 // of the counting sort
-  bool fetches;                   // updates are prefetched
+  bool prefetches;                // updates are prefetched
   Combine combine;
 };
 
@@ -178,7 +178,7 @@ struct ListStage {
   int64_t block;         // destinations per block; 0 or 1: a list per destination
   bool wide;
   char* edge_destination;  // [edges]: the destination of each, or its block
-  char* edge_row;   // [edges]: its row, or its destination's place in the block; null if neither is needed
+  char* edge_row;   // [edges]: its row, or its destination's number in the block; null if neither is needed
   char* counts;     // [pieces][destinations]: the number of edges; then the position of the next one
   char* rows;       // [edges]: the rows of all lists
   char* edges;      // [edges]: the numbers of their edges; null: not requested
@@ -346,7 +346,7 @@ struct Kernels {
   // or 0 if the order may matter; `take` and `write` are then not supported. `take` folds a piece. `write`
   // merges the destinations [begin, end) of all sets and writes them.
   int64_t (*private_bytes)(const Combine&, int64_t slots, bool tables);
-  Took (*private_take)(const PrivateScatter&, const Operands&, int64_t piece);
+  FoldedUpdates (*private_take)(const PrivateScatter&, const Operands&, int64_t piece);
   void (*private_write)(const PrivateScatter&, const Operands&, int64_t begin, int64_t end);
   // A fold without the old values, in accumulators without counters. `bytes` returns the size of the
   // accumulators, or 0 if the fold is not supported. `suits` is called first, and returns true if the old
@@ -363,7 +363,7 @@ struct Kernels {
   void (*uncounted_write)(const PrivateScatter&, const Operands&, int64_t begin, int64_t end);
   // The same for argmax and argmin, in any type. A piece numbers its updates, fewer than 2^32 - 1.
   int64_t (*located_bytes)(const Combine&, int64_t slots);
-  Took (*located_take)(const PrivateScatter&, const Operands&, int64_t piece);
+  FoldedUpdates (*located_take)(const PrivateScatter&, const Operands&, int64_t piece);
   void (*located_write)(const PrivateScatter&, int64_t begin, int64_t end);
   // The two passes of a partition. `spread` returns false if it found an invalid index.
   bool (*partition_spread)(const PartitionScatter&, const Operands&, int64_t piece);
@@ -400,7 +400,7 @@ struct Kernels {
   bool (*pointed_fold)(const PointedFold&, int64_t begin, int64_t end, char* scratch);
   // Writes the destination number of every tuple of the nest, -1 if invalid. Returns the number of invalid
   // tuples.
-  int64_t (*number)(const Nest& ids, const char* index, int64_t* numbers);
+  int64_t (*number)(const Nest& numbering, const char* index, int64_t* numbers);
   // A scatter in batches. `accumulate` is like scatter, but does not use the operand `data`.
   bool (*accumulate)(const Nest&, int units, const Operands&, const Range&, const Combine&,
                      const Accumulators&, const Owned&);

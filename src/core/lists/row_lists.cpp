@@ -193,7 +193,7 @@ Outcome RowLists::make(int64_t destinations, int64_t block, const EdgeEnds& targ
   const Ordered ordered = order_edges(stage, starts_.get(), targets.indices, sources.indices, threads, poll);
   if (!ordered.finished) return {Status::interrupted, {}};
   kept_ = ordered.kept;
-  if (ordered.valid || !to.raises) {
+  if (ordered.valid || !to.invalid_is_error) {
     if (block_ > 1 && !pack(edges, threads, poll)) return {Status::interrupted, {}};
     return {};
   }
@@ -211,23 +211,23 @@ Outcome RowLists::make(int64_t destinations, int64_t block, const EdgeEnds& targ
 bool RowLists::pack(int64_t edges, int threads, const Poll& poll) {
   stretches_ = (edges + kStretch - 1) / kStretch;
   bounds_ = OwnedMemory(times(times(lists_, stretches_ + 1), 8));
-  OwnedMemory places(times(kept_, is_narrow() ? 2 : 4)), numbers(times(kept_, 2));
+  OwnedMemory slots(times(kept_, is_narrow() ? 2 : 4)), numbers(times(kept_, 2));
   const bool finished = run_tasks(lists_, threads, poll, [&](int64_t list, int) {
     auto* const bounds = reinterpret_cast<int64_t*>(bounds_.get()) + list * (stretches_ + 1);
     const int64_t end = number(starts_, wide_, list + 1);
     int64_t s = 0;
     for (int64_t i = number(starts_, wide_, list); i < end; ++i) {
-      const int64_t edge = number(edges_, wide_, i), place = number(rows_, wide_, i);
+      const int64_t edge = number(edges_, wide_, i), slot = number(rows_, wide_, i);
       for (; s <= edge / kStretch; ++s) bounds[s] = i;
       reinterpret_cast<uint16_t*>(numbers.get())[i] = static_cast<uint16_t>(edge % kStretch);
       if (is_narrow())
-        reinterpret_cast<uint16_t*>(places.get())[i] = static_cast<uint16_t>(place);
+        reinterpret_cast<uint16_t*>(slots.get())[i] = static_cast<uint16_t>(slot);
       else
-        reinterpret_cast<uint32_t*>(places.get())[i] = static_cast<uint32_t>(place);
+        reinterpret_cast<uint32_t*>(slots.get())[i] = static_cast<uint32_t>(slot);
     }
     for (; s <= stretches_; ++s) bounds[s] = end;
   });
-  std::swap(rows_, places);
+  std::swap(rows_, slots);
   std::swap(edges_, numbers);
   return finished;
 }
@@ -238,7 +238,7 @@ bool RowLists::fold(ListFold call, const Poll& poll) const {
   call.numbers = rows_.get();
   call.edges = edges_.get();
   call.kept = kept_;
-  call.far = distance(table_, call.table_step) > thresholds().own;
+  call.far = distance(table_, call.table_step) > thresholds().private_cache_bytes;
   call.destinations = destinations_;
   call.block = block_;
   call.stretches = stretches_;
@@ -312,13 +312,13 @@ Outcome fold_pointed(const EdgeEnds& pointer, const EdgeEnds& sources, ListFold 
   if (longest < 0) return {Status::invalid_index, {}};
   invalid = 1;
   Outcome outcome = check_addressable(from, sources.indices);
-  if (outcome.status == Status::done && edges > 0 && from.raises && !fresh)
+  if (outcome.status == Status::done && edges > 0 && from.invalid_is_error && !fresh)
     outcome = check_indices(from, sources.indices, poll);
   if (outcome.status != Status::done) return outcome;
 
   const int64_t table = edges > 0 ? from.checks.component[0].size : 0;
   call.wide = std::max(table, times(longest, 2)) >= int64_t{0xFFFFFFFF};
-  call.far = distance(table, call.table_step) > thresholds().own;
+  call.far = distance(table, call.table_step) > thresholds().private_cache_bytes;
   PointedFold pointed{call, &from.checks, sources.indices, begins, std::max(longest, kPointedGroup)};
   const Shares cut = share_out(*call.rows, edges, destinations);
   const WorkerScratch scratch(pointed.scratch(), cut.threads);
@@ -333,7 +333,7 @@ Outcome fold_pointed(const EdgeEnds& pointer, const EdgeEnds& sources, ListFold 
             chosen_kernels().pointed_fold(pointed, begin_of(share), begin_of(share + 1), scratch.of(worker));
       });
   if (!finished) return {Status::interrupted, {}};
-  if (valid || !from.raises || !fresh) return {};
+  if (valid || !from.invalid_is_error || !fresh) return {};
   outcome = check_indices(from, sources.indices, poll);
   return {outcome.status == Status::done ? Status::invalid_index : outcome.status, outcome.invalid};
 }

@@ -109,8 +109,8 @@ void lower_scatter(const Loops& loops, const Components& components, Program& p)
   // Lower the call a second time, with the whole fold inside each unit: no line moves the data.
   const size_t units = sort_apart(whole);
   if (units == whole.size()) whole.push_back(kOnce);
-  p.whole_units = static_cast<int>(units);
-  p.whole = make_nest(whole, nullptr, rows, components, block);
+  p.fold_units = static_cast<int>(units);
+  p.fold_nest = make_nest(whole, nullptr, rows, components, block);
 }
 
 }  // namespace
@@ -127,11 +127,11 @@ OperandLayout lay_contiguous(const std::vector<int64_t>& shape, int64_t item) {
 
 Roles roles_of(const Addressing& addressing, int64_t rank, int64_t indices_rank, int64_t components,
                int64_t axis) {
-  const auto [tuples, shares_front, shares_back] = addressing;
+  const auto [takes_tuples, shares_front, shares_back] = addressing;
   Roles roles{};
   roles.indexed = {axis, axis + components};
   const int64_t first = shares_front ? axis : 0;
-  roles.entries = {first, shares_back ? first + 1 : std::max(first, indices_rank - (tuples ? 1 : 0))};
+  roles.entries = {first, shares_back ? first + 1 : std::max(first, indices_rank - (takes_tuples ? 1 : 0))};
   for (int64_t d = 0; d < axis; ++d) roles.moved.push_back({d, shares_front ? d : kNowhere});
   for (int64_t e = roles.entries.begin; e < roles.entries.end; ++e) roles.moved.push_back({kNowhere, e});
   for (int64_t d = roles.indexed.end; d < rank; ++d) roles.moved.push_back({d, shares_back ? d : kNowhere});
@@ -141,7 +141,7 @@ Roles roles_of(const Addressing& addressing, int64_t rank, int64_t indices_rank,
 
 OperandLayout entries_of(const Addressing& addressing, const OperandLayout& indices) {
   OperandLayout entries = indices;
-  if (addressing.tuples) {
+  if (addressing.takes_tuples) {
     entries.shape.pop_back();
     entries.strides.pop_back();
   }
@@ -192,7 +192,7 @@ Nest lower_checks(const OperandLayout& entries, const Components& components) {
 
 Nest lower_numbers(const Addressing& addressing, int64_t axis, const OperandLayout& space,
                    const OperandLayout& indices) {
-  const int64_t components = addressing.tuples ? indices.shape.back() : 1;
+  const int64_t components = addressing.takes_tuples ? indices.shape.back() : 1;
   const Roles roles = roles_of(addressing, space.rank(), indices.rank(), components, axis);
   Loops loops;
   Components steps;

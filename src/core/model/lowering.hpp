@@ -23,7 +23,7 @@ OperandLayout lay_contiguous(const std::vector<int64_t>& shape, int64_t item);
 
 // How an operator addresses the data. These three facts decide the roles of all dimensions.
 struct Addressing {
-  bool tuples;  // the last dimension of the indices is a tuple; otherwise each index is a scalar
+  bool takes_tuples;  // the last dimension of the indices is a tuple; otherwise each index is a scalar
   // The dimensions before the attribute are shared by data and indices. Otherwise they are free: the same
   // scalar indices apply to every position along them and address slices.
   bool shares_front;
@@ -72,8 +72,8 @@ Nest lower_numbers(const Addressing& addressing, int64_t axis, const OperandLayo
 // Returns the nest of target[...] = source[...], the copy that begins a scatter that is not in place. It is a
 // gather without components. Its outermost loop is the line, so that the copy can be split.
 Nest lower_copy(const OperandLayout& source, const OperandLayout& target, int64_t item);
-// Lowers a call that moves at least one element. Sets `nest`, sets `whole` for a scatter, and sets how the
-// nests may be split.
+// Lowers a call that moves at least one element. Sets `nest`, sets `fold_nest` for a scatter, and sets how
+// the nests may be split.
 void lower_call(const Loops& loops, const Components& components, Program& program);
 
 }  // namespace gatherum

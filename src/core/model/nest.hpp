@@ -6,10 +6,11 @@
 // The terms of the core:
 //   nest   the loops of a call, and their strides in the three operands
 //   line   the loop whose points' indices are read together
-//   block  up to 256 neighbouring points of a line, whose indices are staged: read, checked, made offsets
-//   row    the data that one index tuple moves: the loops inside the line, and contiguous bytes (Nest::block)
-//   unit   an independent batch: points of a scatter that may share a destination, or a piece of a gather
-//   slab   accumulators in cache, for the destinations of a unit or for a range of them
+//   tile   up to 256 neighbouring points of a line, whose indices are staged: read, checked, made offsets
+//   row    the data that one index tuple moves: the loops inside the line, and a block at each of their
+//   points block  contiguous bytes that are moved at once (Nest::block) unit   an independent batch: points
+//   of a scatter that may share a destination, or a piece of a gather slab   accumulators in cache, for the
+//   destinations of a unit or for a range of them
 //
 // D is the address of the data (for a scatter, of the output). X is the address of the indices. U is the
 // address of the other operand: the output of a gather, or the updates of a scatter. p is a point: one
@@ -24,6 +25,7 @@
 
 #include "engine/processor.hpp"
 #include "model/types.hpp"
+#include "model/widths.hpp"
 
 namespace gatherum {
 
@@ -65,7 +67,7 @@ struct Nest {
   Mode mode = Mode::raise;
   bool negative = true;
   IndexType index;
-  int64_t block = 0;            // contiguous bytes moved at a point: a multiple of item
+  int64_t block = 0;            // the contiguous bytes that a point moves: a multiple of item
   int64_t item = 0;             // bytes of one element
   bool far = false;             // the addressed data is larger than a core's cache: prefetch pays
   bool fetches_indices = true;  // whether contiguous indices are prefetched
@@ -82,12 +84,19 @@ struct Nest {
   GATHERUM_INLINE int row_rank() const { return rank - line - 1; }
 };
 
+// Returns true if the kernels of lines run a nest: each index tuple moves one value of a compiled width, or
+// folds one item. The kernels of rows run all other nests.
+GATHERUM_INLINE bool runs_by_lines(const Nest& nest, const Combine& combine) {
+  if (nest.row_rank() > 0) return false;
+  return combine.reduction == Reduction::none ? is_width(nest.block) : nest.block == nest.item;
+}
+
 // Byte offsets into the three operands.
-struct Place {
+struct ByteOffsets {
   int64_t data = 0, index = 0, other = 0;
 };
 
-GATHERUM_INLINE Place advance(Place p, const Loop& loop, int64_t steps) {
+GATHERUM_INLINE ByteOffsets advance(ByteOffsets p, const Loop& loop, int64_t steps) {
   return {p.data + steps * loop.data, p.index + steps * loop.index, p.other + steps * loop.other};
 }
 

@@ -8,7 +8,7 @@ namespace {
 // Checks the range of the attribute. If the operand of the attribute has no dimensions, this is a shape
 // error, which is raised after dtype errors.
 Finding check_attribute(const ShapedCall& call) {
-  const bool has_range = (call.addressing.tuples ? call.indices : call.data).rank() > 0;
+  const bool has_range = (call.addressing.takes_tuples ? call.indices : call.data).rank() > 0;
   int64_t axis = 0;
   return has_range ? resolve_attribute(call, axis) : Finding{};
 }
@@ -42,7 +42,7 @@ Finding plan_call(const CallSpec& call, Program& p) {
   if (Finding f = check_attribute(shapes)) return f;
   if (Finding f = check_dtypes(call)) return f;
   p = Program{};
-  p.scatter = call.op->scatters;
+  p.scatter = call.op->is_scatter;
   p.mode = call.mode;
   p.negative = call.negative;
   p.combine = {call.reduction, call.data.value(), call.include_self};

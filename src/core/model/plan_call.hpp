@@ -14,7 +14,7 @@ struct OperatorRow {
   const char* name;
   const char* attribute;
   Addressing addressing;
-  bool scatters;
+  bool is_scatter;
 };
 
 inline constexpr OperatorRow kOperators[] = {

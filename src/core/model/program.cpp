@@ -136,7 +136,7 @@ bool is_known(E e) {
 // sizes, and step through the data only in the loops where algorithms expect this. The size of scratch memory
 // depends on this condition.
 bool are_one_call(const Program& p) {
-  if (!p.moves) return true;
+  if (!p.has_points) return true;
   const auto same = [&](const Nest& other) {
     if (other.components != p.nest.components) return false;
     for (int c = 0; c < other.components; ++c)
@@ -156,9 +156,9 @@ bool are_one_call(const Program& p) {
   for (int c = 0; c < p.nest.components; ++c) addresses = addresses && p.nest.component[c].size > 0;
   const bool one_unit = p.units == 0 && !by_column;
   const int64_t updates = points(p.nest, p.nest.line + 1);
-  if (p.split_line != by_column || p.whole.block == 0 || !same(p.whole)) return false;
+  if (p.split_line != by_column || p.fold_nest.block == 0 || !same(p.fold_nest)) return false;
   if (one_unit && addresses && updates > points(p.checks, p.checks.rank)) return false;
-  return stays(p.whole, p.whole_units, p.whole.line + 1);
+  return stays(p.fold_nest, p.fold_units, p.fold_nest.line + 1);
 }
 
 const char* find_wrong(const Program& p) {
@@ -171,10 +171,10 @@ const char* find_wrong(const Program& p) {
   if (combine.reduction != Reduction::none &&
       (!p.scatter || bytes_of(combine.value) != p.item || !has_meaning(combine.value, combine.reduction)))
     return "a reduction that is not defined for its value type";
-  for (const Nest* nest : {&p.nest, &p.whole, &p.checks, &p.copy})
+  for (const Nest* nest : {&p.nest, &p.fold_nest, &p.checks, &p.copy})
     if (!is_nest(*nest, nest == &p.checks ? 0 : p.item, false)) return "not a nest";
   if (p.copy.components != 0) return "not a nest";
-  if (p.units < 0 || p.units > p.nest.line || p.whole_units < 0 || p.whole_units > p.whole.line)
+  if (p.units < 0 || p.units > p.nest.line || p.fold_units < 0 || p.fold_units > p.fold_nest.line)
     return "units outside of the nest";
   if (!are_one_call(p)) return "nests that do not belong together";
   if (p.line_chunk < 0) return "a negative line chunk";
@@ -259,7 +259,7 @@ void set_reaches(Program& p) {
   p.reaches = {};
   p.reaches.data = reach_of_data(p.scatter ? p.copy : p.nest);
   p.reaches.out =
-      p.scatter && !p.copies ? reach_of_data(p.nest) : reach_of_other(p.scatter ? p.copy : p.nest);
+      p.scatter && !p.has_copy ? reach_of_data(p.nest) : reach_of_other(p.scatter ? p.copy : p.nest);
   if (p.scatter) p.reaches.updates = reach_of_other(p.nest);
   Reach& indices = p.reaches.indices;
   for (int c = 0; c < p.checks.components; ++c) {
@@ -271,20 +271,20 @@ void set_reaches(Program& p) {
 }  // namespace
 
 Nest number_destinations(const Nest& nest) {
-  Nest ids = nest;
+  Nest numbering = nest;
   int64_t step = 1;
   for (int c = nest.components - 1; c >= 0; --c) {
-    ids.component[c].stride = step;
+    numbering.component[c].stride = step;
     step = times(step, nest.component[c].size);
   }
-  return ids;
+  return numbering;
 }
 
 const char* complete(Program& p) {
-  p.moves = p.nest.block > 0;
-  p.copies = p.scatter && p.copy.block > 0;
+  p.has_points = p.nest.block > 0;
+  p.has_copy = p.scatter && p.copy.block > 0;
   if (const char* wrong = find_wrong(p)) return wrong;
-  p.raises = p.mode == Mode::raise;
+  p.invalid_is_error = p.mode == Mode::raise;
   p.tuples = p.checks.components > 0 ? points(p.checks, p.checks.rank) : 0;
   p.bytes = times(2, times(points(p.nest, p.nest.rank), p.nest.block));
   p.unaddressable = -1;
@@ -294,7 +294,7 @@ const char* complete(Program& p) {
   count_destinations(p);
   set_reaches(p);
   constexpr double kNear = 512 << 10;  // approximate capacity of a core's private cache, besides the streams
-  for (Nest* nest : {&p.nest, &p.whole, &p.checks, &p.copy}) {
+  for (Nest* nest : {&p.nest, &p.fold_nest, &p.checks, &p.copy}) {
     nest->mode = p.mode;
     nest->negative = p.negative;
     nest->index = p.index;
@@ -302,14 +302,20 @@ const char* complete(Program& p) {
     nest->far = reach(*nest) > kNear;
   }
   // A scatter checks before it writes. Indices that another thread invalidates later are dropped.
-  if (p.scatter && p.raises) p.nest.mode = p.whole.mode = Mode::drop;
+  if (p.scatter && p.invalid_is_error) p.nest.mode = p.fold_nest.mode = Mode::drop;
   p.components_reach = p.nest.components > 0 ? 1 : 0;
   Reach reach;
-  for (int c = 0; c < p.nest.components && p.moves && p.destinations > 0; ++c)
+  for (int c = 0; c < p.nest.components && p.has_points && p.destinations > 0; ++c)
     reach.add(p.nest.component[c].size, p.nest.component[c].stride);
   p.components_low = reach.low;
   p.components_reach += reach.high - reach.low;
   return nullptr;
+}
+
+const char* kernel_name(const Program& p) {
+  const bool by_lines = runs_by_lines(p.nest, p.combine);
+  if (p.scatter) return by_lines ? "scatter_lines" : "scatter_rows";
+  return by_lines ? "gather_lines" : "gather_rows";
 }
 
 std::vector<uint8_t> to_bytes(const Program& program) {
@@ -335,15 +341,15 @@ const char* from_bytes(const uint8_t* bytes, size_t size, Program& program) {
 const char* find_too_small(const Program& p, const gatherum_buffer& data, const gatherum_buffer& indices,
                            const gatherum_buffer& other, const gatherum_buffer& source) {
   const bool functional = p.scatter && source.start != nullptr;
-  for (const Nest* nest : {&p.nest, &p.whole}) {
+  for (const Nest* nest : {&p.nest, &p.fold_nest}) {
     if (!fits(reach_of_data(*nest), data)) return p.scatter ? "out" : "data";
-    if (functional && p.tiles && !fits(reach_of_data(*nest), source)) return "data";
+    if (functional && p.covers_data && !fits(reach_of_data(*nest), source)) return "data";
   }
   if (functional && !fits(reach_of_data(p.copy), source)) return "data";
   if (functional && !fits(reach_of_other(p.copy), data)) return "out";
-  for (const Nest* nest : {&p.nest, &p.whole, &p.checks})
+  for (const Nest* nest : {&p.nest, &p.fold_nest, &p.checks})
     if (!indices_fit(*nest, p.index, indices)) return "indices";
-  for (const Nest* nest : {&p.nest, &p.whole})
+  for (const Nest* nest : {&p.nest, &p.fold_nest})
     if (!fits(reach_of_other(*nest), other)) return p.scatter ? "updates" : "out";
   return nullptr;
 }

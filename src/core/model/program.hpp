@@ -63,23 +63,24 @@ struct Program {
   int units = 0;
   bool split_line = false;
   int64_t line_chunk = 0;
-  // A scatter with the whole fold inside each of `whole_units` units: no line moves the data.
-  Nest whole;
-  int whole_units = 0;
-  bool tiles = false;  // the destinations of all units together are the whole data, laid out as the source
-  Nest checks;         // only the index space, in row-major order; without components no indices are checked
-  Nest copy;           // functional scatters: data -> output, without components
+  // A scatter with the whole fold inside each of `fold_units` units: no line moves the data.
+  Nest fold_nest;
+  int fold_units = 0;
+  bool covers_data =
+      false;    // the destinations of all units together are the whole data, laid out as the source
+  Nest checks;  // only the index space, in row-major order; without components no indices are checked
+  Nest copy;    // functional scatters: data -> output, without components
   Shape result;
 
   // complete() computes the following fields from the fields above.
-  bool raises = true;        // an invalid index is an error
-  bool moves = false;        // false: the call has no points, only indices to check
-  bool copies = false;       // false: nothing to copy first
-  int unaddressable = -1;    // a component of size 0 that clip or wrap cannot resolve
-  int64_t tuples = 0;        // number of index tuples
-  int64_t bytes = 0;         // bytes moved by the nest, for the choice of threads
-  int64_t destinations = 0;  // destinations of one unit
-  int64_t step = 0;          // bytes from one destination to the next, if that is constant
+  bool invalid_is_error = true;  // an invalid index is an error
+  bool has_points = false;       // false: the call has no points, only indices to check
+  bool has_copy = false;         // false: nothing to copy first
+  int unaddressable = -1;        // a component of size 0 that clip or wrap cannot resolve
+  int64_t tuples = 0;            // number of index tuples
+  int64_t bytes = 0;             // bytes moved by the nest, for the choice of threads
+  int64_t destinations = 0;      // destinations of one unit
+  int64_t step = 0;              // bytes from one destination to the next, if that is constant
   int64_t components_low = 0, components_reach = 0;  // offsets of components: [low, low + reach)
   struct {
     Reach data, indices, updates, out;
@@ -105,13 +106,16 @@ void each_field(P& p, Visit&& visit) {
   visit("units", p.units);
   visit("split_line", p.split_line);
   visit("line_chunk", p.line_chunk);
-  visit("whole", p.whole);
-  visit("whole_units", p.whole_units);
-  visit("tiles", p.tiles);
+  visit("fold_nest", p.fold_nest);
+  visit("fold_units", p.fold_units);
+  visit("covers_data", p.covers_data);
   visit("checks", p.checks);
   visit("copy", p.copy);
   visit("shape", p.result);
 }
+
+// Returns the name of the kernel that runs a completed program's nest.
+const char* kernel_name(const Program& program);
 
 // Checks the fields and computes the derived ones. Returns an error message, or null.
 const char* complete(Program& program);

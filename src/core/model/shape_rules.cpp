@@ -64,7 +64,7 @@ Finding lay_out(const ShapedCall& call, const Sizes& shape, int64_t item, Operan
 
 // The number of components of an index tuple. Components are checked only if a tuple has any.
 int64_t components_of(const ShapedCall& call) {
-  return call.addressing.tuples ? call.indices.shape.back() : 1;
+  return call.addressing.takes_tuples ? call.indices.shape.back() : 1;
 }
 
 Finding check_operands(const ShapedCall& call, const Program& p, int64_t& axis, Roles& roles, Sizes& moved) {
@@ -103,7 +103,7 @@ Finding check_others(const ShapedCall& call, const Program& p, const Sizes& move
 
 // Returns true if the destinations of all units together are the whole data, laid out as the result. A
 // scatter with accumulators then reads the data directly, and the data need not be copied first.
-bool tiles(const ShapedCall& call, const Roles& roles, const OperandLayout& result) {
+bool covers_data(const ShapedCall& call, const Roles& roles, const OperandLayout& result) {
   if (result.strides != call.data.strides) return false;
   for (int64_t d = roles.addressed.begin; d < roles.addressed.end; ++d) {
     const bool shared = d < roles.indexed.begin || d >= roles.indexed.end;
@@ -180,7 +180,7 @@ bool collides(const std::vector<Steps>& loops, int64_t item, int64_t few) {
 }  // namespace
 
 Finding resolve_attribute(const ShapedCall& call, int64_t& axis) {
-  const bool counts_indices = call.addressing.tuples;
+  const bool counts_indices = call.addressing.takes_tuples;
   const Operand operand = counts_indices ? Operand::indices : Operand::data;
   const int64_t rank = (counts_indices ? call.indices : call.data).rank();
   if (rank == 0) return {Fault::too_few_dimensions, operand, 0, 1, 0, {}};
@@ -220,7 +220,7 @@ Finding lower_checked(const ShapedCall& call, Program& p, std::vector<int64_t>& 
   const OperandLayout entries = entries_of(call.addressing, call.indices);
   if (!components.empty() && !entries.is_empty()) p.checks = lower_checks(entries, components);
   if (p.scatter && p.item > 0 && !call.data.is_empty()) p.copy = lower_copy(call.data, data, p.item);
-  p.tiles = tiles(call, roles, data);
+  p.covers_data = covers_data(call, roles, data);
   const Sizes& result = p.scatter ? call.data.shape : moved;
   p.result.rank = static_cast<int>(result.size());
   std::copy(result.begin(), result.end(), p.result.extent);

@@ -15,7 +15,7 @@ bool read_call(const Call& call, CallSpec& spec) {
   const char* const name = PyUnicode_AsUTF8(a.op.ptr());
   if (name == nullptr) nb::raise_python_error();
   spec.op = find_operator(name);
-  if (spec.op == nullptr || updates.given() != spec.op->scatters) return false;
+  if (spec.op == nullptr || updates.given() != spec.op->is_scatter) return false;
   for (const View& view : call.operands)
     if (view.given() && view.dtype == kNoDType) return false;
   spec.axis = a.axis;

@@ -50,20 +50,20 @@ struct Entry {
 };
 
 // Each plan has one slot, so the table is bounded and a collision costs only a new plan.
-constexpr int kPlaceBits = 10;
-using Table = std::array<std::unique_ptr<Entry>, size_t{1} << kPlaceBits>;
+constexpr int kSlotBits = 10;
+using Table = std::array<std::unique_ptr<Entry>, size_t{1} << kSlotBits>;
 
 Table& table() {
   static auto* t = new Table;  // never destroyed: the interpreter may have ended by then
   return *t;
 }
-size_t place_of(const Key& key) { return key.hash() >> (64 - kPlaceBits); }
+size_t slot_of(const Key& key) { return key.hash() >> (64 - kSlotBits); }
 
 // The slot of the operator's last plan. Operators may share an entry.
 uint16_t& recent_place(const Attributes& attributes) {
-  static std::array<uint16_t, 256> places{};
+  static std::array<uint16_t, 256> slots{};
   const auto op = reinterpret_cast<uintptr_t>(attributes.op.ptr());
-  return places[static_cast<uint64_t>(op) * 0x9E3779B97F4A7C15u >> 56];
+  return slots[static_cast<uint64_t>(op) * 0x9E3779B97F4A7C15u >> 56];
 }
 nb::ft_mutex table_mutex;
 
@@ -105,10 +105,10 @@ CachedPlan find_plan(const Call& call) {
   const auto& last = table()[recent];
   if (last && last->is_for(call)) return last->cached;
   const Key key(call);
-  const size_t place = place_of(key);
-  const auto& entry = table()[place];
+  const size_t slot = slot_of(key);
+  const auto& entry = table()[slot];
   if (!entry || !entry->matches(key)) return {};
-  recent = static_cast<uint16_t>(place);
+  recent = static_cast<uint16_t>(slot);
   return entry->cached;
 }
 
@@ -138,7 +138,7 @@ void keep_plan(const Key& key, const Call& call, const CachedPlan& cached) {
     }
   {
     const nb::ft_lock_guard lock(table_mutex);
-    table()[place_of(key)].swap(entry);
+    table()[slot_of(key)].swap(entry);
   }  // the old entry is destroyed here, outside the lock: releasing objects may run Python code
 }
 

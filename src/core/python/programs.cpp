@@ -114,8 +114,13 @@ nb::dict get_thresholds() {
 
 void set_thresholds(const nb::dict& sizes) {
   int64_t value = 0;
-  for (int i = 0; const char* name = gatherum_threshold(i, &value); ++i)
-    if (sizes.contains(name)) gatherum_set_threshold(i, nb::cast<int64_t>(sizes[name]));
+  size_t known = 0;
+  for (int i = 0; const char* name = gatherum_threshold(i, &value); ++i) {
+    if (!sizes.contains(name)) continue;
+    gatherum_set_threshold(i, nb::cast<int64_t>(sizes[name]));
+    ++known;
+  }
+  if (known != sizes.size()) throw nb::value_error("gatherum: an unknown threshold");
 }
 
 nb::object show(const BoundProgram& program) {
@@ -253,6 +258,9 @@ void bind_programs(nb::module_& m) {
       nb::arg("data"));
 
   m.def("describe", &describe, nb::arg("program"));
+  m.def(
+      "kernel_name", [](const BoundProgram& program) { return kernel_name(program.fields()); },
+      nb::arg("program"));
   m.def("algorithm_names", [] { return names_of(gatherum_implementation); });
   m.def("thresholds", get_thresholds);
   m.def("set_thresholds", set_thresholds, nb::arg("sizes"));

@@ -51,15 +51,15 @@ using Shared = std::shared_ptr<const Known>;
 
 // A slot of the cache of recently read programs. The last word of a program, a checksum, selects the slot.
 // Reading a program takes longer than a small call.
-struct Place {
+struct Slot {
   std::mutex mutex;
   Shared known;
 };
-constexpr size_t kPlaces = 256;
+constexpr size_t kSlots = 256;
 
-Place& place_of(const Words& words) {
-  static auto* places = new std::array<Place, kPlaces>;  // never destroyed: a call may outlast statics
-  return (*places)[static_cast<uint64_t>(words.start[words.size - 1]) % kPlaces];
+Slot& slot_of(const Words& words) {
+  static auto* slots = new std::array<Slot, kSlots>;  // never destroyed: a call may outlast statics
+  return (*slots)[static_cast<uint64_t>(words.start[words.size - 1]) % kSlots];
 }
 
 const char* read(const Words& words, Shared& known) {
@@ -81,18 +81,18 @@ const char* read(const Words& words, Shared& known) {
 // Finds a program in the cache, or reads it. Returns an error message, or null.
 const char* find(const Words& words, Shared& known) {
   if (words.size == 0) return "the call carries no program";
-  Place& place = place_of(words);
+  Slot& slot = slot_of(words);
   {
-    const std::lock_guard lock(place.mutex);
-    if (place.known && place.known->matches(words)) {
-      known = place.known;
+    const std::lock_guard lock(slot.mutex);
+    if (slot.known && slot.known->matches(words)) {
+      known = slot.known;
       return nullptr;
     }
   }
   if (const char* wrong = read(words, known)) return wrong;
   Shared last = known;
-  const std::lock_guard lock(place.mutex);
-  place.known.swap(last);
+  const std::lock_guard lock(slot.mutex);
+  slot.known.swap(last);
   return nullptr;
 }
 
@@ -230,10 +230,10 @@ std::string number(const gatherum_error& error, const IndexType& index) {
 std::string message(const XlaCall& call, const Known& known, const gatherum_error& error) {
   if (error.position < 0) return std::string(line(call.messages, 0));
   const std::string_view form = line(call.messages, 1 + error.component);
-  const auto places = static_cast<int64_t>(std::count(form.begin(), form.end(), '%')) - 1;
+  const auto letters = static_cast<int64_t>(std::count(form.begin(), form.end(), '%')) - 1;
   std::vector<std::string> words(1, number(error, known.index));
   int64_t remaining = error.position;
-  for (int64_t i = std::min(places, call.indices->rank) - 1; i >= 0; --i) {
+  for (int64_t i = std::min(letters, call.indices->rank) - 1; i >= 0; --i) {
     const int64_t extent = std::max<int64_t>(call.indices->dims[i], 1);
     words.insert(words.begin() + 1, std::to_string(remaining % extent));
     remaining /= extent;

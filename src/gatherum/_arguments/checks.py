@@ -27,7 +27,7 @@ def check_before_updates(
     check_range(OPERATORS[op], data, indices, axis)
     check_movable(op, "data", data_dtype)
     if not is_index(index_dtype):
-        raise errors.not_an_index_dtype(op, index_dtype, OPERATORS[op].tuples)
+        raise errors.not_an_index_dtype(op, index_dtype, OPERATORS[op].takes_tuples)
 
 
 def check_symbolic(call: Call) -> tuple[int, Shape]:
@@ -94,7 +94,7 @@ def _other_updates(call: Call, axis: int, moved: Shape, updates: Shape) -> Value
     """Create the error for updates of a wrong shape, with a hint if they fit other indices."""
     operator, data, indices = call.operator, call.data.shape, call.indices.shape
     if (
-        operator.tuples
+        operator.takes_tuples
         and len(indices) == 1
         and shape_limits.broadcasts(updates, indices + data[1:])
     ):

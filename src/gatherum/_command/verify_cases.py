@@ -181,7 +181,7 @@ def _places(
         return np.where(numbers < 0, numbers + size, numbers).astype(numbers.dtype)
 
     addressing = OPERATORS[op].addressing
-    if addressing.tuples:
+    if addressing.takes_tuples:
         batch = turn % 2
         components = (1, 2, 3 - batch, 1)[turn % 4]
         lead = (4, 3) if batch else (7,)
@@ -200,7 +200,7 @@ def large_calls(op: str, dtype: DType, reduction: str) -> Iterator[VerifyCase]:
     if not operator.scatters:
         yield from _large_gathers(op, dtype, item)
         return
-    if not operator.tuples:
+    if not operator.takes_tuples:
         yield from _large_lone(op, dtype, named)
         return
     far = (8 << 20) // item + 1000
@@ -250,7 +250,7 @@ def _large_lone(op: str, dtype: DType, named: dict[str, Any]) -> Iterator[Verify
 
 def _large_gathers(op: str, dtype: DType, item: int) -> Iterator[VerifyCase]:
     addressing = OPERATORS[op].addressing
-    if addressing.tuples:
+    if addressing.takes_tuples:
         cube = values(dtype, 4, (40, 50, 60), wild=True)
         first_two = [
             indices("<i8", 5 + c, (150_000,), n, invalid=False) for c, n in enumerate((40, 50))

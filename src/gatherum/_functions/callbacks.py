@@ -104,23 +104,23 @@ def check_operands(
     plan: Plan, data: Array, indices: Array, updates: Array | None, out: Array | None
 ) -> None:
     """Raise for arrays that differ from the specs of a plan."""
-    s = plan.call
+    call = plan.call
     operands = (
-        ("data", s.data, data),
-        ("indices", s.indices, indices),
-        ("updates", s.updates, updates),
-        ("out", s.out, out),
+        ("data", call.data, data),
+        ("indices", call.indices, indices),
+        ("updates", call.updates, updates),
+        ("out", call.out, out),
     )
     for name, expected, array in operands:
         if array is not None and not conversion.is_plain(array):
-            raise errors.not_an_operand(s.op, name, array)
+            raise errors.not_an_operand(call.op, name, array)
         actual = None if array is None else ArraySpec.of(array)
         if actual is not None:
-            check_units(s.op, name, actual.dtype)
+            check_units(call.op, name, actual.dtype)
         if not same_spec(expected, actual):
-            raise errors.other_layout(s.op, name, expected, actual)
-    if s.data.dtype.names is not None:
-        check_dtypes(s)  # fields may have been renamed since the plan was made
+            raise errors.other_layout(call.op, name, expected, actual)
+    if call.data.dtype.names is not None:
+        check_dtypes(call)  # fields may have been renamed since the plan was made
 
 
 def make_fill(plan: Plan, dtype: DType, fill_value: object) -> Array:

@@ -135,7 +135,7 @@ def reported(
     pins = conversion.pinned(array)
     check_range(operator, shape, array.shape, a.axis)
     if not is_index(array.dtype):
-        raise errors.not_an_index_dtype(operator.name, array.dtype, operator.tuples)
+        raise errors.not_an_index_dtype(operator.name, array.dtype, operator.takes_tuples)
     axis = operator.resolve(shape, array.shape, a.axis)
     space, axis = _numbered_space(operator, shape, array, axis)
     entries = operator.entries(OperandLayout(array.shape, array.strides)).shape

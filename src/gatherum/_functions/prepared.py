@@ -82,9 +82,9 @@ class Prepared:
     @property
     def _resolved(self) -> Attributes:
         """The attributes of a call with the checked indices."""
-        s = self._call
-        mode = s.mode if s.mode in FILLING else "raise"
-        return s.attributes._replace(mode=mode, negative=False)
+        call = self._call
+        mode = call.mode if call.mode in FILLING else "raise"
+        return call.attributes._replace(mode=mode, negative=False)
 
     @property
     def nbytes(self) -> int:
@@ -135,43 +135,43 @@ class Prepared:
         self, data: ArrayLike, updates: object = None, *, out: Any = None, fill_value: object = 0
     ) -> NDArray[Any]:
         """Run the call on NumPy arrays."""
-        s = self._call
-        xarray_labels.refuse_labels(s.op, data=data, updates=updates)
-        data = conversion.as_array(s.op, "data", data)
-        if data.shape != s.data.shape:
-            raise errors.other_prepared_shape(s.op, s.data.shape, data.shape)
-        if data.dtype != s.data.dtype:
-            raise errors.other_prepared_dtype(s.op, s.data.dtype, data.dtype)
+        call = self._call
+        xarray_labels.refuse_labels(call.op, data=data, updates=updates)
+        data = conversion.as_array(call.op, "data", data)
+        if data.shape != call.data.shape:
+            raise errors.other_prepared_shape(call.op, call.data.shape, data.shape)
+        if data.dtype != call.data.dtype:
+            raise errors.other_prepared_dtype(call.op, call.data.dtype, data.dtype)
         if self._rows is not None and updates is not None and self._pays(self._rows):
             done = self._folded(self._rows, data, updates, out)
             if done is not None:
                 return done
         operands = data, self.indices, updates
-        return apply(s.op, *operands, out=out, fill_value=fill_value, **self._resolved.keywords)
+        return apply(call.op, *operands, out=out, fill_value=fill_value, **self._resolved.keywords)
 
     def __reduce__(self) -> tuple[Callable[..., Prepared], tuple[object, ...]]:
         """Pickle the arguments of `prepare`; unpickling checks the indices again."""
-        s = self._call
-        like = s.data.shape, s.data.dtype
-        attributes = s.attributes.keywords | {"negative": False}
-        return _prepared_again, (s.op, like, self.indices, attributes)
+        call = self._call
+        like = call.data.shape, call.data.dtype
+        attributes = call.attributes.keywords | {"negative": False}
+        return _prepared_again, (call.op, like, self.indices, attributes)
 
     def _pays(self, rows: _Rows) -> bool:
         """Whether sorting the updates pays: one thread often adds faster in their given order."""
-        s = self._call
-        fresh = s.attributes.fold.needs_accumulator(s.data.dtype)
+        call = self._call
+        fresh = call.attributes.fold.needs_accumulator(call.data.dtype)
         return native.get_num_threads() > 1 or (fresh and rows.block == 1)
 
     def _folded(self, rows: _Rows, data: Array, updates: object, out: object) -> Array | None:
         """Fold updates by the lists; None if the updates or the result cannot be viewed as rows."""
-        s = self._call
-        values = conversion.as_updates(s.op, updates, data.dtype)
+        call = self._call
+        values = conversion.as_updates(call.op, updates, data.dtype)
         if values.shape != self._moved or values.dtype != data.dtype:
             return None  # the operator broadcasts the updates, or raises
         plain_out = None
         if out is not None:
-            plain_out = conversion.as_plain_out(s.op, out, data.shape, data.dtype)
-            check_out_memory(s.op, data, self.indices, values, plain_out)
+            plain_out = conversion.as_plain_out(call.op, out, data.shape, data.dtype)
+            check_out_memory(call.op, data, self.indices, values, plain_out)
         source = rows.of_updates(values)
         result: Array = (
             native.new_result(data.dtype, data.shape) if plain_out is None else plain_out
@@ -180,14 +180,15 @@ class Prepared:
         if source is None or target is None or start is None or start.strides != target.strides:
             return None
         pins = conversion.pinned(values, data, plain_out)
-        program = rows.edges.row_program(source, target, s.attributes.fold)
+        program = rows.edges.row_program(source, target, call.attributes.fold)
         rows.lists.fold(program, source, None, start, np.zeros((), data.dtype), target, out is None)
         del pins
         return result if out is None else out  # type: ignore[return-value]  # as_out has checked it
 
     def __repr__(self) -> str:
-        s = self._call
-        return f"<Prepared {s.op} on {s.data.dtype} {s.data.shape}, indices {self.indices.shape}>"
+        data = self._call.data
+        prepared = f"Prepared {self._call.op} on {data.dtype} {data.shape}"
+        return f"<{prepared}, indices {self.indices.shape}>"
 
 
 class _Rows(NamedTuple):
@@ -216,40 +217,40 @@ def _rows_of(array: Array, leading: int) -> Array | None:
     return as_strided(array, shape, (merged[0].data, *array.strides[leading:]))
 
 
-def _row_lists(s: Call, indices: Array, axis: int) -> _Rows | None:
+def _row_lists(call: Call, indices: Array, axis: int) -> _Rows | None:
     """Return the lists of a scatter that reduces along the first dimensions, else None."""
-    if s.updates is None or s.reduction == "none" or axis != 0:
+    if call.updates is None or call.reduction == "none" or axis != 0:
         return None
-    dimensions = s.operator.dimensions(len(s.data.shape), indices.shape, axis)
+    dimensions = call.operator.dimensions(len(call.data.shape), indices.shape, axis)
     if dimensions.shared:
         return None
     keyed = dimensions.addressed.stop
-    row = prod(s.data.shape[keyed:]) * s.data.dtype.itemsize
-    sizes = s.data.shape[:keyed]
-    entries = s.operator.entries(OperandLayout(indices.shape, indices.strides)).shape
+    row = prod(call.data.shape[keyed:]) * call.data.dtype.itemsize
+    sizes = call.data.shape[:keyed]
+    entries = call.operator.entries(OperandLayout(indices.shape, indices.strides)).shape
     if keyed == 0 or 0 in sizes or 0 in entries:
         return None
-    block = 1 if row >= SHORTEST_ROW else _block(s, prod(sizes), prod(entries))
+    block = 1 if row >= SHORTEST_ROW else _block(call, prod(sizes), prod(entries))
     if block == 0:
         return None
     numbers = indices
-    if s.operator.tuples:
+    if call.operator.takes_tuples:
         within = np.ravel_multi_index(tuple(np.moveaxis(indices, -1, 0)), sizes, mode="clip")
         numbers = np.where((indices < 0).any(-1), -1, within)
     end = EdgeEnd("indices", np.ascontiguousarray(numbers).reshape(-1), prod(sizes))
     edges = EdgeLoops.of(end.indices, end.indices, (0,))
-    lists = edges.make_lists(s.op, end, None, False, "drop", False, block)
+    lists = edges.make_lists(call.op, end, None, False, "drop", False, block)
     return _Rows(lists, edges, block, keyed, len(entries))
 
 
-def _block(s: Call, destinations: int, updates: int) -> int:
+def _block(call: Call, destinations: int, updates: int) -> int:
     """Return the number of destinations that share a list, 0 if lists of items do not pay.
 
     With lists, each thread reads only the updates of the destinations that it writes, and only one
     thread reads the indices.
     """
-    threads, result = native.get_num_threads(), destinations * s.data.dtype.itemsize
-    items = prod(s.data.shape) == destinations
+    threads, result = native.get_num_threads(), destinations * call.data.dtype.itemsize
+    items = prod(call.data.shape) == destinations
     if not items or threads == 1 or result < FEWEST_BYTES:
         return 0
     if updates < max(FEWEST_ITEMS, destinations):
@@ -370,16 +371,16 @@ def _updates_like(operator: Operator, data_like: object) -> object:
     return ArraySpec.contiguous((), described.dtype)
 
 
-def _frozen(s: Call, indices: Array) -> Array:
+def _frozen(call: Call, indices: Array) -> Array:
     """Return a read-only copy of the indices, resolved, or raise IndexError for an invalid one."""
-    if refusal := find_refusal(s, indices):
+    if refusal := find_refusal(call, indices):
         raise refusal
-    sizes = [s.data.shape[d] for d in s.operator.indexed(indices.shape, s.resolved_axis)]
+    sizes = [call.data.shape[d] for d in call.operator.indexed(indices.shape, call.resolved_axis)]
     narrow = np.int32 if max(sizes, default=0) <= np.iinfo(np.int32).max else np.int64
     kept = np.empty(indices.shape, narrow)
     for c, size in enumerate(sizes):
-        place = (..., c) if s.operator.tuples else ...
-        positions, invalid = resolve(indices[place], size, s.mode, s.negative)
+        place = (..., c) if call.operator.takes_tuples else ...
+        positions, invalid = resolve(indices[place], size, call.mode, call.negative)
         kept[place] = positions if invalid is None else np.where(invalid, -1, positions)
     kept.flags.writeable = False
     return kept

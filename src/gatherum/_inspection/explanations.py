@@ -66,11 +66,15 @@ class Explanation:
     @property
     def report(self) -> IndexReport | None:
         """The numbers of invalid and duplicate indices; None if only shapes are known."""
-        s = self.plan.call
+        call = self.plan.call
         if self.indices is None:
             return None
-        attributes = {s.operator.attribute: s.axis, "mode": s.mode, "negative": s.negative}
-        return reported(s.operator, s.data.shape, self.indices, attributes)
+        attributes = {
+            call.operator.attribute: call.axis,
+            "mode": call.mode,
+            "negative": call.negative,
+        }
+        return reported(call.operator, call.data.shape, self.indices, attributes)
 
     @property
     def refusal(self) -> str:
@@ -283,21 +287,21 @@ def _of_plan(
     plan: Plan, data: object, indices: object, updates: object, attributes: dict[str, object]
 ) -> Explanation:
     """Explain a plan, with the values of the operands that are passed."""
-    s = plan.call
+    call = plan.call
     fill_value = attributes.pop("fill_value", 0)
     for name in attributes:
         raise errors.unknown_attribute("explain", name, ("fill_value",))
-    check_fill(s, fill_value)
+    check_fill(call, fill_value)
     values = {"data": data, "indices": indices, "updates": updates}
     for name, value in values.items():
         if value is None:
             continue
-        values[name] = near = registry.spec(s.op, name, value)
+        values[name] = near = registry.spec(call.op, name, value)
         if not conversion.is_plain(near):
-            raise errors.not_an_operand(s.op, name, value)
-        actual, expected = ArraySpec.of(near), getattr(s, name)  # type: ignore[arg-type]
+            raise errors.not_an_operand(call.op, name, value)
+        actual, expected = ArraySpec.of(near), getattr(call, name)  # type: ignore[arg-type]
         if not same_spec(actual, expected):
-            raise errors.other_layout(s.op, name, expected, actual)
+            raise errors.other_layout(call.op, name, expected, actual)
     return Explanation(plan, **values, fill_value=fill_value)  # type: ignore[arg-type]
 
 

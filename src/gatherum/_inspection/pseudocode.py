@@ -16,10 +16,10 @@ _CHECKED = "xyz"
 
 def loop_lines(plan: Plan) -> list[str]:
     """Format the loops that a plan runs; offsets and steps are in bytes."""
-    s, nest = plan.call, plan.nest
-    scatters = s.updates is not None
+    call, nest = plan.call, plan.nest
+    scatters = call.updates is not None
     lines = []
-    if scatters and s.out != s.data:  # otherwise the output may be the data array
+    if scatters and call.out != call.data:  # otherwise the output may be the data array
         lines.append("out = a copy of data")
     if nest.block == 0:
         return [*lines, "# nothing moves: a dimension is empty"]
@@ -34,7 +34,7 @@ def loop_lines(plan: Plan) -> list[str]:
                 offset = _offset(names, [loop.index for loop in nest.loops], nest, component.offset)
                 load = f"check(indices[{offset}], {component.size})"
                 lines.append(f"{'    ' * depth}{_name(c)} = {load}")
-    lines.append("    " * depth + _move(s, nest, names))
+    lines.append("    " * depth + _move(call, nest, names))
     return lines
 
 
@@ -44,18 +44,18 @@ def _names(nest: Nest) -> list[str]:
     return [next(names) if loop.extent != 1 else "" for loop in nest.loops]
 
 
-def rule(s: Call) -> str:
+def rule(call: Call) -> str:
     """Describe how `check` handles an index."""
-    low = "-n" if s.negative and s.indices.dtype.kind == "i" else "0"
+    low = "-n" if call.negative and call.indices.dtype.kind == "i" else "0"
     wraps = ", counted from the end below 0" if low == "-n" else ""
     otherwise = {
         "raise": "an IndexError",
         "clip": "the nearest of 0 and n - 1",
         "wrap": "x modulo n",
-        "fill": "fill_value is stored" if s.updates is None else "the update is dropped",
+        "fill": "fill_value is stored" if call.updates is None else "the update is dropped",
     }
     otherwise["drop"] = otherwise["fill"]
-    return f"check(x, n): x in [{low}, n){wraps}; else {otherwise[s.mode]}"
+    return f"check(x, n): x in [{low}, n){wraps}; else {otherwise[call.mode]}"
 
 
 def _name(component: int) -> str:
@@ -80,31 +80,32 @@ def _address(names: list[str], nest: Nest) -> str:
     return " + ".join(terms).replace("+ -", "- ")
 
 
-def _move(s: Call, nest: Nest, names: list[str]) -> str:
+def _move(call: Call, nest: Nest, names: list[str]) -> str:
     """Format the statement inside all loops."""
     other = _offset(names, [loop.other for loop in nest.loops], nest)
     address = _address(names, nest)
     size = f"{nest.block} bytes"
-    if s.updates is None:
+    if call.updates is None:
         return f"out[{other}] = data[{address}]  # {size}"
-    if s.reduction == "none":
+    if call.reduction == "none":
         return f"out[{address}] = updates[{other}]  # {size}, the last one stays"
-    return f"out[{address}] = {s.reduction}(out[{address}], updates[{other}])  # {_fold(s, size)}"
+    folded = f"{call.reduction}(out[{address}], updates[{other}])"
+    return f"out[{address}] = {folded}  # {_fold(call, size)}"
 
 
-def _fold(s: Call, size: str) -> str:
+def _fold(call: Call, size: str) -> str:
     remarks = [size]
-    if not s.include_self:
+    if not call.include_self:
         remarks.append("the first update takes the old value's place")
-    value, reduction = value_of(s.data.dtype), _core.Reduction[s.reduction]
+    value, reduction = value_of(call.data.dtype), _core.Reduction[call.reduction]
     total = _core.sum_type(value, reduction)
-    if s.data.dtype.kind not in "iu" and total != value:
+    if call.data.dtype.kind not in "iu" and total != value:
         remarks.append(f"folded in {total.name} and rounded once")
     if _core.is_exact(reduction):
         divided = ", divided by the count," if _core.divides(reduction) else ""
         remarks.append(f"summed without rounding{divided} and rounded once")
     elif _core.divides(reduction):
         remarks.append("summed, and divided by the count at the end")
-    accumulates = s.attributes.fold.needs_accumulator(s.data.dtype)
+    accumulates = call.attributes.fold.needs_accumulator(call.data.dtype)
     remarks.extend(["in accumulators"] if accumulates and len(remarks) == 1 else [])
     return ", ".join(remarks)

@@ -49,7 +49,7 @@ class Addressing(NamedTuple):
         A phrase for the target of one index, or of one tuple of indices.
     attribute : str
         The dimension attribute: ``"axis"`` or ``"batch_dims"``.
-    tuples : bool
+    takes_tuples : bool
         Whether the last dimension of `indices` is a tuple; otherwise each index is a scalar.
     shares_front : bool
         Whether the dimensions before the attribute are shared. Otherwise they are free: the same
@@ -61,18 +61,18 @@ class Addressing(NamedTuple):
 
     name: str
     attribute: str
-    tuples: bool
+    takes_tuples: bool
     shares_front: bool
     shares_back: bool
 
     @property
     def facts(self) -> tuple[bool, bool, bool]:
         """The three booleans as a tuple, for the shape rules of the core."""
-        return self.tuples, self.shares_front, self.shares_back
+        return self.takes_tuples, self.shares_front, self.shares_back
 
     def dimensions(self, rank: int, indices: Shape, axis: int) -> Dimensions:
         """Return the roles of dimensions for data of a rank and indices of a shape."""
-        components = int(indices[-1]) if self.tuples else 1
+        components = int(indices[-1]) if self.takes_tuples else 1
         return find_roles(self.facts, rank, len(indices), components, axis)
 
     def moved(self, op: str, data: Shape, indices: Shape, axis: int) -> Shape:
@@ -133,9 +133,9 @@ class Operator(NamedTuple):
         return self.attribute == "batch_dims"
 
     @property
-    def tuples(self) -> bool:
+    def takes_tuples(self) -> bool:
         """Whether the last dimension of `indices` is a tuple."""
-        return self.addressing.tuples
+        return self.addressing.takes_tuples
 
     def resolve(self, data: Shape, indices: Shape, value: int) -> int:
         """Return the dimension attribute as a nonnegative number, or raise ValueError."""
@@ -158,41 +158,58 @@ class Operator(NamedTuple):
 
     def entries(self, indices: OperandLayout) -> OperandLayout:
         """Return the layout of the entries, which is `indices` without the tuple dimension."""
-        if not self.tuples:
+        if not self.takes_tuples:
             return indices
         return OperandLayout(indices.shape[:-1], indices.strides[:-1])
 
     def indexed(self, indices: Shape, axis: int) -> range:
         """Return the data dimension that each component of the indices addresses."""
-        return range(axis, axis + (indices[-1] if self.tuples else 1))
+        return range(axis, axis + (indices[-1] if self.takes_tuples else 1))
 
 
-_FACTS = _core.address_kinds()
-SLICES = Addressing("a slice", "axis", *_FACTS["slices"])
-ELEMENTS = Addressing("an element", "axis", *_FACTS["elements"])
-TUPLES = Addressing("the element or slice of a tuple", "batch_dims", *_FACTS["tuples"])
+# The facts of the operators that the core plans without Python, by name.
+_FACTS = _core.operator_rows()
+
+
+def _addressing_of(op: OperatorName, name: str) -> Addressing:
+    _, attribute, facts = _FACTS[op]
+    return Addressing(name, attribute, *facts)
+
+
+SLICES = _addressing_of("gather", "a slice")
+ELEMENTS = _addressing_of("gather_elements", "an element")
+TUPLES = _addressing_of("gather_nd", "the element or slice of a tuple")
+
+
+def _core_operator(
+    name: OperatorName, onnx: str | None = None, directml: tuple[str, ...] = ()
+) -> Operator:
+    scatters, _, facts = _FACTS[name]
+    (addressing,) = (kind for kind in (SLICES, ELEMENTS, TUPLES) if kind.facts == facts)
+    return Operator(name, scatters, addressing, onnx, directml)
+
 
 _ROWS = (
-    Operator("gather", False, SLICES, "Gather", ("GATHER",)),
-    Operator("gather_elements", False, ELEMENTS, "GatherElements", ("GATHER_ELEMENTS",)),
-    Operator("gather_nd", False, TUPLES, "GatherND", ("GATHER_ND", "GATHER_ND1")),
-    Operator("scatter_slices", True, SLICES),
-    Operator("scatter_elements", True, ELEMENTS, "ScatterElements", ("SCATTER",)),
-    Operator("scatter_nd", True, TUPLES, "ScatterND", ("SCATTER_ND",)),
+    _core_operator("gather", "Gather", ("GATHER",)),
+    _core_operator("gather_elements", "GatherElements", ("GATHER_ELEMENTS",)),
+    _core_operator("gather_nd", "GatherND", ("GATHER_ND", "GATHER_ND1")),
+    _core_operator("scatter_slices"),
+    _core_operator("scatter_elements", "ScatterElements", ("SCATTER",)),
+    _core_operator("scatter_nd", "ScatterND", ("SCATTER_ND",)),
 )
 for _row in _ROWS:
-    if _row.tuples + _row.addressing.shares_back + (not _row.addressing.shares_front) > 1:
+    if _row.takes_tuples + _row.addressing.shares_back + (not _row.addressing.shares_front) > 1:
         raise ValueError(
             f"{_row.name}: the roles of the dimensions of its addressing are not supported"
         )
-OPERATORS: dict[str, Operator] = {row.name: row for row in _ROWS}
-GATHERS = tuple(row.name for row in _ROWS if not row.scatters)
-SCATTERS = tuple(row.name for row in _ROWS if row.scatters)
+OPERATORS: dict[str, Operator] = {operator.name: operator for operator in _ROWS}
+GATHERS = tuple(operator.name for operator in _ROWS if not operator.scatters)
+SCATTERS = tuple(operator.name for operator in _ROWS if operator.scatters)
 _INVERSE = {
-    row.name: other
-    for row in _ROWS
+    operator.name: other
+    for operator in _ROWS
     for other in _ROWS
-    if other.addressing is row.addressing and other.scatters is not row.scatters
+    if other.addressing is operator.addressing and other.scatters is not operator.scatters
 }
 
 
@@ -209,11 +226,11 @@ def find_operator(op: object, caller: str = "plan") -> Operator:
     Raise ValueError if it is unknown.
     """
     if isinstance(op, str):
-        row = OPERATORS.get(op.replace("-", "_"))
+        operator = OPERATORS.get(op.replace("-", "_"))
     else:
         package, _, _ = str(getattr(op, "__module__", "")).partition(".")
         ours = callable(op) and package == "gatherum"
-        row = OPERATORS.get(str(getattr(op, "__name__", ""))) if ours else None
-    if row is None:
+        operator = OPERATORS.get(str(getattr(op, "__name__", ""))) if ours else None
+    if operator is None:
         raise errors.unknown_operator(op, tuple(OPERATORS), caller)
-    return row
+    return operator

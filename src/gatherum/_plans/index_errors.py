@@ -18,21 +18,21 @@ from .plans import Plan
 
 
 def invalid_index(
-    s: Call, component: int, value: object, where: tuple[object, ...] | None
+    call: Call, component: int, value: object, where: tuple[object, ...] | None
 ) -> IndexError:
     """Create the error for an invalid index of a call.
 
     `component` is the component of the index tuple, and `where` the position of the tuple. `where`
     is None if the indices have changed in the meantime.
     """
-    shape = s.indices.shape
-    axis = s.operator.indexed(shape, s.resolved_axis)[component]
-    if where is not None and s.operator.tuples:
+    shape = call.indices.shape
+    axis = call.operator.indexed(shape, call.resolved_axis)[component]
+    if where is not None and call.operator.takes_tuples:
         where = (*where, component)
-    size = s.data.shape[axis]
-    if caller := callers.caller_of(s.attributes.caller or _CALLER.get()):
-        return caller.invalid_entry(value, axis, size, where, s.mode, s.negative)
-    return errors.index_out_of_bounds(s.op, value, axis, size, where, s.mode)
+    size = call.data.shape[axis]
+    if caller := callers.caller_of(call.attributes.caller or _CALLER.get()):
+        return caller.invalid_entry(value, axis, size, where, call.mode, call.negative)
+    return errors.index_out_of_bounds(call.op, value, axis, size, where, call.mode)
 
 
 # The name of the function that made the current call of the core, if the plan does not contain this
@@ -64,22 +64,22 @@ def naming(text: str) -> Iterator[None]:
         raise errors.renamed(error, caller.op, operands) from None
 
 
-def find_refusal(s: Call, indices: Array) -> IndexError | None:
+def find_refusal(call: Call, indices: Array) -> IndexError | None:
     """Return the error for the first invalid index of a call, or None."""
-    sizes = [s.data.shape[d] for d in s.operator.indexed(indices.shape, s.resolved_axis)]
-    if s.mode in FILLING:
+    sizes = [call.data.shape[d] for d in call.operator.indexed(indices.shape, call.resolved_axis)]
+    if call.mode in FILLING:
         return None
-    invalid = first_invalid(indices, sizes, s.mode, s.negative, s.operator.tuples)
-    return invalid and invalid_index(s, invalid.component, invalid.value, invalid.where)
+    invalid = first_invalid(indices, sizes, call.mode, call.negative, call.operator.takes_tuples)
+    return invalid and invalid_index(call, invalid.component, invalid.value, invalid.where)
 
 
 def raise_invalid(plan: Plan, position: int, component: int, value: int) -> NoReturn:
     """Raise IndexError for the invalid index at a linear position among the index tuples."""
-    s = plan.call
-    if s.indices.dtype.kind == "u":
-        value %= 1 << 8 * s.indices.dtype.itemsize
+    call = plan.call
+    if call.indices.dtype.kind == "u":
+        value %= 1 << 8 * call.indices.dtype.itemsize
     where: Shape | None = None
     if position >= 0:
-        entries = s.operator.entries(s.indices.layout).shape
+        entries = call.operator.entries(call.indices.layout).shape
         where = shape_limits.place_of(position, entries)
-    raise invalid_index(s, component, value, where)
+    raise invalid_index(call, component, value, where)

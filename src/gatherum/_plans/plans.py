@@ -149,12 +149,12 @@ class Plan:
 
     def call_lines(self) -> list[str]:
         """Return lines that describe the call: the result, the operands, the attributes."""
-        s = self.call
-        lines = [f"{s.op} -> {s.data.dtype} {self.shape}"]
+        call = self.call
+        lines = [f"{call.op} -> {call.data.dtype} {self.shape}"]
         for name in ("data", "indices", "updates", "out"):
-            if (operand := getattr(s, name)) is not None:
+            if (operand := getattr(call, name)) is not None:
                 lines.append(f"  {name:<9} {operand}")
-        attributes = (f"{name}={value!r}" for name, value in s.attributes.keywords.items())
+        attributes = (f"{name}={value!r}" for name, value in call.attributes.keywords.items())
         return [*lines, f"  with      {', '.join(attributes)}"]
 
     def algorithm_lines(self, why: bool = False) -> list[str]:
@@ -170,10 +170,10 @@ class Plan:
 
     def __reduce__(self) -> tuple[Callable[..., Plan], tuple[object, ...]]:
         """Pickle the arguments of the plan; unpickling checks and lowers them again."""
-        s = self.call
-        operands = (s.data, s.indices, s.updates, s.out)
+        call = self.call
+        operands = (call.data, call.indices, call.updates, call.out)
         *inputs, out = (one and one.plain for one in operands)
-        return Plan._again, (s.op, *inputs, s.attributes.keywords | {"out": out}, self.device)
+        return Plan._again, (call.op, *inputs, call.attributes.keywords | {"out": out}, self.device)
 
     @classmethod
     def _again(
@@ -216,9 +216,9 @@ class Plan:
 native.accelerate(Plan.run)
 
 
-def build(s: Call) -> Plan:
+def build(call: Call) -> Plan:
     """Check a call and lower it."""
-    return Plan(s, *compile_call(s))
+    return Plan(call, *compile_call(call))
 
 
 # A cached `build`, for calls that do not use the core's table of plans.
@@ -307,12 +307,12 @@ def planned_with_operands(
 _planned_again = Plan._again  # pickles of earlier versions have this name
 
 
-def check_fill(s: Call, fill_value: object) -> None:
+def check_fill(call: Call, fill_value: object) -> None:
     """Raise ValueError if the mode fills and a gather cannot store the fill value."""
-    if s.updates is None and s.mode in FILLING:
-        value = registry.spec(s.op, "fill_value", fill_value)
+    if call.updates is None and call.mode in FILLING:
+        value = registry.spec(call.op, "fill_value", fill_value)
         if not is_spec(value):
-            conversion.fill_item(s.op, s.data.dtype, value)
+            conversion.fill_item(call.op, call.data.dtype, value)
 
 
 def attribute_names(operator: Operator) -> tuple[str, ...]:

@@ -44,9 +44,8 @@ def compile_call(call: Call) -> Compiled:
     program, moved = lowered
     if call.out is not None and not same:
         check_out_dtype(call.op, call.data.dtype, call.out.dtype)
-    nest = Nest.of(program.nest)
-    kernel, moved_bytes = _kernel(call, nest), _bytes_moved(call, moved)
-    return Compiled(program.shape, kernel, nest, moved_bytes, program)
+    nest, moved_bytes = Nest.of(program.nest), _bytes_moved(call, moved)
+    return Compiled(program.shape, _core.kernel_name(program), nest, moved_bytes, program)
 
 
 def _fields(call: Call) -> dict[str, Any]:
@@ -57,18 +56,6 @@ def _fields(call: Call) -> dict[str, Any]:
         "item": call.data.dtype.itemsize,
         **call.attributes.fold.fields(call.data.dtype),
     }
-
-
-# Block sizes in bytes that kernels load and store as one value.
-WIDTHS = (1, 2, 4, 8, 16)
-
-
-def _kernel(call: Call, nest: Nest) -> str:
-    if call.updates is None or call.reduction == "none":
-        line = not nest.rows and nest.block in WIDTHS
-    else:
-        line = not nest.rows and nest.block == call.data.dtype.itemsize
-    return call.operator.family + ("_lines" if line else "_rows")
 
 
 def _bytes_moved(call: Call, moved: Shape) -> int:

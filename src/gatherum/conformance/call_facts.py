@@ -25,10 +25,10 @@ def is_portable(call: RuleCall) -> bool:
 
 def moved_shape(call: RuleCall) -> tuple[int, ...]:
     """Return the shape of a gather's result, or of updates that do not broadcast."""
-    row = OPERATORS[call.operator]
+    operator = OPERATORS[call.operator]
     data, indices = call.operands["data"].shape, call.operands["indices"].shape
-    axis = call.attributes.get(row.attribute, 0)
-    return row.moved(data, indices, row.resolve(data, indices, axis))
+    axis = call.attributes.get(operator.attribute, 0)
+    return operator.moved(data, indices, operator.resolve(data, indices, axis))
 
 
 def reduction(call: RuleCall) -> str:

@@ -80,16 +80,16 @@ def adapt(call: RuleCall, *, opset: int | None = None, **_: object) -> RuleCall 
 
 def _is_known(call: RuleCall, opset: int) -> bool:
     """Whether the opset has the operator with these dtypes, indices and batch dimensions."""
-    row, indices = OPERATORS[call.operator], call.operands["indices"]
-    if row.onnx is None or opset < _FIRST[row.onnx]:
+    operator, indices = OPERATORS[call.operator], call.operands["indices"]
+    if operator.onnx is None or opset < _FIRST[operator.onnx]:
         return False
-    if call.attributes.get("batch_dims", 0) and (row.onnx != "GatherND" or opset < _BATCHES):
+    if call.attributes.get("batch_dims", 0) and (operator.onnx != "GatherND" or opset < _BATCHES):
         return False
-    if indices.dtype != np.int64 and (indices.dtype != np.int32 or row.tuples):
+    if indices.dtype != np.int64 and (indices.dtype != np.int32 or operator.takes_tuples):
         return False
     if call.operands["data"].dtype.name not in _DATA or (opset < _FROM_END and (indices < 0).any()):
         return False
-    return not row.tuples or 0 not in indices.shape[-1:]
+    return not operator.takes_tuples or 0 not in indices.shape[-1:]
 
 
 def _is_settled(call: RuleCall, dtype: np.dtype[Any]) -> bool:
@@ -140,7 +140,7 @@ def _files(case: Case) -> dict[str, Any]:
 def _model(case: Case, opset: int) -> Any:
     from onnx import helper
 
-    row = OPERATORS[case.operator]
+    operator = OPERATORS[case.operator]
     kinds = {
         key: helper.np_dtype_to_tensor_dtype(array.dtype) for key, array in case.operands.items()
     }
@@ -149,10 +149,10 @@ def _model(case: Case, opset: int) -> Any:
         for key, kind in kinds.items()
     ]
     call = RuleCall(case.operator, case.attributes, case.operands)
-    shape = case.operands["data"].shape if row.scatters else moved_shape(call)
+    shape = case.operands["data"].shape if operator.scatters else moved_shape(call)
     output = helper.make_tensor_value_info("output", kinds["data"], shape)
     attributes = {key: value for key, value in case.attributes.items() if key in _ATTRIBUTES}
-    node = helper.make_node(str(row.onnx), list(case.operands), ["output"], **attributes)
+    node = helper.make_node(str(operator.onnx), list(case.operands), ["output"], **attributes)
     graph = helper.make_graph([node], case.name, inputs, [output])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
     model.ir_version = min(model.ir_version, 8)  # supported by every runtime

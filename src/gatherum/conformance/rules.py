@@ -69,14 +69,16 @@ def make_call(
 
 def takes_slices(op: Operator) -> bool:
     """Whether each index addresses a slice along one axis."""
-    return not (op.tuples or op.addressing.shares_back)
+    return not (op.takes_tuples or op.addressing.shares_back)
 
 
 def pointing(op: Operator, *values: int) -> Any:
     """Return indices with these values for the first axis of a two-dimensional table."""
     if takes_slices(op):
         return list(values)
-    return [[value, 0] for value in values] if op.tuples else [[value] * 2 for value in values]
+    return (
+        [[value, 0] for value in values] if op.takes_tuples else [[value] * 2 for value in values]
+    )
 
 
 def table(dtype: np.dtype[Any], rows: int = _SOME) -> Array:
@@ -86,7 +88,7 @@ def table(dtype: np.dtype[Any], rows: int = _SOME) -> Array:
 
 def _plain(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[RuleCall]:
     yield make_call(op, table(dtype), pointing(op, 2, 0))
-    if not op.tuples:
+    if not op.takes_tuples:
         columns = [[1, 0], [0, 1], [1, 1]] if op.addressing.shares_front else [1, 0]
         yield make_call(op, table(dtype), columns, axis=1)
         yield make_call(op, table(dtype), columns, axis=-1)
@@ -94,7 +96,7 @@ def _plain(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterat
 
 def _axes(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[RuleCall]:
     cube = items((2, 3, 2), dtype)
-    for axis in () if op.tuples else (1, 2, -2, -3):
+    for axis in () if op.takes_tuples else (1, 2, -2, -3):
         if op.addressing.shares_back:
             yield make_call(op, cube, np.indices(cube.shape)[axis][..., ::-1].copy(), axis=axis)
         else:
@@ -138,7 +140,7 @@ def _modes(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterat
 
 
 def _components(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[RuleCall]:
-    if op.tuples:  # in bounds of the flat table, out of bounds of one dimension
+    if op.takes_tuples:  # in bounds of the flat table, out of bounds of one dimension
         yield make_call(op, table(dtype), [[0, 2]])
         yield make_call(op, table(dtype), [[1, -3]])
         yield make_call(op, table(dtype), [[0, 2], [1, 1]], mode="clip")
@@ -253,9 +255,9 @@ def _empty(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterat
     yield make_call(op, np.zeros((0, 2), dtype), pointing(op, 0), mode="clip")
     if not takes_slices(op):
         yield make_call(op, np.zeros((0, 2), dtype), np.zeros((0, 2), np.int64))
-        indices = [[0], [2]] if op.tuples else np.zeros((2, 0), np.int64)
+        indices = [[0], [2]] if op.takes_tuples else np.zeros((2, 0), np.int64)
         yield make_call(op, np.zeros((_SOME, 0), dtype), indices)
-    if op.tuples:
+    if op.takes_tuples:
         yield make_call(op, np.zeros((0, 3, 2), dtype), np.zeros((0, 1, 1), np.int64), batch_dims=1)
         yield make_call(op, np.zeros((2, 3, 2), dtype), np.zeros((2, 0, 1), np.int64), batch_dims=1)
 
@@ -285,14 +287,14 @@ def _prefixes(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Ite
         yield make_call(op, table(dtype), [[2]])
         yield make_call(op, table(dtype), [[0, 1]], axis=0)
         yield make_call(op, table(dtype), [[1, 0, 1]], axis=1)
-    elif op.tuples:
+    elif op.takes_tuples:
         yield make_call(op, items((2, 3, 2), dtype), [[1], [0]])
         yield make_call(op, items((2, 3, 2), dtype), [[[1, 2]], [[0, 0]]])
         yield make_call(op, table(dtype), np.zeros((1, 0), np.int64))
 
 
 def _batches(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[RuleCall]:
-    if op.tuples:
+    if op.takes_tuples:
         cube = items((2, 3, 2), dtype)
         yield make_call(op, cube, [[[2]], [[0]]], batch_dims=1)
         yield make_call(op, cube, [[[2, 1], [0, 0]], [[1, 0], [-1, -1]]], batch_dims=1)

@@ -59,37 +59,37 @@ class VirtualArray(NamedTuple):
         return {"shape": list(self.shape), "dtype": self.dtype.name, "fill": 0, "rows": rows}
 
 
-def cases(row: Operator, dtype: np.dtype[Any]) -> Iterator[Case]:
+def cases(operator: Operator, dtype: np.dtype[Any]) -> Iterator[Case]:
     """Yield the cases of an operator."""
     number = 0
     for size, places in _TABLES:
-        for small in _calls(row, dtype, len(places)):
+        for small in _calls(operator, dtype, len(places)):
             out, error = answer(small)
             if error in ("TypeError", "ValueError"):
                 continue  # the dtype has no such reduction
-            far = _far(row, small, size, places)
-            expected = _spread(out, size, places) if out is not None and row.scatters else out
-            title = f"{row.name}_{NAME}_{number}"
+            far = _far(operator, small, size, places)
+            expected = _spread(out, size, places) if out is not None and operator.scatters else out
+            title = f"{operator.name}_{NAME}_{number}"
             yield Case(title, small.operator, small.attributes, far, expected, error, NAME, SHAPES)
             number += 1
 
 
-def _calls(row: Operator, dtype: np.dtype[Any], n: int) -> Iterator[RuleCall]:
+def _calls(operator: Operator, dtype: np.dtype[Any], n: int) -> Iterator[RuleCall]:
     table = items((n, _WIDE), dtype, 1)
-    yield make_call(row, table, pointing(row, 4, 0, 2, 3))
-    yield make_call(row, table, pointing(row, -1, -3, 1))
-    if row.scatters:
-        yield make_call(row, table, pointing(row, 3, 3, 4), reduction="add")
-    yield make_call(row, table, pointing(row, 0, n))  # the first invalid index
+    yield make_call(operator, table, pointing(operator, 4, 0, 2, 3))
+    yield make_call(operator, table, pointing(operator, -1, -3, 1))
+    if operator.scatters:
+        yield make_call(operator, table, pointing(operator, 3, 3, 4), reduction="add")
+    yield make_call(operator, table, pointing(operator, 0, n))  # the first invalid index
 
 
-def _far(row: Operator, small: RuleCall, size: int, places: tuple[int, ...]) -> dict[str, Any]:
+def _far(operator: Operator, small: RuleCall, size: int, places: tuple[int, ...]) -> dict[str, Any]:
     """Return the operands of the call on a large table, with the small table's rows at `places`."""
     operands = dict(small.operands)
     indices = operands["indices"]
     numbers = np.array([*places, size, *(place - size for place in places)])
     # Negative values count from the end of `numbers`, as they do in the table.
-    moved, rows = indices.copy(), slice(1 if row.tuples else None)
+    moved, rows = indices.copy(), slice(1 if operator.takes_tuples else None)
     moved[..., rows] = numbers[indices[..., rows]]
     return operands | {"data": _spread(operands["data"], size, places), "indices": moved}
 

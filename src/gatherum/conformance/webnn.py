@@ -75,10 +75,10 @@ def write(cases: Iterator[Case], folder: str, _: int | None) -> int:
 
 
 def _test(case: Case) -> dict[str, Any]:
-    name, row = _NAMES[case.operator], OPERATORS[case.operator]
+    name, operator = _NAMES[case.operator], OPERATORS[case.operator]
     names = {key: key if key != "data" else "input" for key in case.operands}
     arguments: list[dict[str, Any]] = [{names[key]: key} for key in case.operands]
-    if not row.tuples:
+    if not operator.takes_tuples:
         axis = case.attributes.get("axis", 0) % case.operands["data"].ndim
         arguments.append({"options": {"axis": axis}})
     assert case.expected is not None

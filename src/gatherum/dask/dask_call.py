@@ -38,8 +38,8 @@ class DaskCall:
     @cached_property
     def dimensions(self) -> Dimensions:
         """The roles of the dimensions of its data and indices."""
-        s = self.call
-        return self.operator.dimensions(len(s.data.shape), s.indices.shape, self.axis)
+        call = self.call
+        return self.operator.dimensions(len(call.data.shape), call.indices.shape, self.axis)
 
     @property
     def dtype(self) -> DType:
@@ -58,10 +58,10 @@ class DaskCall:
     @property
     def refuses(self) -> bool:
         """Whether an invalid index raises: the mode is "raise" or a dimension has size 0."""
-        s = self.call
-        if s.mode in MOVING:
-            return any(s.data.shape[d] == 0 for d in self.dimensions.indexed)
-        return s.mode == "raise"
+        call = self.call
+        if call.mode in MOVING:
+            return any(call.data.shape[d] == 0 for d in self.dimensions.indexed)
+        return call.mode == "raise"
 
     def attributes(self) -> dict[str, Any]:
         """Return the keyword arguments of the call's operator, with a nonnegative axis."""
@@ -86,16 +86,16 @@ class DaskCall:
     def moved_rows(self) -> tuple[int, int]:
         """The range of index dimensions in the gather's result or the scatter's updates."""
         first = self.dimensions.addressed.start
-        return first, first + len(self.call.indices.shape) - self.operator.tuples
+        return first, first + len(self.call.indices.shape) - self.operator.takes_tuples
 
     @cached_property
     def one_update(self) -> bool:
         """Whether one update broadcasts to all entries."""
-        s = self.call
-        if s.updates is None:
+        call = self.call
+        if call.updates is None:
             return False
-        moved = self.operator.moved(s.data.shape, s.indices.shape, self.axis)
-        padded = (1,) * (len(moved) - len(s.updates.shape)) + s.updates.shape
+        moved = self.operator.moved(call.data.shape, call.indices.shape, self.axis)
+        padded = (1,) * (len(moved) - len(call.updates.shape)) + call.updates.shape
         return all(padded[d] == 1 for d in range(*self.moved_rows))
 
     def moved(self, shape: Shape) -> Shape:

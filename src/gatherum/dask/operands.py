@@ -80,11 +80,11 @@ def normalise(
 
 def _aligned(call: DaskCall, operands: list[Any]) -> DaskOperands:
     """Return the operands as Dask arrays with aligned chunks."""
-    s = call.call
+    array_call = call.call
     roles = call.dimensions
     data = operands[0].chunks if is_dask(operands[0]) else _auto(operands[0])
     row = prod(max(data[d], default=1) for d in roles.free) * max(call.dtype.itemsize, 1)
-    row += s.indices.dtype.itemsize
+    row += array_call.indices.dtype.itemsize
     indices = _index_chunks(call, roles, data, row, operands)
     layout = ChunkLayout(roles, data, indices, None)
     if call.operator.scatters:

@@ -64,7 +64,7 @@ class ClusterCall:
         else:
             self._write(out, operands, compute)
         shape = operands[0].shape
-        return prod(shape[: len(shape) - OPERATORS[self.op].tuples])
+        return prod(shape[: len(shape) - OPERATORS[self.op].takes_tuples])
 
     def _write(self, out: Location, operands: Sequence[Any], compute: Compute) -> None:
         paths = {"table": self.table, "indices": self.operands[0]}

@@ -19,7 +19,7 @@ from .descs import (
 )
 from .types import FeatureLevel
 
-_ROWS = {name: row for row in OPERATORS.values() for name in row.directml}
+_ROWS = {name: operator for operator in OPERATORS.values() for name in operator.directml}
 
 
 @dataclass(frozen=True)

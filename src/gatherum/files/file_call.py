@@ -100,7 +100,7 @@ class FileCall:
 
 def run_strategies(job: Job, sink: Sink) -> None:
     """Write the rows of a job to a sink."""
-    scatters = job.row.scatters
+    scatters = job.operator.scatters
     with job.unchanged():
         for one in (file_scatter if scatters else file_gather).strategies(job, sink):
             one.run(job, sink)
@@ -134,7 +134,7 @@ class MemoryOutput:
 def _array_sink(job: Job) -> Sink:
     """Return a sink in memory. For a scatter that does not fit twice, it is a copy of the table."""
     resources, dtype = job.resources, job.table.dtype
-    if not job.row.scatters or job.fits_whole:
+    if not job.operator.scatters or job.fits_whole:
         return ArraySink(resources, job.shape, dtype)
     depth, table = job.requests.depth, job.table.storage.flat(resources)
     result: NDArray[Any] = np.empty(job.shape, dtype)

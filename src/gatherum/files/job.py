@@ -54,9 +54,9 @@ class Job:
     ) -> None:  # fmt: skip
         self.op, self.sources, self.attributes = op, sources, attributes
         self.fill_value, self.resources = fill_value, resources
-        self.row, self.budget, self.meter = OPERATORS[op], resources.budget, resources.meter
+        self.operator, self.budget, self.meter = OPERATORS[op], resources.budget, resources.meter
         self.table = sources["table"]
-        if self.row.scatters and self.table.packing is not None:
+        if self.operator.scatters and self.table.packing is not None:
             why = self.table.packing.why_not_changed
             raise ValueError(f"{op}: {self.table.location} cannot be written, {why}")
         if "updates" in sources:
@@ -66,7 +66,7 @@ class Job:
         self._panels: list[tuple[Panel, RowTable]] | None = None
         # raises the errors of the operator in memory
         described = [(source.shape, source.dtype) for source in self.sources.values()]
-        call_plan = self._plan = plan(self.row.name, *described, **attributes)
+        call_plan = self._plan = plan(self.operator.name, *described, **attributes)
         self.shape, self.call = call_plan.shape, call_plan.call
 
     def _check_numbers(self) -> None:
@@ -89,7 +89,7 @@ class Job:
     def entries(self) -> int:
         """The number of indices, or of index tuples."""
         shape = self.sources["indices"].shape
-        return math.prod(shape[: len(shape) - self.row.tuples])
+        return math.prod(shape[: len(shape) - self.operator.takes_tuples])
 
     def is_call(
         self, op: str, attributes: dict[str, Any], fill_value: object, indices: Source
@@ -154,9 +154,9 @@ class Job:
     @cached_property
     def fill(self) -> NDArray[Any]:
         """The item that an invalid index returns, checked as in memory."""
-        if self.attributes["mode"] not in FILLING or self.row.scatters:
+        if self.attributes["mode"] not in FILLING or self.operator.scatters:
             return np.zeros(1, self.table.dtype)
-        beyond = np.array([[1]] if self.row.tuples else [1])
+        beyond = np.array([[1]] if self.operator.takes_tuples else [1])
         name = named_bytes(self.table.dtype)
         if name is not None and not is_integer_zero(self.fill_value):
             number = Extension(name, self.table.dtype.itemsize)

@@ -199,7 +199,7 @@ class Grouping:
     def _entries(self) -> tuple[Array, int]:
         """Return the entries and the number of groups."""
         indices = self.places.indices
-        tuples = self.places.operator.tuples
+        tuples = self.places.operator.takes_tuples
         return (indices[..., 0] if tuples else indices), self.shape[self.axis]
 
     def _along(self, one: Array, reduction: str, start: Array) -> Array:

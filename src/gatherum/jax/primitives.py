@@ -72,11 +72,11 @@ def _abstract(*avals: Any, attributes: Attributes) -> Any:
 
 def _messages(plan: Plan) -> str:
     """Return the handler's messages for invalid indices: see gatherum_xla_call in gatherum.h."""
-    s = plan.call
-    entries = s.operator.entries(s.indices.layout).shape
+    call = plan.call
+    entries = call.operator.entries(call.indices.layout).shape
     components = range(len(plan.program.checks[2]))
-    messages = [invalid_index(s, c, "%", ("%",) * len(entries)) for c in components]
-    changed = invalid_index(s, 0, "%", None) if messages else ""
+    messages = [invalid_index(call, c, "%", ("%",) * len(entries)) for c in components]
+    changed = invalid_index(call, 0, "%", None) if messages else ""
     return "\n".join(map(str, [changed, *messages]))
 
 

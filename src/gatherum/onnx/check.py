@@ -170,16 +170,16 @@ def _unknowns(occurrence: Occurrence) -> list[str]:
 def _call(occurrence: Occurrence) -> NodeCall:
     """Return the node's call of DirectML, with permissive guesses for unknown types and sizes."""
     op, operands = FAMILY[occurrence.node.op_type].op, occurrence.operands
-    row = OPERATORS[op]
-    no_batches = row.tuples and row.scatters  # ONNX's ScatterND has none
-    axis = 0 if no_batches else _attribute(occurrence, row.attribute, 0)
+    operator = OPERATORS[op]
+    no_batches = operator.takes_tuples and operator.scatters  # ONNX's ScatterND has none
+    axis = 0 if no_batches else _attribute(occurrence, operator.attribute, 0)
     types = _types(operands)
     shapes = settle(op, axis, {operand.name: operand.shape for operand in operands})
     if shapes is not None:
         return NodeCall(op, axis, types, shapes)
     # Sizes of 1 satisfy every rule, so that only types, ranks and the level are checked.
     ranks = [len(operand.shape) for operand in operands if operand.shape is not None]
-    batches = min(axis, _MANY) if row.tuples and axis > 0 else 0
+    batches = min(axis, _MANY) if operator.takes_tuples and axis > 0 else 0
     ones = {operand.name: (1,) * (batches + 1) for operand in operands}
     if no_batches:
         ones["updates"] = ()

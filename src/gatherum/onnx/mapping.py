@@ -43,7 +43,7 @@ class NodeCall:
     def desc_type(self) -> type[OperatorDesc]:
         """The type of the node's operator desc."""
         operator = OPERATORS[self.op]
-        batched = operator.tuples and self.axis > 0  # the last of the names supports batches
+        batched = operator.takes_tuples and self.axis > 0  # the last of the names supports batches
         return DESCS[operator.directml[-1 if batched else 0]]
 
 
@@ -58,7 +58,7 @@ def desc_of(call: NodeCall, level: FeatureLevel) -> OperatorDesc:
         if name in call.shapes
     ]
     numbers: tuple[int, ...]
-    if OPERATORS[call.op].tuples:
+    if OPERATORS[call.op].takes_tuples:
         numbers = len(data), len(indices), *((call.axis,) if call.axis else ())
     else:
         axis = call.axis % len(data) + d - len(data)
@@ -94,7 +94,11 @@ def settle(op: str, axis: int, known: Mapping[str, PartialShape | None]) -> dict
     lists = {name: shape for name, shape in sizes.items() if shape is not None}
     if len(lists) < len(sizes):
         return None
-    if OPERATORS[op].tuples and lists["indices"] and not isinstance(lists["indices"][-1], int):
+    if (
+        OPERATORS[op].takes_tuples
+        and lists["indices"]
+        and not isinstance(lists["indices"][-1], int)
+    ):
         return None
     for group in _equal_sizes(op, axis, lists):
         places = [(lists[name], d) for name, d in group if 0 <= d < len(lists[name])]
@@ -113,7 +117,7 @@ def _equal_sizes(
 ) -> Iterator[list[tuple[str, int]]]:
     """Yield groups of (operand, dimension) whose sizes must be equal for DirectML."""
     operator, rank, indices = OPERATORS[op], len(lists["data"]), tuple(lists["indices"])
-    if operator.tuples and not indices:
+    if operator.takes_tuples and not indices:
         return
     axis = min(max(axis + rank if axis < 0 else axis, 0), rank)  # the range is checked later
     dimensions = operator.dimensions(rank, indices, axis)  # type: ignore[arg-type]  # see `settle`

@@ -41,7 +41,7 @@ def as_indices(op: str, value: object, data: Tensor, operand: str = "indices") -
         return torch.as_tensor(value, device=data.device)
     array = conversion.as_indices(op, value, operand)
     if not is_index(array.dtype):
-        tuples = op in OPERATORS and OPERATORS[op].tuples
+        tuples = op in OPERATORS and OPERATORS[op].takes_tuples
         raise errors.not_an_index_dtype(op, array.dtype, tuples, operand)
     return as_tensor(op, operand, array, data)
 

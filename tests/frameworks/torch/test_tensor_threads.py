@@ -60,7 +60,7 @@ def check(op, dtype, attributes, arrays):
     arrays = arrays[: 3 if scatters else 2]
     tensors = [tensor_of(array.copy()) for array in arrays]
     gatherum.set_num_threads(1)
-    with chosen_from({"small": 0, "own": 0}), np.errstate(all="ignore"):
+    with chosen_from({"small_call_bytes": 0, "private_cache_bytes": 0}), np.errstate(all="ignore"):
         expected = getattr(gatherum, op)(*arrays, **attributes).tobytes()
         for threads in THREADS:
             gatherum.set_num_threads(threads)
@@ -102,7 +102,7 @@ def test_gradients(settings_restored, reduction, name):
         room.scatter_slices(leaf, places, taken, reduction=reduction).backward(coming)
         return leaf.grad.view(torch.uint8)
 
-    with chosen_from({"small": 0, "own": 0}):
+    with chosen_from({"small_call_bytes": 0, "private_cache_bytes": 0}):
         one, *others = [gradient(threads) for threads in THREADS]
     for other in others:
         assert torch.equal(one, other)

@@ -37,9 +37,9 @@ bool gathers_items(const Program& p, std::string* why) {
     return append(why, "each index tuple has ", int64_t{nest.components},
                   " components, so items are copied one by one"),
            false;
-  if (p.bytes / 2 >= thresholds().small) return true;
-  append(why, "the call moves ", p.bytes / 2, " bytes; other algorithms are faster from ", thresholds().small,
-         " bytes on");
+  if (p.bytes / 2 >= thresholds().small_call_bytes) return true;
+  append(why, "the call moves ", p.bytes / 2, " bytes; other algorithms are faster from ",
+         thresholds().small_call_bytes, " bytes on");
   return false;
 }
 
@@ -83,7 +83,7 @@ bool writes_in_order(const Nest& nest) {
 }
 
 bool streams_past_cache(const Nest& nest, const char* at) {
-  if (times(nest.block, points(nest, nest.rank)) < thresholds().stream) return false;
+  if (times(nest.block, points(nest, nest.rank)) < thresholds().streamed_bytes) return false;
   const bool items = nest.row_rank() == 0 && (nest.block == 4 || nest.block == 8);
   const int64_t unit = !writes_in_order(nest) ? kCacheLine : items ? nest.block : kStreamed;
   bool whole = reinterpret_cast<uintptr_t>(at) % unit == 0 && nest.block % unit == 0;

@@ -19,7 +19,7 @@ bool streams_columns(const Nest& nest, int64_t bytes, const char* to) {
   bool whole = (bytes | reinterpret_cast<intptr_t>(to)) % kCacheLine == 0 && nest.line_loop().other == block;
   for (int i = 0; i < nest.rank; ++i) whole &= i == nest.line || nest.loops[i].other % kCacheLine == 0;
   return whole && (block == 4 || block == 8 || block == kStreamed) &&
-         times(block, points(nest, nest.rank)) >= thresholds().stream;
+         times(block, points(nest, nest.rank)) >= thresholds().streamed_bytes;
 }
 
 }  // namespace
@@ -30,7 +30,7 @@ bool applies_gather_packed(const Program& p, int, std::string* why) {
   const int64_t size = nest.component[0].size;
   const int64_t rows = points(nest, nest.line) / points(nest, p.units);
   const bool pays = nest.line_loop().data == nest.block && nest.component[0].stride > 0 &&
-                    times(2, rows) >= size && column_bytes(p) <= thresholds().cache / 32;
+                    times(2, rows) >= size && column_bytes(p) <= thresholds().shared_cache_bytes / 32;
   if (!pays) return false;
   append(why, "neighbouring indices read from different columns of ", size, " items: ", columns_of(p),
          " columns at a time are first copied to contiguous memory in the cache");

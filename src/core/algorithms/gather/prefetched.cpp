@@ -14,7 +14,7 @@ bool applies_gather_prefetched(const Program& p, int, std::string* why) {
   if (!gathers_items(p, nullptr)) return false;
   const Nest& nest = p.nest;
   const Loop& line = nest.line_loop();
-  const int64_t most = thresholds().stretch;
+  const int64_t most = thresholds().stretch_bytes;
   const Component& only = nest.component[0];
   const bool is_short =
       only.stride > 0 && only.size > 0 && only.size <= most / only.stride && line.extent <= most;

@@ -15,7 +15,8 @@ bool applies_streamed(const Program& p, int, std::string* why) {
   const bool items = p.nest.row_rank() == 0 && p.nest.block < kStreamed;
   if (!streams_past_cache(p.nest, nullptr) || (items && p.components_reach > kItemsReach)) return false;
   append(why, "each index tuple moves ", row_bytes(p.nest), " bytes; the result has ", p.bytes / 2,
-         " bytes, at least ", thresholds().stream, ", so it is written with stores that bypass the cache");
+         " bytes, at least ", thresholds().streamed_bytes,
+         ", so it is written with stores that bypass the cache");
   return true;
 }
 

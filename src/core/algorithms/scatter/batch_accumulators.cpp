@@ -22,7 +22,8 @@ bool applies_batch_accumulators(const Program& p, int, std::string* why) {
   if (!scatters_items(p, nullptr)) return false;
   const Items items = items_of(p);
   if (items.alone || !fits_slots(items)) return false;
-  const bool pays = !items.small && items.slots_bytes <= thresholds().cache && items.updates >= 64;
+  const bool pays =
+      !items.small && items.slots_bytes <= thresholds().shared_cache_bytes && items.updates >= 64;
   if (!needs_accumulator(p.combine) && !pays) return false;
   append(why, items.updates, " updates per batch go to ", p.destinations,
          " destinations, whose accumulators fit in the cache: one batch is reduced after another");
@@ -36,11 +37,11 @@ int64_t scratch_batch_accumulators(const Program& p, int threads) {
 // Many units: each thread fills one slab after another. Either the indices were checked before, or the result
 // is discarded after an error.
 Run run_batch_accumulators(const Program& p, const Execution& call) {
-  Nest ids = number_destinations(p.nest);
-  const Split s = split(points(ids, p.units), ids.line_loop().extent, p.split_line, chunk_of(p),
+  Nest numbering = number_destinations(p.nest);
+  const Split s = split(points(numbering, p.units), numbering.line_loop().extent, p.split_line, chunk_of(p),
                         work_bytes(p), call.threads);
-  ids.far = slab_bytes(p, p.destinations) >= kFarSlabBytes;
-  const SlabScatter slabs{&ids,
+  numbering.far = slab_bytes(p, p.destinations) >= kFarSlabBytes;
+  const SlabScatter slabs{&numbering,
                           p.units,
                           s.chunk,
                           p.destinations,
@@ -50,7 +51,7 @@ Run run_batch_accumulators(const Program& p, const Execution& call) {
                           call.source,
                           p.combine,
                           true,
-                          times(p.destinations, p.step) >= thresholds().stream};
+                          times(p.destinations, p.step) >= thresholds().streamed_bytes};
   const int64_t columns = p.split_line ? s.chunk : 1;
   const WorkerScratch scratch(slab_bytes(p, times(p.destinations, columns)), s.threads);
   if (!scratch) return {.memory = false};

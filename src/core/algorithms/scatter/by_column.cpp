@@ -28,7 +28,7 @@ Columns columns_of(const Program& p, const char* out, int64_t i, int64_t n) {
 
 bool applies_by_column(const Program& p, int threads, std::string* why) {
   if (threads == 1 || !is_one_unit(p) || p.nest.row_rank() > 0) return false;
-  if (p.nest.block < times(threads, thresholds().columns) || p.item > kCacheLine) return false;
+  if (p.nest.block < times(threads, thresholds().least_column_bytes) || p.item > kCacheLine) return false;
   append_why_no_accumulators(p, why);
   append(why, "; each of ", int64_t{threads}, " threads writes its share of the columns");
   return true;

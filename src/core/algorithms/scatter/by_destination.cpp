@@ -13,7 +13,7 @@ constexpr int64_t kSharesPerThread = 8;
 
 // Returns the number of updates of one unit.
 int64_t updates_of(const Program& p) {
-  return points(p.whole, p.whole.line + 1) / points(p.whole, p.whole_units);
+  return points(p.fold_nest, p.fold_nest.line + 1) / points(p.fold_nest, p.fold_units);
 }
 
 // The maximum number of destinations per update for a counting sort, with numbers of 32 bits. With more
@@ -32,21 +32,22 @@ bool counts_out(const Program& p) {
 }
 
 // Prepares the counting sort of the updates of a unit. All threads share it if there is only one unit.
-ListStage stage_of(const Program& p, const Nest& ids, int threads) {
-  const int64_t line = ids.line_loop().extent;
+ListStage stage_of(const Program& p, const Nest& numbering, int threads) {
+  const int64_t line = numbering.line_loop().extent;
   ListStage stage{};
-  stage.targets = &ids;
+  stage.targets = &numbering;
   stage.destinations = p.destinations;
   stage.chunk = std::min(kPieceChunk, line);
-  stage.units = points(ids, ids.line) / points(ids, p.whole_units) * ((line - 1) / stage.chunk + 1);
-  cut_in_pieces(stage, updates_of(p), points(p.whole, p.whole_units) == 1 ? threads : 1);
+  stage.units =
+      points(numbering, numbering.line) / points(numbering, p.fold_units) * ((line - 1) / stage.chunk + 1);
+  cut_in_pieces(stage, updates_of(p), points(p.fold_nest, p.fold_units) == 1 ? threads : 1);
   return stage;
 }
 
-GroupedScatter grouped(const Program& p, const Nest& ids, int64_t pieces) {
+GroupedScatter grouped(const Program& p, const Nest& numbering, int64_t pieces) {
   const int64_t updates = updates_of(p);
-  return {&p.whole,       &ids,          p.whole_units, updates,
-          p.destinations, counts_out(p), pieces,        times(updates, row_bytes(p.whole)) > kNearUpdates,
+  return {&p.fold_nest,   &numbering,    p.fold_units, updates,
+          p.destinations, counts_out(p), pieces,       times(updates, row_bytes(p.fold_nest)) > kNearUpdates,
           p.combine};
 }
 
@@ -57,10 +58,10 @@ GroupedScatter grouped(const Program& p, const Nest& ids, int64_t pieces) {
 constexpr int64_t kRowsOfOne = 4;
 
 bool folds_rows_at_once(const Program& p) {
-  const int64_t row = row_bytes(p.whole);
-  return p.combine.reduction != Reduction::none && points(p.whole, p.whole_units) == 1 && counts_out(p) &&
+  const int64_t row = row_bytes(p.fold_nest);
+  return p.combine.reduction != Reduction::none && points(p.fold_nest, p.fold_units) == 1 && counts_out(p) &&
          row >= 2 * kCacheLine && updates_of(p) >= times(kRowsOfOne, p.destinations) &&
-         times(p.destinations, row) >= thresholds().far;
+         times(p.destinations, row) >= thresholds().far_bytes;
 }
 
 }  // namespace
@@ -79,19 +80,19 @@ bool applies_by_destination(const Program& p, int, std::string* why) {
 }
 
 int64_t scratch_by_destination(const Program& p, int threads) {
-  const int64_t units = points(p.whole, p.whole_units);
-  const GroupedScatter groups = grouped(p, p.whole, stage_of(p, p.whole, threads).pieces);
+  const int64_t units = points(p.fold_nest, p.fold_units);
+  const GroupedScatter groups = grouped(p, p.fold_nest, stage_of(p, p.fold_nest, threads).pieces);
   return times(chosen_kernels().grouped_bytes(groups), std::min<int64_t>(threads, units));
 }
 
 // With many units, each thread processes one unit after another. With a single unit, threads share its
 // updates, and then its groups.
 Run run_shares_of_groups(const Program& p, const Execution& call, const GroupWork& work) {
-  const Nest ids = number_destinations(p.whole);
-  const Split s = split(points(p.whole, p.whole_units), p.whole.line_loop().extent, false, 0, work_bytes(p),
-                        call.threads);
-  const ListStage stage = stage_of(p, ids, s.threads);
-  const GroupedScatter groups = grouped(p, ids, stage.pieces);
+  const Nest numbering = number_destinations(p.fold_nest);
+  const Split s = split(points(p.fold_nest, p.fold_units), p.fold_nest.line_loop().extent, false, 0,
+                        work_bytes(p), call.threads);
+  const ListStage stage = stage_of(p, numbering, s.threads);
+  const GroupedScatter groups = grouped(p, numbering, stage.pieces);
   const bool alone = s.units == 1;
   const WorkerScratch scratch(chosen_kernels().grouped_bytes(groups), alone ? 1 : s.threads);
   if (!scratch) return {.memory = false};

@@ -14,8 +14,8 @@ namespace {
 // longer than one.
 constexpr int64_t kSharedByTwo = int64_t{1} << 20, kSharedByEights = int64_t{32} << 10,
                   kSharedOneByOne = int64_t{2} << 20;
-// A multiple of the threshold `many`. Up to 1.2M updates are folded as fast on one thread, which leaves a
-// processor free.
+// A multiple of the threshold `many_updates`. Up to 1.2M updates are folded as fast on one thread, which
+// leaves a processor free.
 constexpr int64_t kSharedUpdates = 16;
 
 struct Ranges {
@@ -37,7 +37,7 @@ int sharers(const Program& p, int threads) {
 
 bool shares_slots(const Program& p, int threads, int64_t bytes) {
   const bool eights = chosen_kernels().chooses_slots(p.nest, p.destinations) &&
-                      p.tuples >= times(kSharedUpdates, thresholds().many);
+                      p.tuples >= times(kSharedUpdates, thresholds().many_updates);
   if (threads < 3) return eights && threads == 2 && bytes >= kSharedByTwo;
   return bytes >= (eights ? kSharedByEights : kSharedOneByOne);
 }
@@ -58,15 +58,15 @@ int64_t scratch_divided_accumulators(const Program& p, int threads) {
 // One unit: its destinations are divided into ranges, and the task of each range reads every index. Nothing
 // is written before all indices have been checked.
 Run run_in_ranges(const Program& p, const Execution& call, int64_t most) {
-  Nest ids = number_destinations(p.nest);
+  Nest numbering = number_destinations(p.nest);
   const Ranges ranges = ranges_of(p, most);
-  ids.far = busy_bytes(p, p.destinations, slab_bytes(p, p.destinations)) >= kFarSlabBytes;
+  numbering.far = busy_bytes(p, p.destinations, slab_bytes(p, p.destinations)) >= kFarSlabBytes;
   // With one range, the hardware prefetches indices during the folds, and a software prefetch would delay
   // them (5M updates of 256 bins: 6.6 ms with it, 5.1 without).
-  ids.fetches_indices = ranges.count > 1;
-  const SlabScatter slabs{&ids,
+  numbering.fetches_indices = ranges.count > 1;
+  const SlabScatter slabs{&numbering,
                           p.units,
-                          ids.line_loop().extent,
+                          numbering.line_loop().extent,
                           p.destinations,
                           p.step,
                           ranges.count,
@@ -74,7 +74,7 @@ Run run_in_ranges(const Program& p, const Execution& call, int64_t most) {
                           call.source,
                           p.combine,
                           call.fresh,
-                          times(ranges.size, p.step) >= thresholds().stream};
+                          times(ranges.size, p.step) >= thresholds().streamed_bytes};
   const WorkerScratch scratch(slab_bytes(p, ranges.size), static_cast<int>(ranges.count));
   if (!scratch) return {.memory = false};
   All valid;
@@ -83,7 +83,7 @@ Run run_in_ranges(const Program& p, const Execution& call, int64_t most) {
     valid &= chosen_kernels().slab_take(slabs, call.at, range, scratch.of(static_cast<int>(range)));
   });
   run.valid = static_cast<bool>(valid);
-  if (!run.finished || (!run.valid && p.raises)) return run;
+  if (!run.finished || (!run.valid && p.invalid_is_error)) return run;
   run_tasks(ranges.count, call.threads, {}, [&](int64_t range, int) {
     chosen_kernels().slab_write(slabs, call.at, range, scratch.of(static_cast<int>(range)));
   });

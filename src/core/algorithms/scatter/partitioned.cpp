@@ -7,7 +7,7 @@
 namespace gatherum {
 namespace {
 
-// The size of a block of a partition: about the size of a core's private cache. Blocks of this size are a
+// The size of a block of a partition: about the size of a core's private cache. Tiles of this size are a
 // tenth faster than blocks of 2 MiB.
 constexpr int64_t kBlockBytes = int64_t{1} << 20;
 constexpr int64_t kMaxBlocks = 1024;
@@ -35,12 +35,12 @@ struct Cut {
   int64_t chunk, units, pieces, piece_units, run, runs;
 };
 
-Cut cut_updates(const Program& p, const Nest& ids, int threads, int64_t blocks) {
+Cut cut_updates(const Program& p, const Nest& numbering, int threads, int64_t blocks) {
   constexpr int64_t kShortestRun = 16, kLongestRun = 1024;
-  const Loop& line = ids.line_loop();
+  const Loop& line = numbering.line_loop();
   Cut c{};
   c.chunk = std::min(kPieceChunk, line.extent);
-  c.units = times(ids.outer_count(), (line.extent - 1) / c.chunk + 1);
+  c.units = times(numbering.outer_count(), (line.extent - 1) / c.chunk + 1);
   const int64_t most = std::max<int64_t>(1, p.tuples / (8 * kShortestRun * blocks));
   const int64_t pieces = std::min({c.units, int64_t{4} * threads, most});
   c.piece_units = (c.units + pieces - 1) / pieces;
@@ -59,11 +59,11 @@ bool applies_partitioned(const Program& p, int, std::string* why) {
   // half of an accumulator is the count, which is fetched together with the sum (10M float64 into 1M: on two
   // threads 28 ms with blocks and 22 ms without; on one thread 42 and 27 ms).
   const ReductionRow row = row_of(p.combine.reduction);
-  const int64_t far = thresholds().far, most = row.exact ? far / 8 : row.divides ? far * 2 : far;
+  const int64_t far = thresholds().far_bytes, most = row.exact ? far / 8 : row.divides ? far * 2 : far;
   const bool is_far = busy_bytes(p, p.destinations, items.slots_bytes) > most &&
                       times(items.updates, 8) >= p.destinations && p.item <= 8;
-  if (!items.alone || items.updates < thresholds().many || !is_far) return false;
-  append(why, items.updates, " updates, at least ", thresholds().many, ", go to ", p.destinations,
+  if (!items.alone || items.updates < thresholds().many_updates || !is_far) return false;
+  append(why, items.updates, " updates, at least ", thresholds().many_updates, ", go to ", p.destinations,
          " destinations, which do not fit in the cache: the updates are first grouped by blocks of "
          "destinations, and each block is then reduced in the cache");
   return true;
@@ -80,12 +80,12 @@ int64_t scratch_partitioned(const Program& p, int threads) {
 // Nothing is written before all indices have been checked.
 Run run_partitioned(const Program& p, const Execution& call) {
   const int threads = call.threads;
-  const Nest ids = number_destinations(p.nest);
+  const Nest numbering = number_destinations(p.nest);
   PartitionScatter part{};
-  part.ids = &ids;
+  part.numbering = &numbering;
   part.shift = block_shift(p, threads);
   part.blocks = ((p.destinations - 1) >> part.shift) + 1;
-  const Cut cut = cut_updates(p, ids, threads, part.blocks);
+  const Cut cut = cut_updates(p, numbering, threads, part.blocks);
   part.chunk = cut.chunk;
   part.units = cut.units;
   part.pieces = cut.pieces;
@@ -113,7 +113,7 @@ Run run_partitioned(const Program& p, const Execution& call) {
     valid &= chosen_kernels().partition_spread(part, call.at, piece);
   });
   run.valid = static_cast<bool>(valid);
-  if (!run.finished || (!run.valid && p.raises)) return run;
+  if (!run.finished || (!run.valid && p.invalid_is_error)) return run;
   run.finished = run_tasks(part.blocks, threads, call.poll, [&](int64_t b, int worker) {
     chosen_kernels().partition_apply(part, call.at, b, slabs.of(worker));
   });

@@ -14,7 +14,7 @@ bool has_tables(const Program& p, int threads) {
   const int64_t table = row_of(p.combine.reduction).exact ? table_bytes(p.combine.value) : 0;
   const int64_t bytes = times(p.destinations, table);
   return table != 0 && !needs_counter(p.combine) && p.destinations <= most_destinations &&
-         bytes <= most_bytes && p.tuples / threads >= times(bytes / 8, thresholds().tables);
+         bytes <= most_bytes && p.tuples / threads >= times(bytes / 8, thresholds().updates_per_table_word);
 }
 
 int64_t private_slab_bytes(const Program& p, int threads) {
@@ -24,13 +24,13 @@ int64_t private_slab_bytes(const Program& p, int threads) {
 
 }  // namespace
 
-PrivateScatter privately(const Program& p, const Execution& call, Nest& ids, int64_t slab_bytes) {
-  const Loop& line = ids.line_loop();
-  ids.far = busy_bytes(p, p.destinations, slab_bytes) >= kFarSlabBytes;
+PrivateScatter privately(const Program& p, const Execution& call, Nest& numbering, int64_t slab_bytes) {
+  const Loop& line = numbering.line_loop();
+  numbering.far = busy_bytes(p, p.destinations, slab_bytes) >= kFarSlabBytes;
   PrivateScatter slabs{};
-  slabs.ids = &ids;
+  slabs.numbering = &numbering;
   slabs.chunk = std::min(kPieceChunk, line.extent);
-  slabs.units = ids.outer_count() * ((line.extent - 1) / slabs.chunk + 1);
+  slabs.units = numbering.outer_count() * ((line.extent - 1) / slabs.chunk + 1);
   slabs.piece_units = (slabs.units + call.threads - 1) / call.threads;
   slabs.pieces = (slabs.units + slabs.piece_units - 1) / slabs.piece_units;
   slabs.destinations = p.destinations;
@@ -59,23 +59,23 @@ int64_t scratch_private_accumulators(const Program& p, int threads) {
 // Nothing is written before all indices have been checked. If a scatter with keys found a NaN that keys
 // cannot represent, it is repeated in order, with accumulators that count their updates.
 Run run_private_accumulators(const Program& p, const Execution& call) {
-  Nest ids = number_destinations(p.nest);
-  PrivateScatter slabs = privately(p, call, ids, private_slab_bytes(p, call.threads));
+  Nest numbering = number_destinations(p.nest);
+  PrivateScatter slabs = privately(p, call, numbering, private_slab_bytes(p, call.threads));
   slabs.tables = has_tables(p, call.threads);
-  MetNaN met;
-  slabs.met = &met;
-  slabs.streams = times(p.destinations / call.threads + 1, p.step) >= thresholds().stream;
+  FoundNaNs nans;
+  slabs.nans = &nans;
+  slabs.streams = times(p.destinations / call.threads + 1, p.step) >= thresholds().streamed_bytes;
   const WorkerScratch scratch(times(slabs.slab_bytes, slabs.pieces), 1);
   if (!scratch) return {.memory = false};
   slabs.slabs = scratch.of(0);
   All valid;
   Run run;
   run.finished = run_tasks(slabs.pieces, call.threads, call.poll, [&](int64_t piece, int) {
-    valid &= chosen_kernels().private_take(slabs, call.at, piece) == Took::all;
+    valid &= chosen_kernels().private_take(slabs, call.at, piece) == FoldedUpdates::all;
   });
-  if (run.finished && met.lost) return run_divided_accumulators(p, call);
+  if (run.finished && nans.lost) return run_divided_accumulators(p, call);
   run.valid = static_cast<bool>(valid);
-  if (!run.finished || (!run.valid && p.raises)) return run;
+  if (!run.finished || (!run.valid && p.invalid_is_error)) return run;
   share_destinations(p, call.threads, [&](int64_t begin, int64_t end) {
     chosen_kernels().private_write(slabs, call.at, begin, end);
   });
@@ -87,13 +87,13 @@ bool locates_items(const Program& p, int threads) {
   for (int i = 0; i < p.result.rank; ++i) items = times(items, p.result.extent[i]);
   const bool all = p.destinations == items && p.step == p.item;  // every item is a destination
   return all && scatters_items(p, nullptr) && items_of(p).alone && are_few(p, threads) &&
-         !p.combine.include_self && p.tuples < int64_t{0xFFFFFFFF} && p.tuples >= thresholds().many;
+         !p.combine.include_self && p.tuples < int64_t{0xFFFFFFFF} && p.tuples >= thresholds().many_updates;
 }
 
 Run locate_items(const Program& p, const Execution& call, int64_t* positions, int64_t none) {
-  Nest ids = number_destinations(p.nest);
+  Nest numbering = number_destinations(p.nest);
   const int64_t bytes = chosen_kernels().located_bytes(p.combine, p.destinations);
-  PrivateScatter slabs = privately(p, call, ids, (bytes + kCacheLine - 1) / kCacheLine * kCacheLine);
+  PrivateScatter slabs = privately(p, call, numbering, (bytes + kCacheLine - 1) / kCacheLine * kCacheLine);
   slabs.positions = positions;
   slabs.none = none;
   const WorkerScratch scratch(times(slabs.slab_bytes, slabs.pieces), 1);
@@ -102,10 +102,10 @@ Run locate_items(const Program& p, const Execution& call, int64_t* positions, in
   All valid;
   Run run;
   run.finished = run_tasks(slabs.pieces, call.threads, call.poll, [&](int64_t piece, int) {
-    valid &= chosen_kernels().located_take(slabs, call.at, piece) == Took::all;
+    valid &= chosen_kernels().located_take(slabs, call.at, piece) == FoldedUpdates::all;
   });
   run.valid = static_cast<bool>(valid);
-  if (!run.finished || (!run.valid && p.raises)) return run;
+  if (!run.finished || (!run.valid && p.invalid_is_error)) return run;
   share_destinations(p, call.threads,
                      [&](int64_t begin, int64_t end) { chosen_kernels().located_write(slabs, begin, end); });
   return run;

@@ -13,7 +13,7 @@ int64_t uncounted_bytes(const Program& p) {
 // Returns true if each thread has accumulators for all destinations.
 bool has_own_sums(const Program& p, int threads) {
   return threads > 1 && chosen_kernels().uncounted_in_any_order(p.combine) && are_few(p, threads) &&
-         uncounted_bytes(p) <= thresholds().cache;
+         uncounted_bytes(p) <= thresholds().shared_cache_bytes;
 }
 
 // Returns the number of destinations of a task; the sums of this many destinations fill complete cache lines.
@@ -51,8 +51,8 @@ bool folds_keys_faster(const Program& p, int threads) {
 bool applies_uncounted_accumulators(const Program& p, int threads, std::string* why) {
   if (p.combine.include_self || !scatters_items(p, nullptr)) return false;
   const int64_t bytes = uncounted_bytes(p);
-  const bool pays = items_of(p).alone && p.tuples >= thresholds().many && are_few(p, 1);
-  if (bytes == 0 || bytes > thresholds().far || !pays || folds_keys_faster(p, threads)) return false;
+  const bool pays = items_of(p).alone && p.tuples >= thresholds().many_updates && are_few(p, 1);
+  if (bytes == 0 || bytes > thresholds().far_bytes || !pays || folds_keys_faster(p, threads)) return false;
   append(why, p.tuples, " updates go to ", p.destinations, " destinations, whose old values are not used: ");
   append(why, "each destination has an accumulator without a counter");
   return true;
@@ -65,9 +65,9 @@ int64_t scratch_uncounted_accumulators(const Program& p, int threads) {
 // Nothing is written before all indices have been checked, and no sum needs a counter.
 Run run_uncounted_accumulators(const Program& p, const Execution& call) {
   const auto& kernels = chosen_kernels();
-  Nest ids = number_destinations(p.nest);
+  Nest numbering = number_destinations(p.nest);
   const int64_t bytes = (uncounted_bytes(p) + kCacheLine - 1) / kCacheLine * kCacheLine;
-  PrivateScatter slabs = privately(p, call, ids, bytes);
+  PrivateScatter slabs = privately(p, call, numbering, bytes);
   slabs.range_size = range_of(p, call.threads);
   const int64_t tasks = slabs.range_size == 0 ? slabs.pieces : (p.destinations - 1) / slabs.range_size + 1;
   const WorkerScratch scratch(times(bytes, slabs.range_size == 0 ? tasks : 1), 1);
@@ -85,7 +85,7 @@ Run run_uncounted_accumulators(const Program& p, const Execution& call) {
   run.finished = run_tasks(tasks, call.threads, call.poll,
                            [&](int64_t task, int) { valid &= kernels.uncounted_take(slabs, call.at, task); });
   run.valid = static_cast<bool>(valid);
-  if (!run.finished || (!run.valid && p.raises)) return run;
+  if (!run.finished || (!run.valid && p.invalid_is_error)) return run;
   if (!all_destinations(kernels.uncounted_merge)) {
     run_tasks(slabs.pieces, call.threads, {},
               [&](int64_t piece, int) { plain &= kernels.uncounted_plain(slabs, call.at, piece); });

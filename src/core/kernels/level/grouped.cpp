@@ -22,7 +22,7 @@ void fold_groups(const GroupedScatter& call, const Operands& at, const GroupShar
 template <class Apply>
 bool accumulate_with(const Nest& nest, int units, const Operands& at, const Range& range, const Owned& owned,
                      const Apply& apply) {
-  return scatter_blocks(nest, units, at, range, owned, AccumulateBlocks<Apply>{nest, at, apply});
+  return scatter_tiles(nest, units, at, range, owned, AccumulateTiles<Apply>{nest, at, apply});
 }
 
 bool accumulate(const Nest& nest, int units, const Operands& at, const Range& range, const Combine& combine,

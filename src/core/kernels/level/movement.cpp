@@ -11,8 +11,6 @@
 namespace gatherum::GATHERUM_LEVEL {
 namespace {
 
-bool is_line(const Nest& nest) { return nest.row_rank() == 0; }
-
 // Calls f(width) for the item widths that support streaming stores.
 template <class F>
 bool by_streamed(int64_t bytes, F&& f) {
@@ -30,15 +28,16 @@ bool by_target(int64_t bytes, bool streams, F&& f) {
 }
 
 bool gather(const Nest& nest, int units, const Operands& at, const Range& range, bool streams) {
-  if (streams && nest.block <= kStreamed && is_line(nest))
+  if (streams && nest.block <= kStreamed && nest.row_rank() == 0)
     return by_streamed(nest.block, [&](auto width) {
       return gather_lines<decltype(width)::value, true>(nest, units, at, range, false);
     });
   if (streams) return gather_rows<0, true>(nest, units, at, range);
+  const bool by_lines = runs_by_lines(nest, {});
   return by_width(nest.block, [&](auto width) {
     constexpr int W = decltype(width)::value;
     if constexpr (W != 0)
-      if (is_line(nest)) return gather_lines<W>(nest, units, at, range, false);
+      if (by_lines) return gather_lines<W>(nest, units, at, range, false);
     return gather_rows<W, false>(nest, units, at, range);
   });
 }
@@ -61,23 +60,24 @@ bool scatter_lines(const Nest& nest, int units, const Operands& at, const Range&
                    const Apply& apply) {
   if (const int tuples = owned.all() ? tuples_at_once(nest, units, range) : 0; tuples > 0)
     return scatter_at_once(nest, at, tuples, apply);
-  return scatter_blocks(nest, units, at, range, owned, ScatterLine<Apply>{nest, at, apply});
+  return scatter_tiles(nest, units, at, range, owned, ScatterLine<Apply>{nest, at, apply});
 }
 
 template <class Apply>
 bool scatter_rows(const Nest& nest, int units, const Operands& at, const Range& range, const Owned& owned,
                   const Apply& apply) {
-  return scatter_blocks(nest, units, at, range, owned, ScatterRow<Apply>{nest, at, apply});
+  return scatter_tiles(nest, units, at, range, owned, ScatterRow<Apply>{nest, at, apply});
 }
 
 bool scatter(const Nest& nest, int units, const Operands& at, const Range& range, const Combine& combine,
              const Owned& owned) {
+  const bool by_lines = runs_by_lines(nest, combine);
   if (combine.reduction == Reduction::none) {
     return by_width(nest.block, [&](auto width) {
       constexpr int W = decltype(width)::value;
       const Set<W> set{nest.block};
       if constexpr (W != 0)
-        if (is_line(nest)) return scatter_lines(nest, units, at, range, owned, set);
+        if (by_lines) return scatter_lines(nest, units, at, range, owned, set);
       return scatter_rows(nest, units, at, range, owned, set);
     });
   }
@@ -86,7 +86,7 @@ bool scatter(const Nest& nest, int units, const Operands& at, const Range& range
     using F = decltype(fold);
     if constexpr (kIsExact<F>)
       impossible();  // exact sums need accumulators
-    else if (is_line(nest) && nest.block == nest.item)
+    else if (by_lines)
       return scatter_lines(nest, units, at, range, owned, FoldOne<F>{});
     else
       return scatter_rows(nest, units, at, range, owned, FoldInto<F>{nest.block / nest.item});
@@ -109,18 +109,18 @@ Invalid first_invalid(const Nest& nest, const char* index, const Range& range) {
   const int64_t line = nest.line_loop().extent, chunks = (line - 1) / range.chunk + 1;
   int64_t position = range.begin / chunks * line + range.begin % chunks * range.chunk;
   for (Walk walk(nest, nest.line, range, index); !walk.done(); walk.next()) {
-    const Block& b = walk.now();
+    const Tile& b = walk.now();
     for (int j = 0; b.any_invalid && j < b.n; ++j)
       if (b.offsets[j] == kInvalid)
-        return examine(nest, index + b.place.index + j * nest.line_loop().index, position + j);
+        return examine(nest, index + b.base.index + j * nest.line_loop().index, position + j);
     position += b.n;
   }
   return {};
 }
 
-// Writes the destination numbers of a block's tuples. Returns the number of invalid tuples.
-int64_t number_block(const Block& b, int64_t step, int64_t* GATHERUM_RESTRICT numbers) {
-  const int64_t first = b.place.data;
+// Writes the destination numbers of a tile's tuples. Returns the number of invalid tuples.
+int64_t number_tile(const Tile& b, int64_t step, int64_t* GATHERUM_RESTRICT numbers) {
+  const int64_t first = b.base.data;
   int64_t valid = 0;
   for (int j = 0; j < b.n; ++j) {
     const bool is_valid = b.offsets[j] != kInvalid;
@@ -130,11 +130,11 @@ int64_t number_block(const Block& b, int64_t step, int64_t* GATHERUM_RESTRICT nu
   return b.n - valid;
 }
 
-int64_t number(const Nest& ids, const char* index, int64_t* numbers) {
-  const Range everything{ids.line_loop().extent, 0, ids.outer_count()};
+int64_t number(const Nest& numbering, const char* index, int64_t* numbers) {
+  const Range everything{numbering.line_loop().extent, 0, numbering.outer_count()};
   int64_t invalid = 0;
-  for (Walk walk(ids, ids.line, everything, index); !walk.done(); walk.next()) {
-    invalid += number_block(walk.now(), ids.line_loop().data, numbers);
+  for (Walk walk(numbering, numbering.line, everything, index); !walk.done(); walk.next()) {
+    invalid += number_tile(walk.now(), numbering.line_loop().data, numbers);
     numbers += walk.now().n;
   }
   return invalid;

@@ -18,14 +18,14 @@ int64_t slab_bytes(const Combine& combine, int64_t item, int64_t slots) {
 
 bool slab_take(const SlabScatter& call, const Operands& at, int64_t task, char* scratch) {
   const FloatMode mode;
-  return by_slab(call.combine, call.ids->item, [&](auto fold, auto counted) {
+  return by_slab(call.combine, call.numbering->item, [&](auto fold, auto counted) {
     return GATHERUM_LEVEL::slab_take<decltype(fold), decltype(counted)::value>(call, at, task, scratch);
   });
 }
 
 void slab_write(const SlabScatter& call, const Operands& at, int64_t task, char* scratch) {
   const FloatMode mode;
-  by_slab(call.combine, call.ids->item, [&](auto fold, auto counted) {
+  by_slab(call.combine, call.numbering->item, [&](auto fold, auto counted) {
     GATHERUM_LEVEL::slab_write<decltype(fold), decltype(counted)::value>(call, at, task, scratch);
   });
 }
@@ -44,16 +44,16 @@ int64_t private_bytes(const Combine& combine, int64_t slots, bool tables) {
   return bytes;
 }
 
-Took private_take(const PrivateScatter& call, const Operands& at, int64_t piece) {
-  Took took = Took::nothing;
+FoldedUpdates private_take(const PrivateScatter& call, const Operands& at, int64_t piece) {
+  FoldedUpdates folded = FoldedUpdates::none;
   by_private(call.combine, [&](auto fold, auto keyed) {
     using F = decltype(fold);
     if constexpr (decltype(keyed)::value)
-      took = keyed_take<F, false>(call, at, piece);
+      folded = keyed_take<F, false>(call, at, piece);
     else
-      took = GATHERUM_LEVEL::private_take<F>(call, at, piece) ? Took::all : Took::valid;
+      folded = GATHERUM_LEVEL::private_take<F>(call, at, piece) ? FoldedUpdates::all : FoldedUpdates::valid;
   });
-  return took;
+  return folded;
 }
 
 void private_write(const PrivateScatter& call, const Operands& at, int64_t begin, int64_t end) {
@@ -141,10 +141,10 @@ int64_t located_bytes(const Combine& combine, int64_t slots) {
   return bytes;
 }
 
-Took located_take(const PrivateScatter& call, const Operands& at, int64_t piece) {
-  Took took = Took::nothing;
-  by_extreme(call.combine, [&](auto fold) { took = keyed_take<decltype(fold), true>(call, at, piece); });
-  return took;
+FoldedUpdates located_take(const PrivateScatter& call, const Operands& at, int64_t piece) {
+  FoldedUpdates folded = FoldedUpdates::none;
+  by_extreme(call.combine, [&](auto fold) { folded = keyed_take<decltype(fold), true>(call, at, piece); });
+  return folded;
 }
 
 void located_write(const PrivateScatter& call, int64_t begin, int64_t end) {
@@ -153,14 +153,14 @@ void located_write(const PrivateScatter& call, int64_t begin, int64_t end) {
 }
 
 bool partition_spread(const PartitionScatter& p, const Operands& at, int64_t piece) {
-  return by_item(p.ids->item, [&](auto width) {
+  return by_item(p.numbering->item, [&](auto width) {
     return GATHERUM_LEVEL::partition_spread<Item<decltype(width)::value>>(p, at, piece);
   });
 }
 
 void partition_apply(const PartitionScatter& p, const Operands& at, int64_t block, char* scratch) {
   const FloatMode mode;
-  by_slab(p.combine, p.ids->item, [&](auto fold, auto counted) {
+  by_slab(p.combine, p.numbering->item, [&](auto fold, auto counted) {
     GATHERUM_LEVEL::partition_apply<decltype(fold), decltype(counted)::value>(p, at, block, scratch);
   });
 }

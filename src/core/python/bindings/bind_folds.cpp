@@ -50,7 +50,7 @@ bool is_fold_of(const BoundFold& fold, const Program& p) {
   const auto [reduction, value, include_self] = p.combine;
   const bool alike = reduction == Reduction::none || std::strcmp(name_of(value), fold.type.value) == 0;
   return p.scatter && alike && std::strcmp(name_of(reduction), fold.type.reduction) == 0 &&
-         (p.item == fold.type.item || !p.moves);
+         (p.item == fold.type.item || !p.has_points);
 }
 
 State state_of(const BoundFold& fold, nb::handle sums, nb::handle counts) {

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "engine/overlaps.hpp"
+#include "model/plan_call.hpp"
 #include "model/shape_rules.hpp"
 #include "python/bindings/bindings.hpp"
 #include "python/guarded.hpp"
@@ -30,7 +31,7 @@ OperandLayout read_layout(nb::handle pair) {
   return layout;
 }
 
-// Reads (tuples, shares_front, shares_back), Python's `operators.Addressing`.
+// Reads (takes_tuples, shares_front, shares_back), Python's `operators.Addressing`.
 Addressing read_addressing(const nb::tuple& facts) {
   if (facts.size() != 3) throw nb::type_error("gatherum: not the facts of an addressing");
   return {nb::cast<bool>(facts[0]), nb::cast<bool>(facts[1]), nb::cast<bool>(facts[2])};
@@ -91,7 +92,7 @@ nb::object find_wrong_sizes(const nb::tuple& facts, const nb::tuple& data, const
     return nb::cast<bool>(holds(condition));
   };
   int64_t components = 1;
-  if (addressing.tuples) {
+  if (addressing.takes_tuples) {
     if (entries == 0) throw nb::value_error("gatherum: no dimension of tuples");
     components = as_number("indices", indices[static_cast<size_t>(entries - 1)]);
   }
@@ -103,8 +104,8 @@ nb::object find_wrong_sizes(const nb::tuple& facts, const nb::tuple& data, const
 nb::object lower_numbering(const nb::tuple& facts, int64_t axis, nb::handle space, nb::handle indices) {
   const Addressing addressing = read_addressing(facts);
   const OperandLayout numbers = lay_contiguous(read_numbers("space", space), 1), of = read_layout(indices);
-  if (addressing.tuples && of.shape.empty()) throw nb::value_error("gatherum: no dimension of tuples");
-  const int64_t components = addressing.tuples ? of.shape.back() : 1;
+  if (addressing.takes_tuples && of.shape.empty()) throw nb::value_error("gatherum: no dimension of tuples");
+  const int64_t components = addressing.takes_tuples ? of.shape.back() : 1;
   const Roles roles = roles_of(addressing, numbers.rank(), of.rank(), components, axis);
   const bool fits = axis >= 0 && components >= 0 && roles.indexed.end <= numbers.rank() &&
                     components <= kMaxComponents &&
@@ -163,11 +164,15 @@ void bind_lowering(nb::module_& m) {
         return shares_memory(footprint_of_array(one), footprint_of_array(other));
       },
       nb::arg("one"), nb::arg("other"));
-  m.def("address_kinds", [] {
-    nb::dict facts;
-    for (const auto& [name, a] : {std::pair{"slices", kSlices}, {"elements", kElements}, {"tuples", kTuples}})
-      facts[name] = nb::make_tuple(a.tuples, a.shares_front, a.shares_back);
-    return facts;
+  // For each operator: whether it is a scatter, its dimension attribute, and the facts of its addressing.
+  m.def("operator_rows", [] {
+    nb::dict rows;
+    for (const OperatorRow& row : kOperators) {
+      const auto [takes_tuples, shares_front, shares_back] = row.addressing;
+      rows[row.name] = nb::make_tuple(row.is_scatter, row.attribute,
+                                      nb::make_tuple(takes_tuples, shares_front, shares_back));
+    }
+    return rows;
   });
 }
 

@@ -140,32 +140,32 @@ class Total {
     if (axis < 0) axis += updates.rank;
     if (axis < 0 || axis >= updates.rank || indices.rank != 1) return false;
     std::copy_n(updates.shape, updates.rank, shape_);
-    npy_intp& places = shape_[axis];
+    npy_intp& destinations = shape_[axis];
     if (is_pointer) {
       pointer_ = indices;
-      count_ = places;
+      count_ = destinations;
       if (indices.shape[0] == 0) return false;
       Shape of;
       of.rank = 1;
       of.extent[0] = count_;
       numbers_ = static_cast<int64_t*>(segments_.allocate(of, kInt64, sizeof(int64_t)));
-      places = indices.shape[0] - 1;
+      destinations = indices.shape[0] - 1;
       indices.address = reinterpret_cast<char*>(numbers_);
       indices.shape = &count_;
       indices.strides = &step_;
       indices.item = step_;
       indices.dtype = static_cast<int>(DType::int64);
-    } else if (indices.shape[0] != places) {
+    } else if (indices.shape[0] != destinations) {
       return false;
     } else if (size.is_none()) {
       const std::optional<npy_intp> least = least_size(indices);
       if (!least) return false;
-      places = *least;
+      destinations = *least;
     } else {
       if (!PyLong_CheckExact(size.ptr())) return false;
-      places = PyLong_AsSsize_t(size.ptr());
-      if (places == -1 && PyErr_Occurred() != nullptr) PyErr_Clear();  // overflow, rejected below
-      if (places < 0) return false;
+      destinations = PyLong_AsSsize_t(size.ptr());
+      if (destinations == -1 && PyErr_Occurred() != nullptr) PyErr_Clear();  // overflow, rejected below
+      if (destinations < 0) return false;
     }
     data = zeros_like(updates, updates.rank, shape_);
     return true;

@@ -22,7 +22,10 @@ nb::object run(const nb::handle* a, const Call& call, dlpack::DataType type) {
   return a[kOut].is_none() ? result.take(*torch().api) : nb::borrow(a[kOut]);
 }
 
-// Runs the same call through autograd, without torch's dispatcher, which has nothing to dispatch to.
+// Runs the same call through a function of autograd for plain tensors, without torch's dispatcher: the
+// dispatcher has nothing to dispatch to, and takes ten times as long. The function's `forward` calls the core
+// again, which reads the tensors' memory a second time: torch passes tensors to `forward`, not views, and may
+// run Python code before it.
 nb::object recorded(const nb::handle* a) {
   PyObject* arguments[kFill];
   std::transform(a, a + kFill, arguments, [](nb::handle h) { return h.ptr(); });
@@ -200,7 +203,7 @@ gatherum_buffer allocate(TensorResult& result, const TensorView& like, const Vie
 }
 
 // The inputs of the gradients, in the order of the arguments of `differentiate`.
-struct Of {
+struct GradientInput {
   enum { gradient, data, indices, updates, result, count };
 };
 
@@ -208,14 +211,15 @@ struct Of {
 // `data` and `result` have one shape.
 void read_all(nb::handle op, const nb::handle* operands, TensorView* tensors, View* views) {
   const char* const names[] = {"gradient", "data", "indices", "updates", "result"};
-  for (int i = 0; i < Of::count; ++i) {
+  for (int i = 0; i < GradientInput::count; ++i) {
     if (operands[i].is_none()) continue;
     if (!tensors[i].read(operands[i], views[i])) refuse(op, names[i], operands[i]);
-    if (i == Of::indices) continue;
-    const bool like_output = i != Of::updates;
-    if (views[i].dtype != views[Of::gradient].dtype || !is_contiguous(views[i]) ||
-        (like_output && !std::equal(views[i].shape, views[i].shape + views[i].rank, views[Of::gradient].shape,
-                                    views[Of::gradient].shape + views[Of::gradient].rank)))
+    if (i == GradientInput::indices) continue;
+    const bool like_output = i != GradientInput::updates;
+    if (views[i].dtype != views[GradientInput::gradient].dtype || !is_contiguous(views[i]) ||
+        (like_output &&
+         !std::equal(views[i].shape, views[i].shape + views[i].rank, views[GradientInput::gradient].shape,
+                     views[GradientInput::gradient].shape + views[GradientInput::gradient].rank)))
       throw nb::value_error("gatherum: tensors that do not belong together");
   }
 }
@@ -228,24 +232,28 @@ nb::object differentiate(nb::str op, nb::handle gradient, nb::handle data, nb::h
   const Arguments a = {interned_op, data, indices, updates, axis, reduction, include_self, mode, negative};
   const Attributes attributes = plain_attributes(a.data());
   const nb::handle operands[] = {gradient, data, indices, updates, result};
-  TensorView tensors[Of::count];
-  View views[Of::count];
+  TensorView tensors[GradientInput::count];
+  View views[GradientInput::count];
   read_all(interned_op, operands, tensors, views);
   // The scatter of these updates into data laid out like the gradient.
   bool is_new = false;
-  const CachedPlan cached =
-      plan_of({attributes, {views[Of::gradient], views[Of::indices], views[Of::updates], View{}}}, is_new);
-  if (is_new && first_change(operands, views, Of::count) >= 0)
+  const CachedPlan cached = plan_of({attributes,
+                                     {views[GradientInput::gradient], views[GradientInput::indices],
+                                      views[GradientInput::updates], View{}}},
+                                    is_new);
+  if (is_new && first_change(operands, views, GradientInput::count) >= 0)
     throw nb::value_error("gatherum: a tensor has changed during the call");
   gatherum_gradients at = {};
   TensorResult results[2];
-  at.gradient = memory_of(views[Of::gradient]);
-  at.indices = memory_of(views[Of::indices]);
-  at.updates = memory_of(views[Of::updates]);
-  if (views[Of::data].given()) at.data = memory_of(views[Of::data]);
-  if (views[Of::result].given()) at.result = memory_of(views[Of::result]);
-  if (of_data) at.of_data = allocate(results[0], tensors[Of::gradient], views[Of::gradient]);
-  if (of_updates) at.of_updates = allocate(results[1], tensors[Of::updates], views[Of::updates]);
+  at.gradient = memory_of(views[GradientInput::gradient]);
+  at.indices = memory_of(views[GradientInput::indices]);
+  at.updates = memory_of(views[GradientInput::updates]);
+  if (views[GradientInput::data].given()) at.data = memory_of(views[GradientInput::data]);
+  if (views[GradientInput::result].given()) at.result = memory_of(views[GradientInput::result]);
+  if (of_data)
+    at.of_data = allocate(results[0], tensors[GradientInput::gradient], views[GradientInput::gradient]);
+  if (of_updates)
+    at.of_updates = allocate(results[1], tensors[GradientInput::updates], views[GradientInput::updates]);
   run_released(cached.plan, *cached.program, [&](const gatherum_poll* poll, gatherum_error* error) {
     return gatherum_differentiate(cached.program->core(), &at, poll, error);
   });

@@ -35,7 +35,7 @@ class OperatorChoice(click.Choice):  # type: ignore[type-arg]  # generic only in
     """An operator's name, with hyphens like the commands or with Python's underscores."""
 
     def __init__(self) -> None:
-        super().__init__([row.command for row in OPERATORS.values()])
+        super().__init__([operator.command for operator in OPERATORS.values()])
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the operator's row."""
@@ -263,7 +263,7 @@ def _indices(operator: Operator, options: dict[str, Any]) -> Any:
         except OverflowError:
             raise click.UsageError(f"--values must fit into --index-dtype {dtype}.") from None
     if shape is None:
-        return values.reshape(-1, 1) if operator.tuples and values.ndim == 1 else values
+        return values.reshape(-1, 1) if operator.takes_tuples and values.ndim == 1 else values
     if prod(shape) != values.size:
         raise ValueError(
             f"explain: --values must be {prod(shape)} numbers for indices of shape {shape}, "

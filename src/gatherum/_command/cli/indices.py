@@ -62,7 +62,7 @@ def as_operand(
 
     if not isinstance(indices, str):
         width = components if len(indices) % components == 0 else len(indices)
-        return _array("--values", [indices]).reshape((-1, width) if operator.tuples else -1)
+        return _array("--values", [indices]).reshape((-1, width) if operator.takes_tuples else -1)
     if is_text(indices):
         refuse_url(indices, "numbers as text are not read from URLs; download it")
         return from_text(operator, indices, read_regular(indices, LARGEST))
@@ -106,7 +106,7 @@ def from_text(operator: Operator, name: str, content: bytes) -> Array:
     if not rows and header and re.search("[0-9]", header[1]):  # numbers in another notation
         raise NotIntegers(name, *header)
     numbers = _array(name, rows)
-    return numbers.ravel() if 1 in numbers.shape and not operator.tuples else numbers
+    return numbers.ravel() if 1 in numbers.shape and not operator.takes_tuples else numbers
 
 
 class NotIntegers(ValueError):

@@ -26,7 +26,7 @@ FORMATS = ("npz", "onnx", "webnn", "dxdispatch")
     help="The format of the files, and the rules to follow.",
 )  # fmt: skip
 @click.option(
-    "--op", type=click.Choice([row.command for row in OPERATORS.values()]),
+    "--op", type=click.Choice([operator.command for operator in OPERATORS.values()]),
     help="Write the cases of one operator only.",
 )  # fmt: skip
 @shared.dtype

@@ -10,25 +10,25 @@ from .model import Scene
 from .roles import Form
 
 
-def call_text(s: Call) -> str:
+def call_text(call: Call) -> str:
     """Format a call as Python code, without attributes that have default values."""
-    parts = ["data", "indices"] + ["updates"] * s.operator.scatters
-    if s.axis or not s.operator.tuples:
-        parts.append(f"{s.operator.attribute}={s.axis}")
-    usual = Attributes(s.op)._asdict()
-    said = s.attributes.fold_keywords if s.reduction != "none" else {}
-    said |= {"mode": s.mode, "negative": s.negative}
+    parts = ["data", "indices"] + ["updates"] * call.operator.scatters
+    if call.axis or not call.operator.takes_tuples:
+        parts.append(f"{call.operator.attribute}={call.axis}")
+    usual = Attributes(call.op)._asdict()
+    said = call.attributes.fold_keywords if call.reduction != "none" else {}
+    said |= {"mode": call.mode, "negative": call.negative}
     parts += [f"{name}={value!r}" for name, value in said.items() if value != usual[name]]
-    return f"{s.op}({', '.join(parts)})"
+    return f"{call.op}({', '.join(parts)})"
 
 
-def shapes_text(s: Call) -> str:
+def shapes_text(call: Call) -> str:
     """Format the operands' dtypes and shapes."""
-    text = f"data {s.data.dtype} {_shape(s.data.shape)}, "
-    text += f"indices {s.indices.dtype} {_shape(s.indices.shape)}"
-    if s.updates is not None:
-        return f"{text}, updates {_shape(s.updates.shape)}"
-    return f"{text} \N{RIGHTWARDS ARROW} {_shape(Form.of(s).moved)}"
+    text = f"data {call.data.dtype} {_shape(call.data.shape)}, "
+    text += f"indices {call.indices.dtype} {_shape(call.indices.shape)}"
+    if call.updates is not None:
+        return f"{text}, updates {_shape(call.updates.shape)}"
+    return f"{text} \N{RIGHTWARDS ARROW} {_shape(Form.of(call).moved)}"
 
 
 def _shape(shape: Shape) -> str:

@@ -139,32 +139,32 @@ def _pair(scene: Scene, data: list[Cell], moved: list[Cell]) -> dict[int, list[i
 
 def _gather(scene: Scene, data: list[Cell], moved: list[Cell], fill_value: object) -> None:
     """Write the values that a gather reads to the cells of its result."""
-    s, filled = scene.call, ""
+    call, filled = scene.call, ""
     for d, readers in _pair(scene, data, moved).items():
         for m in readers:
             moved[m].lines = data[d].lines
             moved[m].tip += f" = {data[d].tip}"
-    if s.mode in FILLING:  # for strings, 0 is the empty string
-        filled = (value_texts(fill_item(s.op, s.data.dtype, fill_value)) or ["fill"])[0]
+    if call.mode in FILLING:  # for strings, 0 is the empty string
+        filled = (value_texts(fill_item(call.op, call.data.dtype, fill_value)) or ["fill"])[0]
     for cell in moved:
         cell.lines = [filled] if cell.mark else cell.lines
 
 
 def _scatter(scene: Scene, data: list[Cell], moved: list[Cell], values: list[NDArray[Any]]) -> None:
     """Write the result of a scatter to its cells, and mark overwritten updates."""
-    s, complete = scene.call, scene.form.indices == scene.full.indices
+    call, complete = scene.call, scene.form.indices == scene.full.indices
     for d, chain in _pair(scene, data, moved).items():
-        if s.reduction == "none":
+        if call.reduction == "none":
             for m in chain[:-1]:
                 moved[m].mark = "lost"
             lines = moved[chain[-1]].lines
         else:
-            terms = [*data[d].lines * s.include_self, *(moved[m].lines[0] for m in chain)]
-            lines = expression(s.reduction, terms)
+            terms = [*data[d].lines * call.include_self, *(moved[m].lines[0] for m in chain)]
+            lines = expression(call.reduction, terms)
             if values and complete and len(terms) > 1:
                 places = np.zeros((len(chain), 1), np.int64)
                 old, new = values[0][d : d + 1], values[1][chain]
-                folded = apply("scatter_nd", old, places, new, **s.attributes.fold_keywords)
+                folded = apply("scatter_nd", old, places, new, **call.attributes.fold_keywords)
                 lines.append("= " + (value_texts(folded) or ["?"])[0])
         data[d].lines = lines
         data[d].tip += " = " + " ".join(lines)

@@ -28,28 +28,28 @@ LEGEND = {
 }
 
 
-def draw(s: Call, operands: CallValues, refusal: str = "") -> str:
+def draw(call: Call, operands: CallValues, refusal: str = "") -> str:
     """Draw a call as an SVG document, with the values that are known.
 
     `refusal` is the message of the IndexError that the call raises, if any.
     """
-    scene, cells, layout = _fitting(s, operands, bool(refusal))
+    scene, cells, layout = _fitting(call, operands, bool(refusal))
     width = max(layout.width, NARROWEST) + 2 * MARGIN
     head, top = _heading(scene, cells.values, width - 2 * MARGIN, refusal)
     legend, bottom = _legend(cells, layout, top + layout.height + 14)
     left = (width - layout.width) / 2
     shift = f'<g transform="translate({left:.1f} {top:.1f})">'
     lines = [*head, shift, *_body(scene, layout), "</g>", *legend]
-    return svg.document(width, bottom, f"{call_text(s)}: {shapes_text(s)}", lines)
+    return svg.document(width, bottom, f"{call_text(call)}: {shapes_text(call)}", lines)
 
 
-def _fitting(s: Call, operands: CallValues, raises: bool) -> tuple[Scene, Cells, Layout]:
+def _fitting(call: Call, operands: CallValues, raises: bool) -> tuple[Scene, Cells, Layout]:
     """Lay out a call so that it is readable.
 
     Use letters if the values are too wide. Draw fewer cells if the picture is still too wide.
     """
     for most_across in (MOST_ACROSS, 8, 5, 2):
-        scene = scene_of(s, operands.indices, raises, most_across)
+        scene = scene_of(call, operands.indices, raises, most_across)
         cells = fill_cells(scene, operands)
         layout = Layout(scene, cells)
         if cells.values and layout.width > WIDEST:

@@ -77,16 +77,16 @@ class Scene(NamedTuple):
 
 
 def scene_of(
-    s: Call, indices: Array | None = None, raises: bool = False, most_across: int = MOST_ACROSS
+    call: Call, indices: Array | None = None, raises: bool = False, most_across: int = MOST_ACROSS
 ) -> Scene:
     """Create the scene of a call, with example indices if there are none.
 
     Set `raises` if the call is known to raise, possibly for an index that is not drawn.
     """
-    full = Form.of(s)
+    full = Form.of(call)
     if indices is None:
         form = reduce(full, None, most_across)
-        entries = _entries(s, form, example_indices(s, form))
+        entries = _entries(call, form, example_indices(call, form))
         named = places_of(form.named)
     else:
         known_indices = indices
@@ -95,7 +95,7 @@ def scene_of(
         @cache
         def entries_of(outer: Shape, inner: Shape) -> tuple[Entry, ...]:
             part = full._replace(outer=outer, inner=inner)
-            return _entries(s, part, np.asarray(known_indices[tuple(map(slice, part.entries))]))
+            return _entries(call, part, np.asarray(known_indices[tuple(map(slice, part.entries))]))
 
         def shown(form: Form) -> tuple[Shape, ...]:
             return _shown(form, full, entries_of(form.outer, form.inner), spare)
@@ -103,9 +103,9 @@ def scene_of(
         form = reduce(full, lambda form: tuple(map(len, shown(form))), most_across)
         entries, named = entries_of(form.outer, form.inner), shown(form)
     places = (*places_of(form.outer), *named, *places_of(form.suffix))
-    refused = raises or (s.mode not in FILLING and any(e.place is None for e in entries))
+    refused = raises or (call.mode not in FILLING and any(e.place is None for e in entries))
     links = list(_links(form, entries, named, refused))
-    return Scene(s, full, form, indices is None, places, links, refused)
+    return Scene(call, full, form, indices is None, places, links, refused)
 
 
 def places_of(shape: Shape) -> tuple[Shape, ...]:
@@ -137,17 +137,17 @@ def _shown(form: Form, full: Form, entries: tuple[Entry, ...], spare: int) -> tu
     return tuple(shown)
 
 
-def _entries(s: Call, form: Form, indices: NDArray[Any]) -> tuple[Entry, ...]:
+def _entries(call: Call, form: Form, indices: NDArray[Any]) -> tuple[Entry, ...]:
     """Return the indices and the positions that the core resolves them to."""
     rows = indices.reshape(prod(form.entries), len(form.sizes))
 
     def resolved(mode: str) -> list[list[int]]:
         pairs = zip(rows.T, form.sizes, strict=True)
-        numbers = (number_rows(values, size, mode, s.negative)[0] for values, size in pairs)
+        numbers = (number_rows(values, size, mode, call.negative)[0] for values, size in pairs)
         return [positions.tolist() for positions in numbers]
 
     valid = resolved("drop")
-    brought = resolved(s.mode) if s.mode in MOVING else valid
+    brought = resolved(call.mode) if call.mode in MOVING else valid
     entries = []
     for number, where in enumerate(np.ndindex(form.entries)):
         place = tuple(positions[number] for positions in brought)
@@ -195,7 +195,7 @@ def _links(
             yield Link(entry, source, target, colour, again, number > 0)
 
 
-def example_indices(s: Call, form: Form) -> NDArray[np.int64]:
+def example_indices(call: Call, form: Form) -> NDArray[np.int64]:
     """Create indices for a small call.
 
     They are unordered and contain a duplicate. If the call supports them, they contain an index
@@ -203,7 +203,7 @@ def example_indices(s: Call, form: Form) -> NDArray[np.int64]:
     """
     # Flat, because entries may have the maximum number of dimensions of NumPy.
     example = np.zeros((prod(form.entries), len(form.sizes)), np.int64)
-    signed = s.negative and s.indices.dtype.kind == "i"
+    signed = call.negative and call.indices.dtype.kind == "i"
     for entry, where in enumerate(np.ndindex(form.entries)):
         number = where[form.axis] if form.elements else entry
         for c, size in enumerate(form.sizes):
@@ -212,7 +212,7 @@ def example_indices(s: Call, form: Form) -> NDArray[np.int64]:
             value = pattern[number] if number < len(pattern) else 2 * number - 7
             value = (value + shift) % size if size else 0
             if c == len(form.sizes) - 1:
-                if number == 1 and shift == 0 and s.mode != "raise":
+                if number == 1 and shift == 0 and call.mode != "raise":
                     value = size + 1
                 elif number == 3 and signed and size:
                     value = -1

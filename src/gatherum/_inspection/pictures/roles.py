@@ -35,14 +35,19 @@ class Form(NamedTuple):
     suffix: Shape
 
     @classmethod
-    def of(cls, s: Call) -> Form:
+    def of(cls, call: Call) -> Form:
         """Sort the dimensions of a call."""
-        data, indices, row, axis = s.data.shape, s.indices.shape, s.operator, s.resolved_axis
-        if row.addressing.shares_back:
-            return cls(row, axis, (), data, indices, ())
-        roles = row.dimensions(len(data), indices, axis)
+        data, indices, operator, axis = (
+            call.data.shape,
+            call.indices.shape,
+            call.operator,
+            call.resolved_axis,
+        )
+        if operator.addressing.shares_back:
+            return cls(operator, axis, (), data, indices, ())
+        roles = operator.dimensions(len(data), indices, axis)
         inner, end = tuple(indices[d] for d in roles.entries), roles.indexed.stop
-        return cls(row, axis, data[:axis], data[axis:end], inner, data[end:])
+        return cls(operator, axis, data[:axis], data[axis:end], inner, data[end:])
 
     @property
     def data(self) -> Shape:
@@ -52,7 +57,7 @@ class Form(NamedTuple):
     @property
     def indices(self) -> Shape:
         """The shape of the indices."""
-        return self.entries + ((len(self.named),) if self.operator.tuples else ())
+        return self.entries + ((len(self.named),) if self.operator.takes_tuples else ())
 
     @property
     def entries(self) -> Shape:
@@ -84,7 +89,7 @@ class Form(NamedTuple):
         """Whether the picture runs from left to right, otherwise from top to bottom."""
         if self.elements:
             return len(self.named) > 1 and self.axis != len(self.named) - 2
-        return self.operator.tuples or bool(self.suffix)
+        return self.operator.takes_tuples or bool(self.suffix)
 
     @property
     def congruent(self) -> bool:
@@ -113,7 +118,7 @@ def excess(form: Form, most_across: int = MOST_ACROSS) -> int:
     """Return the number of cells, across and down, that exceed the limits of a picture."""
     data, moved = map(planes, (form.data, form.moved), form.columns)
     if form.across:
-        components = min(len(form.named), 4) if form.operator.tuples else 1
+        components = min(len(form.named), 4) if form.operator.takes_tuples else 1
         across = [data[2] + moved[2] + (moved[2] if form.elements else components)]
         down = [n * (rows + 1) for n, rows, _ in (data, moved)]
     else:

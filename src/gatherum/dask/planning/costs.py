@@ -121,8 +121,12 @@ class _Sizes:
     @cached_property
     def indexed(self) -> int:
         """The number of entries."""
-        s = self.call.call
-        return prod(s.indices.shape[: len(s.indices.shape) - self.call.operator.tuples])
+        array_call = self.call.call
+        return prod(
+            array_call.indices.shape[
+                : len(array_call.indices.shape) - self.call.operator.takes_tuples
+            ]
+        )
 
     @cached_property
     def rows(self) -> int:

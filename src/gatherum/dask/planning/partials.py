@@ -33,12 +33,12 @@ def fold_apart(
 
     Invalid entries are dropped. The table is used only after all entries have been checked.
     """
-    s = call.call
-    mode = s.mode if s.mode in MOVING and not call.refuses else "drop"
+    array_call = call.call
+    mode = array_call.mode if array_call.mode in MOVING and not call.refuses else "drop"
     start = np.broadcast_to(np.zeros((), call.dtype), shape)
-    table = begin(start, s.attributes._replace(mode=mode))
+    table = begin(start, array_call.attributes._replace(mode=mode))
     for where, values in zip(indices, updates, strict=True):
-        getattr(table, s.op)(where, values, call.axis)
+        getattr(table, array_call.op)(where, values, call.axis)
     return table
 
 

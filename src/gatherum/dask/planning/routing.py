@@ -49,9 +49,11 @@ class ChunkRoute:
 def find_invalid(call: DaskCall, shape: Shape, origin: Shape, block: Array) -> Invalid | None:
     """Return the first entry of a block of indices that makes the call raise, or None."""
     _check_dtype(call, block)
-    s, operator = call.call, call.operator
+    array_call, operator = call.call, call.operator
     sizes = [shape[d] for d in operator.indexed(block.shape, call.axis)]
-    invalid = first_invalid(block, sizes, s.mode, s.negative, operator.tuples)
+    invalid = first_invalid(
+        block, sizes, array_call.mode, array_call.negative, operator.takes_tuples
+    )
     if invalid is None:
         return None
     where = tuple(a + b for a, b in zip(origin, invalid.where, strict=False))
@@ -104,23 +106,23 @@ def owners_of(call: DaskCall, keyed: Chunks, shape: Shape, block: Array) -> tupl
 def _numbers(call: DaskCall, shape: Shape, block: Array) -> NDArray[np.int64]:
     """Return the number of the row that each entry addresses in the data of its column."""
     _check_dtype(call, block)
-    s, operator = call.call, call.operator
+    array_call, operator = call.call, call.operator
     space, axis = operator.space(shape, block.shape, call.axis)
-    return number_entries(operator, space, block, axis, s.mode, s.negative)
+    return number_entries(operator, space, block, axis, array_call.mode, array_call.negative)
 
 
 def _check_dtype(call: DaskCall, block: Array) -> None:
     """Raise TypeError for a block without an integer dtype, even if its array declares one."""
     if not is_index(block.dtype):
-        raise errors.not_an_index_dtype(call.operator.name, block.dtype, call.operator.tuples)
+        raise errors.not_an_index_dtype(call.operator.name, block.dtype, call.operator.takes_tuples)
 
 
 def _located(
     call: DaskCall, keyed: Chunks, shape: Shape, numbers: NDArray[np.int64]
 ) -> tuple[Ints, Ints]:
     """Return the owner of each row of a column, and the row's number within it."""
-    s = call.call
-    space, first = call.operator.space(shape, s.indices.shape, call.axis)
+    array_call = call.call
+    space, first = call.operator.space(shape, array_call.indices.shape, call.axis)
     chunks = {first + n: sizes for n, sizes in enumerate(keyed)}
     if len(space) == 1 and chunks:
         starts = np.array(starts_of(chunks[0]), np.int64)

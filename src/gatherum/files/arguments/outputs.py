@@ -97,7 +97,7 @@ class FileOutput:
             resume=resume,
             check_inputs=job.check_unchanged,
             meter=job.meter,
-            staged=not in_place and out.format.staged(job.table if job.row.scatters else None),
+            staged=not in_place and out.format.staged(job.table if job.operator.scatters else None),
         )
         with removed_when_refused(build):
             with job.unchanged():
@@ -114,7 +114,7 @@ class FileOutput:
         if build.replacing:
             return CompleteSink(resources, build)
         depth = job.requests.depth
-        if job.row.scatters and (form.staged(table) or not job.fits_whole):
+        if job.operator.scatters and (form.staged(table) or not job.fits_whole):
             return form.copy(self.out, table, resources, build, depth)
         return form.new(self.out, job.shape, table, resources, build)
 

@@ -49,12 +49,12 @@ class Requests:
         self.op, self.indices = op, indices
         self.order = range(len(data_shape)) if order is None else order
         self.mode, self.negative = mode, negative
-        row, shape = OPERATORS[op], indices.shape
-        dimensions = row.dimensions(len(data_shape), shape, axis)
+        operator, shape = OPERATORS[op], indices.shape
+        dimensions = operator.dimensions(len(data_shape), shape, axis)
         self.indexed, self.tuple_size = dimensions.indexed, len(dimensions.indexed)
         # At each position of the free dimensions before the axis, all entries are requested.
         outer = data_shape[: dimensions.addressed.start]
-        entries = shape[: len(shape) - row.tuples]
+        entries = shape[: len(shape) - operator.takes_tuples]
         self.repeats, self.cycle = math.prod(outer), math.prod(entries)
         self.shape = outer + entries  # the shape of the moved elements without the row
         self.depth = dimensions.addressed.stop

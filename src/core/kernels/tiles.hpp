@@ -1,4 +1,4 @@
-// Visits the points of a nest, one unit (independent batch) after another, in blocks of at most kBlock staged
+// Visits the points of a nest, one unit (independent batch) after another, in tiles of at most kTile staged
 // tuples.
 #pragma once
 
@@ -23,17 +23,17 @@ class Odometer {
     for (int i = rank - 1; i >= 0; --i) {
       at_[i] = position % loops[i].extent;
       position /= loops[i].extent;
-      place_ = advance(place_, loops[i], at_[i]);
+      offsets_ = advance(offsets_, loops[i], at_[i]);
     }
   }
 
-  const Place& place() const { return place_; }
+  const ByteOffsets& offsets() const { return offsets_; }
 
   void next() {
     for (int i = rank_ - 1; i >= 0; --i) {
-      place_ = advance(place_, loops_[i], 1);
+      offsets_ = advance(offsets_, loops_[i], 1);
       if (++at_[i] < loops_[i].extent) return;
-      place_ = advance(place_, loops_[i], -at_[i]);
+      offsets_ = advance(offsets_, loops_[i], -at_[i]);
       at_[i] = 0;
     }
   }
@@ -42,18 +42,18 @@ class Odometer {
   const Loop* loops_;
   int rank_;
   int64_t at_[kMaxLoops];
-  Place place_;
+  ByteOffsets offsets_;
 };
 
 // Staged tuples of a line: the position of the first tuple, the number of tuples, and their checked offsets.
 // `which` lists the chosen tuples if not all are chosen.
-struct Block {
-  Place place;
+struct Tile {
+  ByteOffsets base;
   int n = 0;
   bool any_invalid = false;
   int chosen = 0;
-  int which[kBlock];
-  alignas(64) int64_t offsets[kBlock];
+  int which[kTile];
+  alignas(64) int64_t offsets[kTile];
 
   GATHERUM_INLINE int at(int i) const { return chosen == n ? i : which[i]; }
 };
@@ -71,7 +71,7 @@ inline constexpr auto kLanesOf = [] {
 // Chooses the owned tuples, in order. Invalid tuples are never owned. Uses no branches, because branches on
 // random tuples are mispredicted, and processes a vector at a time (half of the tuples: 0.5 ns each, one by
 // one 1.0).
-GATHERUM_NOINLINE inline void choose(Block& b, const Owned& owned) {
+GATHERUM_NOINLINE inline void choose(Tile& b, const Owned& owned) {
   using Words = Lanes<uint64_t>;
   const auto first = static_cast<uint64_t>(owned.low), last = static_cast<uint64_t>(owned.high) - first - 1;
   const auto take = [&](unsigned set, int j) {
@@ -93,11 +93,11 @@ GATHERUM_NOINLINE inline void choose(Block& b, const Owned& owned) {
   }
 }
 
-// The positions of the blocks of a range of units. Within a unit, the loops after the first `units` loops are
+// The positions of the tiles of a range of units. Within a unit, the loops after the first `units` loops are
 // visited in row-major order, so that a scatter applies the updates of a destination in order.
-class Blocks {
+class Tiles {
  public:
-  GATHERUM_NOINLINE Blocks(const Nest& nest, int units, const Range& range)
+  GATHERUM_NOINLINE Tiles(const Nest& nest, int units, const Range& range)
       : nest_(nest),
         range_(range),
         chunks_(range.chunk >= nest.line_loop().extent ? 1 : (nest.line_loop().extent - 1) / range.chunk + 1),
@@ -108,11 +108,11 @@ class Blocks {
     enter_chunk();
   }
 
-  GATHERUM_NOINLINE bool next(Place& place, int& n) {
+  GATHERUM_NOINLINE bool next(ByteOffsets& base, int& n) {
     if (position_ == chunk_end_ && !advance_inner()) return false;
-    const Place a = lead_.place(), b = inner_.place();
-    place = advance({a.data + b.data, a.index + b.index, a.other + b.other}, nest_.line_loop(), position_);
-    n = static_cast<int>(std::min<int64_t>(kBlock, chunk_end_ - position_));
+    const ByteOffsets a = lead_.offsets(), b = inner_.offsets();
+    base = advance({a.data + b.data, a.index + b.index, a.other + b.other}, nest_.line_loop(), position_);
+    n = static_cast<int>(std::min<int64_t>(kTile, chunk_end_ - position_));
     position_ += n;
     return true;
   }
@@ -148,9 +148,9 @@ class Blocks {
 // The number of rows by which runs are prefetched ahead, if columns are short runs far apart.
 inline constexpr int64_t kRowsOn = 8;
 
-// Calls one(j) for each chosen tuple of a block, in order.
+// Calls one(j) for each chosen tuple of a tile, in order.
 template <class One>
-GATHERUM_INLINE void each_chosen(const Block& b, const One& one) {
+GATHERUM_INLINE void each_chosen(const Tile& b, const One& one) {
   const int n = b.n, chosen = b.chosen;  // local copies that no store can change
   if (chosen < n) {
     const int* GATHERUM_RESTRICT which = b.which;
@@ -160,14 +160,14 @@ GATHERUM_INLINE void each_chosen(const Block& b, const One& one) {
   }
 }
 
-// Options for staging the blocks of a walk.
+// Options for staging the tiles of a walk.
 struct Staging {
-  int64_t step = 0;        // i * step is added to the i-th offset of a block, if the line moves the data
-  bool by_column = false;  // lines are cut into columns
+  int64_t step = 0;              // i * step is added to the i-th offset of a tile, if the line moves the data
+  bool by_column = false;        // lines are cut into columns
   const Owned* owned = nullptr;  // the tuples to choose; null: all
 };
 
-// The loop over blocks of all kernels. It stages the next block while the current block is processed.
+// The loop over tiles of all kernels. It stages the next tile while the current tile is processed.
 //
 //   for (Walk walk(...); !walk.done(); walk.turn()) {
 //     ... walk.now() ...
@@ -181,20 +181,20 @@ class Walk {
       : nest_(nest),
         index_(index),
         staging_(staging),
-        blocks_(nest, units, range),
+        tiles_(nest, units, range),
         in_lines_(stages_lines(nest)) {
     // For columns, prefetches run a few rows ahead instead of a page ahead.
     if (staging.by_column)
-      on_ = units < nest.line ? advance(Place{}, nest.loops[nest.line - 1], kRowsOn) : Place{};
+      on_ = units < nest.line ? advance(ByteOffsets{}, nest.loops[nest.line - 1], kRowsOn) : ByteOffsets{};
     find();
     next();
   }
   Walk(const Walk&) = delete;
   Walk& operator=(const Walk&) = delete;
 
-  const Block& now() const { return *now_; }
-  const Block& then() const { return *then_; }
-  const Place& on() const { return on_; }
+  const Tile& now() const { return *now_; }
+  const Tile& then() const { return *then_; }
+  const ByteOffsets& on() const { return on_; }
   bool done() const { return now_->n == 0; }
   // True if stage_while interleaves staging with work.
   bool in_lines() const { return in_lines_; }
@@ -203,7 +203,7 @@ class Walk {
 
   void stage() { stage_from(0); }
 
-  // Makes the next block the current block, and finds the block after it.
+  // Makes the next tile the current tile, and finds the tile after it.
   GATHERUM_NOINLINE void turn() {
     std::swap(now_, then_);
     find();
@@ -215,8 +215,8 @@ class Walk {
     turn();
   }
 
-  // Calls work(i) for each tuple of this block, in order. Also stages the next block: each time it has
-  // written `count` offsets of the next block, from the i-th on, it calls staged(i, count). These offsets may
+  // Calls work(i) for each tuple of this tile, in order. Also stages the next tile: each time it has
+  // written `count` offsets of the next tile, from the i-th on, it calls staged(i, count). These offsets may
   // be invalid. If the indices allow, the two kinds of calls are interleaved, so that their memory accesses
   // overlap (5M updates of 256 bins: 6.5 ms -> 4.7, of 250k: 17 -> 11; gather_elements along axis 0: 13.5 ->
   // 11.5).
@@ -226,7 +226,7 @@ class Walk {
     const int m = now_->n, n = then_->n;
     const int both = in_lines_ ? std::min(n, m) / kTogether * kTogether : 0;
     if (both > 0) {
-      const char* at = index_ + then_->place.index;
+      const char* at = index_ + then_->base.index;
       const Fetch fetch{on_.index, beside, width};
       in_lines_ =
           nest_.index.width == 8
@@ -241,15 +241,15 @@ class Walk {
   }
 
  private:
-  // Finds the next block. After the last block, the next block has no tuples.
+  // Finds the next tile. After the last tile, the next tile has no tuples.
   void find() {
-    if (!blocks_.next(then_->place, then_->n)) then_->n = 0;
+    if (!tiles_.next(then_->base, then_->n)) then_->n = 0;
   }
 
   GATHERUM_NOINLINE void stage_from(int begin) {
-    Block& b = *then_;
+    Tile& b = *then_;
     const int64_t stride = nest_.line_loop().index;
-    const char* at = index_ + b.place.index + begin * stride;
+    const char* at = index_ + b.base.index + begin * stride;
     b.any_invalid =
         begin < b.n && gatherum::GATHERUM_LEVEL::stage(nest_, at, stride, b.n - begin, b.offsets + begin);
     if (staging_.step != 0) add_steps(staging_.step, begin, b.n, b.offsets);
@@ -261,48 +261,50 @@ class Walk {
   const Nest& nest_;
   const char* const index_;
   const Staging staging_;
-  Place on_{0, kIndexBytesAhead, 0};
-  Blocks blocks_;
+  ByteOffsets on_{0, kIndexBytesAhead, 0};
+  Tiles tiles_;
   bool in_lines_;  // until an index is negative or invalid: more are then likely, and each is staged twice
   bool valid_ = true;
-  Block pair_[2];
-  Block* now_ = &pair_[0];
-  Block* then_ = &pair_[1];
+  Tile pair_[2];
+  Tile* now_ = &pair_[0];
+  Tile* then_ = &pair_[1];
 };
 
 // Prefetches the columns of later rows, whose addresses the processor does not predict. Prefetches nothing if
 // items are more than a cache line apart, because the run that spans them may be the whole array.
-GATHERUM_INLINE void prefetch_rows_on(const Nest& nest, const Place& on, const Operands& at, const Block& b) {
+GATHERUM_INLINE void prefetch_rows_on(const Nest& nest, const ByteOffsets& on, const Operands& at,
+                                      const Tile& b) {
   const Loop& line = nest.line_loop();
   const auto fetch = [&](const char* base, int64_t offset, int64_t step) {
     if (std::abs(step) > kCacheLine) return;
     const int64_t bytes = b.n * std::abs(step);
     prefetch_run(base, step < 0 ? offset - bytes - step : offset, bytes);
   };
-  fetch(at.index, b.place.index + on.index, line.index);
-  fetch(at.other, b.place.other + on.other, line.other);
+  fetch(at.index, b.base.index + on.index, line.index);
+  fetch(at.other, b.base.other + on.other, line.other);
 }
 
-// Calls line(context, loop, place) for every line of the row loops, in order.
-using RowLine = void (*)(const void* context, const Loop& loop, Place place);
-GATHERUM_NOINLINE inline void each_row_line(const Loop* loops, int rank, Place place, const void* context,
-                                            RowLine line) {
-  if (rank == 1) return line(context, loops[0], place);
-  for (int64_t i = 0; i < loops[0].extent; ++i, place = advance(place, loops[0], 1))
-    each_row_line(loops + 1, rank - 1, place, context, line);
+// Calls line(context, loop, base) for every line of the row loops, in order.
+using RowLine = void (*)(const void* context, const Loop& loop, ByteOffsets base);
+GATHERUM_NOINLINE inline void each_row_line(const Loop* loops, int rank, ByteOffsets base,
+                                            const void* context, RowLine line) {
+  if (rank == 1) return line(context, loops[0], base);
+  for (int64_t i = 0; i < loops[0].extent; ++i, base = advance(base, loops[0], 1))
+    each_row_line(loops + 1, rank - 1, base, context, line);
 }
 
-// Calls point(place) for every point of the row loops, in order. `point` should capture by value: a reference
+// Calls point(base) for every point of the row loops, in order. `point` should capture by value: a reference
 // would be reloaded for each point, since a store may have changed the referenced value.
 template <class Point>
-GATHERUM_INLINE void each_row_point(const Loop* loops, int rank, const Place& place, const Point& point) {
-  if (rank == 0) return point(place);
-  constexpr RowLine line = [](const void* context, const Loop& loop, Place at) {
+GATHERUM_INLINE void each_row_point(const Loop* loops, int rank, const ByteOffsets& base,
+                                    const Point& point) {
+  if (rank == 0) return point(base);
+  constexpr RowLine line = [](const void* context, const Loop& loop, ByteOffsets at) {
     const Point each = *static_cast<const Point*>(context);
     const Loop step = loop;
     for (int64_t i = 0; i < step.extent; ++i, at = advance(at, step, 1)) each(at);
   };
-  each_row_line(loops, rank, place, &point, line);
+  each_row_line(loops, rank, base, &point, line);
 }
 
 }  // namespace gatherum::GATHERUM_LEVEL
