@@ -104,12 +104,14 @@ def run_on_tensors(
     fill: bytes | None = None, out: Any = None,
 ) -> Any:  # fmt: skip
     """Run a call on CPU tensors, with the attributes in the order of `Attributes.positional`."""
-    return run_on_views(op, data, indices, updates, *positional, fill, out, None, False)
+    call: Any = op, data, indices, updates, *positional, fill, out, None, False
+    return run_on_views(*call)
 
 
 def run_if_plain(op: str, data: Any, indices: Any, updates: Any, positional: Any) -> Any:
     """Run a call like `run_on_tensors`. Return None for tensors that torch must handle."""
-    return run_on_views(op, data, indices, updates, *positional, None, None, None, True)
+    call: Any = op, data, indices, updates, *positional, None, None, None, True
+    return run_on_views(*call)
 
 
 def _reduce(program: Program) -> tuple[Callable[..., Program], tuple[type[Program]]]:
