@@ -1,4 +1,4 @@
-"""Blocks of indices, staged while the preceding ones move: lines, columns and partitions."""
+"""Tiles of indices, staged while the preceding ones move: lines, columns and partitions."""
 
 import numpy as np
 import pytest
@@ -113,7 +113,7 @@ def test_columns_into_strided_output(of_indices, of_out):
 @pytest.mark.parametrize("index_dtype", DTYPES)
 @pytest.mark.parametrize("lengths", [(1, 1), (5, 255), (3, 256), (4, 300), (2, 1000)])
 def test_lines_that_do_not_go_on_in_one_another(far, index_dtype, lengths):
-    """A block may be longer or shorter than the one it is staged with, and so may lines."""
+    """A tile may be longer or shorter than the one it is staged with, and so may lines."""
     rng = np.random.default_rng(4)
     lines, length = lengths
     data = rng.integers(0, 255, (1 << 20) + 3 if far else 30_000).astype("u1")
