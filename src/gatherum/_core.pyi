@@ -406,7 +406,17 @@ def set_torch_storage(
 def set_torch_cuda(
     make_program: Callable[..., DeviceProgram | None], sort: Callable[..., Callable[..., Any]]
 ) -> None: ...
+def set_device_arrays(
+    make_program: Callable[..., DeviceProgram | None],
+    sort: Callable[..., Callable[..., Any]],
+    new_array: Callable[..., Any],
+) -> None: ...
+def add_device_type(type: type) -> None: ...
 def has_cuda_driver() -> bool: ...
+
+class DeviceMemory:
+    @property
+    def address(self) -> int: ...
 
 class DeviceProgram:
     def __init__(

@@ -31,6 +31,12 @@ std::optional<Driver> load_driver() {
   find(driver.pop, "cuCtxPopCurrent_v2");
   find(driver.is_capturing, "cuStreamIsCapturing");
   find(driver.load, "cuKernelGetFunction");
+  find(driver.allocate, "cuMemAllocAsync");
+  find(driver.free, "cuMemFreeAsync");
+  find(driver.attribute, "cuPointerGetAttribute");
+  find(driver.create_event, "cuEventCreate");
+  find(driver.record, "cuEventRecord");
+  find(driver.query, "cuEventQuery");
   return all ? std::optional(driver) : std::nullopt;
 }
 

@@ -21,6 +21,40 @@ struct Driver {
   Status (*pop)(void** context) = nullptr;
   Status (*is_capturing)(void* stream, int* status) = nullptr;
   Status (*load)(void** function, void* kernel) = nullptr;
+  Status (*allocate)(uint64_t* address, size_t bytes, void* stream) = nullptr;
+  Status (*free)(uint64_t address, void* stream) = nullptr;
+  Status (*attribute)(void* value, int attribute, uint64_t address) = nullptr;
+  Status (*create_event)(void** event, unsigned flags) = nullptr;
+  Status (*record)(void* event, void* stream) = nullptr;
+  Status (*query)(void* event) = nullptr;
+};
+
+inline constexpr Status kNotReady = 600;       // CUDA_ERROR_NOT_READY
+inline constexpr int kDeviceOrdinal = 9;       // CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+inline constexpr unsigned kDisableTiming = 2;  // CU_EVENT_DISABLE_TIMING
+
+// Makes a context the current one during its lifetime, unless it is already.
+class Current {
+ public:
+  Current(const Driver& driver, void* context) : driver_(driver) {
+    void* now = nullptr;
+    status_ = driver.current(&now);
+    if (status_ != 0 || now == context) return;
+    status_ = driver.push(context);
+    pushed_ = status_ == 0;
+  }
+  ~Current() {
+    void* popped = nullptr;
+    if (pushed_) driver_.pop(&popped);
+  }
+  Current(const Current&) = delete;
+  Current& operator=(const Current&) = delete;
+  Status status() const { return status_; }
+
+ private:
+  const Driver& driver_;
+  Status status_ = 0;
+  bool pushed_ = false;
 };
 
 // Returns the driver, or null if this machine has none or one without these functions.

@@ -6,30 +6,6 @@
 namespace gatherum::device {
 namespace {
 
-// Makes a context the current one during its lifetime, unless it is already.
-class Current {
- public:
-  Current(const Driver& driver, void* context) : driver_(driver) {
-    void* now = nullptr;
-    status_ = driver.current(&now);
-    if (status_ != 0 || now == context) return;
-    status_ = driver.push(context);
-    pushed_ = status_ == 0;
-  }
-  ~Current() {
-    void* popped = nullptr;
-    if (pushed_) driver_.pop(&popped);
-  }
-  Current(const Current&) = delete;
-  Current& operator=(const Current&) = delete;
-  Status status() const { return status_; }
-
- private:
-  const Driver& driver_;
-  Status status_ = 0;
-  bool pushed_ = false;
-};
-
 // One replay: the addresses of all slots, and the outcome so far.
 class Replay {
  public:

@@ -12,13 +12,35 @@ from gatherum._frameworks.operator_functions import Functions
 from gatherum._frameworks.registry import Framework, source_named
 from gatherum._model.call import Attributes
 from gatherum._model.dtypes import AnyDType
+from gatherum._system import native
 
 from . import errors as cuda_errors
-from .array_protocols import Protocols
+from . import nvidia, replays
+from .array_protocols import DeviceArray, Part, Protocols
 from .device_calls import call
 from .device_views import DeviceFramework
+from .driver import open_driver
 
 _protocols = Protocols()
+# Types of arrays that the core reads itself.
+_of_core: set[type] = set()
+
+
+def _sorter(arena: Any, stream: int, number: int) -> nvidia.Sorter:
+    """Return the sort for one replay, whose scratch memory is `arena`."""
+    return nvidia.sorter(_protocols, Part(arena, 0), number, stream)
+
+
+def _let_core_read(*operands: object) -> None:
+    """Let the core run later calls on arrays of these types, if they have the CUDA interface."""
+    for kind in {type(operand) for operand in operands} - _of_core:
+        foreign = registry.foreign(kind)
+        is_ours = foreign is not None and foreign.source is registry.CUDA
+        if is_ours and hasattr(kind, "__cuda_array_interface__"):
+            if not _of_core:
+                native.set_device_arrays(replays.make_program, _sorter, DeviceArray)
+            _of_core.add(kind)
+            native.add_device_type(kind)
 
 
 @cache
@@ -84,7 +106,10 @@ class CudaAdapter(Framework):
             item = conversion.fill_item(attributes.op, dtype, fill_value).tobytes()
             return item if any(item) else b""
 
-        return call(framework, attributes, data, indices, updates, fill)
+        result = call(framework, attributes, data, indices, updates, fill)
+        if framework is _protocols and open_driver().replays:
+            _let_core_read(data, indices, updates)
+        return result
 
     def spec(self, op: str, operand: str, value: Any) -> Any:
         """Return the spec of an array on a device. Return any other value unchanged."""

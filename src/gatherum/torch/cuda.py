@@ -13,17 +13,12 @@ from torch import Tensor
 from gatherum._model.call import Attributes
 from gatherum._model.dtypes import AnyDType
 from gatherum._model.errors import Shape
-from gatherum._plans.plans import Plan
-from gatherum._system import native
 from gatherum.cuda import cub, device_calls, elementary, nvidia
 from gatherum.cuda import errors as cuda_errors
 from gatherum.cuda.device import Pairs
 from gatherum.cuda.device_views import DeviceFramework, View
-from gatherum.cuda.driver import LEGACY_STREAM, open_driver
+from gatherum.cuda.driver import LEGACY_STREAM
 from gatherum.cuda.host_transfer import OnDevice
-from gatherum.cuda.loops import unaddressable, work_of
-from gatherum.cuda.plan_launches import program_of
-from gatherum.cuda.programs import Placement
 
 from . import addresses, checks, dtypes
 from .operands import fill_item
@@ -120,20 +115,6 @@ def run(
 
     result: Tensor = device_calls.call(FRAMEWORK, attributes, data, indices, updates, item, out)
     return result
-
-
-def make_program(plan: Plan, number: int, *alignments: int) -> native.DeviceProgram | None:
-    """Return the program of a plan on a device for replays, or None if each call raises an error.
-
-    The alignments are those of data, indices, updates and the result, in bytes.
-    """
-    if unaddressable(plan.call, work_of(plan)) >= 0:
-        return None
-    driver = open_driver()
-    data, indices, updates, out = alignments
-    placement = Placement(data, indices, updates, out, in_place=False)
-    program = program_of(plan, placement, nvidia.processors_of(driver, number))
-    return nvidia.loaded_program(driver, program, number) if driver.replays else None
 
 
 def sorter(arena: Tensor, stream: int, number: int) -> nvidia.Sorter:

@@ -3,23 +3,20 @@
 The shim is a separate package, for the tests of this folder and for `nox -s cuda`.
 """
 
-import ctypes
 import sys
 import warnings
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from doubles import DriverDouble, run_on_core
+from doubles import DriverDouble, run_on_core, sort_on_host
 from shim.device import COMPILER, NO_COMPILER, ShimDevice
 
 from gatherum.cuda import driver
-from gatherum.cuda.device import Pairs
 from gatherum.cuda.nvidia import Nvidia
 
 
@@ -55,20 +52,7 @@ def on_shim(machine, monkeypatch):
     if COMPILER is None:
         pytest.skip(NO_COMPILER)
 
-    def sort(framework, pairs, device, stream):
-        arrays = [
-            np.frombuffer(bytearray(ctypes.string_at(at.address, width * pairs[2])), f"u{width}")
-            for at, width in zip(pairs[:2], pairs.widths[:2], strict=True)
-        ]
-        assert int(arrays[0].max()) < 2**pairs.widths.bits
-        order = np.argsort(arrays[0], kind="stable")
-        allocated = [framework.allocate(each.nbytes, device, stream) for each in arrays]
-        for memory, each in zip(allocated, arrays, strict=True):
-            moved = each[order]
-            ctypes.memmove(memory.address, moved.ctypes.data, moved.nbytes)
-        return Pairs(*allocated, *pairs[2:])
-
-    monkeypatch.setattr("gatherum.cuda.cub.radix_sort", sort)
+    monkeypatch.setattr("gatherum.cuda.cub.radix_sort", sort_on_host)
     monkeypatch.setattr("gatherum.cuda.device_calls.open_device", ShimGpu)
     return machine
 

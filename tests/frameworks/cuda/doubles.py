@@ -13,6 +13,7 @@ import numpy as np
 from gatherum._model.call import ArraySpec
 from gatherum._model.shape_limits import contiguous_strides
 from gatherum._plans.plans import apply
+from gatherum.cuda.device import Pairs
 
 
 class Status(IntEnum):
@@ -287,6 +288,21 @@ def memory_of(address, operand):
     }
     result = np.asarray(SimpleNamespace(__array_interface__=interface))
     return result.view(operand.dtype) if operand.dtype.itemsize else result
+
+
+def sort_on_host(framework, pairs, device, stream):
+    """Sort pairs in host memory, in place of `cub.radix_sort`."""
+    arrays = [
+        np.frombuffer(bytearray(ctypes.string_at(at.address, width * pairs[2])), f"u{width}")
+        for at, width in zip(pairs[:2], pairs.widths[:2], strict=True)
+    ]
+    assert int(arrays[0].max()) < 2**pairs.widths.bits
+    order = np.argsort(arrays[0], kind="stable")
+    allocated = [framework.allocate(each.nbytes, device, stream) for each in arrays]
+    for memory, each in zip(allocated, arrays, strict=True):
+        moved = each[order]
+        ctypes.memmove(memory.address, moved.ctypes.data, moved.nbytes)
+    return Pairs(*allocated, *pairs[2:])
 
 
 def run_on_core(device, plan, data, indices, updates, out, fill=b""):

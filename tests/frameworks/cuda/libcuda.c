@@ -18,6 +18,7 @@ enum { TO_OUTPUT, TO_TEXT, TO_NOTHING };
 int fake_log = TO_OUTPUT;      /* where the lines go: to standard output, to fake_text, or to nothing */
 char fake_text[1 << 24];       /* the lines since fake_length was set to 0 */
 size_t fake_length = 0;
+int fake_events_done = 0;
 int fake_launches_left = -1;   /* the launches before one fails; negative: none fails */
 void (*fake_run)(const char* code, const void* arguments, unsigned grid, unsigned block) = NULL;
 
@@ -118,7 +119,7 @@ int cuMemAllocAsync(Address* at, size_t n, void* stream) {
 int cuMemFreeAsync(Address at, void* stream) { return free((void*)at), say("free", (long)stream, 0, 0), 0; }
 int cuEventCreate(void** event, unsigned flags) { return *event = (void*)0x99, say("event", flags, 0, 0), 0; }
 int cuEventRecord(void* event, void* stream) { return say("record", (long)event, (long)stream, 0), 0; }
-int cuEventQuery(void* event) { return event == (void*)0x99 ? 600 : 1; }
+int cuEventQuery(void* event) { return event != (void*)0x99 ? 1 : fake_events_done ? 0 : 600; }
 int cuEventSynchronize(void* event) { return event == (void*)0x99 ? 0 : 1; }
 int cuEventDestroy_v2(void* event) { return say("destroy", (long)event, 0, 0), 0; }
 int cuEventElapsedTime_v2(float* time, void* begin, void* end) { return *time = 0.5f, begin != end; }

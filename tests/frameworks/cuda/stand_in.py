@@ -38,6 +38,7 @@ class Driver:
     def __init__(self) -> None:
         self.library = ctypes.CDLL("libcuda.so.1")
         self._set("fake_log", 2)
+        self.events_are_done(True)
 
     def _set(self, name: str, value: int) -> None:
         ctypes.c_int.in_dll(self.library, name).value = value
@@ -45,6 +46,10 @@ class Driver:
     def fail_after(self, launches: int) -> None:
         """Let the launch after this number of launches fail."""
         self._set("fake_launches_left", launches)
+
+    def events_are_done(self, done: bool) -> None:
+        """Let queries of events return that they are done, or not yet."""
+        self._set("fake_events_done", int(done))
 
     def run(self, function: Any) -> None:
         """Run kernels by a function of ctypes, or not at all."""

@@ -94,6 +94,7 @@ NB_MODULE(_core, m) {
         [] { return nb::capsule(reinterpret_cast<void*>(gatherum_xla_call), "xla._CUSTOM_CALL_TARGET"); });
   bind_tensors(m);
   bind_device_programs(m);
+  bind_device_arrays(m);
   bind_device_tensors(m);
   bind_scatter_into_zeros(m);
   bind_jax_call_cache(m);

@@ -17,6 +17,8 @@ class DeviceProgram {
                 int64_t arena);
 
   const device::Program& program() const { return program_; }
+  const device::Driver& driver() const { return *driver_; }
+  void* context() const { return context_; }
   // Replays the program without the interpreter's lock. A step that sorts calls sort(keys, payload, length,
   // key width, payload width, bits) with the distances of keys and payload from the arena. It returns the
   // addresses of the results, and raises if it fails; then a Python error is set.

@@ -6,6 +6,7 @@
 #include "engine/platform.hpp"
 #include "python/call_plans.hpp"
 #include "python/callbacks.hpp"
+#include "python/device/device_arrays.hpp"
 #include "python/gil_release.hpp"
 #include "python/jax/jax_call_cache.hpp"
 #include "python/runs.hpp"
@@ -163,6 +164,7 @@ nb::object dispatch_call(const nb::handle* a) {
   if (!PyArray_CheckExact(a[kData].ptr())) {
     nb::object result;
     if (is_tensor(a[kData]) && fills_with_zeros(a[kFill])) result = call_on_plain_tensors(a);
+    if (!result.is_valid()) result = call_on_device_arrays(a);
     if (!result.is_valid()) result = replay_jax_call(a);
     if (result.is_valid()) return result;
   }

@@ -1,9 +1,7 @@
 #include "python/torch/device_tensors.hpp"
 
-#include <optional>
-
 #include "python/bindings/bindings.hpp"
-#include "python/call_plans.hpp"
+#include "python/device/device_calls.hpp"
 #include "python/runs.hpp"
 #include "python/torch/memory_calls.hpp"
 #include "python/torch/tensors.hpp"
@@ -22,39 +20,6 @@ struct OnCuda {
 OnCuda& on_cuda() {
   static auto* functions = new OnCuda;
   return *functions;
-}
-
-// The largest power of two up to 16 that divides an address.
-int64_t alignment(const char* address) {
-  static constexpr uint64_t kWidest = 16;
-  const uint64_t bits = reinterpret_cast<uintptr_t>(address) | kWidest;
-  return static_cast<int64_t>(bits & (~bits + 1));
-}
-
-// Alignments are at most 16, so five bits hold each.
-uint32_t packed(const int64_t* alignments) {
-  uint32_t word = 0;
-  for (size_t i = 0; i < kOperands; ++i) word = word << 5 | static_cast<uint32_t>(alignments[i]);
-  return word;
-}
-
-// Returns the program of a call, which is made if the plan has none for the device and the alignments.
-// Returns an invalid object if there is none, or if the operands changed while Python ran.
-nb::object program_for(const nb::handle* a, const Call& call, const CachedPlan& cached, int device,
-                       bool is_new) {
-  int64_t alignments[kOperands];
-  for (size_t i = 0; i < kOperands; ++i) alignments[i] = alignment(call.operands[i].address);
-  DevicePrograms& programs = cached.program->on_devices();
-  nb::object program = programs.find(device, packed(alignments));
-  if (!program.is_valid()) {
-    program = on_cuda().make_program(plan_object(cached.plan), device, alignments[0], alignments[1],
-                                     alignments[2], alignments[3]);
-    if (program.is_none()) return {};
-    programs.keep(device, packed(alignments), program);
-    is_new = true;
-  }
-  if (is_new && first_change(a + kData, call.operands.data(), 3, true) >= 0) return {};
-  return program;
 }
 
 // Memory for all scratch of a program, from torch's allocator: freed in stream order.
@@ -114,10 +79,11 @@ bool runs_on_cuda() { return on_cuda().make_program.is_valid(); }
 
 nb::object run_on_cuda(const nb::handle* a, const Call& call, const TensorView& data) {
   const dlpack::Device device = data.device;
-  bool is_new = false;
-  const CachedPlan cached = plan_of(call, is_new);
-  const nb::object kept = program_for(a, call, cached, device.id, is_new);
-  if (!kept.is_valid()) return {};
+  bool made = false;
+  const CachedPlan cached = plan_of(call, made);
+  const nb::object kept = device_program(cached, call.operands, device.id, on_cuda().make_program, made);
+  // Python code may have changed the tensors.
+  if (!kept.is_valid() || (made && first_change(a + kData, call.operands.data(), 3, true) >= 0)) return {};
   const DeviceProgram& replayed = *nb::inst_ptr<DeviceProgram>(kept);
   const device::Program& program = replayed.program();
   nb::object result = new_tensor(a[kData], cached.program->fields().result);
@@ -125,7 +91,8 @@ nb::object run_on_cuda(const nb::handle* a, const Call& call, const TensorView& 
   View out;
   void* stream = nullptr;
   Arena arena;
-  const bool ready = tensor.read(result, out, true) && alignment(out.address) == alignment(nullptr) &&
+  const bool ready = tensor.read(result, out, true) &&
+                     device_alignment(out.address) == device_alignment(nullptr) &&
                      torch().api->stream(device.type, device.id, &stream) == 0 &&
                      (program.arena == 0 || arena.allocate(program.arena, device));
   if (!ready) {

@@ -161,10 +161,10 @@ def _on_cuda(*call: Any) -> Tensor:
 
 
 def _program_on_cuda(*call: Any) -> Any:
-    """Return the program of a call for replays in the core; see `gatherum.torch.cuda`."""
-    from gatherum.torch import cuda
+    """Return the program of a call for replays in the core."""
+    from gatherum.cuda import replays
 
-    return cuda.make_program(*call)
+    return replays.make_program(*call)
 
 
 def _sorter_on_cuda(*call: Any) -> Any:

@@ -1,0 +1,26 @@
+"""Make the programs that the core replays without Python."""
+
+from __future__ import annotations
+
+from gatherum._plans.plans import Plan
+from gatherum._system import native
+
+from . import nvidia
+from .driver import open_driver
+from .loops import unaddressable, work_of
+from .plan_launches import program_of
+from .programs import Placement
+
+
+def make_program(plan: Plan, number: int, *alignments: int) -> native.DeviceProgram | None:
+    """Return the program of a plan on a device, or None if the core cannot run the call.
+
+    The alignments are those of data, indices, updates and the result, in bytes.
+    """
+    if unaddressable(plan.call, work_of(plan)) >= 0:  # every call raises an error
+        return None
+    driver = open_driver()
+    data, indices, updates, out = alignments
+    placement = Placement(data, indices, updates, out, in_place=False)
+    program = program_of(plan, placement, nvidia.processors_of(driver, number))
+    return nvidia.loaded_program(driver, program, number) if driver.replays else None
