@@ -13,6 +13,8 @@ from torch import Tensor
 from gatherum._model.call import Attributes
 from gatherum._model.dtypes import AnyDType
 from gatherum._model.errors import Shape
+from gatherum._plans import index_errors
+from gatherum._system import native
 from gatherum.cuda import cub, device_calls, elementary, nvidia
 from gatherum.cuda import errors as cuda_errors
 from gatherum.cuda.device import Pairs
@@ -109,11 +111,28 @@ def run(
             checks.check_dense(op, name, tensor, data.device)
             checks.check_storage(op, name, tensor)
 
+    zero = isinstance(fill, int) and fill == 0
+    if (
+        out is None
+        and zero
+        and (replayed := _replayed(attributes, data, indices, updates)) is not None
+    ):
+        return replayed
+
     def item(_: AnyDType) -> bytes:
-        zero = isinstance(fill, int) and fill == 0
         return b"" if zero else fill_item(op, fill, data.dtype)
 
     result: Tensor = device_calls.call(FRAMEWORK, attributes, data, indices, updates, item, out)
+    return result
+
+
+def _replayed(
+    attributes: Attributes, data: Tensor, indices: Tensor, updates: Tensor | None
+) -> Tensor | None:
+    """Return the result of a call that the core can replay, else None."""
+    options = (*attributes.positional, 0, None, None, True)
+    call = (attributes.op, data, indices, updates, *options)
+    result: Tensor | None = index_errors.run_for(attributes.caller, native.run_on_views, *call)
     return result
 
 

@@ -94,6 +94,7 @@ def as_cuda(monkeypatch):
     monkeypatch.setattr(cuda.FRAMEWORK.__class__, "_place", lambda *_: torch.device("cpu"))
     # The core cannot read a device's memory, so all calls use the ops.
     monkeypatch.setattr(gradients, "_plain", lambda *_: None)
+    monkeypatch.setattr(cuda, "_replayed", lambda *_: None)
     monkeypatch.setattr(namespace, "native", SimpleNamespace(dispatch_call=through_ops))
     yield ran
     library._destroy()

@@ -58,6 +58,7 @@ class DriverDouble:
     def __init__(self):
         self.calls = []
         self.fail = {}
+        self.devices = 2
         self.device_of = {}
         self.memory = {}
         self.freed = []
@@ -93,6 +94,9 @@ class DriverDouble:
 
     def _cuInit(self, flags):
         return None
+
+    def _cuDeviceGetCount(self):
+        return self.devices
 
     def _cuDeviceGet(self, number):
         return number

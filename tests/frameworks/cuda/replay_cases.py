@@ -217,11 +217,12 @@ def test_an_error_of_the_sort_is_the_error_of_the_call(torch, monkeypatch):
         gatherum.scatter_slices(*call, reduction="add", mode="clip")
 
 
-def test_tensors_that_are_tracked_or_on_two_devices_take_the_ops(torch):
+def test_the_forward_pass_of_a_tracked_tensor_is_replayed(torch, monkeypatch):
     data, index = operands(torch, "gather")
     data.requires_grad_()
-    result = gatherum.gather(data, index, mode="clip")
-    assert result.requires_grad
+    assert gatherum.gather(data, index, mode="clip").requires_grad
+    monkeypatch.setattr("gatherum.cuda.device_calls.call", lambda *_: pytest.fail("no replay"))
+    assert gatherum.gather(data, index, mode="clip").requires_grad
 
 
 # Arrays with a protocol.

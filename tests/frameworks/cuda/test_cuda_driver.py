@@ -216,3 +216,19 @@ def test_results_of_the_kernels_through_the_whole_room(on_shim):
     with pytest.raises(IndexError, match=words):
         gatherum.scatter_slices(data, [0, 4], 7.0)
     assert (data.array == before).all()
+
+
+def test_whether_calls_can_run(machine, monkeypatch):
+    monkeypatch.setattr(driver, "open_compiler", lambda: None)
+    assert gatherum.cuda.is_available() is True
+    machine.devices = 0
+    assert gatherum.cuda.is_available() is False
+    for name in ("open_driver", "open_compiler"):
+        for error in (ImportError, RuntimeError):
+
+            def missing(error=error):
+                raise error
+
+            with monkeypatch.context() as patch:
+                patch.setattr(driver, name, missing)
+                assert gatherum.cuda.is_available() is False
