@@ -1,13 +1,13 @@
-"""Time what the host does in calls on a CUDA device, without a device.
+"""Time the host's part of calls on a CUDA device, without a device.
 
     python benchmarks/cuda_host.py                   # every call
     python benchmarks/cuda_host.py --only gather
     python benchmarks/cuda_host.py --json times.json
 
-The driver is `libcuda.c` of the tests, whose functions return at once, and tensors in host memory
-count as tensors on a device. A real driver adds two to three microseconds for each launch, and the
-time of the sort is not included. The script prints the best processor time of
-several loops, and the goals.
+The driver is `libcuda.c` of the tests, whose functions return immediately, and tensors in host
+memory count as tensors on a device. A real driver adds two to three microseconds for each launch,
+and the time of the sort is not included. The script prints the best processor time of several
+loops, and the goals.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 // Device programs: the launches of a call on a CUDA device, recorded by Python (cuda/programs.py) and
-// replayed here without Python. A program never changes, so any number of threads may replay it at once.
+// replayed here without Python. A program never changes, so any number of threads may replay it together.
 #pragma once
 
 #include <functional>

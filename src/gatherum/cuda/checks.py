@@ -61,7 +61,7 @@ def _launch(name: str, run: Execution, record: Slot, only: int) -> None:
 
 
 def is_invalid(record: bytes) -> bool:
-    """Return True if a record holds an invalid index. There is no record if none is needed."""
+    """Return True if a record holds an invalid index. A call that cannot raise has no record."""
     return bool(record) and _RECORD.unpack(record)[0] != 0
 
 

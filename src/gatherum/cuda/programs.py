@@ -2,8 +2,8 @@
 
 A program contains no address. Its kernels' arguments have gaps, and a patch writes the address of
 a **slot** into each gap when the program is played. The first four slots are the operands of the
-call; the others are scratch memory and the results of sorts. So a program is recorded once for all
-calls with the same plan and the same `Placement`.
+call; the next ones are scratch memory and the results of sorts. So a program is recorded once for
+all calls with the same plan and the same `Placement`.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ Step: TypeAlias = Launch | Clear | Sort | Read
 
 
 class Scratch(NamedTuple):
-    """Scratch memory: its slot, its bytes, and its place if all scratch is allocated at once."""
+    """Scratch memory: its slot, its bytes, and its place in a common allocation."""
 
     slot: int
     nbytes: int
@@ -149,13 +149,13 @@ class Program:
 
     @property
     def arena(self) -> int:
-        """Bytes of all scratch memory, allocated at once."""
+        """Bytes of a common allocation of all scratch memory."""
         units = (-(-each.nbytes // SCRATCH_ALIGNMENT) for each in self.scratch)
         return sum(units) * SCRATCH_ALIGNMENT
 
 
 class Recorder:
-    """Records a program. The methods are those of a device, with slots as addresses."""
+    """Records a program. It has the methods of a device, with slots as addresses."""
 
     def __init__(self) -> None:
         self._steps: list[Step] = []

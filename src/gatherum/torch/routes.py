@@ -20,9 +20,10 @@ from gatherum._system import native
 _REASONS = {
     "type": "`{name}` is of type {type}",
     "watched": "a mode, transform or level of forward-mode differentiation is active",
-    "memory": "`{name}` is not in CPU memory, or its dtype is not supported by the core",
+    "memory": "`{name}` is not in CPU or CUDA memory, or its dtype is not supported by the core",
     "complex": "`{name}` is complex, and may be a lazy conjugate",
     "negated": "`{name}` is a lazy negation",
+    "tracked": "the tensors are on a device, and autograd records the call",
 }
 
 

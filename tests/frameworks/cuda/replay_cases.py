@@ -1,6 +1,6 @@
 """Replays in the core, over the driver `libcuda.c`. `test_cuda_replays.py` runs this file.
 
-It needs a process of its own, in which the core and `cuda.bindings` find that driver.
+It needs a separate process, in which the core and `cuda.bindings` find that driver.
 """
 
 import ctypes

@@ -60,7 +60,7 @@ bool is_tensor(nb::handle object) {
 namespace {
 
 // Why the core declines a call on tensors, which torch's dispatcher then runs.
-enum class Declined : uint8_t { no, type, watched, memory, complex, negated };
+enum class Declined : uint8_t { no, type, watched, memory, complex, negated, tracked };
 
 // How a call on tensors runs: in the core, recorded by autograd or not, or declined because of an operand.
 struct Route {
@@ -79,8 +79,8 @@ Route route_of_types(const nb::handle* operands, size_t n) {
   return {.recorded = tracked && t.grad_enabled()};
 }
 
-// Reads the operands' memory, and returns the route that it allows.
-Route route_of_memory(const nb::handle* operands, size_t n, TensorView* tensors, View* views) {
+// Reads the operands' memory, and returns the route that it allows. `recorded`: autograd records the call.
+Route route_of_memory(const nb::handle* operands, size_t n, bool recorded, TensorView* tensors, View* views) {
   const bool or_cuda = runs_on_cuda();
   for (size_t i = 0; i < n; ++i) {
     const auto operand = static_cast<uint8_t>(i);
@@ -89,20 +89,22 @@ Route route_of_memory(const nb::handle* operands, size_t n, TensorView* tensors,
     if (tensors[i].complex) return {Declined::complex, operand};
     if (torch().is_neg(operands[i])) return {Declined::negated, operand};
   }
+  if (recorded && tensors[0].device.type == dlpack::kCuda) return {Declined::tracked};
   return {};
 }
 
 // Returns the route of a call without `out` and fill value: the reason why the core declines it or an empty
 // string, the number of the operand that is the reason, and whether autograd records the call.
 nb::tuple tensor_route(nb::handle data, nb::handle indices, nb::handle updates) {
-  static constexpr const char* kReasons[] = {"", "type", "watched", "memory", "complex", "negated"};
+  static constexpr const char* kReasons[] = {"",        "type",    "watched", "memory",
+                                             "complex", "negated", "tracked"};
   const nb::handle operands[] = {data, indices, updates};
   const size_t n = updates.is_none() ? 2 : 3;
   Route route = route_of_types(operands, n);
   if (route.declined == Declined::no) {
     TensorView tensors[3];
     View views[3];
-    const Route by_memory = route_of_memory(operands, n, tensors, views);
+    const Route by_memory = route_of_memory(operands, n, route.recorded, tensors, views);
     route.declined = by_memory.declined;
     route.operand = by_memory.operand;
   }
@@ -119,9 +121,9 @@ nb::object call_on_plain_tensors(const nb::handle* a) {
   Call call;
   if (route.declined != Declined::no || !read_attributes(a, call.attributes)) return {};
   TensorView tensors[3];
-  if (route_of_memory(operands, n, tensors, call.operands.data()).declined != Declined::no) return {};
-  if (tensors[0].device.type == dlpack::kCuda)
-    return route.recorded ? nb::object() : run_on_cuda(a, call, tensors[0]);
+  if (route_of_memory(operands, n, route.recorded, tensors, call.operands.data()).declined != Declined::no)
+    return {};
+  if (tensors[0].device.type == dlpack::kCuda) return run_on_cuda(a, call, tensors[0]);
   return route.recorded ? recorded(a) : run(a, call, tensors[0].type);
 }
 
