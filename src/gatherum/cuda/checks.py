@@ -49,8 +49,13 @@ def find_first(run: Execution, only: int = -1) -> None:
     """Find the first invalid tuple again and record it for the error message."""
     record = run.program.cleared(RECORD_BYTES)
     check_indices(run, record, only)
-    _launch("first", run, record, only)
+    search_first(run, record, only)
     read_record(run, record)
+
+
+def search_first(run: Execution, record: Slot, only: int = -1) -> None:
+    """Record the component and the value at the position that a check has recorded."""
+    _launch("first", run, record, only)
 
 
 def _launch(name: str, run: Execution, record: Slot, only: int) -> None:

@@ -6,7 +6,7 @@ from shim.device import AT_ONCE, COMPILER, NO_COMPILER, ShimDevice
 from shim.functions import ShimFunctions
 
 import gatherum
-from gatherum.cuda import checks, plan_launches
+from gatherum.cuda import checks, plan_launches, programs
 from gatherum.cuda.execution import NARROW, Execution
 from gatherum.cuda.loops import work_of
 from sparse_files import NEEDS_HOLES, PLACES
@@ -132,12 +132,20 @@ def test_positions_past_2_to_the_32(space, position):
     indices[np.unravel_index(position, indices.shape)] = 9
     data = np.zeros((3, 4), "f4")
     plan = gatherum.plan("gather", data, indices)
-    device = ShimDevice()
-    call = Execution(device, plan, work_of(plan), 0, indices.ctypes.data, 0)
-    record = call.cleared(checks.RECORD_BYTES)
-    record.inside.view("u8")[:2] = [1, ~position & (1 << 64) - 1]
-    checks.find_first(call, record)
-    count, inverse, result, component, value = record.inside.view("u8").tolist()
+
+    class Checked(ShimDevice):
+        def allocate(self, nbytes):
+            record = super().allocate(nbytes)
+            record.inside.view("u8")[...] = [1, ~position & (1 << 64) - 1, 0, 0, 0]
+            return record
+
+    recorder, (data, places, _, out) = programs.Recorder(), map(programs.Slot, range(4))
+    call = Execution(recorder, 2, plan, work_of(plan), data, places, out)
+    record = recorder.allocate(checks.RECORD_BYTES)
+    checks.search_first(call, record)
+    checks.read_record(call, record)
+    content = Checked().play(recorder.program(), (0, indices.ctypes.data, 0, 0))
+    count, inverse, result, component, value = np.frombuffer(content, "u8").tolist()
     assert (count, ~inverse & (1 << 64) - 1, result, component, value) == (1, position, 1, 0, 9)
 
 
