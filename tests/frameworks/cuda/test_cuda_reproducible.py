@@ -24,6 +24,7 @@ def on_device(on_core, as_cuda, monkeypatch):
     """Send the scatters of `reproducible` to the path for CUDA tensors."""
     monkeypatch.setattr(folds, "private", SimpleNamespace(exchange=None))
     monkeypatch.setattr(folds, "dlpack", SimpleNamespace(run=folds._on_device))
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ def test_updates_are_applied_in_order(jit):
         expected[place] += value
 
     def added(index, updates):
-        return jax.numpy.zeros(50).at[index].add(updates)
+        return jax.numpy.zeros(50, "float32").at[index].add(updates)
 
     total = functools.partial(jax.ops.segment_sum, num_segments=50)
     for call in (added, lambda index, updates: total(updates, index)):

@@ -12,6 +12,7 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     from torch.testing._internal.common_methods_invocations import op_db
 
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # torch warns of some operators once
 CALLS = calls()
 NAMES = {
     "index_add", "scatter_add", "scatter", "scatter_reduce", "index_reduce", "index_put",
