@@ -28,6 +28,7 @@ for number in range(2):
     nvidia.architecture_of(driver.open_driver(), number)  # cached
 SIZES: dict[Kernel, int] = {}  # bytes of the structs
 stand_in.compile_nothing(SIZES)
+slow = pytest.mark.slow  # compiles kernels
 MANY = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 PLACES = st.tuples(*(st.integers(1 << 40, 1 << 41) for _ in range(4)))
 
@@ -156,6 +157,7 @@ CALLS = [
 ]
 
 
+@slow
 @pytest.mark.parametrize(("op", "attributes"), CALLS)
 def test_tensors_give_the_result_of_arrays(running, op, attributes):
     tensors = operands(running, op)
@@ -169,6 +171,7 @@ def test_tensors_give_the_result_of_arrays(running, op, attributes):
         assert python_calls(function, *tensors, **attributes) == []
 
 
+@slow
 def test_calls_on_other_alignments(running):
     table = running.arange(40, dtype=running.uint8)
     for start in (0, 1, 4, 16):
@@ -177,6 +180,7 @@ def test_calls_on_other_alignments(running):
         assert running.equal(result, data[[2, 1]])
 
 
+@slow
 @pytest.mark.parametrize(("op", "attributes"), CALLS[1:3])
 def test_an_invalid_index_raises_the_error_and_writes_nothing(running, op, attributes):
     data, index, *updates = operands(running, op)
@@ -228,6 +232,7 @@ def test_the_forward_pass_of_a_tracked_tensor_is_replayed(torch, monkeypatch):
 # Arrays with a protocol.
 
 
+@slow
 @pytest.mark.parametrize(("op", "attributes"), CALLS)
 def test_protocol_arrays_give_the_result_of_arrays(running, op, attributes, monkeypatch):
     monkeypatch.setattr(cub, "radix_sort", sort_on_host)
@@ -244,6 +249,7 @@ def test_protocol_arrays_give_the_result_of_arrays(running, op, attributes, monk
         assert ran == {"HostArray.__cuda_array_interface__", "DeviceArray.__init__"}
 
 
+@slow
 @pytest.mark.parametrize(
     ("more", "index"),
     [({"strides": (12, 4)}, [2, 0]), ({"typestr": ">f4"}, [2, 0]), ({"mask": 1}, [2, 0]), ({}, [])],
@@ -260,6 +266,7 @@ def test_interfaces_of_every_kind_take_the_path_that_reads_them(running, more, i
         assert same_bits(array_of(result), gatherum.gather(values, index, mode="clip"))
 
 
+@slow
 def test_an_invalid_index_of_a_protocol_array(running):
     data, index = HostArray(np.arange(4.0)), HostArray(np.array([1, 4]))
     for _ in range(2):

@@ -18,9 +18,10 @@ pytestmark = [
 ]
 
 
-def test_replays(tmp_path):
+@pytest.mark.parametrize("mark", ["not slow", pytest.param("slow", marks=pytest.mark.slow)])
+def test_replays(mark, tmp_path):
     environment = stand_in.build(tmp_path) | {"PYTHONPATH": SOURCE}
     cases = str(Path(__file__).with_name("replay_cases.py"))
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", cases]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", mark, cases]
     ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr
