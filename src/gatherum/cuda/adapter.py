@@ -14,12 +14,11 @@ from gatherum._model.call import Attributes
 from gatherum._model.dtypes import AnyDType
 from gatherum._system import native
 
+from . import driver, nvidia, replays
 from . import errors as cuda_errors
-from . import nvidia, replays
 from .array_protocols import DeviceArray, Part, Protocols
 from .device_calls import call
 from .device_views import DeviceFramework
-from .driver import open_driver
 
 _protocols = Protocols()
 # Types of arrays that the core reads itself.
@@ -107,7 +106,7 @@ class CudaAdapter(Framework):
             return item if any(item) else b""
 
         result = call(framework, attributes, data, indices, updates, fill)
-        if framework is _protocols and open_driver().replays:
+        if framework is _protocols and driver.open_driver().replays:
             _let_core_read(data, indices, updates)
         return result
 

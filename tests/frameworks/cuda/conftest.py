@@ -25,7 +25,15 @@ def machine(monkeypatch):
     """Replace the driver by a test double, and return the double."""
     double = DriverDouble()
     opened = driver.Driver(double)
-    for module in ("driver", "device_calls", "nvidia", "array_protocols", "cub", "explain"):
+    for module in (
+        "driver",
+        "device_calls",
+        "nvidia",
+        "array_protocols",
+        "cub",
+        "explain",
+        "replays",
+    ):
         monkeypatch.setattr(f"gatherum.cuda.{module}.open_driver", lambda: opened)
     return double
 
