@@ -103,6 +103,7 @@ def as_cuda(monkeypatch):
     # The core cannot read a device's memory, so all calls use the ops.
     monkeypatch.setattr(gradients, "_plain", lambda *_: None)
     monkeypatch.setattr(cuda, "_replayed", lambda *_: None)
-    monkeypatch.setattr(namespace, "native", SimpleNamespace(dispatch_call=through_ops))
+    replaced = {**vars(namespace.native), "dispatch_call": through_ops}
+    monkeypatch.setattr(namespace, "native", SimpleNamespace(**replaced))
     yield ran
     library._destroy()
