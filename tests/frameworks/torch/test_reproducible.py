@@ -111,6 +111,15 @@ def test_half_precision_is_rounded_once(dtype):
     assert total.item() == torch.tensor(5000.0).to(dtype).item()
 
 
+@pytest.mark.parametrize("name", ["embedding_bag sum", "embedding_bag weights"])
+def test_few_and_many_rows_have_the_same_bits(monkeypatch, name):
+    with room.reproducible():
+        few = run(CALLS[name], *operands())
+        monkeypatch.setattr("gatherum.torch.overrides.embeddings._FEW", 0)
+        many = run(CALLS[name], *operands())
+    assert bits(few) == bits(many)
+
+
 def test_order_of_updates():
     with room.reproducible():
         forward = torch.zeros(1).index_add_(0, torch.zeros(3, dtype=torch.int64), ODD)

@@ -8,6 +8,7 @@ from torch import Tensor
 from .folds import INDEX_DTYPES, Declined, scatter, totals
 
 SUM, MEAN, MAX = 0, 1, 2  # torch's numbers of modes
+_FEW = 1 << 16  # up to so many elements, two steps are faster than one aggregation
 
 
 def _counts(indices: Tensor, size: int) -> Tensor:
@@ -73,7 +74,13 @@ def embedding_bag(
 def _aggregated(
     rows: Tensor, taken: Tensor, to: Tensor, size: int, scales: Tensor | None
 ) -> Tensor:
-    """Return the sums of the rows that were taken, each times its scale."""
+    """Return the sums of the rows that were taken, each times its scale, rounded once."""
+    few = taken.numel() * rows.shape[1] <= _FEW and not rows.is_cuda
+    if few or (scales is not None and rows.element_size() < 4):
+        terms = rows.index_select(0, taken)
+        if scales is not None:
+            terms.mul_(scales.unsqueeze(1))
+        return totals((size, rows.shape[1]), to, terms)
     options = size, "add", scales, "raise", False, ""
     total: Tensor = torch.ops.gatherum.aggregate(rows, taken, to, *options)
     return total
