@@ -75,7 +75,7 @@ def test_every_public_name_is_in_the_reference(name):
 
 
 def definitions(source: Path) -> set[str]:
-    """Return the functions and methods that a file of Python or C++ defines."""
+    """Return the functions, classes and methods that a file of Python or C++ defines."""
     text = source.read_text(encoding="utf-8")
     if source.suffix == ".cpp":
         return set(re.findall(r"^\w[\w:<>*& ]*?(\w+)\([^;{}]*\)[^;{}()]*\{", text, re.M))
@@ -84,6 +84,7 @@ def definitions(source: Path) -> set[str]:
         if isinstance(node, ast.FunctionDef):
             names.add(node.name)
         elif isinstance(node, ast.ClassDef):
+            names.add(node.name)
             names |= {f"{node.name}.{one.name}" for one in node.body if hasattr(one, "name")}
     return names
 

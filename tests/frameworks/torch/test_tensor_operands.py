@@ -428,7 +428,7 @@ def test_results_are_plain_tensors():
 
 
 def test_finalizers_that_resize_a_tensor_during_the_call(python):
-    """A finalizer may free the memory of operands, but does not run after the core has read them."""
+    """A finalizer may free the memory of operands; it does not run after the core has read them."""
     done = python(
         """
 import gc, torch, gatherum, gatherum.torch

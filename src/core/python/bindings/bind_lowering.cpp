@@ -8,6 +8,7 @@
 #include "python/guarded.hpp"
 #include "python/numpy/arrays.hpp"
 #include "python/programs.hpp"
+#include "python/views.hpp"
 
 namespace gatherum {
 namespace {
