@@ -159,31 +159,42 @@ GATHERUM_INLINE T opaque_integer(T value) {
   return value;
 }
 
-// Sets rounding to nearest and keeps subnormals for one scope. Another library of this process may have set
-// flush-to-zero on the calling thread, and a sum must not depend on that.
+// The thread's control register of floating-point arithmetic. kNearest rounds to nearest and keeps
+// subnormals.
+#if GATHERUM_X86
+using FloatControl = unsigned;
+constexpr FloatControl kNearest = 0x1F80;
+GATHERUM_INLINE FloatControl float_control() { return _mm_getcsr(); }
+GATHERUM_INLINE void set_float_control(FloatControl control) { _mm_setcsr(control); }
+#elif defined(__aarch64__)
+using FloatControl = uint64_t;
+constexpr FloatControl kNearest = 0;
+GATHERUM_INLINE FloatControl float_control() {
+  FloatControl control = 0;
+  asm volatile("mrs %0, fpcr" : "=r"(control));
+  return control;
+}
+GATHERUM_INLINE void set_float_control(FloatControl control) {
+  asm volatile("msr fpcr, %0" : : "r"(control));
+}
+#else
+using FloatControl = unsigned;
+constexpr FloatControl kNearest = 0;
+GATHERUM_INLINE FloatControl float_control() { return 0; }
+GATHERUM_INLINE void set_float_control(FloatControl) {}
+#endif
+
+// Sets kNearest for one scope. Another library of this process may have set flush-to-zero on the calling
+// thread, and a sum must not depend on that.
 class FloatMode {
  public:
-#if GATHERUM_X86
-  FloatMode() : saved_(_mm_getcsr()) { _mm_setcsr(0x1F80); }
-  ~FloatMode() { _mm_setcsr(saved_); }
-
- private:
-  unsigned saved_;
-#elif defined(__aarch64__)
-  FloatMode() {
-    asm volatile("mrs %0, fpcr" : "=r"(saved_));
-    asm volatile("msr fpcr, %0" : : "r"(uint64_t{0}));
-  }
-  ~FloatMode() { asm volatile("msr fpcr, %0" : : "r"(saved_)); }
-
- private:
-  uint64_t saved_ = 0;
-#else
-  FloatMode() {}
-#endif
- public:
+  FloatMode() : saved_(float_control()) { set_float_control(kNearest); }
+  ~FloatMode() { set_float_control(saved_); }
   FloatMode(const FloatMode&) = delete;
   FloatMode& operator=(const FloatMode&) = delete;
+
+ private:
+  FloatControl saved_;
 };
 
 // Returns true if the processor and the system support an instruction-set level: 3 and 4 are x86-64-v3 and

@@ -57,7 +57,6 @@ fold_pointed = _core.fold_pointed
 make_row_cache = _core.make_row_cache
 new_result = _core.new_result
 map_items = _core.map
-FloatMode = _core.FloatMode  # a context: arithmetic rounds to nearest and keeps subnormal numbers
 dequantize = _core.dequantize
 dispatch_call = _core.dispatch_call
 run_normalised = _core.run_normalised
@@ -99,6 +98,18 @@ _DEFAULT_CACHE = 512 << 20
 
 
 read_program = Program.from_bytes  # pickles of earlier versions have this name
+
+
+class FloatMode:
+    """A context in which arithmetic rounds to nearest and keeps subnormal numbers."""
+
+    __slots__ = ("_previous",)
+
+    def __enter__(self) -> None:
+        self._previous = _core.set_nearest()
+
+    def __exit__(self, *error: object) -> None:
+        _core.set_float_control(self._previous)
 
 
 def run_on_tensors(

@@ -1,6 +1,4 @@
 // Binds exp and log of arrays, and the floating-point mode of kernels.
-#include <optional>
-
 #include "engine/processor.hpp"
 #include "python/bindings/bindings.hpp"
 #include "python/runs.hpp"
@@ -23,24 +21,20 @@ void map(const char* function, const char* value, nb::handle from, nb::handle to
                });
 }
 
-// A context manager: sets the FloatMode of kernels for arithmetic outside the core.
-class FloatScope {
- public:
-  void enter() { mode_.emplace(); }
-  void exit(nb::handle, nb::handle, nb::handle) { mode_.reset(); }
-
- private:
-  std::optional<FloatMode> mode_;
-};
+// Sets the control register of kernels for arithmetic outside the core, and returns the previous one. The
+// result is allocated first, so a failed call leaves the register unchanged.
+nb::object set_nearest() {
+  const nb::object previous = nb::steal(PyLong_FromUnsignedLongLong(float_control()));
+  if (!previous.is_valid()) throw nb::python_error();
+  set_float_control(kNearest);
+  return previous;
+}
 
 }  // namespace
 
 void bind_elementary(nb::module_& m) {
-  nb::class_<FloatScope>(m, "FloatMode")
-      .def(nb::init<>())
-      .def("__enter__", &FloatScope::enter)
-      .def("__exit__", &FloatScope::exit, nb::arg("type").none(), nb::arg("value").none(),
-           nb::arg("traceback").none());
+  m.def("set_nearest", &set_nearest);
+  m.def("set_float_control", &set_float_control, nb::arg("control"));
   m.def("map", &map, nb::arg("function"), nb::arg("value"), nb::arg("from_"), nb::arg("to"));
 }
 
