@@ -35,11 +35,15 @@ def strategies(job: Job, sink: Sink) -> Iterator[Strategy[Any]]:
     if sink.array.size == 0:
         yield IndexCheck()
         return
-    if StoredColumns.apply(job) and sink.array.nbytes <= job.budget.window:
+    if _has_stored_columns(job) and sink.array.nbytes <= job.budget.window:
         yield StoredColumns()
         return
     for panel, table in job.panels():
         yield _cheaper(job, sink, Windows(job, sink.array, panel, table))
+
+
+def _has_stored_columns(job: Job) -> bool:
+    return job.table.storage.fortran and StoredColumns.apply(job)
 
 
 class IntoArray:
@@ -52,7 +56,7 @@ class IntoArray:
             job.check_indices()
         if result.size == 0:
             return
-        if StoredColumns.apply(job):
+        if _has_stored_columns(job):
             StoredColumns().gather(job, result)
             return
         job.meter.phase("gathering")

@@ -25,10 +25,10 @@ class StoredColumns:
 
     @staticmethod
     def apply(job: Job) -> bool:
-        """Return True if a gather takes slices that are contiguous and fit in a window."""
+        """Return True if slices of a table in Fortran order are contiguous and fit in a window."""
         table = job.table
         storage = table.storage
-        if job.op != "gather" or not isinstance(storage, FlatStorage) or not storage.fortran:
+        if job.op != "gather" or not isinstance(storage, FlatStorage):
             return False
         last = job.call.resolved_axis == len(table.shape) - 1 and table.order is None
         return last and 0 < _slice_bytes(job) <= job.budget.window
