@@ -64,7 +64,7 @@ nb::object CallPlan::plan() const {
   };
   const nb::object data = described(spec_.data), indices = described(spec_.indices),
                    updates = optional(spec_.updates), out = optional(spec_.out);
-  nb::object made = make_plan(attributes_, {data, indices, updates, out}).plan;
+  nb::object made = plan_in_python(attributes_, {data, indices, updates, out}).plan;
   const nb::ft_lock_guard lock(mutex_);
   if (!plan_.is_valid()) plan_ = std::move(made);
   return plan_;

@@ -30,6 +30,17 @@ class CallPlan {
 // core does not have the operator, or the call is invalid and Python creates the error message.
 CachedPlan plan_in_core(const Call& call);
 
+// Makes the plan of a call, by in_python() if the core cannot plan it, and stores the plan. reread(plan)
+// reads the call again before the plan is stored, because in_python() may have changed the operands.
+template <class InPython, class Reread>
+CachedPlan make_and_keep_plan(const Call& call, const InPython& in_python, const Reread& reread) {
+  const Key key(call);
+  CachedPlan cached = plan_in_core(call);
+  if (cached.program == nullptr) cached = in_python();
+  keep_plan(key, reread(cached.plan), cached);
+  return cached;
+}
+
 bool is_call_plan(nb::handle cached);
 // Returns Python's Plan for a cached plan.
 nb::object plan_object(nb::handle cached);

@@ -57,7 +57,7 @@ Table& table() {
   static auto* t = new Table;  // never destroyed: the interpreter may have ended by then
   return *t;
 }
-size_t slot_of(const Key& key) { return key.hash() >> (64 - kSlotBits); }
+size_t table_slot_of(const Key& key) { return key.hash() >> (64 - kSlotBits); }
 
 // The slot of the operator's last plan. Operators may share an entry.
 uint16_t& recent_place(const Attributes& attributes) {
@@ -105,14 +105,14 @@ CachedPlan find_plan(const Call& call) {
   const auto& last = table()[recent];
   if (last && last->is_for(call)) return last->cached;
   const Key key(call);
-  const size_t slot = slot_of(key);
+  const size_t slot = table_slot_of(key);
   const auto& entry = table()[slot];
   if (!entry || !entry->matches(key)) return {};
   recent = static_cast<uint16_t>(slot);
   return entry->cached;
 }
 
-CachedPlan make_plan(const Attributes& a, const OperandHandles& operands) {
+CachedPlan plan_in_python(const Attributes& a, const OperandHandles& operands) {
   const auto [data, indices, updates, out] = operands;
   CachedPlan cached;
   cached.plan = callbacks().make_plan(a.op, data, indices, updates, a.axis, reduction_name(a),
@@ -138,14 +138,14 @@ void keep_plan(const Key& key, const Call& call, const CachedPlan& cached) {
     }
   {
     const nb::ft_lock_guard lock(table_mutex);
-    table()[slot_of(key)].swap(entry);
+    table()[table_slot_of(key)].swap(entry);
   }  // the old entry is destroyed here, outside the lock: releasing objects may run Python code
 }
 
 namespace {
 
 // A member of `__slots__` in objects of one type.
-struct Slot {
+struct MemberSlot {
   PyTypeObject* type = nullptr;
   Py_ssize_t offset = 0;
 
@@ -156,8 +156,8 @@ struct Slot {
   }
 };
 
-// Returns the `__slots__` member that an attribute is, or an empty Slot if it is not one.
-Slot slot_of(PyTypeObject* type, PyObject* name) {
+// Returns the `__slots__` member that an attribute is, or an empty MemberSlot if it is not one.
+MemberSlot member_slot_of(PyTypeObject* type, PyObject* name) {
   const nb::object descriptor = nb::steal(PyObject_GetAttr(reinterpret_cast<PyObject*>(type), name));
   if (!descriptor.is_valid()) PyErr_Clear();
   if (!descriptor.is_valid() || Py_TYPE(descriptor.ptr()) != &PyMemberDescr_Type) return {};
@@ -172,8 +172,8 @@ Slot slot_of(PyTypeObject* type, PyObject* name) {
 const BoundProgram& program_of(nb::handle plan) {
   if (is_call_plan(plan)) return *nb::inst_ptr<BoundProgram>(nb::inst_ptr<CallPlan>(plan)->program());
   static PyObject* const name = kept_text("program");
-  static const Slot slot = slot_of(Py_TYPE(plan.ptr()), name);  // on plans: getattr takes 10 ns
-  static const nb::handle type = nb::type<BoundProgram>();      // isinstance takes 5 ns
+  static const MemberSlot slot = member_slot_of(Py_TYPE(plan.ptr()), name);  // on plans: getattr takes 10 ns
+  static const nb::handle type = nb::type<BoundProgram>();                   // isinstance takes 5 ns
   nb::object program = nb::borrow(slot.read(plan.ptr()));
   if (!program.is_valid()) program = checked(PyObject_GetAttr(plan.ptr(), name));
   if ((!program.type().is(type) && !nb::isinstance<BoundProgram>(program)) || !nb::inst_ready(program))

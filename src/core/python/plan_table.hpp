@@ -78,7 +78,7 @@ struct CachedPlan {
 CachedPlan find_plan(const Call& call);
 // Calls Python to make the plan, with operands in the form that the callback accepts. Raises for an invalid
 // call.
-CachedPlan make_plan(const Attributes& attributes, const OperandHandles& operands);
+CachedPlan plan_in_python(const Attributes& attributes, const OperandHandles& operands);
 // Stores a plan, unless the operands no longer match the key.
 void keep_plan(const Key& key, const Call& call, const CachedPlan& cached);
 

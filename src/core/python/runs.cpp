@@ -81,7 +81,7 @@ void refuse_too_small(const BoundProgram& program, const gatherum_operands& oper
 }
 
 // The result is small, so NumPy allocates it, and the garbage collector need not track it.
-nb::object run_without_python(const BoundProgram& program, nb::handle plan, const Views& operands) {
+nb::object run_quiet_plan(const BoundProgram& program, nb::handle plan, const Views& operands) {
   const Shape& shape = program.fields().result;
   PyArray_Descr* dtype = operands[0].numpy;
   Py_INCREF(reinterpret_cast<PyObject*>(dtype));
@@ -94,8 +94,8 @@ nb::object run_without_python(const BoundProgram& program, nb::handle plan, cons
   return result;
 }
 
-nb::object run_on_arrays(const CachedPlan& cached, const OperandHandles& operands, nb::handle fill_value,
-                         const OperandSnapshot& before) {
+nb::object run_any_plan(const CachedPlan& cached, const OperandHandles& operands, nb::handle fill_value,
+                        const OperandSnapshot& before) {
   const BoundProgram& program = *cached.program;
   const auto [data, indices, updates, out] = operands;
   check_memory(cached.plan, program, views_of(operands));
@@ -115,7 +115,7 @@ nb::object run_on_arrays(const CachedPlan& cached, const OperandHandles& operand
   // From here on no Python code runs on this thread, except signal handlers in long calls.
   gatherum_operands at = operands_of(program, views_of(operands), PyArray_BYTES(as_array(result)));
   if (fills) at.fill = PyArray_BYTES(as_array(fill));
-  run_released(cached.plan, program, [&](const gatherum_poll* poll, gatherum_error* error) {
+  run_without_lock_if_long(cached.plan, program, [&](const gatherum_poll* poll, gatherum_error* error) {
     return gatherum_run(program.core(), &at, poll, error);
   });
   return result;
@@ -146,18 +146,20 @@ void raise_unless_done(nb::handle plan, gatherum_status status, const gatherum_e
   nb::raise_python_error();
 }
 
-gatherum_status run_released(bool is_long, const gatherum_error& error,
-                             const std::function<gatherum_status(const gatherum_poll*)>& run) {
+gatherum_status run_without_lock_if_long(bool is_long, const gatherum_error& error,
+                                         const std::function<gatherum_status(const gatherum_poll*)>& run) {
   const gatherum_status status = is_long ? run_without_lock(run) : run(nullptr);
   if (status != GATHERUM_INVALID_INDEX) raise_unless_done({}, status, error);
   return status;
 }
 
-void run_released(nb::handle plan, const BoundProgram& program,
-                  const std::function<gatherum_status(const gatherum_poll*, gatherum_error*)>& run) {
+void run_without_lock_if_long(
+    nb::handle plan, const BoundProgram& program,
+    const std::function<gatherum_status(const gatherum_poll*, gatherum_error*)>& run) {
   gatherum_error error;
-  const gatherum_status status = run_released(gatherum_program_is_long(program.core()) != 0, error,
-                                              [&](const gatherum_poll* poll) { return run(poll, &error); });
+  const gatherum_status status =
+      run_without_lock_if_long(gatherum_program_is_long(program.core()) != 0, error,
+                               [&](const gatherum_poll* poll) { return run(poll, &error); });
   raise_unless_done(plan, status, error);
 }
 

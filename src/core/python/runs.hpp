@@ -20,11 +20,12 @@ inline gatherum_error error_of(const char* message) { return {message, "", -1, 0
 
 // Runs run(poll). If it takes long, releases the interpreter's lock and polls for Ctrl-C. Returns GATHERUM_OK
 // or GATHERUM_INVALID_INDEX, and raises for any other status.
-gatherum_status run_released(bool is_long, const gatherum_error& error,
-                             const std::function<gatherum_status(const gatherum_poll*)>& run);
+gatherum_status run_without_lock_if_long(bool is_long, const gatherum_error& error,
+                                         const std::function<gatherum_status(const gatherum_poll*)>& run);
 // Runs a plan's program the same way, and raises Python's error for a call that has not completed.
-void run_released(nb::handle plan, const BoundProgram& program,
-                  const std::function<gatherum_status(const gatherum_poll*, gatherum_error*)>& run);
+void run_without_lock_if_long(
+    nb::handle plan, const BoundProgram& program,
+    const std::function<gatherum_status(const gatherum_poll*, gatherum_error*)>& run);
 
 // Returns the operands in the core's form. The plan was made for these operands, so their sizes need no
 // check. `result` is `out`, or new memory.
@@ -38,9 +39,9 @@ bool fills_with_zeros(nb::handle fill);
 
 // Runs a plan on NumPy arrays, with None for missing operands. `before` is a snapshot of the operands when
 // they matched the plan.
-nb::object run_on_arrays(const CachedPlan& cached, const OperandHandles& operands, nb::handle fill_value,
-                         const OperandSnapshot& before);
+nb::object run_any_plan(const CachedPlan& cached, const OperandHandles& operands, nb::handle fill_value,
+                        const OperandSnapshot& before);
 // Runs a plan if no Python code can run during the call; see BoundProgram::is_quiet.
-nb::object run_without_python(const BoundProgram& program, nb::handle plan, const Views& operands);
+nb::object run_quiet_plan(const BoundProgram& program, nb::handle plan, const Views& operands);
 
 }  // namespace gatherum

@@ -15,10 +15,10 @@ void map(const char* function, const char* value, nb::handle from, nb::handle to
   const int64_t n = PyArray_SIZE(in);
   if (!PyArray_ISWRITEABLE(out) || PyArray_SIZE(out) != n || PyArray_ITEMSIZE(in) != PyArray_ITEMSIZE(out))
     throw nb::value_error("gatherum: not the arrays of this function");
-  run_released(n >= kShort, error_of("gatherum: no such function of this type"),
-               [&](const gatherum_poll* poll) {
-                 return gatherum_map(function, value, PyArray_DATA(in), PyArray_DATA(out), n, poll);
-               });
+  run_without_lock_if_long(
+      n >= kShort, error_of("gatherum: no such function of this type"), [&](const gatherum_poll* poll) {
+        return gatherum_map(function, value, PyArray_DATA(in), PyArray_DATA(out), n, poll);
+      });
 }
 
 // Sets the control register of kernels for arithmetic outside the core, and returns the previous one. The

@@ -62,8 +62,8 @@ State state_of(const BoundFold& fold, nb::handle sums, nb::handle counts) {
 // Runs a body that returns a status. Releases the interpreter's lock if it takes long.
 template <class Body>
 void run_fold(int64_t bytes, const Body& body) {
-  run_released(bytes >= kLongBytes, error_of("gatherum: not a fold"),
-               [&](const gatherum_poll*) { return body(); });
+  run_without_lock_if_long(bytes >= kLongBytes, error_of("gatherum: not a fold"),
+                           [&](const gatherum_poll*) { return body(); });
 }
 
 void begin(const BoundFold& fold, nb::handle data, nb::handle sums) {
@@ -111,7 +111,7 @@ void accumulate(const BoundFold& fold, nb::handle plan, nb::handle sums, nb::han
   at.data = at.out = gatherum_memory(to.sums, to.n * fold.type.item);
   if (!is_fold_of(fold, program.fields())) throw nb::value_error("gatherum: not a plan of this fold");
   refuse_too_small(program, at);
-  run_released(plan, program, [&](const gatherum_poll* poll, gatherum_error* error) {
+  run_without_lock_if_long(plan, program, [&](const gatherum_poll* poll, gatherum_error* error) {
     return gatherum_fold_take(program.core(), &at, to.sums, to.counts, poll, error);
   });
 }

@@ -10,8 +10,8 @@ template <class Body>
 gatherum_status on_indices(const BoundProgram& program, nb::handle indices, const gatherum_error& error,
                            const Body& body) {
   const char* const start = PyArray_BYTES(checked_array(indices));
-  return run_released(gatherum_program_is_long(program.core()) != 0, error,
-                      [&](const gatherum_poll* poll) { return body(start, poll); });
+  return run_without_lock_if_long(gatherum_program_is_long(program.core()) != 0, error,
+                                  [&](const gatherum_poll* poll) { return body(start, poll); });
 }
 
 // Returns (numbers, invalid): the number of the element that every tuple addresses, in row-major order, -1

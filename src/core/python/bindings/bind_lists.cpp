@@ -29,7 +29,7 @@ nb::object make(int64_t destinations, int64_t block, const BoundProgram& targets
   gatherum_lists* lists = nullptr;
   gatherum_error error{};
   const bool is_long = gatherum_program_is_long(targets.core()) != 0;
-  const gatherum_status status = run_released(is_long, error, [&](const gatherum_poll* poll) {
+  const gatherum_status status = run_without_lock_if_long(is_long, error, [&](const gatherum_poll* poll) {
     return gatherum_lists_make(destinations, block, &to, from.program == nullptr ? nullptr : &from,
                                numbered ? 1 : 0, poll, &lists, &error);
   });
@@ -62,7 +62,7 @@ void fold(const BoundLists& lists, const BoundProgram& rows, nb::handle table, n
   const bool is_long =
       PyArray_NBYTES(as_array(table)) + PyArray_NBYTES(as_array(out)) + gatherum_lists_bytes(lists.get()) >=
       kLongBytes;
-  run_released(is_long, error, [&](const gatherum_poll* poll) {
+  run_without_lock_if_long(is_long, error, [&](const gatherum_poll* poll) {
     return gatherum_lists_fold(lists.get(), rows.core(), &at, poll, &error);
   });
 }
@@ -76,7 +76,7 @@ nb::object fold_pointed(const BoundProgram& pointer, nb::handle indptr, const Bo
   gatherum_error error{};
   const bool is_long = PyArray_NBYTES(as_array(table)) + PyArray_NBYTES(as_array(out)) >= kLongBytes ||
                        gatherum_program_is_long(sources.core()) != 0;
-  const gatherum_status status = run_released(is_long, error, [&](const gatherum_poll* poll) {
+  const gatherum_status status = run_without_lock_if_long(is_long, error, [&](const gatherum_poll* poll) {
     return gatherum_fold_pointed(&to, &from, rows.core(), &at, poll, &error);
   });
   if (status != GATHERUM_INVALID_INDEX) return nb::none();

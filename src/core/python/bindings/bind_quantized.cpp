@@ -47,8 +47,9 @@ void dequantize(nb::handle data, nb::handle scales, nb::handle zero_points, nb::
   std::copy(behind.begin(), behind.end(), call.behind);
   std::copy(blocks.begin(), blocks.end(), call.blocks);
   call.scale_line = scale_line;
-  run_released(call.out_bytes >= kShortResult, error_of("gatherum: not a gather of quantized rows"),
-               [&](const gatherum_poll* poll) { return gatherum_dequantize(&call, poll); });
+  run_without_lock_if_long(call.out_bytes >= kShortResult,
+                           error_of("gatherum: not a gather of quantized rows"),
+                           [&](const gatherum_poll* poll) { return gatherum_dequantize(&call, poll); });
 }
 
 }  // namespace

@@ -59,19 +59,19 @@ Callbacks& callbacks() {
 
 namespace {
 
-// Runs a call by its plan, which is made first if none is cached.
-nb::object run_found(CachedPlan cached, const Attributes& attributes, const OperandHandles& operands,
-                     nb::handle fill_value) {
+// Runs a call by `cached`, or makes and keeps its plan first if `cached` is empty.
+nb::object plan_if_missing_and_run(CachedPlan cached, const Attributes& attributes,
+                                   const OperandHandles& operands, nb::handle fill_value) {
   const OperandSnapshot before(operands);
   if (cached.program == nullptr) {
-    const Call call{attributes, views_of(operands)};
-    const Key key(call);
-    cached = plan_in_core(call);
-    if (cached.program == nullptr) cached = make_plan(attributes, operands);
-    raise_changed(cached.plan, before.first_change(operands));
-    keep_plan(key, {attributes, views_of(operands)}, cached);
+    cached = make_and_keep_plan(
+        {attributes, views_of(operands)}, [&] { return plan_in_python(attributes, operands); },
+        [&](nb::handle plan) {
+          raise_changed(plan, before.first_change(operands));
+          return Call{attributes, views_of(operands)};
+        });
   }
-  return run_on_arrays(cached, operands, fill_value, before);
+  return run_any_plan(cached, operands, fill_value, before);
 }
 
 // Raises ValueError if a plan has the program of another call, which is possible with `dataclasses.replace`.
@@ -88,8 +88,9 @@ void refuse_other_program(const BoundProgram& program, const Views& operands) {
   refuse_too_small(program, at);
 }
 
-// Runs a plan on operands that the callback checks first.
-nb::object run_checked(const CachedPlan& cached, const OperandHandles& operands, nb::handle fill_value) {
+// Runs a plan on operands that it has not run on, which the callback checks first.
+nb::object check_and_run_plan(const CachedPlan& cached, const OperandHandles& operands,
+                              nb::handle fill_value) {
   const auto [data, indices, updates, out] = operands;
   std::optional<OperandSnapshot> before;
   if (std::all_of(operands.begin(), operands.end(),
@@ -102,14 +103,14 @@ nb::object run_checked(const CachedPlan& cached, const OperandHandles& operands,
   if (!before) throw nb::type_error("gatherum: the callback for operands must refuse what is no array");
   refuse_other_program(*cached.program, views_of(operands));
   if (arrays && key.lasting()) cached.program->note_run_on(key.words(), key.size());
-  return run_on_arrays(cached, operands, fill_value, *before);
+  return run_any_plan(cached, operands, fill_value, *before);
 }
 
 }  // namespace
 
 nb::object run_plan(nb::handle plan, const OperandHandles& operands, nb::handle fill_value) {
   const CachedPlan cached{nb::borrow(plan), &program_of(plan)};
-  if (!are_arrays(operands, true)) return run_checked(cached, operands, fill_value);
+  if (!are_arrays(operands, true)) return check_and_run_plan(cached, operands, fill_value);
   const Views views = views_of(operands);
   const bool known = cached.program->was_run_on([&](const std::vector<int64_t>& words) {
     if (words.size() != static_cast<size_t>(words_of(views))) return false;
@@ -117,24 +118,26 @@ nb::object run_plan(nb::handle plan, const OperandHandles& operands, nb::handle 
     comparison.add(views);
     return comparison.same();
   });
-  if (!known) return run_checked(cached, operands, fill_value);
+  if (!known) return check_and_run_plan(cached, operands, fill_value);
   if (operands[3].is_none() && cached.program->is_quiet())
-    return run_without_python(*cached.program, plan, views);
-  return run_on_arrays(cached, operands, fill_value, OperandSnapshot(operands));
+    return run_quiet_plan(*cached.program, plan, views);
+  return run_any_plan(cached, operands, fill_value, OperandSnapshot(operands));
 }
 
 namespace {
 
-nb::object run_call(const Attributes& attributes, const OperandHandles& operands, nb::handle fill_value) {
+// Runs a call on arrays by the plan in the table of plans, which it makes if there is none.
+nb::object find_plan_and_run(const Attributes& attributes, const OperandHandles& operands,
+                             nb::handle fill_value) {
   const Call call{attributes, views_of(operands)};
   CachedPlan cached = find_plan(call);
   if (cached.program != nullptr && operands[3].is_none() && cached.program->is_quiet())
-    return run_without_python(*cached.program, cached.plan, call.operands);
-  return run_found(std::move(cached), attributes, operands, fill_value);
+    return run_quiet_plan(*cached.program, cached.plan, call.operands);
+  return plan_if_missing_and_run(std::move(cached), attributes, operands, fill_value);
 }
 
-// Runs a call whose arguments Python has to convert and check first.
-GATHERUM_NOINLINE nb::object convert_and_run(const nb::handle* a) {
+// Calls Python to convert and check the arguments, and to run the call.
+GATHERUM_NOINLINE nb::object convert_in_python(const nb::handle* a) {
   return callbacks().convert_and_run(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10]);
 }
 
@@ -154,8 +157,8 @@ nb::object call_on_arrays(const nb::handle* a) {
   const OperandHandles operands = operands_of(a);
   Attributes attributes;
   if (read_attributes(a, attributes) && are_arrays(operands, false))
-    return run_call(attributes, operands, a[kFill]);
-  return convert_and_run(a);
+    return find_plan_and_run(attributes, operands, a[kFill]);
+  return convert_in_python(a);
 }
 
 }  // namespace
@@ -182,7 +185,7 @@ nb::object run_normalised(const nb::handle* a) {
   Attributes attributes;
   if (!read_attributes(a, attributes) || !are_arrays(operands, true))
     throw nb::value_error("gatherum: arguments were not normalised");
-  return run_call(attributes, operands, a[kFill]);
+  return find_plan_and_run(attributes, operands, a[kFill]);
 }
 
 void leave() {

@@ -1,4 +1,5 @@
 // Calls of the operators, from Python objects to the engine.
+// core/README.md compares the functions that run a plan.
 #pragma once
 
 #include "python/call.hpp"

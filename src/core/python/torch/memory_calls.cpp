@@ -11,20 +11,15 @@
 namespace gatherum {
 namespace {
 
-CachedPlan new_plan(const Call& call) {
-  const Key key(call);
-  CachedPlan cached = plan_in_core(call);
-  if (cached.program == nullptr) {
-    std::array<nb::object, kOperands> specs;
-    OperandHandles handles;
-    for (size_t i = 0; i < kOperands; ++i) {
-      const View& view = call.operands[i];
-      handles[i] = specs[i] = view.given() ? described(spec_of(view)) : nb::none();
-    }
-    cached = make_plan(call.attributes, handles);
+// Calls Python to make the plan of a call on views, with the specs of the views as operands.
+CachedPlan plan_views_in_python(const Call& call) {
+  std::array<nb::object, kOperands> specs;
+  OperandHandles handles;
+  for (size_t i = 0; i < kOperands; ++i) {
+    const View& view = call.operands[i];
+    handles[i] = specs[i] = view.given() ? described(spec_of(view)) : nb::none();
   }
-  keep_plan(key, call, cached);
-  return cached;
+  return plan_in_python(call.attributes, handles);
 }
 
 // A view that Python creates, for tests and for adapters that are written in Python.
@@ -63,7 +58,7 @@ View view_of_operand(nb::handle h) { return PyArray_Check(h.ptr()) ? view_of(as_
 nb::object call_on_views(const nb::handle* a, nb::handle allocate) {
   const Views operands = {view_given(a[kData]), view_given(a[kIndices]), view_given(a[kUpdates]),
                           view_given(a[kOut])};
-  run_in_memory({plain_attributes(a), operands}, a[kFill], [&](const Shape& shape) {
+  find_plan_and_run_on_views({plain_attributes(a), operands}, a[kFill], [&](const Shape& shape) {
     return reinterpret_cast<void*>(nb::cast<intptr_t>(allocate(tuple_of(shape.extent, shape.rank))));
   });
   return nb::none();
@@ -96,7 +91,7 @@ void extremes(nb::handle plan, nb::handle data, nb::handle indices, nb::handle u
   if (!out.is_none()) at.out = memory_of(view_of_operand(out));
   at.fresh = 1;
   const gatherum_buffer beside = memory_of(view_of_operand(positions));
-  run_released(plan, program, [&](const gatherum_poll* poll, gatherum_error* error) {
+  run_without_lock_if_long(plan, program, [&](const gatherum_poll* poll, gatherum_error* error) {
     return gatherum_extremes(program.core(), &at, &beside, none, poll, error);
   });
 }
@@ -112,7 +107,7 @@ bool spreads(nb::handle plan, nb::handle indices, nb::handle updates, nb::handle
   const gatherum_buffer sums = memory_of(view_of_operand(squares)),
                         numbers = memory_of(view_of_operand(counts));
   bool applies = true;
-  run_released(plan, program, [&](const gatherum_poll* poll, gatherum_error* error) {
+  run_without_lock_if_long(plan, program, [&](const gatherum_poll* poll, gatherum_error* error) {
     const gatherum_status status = gatherum_spreads(program.core(), &at, &sums, &numbers, poll, error);
     applies = status != GATHERUM_INVALID_PROGRAM;
     return applies ? status : GATHERUM_OK;
@@ -158,10 +153,13 @@ nb::list dtype_rows() {
 CachedPlan plan_of(const Call& call, bool& is_new) {
   CachedPlan cached = find_plan(call);
   is_new = cached.program == nullptr;
-  return is_new ? new_plan(call) : cached;
+  if (!is_new) return cached;
+  return make_and_keep_plan(
+      call, [&] { return plan_views_in_python(call); }, [&](nb::handle) { return call; });
 }
 
-void run_in_memory(const Call& call, nb::handle fill, const Allocate& allocate, const Changed& changed) {
+void find_plan_and_run_on_views(const Call& call, nb::handle fill, const Allocate& allocate,
+                                const Changed& changed) {
   const Views& operands = call.operands;
   const void* const item = item_of(fill, operands[0].item);
   bool is_new = false;
@@ -172,7 +170,7 @@ void run_in_memory(const Call& call, nb::handle fill, const Allocate& allocate, 
   void* result = operands[3].given() ? operands[3].address : allocate(program.fields().result);
   gatherum_operands at = operands_of(program, operands, result);
   at.fill = item;
-  run_released(cached.plan, program, [&](const gatherum_poll* poll, gatherum_error* error) {
+  run_without_lock_if_long(cached.plan, program, [&](const gatherum_poll* poll, gatherum_error* error) {
     return gatherum_run(program.core(), &at, poll, error);
   });
 }

@@ -14,14 +14,15 @@ using Allocate = std::function<void*(const Shape&)>;
 // may have changed operands.
 using Changed = std::function<int()>;
 
-// Returns the plan of a call from the table of all frameworks. If the table does not have the plan, Python
-// makes it, and `is_new` is set.
+// Returns the plan of a call from the table of all frameworks. If the table does not have the plan, makes it
+// and sets `is_new`.
 CachedPlan plan_of(const Call& call, bool& is_new);
 
 // Finds the plan of a call, and runs it. A missing `out` is allocated once the plan is known. `fill` has the
 // bytes of an item of the dtype of data; any other object means zeros. The caller keeps the memory alive and
 // holds the interpreter's lock, which a long run releases. Invalid calls raise the same errors as calls on
 // NumPy arrays.
-void run_in_memory(const Call& call, nb::handle fill, const Allocate& allocate, const Changed& changed = {});
+void find_plan_and_run_on_views(const Call& call, nb::handle fill, const Allocate& allocate,
+                                const Changed& changed = {});
 
 }  // namespace gatherum

@@ -16,7 +16,7 @@ namespace {
 nb::object run(const nb::handle* a, const Call& call, dlpack::DataType type) {
   TensorResult result;
   const OperandHandles operands = operands_of(a);
-  run_in_memory(
+  find_plan_and_run_on_views(
       call, a[kFill], [&](const Shape& shape) { return result.allocate(shape, type, call.operands[0].item); },
       [&] { return first_change(operands.data(), call.operands.data(), kOperands); });
   return a[kOut].is_none() ? result.take(*torch().api) : nb::borrow(a[kOut]);
@@ -256,9 +256,10 @@ nb::object differentiate(nb::str op, nb::handle gradient, nb::handle data, nb::h
     at.of_data = allocate(results[0], tensors[GradientInput::gradient], views[GradientInput::gradient]);
   if (of_updates)
     at.of_updates = allocate(results[1], tensors[GradientInput::updates], views[GradientInput::updates]);
-  run_released(cached.plan, *cached.program, [&](const gatherum_poll* poll, gatherum_error* error) {
-    return gatherum_differentiate(cached.program->core(), &at, poll, error);
-  });
+  run_without_lock_if_long(cached.plan, *cached.program,
+                           [&](const gatherum_poll* poll, gatherum_error* error) {
+                             return gatherum_differentiate(cached.program->core(), &at, poll, error);
+                           });
   return nb::make_tuple(of_data ? results[0].take(*torch().api) : nb::none(),
                         of_updates ? results[1].take(*torch().api) : nb::none());
 }
