@@ -7,7 +7,8 @@ op    torch's dispatcher runs the call, by the custom ops of `library.ops`.
 meta  A fake kernel of the same ops computes the shape (`tracing.fakes`).
 ===== ========================================================================================
 
-A call with `out`, or with a fill value other than the integer 0, also takes the route "op".
+``kDeclined`` in ``core/python/torch/tensors.cpp`` has the reasons, with the fields ``name`` and
+``type`` of the operand. A call with `out`, or with a fill value other than the integer 0, also takes the route "op".
 """
 
 from __future__ import annotations
@@ -16,15 +17,6 @@ from torch import Tensor
 
 from gatherum._model.call import is_spec
 from gatherum._system import native
-
-_REASONS = {
-    "type": "`{name}` is of type {type}",
-    "watched": "a mode, transform or level of forward-mode differentiation is active",
-    "memory": "`{name}` is not in CPU or CUDA memory, or its dtype is not supported by the core",
-    "complex": "`{name}` is complex, and may be a lazy conjugate",
-    "negated": "`{name}` is a lazy negation",
-    "tracked": "the tensors are on a device, and autograd records the call",
-}
 
 
 def route(data: object, indices: object, updates: object) -> str:
@@ -41,4 +33,4 @@ def route(data: object, indices: object, updates: object) -> str:
     if not reason:
         return "eager, recorded by autograd" if recorded else "eager"
     name, value = list(operands.items())[number]
-    return "op: " + _REASONS[reason].format(name=name, type=type(value).__name__)
+    return "op: " + reason.format(name=name, type=type(value).__name__)

@@ -62,6 +62,22 @@ namespace {
 // Why the core declines a call on tensors, which torch's dispatcher then runs.
 enum class Declined : uint8_t { no, type, watched, memory, complex, negated, tracked };
 
+struct DeclinedRow {
+  Declined declined;
+  const char* reason;  // `explain` prints it; torch/routes.py inserts the operand's name and type
+};
+
+constexpr DeclinedRow kDeclined[] = {
+    {Declined::no, ""},
+    {Declined::type, "`{name}` is of type {type}"},
+    {Declined::watched, "a mode, transform or level of forward-mode differentiation is active"},
+    {Declined::memory, "`{name}` is not in CPU or CUDA memory, or its dtype is not supported by the core"},
+    {Declined::complex, "`{name}` is complex, and may be a lazy conjugate"},
+    {Declined::negated, "`{name}` is a lazy negation"},
+    {Declined::tracked, "the tensors are on a device, and autograd records the call"},
+};
+static_assert(is_in_order(kDeclined, &DeclinedRow::declined, Declined::tracked));
+
 // How a call on tensors runs: in the core, recorded by autograd or not, or declined because of an operand.
 struct Route {
   Declined declined = Declined::no;
@@ -94,10 +110,8 @@ Route route_of_memory(const nb::handle* operands, size_t n, bool recorded, Tenso
 }
 
 // Returns the route of a call without `out` and fill value: the reason why the core declines it or an empty
-// string, the number of the operand that is the reason, and whether autograd records the call.
+// string, the number of the operand that the reason names, and whether autograd records the call.
 nb::tuple tensor_route(nb::handle data, nb::handle indices, nb::handle updates) {
-  static constexpr const char* kReasons[] = {"",        "type",    "watched", "memory",
-                                             "complex", "negated", "tracked"};
   const nb::handle operands[] = {data, indices, updates};
   const size_t n = updates.is_none() ? 2 : 3;
   Route route = route_of_types(operands, n);
@@ -108,7 +122,7 @@ nb::tuple tensor_route(nb::handle data, nb::handle indices, nb::handle updates) 
     route.declined = by_memory.declined;
     route.operand = by_memory.operand;
   }
-  return nb::make_tuple(kReasons[static_cast<int>(route.declined)], route.operand, route.recorded);
+  return nb::make_tuple(kDeclined[static_cast<int>(route.declined)].reason, route.operand, route.recorded);
 }
 
 }  // namespace
