@@ -4,13 +4,13 @@
 //   gather: *U(p . sU) = *addr          scatter: *addr op= *U(p . sU)
 //
 // The terms of the core:
-//   nest   the loops of a call, and their strides in the three operands
-//   line   the loop whose points' indices are read together
-//   tile   up to 256 neighbouring points of a line, whose indices are staged: read, checked, made offsets
-//   row    the data that one index tuple moves: the loops inside the line, and a block at each of their
-//   points block  contiguous bytes that are moved at once (Nest::block) unit   an independent batch: points
-//   of a scatter that may share a destination, or a piece of a gather slab   accumulators in cache, for the
-//   destinations of a unit or for a range of them
+//   - nest: the loops of a call, and their strides in the three operands
+//   - line: the loop whose points' indices are read together
+//   - tile: up to 256 neighbouring points of a line, whose indices are staged: read, checked, made offsets
+//   - row: the data that one index tuple moves: the loops inside the line, and a block at each point of them
+//   - block: contiguous bytes that are moved at once (Nest::block)
+//   - unit: an independent batch: points of a scatter that may share a destination, or a piece of a gather
+//   - slab: accumulators in cache, for the destinations of a unit or for a range of them
 //
 // D is the address of the data (for a scatter, of the output). X is the address of the indices. U is the
 // address of the other operand: the output of a gather, or the updates of a scatter. p is a point: one

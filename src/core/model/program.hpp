@@ -66,8 +66,8 @@ struct Program {
   // A scatter with the whole fold inside each of `fold_units` units: no line moves the data.
   Nest fold_nest;
   int fold_units = 0;
-  bool covers_data =
-      false;    // the destinations of all units together are the whole data, laid out as the source
+  // The destinations of all units together are the whole data, laid out as the source.
+  bool covers_data = false;
   Nest checks;  // only the index space, in row-major order; without components no indices are checked
   Nest copy;    // functional scatters: data -> output, without components
   Shape result;
