@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .folds import INDEX_DTYPES, Declined, unchanged
-from .folds import scatter as run
+from .scatter_calls import INDEX_DTYPES, Declined, unchanged
+from .scatter_calls import scatter as run
 
 _WORDS = {
     "add": "add", "multiply": "mul", "sum": "add", "prod": "mul", "mean": "mean", "amax": "max",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .folds import INDEX_DTYPES, Declined, scatter, totals
+from .scatter_calls import INDEX_DTYPES, Declined, scatter, totals
 
 SUM, MEAN, MAX = 0, 1, 2  # torch's numbers of modes
 _FEW = 1 << 16  # up to so many elements, two steps are faster than one aggregation

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .folds import INDEX_DTYPES, Declined, Invalid, scatter
+from .scatter_calls import INDEX_DTYPES, Declined, Invalid, scatter
 
 _WORDS = {"prod": "mul", "mean": "mean", "amax": "max", "amin": "min"}
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from gatherum.torch import private
 
-from .folds import Declined, Invalid
+from .scatter_calls import Declined, Invalid
 from .table import ROWS, Row
 
 # How often each operator ran here, and how often torch's kernel ran instead.
@@ -22,7 +22,9 @@ PASSED: Counter[str] = Counter()
 _COUNTING = threading.Lock()
 
 
-def _kernel(name: str, run: Callable[..., Any], torchs: Any, device: bool) -> Callable[..., Any]:
+def _kernel(
+    name: str, run: Callable[..., Any], torch_kernel: Any, device: bool
+) -> Callable[..., Any]:
     """Return a kernel that runs `run`, or torch's kernel for calls that `run` does not take."""
 
     def kernel(keyset: Any, *args: Any, **options: Any) -> Any:
@@ -46,20 +48,20 @@ def _kernel(name: str, run: Callable[..., Any], torchs: Any, device: bool) -> Ca
         with _COUNTING:
             PASSED[name] += 1
         if quiet:
-            return _raise_quietly(torchs, keyset, args, options)
-        return torchs.call_boxed(keyset, *args, **options)
+            return _raise_quietly(torch_kernel, keyset, args, options)
+        return torch_kernel.call_boxed(keyset, *args, **options)
 
     private.leave_untraced(kernel)
     return kernel
 
 
-def _raise_quietly(torchs: Any, keyset: Any, args: Any, options: Any) -> Any:
+def _raise_quietly(torch_kernel: Any, keyset: Any, args: Any, options: Any) -> Any:
     """Run an invalid call on torch's kernel, which would first complain about determinism."""
     only_warns = torch.is_deterministic_algorithms_warn_only_enabled()
     enabled = torch.are_deterministic_algorithms_enabled()
     torch.use_deterministic_algorithms(False)
     try:
-        return torchs.call_boxed(keyset, *args, **options)
+        return torch_kernel.call_boxed(keyset, *args, **options)
     finally:
         torch.use_deterministic_algorithms(enabled, warn_only=only_warns)
 
@@ -101,13 +103,13 @@ def replace() -> torch.library.Library:
         for row in ROWS:
             for name, run in _kernels(row).items():
                 for key in row.keys:
-                    if (torchs := _torchs(name, key)) is not None:
-                        kernel = _kernel(name, run, torchs, "CUDA" in key)
+                    if (torch_kernel := _torch_kernel(name, key)) is not None:
+                        kernel = _kernel(name, run, torch_kernel, "CUDA" in key)
                         library.impl(name, kernel, key, with_keyset=True)
     return library
 
 
-def _torchs(name: str, key: str) -> Any:
+def _torch_kernel(name: str, key: str) -> Any:
     """Return torch's kernel, or None if this build of torch has none."""
     if "CUDA" in key and not torch.backends.cuda.is_built():
         return None

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .folds import Declined, scatter, totals
+from .scatter_calls import Declined, scatter, totals
 
 _EMPTY = {"sum": 0.0, "mean": 0.0, "prod": 1.0, "max": -inf, "min": inf}
 _FOLDS = {"sum": "add", "mean": "add", "prod": "mul", "max": "max", "min": "min"}
