@@ -114,7 +114,7 @@ void each_field(P& p, Visit&& visit) {
   visit("shape", p.result);
 }
 
-// Returns the name of the kernel that runs a completed program's nest.
+// Returns the name of the general kernel for a completed program's nest, which the algorithm `direct` runs.
 const char* kernel_name(const Program& program);
 
 // Checks the fields and computes the derived ones. Returns an error message, or null.

@@ -72,8 +72,9 @@ class Plan:
     shape : tuple of int
         The result's shape.
     kernel : str
-        The kernel for the innermost loop: ``gather_rows``, ``gather_lines``, ``scatter_rows`` or
-        ``scatter_lines``.
+        The general kernel for the nest: ``gather_rows``, ``gather_lines``, ``scatter_rows`` or
+        ``scatter_lines``. The algorithm ``direct`` runs it. Other algorithms can run other kernels:
+        the first line of the algorithm's file in the core names them.
     nest : Nest
         The loops that run.
     bytes : int

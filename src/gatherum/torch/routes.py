@@ -7,8 +7,8 @@ op    torch's dispatcher runs the call, by the custom ops of `library.ops`.
 meta  A fake kernel of the same ops computes the shape (`tracing.fakes`).
 ===== ========================================================================================
 
-``kDeclined`` in ``core/python/torch/tensors.cpp`` has the reasons, with the fields ``name`` and
-``type`` of the operand. A call with `out`, or with a fill value other than the integer 0, also takes the route "op".
+A call with `out`, or with a fill value other than the integer 0, also takes the route "op". The
+reasons are in ``kDeclined`` of ``core/python/torch/tensors.cpp``, with fields for the operand.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The error messages of calls on arrays in memory; `interface_make.cpp` has those for C.
+"""The error messages of calls on arrays in memory.
 
-C programs cannot call this module. In Python, sizes may be symbols of a traced graph, and messages
-include advice. The messages are therefore written in both languages; `tests/test_c_programs.py`
-compares them.
+C programs cannot call this module: ``core/c_api/fault_messages.cpp`` and ``interface.hpp`` have
+their messages. In Python, sizes may be symbols of a traced graph, and messages include advice. The
+messages are therefore written in both languages; `tests/test_c_programs.py` compares them.
 
 Each function returns the exception to raise. Its message names the operator, the operand, the
 expected and the actual value, and the position.
