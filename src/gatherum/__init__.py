@@ -167,9 +167,9 @@ if not TYPE_CHECKING:  # without `__getattr__`, type checkers report unknown nam
         if name in _SUBPACKAGES:
             return importlib.import_module(f"{__name__}.{name}")
         modules = _OPERATORS if _MODULES[name] in _OPERATORS else (_MODULES[name],)
-        for each, module in _MODULES.items():
+        for attribute, module in _MODULES.items():
             if module in modules:
-                value = getattr(importlib.import_module(module), each)
+                value = getattr(importlib.import_module(module), attribute)
                 plain_signatures(value)
-                globals()[each] = value
+                globals()[attribute] = value
         return globals()[name]

@@ -119,7 +119,10 @@ def _is_same_number(original: Any, converted: Array) -> bool:
     result = converted[()]
     if original.imag != 0 or result.imag != 0 or original.imag != original.imag:  # NaN
         parts = (original.real, result.real), (original.imag, result.imag)
-        return all(_is_same_number(one, np.asarray(other)) for one, other in parts)
+        return all(
+            _is_same_number(before_cast, np.asarray(after_cast))
+            for before_cast, after_cast in parts
+        )
     original, result = original.real, result.real
     if is_extension(converted.dtype):
         result = converted.astype(np.float64)[()]

@@ -325,9 +325,16 @@ def as_operands(
     converted.append(indices if owns(indices) else as_indices(op, indices))
     specs.append(spec(op, "indices", converted[1]))
     if attributes.operator.scatters:
-        to, of = specs
-        check_before_updates(op, to.shape, of.shape, attributes.axis, to.dtype, of.dtype)
-        converted.append(updates if owns(updates) else as_updates(op, updates, to.dtype))
+        data_spec, indices_spec = specs
+        check_before_updates(
+            op,
+            data_spec.shape,
+            indices_spec.shape,
+            attributes.axis,
+            data_spec.dtype,
+            indices_spec.dtype,
+        )
+        converted.append(updates if owns(updates) else as_updates(op, updates, data_spec.dtype))
         specs.append(spec(op, "updates", converted[2]))
     return converted, specs
 

@@ -203,7 +203,7 @@ def _along(array: Labelled, names: set[Any]) -> Any:
     """Return the coordinates whose dimensions are all in `names`."""
     coordinates = array.coords.to_dataset()
     return coordinates.drop_vars(
-        [name for name, one in array.coords.items() if not names.issuperset(one.dims)]
+        [name for name, coordinate in array.coords.items() if not names.issuperset(coordinate.dims)]
     )
 
 

@@ -22,7 +22,7 @@ class ArrayOps(Protocol):
     comparisons.
     """
 
-    def where(self, mask: Array, one: Array, other: Array, /) -> Array:
+    def where(self, mask: Array, x: Array, y: Array, /) -> Array:
         """Choose elements from two arrays by a mask."""
 
     def isnan(self, x: Array, /) -> Array:
@@ -207,23 +207,25 @@ class Destinations(NamedTuple):
 
     def counts(self) -> Array:
         """Return the number of updates of each destination."""
-        at = self.destinations()
+        destinations = self.destinations()
         dtype = self.xp.counting(prod(self.indices.shape))
-        return at.put(at.full(0, dtype), self.xp.full((), 1, dtype, self.indices), ADD)
+        return destinations.put(
+            destinations.full(0, dtype), self.xp.full((), 1, dtype, self.indices), ADD
+        )
 
     def arriving(self) -> Array:
         """Return a mask of the entries that are not skipped, with the rank of the moved shape."""
-        at = self.destinations()
-        return self.over_updates(at.take(at.full(1, self.xp.truth())))
+        destinations = self.destinations()
+        return self.over_updates(destinations.take(destinations.full(1, self.xp.truth())))
 
     def staying(self) -> Array:
         """Return a mask of the last entry of each destination, with the rank of the moved shape.
 
         Entries are numbered from 1 and the numbers are scattered, so that the last one remains.
         """
-        at = self.destinations()
-        entries = at.moved()
+        destinations = self.destinations()
+        entries = destinations.moved()
         number = self.xp.arange(1, 1 + prod(entries), self.indices)
         number = self.xp.reshape(number, entries)
-        last = at.put(at.full(0, number.dtype), number)
-        return self.over_updates(at.take(last) == number)
+        last = destinations.put(destinations.full(0, number.dtype), number)
+        return self.over_updates(destinations.take(last) == number)

@@ -162,8 +162,8 @@ def _of_extreme(places: Destinations, values: ScatterValues) -> Factors:
     xp = places.xp
     data, updates, result = map(xp.stop_gradient, values)
 
-    def equal(one: Array, other: Array) -> Array:
-        return (one == other) | (xp.isnan(one) & xp.isnan(other))
+    def equal(first: Array, second: Array) -> Array:
+        return (first == second) | (xp.isnan(first) & xp.isnan(second))
 
     mine = equal(xp.broadcast_to(updates, places.moved()), places.take(result))
     olds = equal(data, result)
@@ -175,7 +175,7 @@ def _of_extreme(places: Destinations, values: ScatterValues) -> Factors:
 
 def _of_product(places: Destinations, values: ScatterValues) -> Factors:
     xp, wide = places.xp, places.xp.wide(values.data.dtype)
-    data, updates = (xp.astype(each, wide) for each in values[:2])
+    data, updates = (xp.astype(value, wide) for value in values[:2])
     updates = xp.broadcast_to(updates, places.moved())
 
     def of_data(value: Array) -> Array:
@@ -221,16 +221,18 @@ def _other_updates(places: Destinations, updates: Array) -> tuple[Array, Array]:
     The first is the product of the earlier updates, the second the product of the later updates.
     Entries are sorted by destination; for the second product, their order is reversed.
     """
-    xp, at = places.xp, places.destinations()
+    xp, destinations = places.xp, places.destinations()
     if places.skips:  # skipped updates are not factors
         updates = xp.where(places.arriving(), updates, 1)
-    moved, entries, first = places.moved(), at.moved(), places.entries_begin()
+    moved, entries, first = places.moved(), destinations.moved(), places.entries_begin()
     n, before, behind = prod(entries), prod(moved[:first]), prod(moved[first + len(entries) :])
     length = 1  # a power of 2, so that every pairing is complete
     while length < n:
         length *= 2
-    number = xp.reshape(xp.arange(1, 1 + prod(at.shape), at.indices), at.shape)
-    number = xp.reshape(at.take(number), (n,))
+    number = xp.reshape(
+        xp.arange(1, 1 + prod(destinations.shape), destinations.indices), destinations.shape
+    )
+    number = xp.reshape(destinations.take(number), (n,))
     order = xp.argsort(number)
     place = xp.arange(0, length, order)
     sides = xp.stack((place, n - 1 - place), 0)  # from the left, and from the right
@@ -268,8 +270,8 @@ def _products_in_front(xp: DerivativeOps, x: Array, enters: Array, whole: Array)
         return xp.full((before, sides, length, behind), 1, x.dtype, x)
     half = length // 2
 
-    def halves(of: Array) -> tuple[Array, Array]:
-        left, right = xp.unstack(xp.reshape(of, (sides, half, 2)), 2)
+    def halves(array: Array) -> tuple[Array, Array]:
+        left, right = xp.unstack(xp.reshape(array, (sides, half, 2)), 2)
         return left, right
 
     def where(mask: Array, factor: Array) -> Array:

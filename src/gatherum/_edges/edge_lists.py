@@ -65,16 +65,20 @@ class EdgeLoops(NamedTuple):
         If `block` is greater than 1, edges are sorted by blocks of `block` targets. This is
         supported only for rows of one element.
         """
-        to = self.end_program(targets, [loop.data for loop in self.loops], mode, negative)
-        of = None
+        target_program = self.end_program(
+            targets, [loop.data for loop in self.loops], mode, negative
+        )
+        source_program = None
         if sources is not None:
-            of = self.end_program(sources, [loop.index for loop in self.loops], mode, negative)
+            source_program = self.end_program(
+                sources, [loop.index for loop in self.loops], mode, negative
+            )
         result = native.make_lists(
             targets.size,
             block,
-            to,
+            target_program,
             targets.indices,
-            of,
+            source_program,
             None if sources is None else sources.indices,
             numbered,
         )
@@ -105,9 +109,13 @@ class EdgeLoops(NamedTuple):
         """
         entries = EdgeLoops.of(pointer.indices, pointer.indices, (0,))
         counted = pointer._replace(size=sources.indices.size + 1)
-        to = entries.end_program(counted, [loop.index for loop in entries.loops], "raise", False)
-        of = self.end_program(sources, [loop.index for loop in self.loops], mode, negative)
-        ends = to, pointer.indices, of, sources.indices
+        target_program = entries.end_program(
+            counted, [loop.index for loop in entries.loops], "raise", False
+        )
+        source_program = self.end_program(
+            sources, [loop.index for loop in self.loops], mode, negative
+        )
+        ends = target_program, pointer.indices, source_program, sources.indices
         invalid = native.fold_pointed(*ends, program, table, weights, empty, out, fresh)
         if invalid is None:
             return True
@@ -119,7 +127,9 @@ class EdgeLoops(NamedTuple):
     def row_program(self, table: Array, out: Array, fold: FoldRule) -> native.Program:
         """Return the program that folds the rows of one array into the rows of another."""
         dtype = table.dtype
-        rows, to = (OperandLayout(array.shape[1:], array.strides[1:]) for array in (table, out))
+        rows, out_rows = (
+            OperandLayout(array.shape[1:], array.strides[1:]) for array in (table, out)
+        )
         weights = [Loop(loop.extent, 0, 0, loop.other) for loop in self.loops]
         nest = Nest(len(weights) - 1, tuple(weights), (), 0) if weights else nests.EMPTY
         return native.Program(
@@ -127,7 +137,7 @@ class EdgeLoops(NamedTuple):
             item=dtype.itemsize,
             **fold.fields(dtype),
             checks=nest,
-            copy=nests.lower_copy(rows, to, dtype.itemsize),
+            copy=nests.lower_copy(rows, out_rows, dtype.itemsize),
         )
 
 

@@ -68,8 +68,10 @@ def list_edges(
     if indptr is not None:
         if matrix is not None:
             raise edge_errors.destinations_twice(NAME, POINTER)
-        to, rows = _numbered(data, POINTER, indptr, GATHER, sources)
-        return Edges(sources, to, _checked_size(size, rows, POINTER), weights, nullcontext())
+        target_numbers, rows = _numbered(data, POINTER, indptr, GATHER, sources)
+        return Edges(
+            sources, target_numbers, _checked_size(size, rows, POINTER), weights, nullcontext()
+        )
     if matrix is None:
         raise edge_errors.no_destinations(NAME)
     if weights is not None:
@@ -193,8 +195,10 @@ def segment_numbers(op: str, operand: str, indptr: Array, edges: int) -> Array:
     if pointer[0] != 0:
         raise edge_errors.pointer_begins(op, operand, int(pointer[0]))
     if (falls := pointer[1:] < pointer[:-1]).any():
-        at = int(falls.argmax())
-        raise edge_errors.pointer_falls(op, operand, int(pointer[at + 1]), int(pointer[at]), at + 1)
+        position = int(falls.argmax())
+        raise edge_errors.pointer_falls(
+            op, operand, int(pointer[position + 1]), int(pointer[position]), position + 1
+        )
     if pointer[-1] != edges:
         raise edge_errors.pointer_ends(op, operand, edges, int(pointer[-1]))
     ends = pointer.astype(np.int64)

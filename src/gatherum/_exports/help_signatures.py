@@ -26,8 +26,10 @@ def plain_signatures(public: object) -> None:
     """Set plain signatures on a function, or on the methods of a class."""
     for function in filter(_is_ours, _functions(public)):
         signature = inspect.signature(function)  # also of wrappers; another thread may do the same
-        shown = (one for one in signature.parameters.values() if one.name != UNKNOWN)
-        plain = [one.replace(annotation=one.empty) for one in shown]
+        shown = (
+            parameter for parameter in signature.parameters.values() if parameter.name != UNKNOWN
+        )
+        plain = [parameter.replace(annotation=parameter.empty) for parameter in shown]
         bare = signature.replace(parameters=plain, return_annotation=signature.empty)
         vars(function)["__signature__"] = bare
         function.__annotations__.pop(UNKNOWN, None)
@@ -41,8 +43,10 @@ def _functions(public: object) -> Iterator[FunctionType]:
     elif isinstance(public, type):
         ours = [base for base in public.__mro__ if _is_ours(base)]
         members = chain.from_iterable(vars(base).values() for base in ours)
-        methods = (inspect.unwrap(getattr(one, "__func__", one)) for one in members)
-        yield from (one for one in methods if isinstance(one, FunctionType) and _is_shown(one))
+        methods = (inspect.unwrap(getattr(member, "__func__", member)) for member in members)
+        yield from (
+            method for method in methods if isinstance(method, FunctionType) and _is_shown(method)
+        )
 
 
 def _is_shown(method: FunctionType) -> bool:

@@ -44,12 +44,12 @@ def function_of(
     theirs = signature(like).parameters.values()
     bare = signature(like).replace(
         parameters=[
-            each.replace(
-                name=operator.attribute if each.name == "axis" else each.name,
+            parameter.replace(
+                name=operator.attribute if parameter.name == "axis" else parameter.name,
                 annotation=Parameter.empty,
             )
-            for each in theirs
-            if each.kind is not Parameter.VAR_KEYWORD
+            for parameter in theirs
+            if parameter.kind is not Parameter.VAR_KEYWORD
         ],
         return_annotation=Parameter.empty,
     )

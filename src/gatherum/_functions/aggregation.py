@@ -193,21 +193,28 @@ def aggregate(
     rows = plain_values.as_size(NAME, "size", size)
     table = conversion.as_array(NAME, "data", data)
     check_movable(NAME, "data", table.dtype)
-    of = conversion.as_indices(NAME, gather_indices, "gather_indices")
+    source_array = conversion.as_indices(NAME, gather_indices, "gather_indices")
     pointed = isinstance(scatter_indices, Pointer)
     if isinstance(scatter_indices, Pointer):
-        operand, to = scatter_indices
+        operand, target_array = scatter_indices
     else:
         operand = "scatter_indices"
-        to = conversion.as_indices(NAME, scatter_indices, operand)
+        target_array = conversion.as_indices(NAME, scatter_indices, operand)
     scale = None
     if weights is not None:
         scale = conversion.as_updates(NAME, weights, table.dtype, "weights")
-    check_edges(attrgetter("dtype"), table, of, of if pointed else to, scale, reduction)
+    check_edges(
+        attrgetter("dtype"),
+        table,
+        source_array,
+        source_array if pointed else target_array,
+        scale,
+        reduction,
+    )
     shape = (rows, *table.shape[1:])
     shape_limits.check_result(NAME, shape, table.dtype)
-    sources = EdgeEnd("gather_indices", of, len(table))
-    targets = EdgeEnd(operand, to, rows)
+    sources = EdgeEnd("gather_indices", source_array, len(table))
+    targets = EdgeEnd(operand, target_array, rows)
     plain_out = None if out is None else _as_out(out, shape, table, scale, sources, targets)
     pins = conversion.pinned(table, sources.indices, targets.indices, scale, plain_out)
     rows_of = _Rows(table, scale, reduction, mode_name, negative, shape, plain_out)

@@ -92,12 +92,20 @@ def _plan_of(
     *positional, out = arguments
     if not isinstance(data, tuple):
         conversion.check_decimals(op, "data", data)
-    attributes, to, of = Attributes.from_positional(op, *positional), _spec(data), _spec(indices)
+    attributes = Attributes.from_positional(op, *positional)
+    data_spec, indices_spec = _spec(data), _spec(indices)
     if updates is None and OPERATORS[op].scatters:
-        check_before_updates(op, to.shape, of.shape, attributes.axis, to.dtype, of.dtype)
+        check_before_updates(
+            op,
+            data_spec.shape,
+            indices_spec.shape,
+            attributes.axis,
+            data_spec.dtype,
+            indices_spec.dtype,
+        )
         raise errors.no_array(op, "updates", None)
     optional = (None if operand is None else _spec(operand) for operand in (updates, out))
-    return build(Call(attributes, to, of, *optional))
+    return build(Call(attributes, data_spec, indices_spec, *optional))
 
 
 def check_operands(

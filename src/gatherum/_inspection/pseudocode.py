@@ -75,7 +75,7 @@ def _offset(names: list[str], steps: list[int], nest: Nest, start: int = 0) -> s
 
 def _address(names: list[str], nest: Nest) -> str:
     plain = _offset(names, [loop.data for loop in nest.loops], nest)
-    picked = [f"{each.stride}*{_name(c)}" for c, each in enumerate(nest.components)]
+    picked = [f"{component.stride}*{_name(c)}" for c, component in enumerate(nest.components)]
     terms = ([] if plain == "0" and picked else [plain]) + picked
     return " + ".join(terms).replace("+ -", "- ")
 

@@ -61,15 +61,15 @@ class ArraySpec:
         return f"{self.dtype} {self.shape}{strides}"
 
 
-def same_spec(one: ArraySpec | None, other: ArraySpec | None) -> bool:
+def same_spec(first: ArraySpec | None, second: ArraySpec | None) -> bool:
     """Return True if a plan for one spec also runs on the other.
 
     A dtype that was known only by name equals the registered dtype after its package is imported.
     """
-    if one is None or other is None or one.layout != other.layout:
-        return one is other
-    code = code_of(one.dtype)
-    return one.dtype == other.dtype or (code is not None and code == code_of(other.dtype))
+    if first is None or second is None or first.layout != second.layout:
+        return first is second
+    code = code_of(first.dtype)
+    return first.dtype == second.dtype or (code is not None and code == code_of(second.dtype))
 
 
 def is_spec(value: object) -> bool:

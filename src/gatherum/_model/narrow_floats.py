@@ -68,25 +68,27 @@ class Rounded(NamedTuple):
 
 def rounded(exact: Floats, name: str) -> Rounded:
     """Round numbers to a type of `FORMATS`."""
-    to = FORMATS[name]
+    target = FORMATS[name]
     size, negative, finite = np.abs(exact), np.signbit(exact), np.isfinite(exact)
-    exponent = np.where(size == 0, to.least, np.maximum(np.frexp(size)[1] - 1, to.least))
+    exponent = np.where(size == 0, target.least, np.maximum(np.frexp(size)[1] - 1, target.least))
     with np.errstate(all="ignore"):
-        steps = np.rint(np.ldexp(size, to.fraction - exponent))
-        values = np.copysign(np.ldexp(steps, exponent - to.fraction), exact)
+        steps = np.rint(np.ldexp(size, target.fraction - exponent))
+        values = np.copysign(np.ldexp(steps, exponent - target.fraction), exact)
         whole = np.where(finite, steps, 0).astype(np.int64)
-    unsigned = ((exponent - to.least).astype(np.int64) << to.fraction) + whole - to.first
-    stay_finite = not (finite & (unsigned > to.largest)).any()
+    unsigned = (
+        ((exponent - target.least).astype(np.int64) << target.fraction) + whole - target.first
+    )
+    stay_finite = not (finite & (unsigned > target.largest)).any()
     have_codes = not (finite & (unsigned < 0)).any()
-    if to.first:
+    if target.first:
         have_codes = have_codes and not (finite & negative).any()
-    if to.infinity is None:
+    if target.infinity is None:
         have_codes = have_codes and not np.isinf(exact).any()
-    unsigned = np.where(np.isinf(exact), to.infinity or to.nan, unsigned)
-    unsigned = np.where(np.isnan(exact), to.nan, unsigned)
-    sign = 1 << (8 * np.dtype(to.codes).itemsize - 1)
-    signed = negative & ((unsigned != 0) | (to.nan != sign))  # -0 would be NaN in some types
-    codes = np.where(signed, unsigned | sign, unsigned).astype(to.codes)
+    unsigned = np.where(np.isinf(exact), target.infinity or target.nan, unsigned)
+    unsigned = np.where(np.isnan(exact), target.nan, unsigned)
+    sign = 1 << (8 * np.dtype(target.codes).itemsize - 1)
+    signed = negative & ((unsigned != 0) | (target.nan != sign))  # -0 would be NaN in some types
+    codes = np.where(signed, unsigned | sign, unsigned).astype(target.codes)
     return Rounded(values, codes, stay_finite, have_codes)
 
 
@@ -99,18 +101,23 @@ def widened(codes: NDArray[Any], name: str) -> NDArray[np.float32]:
 @cache
 def _numbers(name: str) -> NDArray[np.float32]:
     """Return the numbers that all codes of a type represent."""
-    of = FORMATS[name]
-    bits = 8 * np.dtype(of.codes).itemsize
+    number_format = FORMATS[name]
+    bits = 8 * np.dtype(number_format.codes).itemsize
     codes = np.arange(1 << bits)
-    if of.first:
-        return np.where(codes == of.nan, np.nan, np.ldexp(1.0, codes + of.least)).astype("f4")
+    if number_format.first:
+        return np.where(
+            codes == number_format.nan, np.nan, np.ldexp(1.0, codes + number_format.least)
+        ).astype("f4")
     size = codes & ((1 << bits - 1) - 1)
-    exponent, fraction = size >> of.fraction, size & ((1 << of.fraction) - 1)
-    whole = fraction + np.where(exponent > 0, 1 << of.fraction, 0)
-    values = np.ldexp(whole.astype(float), np.maximum(exponent, 1) - 1 + of.least - of.fraction)
-    values[size > of.largest] = np.nan
-    values[codes == of.nan] = np.nan
-    if of.infinity is not None:
-        values[size == of.infinity] = np.inf
+    exponent, fraction = size >> number_format.fraction, size & ((1 << number_format.fraction) - 1)
+    whole = fraction + np.where(exponent > 0, 1 << number_format.fraction, 0)
+    values = np.ldexp(
+        whole.astype(float),
+        np.maximum(exponent, 1) - 1 + number_format.least - number_format.fraction,
+    )
+    values[size > number_format.largest] = np.nan
+    values[codes == number_format.nan] = np.nan
+    if number_format.infinity is not None:
+        values[size == number_format.infinity] = np.inf
     numbers: NDArray[np.float32] = np.where(codes > size, -values, values).astype(np.float32)
     return numbers

@@ -56,7 +56,10 @@ class Nest(NamedTuple):
     def of(cls, nest: tuple[Any, ...]) -> Nest:
         """Create a nest from the tuples of the core."""
         line, loops, components, block = nest
-        named = tuple(Loop(*loop) for loop in loops), tuple(Component(*one) for one in components)
+        named = (
+            tuple(Loop(*loop) for loop in loops),
+            tuple(Component(*component) for component in components),
+        )
         return cls(line, *named, block)
 
     @property

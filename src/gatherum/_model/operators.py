@@ -35,7 +35,7 @@ def find_roles(
 ) -> Dimensions:
     """Ask the core for the roles of dimensions, which are constants in traced graphs."""
     moved, *ranges = _core.find_roles(facts, rank, indices_rank, components, axis)
-    return Dimensions(moved, *(range(*each) for each in ranges))
+    return Dimensions(moved, *(range(*bounds) for bounds in ranges))
 
 
 class Addressing(NamedTuple):

@@ -162,6 +162,6 @@ def overlaps_itself(shape: Shape, strides: Shape, itemsize: int) -> bool:
     return _core.overlaps_itself(shape, strides, itemsize, False)
 
 
-def shares_memory(one: NDArray[Any], other: NDArray[Any]) -> bool:
+def shares_memory(first: NDArray[Any], second: NDArray[Any]) -> bool:
     """Return True if two arrays share a byte, or if bounded work cannot decide."""
-    return _core.shares_memory(one, other)
+    return _core.shares_memory(first, second)

@@ -20,7 +20,9 @@ def positions_of_extremes(
     0. The first update that equals the result wins; a destination without updates has `none`. The
     axis must be nonnegative. +0 and -0 compare as equal, and so do all NaNs.
     """
-    plan = build_once(Call(attributes, *(ArraySpec.of(one) for one in (data, indices, updates))))
+    plan = build_once(
+        Call(attributes, *(ArraySpec.of(operand) for operand in (data, indices, updates)))
+    )
     positions: NDArray[np.int64] = native.new_result(np.dtype(np.int64), plan.shape)
     native.extremes(plan, data, indices, updates, None, positions, none)
     return positions

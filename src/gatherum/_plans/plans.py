@@ -173,7 +173,7 @@ class Plan:
         """Pickle the arguments of the plan; unpickling checks and lowers them again."""
         call = self.call
         operands = (call.data, call.indices, call.updates, call.out)
-        *inputs, out = (one and one.plain for one in operands)
+        *inputs, out = (operand and operand.plain for operand in operands)
         return Plan._again, (call.op, *inputs, call.attributes.keywords | {"out": out}, self.device)
 
     @classmethod

@@ -114,12 +114,12 @@ def vectors(
     kind = load_dtype(wanted if isinstance(wanted, str) else np.dtype(wanted))
     if isinstance(kind, Extension):
         raise errors.needs_ml_dtypes(NAME, kind)
-    for name, value, of in (
+    for name, value, option_format in (
         ("opset", opset, "onnx"),
         ("feature_level", feature_level, "dxdispatch"),
     ):
-        if value is not None and format != of:
-            raise ValueError(f"{NAME}: `{name}` is for format {of!r}, got {format!r}")
+        if value is not None and format != option_format:
+            raise ValueError(f"{NAME}: `{name}` is for format {option_format!r}, got {format!r}")
     if opset is not None:
         of_onnx.check_opset(plain_values.as_integer(NAME, "opset", opset), rows)
     if feature_level is not None:

@@ -76,8 +76,8 @@ class CuPy(DeviceFramework):
             )
             order = self._cupy.argsort(keys)
             arrays = self._cupy.take(keys, order), self._cupy.take(payload, order)
-            one, other = (_Scratch(each.data) for each in arrays)
-            return pairs._replace(keys=one, payload=other)
+            sorted_keys, sorted_payload = (_Scratch(array.data) for array in arrays)
+            return pairs._replace(keys=sorted_keys, payload=sorted_payload)
 
     def lasting(self, result: Any, device: int, stream: int) -> AbstractContextManager[None]:
         """Keep memory that CuPy allocates during a graph capture alive as long as the result.

@@ -66,18 +66,24 @@ def call(
     arrays = [value for value in (data, indices, updates, out) if framework.owns(value)]
     stream = framework.stream(number, arrays)
     _check_capture(framework, plan, operands, number, stream)
-    at, holders = _on_device(framework, operands, number, stream)
+    addresses, holders = _on_device(framework, operands, number, stream)
     result = out
     if operands.out is None:
-        result, at["out"] = framework.empty(plan.shape, dtype, data, number, stream)
+        result, addresses["out"] = framework.empty(plan.shape, dtype, data, number, stream)
     else:
-        _check_overlaps(plan, operands, at)
+        _check_overlaps(plan, operands, addresses)
     device = open_device(framework, number, stream)
     waits = attributes.mode == "raise"  # graphs cannot capture mode "raise"
     try:
         with nullcontext() if waits else framework.lasting(result, number, stream):
             plan_launches.run(
-                device, plan, at["data"], at["indices"], at["updates"], at["out"], item
+                device,
+                plan,
+                addresses["data"],
+                addresses["indices"],
+                addresses["updates"],
+                addresses["out"],
+                item,
             )
     finally:
         framework.keep(holders, number, stream)
@@ -114,11 +120,18 @@ def _operands(
     op = attributes.op
     table = framework.view(op, "data", data)
     places = _operand(framework, op, "indices", indices, None)
-    to, of = table.spec, places.spec
-    check_before_updates(op, to.shape, of.shape, attributes.axis, to.dtype, of.dtype)
+    data_spec, indices_spec = table.spec, places.spec
+    check_before_updates(
+        op,
+        data_spec.shape,
+        indices_spec.shape,
+        attributes.axis,
+        data_spec.dtype,
+        indices_spec.dtype,
+    )
     others = None
     if attributes.operator.scatters:
-        others = _operand(framework, op, "updates", updates, to.dtype)
+        others = _operand(framework, op, "updates", updates, data_spec.dtype)
     target = None if out is None else framework.view(op, "out", out)
     return DeviceOperands(table, places, others, target)
 

@@ -142,10 +142,10 @@ def copy_bandwidth(number: int = 0) -> float:
     driver = open_driver()
     stream = LEGACY_STREAM
     with driver.on(number):
-        one, other = (driver.allocate(_COPIED, stream) for _ in range(2))
+        source, target = (driver.allocate(_COPIED, stream) for _ in range(2))
         try:
-            seconds = [driver.time_copy(one, other, _COPIED, stream) for _ in range(_ROUNDS)]
+            seconds = [driver.time_copy(source, target, _COPIED, stream) for _ in range(_ROUNDS)]
         finally:
-            for address in (one, other):
+            for address in (source, target):
                 driver.free(address, stream)
     return 2 * _COPIED / min(seconds)

@@ -109,7 +109,7 @@ def loaded_program(driver: Driver, program: Program, number: int) -> native.Devi
                 steps.append(("read", slot, nbytes))
             case Sort(pairs, results, length, widths):
                 steps.append(("sort", *pairs, *results, length, *widths))
-    places = tuple((each.slot, each.place) for each in program.scratch)
+    places = tuple((buffer.slot, buffer.place) for buffer in program.scratch)
     with driver.on(number):
         return native.DeviceProgram(
             driver.context(number), tuple(steps), places, program.slots, program.arena

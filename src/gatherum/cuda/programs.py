@@ -150,7 +150,7 @@ class Program:
     @property
     def arena(self) -> int:
         """Bytes of a common allocation of all scratch memory."""
-        units = (-(-each.nbytes // SCRATCH_ALIGNMENT) for each in self.scratch)
+        units = (-(-buffer.nbytes // SCRATCH_ALIGNMENT) for buffer in self.scratch)
         return sum(units) * SCRATCH_ALIGNMENT
 
 
@@ -201,7 +201,7 @@ class Recorder:
 
 def play(device: Device, program: Program, operands: Addresses) -> bytes:
     """Play a program step by step. Return the bytes that it reads, or no bytes."""
-    buffers = {each.slot: device.allocate(each.nbytes) for each in program.scratch}
+    buffers = {buffer.slot: device.allocate(buffer.nbytes) for buffer in program.scratch}
     addresses = [*operands, *(0 for _ in range(OPERANDS, program.slots))]
     for slot, buffer in buffers.items():
         addresses[slot] = buffer.address

@@ -22,9 +22,9 @@ def other_block(op: str, operand: str, declared: object, found: object) -> TypeE
     )
 
 
-def mixed_blocks(one: object, other: object) -> TypeError:
+def mixed_blocks(first: object, second: object) -> TypeError:
     return TypeError(
-        f"gatherum.dask: the chunks of an array must have one dtype, got {one} and {other}"
+        f"gatherum.dask: the chunks of an array must have one dtype, got {first} and {second}"
     )
 
 

@@ -75,7 +75,9 @@ class FileArray:
     def __getitem__(self, index: Any) -> Array:
         indices = index if isinstance(index, tuple) else (index,)
         indices = (*indices, *[slice(None)] * (self.ndim - len(indices)))
-        parts = [_part(one, n) for one, n in zip(indices, self.shape, strict=True)]
+        parts = [
+            _part(index_of_dim, n) for index_of_dim, n in zip(indices, self.shape, strict=True)
+        ]
         box, within = tuple(part[0] for part in parts), tuple(part[1] for part in parts)
         selected: Array = self.read(box)[within]
         return selected

@@ -32,8 +32,8 @@ def gather_tasks(tasks: Tasks) -> None:
             table = tasks.table(shared, free)
             for entry in tasks.entries:
                 indices = tasks.indices(layout.indices_at(shared, entry))
-                at = layout.moved_at(shared, free, entry)
-                tasks.result(at, block_kernels.gather_block, tasks.call, checked, table, indices)
+                place = layout.moved_at(shared, free, entry)
+                tasks.result(place, block_kernels.gather_block, tasks.call, checked, table, indices)
 
 
 def _by_routes(tasks: Tasks) -> None:
@@ -44,19 +44,19 @@ def _by_routes(tasks: Tasks) -> None:
         owners = tasks.owner_groups(shared)
         column_routes = routes[shared]
         for free in tasks.layout.free_places():
-            at = (*shared, *free)
+            column = (*shared, *free)
             taken = [
                 _taken(tasks, (shared, free), n, run, column_routes, checked)
                 for n, run in enumerate(owners)
             ]
             for number, run in enumerate(entries):
                 replies = [
-                    tasks.add("reply", (*at, n, number), list.__getitem__, rows, number)
+                    tasks.add("reply", (*column, n, number), list.__getitem__, rows, number)
                     for n, rows in enumerate(taken)
                 ]
                 route, shapes = column_routes[number], tasks.shapes(shared, free, run)
                 arguments = tasks.call, checked, route, shapes, owners, private.List(*replies)
-                merged = tasks.add("merge", (*at, number), block_kernels.merge, *arguments)
+                merged = tasks.add("merge", (*column, number), block_kernels.merge, *arguments)
                 for n, place in enumerate(tasks.entered(shared, free, run)):
                     tasks.result(place, list.__getitem__, merged, n)
 
@@ -71,15 +71,15 @@ def _taken(
 ) -> Ref:
     """Return the rows of adjacent owners, as a list with the rows for each route."""
     shared, free = column
-    at = (*shared, *free, number)
+    place = (*shared, *free, number)
     blocks = tasks.blocks(tasks.owned(shared, free, run))
     if is_small(tasks.index_bytes):  # every owner receives all routes
         arguments = tasks.call, checked, blocks, run.start, private.List(*routes)
-        return tasks.add("take", at, block_kernels.take_whole, *arguments)
+        return tasks.add("take", place, block_kernels.take_whole, *arguments)
     parts = [
         tasks.add("part", (*shared, number, n), ChunkRoute.part, route, run.start, run.stop)
         for n, route in enumerate(routes)
     ]
     return tasks.add(
-        "take", at, block_kernels.take, tasks.call, checked, blocks, private.List(*parts)
+        "take", place, block_kernels.take, tasks.call, checked, blocks, private.List(*parts)
     )

@@ -82,7 +82,7 @@ def lazy_call(
     """Check and lower a call, and return its lazy array."""
     call, arrays, layout = normalise(attributes, data, indices, updates, fill_value)
     strategy = choose(call, layout)
-    sources = [RechunkedOperand(*each) for each in zip(arrays, layout.operands, strict=True)]
+    sources = [RechunkedOperand(*operand) for operand in zip(arrays, layout.operands, strict=True)]
     token = tokenize(repr(call), [array.name for array in arrays], layout, strategy)
     name = f"{attributes.op}-{token}"
     layer = CallLayer(name, token, call, layout, strategy, sources)

@@ -99,8 +99,8 @@ def kind(x: Array) -> AnyDType:
     return result
 
 
-def item(op: str, of: AnyDType, value: object, like: Array) -> Array:
-    return of_chunks.item(op, of, value, np.zeros((), of_chunks.dtype(of)))
+def item(op: str, plan_dtype: AnyDType, value: object, like: Array) -> Array:
+    return of_chunks.item(op, plan_dtype, value, np.zeros((), of_chunks.dtype(plan_dtype)))
 
 
 def to_numpy(x: Array) -> np.ndarray[Any, Any] | None:

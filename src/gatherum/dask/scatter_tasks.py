@@ -31,14 +31,14 @@ def scatter_tasks(tasks: Tasks) -> None:
         checked = scatter_by_shuffle(tasks)
     else:
         checked = _fold_by_routes(tasks)
-    for at in product(*(range(len(sizes)) for sizes in tasks.layout.data)):
-        if (key := (tasks.name, *at)) in tasks.made:
+    for place in product(*(range(len(sizes)) for sizes in tasks.layout.data)):
+        if (key := (tasks.name, *place)) in tasks.made:
             continue
-        block = tasks.data(at)  # no entry addresses it
+        block = tasks.data(place)  # no entry addresses it
         if checked is None:
             tasks.made[key] = private.Alias(key, block.key)
         else:
-            tasks.result(at, block_kernels.kept, checked, block)
+            tasks.result(place, block_kernels.kept, checked, block)
 
 
 def _fold_blocks(tasks: Tasks) -> Ref:
@@ -64,33 +64,33 @@ def _fold_apart(tasks: Tasks) -> Ref:
     for shared in layout.shared_places():
         where = [tasks.indices(layout.indices_at(shared, entry)) for entry in tasks.entries]
         for free in layout.free_places():
-            at, shape = (*shared, *free), layout.table_shape(shared, free)
+            column, shape = (*shared, *free), layout.table_shape(shared, free)
             parts = []
             for number, run in enumerate(tasks.entry_groups()):
                 indices = private.List(*where[run.start : run.stop])
                 arguments = tasks.call, shape, indices, tasks.updates(shared, free, run)
-                parts.append(tasks.add("apart", (*at, number), fold_apart, *arguments))
-            total = _merged(tasks, at, parts)
+                parts.append(tasks.add("apart", (*column, number), fold_apart, *arguments))
+            total = _merged(tasks, column, parts)
             arguments = tasks.call, checked, tasks.table(shared, free), total
             places = tasks.owned(shared, free, range(len(tasks.owners)))
             if len(places) == 1:
                 tasks.result(places[0], finish_whole, *arguments)
                 continue
-            whole = tasks.add("whole", at, finish_whole, *arguments)
+            whole = tasks.add("whole", column, finish_whole, *arguments)
             for place in places:
                 starts, size = layout.within_column(place), layout.data_shape(place)
                 tasks.result(place, cut_out, whole, starts, size)
     return checked
 
 
-def _merged(tasks: Tasks, at: Place, parts: Sequence[Ref]) -> Ref:
+def _merged(tasks: Tasks, place: Place, parts: Sequence[Ref]) -> Ref:
     """Merge adjacent tables of updates until one is left."""
     level = 0
     while len(parts) > 1:
         steps = range(0, len(parts), MERGED)
         few = [private.List(*parts[n : n + MERGED]) for n in steps]
         parts = [
-            tasks.add("merged", (*at, level, n), merged, tasks.call, some)
+            tasks.add("merged", (*place, level, n), merged, tasks.call, some)
             for n, some in enumerate(few)
         ]
         level += 1
@@ -112,13 +112,13 @@ def _fold_by_routes(tasks: Tasks) -> Ref:
             for number, run in enumerate(tasks.owner_groups(shared)):
                 places = tasks.owned(shared, free, run)
                 state: Any = tasks.blocks(places)
-                at = (*shared, *free, number)
+                run_place = (*shared, *free, number)
                 if whole:
                     arguments = tasks.call, checked, state, run.start, column_routes[0], values[0]
-                    state = tasks.add("fold", (*at, 0), block_kernels.fold_whole, *arguments)
+                    state = tasks.add("fold", (*run_place, 0), block_kernels.fold_whole, *arguments)
                 else:
                     state = _fold_steps(
-                        tasks, at, state, run, entries, column_routes, values, checked
+                        tasks, run_place, state, run, entries, column_routes, values, checked
                     )
                 for n, place in enumerate(places):
                     shape = tasks.layout.data_shape(place)
@@ -128,7 +128,7 @@ def _fold_by_routes(tasks: Tasks) -> Ref:
 
 def _fold_steps(
     tasks: Tasks,
-    at: Place,
+    place: Place,
     state: Any,
     run: range,
     entries: Sequence[range],
@@ -142,9 +142,9 @@ def _fold_steps(
         parts = []
         for n in members:
             cut = routes[n], values[n], run.start, run.stop
-            parts.append(tasks.add("part", (*at, n), block_kernels.values_of, tasks.call, *cut))
+            parts.append(tasks.add("part", (*place, n), block_kernels.values_of, tasks.call, *cut))
         arguments = tasks.call, checked, state, private.List(*parts)
-        state = tasks.add("fold", (*at, step), block_kernels.fold_parts, *arguments)
+        state = tasks.add("fold", (*place, step), block_kernels.fold_parts, *arguments)
     return state
 
 
@@ -152,6 +152,6 @@ def _cut(
     tasks: Tasks, column: tuple[Place, Place], number: int, run: range, route: Ref, checked: Ref
 ) -> Ref:
     """Return the updates of a run of blocks in the order of their route."""
-    at = (*column[0], *column[1], number)
+    place = (*column[0], *column[1], number)
     arguments = tasks.call, checked, route, tasks.shapes(*column, run), tasks.updates(*column, run)
-    return tasks.add("cut", at, block_kernels.routed_updates, *arguments)
+    return tasks.add("cut", place, block_kernels.routed_updates, *arguments)

@@ -124,8 +124,8 @@ def _stage(folder: str, box: Box, old: Array, new: Array) -> None:
         write(folder, box, new)
 
 
-def _same_bits(one: Array, other: Array) -> bool:
-    pair = [np.ascontiguousarray(array).reshape(-1) for array in (one, other)]
-    if not one.dtype.itemsize:
+def _same_bits(first: Array, second: Array) -> bool:
+    pair = [np.ascontiguousarray(array).reshape(-1) for array in (first, second)]
+    if not first.dtype.itemsize:
         return True
     return np.array_equal(pair[0].view(np.uint8), pair[1].view(np.uint8))

@@ -101,7 +101,7 @@ def from_json(source: str | bytes | Mapping[str, Any], name: str | None = None) 
 def _read_dispatchable(source: object, name: str | None) -> OperatorDesc:
     """Return the desc of the dispatchable with a name, or of the only dispatchable."""
     dispatchables = as_object(source, "`dispatchables`")
-    names = ", ".join(shortened(one) for one in dispatchables) or "none"
+    names = ", ".join(shortened(known_name) for known_name in dispatchables) or "none"
     if name is None and len(dispatchables) != 1:
         raise ValueError(
             f"the model must have one dispatchable where `name` does not say which, got {names}"
@@ -113,9 +113,9 @@ def _read_dispatchable(source: object, name: str | None) -> OperatorDesc:
             f"`name` must be one of the model's dispatchables, {names}; got {shortened(name)}"
         )
     where = f"`dispatchables.{name}`"
-    one = as_object(dispatchables[name], where)
+    dispatchable = as_object(dispatchables[name], where)
     try:
-        return _read_operator(one)
+        return _read_operator(dispatchable)
     except ValueError as error:
         raise ValueError(f"{where}: {error}") from None
 

@@ -79,8 +79,8 @@ class _Model:
         self._compiled: dict[str, CompiledOperator] = {}
         self._result = ModelRun()
         self._resources = {
-            name: read_resource(one, f"resources.{name}", folder)
-            for name, one in as_object(model["resources"], "`resources`").items()
+            name: read_resource(resource, f"resources.{name}", folder)
+            for name, resource in as_object(model["resources"], "`resources`").items()
         }
         self._output = output
         self._inputs = [*inputs, *source_files(model["resources"], folder)]
@@ -88,7 +88,9 @@ class _Model:
         commands = model["commands"]
         if not isinstance(commands, list):
             raise ValueError(f"`commands` must be a list, got {shortened(commands)}")
-        self._commands = [self._read(one, f"commands[{i}]") for i, one in enumerate(commands)]
+        self._commands = [
+            self._read(command, f"commands[{i}]") for i, command in enumerate(commands)
+        ]
 
     def run(self) -> ModelRun:
         for command in self._commands:
@@ -147,11 +149,11 @@ class _Model:
         bindings = as_object(source, f"`{where}`")
         reject_unknown(bindings, tuple(tensors), f"`{where}`")
         bound = {}
-        for tensor, one in bindings.items():
+        for tensor, binding in bindings.items():
             place = f"{where}.{tensor}"
             desc = tensors[tensor]
             alignment = max(_ALIGNMENT, desc.guaranteed_base_offset_alignment)
-            bound[tensor] = self._range(one, place, alignment)
+            bound[tensor] = self._range(binding, place, alignment)
             bytes_of(bound[tensor], desc, f"`{place}`")
         return bound
 
@@ -241,10 +243,13 @@ class _Model:
     def _compare(self, command: Mapping[str, Any], where: str) -> Callable[[], None]:
         resource = self._typed(command, "resource", where)
         expected = self._typed(command, "expected", where)
-        one, other = (f"{r.count} of {r.data_type.name}" for r in (resource, expected))
-        if one != other:
+        resource_text, expected_text = (
+            f"{r.count} of {r.data_type.name}" for r in (resource, expected)
+        )
+        if resource_text != expected_text:
             raise ValueError(
-                f"`{where}.expected` must have elements as the resource, {one}, got {other}"
+                f"`{where}.expected` must have elements as the resource, {resource_text}, "
+                f"got {expected_text}"
             )
 
         def execute() -> None:

@@ -98,17 +98,19 @@ at 3_0 [DML_GATHER_ELEMENTS_OPERATOR_DESC, Tensor support]
         return _check_one(from_json(text), level, "")
     dispatchables = as_object(source["dispatchables"], "`dispatchables`")
     reports = [_check_dispatchable(source, name, level) for name in dispatchables]
-    if not any(operator_of(one) for one in dispatchables.values()):
-        names = [f"{name} ({_type_of(one)})" for name, one in dispatchables.items()]
+    if not any(operator_of(dispatchable) for dispatchable in dispatchables.values()):
+        names = [
+            f"{name} ({_type_of(dispatchable)})" for name, dispatchable in dispatchables.items()
+        ]
         raise NothingToCheckError("operator", names)
     lines = tuple(line for report in reports for line in report.lines)
     return CheckReport(all(report.accepted for report in reports), lines)
 
 
 def _check_dispatchable(model: Mapping[str, Any], name: str, level: FeatureLevel) -> CheckReport:
-    one = as_object(model["dispatchables"][name], f"`dispatchables.{name}`")
-    if operator_of(one) is None:
-        line = f"{name}: not checked, {_type_of(one)} is no gather or scatter operator"
+    dispatchable = as_object(model["dispatchables"][name], f"`dispatchables.{name}`")
+    if operator_of(dispatchable) is None:
+        line = f"{name}: not checked, {_type_of(dispatchable)} is no gather or scatter operator"
         return CheckReport(True, (line,))
     return _check_one(from_json(model, name), level, f"{name}: ")
 

@@ -92,7 +92,9 @@ def _initial_values(source: object, data_type: TensorDataType, where: str, folde
     if data_type is TensorDataType.UNKNOWN:
         return _of_several_types(source, place)
     if isinstance(source, list):
-        numbers = [typed_number(one, data_type, f"{place}[{i}]") for i, one in enumerate(source)]
+        numbers = [
+            typed_number(number, data_type, f"{place}[{i}]") for i, number in enumerate(source)
+        ]
         return np.array(numbers, data_type.dtype)
     return _generated(source, data_type, place)
 
@@ -133,12 +135,12 @@ def _of_several_types(source: object, place: str) -> Array:
         kind = f"{place.rpartition('.')[0]}.initialValuesDataType"
         raise ValueError(f"`{kind}` must be a type: `{place}` is no list of typed values")
     pieces = []
-    for i, one in enumerate(source):
-        at = f"{place}[{i}]"
-        typed = as_object(one, f"`{at}`, in a buffer of no one type,")
-        reject_unknown(typed, ("name", "type", "value"), f"`{at}`")
-        data_type = _whole_type(typed.get("type"), f"{at}.type")
-        value = typed_number(typed.get("value"), data_type, f"{at}.value")
+    for i, item in enumerate(source):
+        item_place = f"{place}[{i}]"
+        typed = as_object(item, f"`{item_place}`, in a buffer of no one type,")
+        reject_unknown(typed, ("name", "type", "value"), f"`{item_place}`")
+        data_type = _whole_type(typed.get("type"), f"{item_place}.type")
+        value = typed_number(typed.get("value"), data_type, f"{item_place}.value")
         pieces.append(np.array([value], data_type.dtype).tobytes())
     return np.frombuffer(b"".join(pieces), np.uint8)
 
@@ -146,7 +148,7 @@ def _of_several_types(source: object, place: str) -> Array:
 def source_files(resources: Mapping[str, Any], folder: str) -> list[str]:
     """Return the files from which the values of resources were read."""
     values = (members["initialValues"] for members in resources.values())
-    paths = (one.get("sourcePath") for one in values if isinstance(one, Mapping))
+    paths = (initial.get("sourcePath") for initial in values if isinstance(initial, Mapping))
     return [_source_file(path, folder) for path in paths if path is not None]
 
 

@@ -27,7 +27,7 @@ def check_target(path: str, folder: str, inputs: Iterable[str], where: str) -> N
         return
     shown = os.path.join(folder, path)
     check_regular(shown, os.stat(target))
-    if any(os.path.exists(one) and os.path.samefile(one, target) for one in inputs):
+    if any(os.path.exists(path) and os.path.samefile(path, target) for path in inputs):
         raise ValueError(
             f"`{where}` must be no file that the run reads, the model or initial values, "
             f"got {shortened(path)}"

@@ -102,8 +102,8 @@ def run_strategies(job: Job, sink: Sink) -> None:
     """Write the rows of a job to a sink."""
     scatters = job.operator.scatters
     with job.unchanged():
-        for one in (file_scatter if scatters else file_gather).strategies(job, sink):
-            one.run(job, sink)
+        for strategy in (file_scatter if scatters else file_gather).strategies(job, sink):
+            strategy.run(job, sink)
 
 
 @dataclass(frozen=True)

@@ -224,7 +224,7 @@ def _examined(
         decode = plain_values.as_boolean(REDUCE_FILE, "decode", settings.decode)
         resources = Resources.of(stack, *means, decode=decode)
         sources = open_all(
-            {role: find_operand(role, one, REDUCE_FILE) for role, one in operands.items()},
+            {role: find_operand(role, operand, REDUCE_FILE) for role, operand in operands.items()},
             resources,
         )
         entries = sources["groups"]

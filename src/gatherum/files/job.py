@@ -162,8 +162,8 @@ class Job:
             number = Extension(name, self.table.dtype.itemsize)
             codes = as_narrow(self.op, "fill_value", self.fill_value, number).codes
             return codes.reshape(1).view(self.table.dtype)
-        one = np.zeros(1, self.table.dtype)
-        return apply(self.op, one, beyond, mode="fill", fill_value=self.fill_value)
+        single = np.zeros(1, self.table.dtype)
+        return apply(self.op, single, beyond, mode="fill", fill_value=self.fill_value)
 
     def flat(self, role: str) -> FlatArray:
         """Return an operand in C order. Copy it to a scratch file if it has another layout."""

@@ -36,7 +36,7 @@ def run(data: Any, sources: Any, targets: Any, fold: AggregateOptions, weights: 
         weights = as_jax_dtype(
             NAME, "weights", conversion.as_updates(NAME, weights, data.dtype, "weights")
         )
-    if any(isinstance(each, Tracer) for each in (data, sources, targets, weights)):
+    if any(isinstance(operand, Tracer) for operand in (data, sources, targets, weights)):
         if pointed:
             ends = np.asarray(targets.indptr)
             numbers = segment_numbers(NAME, targets.operand, ends, sources.shape[0])
@@ -44,9 +44,15 @@ def run(data: Any, sources: Any, targets: Any, fold: AggregateOptions, weights: 
         edge_reductions.check_edges(namespace.kind, data, sources, targets, weights, fold.reduction)
         return edge_reductions.composed(namespace, data, sources, targets, weights, fold)
     operands = data, sources, weights
-    table, of, scale = (None if each is None else np.asarray(each) for each in operands)
-    to: Any = targets
-    to = to._replace(indptr=np.asarray(to.indptr)) if pointed else np.asarray(to)
+    table, source_array, scale = (
+        None if operand is None else np.asarray(operand) for operand in operands
+    )
+    if pointed:
+        target_array: Any = targets._replace(indptr=np.asarray(targets.indptr))
+    else:
+        target_array = np.asarray(targets)
     modes: Any = {"mode": fold.mode, "negative": fold.negative}
-    result = _on_arrays(table, of, to, fold.size, fold.reduction, scale, **modes)
+    result = _on_arrays(
+        table, source_array, target_array, fold.size, fold.reduction, scale, **modes
+    )
     return jnp.asarray(result)

@@ -36,7 +36,9 @@ def _resolved(
     attributes: Attributes, operands: tuple[Any, ...], dims: tuple[int | None, ...]
 ) -> Attributes:
     """Return the attributes of one member of the batch, with a nonnegative axis."""
-    shapes = [_shape_of_one(*each) for each in zip(operands[:2], dims[:2], strict=True)]
+    shapes = [
+        _shape_of_one(*operand_dim) for operand_dim in zip(operands[:2], dims[:2], strict=True)
+    ]
     axis = attributes.operator.resolve(shapes[0], shapes[1], attributes.axis)
     return attributes._replace(axis=axis)
 
@@ -96,9 +98,9 @@ def _scatter(operands: Any, dims: Any, *, attributes: Attributes) -> Batched:
     return jnp.moveaxis(result, 1, axis + 1) if rank else result, 0
 
 
-def _moved(array: Array, first: int, count: int, to: int) -> Array:
-    """Move `count` adjacent dimensions from `first` to `to`."""
-    return jnp.moveaxis(array, range(first, first + count), range(to, to + count))
+def _moved(array: Array, first: int, count: int, target: int) -> Array:
+    """Move `count` adjacent dimensions from `first` to `target`."""
+    return jnp.moveaxis(array, range(first, first + count), range(target, target + count))
 
 
 batching.primitive_batchers[GATHER] = _gather

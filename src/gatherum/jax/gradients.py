@@ -34,7 +34,7 @@ def _gather_transpose(
 def _scatter_jvp(primals: Any, tangents: Any, *, attributes: Attributes) -> tuple[Array, Array]:
     data, indices, updates = primals
     result = bind(attributes, data, indices, updates)
-    of_data, _, of_updates = (None if type(each) is ad.Zero else each for each in tangents)
+    of_data, _, of_updates = (None if type(tangent) is ad.Zero else tangent for tangent in tangents)
     where = places(attributes, data.shape, indices)
     values = ScatterValues(data, updates, result)
     return result, derivatives.tangent(where, values, of_data, of_updates)

@@ -135,8 +135,8 @@ def kind(x: Array) -> AnyDType:
     return result
 
 
-def item(op: str, of: AnyDType, value: object, like: Array) -> Array:
-    return jnp.asarray(conversion.fill_item(op, dtype(of), value))
+def item(op: str, plan_dtype: AnyDType, value: object, like: Array) -> Array:
+    return jnp.asarray(conversion.fill_item(op, dtype(plan_dtype), value))
 
 
 def to_numpy(x: Array) -> np.ndarray[Any, Any] | None:

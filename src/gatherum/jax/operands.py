@@ -37,7 +37,9 @@ def normalise(
     if any(item):
         attributes = attributes._replace(fill=item)
     names = ("data", "indices", "updates")
-    return attributes, tuple(as_jax_dtype(op, *each) for each in zip(names, operands, strict=False))
+    return attributes, tuple(
+        as_jax_dtype(op, *operand) for operand in zip(names, operands, strict=False)
+    )
 
 
 def is_jax(value: object) -> bool:

@@ -44,7 +44,7 @@ def plan_of(attributes: Attributes, *specs: ArraySpec) -> Plan:
 def planned_for(attributes: Attributes, operands: Sequence[Any]) -> Plan:
     """Return the plan of a call on arrays or abstract values."""
     named = zip(("data", "indices", "updates"), operands, strict=False)
-    return plan_of(attributes, *(spec_of(attributes.op, *each) for each in named))
+    return plan_of(attributes, *(spec_of(attributes.op, *operand) for operand in named))
 
 
 def spec_of(op: str, operand: str, value: Any) -> ArraySpec:

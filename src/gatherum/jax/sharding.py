@@ -40,17 +40,17 @@ class Numbered:
         """Return the numbers of a call with a nonnegative axis."""
         fresh, operator, axis = count(), attributes.operator, attributes.axis
         dimensions = operator.dimensions(len(data), indices, axis)
-        to = [next(fresh) for _ in data]
+        data_numbers = [next(fresh) for _ in data]
         own = [next(fresh) for _ in indices]
-        whole = {to[d] for d in dimensions.indexed}
+        whole = {data_numbers[d] for d in dimensions.indexed}
         for d in dimensions.shared:
             if data[d] == indices[d]:
-                own[d] = to[d]
+                own[d] = data_numbers[d]
             else:  # index i addresses element i, and their shards would differ
-                whole |= {to[d], own[d]}
-        moved = dimensions.choose(to, own)
-        result = to if updates else moved
-        operands = [to, own]
+                whole |= {data_numbers[d], own[d]}
+        moved = dimensions.choose(data_numbers, own)
+        result = data_numbers if updates else moved
+        operands = [data_numbers, own]
         for shape in updates:
             sizes = operator.moved(data, indices, axis)
             missing = len(sizes) - len(shape)
@@ -104,10 +104,15 @@ def _lower(ctx: Any, *operands: Any, attributes: Attributes) -> Any:
 
     def partition(mesh: Any, _: Any, result: Any) -> tuple[Any, Any, Any, Any]:
         shares = _shares(numbered, mesh, result)
-        each = tuple(_sharding(mesh, numbers, shares) for numbers in numbered.operands)
-        return mesh, partial(bind, attributes), _sharding(mesh, numbered.result, shares), each
+        operand_shardings = tuple(_sharding(mesh, numbers, shares) for numbers in numbered.operands)
+        return (
+            mesh,
+            partial(bind, attributes),
+            _sharding(mesh, numbered.result, shares),
+            operand_shardings,
+        )
 
-    call_of_all = private.custom_partitioning(lambda *each: bind(attributes, *each))
+    call_of_all = private.custom_partitioning(lambda *shards: bind(attributes, *shards))
     call_of_all.def_partition(partition, sharding_rule=numbered.rule())
     return mlir.lower_fun(call_of_all, multiple_results=False)(divided, *operands)
 
@@ -122,7 +127,9 @@ def _of_devices(ctx: Any) -> Any:
     if n == 1 or not private.divides:
         return None
     shardings = (getattr(aval, "sharding", None) for aval in ctx.avals_in)
-    meshes = (each.mesh for each in shardings if each is not None and not each.mesh.empty)
+    meshes = (
+        sharding.mesh for sharding in shardings if sharding is not None and not sharding.mesh.empty
+    )
     mesh, devices = next(meshes, None), tuple(jax.devices("cpu"))[:n]
     if mesh is None or mesh.size != len(devices):
         return None

@@ -93,7 +93,7 @@ def _judge(occurrence: Occurrence, level: FeatureLevel) -> NodeReport:
     reasons = final + (_worded(objections(call, level), unknown) if call else [])
     first = None
     if call and not final:
-        first = next((one for one in FeatureLevel if not objections(call, one)), None)
+        first = next((level for level in FeatureLevel if not objections(call, level)), None)
     return NodeReport(
         name=_text(node.name),
         op_type=node.op_type,
@@ -126,8 +126,8 @@ def _faults(occurrence: Occurrence) -> list[str]:
         for attribute in occurrence.node.attribute
         if attribute.ref_attr_name
     ]
-    formal = [one.name for one in schema.inputs]
-    if len([one for one in occurrence.operands if one.value]) != len(formal):
+    formal = [parameter.name for parameter in schema.inputs]
+    if len([operand for operand in occurrence.operands if operand.value]) != len(formal):
         faults.append(f"the inputs must be {', '.join(formal)}")
     return faults
 

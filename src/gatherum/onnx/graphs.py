@@ -104,7 +104,7 @@ def load(source: onnx.ModelProto | bytes | str | PathLike[str]) -> onnx.ModelPro
 def op_types(source: onnx.ModelProto | bytes | str | PathLike[str]) -> list[str]:
     """Return the names of a model's operators, including operators in bodies and functions."""
     model = load(source)
-    nodes = (*model.graph.node, *(node for one in model.functions for node in one.node))
+    nodes = (*model.graph.node, *(node for function in model.functions for node in function.node))
     return sorted({node.op_type for node in _all_nodes(nodes)})
 
 

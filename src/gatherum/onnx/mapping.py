@@ -123,4 +123,8 @@ def _equal_sizes(
     dimensions = operator.dimensions(rank, indices, axis)  # type: ignore[arg-type]  # see `settle`
     for n, (d, e) in enumerate(dimensions.moved):
         places = [("indices", e), ("updates", n), ("data", d)]
-        yield [(name, at) for name, at in places if at is not None and name in lists]
+        yield [
+            (name, dimension)
+            for name, dimension in places
+            if dimension is not None and name in lists
+        ]

@@ -27,22 +27,23 @@ def quantile(items: Items, dtype: DType, q: float, method: str) -> bytes:
     if method not in INTERPOLATED:
         chosen = {"lower": floor, "higher": math.ceil(place), "nearest": round(place)}[method]
         return ranked[chosen]
-    share = place - floor
+    fraction = place - floor
     if method == "midpoint":
-        share = 0.5 if share > 0 else 0.0
+        fraction = 0.5 if fraction > 0 else 0.0
     elif place >= last:
-        share = floor + 1.0  # NumPy counts the last place as -1
+        fraction = floor + 1.0  # NumPy counts the last place as -1
     low, high = (ranked[min(i, last)] for i in (floor, floor + 1))
     with np.errstate(all="ignore"):
         if whole:
-            one, other = (int(number_of(item, dtype, dtype)) for item in (low, high))
-            a, b, away = np.float64(one), np.float64(other), np.float64(other - one)
+            low_number, high_number = (int(number_of(item, dtype, dtype)) for item in (low, high))
+            a, b = np.float64(low_number), np.float64(high_number)
+            away = np.float64(high_number - low_number)
         else:
             a, b = (number_of(item, dtype, dtype) for item in (low, high))
             away = b - a
-        if share >= 0.5:
-            return rounded(b - away * rounded(1 - share, result)[()], result).tobytes()
-        return rounded(a + away * rounded(share, result)[()], result).tobytes()
+        if fraction >= 0.5:
+            return rounded(b - away * rounded(1 - fraction, result)[()], result).tobytes()
+        return rounded(a + away * rounded(fraction, result)[()], result).tobytes()
 
 
 def nunique(items: Items, dtype: DType) -> int:

@@ -76,7 +76,7 @@ def _folded_exactly(items: Items, dtype: DType, reduction: str) -> bytes:
         half = np.dtype(f"float{4 * dtype.itemsize}")
         parts = [np.frombuffer(item, half) for item in items]
         components = ([part[i].tobytes() for part in parts] for i in range(2))
-        return b"".join(_folded_exactly(one, half, reduction) for one in components)
+        return b"".join(_folded_exactly(component, half, reduction) for component in components)
     values = [float(value) for value in np.frombuffer(b"".join(items), dtype=dtype)]
     finite = [value for value in values if math.isfinite(value)]
     if len(finite) < len(values):
@@ -142,13 +142,13 @@ def _folded_floats(values: list[Any], reduction: str) -> Any:
     return total / type(total)(len(values)) if reduction == "mean" else total
 
 
-def _extreme(one: Any, other: Any, largest: bool) -> Any:
+def _extreme(first: Any, second: Any, largest: bool) -> Any:
     """Return the IEEE 754-2019 maximum or minimum: NaN wins, and -0 is below +0."""
-    if np.isnan(one) or np.isnan(other):
-        return one if np.isnan(one) else other
-    if one == other:
-        return one if np.signbit(one) != largest else other
-    return one if (one > other) == largest else other
+    if np.isnan(first) or np.isnan(second):
+        return first if np.isnan(first) else second
+    if first == second:
+        return first if np.signbit(first) != largest else second
+    return first if (first > second) == largest else second
 
 
 def _folded_complex(values: list[Any], reduction: str) -> bytes:

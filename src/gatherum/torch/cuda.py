@@ -85,8 +85,10 @@ class _Torch(DeviceFramework):
             return cub.radix_sort(self, pairs, device, stream)
         keys, order = torch.sort(pairs.keys.integers(count, widths.key), stable=True)
         payload = pairs.payload.integers(count, widths.payload).index_select(0, order)
-        one, other = (_Scratch(each.view(torch.uint8)) for each in (keys, payload))
-        return pairs._replace(keys=one, payload=other)
+        sorted_keys, sorted_payload = (
+            _Scratch(tensor.view(torch.uint8)) for tensor in (keys, payload)
+        )
+        return pairs._replace(keys=sorted_keys, payload=sorted_payload)
 
     def keep(self, holders: Sequence[object], device: int, stream: int) -> None:
         """Keep nothing, because torch's allocator reuses memory in stream order."""

@@ -69,8 +69,8 @@ def arange(start: int, stop: int, like: Tensor) -> Tensor:
 
 
 def full(shape: Shape, value: int, dtype: torch.dtype, like: Tensor) -> Tensor:
-    one = torch.full((), value, dtype=dtype, device=like.device)
-    return one.expand(shape)  # one number in memory, broadcast by stride 0
+    number = torch.full((), value, dtype=dtype, device=like.device)
+    return number.expand(shape)  # one number in memory, broadcast by stride 0
 
 
 def sum_to(x: Tensor, shape: Shape) -> Tensor:
@@ -173,10 +173,10 @@ def as_operand(op: str, operand: str, value: Any, values: Tensor) -> Tensor:
 
 def as_dtype(op: str, operand: str, value: Any) -> AnyDType:
     if not isinstance(value, torch.dtype):
-        of = of_numpy.as_dtype(op, operand, value)
-        if dtypes.of_name(of.name) is None:
+        numpy_dtype = of_numpy.as_dtype(op, operand, value)
+        if dtypes.of_name(numpy_dtype.name) is None:
             raise errors.not_a_dtype(op, operand, value)
-        return of
+        return numpy_dtype
     return dtypes.plan_dtype(op, operand, value)
 
 
@@ -184,19 +184,19 @@ def kind(x: Tensor) -> AnyDType:
     return dtypes.plan_dtype("", "", x.dtype)
 
 
-def dtype(of: AnyDType) -> torch.dtype:
-    result = dtypes.of_name(of.name)
-    assert result is not None, of
+def dtype(plan_dtype: AnyDType) -> torch.dtype:
+    result = dtypes.of_name(plan_dtype.name)
+    assert result is not None, plan_dtype
     return result
 
 
-def item(op: str, of: AnyDType, value: object, like: Tensor) -> Tensor:
-    to = dtype(of)
-    if to.itemsize == 1 and to.is_floating_point:  # torch has another NaN
-        code = operands.fill_item(op, value, to)[0]
-        return torch.full((), code, dtype=torch.uint8, device=like.device).view(to)
-    number = operands.as_fill(op, value, torch.empty(0, dtype=to, device="cpu"))
-    return torch.full((), number, dtype=to, device=like.device)
+def item(op: str, plan_dtype: AnyDType, value: object, like: Tensor) -> Tensor:
+    target = dtype(plan_dtype)
+    if target.itemsize == 1 and target.is_floating_point:  # torch has another NaN
+        code = operands.fill_item(op, value, target)[0]
+        return torch.full((), code, dtype=torch.uint8, device=like.device).view(target)
+    number = operands.as_fill(op, value, torch.empty(0, dtype=target, device="cpu"))
+    return torch.full((), number, dtype=target, device=like.device)
 
 
 def to_numpy(x: Tensor) -> np.ndarray[Any, Any] | None:

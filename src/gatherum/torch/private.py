@@ -148,11 +148,11 @@ def library_path() -> str | None:
 _knows_storages = _find("torch.UntypedStorage._cdata") is not None
 
 
-def share_storage(one: Tensor, other: Tensor) -> bool:
+def share_storage(first: Tensor, second: Tensor) -> bool:
     """Return True if two tensors are known to share a storage, even one without memory."""
-    if one is other or not _knows_storages:
-        return one is other
-    return bool(one.untyped_storage()._cdata == other.untyped_storage()._cdata)
+    if first is second or not _knows_storages:
+        return first is second
+    return bool(first.untyped_storage()._cdata == second.untyped_storage()._cdata)
 
 
 def _ask_each(*operands: object) -> bool:

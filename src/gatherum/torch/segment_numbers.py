@@ -62,8 +62,10 @@ def of_positions(
             ends[0], ends[1:-1], ends[-1] = 0, read, size
             lengths = ends[1:] - ends[:-1]
             if lengths.min() < 0:
-                at = min(int((lengths < 0).argmax()), len(read) - 1)
-                raise torch_errors.no_segments(op, named, f", got {read[at]} (indptr[{at}])")
+                segment = min(int((lengths < 0).argmax()), len(read) - 1)
+                raise torch_errors.no_segments(
+                    op, named, f", got {read[segment]} (indptr[{segment}])"
+                )
             return torch.from_numpy(np.repeat(np.arange(-1, len(read)), lengths))
         beyond = indptr.numel() and (int(indptr.min()) < 0 or int(indptr.max()) > size)
         if beyond or bool((indptr.diff(dim=-1) < 0).any()):
@@ -72,7 +74,7 @@ def of_positions(
     caller = Caller(op, "indptr").text
     attributes = Attributes("scatter_elements", indptr.dim() - 1, negative=False, caller=caller)
     begin = Destinations(xp, attributes, indptr, shape)
-    one = torch.ones((), dtype=torch.int64, device=indptr.device)
+    unit = torch.ones((), dtype=torch.int64, device=indptr.device)
     with torch_errors.naming(caller):
-        counts = begin.put(torch.zeros_like(one).expand(shape), one, ADD)
+        counts = begin.put(torch.zeros_like(unit).expand(shape), unit, ADD)
     return counts.cumsum(-1).narrow(-1, 0, size) - 1

@@ -58,16 +58,16 @@ def check(
     """
     check_one(["FILE"] * files.count(DASH))
     inputs = list(map(_input, files))
-    if sizes and not any(one.is_model for one in inputs):
+    if sizes and not any(operand.is_model for operand in inputs):
         raise click.UsageError("--size is for ONNX models.")
     answers = []
     results: list[dict[str, Any]] = []
-    for one in inputs:
-        accepted, lines, result = _check(one, feature_level, sizes)
+    for operand in inputs:
+        accepted, lines, result = _check(operand, feature_level, sizes)
         answers.append(accepted)
-        results.append({"file": one.name, **result} if len(files) > 1 else result)
+        results.append({"file": operand.name, **result} if len(files) > 1 else result)
         if not as_json:
-            click.echo("\n".join([f"{one.name}:", *lines] if len(files) > 1 else lines))
+            click.echo("\n".join([f"{operand.name}:", *lines] if len(files) > 1 else lines))
     if as_json:
         click.echo(json.dumps(results if len(files) > 1 else results[0], indent=2))
     if False in answers:

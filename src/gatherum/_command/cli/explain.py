@@ -238,7 +238,8 @@ def _operands(operator: Operator, options: dict[str, Any]) -> tuple[Any, Any, An
         return data, indices, None
     if updates is None:  # the shape that fits without broadcasting
         first, second = (
-            one.shape if isinstance(one, np.ndarray) else one[0] for one in (data, indices)
+            operand.shape if isinstance(operand, np.ndarray) else operand[0]
+            for operand in (data, indices)
         )
         axis = operator.resolve(first, second, options[operator.attribute] or 0)
         updates = operator.moved(first, second, axis)

@@ -238,7 +238,7 @@ def _run_on_files(
     bar = not quiet and sys.stderr.isatty()  # only if a person can see it
     if on_cluster:
         del options["cast"]  # `_check_usage` has raised an error for it
-        table, *others = (_cluster_operand(operator, *one) for one in operands.items())
+        table, *others = (_cluster_operand(operator, *item) for item in operands.items())
         did = clusters.run(operator, str(table), tuple(others), out, options, shown=bar)
         click.echo(f"{out}: {did}")
         return
@@ -299,7 +299,7 @@ def _run_alone(
 
     form, cast = options.pop("format"), options.pop("cast")
     components = len(options.get("axes") or [0])
-    operands = [operand(*one) for one in inputs.items()]
+    operands = [operand(*item) for item in inputs.items()]
     target = named_file(folder, OUTPUT) if out == DASH else locate_output(out)
     if options.get("in_place"):
         target = operands[0]

@@ -52,7 +52,7 @@ def integer(text: str, least: int = LEAST, greatest: int = GREATEST) -> int | No
 def integers(text: str) -> list[int] | None:
     """Parse comma-separated integers. Return None for any other text."""
     texts = text.split(",") if text else []
-    numbers = [number for one in texts if (number := integer(one)) is not None]
+    numbers = [number for text in texts if (number := integer(text)) is not None]
     return numbers if len(numbers) == len(texts) else None
 
 

@@ -59,7 +59,9 @@ def _fitting(call: Call, operands: CallValues, raises: bool) -> tuple[Scene, Cel
             break
     if 0 < len(cells.before) <= MOST_BEFORE:
         larger = (Layout(scene, cells, before) for before in ("aside", "over"))
-        layout = next((one for one in larger if one.width <= WIDEST), layout)
+        layout = next(
+            (larger_layout for larger_layout in larger if larger_layout.width <= WIDEST), layout
+        )
     return scene, cells, layout
 
 
@@ -117,12 +119,12 @@ def _arrow(layout: Layout, label: Label) -> Iterator[str]:
 def _grid(grid: Grid) -> Iterator[str]:
     if grid.empty or grid.refused:
         box = grid.whole.on_page(grid.across)
-        at = _baseline(box)
+        baseline = _baseline(box)
         yield svg.rectangle(box, "hollow", stroke_dasharray="4 3", rx=4)
         if grid.empty:
-            yield svg.words(*at, "empty", NOTE, "muted", "middle")
+            yield svg.words(*baseline, "empty", NOTE, "muted", "middle")
         else:
-            yield svg.words(*at, "IndexError", 15, "warning", "middle", "bold")
+            yield svg.words(*baseline, "IndexError", 15, "warning", "middle", "bold")
         return
     yield from _positions(grid)
     for number, cell in enumerate(grid.cells):
@@ -171,8 +173,8 @@ def _cell(box: Box, cell: Cell) -> Iterator[str]:
     ink = "muted" if cell.mark in ("lost", "dropped") else "ink"
     for number, text in enumerate(cell.lines):
         if text:
-            at = _baseline(box, number, len(cell.lines))
-            yield svg.words(*at, text, FONT, ink, "mono", "middle")
+            baseline = _baseline(box, number, len(cell.lines))
+            yield svg.words(*baseline, text, FONT, ink, "mono", "middle")
     if cell.mark == "lost":
         left, top, right, bottom = box
         path = f"M{left + 3:.1f} {bottom - 4:.1f}L{right - 3:.1f} {top + 4:.1f}"

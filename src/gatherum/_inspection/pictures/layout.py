@@ -112,18 +112,18 @@ class Layout:
         elif before:
             order = {"before": ASIDE, **order}
         extent = max(breadth for _, breadth in sizes.values())
-        at = end = 0.0
+        position = end = 0.0
         for name, gap in order.items():
             length, breadth = sizes[name]
-            x, y = at, start + (extent - breadth) / 2
+            x, y = position, start + (extent - breadth) / 2
             self.titles[name] = (x, y - TITLE + 14) if across else (0.0, x + length / 2 - 3)
             if name == "indices":
                 self.band = Box(x, y, x + length, y + breadth)
             else:
                 grids[name].x, grids[name].y = x, y
             title = widths[name] if across else 0.0
-            end = max(end, at + length, at + title)
-            at += max(length + gap, title + APART)
+            end = max(end, position + length, position + title)
+            position += max(length + gap, title + APART)
         self.width, self.height = (end, start + extent) if across else (start + extent, end)
         if before and self._over:
             before.x, before.y = self.data.x, TITLE

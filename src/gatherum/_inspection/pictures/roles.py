@@ -177,10 +177,10 @@ def _steps(form: Form, roles: tuple[str, ...]) -> Iterator[tuple[int, Form]]:
             if size < 2:
                 continue
             weight = size + {"suffix": 2, "outer": 3, "named": 1, "inner": 0}[role]
-            less = (*sizes[:d], size - 1, *sizes[d + 1 :])
-            smaller = _resized(form, role, less)
+            smaller_sizes = (*sizes[:d], size - 1, *sizes[d + 1 :])
+            smaller = _resized(form, role, smaller_sizes)
             if form.elements and d != form.axis:
                 weight += 2 * (len(sizes) - 1 - d)
                 if role == "named":  # the indices must not exceed the data in this dimension
-                    smaller = smaller._replace(inner=tuple(map(min, form.inner, less)))
+                    smaller = smaller._replace(inner=tuple(map(min, form.inner, smaller_sizes)))
             yield weight, smaller

@@ -96,7 +96,7 @@ def merge(
     It is iterated once.
     """
     three = [call.moved(shape) for shape in shapes]
-    results = [_filled(call, one, route.order.size < route.size) for one in three]
+    results = [_filled(call, moved, route.order.size < route.size) for moved in three]
     for run, rows in zip(owners, replies, strict=True):
         places = route.order[route.starts[run.start] : route.starts[run.stop]].astype(np.int64)
         for out in results:

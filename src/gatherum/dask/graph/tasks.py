@@ -45,12 +45,12 @@ class RechunkedOperand:
             tasks.update(dict(wanted.dask))
             name = wanted.name
         if self.dtype.isnative and self.dtype.names is None:
-            return lambda at: private.TaskRef((name, *at))
+            return lambda place: private.TaskRef((name, *place))
 
-        def declared(at: Place) -> Ref:
-            key = (f"declared-{name}", *at)
+        def declared(place: Place) -> Ref:
+            key = (f"declared-{name}", *place)
             tasks[key] = private.Task(
-                key, block_kernels.as_declared, self.dtype, private.TaskRef((name, *at))
+                key, block_kernels.as_declared, self.dtype, private.TaskRef((name, *place))
             )
             return private.TaskRef(key)
 
@@ -65,7 +65,7 @@ class Tasks:
         self.name, self.token = layer.name, layer.token
         self.operator, self.layout, self.strategy = call.operator, layout, strategy
         self.made: dict[Any, Any] = {}
-        self.data, self.indices, *updates = (each.blocks(self.made) for each in layer.sources)
+        self.data, self.indices, *updates = (source.blocks(self.made) for source in layer.sources)
         self._updates = updates[0] if updates else None
         self.refuses = call.refuses
         self.call = self.node("call", call)
@@ -74,16 +74,16 @@ class Tasks:
         self.owner_bytes, self.entry_bytes = owner_bytes(call, layout), entry_bytes(call, layout)
         self.index_bytes = index_bytes(call)
 
-    def add(self, step: str, at: Place, function: Callable[..., Any], *arguments: Any) -> Ref:
+    def add(self, step: str, place: Place, function: Callable[..., Any], *arguments: Any) -> Ref:
         """Add a task unless it exists, and return a reference to it."""
-        key = (f"{self.operator.name}-{step}-{self.token}", *at)
+        key = (f"{self.operator.name}-{step}-{self.token}", *place)
         if key not in self.made:
             self.made[key] = private.Task(key, function, *arguments)
         return private.TaskRef(key)
 
-    def result(self, at: Place, function: Callable[..., Any], *arguments: Any) -> None:
+    def result(self, place: Place, function: Callable[..., Any], *arguments: Any) -> None:
         """Add the task of a block of the result."""
-        key = (self.name, *at)
+        key = (self.name, *place)
         self.made[key] = private.Task(key, function, *arguments)
 
     def entry_groups(self) -> list[range]:
@@ -110,8 +110,8 @@ class Tasks:
     def updates(self, shared: Place, free: Place, run: range) -> Any:
         """Return references to the updates for a run of blocks of moved elements."""
         assert self._updates is not None
-        at = map(self.layout.updates_at, self.entered(shared, free, run))
-        return private.List(*map(self._updates, at))
+        places = map(self.layout.updates_at, self.entered(shared, free, run))
+        return private.List(*map(self._updates, places))
 
     def shapes(self, shared: Place, free: Place, run: range) -> list[Shape]:
         """Return the shapes of a run of blocks of moved elements."""
@@ -166,9 +166,9 @@ class Tasks:
         for shared in self.layout.shared_places():
             shape = self.layout.column_shape(shared)
             for entry in self.entries:
-                at = self.layout.indices_at(shared, entry)
-                arguments = self.call, shape, self.layout.origin(at), self.indices(at)
-                invalid.append(self.add("examine", at, find_invalid, *arguments))
+                place = self.layout.indices_at(shared, entry)
+                arguments = self.call, shape, self.layout.origin(place), self.indices(place)
+                invalid.append(self.add("examine", place, find_invalid, *arguments))
         return self.add("check", (), refuse_invalid, self.call, private.List(*invalid))
 
     def node(self, step: str, value: object) -> Ref:

@@ -114,12 +114,12 @@ class ChunkLayout:
             shape[d] = self.data[d][n]
         return tuple(shape)
 
-    def within_column(self, at: Place) -> Shape:
+    def within_column(self, place: Place) -> Shape:
         """Return the position of a block's first element within its column of the data."""
         keyed = self.roles.indexed
         return tuple(
             starts_of(sizes)[n] if d in keyed else 0
-            for d, (sizes, n) in enumerate(zip(self.data, at, strict=True))
+            for d, (sizes, n) in enumerate(zip(self.data, place, strict=True))
         )
 
     @property
@@ -128,17 +128,17 @@ class ChunkLayout:
         extents = (max(self.data[d]) for d in (*self.roles.shared, *self.roles.free))
         return prod(extents) * prod(sum(sizes) for sizes in self.keyed)
 
-    def moved_shape(self, at: Place) -> Shape:
+    def moved_shape(self, place: Place) -> Shape:
         """Return the shape of a block of moved elements."""
-        return tuple(sizes[n] for sizes, n in zip(self.moved, at, strict=True))
+        return tuple(sizes[n] for sizes, n in zip(self.moved, place, strict=True))
 
-    def data_shape(self, at: Place) -> Shape:
+    def data_shape(self, place: Place) -> Shape:
         """Return the shape of a block of the data."""
-        return tuple(sizes[n] for sizes, n in zip(self.data, at, strict=True))
+        return tuple(sizes[n] for sizes, n in zip(self.data, place, strict=True))
 
-    def origin(self, at: Place) -> Shape:
+    def origin(self, place: Place) -> Shape:
         """Return the position of the first element of a block of the indices."""
-        return tuple(starts[n] for starts, n in zip(self._starts, at, strict=True))
+        return tuple(starts[n] for starts, n in zip(self._starts, place, strict=True))
 
     @cached_property
     def _starts(self) -> tuple[Sizes, ...]:
@@ -161,11 +161,11 @@ class ChunkLayout:
 
 
 def _placed(rank: int, *parts: tuple[Sequence[int], Place]) -> Place:
-    at = [0] * rank
+    place = [0] * rank
     for dims, numbers in parts:
         for d, n in zip(dims, numbers, strict=True):
-            at[d] = n
-    return tuple(at)
+            place[d] = n
+    return tuple(place)
 
 
 def places(chunks: Iterator[Sizes] | Sequence[Sizes]) -> Iterator[Place]:

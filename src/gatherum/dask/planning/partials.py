@@ -67,5 +67,5 @@ def _take(call: DaskCall, total: Accumulator, part: Accumulator) -> None:
 
 def cut_out(whole: Array, starts: Shape, shape: Shape) -> Array:
     """Return a copy of a block of a column, so that the column's memory can be freed."""
-    box = tuple(slice(at, at + size) for at, size in zip(starts, shape, strict=True))
+    box = tuple(slice(start, start + size) for start, size in zip(starts, shape, strict=True))
     return apply("gather_nd", whole[box], ALL)

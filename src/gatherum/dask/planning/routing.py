@@ -133,16 +133,16 @@ def _located(
     owners = 1
     rows: Any = 1
     for d in reversed(range(len(space))):
-        numbers, at = np.divmod(numbers, max(space[d], 1))
+        numbers, position = np.divmod(numbers, max(space[d], 1))
         if d in chunks:
             starts = np.array(starts_of(chunks[d]), np.int64)
-            which = np.searchsorted(starts, at, side="right") - 1
+            which = np.searchsorted(starts, position, side="right") - 1
             owner += which * owners
-            row += (at - starts[which]) * rows
+            row += (position - starts[which]) * rows
             owners = owners * len(starts)
             rows = rows * np.array(chunks[d], np.int64)[which]
         else:
-            row += at * rows
+            row += position * rows
             rows = rows * max(space[d], 1)
     return owner, row
 

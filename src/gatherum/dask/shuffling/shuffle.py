@@ -30,17 +30,17 @@ from .shuffle_shards import Received, RowsSpec, Shard, pack_shard, unpacked
 class Shuffle:
     """The tasks of one shuffle: those that send, the barrier, and those that receive."""
 
-    def __init__(self, tasks: Tasks, step: str, at: Sequence[int], receivers: int) -> None:
-        self.tasks, self.step, self.at = tasks, step, tuple(at)
-        self.id = "-".join(map(str, (tasks.operator.name, step, tasks.token, *at)))
+    def __init__(self, tasks: Tasks, step: str, place: Sequence[int], receivers: int) -> None:
+        self.tasks, self.step, self.place = tasks, step, tuple(place)
+        self.id = "-".join(map(str, (tasks.operator.name, step, tasks.token, *place)))
         disk = config.get("distributed.p2p.storage.disk")
         self.spec = RowsSpec(id=self.id, disk=disk, receivers=receivers)
         self.sent: list[Ref] = []
 
     def send(self, number: int, function: Callable[..., Any], *arguments: Any) -> None:
         """Add a sending task, which calls `function` with the shuffle, `number` and `arguments`."""
-        at = (*self.at, number)
-        self.sent.append(self.tasks.add(self.step, at, function, self.id, number, *arguments))
+        place = (*self.place, number)
+        self.sent.append(self.tasks.add(self.step, place, function, self.id, number, *arguments))
 
     def barrier(self) -> Ref:
         """Add the barrier, and return a reference to it. No sender can be added after this."""
@@ -133,7 +133,7 @@ def send_asked(
 ) -> int:
     """Send rows in the same way as `send_taken`, with requests from another shuffle."""
     shards = receive(asked, number, run).one_by_one()
-    pairs = ((each.sender, unpacked(each, np.dtype(np.int64))) for each in shards)
+    pairs = ((shard.sender, unpacked(shard, np.dtype(np.int64))) for shard in shards)
     parts = ((sender, OwnerRows(starts, rows)) for sender, (rows, starts) in pairs)
     return send(id, number, _taken(number, call, checked, blocks, parts), most)
 
@@ -254,8 +254,13 @@ def scatter_by_shuffle(tasks: Tasks) -> Ref:
         for free in tasks.layout.free_places() if members else ():
             moved = Shuffle(tasks, "send", (*shared, *free), len(tasks.owners))
             for n, run in enumerate(entries):
-                at = shared, free, run
-                arguments = checked, routes[shared][n], tasks.shapes(*at), tasks.updates(*at)
+                column_part = shared, free, run
+                arguments = (
+                    checked,
+                    routes[shared][n],
+                    tasks.shapes(*column_part),
+                    tasks.updates(*column_part),
+                )
                 moved.send(n, send_cut, tasks.call, *arguments, tasks.strategy.chunk)
             sent = moved.barrier()
             for n in members:

@@ -111,7 +111,9 @@ def _has_paths(operand: object) -> bool:
             return True
         if not any(issubclass(kind, (list, tuple)) for kind in kinds):
             break
-        lists = [one for one in chain.from_iterable(lists) if isinstance(one, (list, tuple))]
+        lists = [
+            nested for nested in chain.from_iterable(lists) if isinstance(nested, (list, tuple))
+        ]
     return False
 
 

@@ -178,9 +178,9 @@ def check_target(
     out.format.check_target(op, out, meter)
 
 
-def _overlap(one: str, other: str) -> bool:
+def _overlap(first: str, second: str) -> bool:
     """Return True if two paths are the same, or one of them is inside the other."""
-    return one == other or one.startswith(other + os.sep) or other.startswith(one + os.sep)
+    return first == second or first.startswith(second + os.sep) or second.startswith(first + os.sep)
 
 
 @contextmanager

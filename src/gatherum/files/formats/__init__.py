@@ -83,9 +83,9 @@ def _forms(formats: Iterable[Format] | None = None) -> str:
 def _splits(text: str) -> Iterator[tuple[str, str | None]]:
     """Yield the files and members that a path may name, beginning with the whole path."""
     yield text, None
-    for at, letter in enumerate(text):
-        if letter == ":" and 0 < at < len(text) - 1:
-            yield text[:at], text[at + 1 :]
+    for position, letter in enumerate(text):
+        if letter == ":" and 0 < position < len(text) - 1:
+            yield text[:position], text[position + 1 :]
 
 
 def _given(text: str, form: Format, *, local: bool) -> Location:

@@ -330,16 +330,16 @@ class ArrowColumn(BoxArray):
         """Read rows from all groups that contain them."""
         rows, columns = box[0], box[1:]
         values = np.empty([part.stop - part.start for part in box], self.dtype)
-        at = rows.start
-        while at < rows.stop:
-            number = bisect_right(self._ends, at)
+        row = rows.start
+        while row < rows.stop:
+            number = bisect_right(self._ends, row)
             group = self._group(number)
             first = self._ends[number] - len(group)
             stop = min(rows.stop, self._ends[number])
-            values[at - rows.start : stop - rows.start] = group[
-                (slice(at - first, stop - first), *columns)
+            values[row - rows.start : stop - rows.start] = group[
+                (slice(row - first, stop - first), *columns)
             ]
-            at = stop
+            row = stop
         self._meter.read(values.nbytes)
         return values
 

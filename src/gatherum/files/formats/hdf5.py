@@ -60,7 +60,7 @@ class Hdf5(Format):
 
     def begins(self, start: bytes) -> bool:
         """Return True if a file of this format can begin with these bytes."""
-        return any(start[at : at + 8] == SIGNATURE for at in (0, *USERBLOCKS))
+        return any(start[offset : offset + 8] == SIGNATURE for offset in (0, *USERBLOCKS))
 
     def require(self) -> None:
         """Raise ImportError if h5py is missing."""

@@ -128,18 +128,18 @@ def _errors(name: str) -> tuple[type[Exception], ...]:
 
 def _streamed(name: str, begin: Callable[[], Any], data: memoryview, most: int) -> bytearray:
     """Decompress consecutive streams to a total of at most `most` bytes."""
-    output, at = bytearray(), 0
+    output, position = bytearray(), 0
     try:
-        while at < len(data):
+        while position < len(data):
             stream = begin()
             while not stream.eof:
-                if at == len(data):
+                if position == len(data):
                     raise ValueError(f"a chunk of {name} ends too early")
-                piece = data[at : at + PIECE]
+                piece = data[position : position + PIECE]
                 output += stream.decompress(piece, most + 1 - len(output))
                 if len(output) > most:
                     raise _too_large(most)
-                at += len(piece) - len(stream.unused_data)
+                position += len(piece) - len(stream.unused_data)
     except _errors(name) as error:
         raise ValueError(f"a chunk of {name} is damaged: {error}") from None
     return output
@@ -160,35 +160,35 @@ def _announced(name: str, data: memoryview) -> tuple[int, bool]:
 
 def _zstd_size(data: memoryview) -> tuple[int, bool]:
     """Add up the sizes of all frames. If a frame has no size, use the maximum of its blocks."""
-    total, at, announced = 0, 0, True
-    while at < len(data):
-        magic, at = _number(data, at, 4)
+    total, position, announced = 0, 0, True
+    while position < len(data):
+        magic, position = _number(data, position, 4)
         if magic >> 4 == ZSTD_SKIPPED:
-            length, at = _number(data, at, 4)
-            at += length
+            length, position = _number(data, position, 4)
+            position += length
             continue
         if magic != ZSTD_MAGIC:
             raise ValueError("a chunk of zstd is damaged: no frame where one should begin")
-        settings, at = _number(data, at, 1)
+        settings, position = _number(data, position, 1)
         single, width = settings >> 5 & 1, (0, 2, 4, 8)[settings >> 6]
-        at += 1 - single + (0, 1, 2, 4)[settings & 3]
-        size, at = _number(data, at, width or single)
+        position += 1 - single + (0, 1, 2, 4)[settings & 3]
+        size, position = _number(data, position, width or single)
         known = bool(width or single)
         announced = announced and known
         total += size + (256 if width == 2 else 0)
         last = 0
         while not last:
-            block, at = _number(data, at, 3)
+            block, position = _number(data, position, 3)
             last = block & 1
-            at += 1 if block >> 1 & 3 == 1 else block >> 3
+            position += 1 if block >> 1 & 3 == 1 else block >> 3
             if not known:  # compressed blocks do not contain their size, other blocks do
                 total += ZSTD_BLOCK if block & 4 else min(block >> 3, ZSTD_BLOCK)
-        at += settings & 4
+        position += settings & 4
     return total, announced
 
 
-def _number(data: memoryview, at: int, width: int) -> tuple[int, int]:
-    """Return the number of `width` bytes at `at`, and the position after it."""
-    if at + width > len(data):
+def _number(data: memoryview, position: int, width: int) -> tuple[int, int]:
+    """Return the number of `width` bytes at `position`, and the position after it."""
+    if position + width > len(data):
         raise ValueError("a chunk of zstd is damaged: it ends too early")
-    return int.from_bytes(data[at : at + width], "little"), at + width
+    return int.from_bytes(data[position : position + width], "little"), position + width

@@ -80,8 +80,8 @@ class ArrayHeader:
 
     def source(self, location: Location, holder: DiskFile, start: int, opened: DiskFile) -> Source:
         """Return the array of a file that begins at `start` of another file, `holder`."""
-        at, shape, dtype = start + self.data_offset, self.shape, self.dtype
-        storage = FlatStorage.of(holder, at, shape, dtype, self.fortran)
+        offset, shape, dtype = start + self.data_offset, self.shape, self.dtype
+        storage = FlatStorage.of(holder, offset, shape, dtype, self.fortran)
         return Source(location, shape, dtype, storage, opened)
 
 

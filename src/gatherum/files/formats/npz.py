@@ -82,13 +82,13 @@ def _find(name: str, archive: zipfile.ZipFile, member: str | None) -> zipfile.Zi
 
 def _stored_at(name: str, file: DiskFile, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> int:
     """Return the offset of a stored member. Check that it does not overlap the next one."""
-    at = info.header_offset
-    raw = file.read_bytes(at, LOCAL_HEADER.size) if 0 <= at < file.size else b""
+    offset = info.header_offset
+    raw = file.read_bytes(offset, LOCAL_HEADER.size) if 0 <= offset < file.size else b""
     places = [archive.start_dir, *(other.header_offset for other in archive.infolist())]
-    following = min((place for place in places if place > at), default=0)
+    following = min((place for place in places if place > offset), default=0)
     if len(raw) == LOCAL_HEADER.size and info.compress_size == info.file_size:
         fields = LOCAL_HEADER.unpack(raw)
-        start: int = at + LOCAL_HEADER.size + fields[-2] + fields[-1]
+        start: int = offset + LOCAL_HEADER.size + fields[-2] + fields[-1]
         fits = start + info.file_size <= min(following, file.size)
         if fields[0] == b"PK\3\4" and not fields[2] & 1 and fits:
             return start

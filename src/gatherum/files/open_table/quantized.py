@@ -51,7 +51,7 @@ class QuantizedState(State):
     ) -> None:
         super().__init__(where, settings)
         settings = settings._replace(direct=False)
-        self.beside = [State(one, settings) for one in beside]
+        self.beside = [State(path, settings) for path in beside]
         codes, scales, *zeros = (
             (part.table.shape, name_of(part.table.dtype)) for part in (self, *self.beside)
         )
@@ -256,8 +256,8 @@ def _unpacked(part: State, spec: Spec, numbers: Ints) -> NDArray[Any]:
 def _named(error: Exception, op: str) -> Exception:
     """Replace the name `gather_quantized` in an error by the name of the called function."""
     error.args = tuple(
-        f"{op}{one.removeprefix(NAME)}" if str(one).startswith(f"{NAME}: ") else one
-        for one in error.args
+        f"{op}{argument.removeprefix(NAME)}" if str(argument).startswith(f"{NAME}: ") else argument
+        for argument in error.args
     )
     if isinstance(error, ImportError):
         error.msg = error.args[0]  # an ImportError prints it

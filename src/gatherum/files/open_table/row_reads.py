@@ -48,8 +48,8 @@ class RowReads:
         if not self.read(wanted, None, fresh):
             return False
         cache.insert(wanted, None, fresh)
-        to = missing if places is None else places[missing]
-        flat.reshape(-1, cache.item)[to] = fresh.reshape(-1, cache.item)
+        targets = missing if places is None else places[missing]
+        flat.reshape(-1, cache.item)[targets] = fresh.reshape(-1, cache.item)
         return True
 
     def are_resident(self, numbers: Ints) -> bool:

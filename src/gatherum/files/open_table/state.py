@@ -210,8 +210,8 @@ class State:
         """Read rows into the row cache."""
         step = max(1, min(FEW, FILLED // self._item))
         flat = np.empty(step * self._item, np.uint8)
-        for at in range(0, numbers.size, step):
-            self._read(numbers[at : at + step], None, flat)
+        for start in range(0, numbers.size, step):
+            self._read(numbers[start : start + step], None, flat)
 
     def rows(
         self, indices: NDArray[Any], mode: str, negative: bool, fill_value: object, out: Any

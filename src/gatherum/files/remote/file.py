@@ -65,9 +65,9 @@ class RemoteFile(DiskFile):
     def _read_pieces(
         self, pipeline: Pipeline, offset: int, buffer: memoryview, length: int
     ) -> None:
-        for at in range(0, len(buffer), length):
-            piece = buffer[at : at + length]
-            pipeline.put(partial(self._remote.fill, offset + at, piece, self._version))
+        for start in range(0, len(buffer), length):
+            piece = buffer[start : start + length]
+            pipeline.put(partial(self._remote.fill, offset + start, piece, self._version))
 
     def read_bytes(self, offset: int, length: int) -> bytes:
         """Return up to `length` bytes from position `offset`; fewer only at the file's end."""

@@ -302,8 +302,8 @@ class MemoryFile(DiskFile):
             apply("gather", rows, numbers, out=rows_out[: numbers.size])
             return 1
         step = max(1, TAKEN_BYTES // stored.item)
-        for at in range(0, numbers.size, step):
-            part = slice(at, at + step)
+        for start in range(0, numbers.size, step):
+            part = slice(start, start + step)
             taken = apply("gather", rows, numbers[part])
             apply("scatter_nd", rows_out, places[part, None], taken, out=rows_out)
         return 1

@@ -72,8 +72,11 @@ def _of_scale(scale: Any) -> list[str | None]:
     group = scale.parent
     while not names.keys() >= set(wanted):
         for key in filter(partial(is_hard, group), group):
-            if getattr(one := group[key], "is_scale", False) and "_Netcdf4Dimid" in one.attrs:
-                names.setdefault(int(one.attrs["_Netcdf4Dimid"]), key)
+            if (
+                getattr(scale_dataset := group[key], "is_scale", False)
+                and "_Netcdf4Dimid" in scale_dataset.attrs
+            ):
+                names.setdefault(int(scale_dataset.attrs["_Netcdf4Dimid"]), key)
         if group.name == "/":
             break
         group = group.parent

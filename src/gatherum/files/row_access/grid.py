@@ -91,11 +91,11 @@ class GridRows(RowTable):
         touched = 0
         for start, stop, block in blocks(self, numbers, limit):
             touched += block.first.size
-            for at in range(start, stop, step):
-                end = min(stop, at + step)
-                local = block.locate(numbers[at:end])
-                rows = apply("gather", block.space, local, out=taken[: end - at])
-                where = np.arange(at, end) if places is None else places[at:end]
+            for begin in range(start, stop, step):
+                end = min(stop, begin + step)
+                local = block.locate(numbers[begin:end])
+                rows = apply("gather", block.space, local, out=taken[: end - begin])
+                where = np.arange(begin, end) if places is None else places[begin:end]
                 apply("scatter_nd", into, where[:, None], rows, out=into)
         return touched
 
@@ -149,8 +149,8 @@ class GridRows(RowTable):
     def _box(self, first: int) -> Box:
         corner = np.unravel_index(first // self.chunk_rows, self.grid) if self.grid else ()
         keyed = (
-            slice(int(at) * c, min((int(at) + 1) * c, n))
-            for at, c, n in zip(corner, self.chunk, self.array.shape, strict=False)
+            slice(int(number) * c, min((int(number) + 1) * c, n))
+            for number, c, n in zip(corner, self.chunk, self.array.shape, strict=False)
         )
         return (*keyed, *(slice(*part) for part in self.panel.box))
 

@@ -96,17 +96,17 @@ class Partition:
             width = column.shape[1]
             ordered = values[order].reshape(len(order), width)
             for b in np.flatnonzero(counts):
-                at = int(self.filled[b]) * width
-                column.write(at, ordered[done[b] - counts[b] : done[b]])
+                position = int(self.filled[b]) * width
+                column.write(position, ordered[done[b] - counts[b] : done[b]])
         self.filled = ends
 
     def slices(self, bucket: int, most: int) -> Iterator[tuple[NDArray[Any], ...]]:
         """Yield a bucket's requests in order, at most `most` at a time."""
         start, stop = int(self.starts[bucket]), int(self.filled[bucket])
-        for at in range(start, stop, most):
-            end = min(stop, at + most)
+        for begin in range(start, stop, most):
+            end = min(stop, begin + most)
             parts = ((column, column.shape[1]) for column in self._columns)
-            yield tuple(c.read(at * n, end * n).reshape(-1, n) for c, n in parts)
+            yield tuple(c.read(begin * n, end * n).reshape(-1, n) for c, n in parts)
 
     def close(self) -> None:
         """Close the spill file."""

@@ -75,7 +75,7 @@ class Panel:
         steps = [math.prod(row_shape[dim + 1 :]) for dim in range(len(row_shape))]
         first = sum(part[0] * step for part, step in zip(box[outer:], steps[outer:], strict=True))
         starts = (
-            first + sum(at * step for at, step in zip(corner, steps, strict=False))
+            first + sum(number * step for number, step in zip(corner, steps, strict=False))
             for corner in product(*(range(*part) for part in box[:outer]))
         )
         return cls(box, tuple((start, start + length) for start in starts) if length else ())

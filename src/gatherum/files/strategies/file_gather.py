@@ -155,5 +155,5 @@ def _survey(sink: FileSink, windows: Windows) -> Survey:
 def _cost(windows: Windows, buckets: Buckets, counts: Ints) -> int:
     """Estimate the bytes to read the counted rows of each bin."""
     row, table = windows.row_bytes, windows.table
-    each = row * table.quantum if table.chunked else row + PAGE  # chunks are read whole
-    return int(np.minimum(counts * each, buckets.bin_rows * row).sum())
+    bytes_per_row = row * table.quantum if table.chunked else row + PAGE  # chunks are read whole
+    return int(np.minimum(counts * bytes_per_row, buckets.bin_rows * row).sum())

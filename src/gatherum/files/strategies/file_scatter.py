@@ -93,9 +93,9 @@ class Updates:
         """Return the stored row of each request."""
         position, source, step = np.arange(start, stop), np.zeros(stop - start, np.int64), 1
         for extent, own in zip(reversed(self.lead), reversed(self.own_lead), strict=True):
-            position, at = np.divmod(position, extent)
+            position, number = np.divmod(position, extent)
             if own != 1:
-                source += at * step
+                source += number * step
                 step *= own
         return source
 
@@ -204,8 +204,8 @@ class BucketScatter:
         """Divide rows into tiles of rows and columns whose accumulators fit in memory."""
         most = wanted.size * self.table.width
         if self.accumulates:
-            each = element_bytes(self.table.dtype, self.attributes.reduction)
-            most = min(most, self.budget.fold // each)
+            bytes_per_element = element_bytes(self.table.dtype, self.attributes.reduction)
+            most = min(most, self.budget.fold // bytes_per_element)
         across = max(1, min(most, self.table.width))
         down = max(1, most // across)
         for row in range(0, wanted.size, down):

@@ -99,7 +99,7 @@ def _named(op: str, table: Source, name: str) -> int:
         )
     matches = [axis for axis, known in enumerate(names) if name in known]
     if len(matches) != 1:
-        known = ", ".join(" or ".join(map(repr, each)) for each in names if each)
+        known = ", ".join(" or ".join(map(repr, spellings)) for spellings in names if spellings)
         raise ValueError(
             f"{op}: {table.location} must have one dimension {name!r}; its dimensions are {known}"
         )

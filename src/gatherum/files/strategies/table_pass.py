@@ -109,8 +109,8 @@ class TablePass:
                     rows = writer.rows(wanted.numbers.size)
                     self.windows.fetch(self.windows.table, wanted, rows, once=True)
                     for start, stop, row in zip(cuts, cuts[1:], rows_at, strict=False):
-                        at = row * self.windows.row_length
-                        writer.put(self.parked.write, at, rows[start:stop])
+                        position = row * self.windows.row_length
+                        writer.put(self.parked.write, position, rows[start:stop])
 
     def _slices(
         self, partition: Partition, passed: Mask, arrived: Ints

@@ -158,14 +158,14 @@ class WindowPass:
                 yield start, stop, None, None
                 continue
             numbers, invalid = self.windows.numbers(start, stop)
-            for at in range(0, stop - start, longest):
-                piece = slice(at, min(at + longest, stop - start))
+            for begin in range(0, stop - start, longest):
+                piece = slice(begin, min(begin + longest, stop - start))
                 wanted, bad = numbers[piece], None if invalid is None else invalid[piece]
                 if bad is None or not bad.any():
-                    yield start + at, start + piece.stop, order(wanted, None), None
+                    yield start + begin, start + piece.stop, order(wanted, None), None
                 else:
                     places = np.flatnonzero(~bad)
-                    yield start + at, start + piece.stop, order(wanted[places], places), bad
+                    yield start + begin, start + piece.stop, order(wanted[places], places), bad
 
 
 def _at_once(job: Callable[..., object], *arguments: Any) -> None:

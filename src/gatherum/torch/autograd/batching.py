@@ -60,8 +60,8 @@ def _gather(operator: Operator, info: Any, dims: Any, data: Tensor, indices: Ten
 def _scatter(operator: Operator, info: Any, dims: Any, data: Tensor, indices: Tensor,
              updates: Tensor, *arguments: Any) -> Batched:  # fmt: skip
     n, (of_data, of_indices, of_updates), more = info.batch_size, dims[:3], arguments[1:]
-    one = _one(data, of_data), _one(indices, of_indices), _one(updates, of_updates)
-    axis, moved = moved_shape(scatter_attributes(operator.name, *arguments), *one)
+    single_shapes = _one(data, of_data), _one(indices, of_indices), _one(updates, of_updates)
+    axis, moved = moved_shape(scatter_attributes(operator.name, *arguments), *single_shapes)
     data = front(data, of_data, n)
     updates = stretched(front(updates, of_updates, n), moved)
     if operator.addressing.shares_front:

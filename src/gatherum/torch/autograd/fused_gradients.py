@@ -28,8 +28,10 @@ from gatherum.torch.library.ops import (
 NAME = "gradients"
 # Properties of the core's reductions as plain values, because traced graphs cannot call the core.
 _KERNELS = {name: gradient_of(Reduction[name]) for name in REDUCTIONS}
-_HAS_GRADIENTS = frozenset(name for name, one in _KERNELS.items() if one is not Gradient.none)
-_PRODUCTS = frozenset(name for name, one in _KERNELS.items() if one is Gradient.product)
+_HAS_GRADIENTS = frozenset(
+    name for name, gradient in _KERNELS.items() if gradient is not Gradient.none
+)
+_PRODUCTS = frozenset(name for name, gradient in _KERNELS.items() if gradient is Gradient.product)
 _SCHEMA = (
     "(str scatter, Tensor gradient, Tensor data, Tensor indices, Tensor updates, "
     f"Tensor result, {SCATTER_ATTRIBUTES}, bool of_data, bool of_updates) -> (Tensor, Tensor)"
@@ -56,7 +58,9 @@ def call(
     data, updates, result = values
     op, options = places.attributes.op, places.attributes.positional
     both = overload(NAME)(op, gradient, data, places.indices, updates, result, *options, *wanted)
-    of_data, of_updates = (one if asked else None for one, asked in zip(both, wanted, strict=True))
+    of_data, of_updates = (
+        part if asked else None for part, asked in zip(both, wanted, strict=True)
+    )
     return of_data, of_updates
 
 
@@ -85,7 +89,7 @@ def _on_cpu(scatter: str, gradient: Tensor, data: Tensor, indices: Tensor, updat
         whole(updates.expand(moved)), None if product else whole(result),
         *places.attributes.positional, *wanted,
     )  # fmt: skip
-    return tuple(gradient.new_empty(0) if one is None else one.to(dtype) for one in gradients)
+    return tuple(gradient.new_empty(0) if part is None else part.to(dtype) for part in gradients)
 
 
 def _shapes(scatter: str, gradient: Tensor, data: Tensor, indices: Tensor, updates: Tensor,

@@ -244,7 +244,7 @@ def _recorded_gradients(
         places, wanted = fused_gradients.places_of(scatter, data, indices, *arguments)
         values = ScatterValues(data, updates, result)
         gradients = derivatives.cotangents(places, values, gradient, wanted)
-        return tuple(gradient.new_empty(0) if one is None else one for one in gradients)
+        return tuple(gradient.new_empty(0) if part is None else part for part in gradients)
     return redispatched(overload(fused_gradients.NAME), keyset, scatter, *tensors, *arguments)
 
 

@@ -88,10 +88,13 @@ def _on_cpu(*call: Any) -> Tensor:
     tensors = [data, sources, targets, *([] if weights is None else [weights])]
     checks.check_storages(NAME, ("data", "gather_indices", "scatter_indices", "weights"),
                           tuple(tensors))  # fmt: skip
-    table, of, to, *scales = (_array(tensor, kind) for tensor in tensors)
-    scale, ends = scales[0] if scales else None, Pointer(pointer, to) if pointer else to
+    table, source_array, target_array, *scales = (_array(tensor, kind) for tensor in tensors)
+    scale = scales[0] if scales else None
+    ends = Pointer(pointer, target_array) if pointer else target_array
     with errors.for_tensors():
-        result = _on_arrays(table, of, ends, size, reduction, scale, mode=bounds, negative=negative)
+        result = _on_arrays(
+            table, source_array, ends, size, reduction, scale, mode=bounds, negative=negative
+        )
     if dtypes.is_of_numpy(data.dtype):
         return torch.from_numpy(result)
     return torch.from_numpy(result.view(np.uint16)).view(data.dtype)
@@ -216,8 +219,8 @@ def _batched(info: Any, dims: Any, *call: Any) -> tuple[Tensor, int]:
     edges = shape_of_one(sources, dims[1])
     targets = _listed(targets, prod(edges), pointer)
     data, sources, targets = (
-        front(each, dim, info.batch_size)
-        for each, dim in zip((data, sources, targets), dims[:3], strict=True)
+        front(operand, dim, info.batch_size)
+        for operand, dim in zip((data, sources, targets), dims[:3], strict=True)
     )
     if weights is not None:
         weights = stretched(front(weights, dims[5], info.batch_size), edges)

@@ -49,19 +49,19 @@ LIBRARY = _new_library()
 
 
 def _define(operator: Operator) -> None:
-    name, of = operator.name, "Tensor data, Tensor indices"
+    name, operands = operator.name, "Tensor data, Tensor indices"
     attributes = (_SCATTERS if operator.scatters else _GATHERS).format(operator.attribute)
     attributes += f", {CALLER}"
     if operator.scatters:
-        of += ", Tensor updates"
-        _define_one(f"{name}_", f"({of.replace('data', '(a!) data', 1)}, {attributes}) -> ()")
-    _define_one(name, f"({of}, {attributes}) -> Tensor")
-    _define_one(f"{name}_out", f"({of}, Tensor(a!) out, {attributes}) -> ()")
+        operands += ", Tensor updates"
+        _define_one(f"{name}_", f"({operands.replace('data', '(a!) data', 1)}, {attributes}) -> ()")
+    _define_one(name, f"({operands}, {attributes}) -> Tensor")
+    _define_one(f"{name}_out", f"({operands}, Tensor(a!) out, {attributes}) -> ()")
 
 
 def _define_one(name: str, schema: str) -> None:
-    for each in with_below(name):
-        LIBRARY.define(each + schema.replace("Tensor (a!)", "Tensor(a!)"), tags=_TAGS)
+    for op_name in with_below(name):
+        LIBRARY.define(op_name + schema.replace("Tensor (a!)", "Tensor(a!)"), tags=_TAGS)
 
 
 def with_below(name: str) -> tuple[str, ...]:
@@ -214,7 +214,7 @@ for _operator in OPERATORS.values():
         for _each in with_below(_name):
             LIBRARY.impl(_each, _kernel, "CUDA")
     _attributes = signature(scatter_attributes if _operator.scatters else gather_attributes)
-    _defaults = {name: each.default for name, each in _attributes.parameters.items()}
+    _defaults = {name: parameter.default for name, parameter in _attributes.parameters.items()}
     del _defaults["op"]
     _names = dict.fromkeys(operand_names(_operator, _operator.name))
     inductor.add_entry_point(overload(_operator.name), _operator, _names | _defaults)

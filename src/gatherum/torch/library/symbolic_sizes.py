@@ -38,11 +38,11 @@ def _is_plain(condition: Any) -> bool:
     return not (torch.compiler.is_dynamo_compiling() or isinstance(condition, torch.SymBool))
 
 
-def same(one: Any, other: Any) -> bool:
+def same(first: Any, second: Any) -> bool:
     """Return True if two shapes may be equal."""
-    if len(one) != len(other):
+    if len(first) != len(second):
         return False
-    return all(may_hold(n == m) for n, m in zip(one, other, strict=True))
+    return all(may_hold(n == m) for n, m in zip(first, second, strict=True))
 
 
 def is_scripted() -> bool:

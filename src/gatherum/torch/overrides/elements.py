@@ -47,7 +47,9 @@ def _lifted(
     out: Tensor | None,
 ) -> Tensor:  # fmt: skip
     """Run a call on data without dimensions, which torch takes as one element."""
-    data, index, src = (each.view(1) if not each.dim() else each for each in (data, index, src))
+    data, index, src = (
+        tensor.view(1) if not tensor.dim() else tensor for tensor in (data, index, src)
+    )
     out = None if out is None else data
     return _elements(data, dim, index, src, reduction, include_self, out).view(())
 
@@ -56,8 +58,8 @@ def _vector(index: Tensor, dim: int, data: Tensor) -> Tensor | None:
     """Return the vector whose repetition the index is, or None."""
     strides, shape = index.stride(), index.shape
     dim %= len(shape)
-    for each, step in enumerate(strides):
-        if each != dim and (shape[each] != data.shape[each] or (step and shape[each] > 1)):
+    for axis, step in enumerate(strides):
+        if axis != dim and (shape[axis] != data.shape[axis] or (step and shape[axis] > 1)):
             return None
     return index.as_strided((shape[dim],), (strides[dim],))
 

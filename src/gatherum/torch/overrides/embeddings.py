@@ -13,8 +13,8 @@ _FEW = 1 << 16  # up to so many elements, two steps are faster than one aggregat
 
 def _counts(indices: Tensor, size: int) -> Tensor:
     """Return the number of times that each index occurs."""
-    one = torch.ones((), dtype=torch.int64, device=indices.device)
-    return totals((size,), indices, one)
+    unit = torch.ones((), dtype=torch.int64, device=indices.device)
+    return totals((size,), indices, unit)
 
 
 def embedding_dense_backward(
@@ -59,20 +59,20 @@ def embedding_bag(
     if int(ends[0]) != 0 or int(ends[-1]) != edges or bool((sizes < 0).any()):
         raise Declined
     bags = torch.repeat_interleave(sizes, output_size=edges)
-    taken, to = indices, bags
+    taken, bag_of_row = indices, bags
     if padding >= 0:
         kept = indices != padding
-        taken, to = indices[kept], bags[kept]
+        taken, bag_of_row = indices[kept], bags[kept]
         scales = scales if scales is None else scales[kept]
-        sizes = _counts(to, sizes.numel()).to(offsets.dtype)
-    output = _aggregated(weight, taken, to, sizes.numel(), scales)
+        sizes = _counts(bag_of_row, sizes.numel()).to(offsets.dtype)
+    output = _aggregated(weight, taken, bag_of_row, sizes.numel(), scales)
     if mode == MEAN:
         output /= sizes.clamp(min=1).to(torch.float32).unsqueeze(1)
     return output, bags, sizes, sizes
 
 
 def _aggregated(
-    rows: Tensor, taken: Tensor, to: Tensor, size: int, scales: Tensor | None
+    rows: Tensor, taken: Tensor, places: Tensor, size: int, scales: Tensor | None
 ) -> Tensor:
     """Return the sums of the rows that were taken, each times its scale, rounded once."""
     few = taken.numel() * rows.shape[1] <= _FEW and not rows.is_cuda
@@ -80,9 +80,9 @@ def _aggregated(
         terms = rows.index_select(0, taken)
         if scales is not None:
             terms.mul_(scales.unsqueeze(1))
-        return totals((size, rows.shape[1]), to, terms)
+        return totals((size, rows.shape[1]), places, terms)
     options = size, "add", scales, "raise", False, ""
-    total: Tensor = torch.ops.gatherum.aggregate(rows, taken, to, *options)
+    total: Tensor = torch.ops.gatherum.aggregate(rows, taken, places, *options)
     return total
 
 

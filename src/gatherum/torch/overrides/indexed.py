@@ -134,7 +134,9 @@ def _numbers(data: Tensor, indices: Sequence[Tensor | None]) -> list[tuple[int, 
             if not width or index.shape != data.shape[dim : dim + width]:
                 raise Declined
             numbers = _placed(index, data).nonzero().unbind(1)
-            result += [(dim + number, each) for number, each in enumerate(numbers)]
+            result += [
+                (dim + number, numbers_of_dim) for number, numbers_of_dim in enumerate(numbers)
+            ]
         elif index.dtype in INDEX_DTYPES:
             result.append((dim, _placed(index, data).to(torch.int64)))
         else:

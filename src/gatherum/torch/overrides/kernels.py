@@ -78,8 +78,8 @@ def _into(run: Callable[..., Any]) -> Callable[..., Any]:
     def write(data: Tensor, *args: Any, out: Tensor, **options: Any) -> Tensor:
         if out.dtype is not data.dtype or out.device != data.device:
             raise Declined
-        others = [each for each in args if isinstance(each, Tensor)]
-        if any(private.share_storage(out, each) for each in others):
+        tensors = [value for value in args if isinstance(value, Tensor)]
+        if any(private.share_storage(out, tensor) for tensor in tensors):
             raise Declined
         result = run(data, *args, **options)
         if out.shape != result.shape:

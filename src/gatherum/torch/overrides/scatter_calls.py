@@ -54,7 +54,7 @@ def scatter(
         try:
             result: Tensor = native.run_on_views(op, data, indices, updates, *call)
         except TypeError:  # perhaps because a tensor is of a subclass
-            plain = [each.as_subclass(Tensor) for each in (data, indices, updates)]
+            plain = [operand.as_subclass(Tensor) for operand in (data, indices, updates)]
             target = None if out is None else plain[0]
             attributes = Attributes(op, axis, "raise", negative, reduction, include_self)
             result = dlpack.run(attributes, plain[0], plain[1], plain[2], 0, target)

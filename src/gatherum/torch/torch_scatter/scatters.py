@@ -277,6 +277,6 @@ def _taken(src: Tensor, arg: Tensor, result: Tensor, dim: int, reduction: str) -
     return torch.where(result == 0, zeros, taken)
 
 
-def _same(one: Tensor, other: Tensor) -> Tensor:
+def _same(first: Tensor, second: Tensor) -> Tensor:
     """Return a mask of equal values. NaNs are equal to each other."""
-    return (one == other) | (one.isnan() & other.isnan())
+    return (first == second) | (first.isnan() & second.isnan())

@@ -80,7 +80,7 @@ def _check_memory(op: str, data: Tensor, indices: Tensor, updates: Tensor | None
     if extents[3] is None:
         return
     apart = np.empty(0, np.uint8)
-    first, second, third, written = (apart if one is None else one for one in extents)
+    first, second, third, written = (apart if extent is None else extent for extent in extents)
     check_out_memory(op, first, second, None if updates is None else third, written)
 
 
