@@ -8,7 +8,7 @@
 //   - line: the loop whose points' indices are read together
 //   - tile: up to 256 neighbouring points of a line, whose indices are staged: read, checked, made offsets
 //   - row: the data that one index tuple moves: the loops inside the line, and a block at each point of them
-//   - block: contiguous bytes that are moved at once (Nest::block)
+//   - block: contiguous bytes that are moved together (Nest::block)
 //   - unit: an independent batch: points of a scatter that may share a destination, or a piece of a gather
 //   - slab: accumulators in cache, for the destinations of a unit or for a range of them
 //

@@ -113,8 +113,10 @@ def copy_in_capture(op: str, operand: str) -> RuntimeError:
     )
 
 
-def two_frameworks(op: str, one: str, found: str, other: str, found_there: str) -> TypeError:
+def two_frameworks(
+    op: str, operand: str, framework: str, other_operand: str, other_framework: str
+) -> TypeError:
     return TypeError(
-        f"{op}: the arrays must be of one framework, got a {found} as `{one}` and a {found_there} "
-        f"as `{other}`"
+        f"{op}: the arrays must be of one framework, got a {framework} as `{operand}` "
+        f"and a {other_framework} as `{other_operand}`"
     )
