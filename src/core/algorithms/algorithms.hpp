@@ -30,8 +30,9 @@ struct Run {
   bool finished = true, valid = true, memory = true;
 };
 
-// Returns the outcome of a run. If invalid indices are errors, the outcome describes the first invalid index
-// that is present now.
+// Returns the outcome of a run. If invalid indices are errors, this function reads the indices again, and the
+// outcome describes the first invalid index that it finds. Another thread may have changed the indices since
+// the run.
 Outcome outcome_of(const Run& run, const Program& program, const char* index, const Poll& poll);
 
 // The time at which an algorithm detects invalid indices.
@@ -124,9 +125,9 @@ inline int64_t no_scratch(const Program&, int) { return 0; }
 
 // Returns true if each point is written directly after the previous one.
 bool writes_in_order(const Nest& nest);
-// Returns true if a nest writes from `at` on with streaming stores. If `at` is null, the best alignment is
-// assumed. Streaming stores require a result too large for the cache, and rows that are whole cache lines, or
-// contiguous rows of 4, 8 or a multiple of 16 bytes.
+// Returns true if a nest that writes to memory from `at` on uses streaming stores. If `at` is null, the best
+// alignment is assumed. Streaming stores require a result too large for the cache, and rows that are whole
+// cache lines, or contiguous rows of 4, 8 or a multiple of 16 bytes.
 bool streams_past_cache(const Nest& nest, const char* at);
 
 // Returns the number of bytes that one index tuple moves.

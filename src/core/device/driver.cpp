@@ -21,7 +21,8 @@ std::optional<Driver> load_driver() {
     function = reinterpret_cast<std::decay_t<decltype(function)>>(symbol);
   };
   Driver driver;
-  // The names with a version are those that a compiler uses for the names without one.
+  // Some names have a version suffix (_v2): CUDA's header defines the plain name as a macro for the versioned
+  // name.
   find(driver.launch, "cuLaunchKernel");
   find(driver.clear, "cuMemsetD8Async");
   find(driver.copy_out, "cuMemcpyDtoHAsync_v2");

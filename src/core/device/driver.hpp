@@ -57,7 +57,8 @@ class Current {
   bool pushed_ = false;
 };
 
-// Returns the driver, or null if this machine has none or one without these functions.
+// Returns the driver. Returns null if this machine has no driver, or if its driver lacks one of these
+// functions.
 const Driver* open_driver();
 
 }  // namespace gatherum::device

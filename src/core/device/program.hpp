@@ -14,7 +14,7 @@ inline constexpr uint32_t kMostSlots = 32;
 inline constexpr uint32_t kMostBytes = 32764;  // of a kernel's struct
 inline constexpr uint32_t kMostRead = 64;
 
-// A gap in a kernel's struct, which the address of a slot plus a distance fills.
+// A field of a kernel's struct. Each replay stores the address of a slot plus a distance in it.
 struct Patch {
   uint32_t place, slot;
   int64_t distance;
@@ -56,8 +56,8 @@ struct Place {
   void* stream;
 };
 
-// Sorts the pairs of a step, whose distances from the arena are given, and sets the addresses of the results.
-// Returns false if it has failed.
+// Sorts the pairs of a step, and writes the addresses of the results to `results`. `distances` has the
+// positions of the pairs' arrays, in bytes from the start of the arena. Returns false if it has failed.
 using Sort = std::function<bool(const Step&, const uint64_t* distances, uint64_t* results)>;
 
 struct Outcome {
@@ -72,8 +72,8 @@ struct Outcome {
   bool invalid() const;
 };
 
-// Runs the steps of a program. A program that waits checks first, if requested, that the stream is not
-// capturing a graph, which a wait would invalidate.
+// Runs the steps of a program. If `check_capture` is true and the program waits for the stream, this function
+// first checks that the stream is not capturing a graph. A wait would invalidate the captured graph.
 Outcome replay(const Driver& driver, const Program& program, const Place& place, bool check_capture,
                const Sort& sort);
 

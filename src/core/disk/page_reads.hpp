@@ -17,8 +17,8 @@ constexpr int64_t kLongestPageRead = int64_t{1} << 20;
 
 class PageReads {
  public:
-  // Allocates memory for the pages of begin..end of a file, up to the longest read. Returns false if it
-  // fails.
+  // Allocates memory for the pages that contain the bytes [begin, end) of a file, but at most
+  // kLongestPageRead bytes. Returns false if the allocation fails.
   bool reserve(int64_t begin, int64_t end) {
     const int64_t wanted = std::min(pages_of(begin, end), kLongestPageRead);
     if (capacity_ >= wanted) return true;

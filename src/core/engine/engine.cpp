@@ -78,7 +78,7 @@ struct Repeated {
   }
 };
 
-// Returns true if a nest that writes contiguously reads one item at all its points.
+// Returns true if the nest writes contiguous memory and reads the same item at every point.
 bool repeats_one_item(const Nest& nest) {
   bool one = Repeated::kBytes % nest.block == 0 && writes_in_order(nest);
   for (int i = 0; i < nest.rank; ++i) one &= nest.loops[i].extent == 1 || nest.loops[i].data == 0;

@@ -27,7 +27,8 @@ inline constexpr int64_t kPieceChunk = 16384;
 inline int64_t work_bytes(const Program& p) { return p.bytes + times(p.tuples, kTupleBytes); }
 inline int threads_for(int64_t bytes) { return bytes >= kParallelBytes ? get_threads() : 1; }
 
-// Tasks of `per_task` units each; a unit is a point of the leading loops times `chunk` of the line.
+// A division of the work into tasks of `per_task` units each. A unit is at most `chunk` points of the line at
+// one point of the leading loops.
 struct Split {
   int threads;
   int64_t chunk, units, per_task, tasks;

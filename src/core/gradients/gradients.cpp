@@ -8,8 +8,8 @@ namespace gatherum {
 namespace {
 
 // Initializes the gradients for destinations without updates and for skipped updates: the old value receives
-// the gradient unchanged, and skipped updates receive zeros. The gradients of each group overwrite all other
-// elements later. Returns false if poll interrupted it.
+// the gradient unchanged, and skipped updates receive zeros. All other elements are written later, when the
+// gradients of each group are computed. Returns false if poll interrupted it.
 bool begin(const Program& p, const Gradients& at, int64_t bytes, const Poll& poll) {
   Nest whole;  // one run
   whole.block = times(p.item, p.result.items());

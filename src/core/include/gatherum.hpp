@@ -25,7 +25,7 @@
 #include <vector>
 
 namespace gatherum {
-// Separate from the names of the core, which a static library also contains.
+// This namespace separates these names from those of the core, which a static library also contains.
 inline namespace interface_1 {
 
 // The base class of this library's exceptions, except std::bad_alloc.
@@ -64,7 +64,7 @@ constexpr const char* integer_name() {
   return names[std::is_signed_v<T>][sizeof(T) == 8 ? 3 : sizeof(T) / 2];
 }
 
-// The name of the dtype of a C++ type; null for types that only move.
+// The name of the dtype of a C++ type, or null if values of the type can be copied but not reduced.
 template <class T>
 constexpr const char* dtype_name() {
   if constexpr (std::is_same_v<T, bool>) return "bool";
@@ -99,13 +99,14 @@ inline void check(gatherum_status status, const gatherum_error& error) {
 template <class T>
 class View {
  public:
-  // An array whose memory is all that its shape and strides address.
+  // A view of exactly the memory that the shape and strides address.
   template <class E, class = std::enable_if_t<!std::is_void_v<E> && std::is_convertible_v<E*, T*>>>
   View(E* start, Sizes shape, Sizes strides = {})
       : View(start, detail::dtype_name<std::remove_const_t<E>>(), sizeof(E), std::move(shape),
              std::move(strides)) {}
 
-  // The same for a dtype without a C++ type, such as "bfloat16"; null: items of `item` bytes that only move.
+  // The same for a dtype that has no C++ type, such as "bfloat16". If `dtype` is null, items have `item`
+  // bytes, and can be copied but not reduced.
   View(T* start, const char* dtype, std::size_t item, Sizes shape, Sizes strides = {})
       : start_(start),
         dtype_(dtype),
@@ -117,7 +118,8 @@ class View {
     find_extent();
   }
 
-  // A vector of one dimension, or of a shape with as many items. (std::vector<bool> has no addresses.)
+  // A view of a vector: one-dimensional by default, or with a shape that has as many items as the vector.
+  // (std::vector<bool> has no addresses.)
   template <class E, class = std::enable_if_t<!std::is_same_v<E, bool>>>
   View(const std::vector<E>& items, Sizes shape = {-1})
       : View(of(items.data(), items.size(), std::move(shape))) {
@@ -216,7 +218,7 @@ class Program {
                             const Options& options = {}) {
     return make(gatherum_make_scatter_nd, data, indices, updates, out, options);
   }
-  // The program of bytes that `write` or Python's plans return.
+  // Reads a program from its bytes, which `write` or a plan in Python returned.
   static Program read(const std::vector<unsigned char>& bytes) {
     gatherum_program* program = nullptr;
     gatherum_error error{};

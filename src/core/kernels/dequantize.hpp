@@ -45,8 +45,8 @@ struct FromInt8 {
 };
 
 // Widens the magnitude of a small float with kFraction fraction bits to float32, adding kBias to the
-// exponent. A subnormal value is computed as a normal one with the least exponent, minus `small`, the least
-// normal number.
+// exponent. A subnormal value is computed in two steps: it is read as if it were a normal number with the
+// smallest exponent, and then `small`, the smallest normal number, is subtracted.
 template <int kFraction, uint32_t kBias>
 GATHERUM_INLINE uint32_t widen_small(uint32_t magnitude, float small) {
   const uint32_t in_place = magnitude << (23 - kFraction);

@@ -125,7 +125,7 @@ inline int64_t add_component(const Nest& nest, int c, int n, const int64_t* GATH
   });
 }
 
-// The distance at which indices are prefetched: a page, because the hardware stops to prefetch at the end of
+// The distance at which indices are prefetched: a page, because the hardware stops prefetching at the end of
 // a page. Indices are prefetched into all caches. (With _MM_HINT_NTA, 20M bytes out of 50 MB take 59 ms
 // instead of 65 on an EPYC, but reading indices takes twice as long on a Xeon.)
 inline constexpr int64_t kIndexBytesAhead = 4096;
@@ -296,8 +296,8 @@ inline bool stages_lines(const Nest& nest) {
 // indices.
 inline constexpr int kTogether = 8;
 
-// The prefetches for staged tuples: the indices `ahead` bytes later, and, if `beside` is not null, `width`
-// bytes per tuple from `beside` on.
+// The memory to prefetch while tuples are staged: the indices that are `ahead` bytes further on, and, if
+// `beside` is not null, `width` bytes for each tuple, starting at `beside`.
 struct Fetch {
   int64_t ahead;
   const char* beside;

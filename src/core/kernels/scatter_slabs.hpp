@@ -151,7 +151,8 @@ GATHERUM_NOINLINE inline Task slab_task(const SlabScatter& call, const Operands&
   return t;
 }
 
-// The input of a task: its share of the updates, and the nest that numbers its slots.
+// The input of a task: its share of the updates, and the nest that computes the slot number of each update's
+// destination.
 struct Taking {
   Taking(const SlabScatter& call, const Task& t);
 

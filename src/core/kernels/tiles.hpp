@@ -93,8 +93,8 @@ GATHERUM_NOINLINE inline void choose(Tile& b, const Owned& owned) {
   }
 }
 
-// The positions of the tiles of a range of units. Within a unit, the loops after the first `units` loops are
-// visited in row-major order, so that a scatter applies the updates of a destination in order.
+// The positions of the tiles of a range of units. The first `units` loops enumerate the units. Within a unit,
+// the other loops run in row-major order, so that a scatter applies the updates of a destination in order.
 class Tiles {
  public:
   GATHERUM_NOINLINE Tiles(const Nest& nest, int units, const Range& range)

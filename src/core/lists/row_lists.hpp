@@ -46,8 +46,9 @@ class OwnedMemory {
   int64_t bytes_ = 0;
 };
 
-// The sources or the targets of the edges, as a program. Its `checks` visits the edges in order and has one
-// component: the number of the addressed element. If both pointers are null, edge i addresses element i.
+// The sources or the targets of the edges, as a program. The nest `checks` of the program visits the edges in
+// order. It has one component: the number of the addressed element. If both pointers are null, edge i
+// addresses element i.
 struct EdgeEnds {
   const Program* program = nullptr;
   const char* indices = nullptr;

@@ -144,7 +144,8 @@ constexpr const char* name_of(DType d) {
   return static_cast<int>(d) < kDTypeCount ? kDTypes[static_cast<int>(d)].name : nullptr;
 }
 
-// The name of an enumerator from a list of all its dtypes; null for any other number.
+// Returns the name of the enumerator `e`, or null if `e` is not in the enumeration. `dtypes` lists the dtype
+// of each enumerator.
 template <class E, size_t N>
 constexpr const char* name_among(const DType (&dtypes)[N], E e) {
   return static_cast<size_t>(e) < N ? name_of(dtypes[static_cast<size_t>(e)]) : nullptr;
@@ -158,7 +159,7 @@ constexpr Value value_of(DType d) { return kDTypes[static_cast<int>(d)].value; }
 // The number of a dtype that has no row.
 inline constexpr int kNoDType = -1;
 
-// Returns true if the items of every framework are whole bytes.
+// Returns true if an item of the dtype takes whole bytes in every framework.
 constexpr bool has_whole_bytes(const DTypeRow& row) { return row.bits == 8 * row.bytes; }
 
 // Returns true if NumPy itself defines the dtype. Packages that extend NumPy may define other dtypes.

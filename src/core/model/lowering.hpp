@@ -24,8 +24,8 @@ OperandLayout lay_contiguous(const std::vector<int64_t>& shape, int64_t item);
 // How an operator addresses the data. These three facts decide the roles of all dimensions.
 struct Addressing {
   bool takes_tuples;  // the last dimension of the indices is a tuple; otherwise each index is a scalar
-  // The dimensions before the attribute are shared by data and indices. Otherwise they are free: the same
-  // scalar indices apply to every position along them and address slices.
+  // Data and indices share the dimensions before `axis`, or the first `batch_dims` dimensions. Otherwise they
+  // are free: the same scalar indices apply to every position along them and address slices.
   bool shares_front;
   bool shares_back;  // the dimensions after the indexed ones are shared; otherwise they are free
 };

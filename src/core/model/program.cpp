@@ -184,8 +184,8 @@ const char* find_wrong(const Program& p) {
   return nullptr;
 }
 
-// The approximate number of bytes between the first and the last byte that the nest can address. The strides
-// of an empty array may be arbitrary, so the result is a double.
+// The approximate number of bytes between the first and the last byte that the nest can address. The result
+// is a double, because it can exceed the range of an integer: the strides of an empty array may be arbitrary.
 double reach(const Nest& nest) {
   auto bytes = static_cast<double>(nest.block);
   const auto add = [&](int64_t extent, int64_t stride) {

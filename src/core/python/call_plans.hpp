@@ -7,8 +7,8 @@
 namespace gatherum {
 
 // A call with its program. It replaces Python's Plan in the table of plans, and makes one when a callback
-// needs it. Its members are Python objects, so it is one as well, and a call on a cached plan counts one
-// reference.
+// needs it. It is a Python object, because its members are Python objects. A call on a cached plan therefore
+// increments only one reference count.
 class CallPlan {
  public:
   CallPlan(const Attributes& attributes, CallSpec spec, nb::object program);

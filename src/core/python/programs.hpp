@@ -42,7 +42,8 @@ class BoundProgram {
   mutable DevicePrograms on_devices_;
 };
 
-// The value of an index of a program, which the core stores in 64 bits.
+// Converts the 64 bits in which the core stores an index to the value of the index, by the index type of the
+// program.
 nb::object index_value(const BoundProgram& program, int64_t bits);
 
 // The strings name_of(0), name_of(1), ... up to the first null.

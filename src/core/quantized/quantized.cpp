@@ -14,7 +14,8 @@ int64_t product(Sizes... sizes) {
   return n;
 }
 
-// The sizes of a call's operands: the size of the scales, and the number of runs in y and in z.
+// The sizes of a call's operands: the number of scales, and the number of runs. A run covers the dimensions y
+// and z (see kernels/dequantize.hpp).
 int64_t scales_of(const QuantizedGather& c) {
   return product(c.outer, blocks_in(c.outer_quantized, c.outer_block), c.outer_behind,
                  blocks_in(c.rows, c.row_block), c.inner, blocks_in(c.quantized, c.block), c.behind);

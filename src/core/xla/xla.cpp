@@ -96,7 +96,8 @@ const char* find(const Words& words, Shared& known) {
   return nullptr;
 }
 
-// The value type of a buffer's items, `none` for items that only move, and their width.
+// The value type of a buffer's items and their width in bytes. The value type is `none` if items can be
+// copied but not reduced.
 struct ItemType {
   Value value = Value::none;
   int64_t width = 0;  // 0: a fraction of a byte, or unknown

@@ -108,7 +108,10 @@ def is_number(array: Array) -> bool:
 
 
 def _is_same_record(value: object, converted: Array) -> bool:
-    """Return True if a value has all fields. NumPy would assign a single number to every field."""
+    """Return True if a value gives every field of the structured dtype.
+
+    NumPy would assign a single number to every field.
+    """
     if isinstance(value, tuple):
         return bool(converted.item() == value)
     return isinstance(value, (np.void, np.ndarray)) and value.dtype == converted.dtype

@@ -160,6 +160,6 @@ def _numbering(
 @native.emptied_at_exit
 @lru_cache(64)
 def _program(nest: Nest, checks: Nest, dtype: DType, mode: str, negative: bool) -> native.Program:
-    """Compile loops over indices that do not copy data."""
+    """Compile a program that loops over indices and checks them, but copies no data."""
     fields = index_fields(dtype, mode, negative)
     return native.Program(**fields, nest=nest, units=nest.line, checks=checks)

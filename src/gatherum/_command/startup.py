@@ -20,7 +20,8 @@ INTERRUPTED = 130  # exit status after Ctrl-C
 def open_streams() -> None:
     """Open the closed standard streams, or the next files would get their descriptors.
 
-    Text for a closed standard error is lost. Writing to a closed standard output is an error.
+    If standard error is closed, text that is written to it is discarded. Writing to a closed
+    standard output is an error.
     """
     if sys.stdin is None:
         sys.stdin = open(os.devnull)  # noqa: SIM115  # kept open

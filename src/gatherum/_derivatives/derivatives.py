@@ -216,9 +216,8 @@ def product_of_others(places: Destinations, data: Array, updates: Array) -> Arra
 
 
 def _other_updates(places: Destinations, updates: Array) -> tuple[Array, Array]:
-    """Return two products of other updates of the destination, for each update.
+    """Return the products of the earlier and of the later updates of each update's destination.
 
-    The first is the product of the earlier updates, the second the product of the later updates.
     Entries are sorted by destination; for the second product, their order is reversed.
     """
     xp, destinations = places.xp, places.destinations()
@@ -258,12 +257,12 @@ def _products_in_front(xp: DerivativeOps, x: Array, enters: Array, whole: Array)
     """Return a product of earlier entries for each block of entries.
 
     The factors are the entries before the block that have the same destination as the first entry
-    of the block. For each block, `x` is the product of the entries at its end that share one
-    destination. It has four dimensions. The third is the block index; the number of blocks is a
-    power of 2. `enters` is a mask over the second and third dimensions. It is True if the first
-    entry of a block has the same destination as the entry before it. `whole` is a mask of the
-    blocks in which this is true for all entries. Blocks are merged in pairs recursively, which
-    takes twice as many multiplications as entries.
+    of the block. `x` has one product for each block. Its factors are the entries at the end of the
+    block that have the same destination as the last entry of the block. `x` has four dimensions.
+    The third is the block index; the number of blocks is a power of 2. `enters` is a mask over the
+    second and third dimensions. It is True if the first entry of a block has the same destination
+    as the entry before it. `whole` is a mask of the blocks in which this is true for all entries.
+    Blocks are merged in pairs recursively, which takes twice as many multiplications as entries.
     """
     before, sides, length, behind = x.shape
     if length == 1:

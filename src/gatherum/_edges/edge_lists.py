@@ -32,7 +32,7 @@ class EdgeLoops(NamedTuple):
 
     @classmethod
     def of(cls, targets: Array, sources: Array, weights: Sequence[int]) -> EdgeLoops:
-        """Merge dimensions that one loop can step through; return no loops without edges."""
+        """Merge dimensions that one loop can step through. Without edges, return no loops."""
         steps = (targets.shape, targets.strides, sources.strides, weights)
         if 0 in targets.shape:
             return cls(())
@@ -42,7 +42,7 @@ class EdgeLoops(NamedTuple):
     def end_program(
         self, end: EdgeEnd, steps: Sequence[int], mode: str, negative: bool
     ) -> native.Program:
-        """Return the program that iterates over the indices of one end in order."""
+        """Return a program that iterates, in order, over the indices of one end of the edges."""
         extents = [loop.extent for loop in self.loops]
         loops = list(map(Loop, extents, repeat(0), steps, repeat(0)))
         numbers = Component(end.size, 1, 0)  # the elements that the indices address

@@ -83,7 +83,7 @@ def composed(
     fold: AggregateOptions,
     batched: bool = False,
 ) -> Array:
-    """Compute `aggregate` for operands that match.
+    """Compute `aggregate` for operands whose dtypes and shapes have been checked.
 
     If `batched` is true, operands have a leading batch dimension and weights have the shape of the
     edges.

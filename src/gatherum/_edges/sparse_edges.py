@@ -155,7 +155,11 @@ def _kept(operand: str, indptr: Any) -> Pointer:
 def _count(
     operand: str, dtype: Any, shape: tuple[int, ...], beside: str, edges: Any, size: int | None
 ) -> int:
-    """Return the number of edges, or raise an error if they do not fit the pointer."""
+    """Return the number of edges.
+
+    Raise an error if the pointer has an invalid dtype or shape, or if the array of edges is not
+    one-dimensional.
+    """
     _check(NAME, operand, dtype, shape, size)
     if len(edges.shape) != 1:
         raise edge_errors.not_of_rank(NAME, beside, 1, len(edges.shape))

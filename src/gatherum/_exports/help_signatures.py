@@ -12,7 +12,7 @@ UNKNOWN = "unknown"
 
 
 def plain_help(module: Mapping[str, Any]) -> None:
-    """Set the signatures that `help` prints on the public functions and methods of a module.
+    """For each public function and method of a module, set the signature that `help` prints.
 
     At run time, annotations are strings, and `help` would print them in quotes. Type checkers and
     `typing.get_type_hints` still find them. The sections on parameters document the types for

@@ -204,7 +204,7 @@ _MET_MOST = 64
 
 
 def _find_installed(root: str) -> FrameworkRow | None:
-    """Return the framework of a module for which an installed package has an adapter.
+    """If an installed package registers an adapter for a module, return the framework's row.
 
     The list of entry points is read once, for the first unknown type.
     """

@@ -2,7 +2,7 @@
 
 Dynamo can trace Python but not the core, which the public functions call directly. A function can
 have an attribute that names another function; Dynamo then calls that function instead. torch is
-only imported when Dynamo does so.
+imported only when Dynamo calls that other function.
 
 The attributes are private names of torch, tested with 2.13. If a version of torch ignores these
 attributes, `torch.compile` breaks the graph at `gatherum.gather` and warns. The results are the

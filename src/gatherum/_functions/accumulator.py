@@ -129,7 +129,8 @@ class Accumulator:
     def _describe(self, dtype: DType, shape: tuple[int, ...], attributes: Attributes) -> None:
         """Set everything but the arrays."""
         self._dtype, self._shape, self._attributes = dtype, shape, attributes
-        # Items of 0 bytes have no address to count updates by, so each is replaced by a byte.
+        # Updates are counted by the address of their item. Items of 0 bytes all have the same
+        # address, so a byte replaces each item.
         moved = dtype if dtype.itemsize else np.dtype(np.uint8)
         self._operand = ArraySpec.contiguous(shape, dtype)
         self._sum_dtype = accumulator_dtype(moved, attributes.reduction)

@@ -157,7 +157,10 @@ class Prepared:
         return _prepared_again, (call.op, like, self.indices, attributes)
 
     def _pays(self, rows: _Rows) -> bool:
-        """Whether sorting the updates pays: one thread often adds faster in their given order."""
+        """Whether a scatter is faster if the updates are sorted.
+
+        On one thread, adding them in the original order is often faster.
+        """
         call = self._call
         fresh = call.attributes.fold.needs_accumulator(call.data.dtype)
         return native.get_num_threads() > 1 or (fresh and rows.block == 1)
@@ -244,7 +247,7 @@ def _row_lists(call: Call, indices: Array, axis: int) -> _Rows | None:
 
 
 def _block(call: Call, destinations: int, updates: int) -> int:
-    """Return the number of destinations that share a list, 0 if lists of items do not pay.
+    """Return the number of destinations that share a list, 0 if lists would not be faster.
 
     With lists, each thread reads only the updates of the destinations that it writes, and only one
     thread reads the indices.

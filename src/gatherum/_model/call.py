@@ -1,7 +1,8 @@
 """Describe a call by an operator's attributes and the specs of its operands, without their data.
 
-Only `conversion` creates attributes from the arguments of a caller, because equal attributes must
-have the same meaning, although ``True == 1``.
+Only `conversion` creates attributes from the arguments of a caller. It normalizes their types:
+because ``True == 1`` in Python, two attributes could otherwise be equal but have different
+meanings.
 """
 
 from __future__ import annotations
@@ -64,7 +65,8 @@ class ArraySpec:
 def same_spec(first: ArraySpec | None, second: ArraySpec | None) -> bool:
     """Return True if a plan for one spec also runs on the other.
 
-    A dtype that was known only by name equals the registered dtype after its package is imported.
+    A spec may contain a dtype that was known only by its name, because its package was not
+    imported. After the import, this dtype equals the package's dtype.
     """
     if first is None or second is None or first.layout != second.layout:
         return first is second

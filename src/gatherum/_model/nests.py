@@ -92,7 +92,8 @@ def lower_checks(entries: OperandLayout, components: Sequence[Component]) -> Nes
 def lower_copy(source: OperandLayout, target: OperandLayout, item: int) -> Nest:
     """Return the loops of ``target[...] = source[...]``.
 
-    This is a gather without components. Its line is the outermost loop, so that it can be split.
+    This is a gather without components. The line of this nest is the outermost loop, so that the
+    copy can be divided along it.
     """
     return Nest.of(_core.lower_copy(source, target, item))
 

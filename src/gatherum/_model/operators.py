@@ -221,7 +221,7 @@ def inverse(operator: Operator) -> Operator:
 
 
 def find_operator(op: object, caller: str = "plan") -> Operator:
-    """Find an operator by its function or by its name, in Python or on the command line.
+    """Find an operator by its function, its name in Python, or its name on the command line.
 
     Raise ValueError if it is unknown.
     """

@@ -158,10 +158,10 @@ def place_of(number: int, shape: Shape) -> Shape:
 
 
 def overlaps_itself(shape: Shape, strides: Shape, itemsize: int) -> bool:
-    """Return True if two elements share a byte, or if bounded work cannot decide."""
+    """Return True if two elements share a byte, or if the check reaches its limit on work."""
     return _core.overlaps_itself(shape, strides, itemsize, False)
 
 
 def shares_memory(first: NDArray[Any], second: NDArray[Any]) -> bool:
-    """Return True if two arrays share a byte, or if bounded work cannot decide."""
+    """Return True if two arrays share a byte, or if the check reaches its limit on work."""
     return _core.shares_memory(first, second)

@@ -41,7 +41,10 @@ _CALLER: ContextVar[str] = ContextVar("_CALLER", default="")
 
 
 def run_for(caller: str, run: Callable[..., Any], *call: Any) -> Any:
-    """Run a call of the core for another function, whose names an IndexError then uses."""
+    """Run a call of the core for another function.
+
+    If the call raises IndexError, the message has the names of that function and of its operands.
+    """
     if not caller:
         return run(*call)
     token = _CALLER.set(caller)

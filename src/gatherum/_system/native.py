@@ -24,8 +24,9 @@ times (``benchmarks/jax_bench.py``). All arguments are positional. Attributes of
 on views and tensors are plain values. The last arguments of
 `run_on_views` are ``fill``, the bytes of an item or None for zeros; ``out``; ``allocate``, which
 returns the address of memory for a result of views; and ``only_plain``. With ``only_plain``, the
-result is None for tensors that are more than their memory, which torch must handle.
-`run_on_tensors` and `run_if_plain` name the arguments for tensors.
+result is None for tensors that torch must handle, because they are not plain arrays in memory (for
+example, subclasses and lazily negated tensors). `run_on_tensors` and `run_if_plain` name the
+arguments for tensors.
 """
 
 from __future__ import annotations
@@ -122,7 +123,10 @@ def run_on_tensors(
 
 
 def run_if_plain(op: str, data: Any, indices: Any, updates: Any, positional: Any) -> Any:
-    """Run a call like `run_on_tensors`. Return None for tensors that torch must handle."""
+    """Run a call in the same way as `run_on_tensors`.
+
+    Return None for tensors that torch must handle.
+    """
     call: Any = op, data, indices, updates, *positional, None, None, None, True
     return run_on_views(*call)
 

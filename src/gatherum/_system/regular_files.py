@@ -1,8 +1,8 @@
 """Open regular files only.
 
-Opening a FIFO, a socket or a device may block forever, never reach an end, or have side effects. So
-a path is checked before it is opened, and the descriptor is checked afterwards, because the path
-may have changed in between.
+Opening a FIFO, a socket or a device may block forever or have side effects, and reading from it may
+never end. Therefore a path is checked before it is opened, and the descriptor is checked
+afterwards, because the path may have changed in between.
 """
 
 from __future__ import annotations
@@ -65,7 +65,10 @@ def open_regular(path: str | os.PathLike[str], flags: int = os.O_RDONLY, mode: i
 
 @contextmanager
 def naming(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Add the file name to errors of a descriptor, which the system raises without one."""
+    """Add the file name to errors of operations on a descriptor.
+
+    The system raises these errors without a file name.
+    """
     try:
         yield
     except OSError as error:

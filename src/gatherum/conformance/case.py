@@ -14,7 +14,7 @@ Array = NDArray[Any]
 
 
 class RuleCall(NamedTuple):
-    """One call of an operator, as a rule yields it."""
+    """One call of an operator that a rule yields."""
 
     operator: str
     attributes: Mapping[str, Any]

@@ -187,7 +187,7 @@ def _rounding(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Ite
 
 
 def _bits(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[RuleCall]:
-    """Move NaN with payloads, -0, an infinity and the smallest subnormal number."""
+    """Yield calls on NaN with payloads, -0, an infinity and the smallest subnormal number."""
     words = [0x7FC00001, 0xFFC12345, 0x80000000, 0x00000001, 0xFF800000, 0x7FA00000]
     numbers = np.array(words, np.uint32).view(np.float32).reshape(_SOME, 2)
     indices = np.array(pointing(op, 2, 0, 1), np.int64)
@@ -196,7 +196,7 @@ def _bits(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterato
 
 
 def _types(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[RuleCall]:
-    """Move values that narrower dtypes, and dtypes of another kind, cannot represent."""
+    """Yield calls on values that no narrower dtype and no dtype of another kind can represent."""
     for name in ("bool", *_INTEGERS):
         least, most = (0, 1) if name == "bool" else _range(name)
         middle = least // 2 + most // 2

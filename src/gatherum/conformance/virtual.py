@@ -1,8 +1,8 @@
 """Cases of sizes past 2^31, with tables that are described, not stored.
 
-Each case is made from a small call. The oracle runs this call; then its rows are moved far apart by
-renumbering the rows of the table and of the result, and the indices. Only running the case needs
-the memory.
+Each case is made from a small call, which the oracle runs. Then the rows of the table and of the
+result get larger numbers that are far apart, and the indices are changed to these numbers. The full
+memory is needed only when the case is run, not when it is made.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from .rules import SHAPES, items, make_call, pointing
 
 NAME = "far_sizes"
 _WIDE = 2  # columns
-# The number of rows of a table, and its nonzero rows: row numbers past 31 bits, element offsets
-# past 31 bits with smaller row numbers, and row numbers past 32 bits.
+# For each table, its number of rows and the numbers of its nonzero rows. The first table has row
+# numbers past 31 bits, the second has element offsets past 31 bits but smaller row numbers, and the
+# third has row numbers past 32 bits.
 _TABLES = (
     (2**31 + 2, (0, 1, 2**31 - 1, 2**31, 2**31 + 1)),
     (2**30 + 2, (0, 1, 2**30 - 1, 2**30, 2**30 + 1)),

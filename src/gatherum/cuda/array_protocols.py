@@ -42,19 +42,19 @@ class Memory:
         self._free.atexit = False  # the memory is freed when the process ends
 
     def part(self, start: int, nbytes: int) -> Part:
-        """Return bytes of this memory."""
+        """Return the part that begins `start` bytes after the beginning of this memory."""
         return Part(self, start)
 
 
 class Part:
-    """Bytes of memory that begin at a distance from its start."""
+    """A part of a memory block, which begins `start` bytes after the beginning of the block."""
 
     def __init__(self, memory: Memory, start: int) -> None:
         self._memory = memory
         self.address = memory.address + start
 
     def part(self, start: int, nbytes: int) -> Part:
-        """Return bytes of this part."""
+        """Return the part that begins `start` bytes after the beginning of this part."""
         return Part(self._memory, self.address - self._memory.address + start)
 
 

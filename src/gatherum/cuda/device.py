@@ -122,5 +122,5 @@ class Device(Protocol):
     def play(self, program: Program, operands: Addresses) -> bytes:
         """Play a program. Return the bytes that it reads, or no bytes.
 
-        `programs.play` does so by the other methods.
+        `programs.play` implements this method with the other methods of this class.
         """

@@ -20,9 +20,9 @@ from .programs import WIDEST, Field, Slot
 # folds. A block folds longer runs. Neither value has been tuned on a device.
 THREAD_RUN = 16
 WARP_RUN = 512
-# The number of threads of a warp, of threads of a block that folds longer runs, and of threads in a
-# warp or block that fold. The other threads fetch values. The last two values have not been tuned
-# either.
+# The number of threads in a warp, the number of threads in a block that folds longer runs, and the
+# number of threads of such a warp or block that fold. The other threads fetch values. The last two
+# values have not been tuned either.
 WARP = 32
 LONG_THREADS = 128
 FOLDERS = 32

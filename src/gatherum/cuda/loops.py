@@ -4,8 +4,9 @@
     row      the inner loops, which read no index, and the chunks of a contiguous block
     to       the destinations of a scatter: the tuple loops that move the data, and the components
 
-Two tuples have the same destination if `to` agrees. The other loops of the tuples do not move the
-data. They are the ordered fold: their points are the updates of a destination in row-major order.
+Two tuples have the same destination if they agree in the loops and components of `to`. The other
+loops of the tuples do not move the data. They are the ordered fold: their points are the updates of
+a destination in row-major order.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ class Placement(NamedTuple):
 
     @classmethod
     def of(cls, addresses: Addresses, in_place: bool) -> Placement:
-        """Return the placement of operands at addresses."""
+        """Return the placement of operands that have these addresses."""
         data, indices, updates, out = (gcd(WIDEST, address) for address in addresses)
         return cls(data, indices, updates, out, in_place)
 

@@ -237,8 +237,8 @@ class CompiledOperator:
         -------
         IndexReport
             The numbers of entries (for the ND operators: tuples), of invalid and of duplicate
-            entries, and the first of each. Positions are in the meaningful dimensions of the
-            indices.
+            entries, and the first of each. A position has one coordinate for each meaningful
+            dimension of the indices.
         """
         lowered, sizes = self._lowered, self._tensors["InputTensor"].sizes
         attributes = {k: v for k, v in lowered.attributes.items() if k != "mode"}

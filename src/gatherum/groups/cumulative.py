@@ -25,7 +25,7 @@ RANKS = ("average", "ordinal", "min", "max", "dense")
 
 
 def count(values: Array, by: Grouping, to: Any) -> Array:
-    """Return the number of earlier values of the group of each value, -1 without a group."""
+    """Return, for each value, the number of earlier values in its group, or -1 without a group."""
     ordered = SortedGroups.of(by, values, by_value=False)
     places = by.xp.astype(ordered.places(), to)
     return by.xp.reshape(ordered.unsorted(places, -1), tuple(values.shape))

@@ -200,8 +200,10 @@ def holds_fill(name: str, work: DType, result: DType) -> bool:
 
 
 def _default(name: str, dtype: DType) -> Any:
-    """Return numpy_groupies' default fill value: NaN for averages; for extremes and moved values
-    NaN or NaT if the dtype has it, else 0 or an item of zeros.
+    """Return numpy_groupies' default fill value.
+
+    For averages it is NaN. For extremes, and for values that are copied unchanged, it is NaN or NaT
+    if the dtype has one of them, and otherwise 0 or an item of zeros.
     """
     if name in _AVERAGES:
         return np.nan if name != "mean" else not_a_number(dtype)

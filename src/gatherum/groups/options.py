@@ -90,7 +90,7 @@ def of_one(name: str, keywords: dict[str, Any]) -> dict[str, Any]:
 
 
 def check_dense(op: str, size: int, shape: Shape) -> None:
-    """Raise ValueError if the largest group makes a result much larger than the groups."""
+    """Raise ValueError if the largest group number is much larger than the number of entries."""
     if type(size) is int and size > _MANY and size > _SPARSE * prod(shape):  # no symbol of a graph
         raise errors.sparse_groups(op, size, prod(shape))
 

@@ -42,7 +42,7 @@ class SortedGroups:
         return cls(xp, cells, take(xp, numbers, order), order, counts, starts)
 
     def positions(self) -> Array:
-        """Return the numbers from 0 of the sorted values."""
+        """Return the positions 0, 1, 2, ... of the sorted values."""
         return self.xp.astype(self.xp.arange(0, self.order.shape[0], self.order), self.counts.dtype)
 
     def places(self) -> Array:

@@ -88,7 +88,8 @@ def lower_to_custom_call(ctx: Any, *operands: Any, attributes: Attributes) -> An
         TARGET,
         operand_output_aliases={0: 0} if attributes.operator.scatters else None,
         # Without a side effect, XLA removes a call with an empty result, and so its IndexError. On
-        # several devices, XLA does not compile side effects without a sharding, such as this one.
+        # several devices, XLA does not compile a call that has a side effect but no sharding, and
+        # this call has no sharding.
         has_side_effect=0 in plan.shape and not several,
     )
     return rule(ctx, *operands, **call_attributes(attributes, plan))
@@ -147,8 +148,8 @@ def eager(attributes: Attributes) -> Callable[..., Array]:
 def direct(attributes: Attributes) -> Callable[..., Array] | None:
     """Return a function that runs the call in the core and waits for it, or None if there is none.
 
-    The function replaces `eager`. Only the mode "raise" has one, because it always waits. If a call
-    fails, `eager` repeats it to create the message.
+    The function replaces `eager`. Only the mode "raise" has such a function, because only calls in
+    that mode always wait. If a call fails, `eager` repeats it to create the message.
     """
     return compiled_call(attributes) if attributes.mode == "raise" else None
 

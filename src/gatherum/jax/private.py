@@ -1,9 +1,9 @@
 """Find undocumented parts of JAX that this package uses: how XLA divides calls among devices.
 
 Tested with JAX 0.5 and 0.10. If a name or a field is missing, calls on sharded arrays are not
-divided: every device makes the whole call. Before 0.7 such calls raise NotImplementedError, because
-JAX reports errors on several devices late, and 0.6 ends the process. Names with an underscore are
-not used.
+divided: every device makes the whole call. With JAX before 0.7, such calls raise
+NotImplementedError: these versions report errors on several devices late, and JAX 0.6 then
+terminates the process. Names with an underscore are not used.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ Numbers: TypeAlias = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Numbered:
-    """The numbers of all dimensions of a call."""
+    """The number that identifies each dimension of the operands and of the result of a call."""
 
     operands: tuple[Numbers, ...]  # of data, indices and updates
     result: Numbers

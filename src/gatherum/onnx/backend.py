@@ -64,7 +64,7 @@ class GatherumBackend(Backend):
 
     @classmethod
     def is_compatible(cls, model: onnx.ModelProto, device: str = "CPU", **kwargs: Any) -> bool:
-        """Whether `prepare` supports a model, as every operator has an implementation."""
+        """Whether `prepare` supports a model: every operator must have an implementation."""
         if not cls.supports_device(device):
             return False
         try:

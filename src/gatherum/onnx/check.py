@@ -60,8 +60,8 @@ def check_model(
     OSError
         If the file cannot be read, is not a regular file, or has 2 GiB or more.
     ValueError
-        If it is not an ONNX model, ONNX cannot infer its shapes, the model does not have a name of
-        `sizes`, or the feature level does not exist.
+        If `model_or_path` is not an ONNX model, if ONNX cannot infer the model's shapes, if `sizes`
+        has a name that the model does not have, or if the feature level does not exist.
 
     Examples
     --------
@@ -114,7 +114,7 @@ def _text(name: str | bytes) -> str:
 
 
 def _faults(occurrence: Occurrence) -> list[str]:
-    """Return the violations of ONNX's rules by a node, except for its shapes."""
+    """Return the ONNX rules that a node violates. Rules about shapes are not checked here."""
     name, opset = occurrence.node.op_type, occurrence.opset
     begins = min(FAMILY[name].versions())
     if opset < begins:

@@ -285,7 +285,8 @@ def _sizes(
 def _settle_sizes(values: Iterable[onnx.ValueInfoProto], sizes: Mapping[str, int]) -> set[str]:
     """Replace symbolic sizes with given sizes. Return the names of all symbolic sizes.
 
-    Negative sizes crash inference, and become unknown sizes, which is how some exporters use them.
+    Negative sizes are replaced with unknown sizes, because they crash ONNX's shape inference. Some
+    exporters write negative sizes to mean unknown sizes.
     """
     names = set()
     for dimension in _sizes(values):

@@ -238,7 +238,7 @@ class FamilyOp(VersionedOp):
             raise TypeError(self._said(f"`reduction` {reduction!r} is not defined for string"))
 
     def _require_updates(self, operands: dict[str, Array], expected: tuple[int, ...]) -> None:
-        """Raise ValueError unless the updates have exactly a shape; ONNX does not broadcast."""
+        """Raise ValueError unless the updates have this shape; ONNX does not broadcast them."""
         shape = operands["updates"].shape
         if shape != expected:
             raise ValueError(f"`updates` must have shape {expected}, got {shape}")

@@ -28,7 +28,7 @@ class _Bytes:
 
 
 def as_bytes(array: Array) -> Array:
-    """View an array as items of bytes, without a copy."""
+    """View an array as an array whose items are raw bytes, without a copy."""
     return np.asarray(_Bytes(array))
 
 

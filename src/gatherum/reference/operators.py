@@ -293,7 +293,7 @@ def scatter_nd(
 
 
 def pointed(op: str, indptr: Array, edges: tuple[int, ...]) -> Array:
-    """Return the destination row of each edge of a pointer."""
+    """Return the destination row of each edge, for edges that a CSR pointer defines."""
     check_dtypes(op, indptr, indptr)
     if indptr.ndim != 1 or len(indptr) == 0 or [indptr[0], indptr[-1]] != [0, *edges]:
         raise ValueError(f"{op}: `indptr` must go from 0 to the number of edges, {edges}")

@@ -2,8 +2,8 @@
 
 They were tested with torch 2.13. Each name has a fallback in torch's public interface, so that
 calls on tensors and their gradients work without it. A feature that needs a missing name raises an
-error that names it. `_frameworks.torch_compile` sets the marks that ``torch.compile`` reads before
-torch is imported.
+error that names it. Before torch is imported, `_frameworks.torch_compile` sets the marks that
+``torch.compile`` reads later.
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ def known_active() -> bool:
 def check_transforms(op: str) -> None:
     """Raise NotImplementedError inside a transform of ``torch.func`` if torch lacks a name.
 
-    Derivatives need these names there.
+    Inside a transform, derivatives need these names.
     """
     if _no_transforms is not None and known_active():
         raise torch_errors.no_transforms(op, _lacking(_no_transforms))

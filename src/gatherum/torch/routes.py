@@ -22,7 +22,7 @@ from gatherum._system import native
 def route(data: object, indices: object, updates: object) -> str:
     """Return the route of a call in one line, with the reason if the core declines it.
 
-    Return "" if the indices or updates are only described.
+    Return "" if an operand is a spec (a shape and a dtype without values).
     """
     operands = {"data": data, "indices": indices, "updates": updates}
     if any(map(is_spec, operands.values())):

@@ -135,7 +135,8 @@ def table(compiler: Compiler, names: Iterable[str], architectures: Iterable[int]
     """Compile everything. Return the table and the line about it."""
     rows = [row(compiler, name, architectures) for name in names]
     today = datetime.datetime.now(datetime.UTC).date()
-    line = f"By NVRTC {compiler.version()} on {today}, of the sources {digest()}."
+    version = compiler.version()
+    line = f"Compiled by NVRTC {version} on {today}, from the sources with the digest {digest()}."
     return "\n".join([line, "", heading(architectures), *rows, ""])
 
 

@@ -66,7 +66,7 @@ def test_the_page_has_the_table():
     assert dict(re.findall(r"^\| `(\w+)` \| (\d+) ", text, re.MULTILINE)) == {
         name: str(count) for name, count in counts.items()
     }
-    assert f"of the sources {compile_table.digest()}." in text
+    assert f"from the sources with the digest {compile_table.digest()}." in text
 
 
 def test_a_table_takes_the_place_of_the_one_before():

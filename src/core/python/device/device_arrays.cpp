@@ -29,7 +29,7 @@ OnDevice& on_device() {
 }
 
 // Memory from the driver's pool, freed in stream order. The address is 0 if the allocation has failed. The
-// context must be current when it is made.
+// CUDA context must be current when a DeviceMemory is constructed.
 class DeviceMemory {
  public:
   DeviceMemory(const DeviceProgram& program, int64_t bytes, void* stream)

@@ -53,7 +53,8 @@ bool is_large(const PyArray_Descr* dtype, int rank, const npy_intp* shape) {
 
 }  // namespace
 
-// NumPy allocates one-character strings for empty ones. As a field of a structure they stay empty.
+// If an array of zero-length strings is created, NumPy replaces the dtype with one-character strings. As a
+// field of a structure, the strings keep length zero.
 nb::object new_empty_strings(PyArray_Descr* dtype, int rank, const npy_intp* shape) {
   nb::list fields;
   fields.append(nb::make_tuple("text", nb::borrow(reinterpret_cast<PyObject*>(dtype))));

@@ -62,8 +62,8 @@ class Arena {
   dlpack::ManagedTensor* managed_ = nullptr;
 };
 
-// A new tensor like the data. Torch itself allocates it: the memory of a tensor from DLPack is not known to
-// its allocator, so that Tensor.record_stream would do nothing.
+// A new tensor like the data. Torch allocates the memory. If the tensor came from DLPack, torch's allocator
+// would not know its memory, and Tensor.record_stream would do nothing.
 nb::object new_tensor(nb::handle data, const Shape& shape) {
   static PyObject* const name = kept_text("new_empty");
   const nb::object sizes = tuple_of(shape.extent, shape.rank);

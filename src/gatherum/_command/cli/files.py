@@ -330,7 +330,11 @@ def _run_cast(
     dtype: np.dtype[Any], folder: str, operator: Operator, operands: list[Any], out: Location,
     options: dict[str, Any],
 ) -> Stats:  # fmt: skip
-    """Run an operator with another output dtype: a scatter on copies, a gather on the file."""
+    """Run an operator and convert to another output dtype.
+
+    For a scatter, convert copies of the operands first. For a gather, run on the file and convert
+    the result.
+    """
     from gatherum.files.casts import cast_copy, check_cast, copy_array, stored_dtype
     from gatherum.files.formats import locate
 
@@ -343,7 +347,7 @@ def _run_cast(
         ]
         return _run(operator, [copies[0], indices, copies[1]], out, options)
     check_cast(table, like, dtype)
-    # in the format of the table, or in a format that stores dtypes which .npy lacks
+    # a temporary file: safetensors for a table in safetensors, whose dtype .npy may lack; else .npy
     with_types = "safetensors:picked" if table.format.name == "safetensors" else "npy"
     picked = locate(os.path.join(folder, f"picked.{with_types}"))
     stats = _run(operator, operands, picked, options)

@@ -76,7 +76,7 @@ class Spec(NamedTuple):
 
     @property
     def divides_bytes(self) -> bool:
-        """Whether a row is a fraction of a byte, as bytes hold several rows."""
+        """Whether a row is smaller than a byte, so that one byte holds several rows."""
         return self.codes.in_byte > 1 and self.axis == len(self.values) - 1
 
     def of_rows(self, count: int) -> Spec:
@@ -87,8 +87,11 @@ class Spec(NamedTuple):
         return self._replace(values=values, block=block)
 
     def sizes(self) -> tuple[Any, ...]:
-        """Return the loops of the core: the dimensions before the gathered dimension, the gathered
-        dimension, the dimensions after it, the blocks of each, and the scales' last dimension.
+        """Return the sizes of the core's loops.
+
+        These are the sizes of the dimensions before the gathered dimension, of the gathered
+        dimension and of the dimensions after it; the block size in each of the three; and the size
+        of the scales' last dimension.
         """
         before, rows, behind = self.values[: self.axis], self.rows, self.values[self.axis + 1 :]
         q, block = self.quantize_axis, self.block

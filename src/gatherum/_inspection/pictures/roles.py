@@ -81,7 +81,7 @@ class Form(NamedTuple):
 
     @property
     def slices(self) -> bool:
-        """Whether every index addresses a slice, at each position of the outer dimensions."""
+        """Whether every index addresses one slice at each position of the outer dimensions."""
         return not self.operator.addressing.shares_front
 
     @property

@@ -108,7 +108,7 @@ class Tasks:
         return [self.layout.moved_at(shared, free, self.entries[n]) for n in run]
 
     def updates(self, shared: Place, free: Place, run: range) -> Any:
-        """Return references to the updates for a run of blocks of moved elements."""
+        """Return references to the blocks of updates for a range of blocks of moved elements."""
         assert self._updates is not None
         places = map(self.layout.updates_at, self.entered(shared, free, run))
         return private.List(*map(self._updates, places))

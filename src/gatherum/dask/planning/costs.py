@@ -223,8 +223,9 @@ def _routed_scatter(z: _Sizes) -> Cost:
     """Return the cost of routes that order updates by owner, and of owners that fold them.
 
     S and F are the numbers of columns; each column has E groups of entries and T groups of owners.
-    The data have D blocks. The tasks are S E routes, F S E that cut or send, and D results. The
-    strategy "tasks" adds F S T E pieces, and a fold for each step of each group of owners.
+    The data have D blocks. There are S * E route tasks, F * S * E tasks that cut or send updates,
+    and D result tasks. The strategy "tasks" adds F S T E pieces, and a fold for each step of each
+    group of owners.
     """
     runs, owners, routes = len(z.runs), len(z.owners), z.shared * len(z.runs)
     tasks = 2 + routes + z.checks * (routes + 1) + z.blocks
@@ -250,7 +251,7 @@ def _routed_scatter(z: _Sizes) -> Cost:
 
 
 def _broadcast_scatter(z: _Sizes) -> Cost:
-    """Return the cost if one route of all entries and all updates are sent to every fold."""
+    """Return the cost of sending a route of all entries, and all updates, to every fold."""
     columns = z.shared * z.free
     tasks = 2 + z.shared + z.checks * (z.shared + 1) + columns + z.free * len(z.owners) + z.blocks
     updates = sum(z.layout.entry_counts()) * z.row

@@ -131,7 +131,10 @@ class Journal:
         self._cut(self._whole)
 
     def _lasting(self, earlier: list[Record]) -> list[Record]:
-        """Return the records of parts that a run with this memory limit would divide equally.
+        """Return the records that this run can use.
+
+        If the memory limit of the run has changed, it can use only parts that do not depend on the
+        limit.
 
         If a run has a different memory limit, a record of the limit precedes its records. If no
         part of the earlier runs is usable, this run starts over.

@@ -1,7 +1,7 @@
 """Decompress chunks up to a limit.
 
-A few bytes can decompress to billions of bytes. The output of a codec is therefore limited to the
-size of the chunk before compression, which `encoded_size` adds up. Decompressing needs no more
+A few bytes can decompress to billions of bytes. Therefore the output of a codec is limited to the
+size of the uncompressed chunk. `encoded_size` computes this size. Decompressing needs no more
 memory than that:
 
 - gzip, zlib, bz2 and lzma stop at the limit; lzma's dictionary is bounded too.

@@ -115,7 +115,7 @@ class FlatReads(RowReads):
 
 
 class DirectReads(RowReads):
-    """Rows of a flat file, read past the page cache (O_DIRECT) by `readers` threads of the core."""
+    """Read rows of a flat file with O_DIRECT, past the page cache, on `readers` threads."""
 
     def __init__(
         self, file: DiskFile, stored: StoredRows, readers: int,

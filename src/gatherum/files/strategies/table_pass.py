@@ -115,7 +115,7 @@ class TablePass:
     def _slices(
         self, partition: Partition, passed: Mask, arrived: Ints
     ) -> Iterator[tuple[int, Wanted | None, list[int], list[int]]]:
-        """Yield the rows to park, bucket by bucket, and the positions of their runs.
+        """Yield the rows to store unsorted for now, by bucket, and the positions of their runs.
 
         The rows from `cuts[i]` to the next cut are written to `rows_at[i]` and following. `arrived`
         counts the parked rows of each window. The rows are None at the end of a bucket.

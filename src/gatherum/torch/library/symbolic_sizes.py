@@ -16,7 +16,10 @@ from gatherum.torch import private
 
 
 def may_hold(condition: Any) -> bool:
-    """Return True if a condition is true or undecided. If undecided, the running call checks it."""
+    """Return True if a condition is true or undecided.
+
+    An undecided condition is checked when the call runs.
+    """
     if _is_plain(condition):
         return bool(condition)
     from torch.fx.experimental.symbolic_shapes import guard_or_true

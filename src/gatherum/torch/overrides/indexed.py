@@ -66,7 +66,7 @@ def index_add(
 def index_copy(
     data: Tensor, dim: int, index: Tensor, source: Tensor, *, out: Tensor | None = None
 ) -> Tensor:
-    """Replace ``index_copy``. The last slice with an index remains."""
+    """Replace ``index_copy``. If an index occurs more than once, its last slice is stored."""
     return _slices(data, dim, index, source, "none", out=out)
 
 

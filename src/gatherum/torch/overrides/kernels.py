@@ -56,7 +56,10 @@ def _kernel(
 
 
 def _raise_quietly(torch_kernel: Any, keyset: Any, args: Any, options: Any) -> Any:
-    """Run an invalid call on torch's kernel, which would first complain about determinism."""
+    """Run an invalid call on torch's kernel without torch's deterministic mode.
+
+    The kernel then raises the error of the call, not an error about determinism.
+    """
     only_warns = torch.is_deterministic_algorithms_warn_only_enabled()
     enabled = torch.are_deterministic_algorithms_enabled()
     torch.use_deterministic_algorithms(False)

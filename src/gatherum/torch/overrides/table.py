@@ -25,7 +25,7 @@ class Row(NamedTuple):
 
 
 def _forms(run: Callable[..., Any], name: str, overload: str = "", out: str = "out") -> Row:
-    """Return a row of the three forms."""
+    """Return the row of an operator with three forms: new result, in place, and ``out``."""
     dotted = f".{overload}" if overload else ""
     return Row(run, f"{name}{dotted}", f"{name}_{dotted}", f"{name}.{out}")
 

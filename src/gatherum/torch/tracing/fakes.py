@@ -1,7 +1,8 @@
 """Fake kernels of the ops: check a call and return the shape of its result.
 
 They run while a graph is traced, and on the device ``meta``. Sizes may be symbols, and some depend
-on values that are known only at run time. The real kernels check conditions on these.
+on values that are known only at run time. The real kernels check conditions on these sizes at run
+time.
 """
 
 from __future__ import annotations

@@ -43,9 +43,9 @@ INNER_BYTES = 512  # approximate bytes to handle a chunk of a shard
 class ZarrArray(BoxArray):
     """An array in a Zarr directory, opened by the `zarr` package after checking its metadata.
 
-    Its elements and chunks must fit in `budget`. If `watched`, `state` and `check_unchanged` will
-    be called, which check every file. Raise ValueError if the directory contains no array, or an
-    array that cannot be trusted.
+    Its elements and chunks must fit in `budget`. `watched` is True if `state` and `check_unchanged`
+    will be called later; both check every file. Raise ValueError if the directory contains no
+    array, or an array that cannot be trusted.
     """
 
     def __init__(
