@@ -112,7 +112,7 @@ def test_a_batch_is_refused_as_the_operator_would_and_leaves_no_trace(
 
 def test_what_clip_cannot_bring_back_is_refused():
     fold = Accumulator(np.zeros((0, 2)), "add", mode="clip")
-    with pytest.raises(IndexError, match=r"^scatter_nd: index 7 cannot be brought into axis 0"):
+    with pytest.raises(IndexError, match=r"^scatter_nd: index 7 cannot be clipped into axis 0"):
         fold.scatter_nd([[7]], 1.0)
 
 

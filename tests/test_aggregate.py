@@ -281,7 +281,7 @@ ERRORS = {
         (ROWS, [0], [0], 0, "add"),
         {"mode": "clip"},
         IndexError,
-        "index 0 cannot be brought into axis 0 of size 0 by mode 'clip' (scatter_indices[0])",
+        "index 0 cannot be clipped into axis 0, which has size 0 (scatter_indices[0])",
     ),
 }
 

@@ -582,12 +582,12 @@ SENTENCES = [
     ),
     (
         "index_out_of_bounds", "gather", (TWO[:0], [0]), {"mode": "clip"}, IndexError,
-        "gather: index 0 cannot be brought into axis 0 of size 0 by mode 'clip' (indices[0])",
+        "gather: index 0 cannot be clipped into axis 0, which has size 0 (indices[0])",
     ),
     (
         "index_out_of_bounds", "scatter_nd", (TWO[:, :0], [[0, 4]], 0), {"mode": "wrap"},
         IndexError,
-        "scatter_nd: index 4 cannot be brought into axis 1 of size 0 by mode 'wrap' "
+        "scatter_nd: index 4 cannot be wrapped into axis 1, which has size 0 "
         "(indices[0, 1])",
     ),
     *(

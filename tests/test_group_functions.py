@@ -468,7 +468,7 @@ REFUSED = [
     ),
     (
         "reduce", ([[1.0, NAN]], [[0, 9]], 0, "sum", 1), {"mode": "clip"}, IndexError,
-        "groups.reduce: group 0 cannot be brought into [0, 0) by mode 'clip' (groups[0, 0])",
+        "groups.reduce: group 0 cannot be clipped into [0, 0), which is empty (groups[0, 0])",
     ),
     (
         "reduce", ([1, 2], [0, 2], None, "max"), {}, ValueError,

@@ -375,7 +375,7 @@ def test_report_of_a_model():
     assert not report.accepted
     assert report.lines == (
         "a: GATHER: accepted by feature level 6_4",
-        "b: not checked, hlsl is no gather or scatter operator",
+        "b: not checked, hlsl is not a gather or scatter operator",
         "c: GATHER: rejected by feature level 6_4, 1 reason",
         "  `Axis` must be 0 to 0 (D - 1), got 1 [DML_GATHER_OPERATOR_DESC, Axis]",
     )

@@ -73,8 +73,8 @@ def test_datasets_of_every_kind(hdf5_path: Path, name: str, expected: Any) -> No
     [
         (":soft", ": a link to 'soft' is not followed"),
         (":outside", ": a link to 'outside' is not followed"),
-        (":virtual", ": its elements lie in other files, which is not followed"),
-        (":external", ": its elements lie in other files, which is not followed"),
+        (":virtual", ": its elements are stored in external files, which are not read"),
+        (":external", ": its elements are stored in external files, which are not read"),
         (":texts", ": holds texts or objects of varying length"),
         (
             ":lzf",
@@ -374,7 +374,7 @@ def test_outputs_that_are_refused(hdf5_path: Path) -> None:
             f"gather: {hdf5_path} holds other datasets, which a new file would lose",
         ),
         (f"{folder}/o.h5", "gather: name the dataset to write after a colon: "),
-        (f"{folder}/o.h5:a/../b", "gather: 'a/../b' is no name of a dataset"),
+        (f"{folder}/o.h5:a/../b", "gather: 'a/../b' is not the name of a dataset"),
         (f"{folder}/text.h5:a", f"gather: the output {folder}/text.h5:a is no HDF5 file: "),
     ):
         with pytest.raises(ValueError, match=f"^{re.escape(line)}"):

@@ -1,7 +1,7 @@
 """The names that a function uses for the operands of the operator that it calls.
 
 Errors of such a call name the function and its operands. In traced graphs and in schemas of custom
-ops, the names are a string among the attributes.
+ops, one attribute is a string that contains the names.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def no_group(
             f"{op}: an entry was not a valid group, but `{operand}` changed during the call"
         )
     if mode in MOVING:
-        problem = f"cannot be brought into [{valid[0]}, {valid[1]}) by mode {mode!r}"
+        problem = f"cannot be {mode}ped into [{valid[0]}, {valid[1]}), which is empty"
     else:
         problem = f"is not in [{valid[0]}, {valid[1]})"
     where = ", ".join(map(str, position))

@@ -110,7 +110,7 @@ at 3_0 [DML_GATHER_ELEMENTS_OPERATOR_DESC, Tensor support]
 def _check_dispatchable(model: Mapping[str, Any], name: str, level: FeatureLevel) -> CheckReport:
     dispatchable = as_object(model["dispatchables"][name], f"`dispatchables.{name}`")
     if operator_of(dispatchable) is None:
-        line = f"{name}: not checked, {_type_of(dispatchable)} is no gather or scatter operator"
+        line = f"{name}: not checked, {_type_of(dispatchable)} is not a gather or scatter operator"
         return CheckReport(True, (line,))
     return _check_one(from_json(model, name), level, f"{name}: ")
 

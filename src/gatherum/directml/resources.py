@@ -133,7 +133,7 @@ def _of_several_types(source: object, place: str) -> Array:
     """Return the bytes of values that each have a type."""
     if not isinstance(source, Sequence) or isinstance(source, str):
         kind = f"{place.rpartition('.')[0]}.initialValuesDataType"
-        raise ValueError(f"`{kind}` must be a type: `{place}` is no list of typed values")
+        raise ValueError(f"`{kind}` must be a type: `{place}` is not a list of typed values")
     pieces = []
     for i, item in enumerate(source):
         item_place = f"{place}[{i}]"

@@ -139,5 +139,5 @@ def _converted(
         else:
             fits = bool((result == values).all())
     if not fits:
-        raise ValueError(f"{where}: has values that {name} has not")
+        raise ValueError(f"{where}: has values that {name} cannot represent")
     return result

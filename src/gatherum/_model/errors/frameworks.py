@@ -56,8 +56,9 @@ def other_name(op: str, operand: str, number: object, expected: object, found: o
 def equal_names(
     op: str, names: tuple[object, ...], renamed: str = "those of `indices`"
 ) -> ValueError:
+    twice = next(name for n, name in enumerate(names) if name in names[:n])
     return ValueError(
-        f"{op}: the result would have the dimensions {names}, two of one name; rename {renamed}"
+        f"{op}: the result would have two dimensions named {twice!r}; rename {renamed}"
     )
 
 

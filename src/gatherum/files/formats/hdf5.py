@@ -82,7 +82,9 @@ class Hdf5(Format):
             raise ValueError(f"{location}: holds texts or objects of varying length")
         settings = dataset.id.get_create_plist()
         if dataset.is_virtual or settings.get_external_count():
-            raise ValueError(f"{location}: its elements lie in other files, which is not followed")
+            raise ValueError(
+                f"{location}: its elements are stored in external files, which are not read"
+            )
         names, attributes = names_in(dataset), attributes_of_hdf5(location, dataset)
         if (offset := _offset(location, file, dataset)) is not None:
             flat = FlatStorage.of(file, offset, shape, dtype)
@@ -191,7 +193,7 @@ def _plain_name(out: Location, op: str) -> str:
         raise ValueError(f"{op}: name the dataset to write after a colon: {out}:name")
     name = out.member.strip("/")
     if not name or any(part in ("", ".", "..") for part in name.split("/")):
-        raise ValueError(f"{op}: {out.member!r} is no name of a dataset")
+        raise ValueError(f"{op}: {out.member!r} is not the name of a dataset")
     return name
 
 

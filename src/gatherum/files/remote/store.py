@@ -82,7 +82,7 @@ class Remote:
             if version is not None and expected.is_other(version):
                 raise Changed("it changed while it was being read")
             if count < len(buffer):
-                raise Failed(f"it gave {count} bytes for {len(buffer)}")
+                raise Failed(f"it returned {count} bytes, expected {len(buffer)}")
 
         await self._tried(self.address, len(buffer), once)
         self.meter.read(len(buffer))

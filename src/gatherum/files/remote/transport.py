@@ -289,7 +289,7 @@ class Filesystem:
         """Fill `buffer` from byte `start`."""
         content = await self._call("cat_file", address, start=start, end=start + len(buffer))
         if len(content) > len(buffer):
-            raise Failed(f"gave {len(content)} bytes for {len(buffer)}")
+            raise Failed(f"returned {len(content)} bytes, expected {len(buffer)}")
         buffer[: len(content)] = content
         return None, len(content)
 

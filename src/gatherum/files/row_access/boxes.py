@@ -133,6 +133,6 @@ class SlicedArray(BoxArray):
             values = values[(slice(None),) * rank + box[rank:]]
         expected = tuple(part.stop - part.start for part in box)
         if values.shape != expected:
-            raise OSError(f"{self._name}: gave {values.shape} for {expected}")
+            raise OSError(f"{self._name}: returned shape {values.shape}, expected {expected}")
         self._meter.read(values.nbytes)
         return values
