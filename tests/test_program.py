@@ -305,7 +305,7 @@ def test_nests_that_do_not_belong_together_are_refused():
 def test_a_plan_made_by_hand_needs_a_program():
     plan = gatherum.plan("gather", np.zeros(3), np.zeros(2, int))
     incomplete = gatherum.Plan(plan.call, plan.shape, plan.kernel, plan.nest, plan.bytes, None)
-    with pytest.raises(TypeError, match="is no program"):
+    with pytest.raises(TypeError, match="is not a program"):
         incomplete.run(np.zeros(3), np.zeros(2, int))
 
 

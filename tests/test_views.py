@@ -253,7 +253,7 @@ def test_out_that_is_read_only_is_refused():
 
 
 def test_a_fill_of_another_size_is_refused():
-    with pytest.raises(ValueError, match="`fill` is no item of `data`"):
+    with pytest.raises(ValueError, match="`fill` is not an item of `data`"):
         call("gather", DATA, ROWS, mode="fill", fill=b"1234")
 
 

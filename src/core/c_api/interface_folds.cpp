@@ -96,7 +96,8 @@ gatherum_status gatherum_fold_take(const gatherum_program* program, const gather
                                    gatherum_error* error) noexcept {
   if (is_any_null({{"program", program}, {"operands", at}}, error)) return GATHERUM_INVALID_CALL;
   const Program& p = program->value;
-  if (!p.scatter) return report_failure(GATHERUM_INVALID_PROGRAM, error, "this is no program of a scatter");
+  if (!p.scatter)
+    return report_failure(GATHERUM_INVALID_PROGRAM, error, "this is not the program of a scatter");
   const int64_t n = p.result.items();
   if (p.has_points && is_any_null({{"sums", sums}, {"counts", counts}}, error)) return GATHERUM_INVALID_CALL;
   if (p.has_points && is_any_null({{"updates", at->updates.start}}, error)) return GATHERUM_INVALID_CALL;

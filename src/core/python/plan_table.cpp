@@ -177,7 +177,7 @@ const BoundProgram& program_of(nb::handle plan) {
   nb::object program = nb::borrow(slot.read(plan.ptr()));
   if (!program.is_valid()) program = checked(PyObject_GetAttr(plan.ptr(), name));
   if ((!program.type().is(type) && !nb::isinstance<BoundProgram>(program)) || !nb::inst_ready(program))
-    throw nb::type_error("gatherum: a plan's `program` is no program");
+    throw nb::type_error("gatherum: a plan's `program` is not a program");
   return *nb::inst_ptr<BoundProgram>(program);  // the plan keeps it alive
 }
 

@@ -100,7 +100,7 @@ nb::object check_and_run_plan(const CachedPlan& cached, const OperandHandles& op
   Key key;
   if (arrays) key.add(views_of(operands));
   callbacks().check_operands(cached.plan, data, indices, updates, out);
-  if (!before) throw nb::type_error("gatherum: the callback for operands must refuse what is no array");
+  if (!before) throw nb::type_error("gatherum: the callback for operands must reject non-arrays");
   refuse_other_program(*cached.program, views_of(operands));
   if (arrays && key.lasting()) cached.program->note_run_on(key.words(), key.size());
   return run_any_plan(cached, operands, fill_value, *before);

@@ -117,7 +117,8 @@ bool spreads(nb::handle plan, nb::handle indices, nb::handle updates, nb::handle
 
 const void* item_of(nb::handle fill, int64_t item) {
   if (!PyBytes_Check(fill.ptr())) return nullptr;
-  if (PyBytes_GET_SIZE(fill.ptr()) != item) throw nb::value_error("gatherum: `fill` is no item of `data`");
+  if (PyBytes_GET_SIZE(fill.ptr()) != item)
+    throw nb::value_error("gatherum: `fill` is not an item of `data`");
   return PyBytes_AS_STRING(fill.ptr());
 }
 
