@@ -33,7 +33,7 @@ inline constexpr Status kNotReady = 600;       // CUDA_ERROR_NOT_READY
 inline constexpr int kDeviceOrdinal = 9;       // CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
 inline constexpr unsigned kDisableTiming = 2;  // CU_EVENT_DISABLE_TIMING
 
-// Makes a context the current one during its lifetime, unless it is already.
+// Makes a context the current one during the object's lifetime, unless it already is the current one.
 class Current {
  public:
   Current(const Driver& driver, void* context) : driver_(driver) {

@@ -63,7 +63,7 @@ using Sort = std::function<bool(const Step&, const uint64_t* distances, uint64_t
 struct Outcome {
   enum Kind : uint8_t { done, capturing, not_sorted, failed };
   Kind kind = done;
-  const char* function = "";  // of the driver, that has failed
+  const char* function = "";  // the driver's function that has failed
   Status status = 0;
   uint32_t read = 0;  // bytes that the program has read
   char content[kMostRead] = {};

@@ -68,12 +68,13 @@ typedef enum gatherum_status {
   GATHERUM_INVALID_CALL
 } gatherum_status;
 
-/* The details of an error. `message` is a constant in English, never null. Not written after GATHERUM_OK. */
+/* The details of an error. `message` is a constant in English, never null. A function that returns
+ * GATHERUM_OK does not write it. */
 typedef struct gatherum_error {
   const char* message;
   const char* operand; /* TOO_SMALL, INVALID_CALL: its name */
-  /* INVALID_INDEX: the tuple's position in row-major order of the indices; -1: the indices have changed
-   * during the call. The value of the index (the bits of a uint64), and its component in the tuple. */
+  /* INVALID_INDEX: the tuple's position in row-major order of the indices, or -1 if the indices have changed
+   * during the call; the value of the index (the bits of a uint64); and its component in the tuple. */
   int64_t position;
   int64_t value;
   int32_t component;
@@ -83,7 +84,7 @@ typedef struct gatherum_program gatherum_program;
 
 /* An operand without its data. Zero-initialize the fields that are not set. */
 typedef struct gatherum_spec {
-  const char* dtype;      /* NumPy's name, or "bfloat16", "float8_e4m3fn", ...; null: items that only move */
+  const char* dtype;      /* NumPy's name, or "bfloat16", "float8_e4m3fn", ...; null: items only to copy */
   int32_t rank;           /* 0 to 64 */
   const int64_t* shape;   /* `rank` sizes; null only for rank 0 */
   const int64_t* strides; /* in bytes; null: C order */
@@ -127,9 +128,9 @@ typedef struct gatherum_call_error {
 } gatherum_call_error;
 
 /* Make the program of a call. Each operator matches Python's function of the same name, with the same errors.
- * `out` is the layout of the result; null: C order. `attributes` null: the defaults. `error` may be null.
- * After an error no program is created. A scatter may run in place if `out` is laid out as `data`. The fill
- * value of a gather is in gatherum_operands. */
+ * `out` is the layout of the result; if it is null, the result is in C order. If `attributes` is null, the
+ * defaults apply. `error` may be null. After an error, no program is created. A scatter may run in place if
+ * `out` is laid out as `data`. The fill value of a gather is in gatherum_operands. */
 GATHERUM_API gatherum_status gatherum_make_gather(const gatherum_spec* data, const gatherum_spec* indices,
                                                   const gatherum_spec* out,
                                                   const gatherum_attributes* attributes,
@@ -171,7 +172,7 @@ GATHERUM_API void gatherum_program_free(gatherum_program* program) GATHERUM_NOEX
 GATHERUM_API int32_t gatherum_program_rank(const gatherum_program* program) GATHERUM_NOEXCEPT;
 GATHERUM_API const int64_t* gatherum_program_shape(const gatherum_program* program) GATHERUM_NOEXCEPT;
 GATHERUM_API int32_t gatherum_program_scatters(const gatherum_program* program) GATHERUM_NOEXCEPT;
-/* Returns nonzero if gatherum_run on it takes long enough to be worth releasing a lock. */
+/* Returns nonzero if gatherum_run of the program takes so long that the caller should release its locks. */
 GATHERUM_API int32_t gatherum_program_is_long(const gatherum_program* program) GATHERUM_NOEXCEPT;
 
 /* The memory of an operand: its first element, and the bytes before and after that address that belong to
@@ -211,7 +212,8 @@ typedef struct gatherum_poll {
  * an input, as in Python: `out` must not have a byte in common with `indices`, `updates`, `fill` or `data`. A
  * scatter may work in place if `out` starts at the same address as `data` and has the same strides along
  * dimensions of more than one step. Bytes that the program cannot address do not count. Bounds are compared
- * first, then strides are searched with bounded work. If that is undecided, the memory counts as shared. */
+ * first, then strides are searched with bounded work. If the search does not decide, the memory counts as
+ * shared. */
 GATHERUM_API gatherum_status gatherum_check(const gatherum_program* program,
                                             const gatherum_operands* operands,
                                             gatherum_error* error) GATHERUM_NOEXCEPT;
@@ -273,14 +275,15 @@ typedef struct gatherum_fold {
   int64_t item; /* bytes of an element of the data */
 } gatherum_fold;
 
-/* `any_order` not 0: the accumulators hold only the updates and need no initialization, and two folds can be
- * merged. */
+/* If `any_order` is not 0, the accumulators hold only the updates and need no initialization, and two folds
+ * can be merged. */
 GATHERUM_API gatherum_status gatherum_fold_describe(const gatherum_fold* fold, int32_t* any_order,
                                                     int64_t* sum_bytes) GATHERUM_NOEXCEPT;
 GATHERUM_API gatherum_status gatherum_fold_begin(const gatherum_fold* fold, const void* data, void* sums,
                                                  int64_t n) GATHERUM_NOEXCEPT;
-/* Folds a batch: the program of a scatter into contiguous data, its `indices` and `updates`. After an error
- * nothing has been folded. gatherum_check tests whether the program stays within an `out` of n elements. */
+/* Folds a batch. The program is a scatter into contiguous data, and the operands have its `indices` and
+ * `updates`. After an error, nothing has been folded. gatherum_check tests whether the program stays within
+ * an `out` of n elements. */
 GATHERUM_API gatherum_status gatherum_fold_take(const gatherum_program* program,
                                                 const gatherum_operands* operands, void* sums,
                                                 int64_t* counts, const gatherum_poll* poll,
@@ -356,10 +359,10 @@ typedef struct gatherum_edge_ends {
   const void* indices;
 } gatherum_edge_ends;
 
-/* `sources` null: edge i starts at row i. `block`: the number of destinations that share a list. If it
- * exceeds one, `sources` must be null, and folds are of single items, with `start` and without weights.
- * `numbered` not 0: folds may have weights. After an error no lists are created; `operand` of an invalid
- * index is "targets" or "sources". */
+/* If `sources` is null, edge i starts at row i. `block` is the number of destinations that share a list. If
+ * it exceeds one, `sources` must be null, and folds must be of single items, with `start` and without
+ * weights. If `numbered` is not 0, folds may have weights. After an error, no lists are created. For an
+ * invalid index, `operand` of the error is "targets" or "sources". */
 GATHERUM_API gatherum_status gatherum_lists_make(int64_t destinations, int64_t block,
                                                  const gatherum_edge_ends* targets,
                                                  const gatherum_edge_ends* sources, int32_t numbered,
@@ -380,18 +383,20 @@ typedef struct gatherum_row_operands {
 } gatherum_row_operands;
 
 /* Folds the rows of each destination in order of their edges. The program has the reduction. Its `copy` has
- * the loops of a row (data: the table, other: `out`), its `checks` the loops of the edges, with the steps of
- * the weights (other). Without `start`, a destination starts from its first row. */
+ * the loops of a row, with the steps in the table (data) and in `out` (other). Its `checks` has the loops of
+ * the edges, with the steps of the weights (other). Without `start`, a destination starts from its first row.
+ */
 GATHERUM_API gatherum_status gatherum_lists_fold(const gatherum_lists* lists, const gatherum_program* rows,
                                                  const gatherum_row_operands* operands,
                                                  const gatherum_poll* poll,
                                                  gatherum_error* error) GATHERUM_NOEXCEPT;
 
 /* The same without lists, for edges that are sorted by destination: edges pointer[i] up to pointer[i + 1]
- * belong to destination i. Each end's program has one loop. The pointer's component is one larger than the
- * number of edges, in mode "raise". All entries and indices are checked: `operand` of an invalid index is
- * "sources", or "pointer" if the entries do not ascend from 0 to the number of edges. After such an error
- * `out` is undefined with `fresh`, and unchanged without it. */
+ * belong to destination i. Each end's program has one loop. The component of the pointer's program has a size
+ * one larger than the number of edges, and the mode is "raise". All entries and indices are checked.
+ * `operand` of the error is "sources" for an invalid index, or "pointer" if the entries do not ascend from 0
+ * to the number of edges. After such an error, `out` is undefined if `fresh` is set, and unchanged otherwise.
+ */
 GATHERUM_API gatherum_status gatherum_fold_pointed(const gatherum_edge_ends* pointer,
                                                    const gatherum_edge_ends* sources,
                                                    const gatherum_program* rows,
@@ -412,8 +417,8 @@ typedef struct gatherum_rows {
   double waste;     /* maximum ratio of bytes read to bytes of the pages that contain requested rows */
   int32_t once;     /* not 0: no page will be read again, so the system need not cache it */
   int64_t scratch;  /* bytes of additional memory that all threads together may use */
-  /* above 0: the file was opened with O_DIRECT, for whole pages only; the maximum number of reads in
-   * flight */
+  /* the maximum number of reads in flight, if the file was opened with O_DIRECT, which reads only whole
+   * pages; otherwise 0 */
   int32_t in_flight;
 } gatherum_rows;
 
@@ -430,8 +435,9 @@ typedef struct gatherum_rows_read {
 GATHERUM_API gatherum_status gatherum_read_rows(const gatherum_rows* rows, const gatherum_poll* poll,
                                                 gatherum_rows_read* result) GATHERUM_NOEXCEPT;
 
-/* The largest number of whole pages between two requested rows that gatherum_read_rows reads with them, as
- * `waste` allows; 0 if `rows` is not valid. Nothing is read; `places`, `out` and `capacity` are ignored. */
+/* The largest number of whole pages between two requested rows that gatherum_read_rows reads together with
+ * the rows. `waste` determines this number. Returns 0 if `rows` is not valid. Nothing is read; `places`,
+ * `out` and `capacity` are ignored. */
 GATHERUM_API int64_t gatherum_rows_bridge(const gatherum_rows* rows) GATHERUM_NOEXCEPT;
 
 /* How the program would run on the current number of threads: the algorithm, the reason for the choice,
@@ -446,18 +452,18 @@ GATHERUM_API gatherum_status gatherum_describe(const gatherum_program* program,
                                                gatherum_description* description) GATHERUM_NOEXCEPT;
 /* The name of the i-th algorithm, null after the last one. */
 GATHERUM_API const char* gatherum_implementation(int32_t i) GATHERUM_NOEXCEPT;
-/* Minimum sizes for choosing algorithms, by number; for tests, which lower them. Returns the name of the
- * i-th, null after the last one. */
+/* The minimum sizes at which algorithms are chosen, by number. Tests lower these sizes. Returns the name of
+ * the i-th size, null after the last one. */
 GATHERUM_API const char* gatherum_threshold(int32_t i, int64_t* value) GATHERUM_NOEXCEPT;
 GATHERUM_API void gatherum_set_threshold(int32_t i, int64_t value) GATHERUM_NOEXCEPT;
 
 /* Memory for large results, in huge pages if the system has them. Freed blocks are cached for reuse, up to a
  * limit in bytes. Returns null if memory runs out. */
 GATHERUM_API void* gatherum_allocate(size_t bytes) GATHERUM_NOEXCEPT;
-/* Returns 0 without doing anything if `memory` was not allocated here. */
+/* Does nothing and returns 0 if `memory` was not allocated by this library. */
 GATHERUM_API int32_t gatherum_free(void* memory) GATHERUM_NOEXCEPT;
-/* Makes the first `bytes` usable if the block is large enough. Returns the size of the block, 0 if `memory`
- * was not allocated here. */
+/* Makes the first `bytes` usable if the block is large enough. Returns the size of the block, or 0 if
+ * `memory` was not allocated by this library. */
 GATHERUM_API size_t gatherum_resize(void* memory, size_t bytes) GATHERUM_NOEXCEPT;
 GATHERUM_API void gatherum_set_cache_limit(size_t bytes) GATHERUM_NOEXCEPT;
 GATHERUM_API size_t gatherum_get_cache_limit(void) GATHERUM_NOEXCEPT;

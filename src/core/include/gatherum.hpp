@@ -188,7 +188,7 @@ struct Options {
   bool negative = true;
   const char* reduction = "none";
   bool include_self = true;
-  const void* fill = nullptr;  // one item, for gathers with mode "fill" or "drop", which outlives the program
+  const void* fill = nullptr;  // one item for mode "fill" or "drop"; it must outlive the program
 };
 
 // A checked call without its data. It can run any number of times, from any number of threads.

@@ -143,7 +143,8 @@ class FoldGroups : GroupRows {
                   bytes = n * ExactRow<F>::kStep;
     ExactRow<F> sums(n);
     for (int64_t t = 0; t < group.n; ++t) sums.take(update(group, t, updates, bytes));
-    if (include_self_) sums.take(dst);  // last: it is often zero, and zeros choose no base
+    // The old value is last, because it is often zero, and a zero does not determine the base.
+    if (include_self_) sums.take(dst);
     sums.finish(dst, group.n + (include_self_ ? 1 : 0));
     return bytes;
   }

@@ -1,6 +1,6 @@
 // Lowers a call of any operator to one loop nest over three operands (nest.hpp). After this step, all
-// operators are the same: prefix shapes, batch dimensions, strided and broadcast operands are ordinary loops.
-// All strides and offsets are bytes. Python's `nests` calls these functions.
+// operators are the same: leading dimensions, batch dimensions, strided and broadcast operands are ordinary
+// loops. All strides and offsets are bytes. Python's `nests` calls these functions.
 #pragma once
 
 #include <vector>

@@ -69,7 +69,7 @@ struct Nest {
   IndexType index;
   int64_t block = 0;            // the contiguous bytes that a point moves: a multiple of item
   int64_t item = 0;             // bytes of one element
-  bool far = false;             // the addressed data is larger than a core's cache: prefetch pays
+  bool far = false;             // the addressed data is larger than a core's cache, so prefetching is faster
   bool fetches_indices = true;  // whether contiguous indices are prefetched
   Loop loops[kMaxLoops] = {{1, 0, 0, 0}};
   Component component[kMaxComponents] = {};

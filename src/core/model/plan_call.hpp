@@ -1,5 +1,5 @@
 // Plans a call of an operator without its data: checks dtypes, shapes and `out`, and lowers the call to a
-// program. The C interface and the Python bindings share it, and each words the errors itself.
+// program. The C interface and the Python bindings share it; each creates the error messages itself.
 #pragma once
 
 #include <optional>
@@ -32,7 +32,7 @@ const OperatorRow* find_operator(const char* name);
 // An operand without its data.
 struct OperandSpec {
   OperandLayout layout;
-  int dtype = kNoDType;  // a DType; kNoDType: items that only move
+  int dtype = kNoDType;  // a DType; kNoDType: items that are only copied
   int64_t item = 0;      // bytes of an item
   bool swapped = false;  // the items have the opposite byte order of this machine
 

@@ -51,7 +51,7 @@ struct Reach {
 
 struct Program {
   bool scatter = false;
-  Mode mode = Mode::raise;  // drop is also "fill", with a fill item
+  Mode mode = Mode::raise;  // drop is also the mode "fill", which has a fill item
   bool negative = true;     // whether negative indices count from the end
   IndexType index;
   int64_t item = 1;  // bytes of one element

@@ -26,7 +26,7 @@ constexpr ModeRow kModes[] = {{"raise", Mode::raise},
 constexpr int kModeCount = sizeof(kModes) / sizeof(ModeRow);
 
 enum class Value : uint8_t {
-  none,  // moves, but has no arithmetic
+  none,  // can be copied, but has no arithmetic
   boolean,
   int8,
   int16,

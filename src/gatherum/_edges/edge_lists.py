@@ -62,8 +62,8 @@ class EdgeLoops(NamedTuple):
     ) -> native.RowLists:
         """Return the edges sorted by target, or raise IndexError.
 
-        If `block` is greater than 1, edges are sorted by blocks of `block` targets. This is
-        supported only for rows of one element.
+        If `block` is greater than 1, edges are sorted by blocks of `block` targets. Blocks of
+        several targets are supported only for rows of one element.
         """
         target_program = self.end_program(
             targets, [loop.data for loop in self.loops], mode, negative

@@ -1,7 +1,7 @@
 """Compute `aggregate` with gathers and scatters, for frameworks with derivatives.
 
-This version stores the gathered rows. For arrays in host memory, the core folds the rows without
-storing them.
+This implementation stores the gathered rows. For arrays in host memory, the core folds the rows
+without storing them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NAME = "aggregate"
 
 
 class Pointer(NamedTuple):
-    """A pointer array instead of scatter indices: the first and last edge of each destination."""
+    """A pointer array instead of scatter indices. It has the edge range of each destination."""
 
     operand: str
     indptr: Array

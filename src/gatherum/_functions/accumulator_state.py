@@ -16,8 +16,8 @@ from gatherum._plans.plans import apply
 NAME = "Accumulator"
 VERSION = 1
 # The limit of updates for each element: the count, plus 1 for the old value, is exact as a double
-# and does not wrap. Single updates would take months to reach it; a pickled state or a merge can
-# reach it in one call.
+# and does not wrap. Single updates would take months to reach the limit; a pickled state or a merge
+# can reach it in one call.
 MOST_UPDATES = (1 << 52) - 2
 # One tuple without components addresses the whole array: `gather_nd` then copies it bit for bit.
 ALL = np.empty(0, np.int64)
@@ -64,7 +64,7 @@ def checked_arrays(
 ) -> tuple[Array | None, Array, NDArray[np.int64]]:
     """Return private copies of the data, sums and counts of a pickled state.
 
-    `dtypes` is the pair of the data's dtype, None if the data is not kept, and the sums' dtype.
+    `dtypes` has the dtype of the data (None if the data is not kept) and the dtype of the sums.
     """
     data, sums, counts = arrays
     sums = _reordered(sums, dtypes[1])
@@ -82,6 +82,6 @@ def checked_arrays(
 
 
 def _reordered(array: Array, dtype: DType) -> Array:
-    """Return the array in the byte order of `dtype`, which pickles before protocol 5 lose."""
+    """Return the array in the byte order of `dtype`. Pickles before protocol 5 lose this order."""
     lost = not dtype.isnative and array.dtype == dtype.newbyteorder("=")
     return array.byteswap().view(dtype) if lost else array

@@ -138,9 +138,10 @@ def make_fill(plan: Plan, dtype: DType, fill_value: object) -> Array:
 def raise_error(plan: Plan, fault: str, *facts: int) -> NoReturn:
     """Raise the error of a run of a plan; `facts` describe the fault.
 
-    ``"read_only"``: `out` is read-only. ``"overlap"``: it shares memory with the operand of a
-    number. ``"changed"``: user code moved or reshaped the operand of a number during the call.
-    ``"invalid"``: the position, component and value of an invalid index.
+    With ``"read_only"``, `out` is read-only, and there are no facts. With ``"overlap"``, `out`
+    shares memory with an operand, whose number is the fact. With ``"changed"``, user code moved or
+    reshaped an operand during the call, and its number is the fact. With ``"invalid"``, the facts
+    are the position, component and value of an invalid index.
     """
     if fault == "invalid":
         raise_invalid(plan, *facts)

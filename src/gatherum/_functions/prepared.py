@@ -30,7 +30,8 @@ from gatherum._plans.plans import apply, planned
 from gatherum._system import native
 
 NAME = "prepare"
-# Shorter rows are folded faster in the order of the updates, as a list would be as large as they.
+# Shorter rows are folded faster in the order of the updates, because a list would be as large as
+# the rows.
 SHORTEST_ROW = 32
 # Items have lists only for at least FEWEST_ITEMS updates, at least one update for each destination,
 # and at least FEWEST_BYTES of results. Below these limits one thread is as fast as two. A list
@@ -347,7 +348,7 @@ def prepare(
 
 
 def _pointed(operator: Operator, indices: object, indptr: object) -> tuple[Array, int]:
-    """Expand `indptr` to the index of each entry. Return these, and the number of segments."""
+    """Expand `indptr` to the index of each entry. Return the indices and the number of segments."""
     if operator.name not in ("gather", "scatter_slices"):
         raise errors.unknown_attribute(NAME, "indptr", tuple(Attributes(operator.name).keywords))
     if indices is not None:

@@ -25,7 +25,7 @@ class Caller(NamedTuple):
     entry : str
         The name of an entry of the indices: "index" or "group".
     place : str
-        "same" if the indices have the shape of the function's argument, else "". With "", messages
+        "same" if the indices have the shape of the function's argument. Otherwise "", and messages
         contain no position.
     """
 
@@ -64,7 +64,7 @@ class Caller(NamedTuple):
 
 
 def caller_of(text: str) -> Caller | None:
-    """Parse a caller from its string; None for an empty string."""
+    """Parse a caller from its string. Return None for an empty string."""
     return Caller(*text.split("|")) if text else None
 
 

@@ -17,15 +17,15 @@ class Dimensions(NamedTuple):
     Attributes
     ----------
     moved : tuple of pairs
-        The dimensions of the moved shape, in order: the number of each in the data and in the
-        indices, or None.
+        For each dimension of the moved shape, in order: its number in the data and its number in
+        the indices. The number is None if the array does not have the dimension.
     entries : range
         The entry dimensions, numbered as in the indices.
     indexed : range
         The indexed dimensions, one for each component of an index tuple.
     addressed : range
-        The data dimensions that determine the destination of an entry, by its position or its
-        value: the shared and the indexed dimensions, which are adjacent.
+        The shared and the indexed data dimensions, which are adjacent. They determine the
+        destination of an entry: the shared ones by its position, the indexed ones by its value.
     """
 
     moved: tuple[tuple[int | None, int | None], ...]

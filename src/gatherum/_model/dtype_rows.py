@@ -49,7 +49,7 @@ class DTypeRow(NamedTuple):
 
     @property
     def has_whole_bytes(self) -> bool:
-        """Whether the items of every framework are whole bytes."""
+        """Whether an item takes whole bytes in every framework."""
         return self.bits == 8 * self.nbytes
 
 
@@ -67,7 +67,7 @@ def has_arithmetic(name: str) -> bool:
 
 
 def own_name(row: DTypeRow) -> str | None:
-    """Return the name of a row, which most interfaces use as their spelling."""
+    """Return the name of a row. Most interfaces spell the dtype in this way."""
     return row.name
 
 
@@ -88,7 +88,8 @@ def spellings(
     absent : collection of str
         The dtypes that the interface lacks.
     otherwise : callable, optional
-        Returns the spelling of each other row, None if it must be listed.
+        Returns the spelling of a row that is in neither argument, or None if the row must be in one
+        of them.
 
     Raises
     ------

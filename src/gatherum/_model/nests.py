@@ -4,8 +4,8 @@
     gather: *U(p . sU) = *addr        scatter: *addr op= *U(p . sU)
 
 D is the data (a scatter's output), X the indices, U the other operand. A nest does not depend on
-the operator: prefix shapes, batch dimensions, strided and broadcast operands all become ordinary
-loops. All strides and offsets are in bytes.
+the operator: leading dimensions, batch dimensions, strided and broadcast operands all become
+ordinary loops. All strides and offsets are in bytes.
 """
 
 from __future__ import annotations

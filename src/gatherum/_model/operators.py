@@ -33,7 +33,7 @@ OperatorName: TypeAlias = Literal[
 def find_roles(
     facts: tuple[bool, bool, bool], rank: int, indices_rank: int, components: int, axis: int
 ) -> Dimensions:
-    """Ask the core for the roles of dimensions, which are constants in traced graphs."""
+    """Return the roles of dimensions from the core. In traced graphs, the roles are constants."""
     moved, *ranges = _core.find_roles(facts, rank, indices_rank, components, axis)
     return Dimensions(moved, *(range(*bounds) for bounds in ranges))
 

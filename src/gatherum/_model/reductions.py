@@ -25,7 +25,7 @@ class ReductionRow(NamedTuple):
     name : str
         The core's name of the reduction.
     aliases : tuple of str
-        Names in other packages; errors for them suggest `name`.
+        Names in other packages. An error for one of these names suggests `name`.
     torch_scatter : tuple of str
         Names in torch_scatter and in PyG's `scatter`.
     onnx : int or None

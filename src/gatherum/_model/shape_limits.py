@@ -1,7 +1,7 @@
 """Check shapes, strides and their limits. src/core/model/shape_rules.hpp has the rules of shapes.
 
 The rules follow the ONNX operators Gather 13, GatherElements 13, GatherND 13, ScatterElements 18
-and ScatterND 18. The documentation has rulings for cases that ONNX leaves undefined.
+and ScatterND 18. The documentation defines the cases that ONNX leaves undefined.
 """
 
 from __future__ import annotations

@@ -46,8 +46,9 @@ def check_folder(path: str | os.PathLike[str]) -> None:
 def open_regular(path: str | os.PathLike[str], flags: int = os.O_RDONLY, mode: int = 0o666) -> int:
     """Return a descriptor of a regular file, or raise OSError without waiting.
 
-    Links are followed. Other files raise before they are opened. The function can be the ``opener``
-    of Python's ``open``. With ``O_CREAT`` in ``flags`` the path may be missing.
+    Links are followed. A file that is not regular raises OSError before it is opened. The function
+    can be the ``opener`` of Python's ``open``. With ``O_CREAT`` in ``flags`` the path may be
+    missing.
     """
     try:
         check_regular(path, os.stat(path))

@@ -1,7 +1,7 @@
-"""Cases as models of DirectML's DxDispatch: initial values, and one operator.
+"""Write cases as models of DirectML's DxDispatch: initial values, and one operator.
 
-The model prints the output and compares it with the expected output. DxDispatch does not have the
-command ``compare``, which is gatherum's.
+The model prints the output and compares it with the expected output. The command ``compare`` is an
+addition of gatherum; DxDispatch does not have it.
 
 DirectML has no reductions, and does not define out-of-bounds indices or which of several updates
 wins. Such calls are omitted, as are calls that the feature level does not support.

@@ -73,8 +73,8 @@ def vectors(
         The dtype of the data, unless the rule is about dtypes.
     rule : str, optional
         The rule. The default is all rules except ``"far_sizes"``. The cases of ``"far_sizes"`` have
-        row numbers and offsets past 2^31, with tables that are described, not stored. It supports
-        only ``"npz"``, as the files of the other formats store all values.
+        row numbers and offsets past 2^31, with tables that are described, not stored. This rule is
+        available only for ``"npz"``, because the files of the other formats store all values.
     seed : int, default 0
         The seed of the random cases.
     opset : int, optional

@@ -1,4 +1,4 @@
-"""Cases of sizes past 2^31, with tables that are described, not stored.
+"""Cases of sizes past 2^31. Their tables are described, not stored.
 
 Each case is made from a small call, which the oracle runs. Then the rows of the table and of the
 result get larger numbers that are far apart, and the indices are changed to these numbers. The full

@@ -31,7 +31,7 @@ def _sorter(arena: Any, stream: int, number: int) -> nvidia.Sorter:
 
 
 def _let_core_read(*operands: object) -> None:
-    """Let the core run later calls on arrays of these types, if they have the CUDA interface."""
+    """Let the core run later calls on arrays of these types if these have the CUDA interface."""
     for kind in {type(operand) for operand in operands} - _of_core:
         foreign = registry.foreign(kind)
         is_ours = foreign is not None and foreign.source is registry.CUDA

@@ -110,7 +110,8 @@ def sorter_code(widths: tuple[int, int], architecture: str) -> bytes:
 def _compute() -> Any:
     """Return `cuda.compute`, or raise ImportError.
 
-    If a library that it loads is missing, the import only warns, and the functions are missing.
+    If a library that `cuda.compute` loads is missing, its import only warns, and it has no
+    functions.
     """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -1,8 +1,8 @@
 """Define the device interface of `gatherum.cuda`, the only access to a device.
 
-`plan_launches.run` turns a plan into a program, which a `Device` plays. One implementation drives
-an NVIDIA GPU. The tests have another implementation, which runs the same kernels, compiled by g++,
-on NumPy memory.
+`plan_launches.run` turns a plan into a program, and `Device.play` runs the program. One
+implementation drives an NVIDIA GPU. The tests have another implementation, which runs the same
+kernels, compiled by g++, on NumPy memory.
 
 The protocol, in short:
 
@@ -78,7 +78,7 @@ class Widths(NamedTuple):
 class Pairs(NamedTuple):
     """Key-payload pairs to sort, in scratch memory.
 
-    There are `length` keys, at least one, and as many integers as payload. All keys are below
+    There are `length` keys, at least one, and a payload of as many integers. All keys are below
     ``2**bits``, with `bits` from 1 to ``8 * key - 1``.
     """
 
@@ -120,7 +120,7 @@ class Device(Protocol):
         """Wait for the stream and return the first `nbytes` of scratch."""
 
     def play(self, program: Program, operands: Addresses) -> bytes:
-        """Play a program. Return the bytes that it reads, or no bytes.
+        """Run a program. Return the bytes that it reads, or no bytes.
 
         `programs.play` implements this method with the other methods of this class.
         """

@@ -16,8 +16,9 @@ from .loops import Work
 from .movement import writing_mode
 from .programs import WIDEST, Field, Slot
 
-# Largest number of entries in a run that one thread folds per part of the row, and that one warp
-# folds. A block folds longer runs. Neither value has been tuned on a device.
+# The largest number of entries in a run that one thread folds (for each part of the row), and the
+# largest number that one warp folds. A block folds longer runs. Neither value has been tuned on a
+# device.
 THREAD_RUN = 16
 WARP_RUN = 512
 # The number of threads in a warp, the number of threads in a block that folds longer runs, and the
@@ -46,7 +47,10 @@ def carried_bytes(s: Call, work: Work) -> int:
 
 
 def widths_of(s: Call, work: Work) -> Widths:
-    """Return key and payload widths. A key is a destination's number; one extra key means none."""
+    """Return key and payload widths.
+
+    A key is a destination's number; one extra key means that a tuple has no destination.
+    """
     bits = max(work.destinations.bit_length(), 1)
     carried = carried_bytes(s, work)
     wide = carried > 4 if carried else work.entries >= 1 << 31

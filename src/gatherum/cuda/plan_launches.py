@@ -1,4 +1,4 @@
-"""Turn a plan into a program of launches, and play it.
+"""Turn a plan into a program of launches, and run it.
 
 A gather is one launch. A scatter is, in order: a check of every index (mode "raise"); a copy of the
 data (unless it works in place); and one of

@@ -1,9 +1,9 @@
-"""Hold the launches of a call as a value, a program, which any device can play at any addresses.
+"""Record the launches of a call as a program, which any device can run at any addresses.
 
-A program contains no address. Its kernels' arguments have gaps, and a patch writes the address of
-a **slot** into each gap when the program is played. The first four slots are the operands of the
-call; the next ones are scratch memory and the results of sorts. So a program is recorded once for
-all calls with the same plan and the same `Placement`.
+A program contains no address. Its kernels' arguments have gaps. When the program runs, a patch
+writes the address of a **slot** into each gap. The first four slots are the operands of the call;
+the next ones are scratch memory and the results of sorts. So a program is recorded once for all
+calls with the same plan and the same `Placement`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Placement(NamedTuple):
 
 
 class Slot(NamedTuple):
-    """An address that is known when a program is played, and a distance from it in bytes."""
+    """An address that is known when a program runs, and a distance from it in bytes."""
 
     number: int
     alignment: int = WIDEST  # of the address
@@ -200,7 +200,7 @@ class Recorder:
 
 
 def play(device: Device, program: Program, operands: Addresses) -> bytes:
-    """Play a program step by step. Return the bytes that it reads, or no bytes."""
+    """Run a program step by step. Return the bytes that it reads, or no bytes."""
     buffers = {buffer.slot: device.allocate(buffer.nbytes) for buffer in program.scratch}
     addresses = [*operands, *(0 for _ in range(OPERANDS, program.slots))]
     for slot, buffer in buffers.items():

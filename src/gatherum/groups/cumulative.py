@@ -1,8 +1,8 @@
 """Cumulative folds, counts and ranks of the values of each group.
 
-A cumulative fold is the left fold of the values of a group up to and including each value, in the
-accumulation dtype, rounded once each. Ranks count from 1 by value, where NaN is the largest value
-and 0 equals -0.
+A cumulative fold has a result for each value: the left fold of the values of its group up to and
+including this value. It is computed in the accumulation dtype, and each result is rounded once.
+Ranks count from 1 by value, where NaN is the largest value and 0 equals -0.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def count(values: Array, by: Grouping, to: Any) -> Array:
 
 
 def rank(method: str, values: Array, by: Grouping, to: Any) -> Array:
-    """Return the rank of each value in its group, NaN or 0 without a group."""
+    """Return the rank of each value in its group, or NaN or 0 for a value without a group."""
     xp, ordered = by.xp, SortedGroups.of(by, values)
     shape = tuple(values.shape)
     if method == "ordinal":

@@ -107,8 +107,10 @@ class Grouping:
         return context
 
     def squares(self, values: Array) -> tuple[Array, Array] | None:
-        """Return the sum of the squared distances from the exact mean, in float64, and the number
-        of values, of each group, in one call of the framework; None if that is not supported.
+        """Return, for each group, the sum of the squared distances and the number of values.
+
+        The distances are from the exact mean, and the sum is in float64. The framework computes
+        both in one call. Return None if the framework does not support this.
         """
         kind, run = self.xp.kind(values), getattr(self.xp, "squares", None)
         if run is None or kind.kind == "c" or not is_reducible(kind, "fmean"):

@@ -26,7 +26,8 @@ from .protocol import Computed
 if TYPE_CHECKING:
     from .grouping import Grouping
 
-_MANY = 1 << 18  # from this number of values on, new memory costs more than their conversion
+# From this number of values on, new memory costs more than the conversion of the values.
+_MANY = 1 << 18
 
 where = np.where
 isnan = np.isnan

@@ -26,7 +26,8 @@ TAKERS = {
     "dtype": ("sum", "prod", "mean", "var", "std"),
     "q": ("quantile",),
 }
-# From this number of groups on, a result must not be this many times larger than the groups.
+# From _MANY groups on, a result must not be more than _SPARSE times as large as the array of
+# groups.
 _MANY, _SPARSE = 1 << 20, 16
 
 
@@ -55,7 +56,7 @@ def check_taken(op: str, names: Sequence[str], argument: str, value: object) -> 
 
 
 def as_q(op: str, names: Sequence[str], q: object) -> float | tuple[float, ...] | None:
-    """Return the numbers of quantiles as Python floats; None if no function takes them."""
+    """Return the numbers `q` as Python floats, or None if no function takes `q`."""
     if not any(plain(name) in TAKERS["q"] for name in names):
         if q is not None:
             check_taken(op, names, "q", q)

@@ -1,8 +1,8 @@
 """Quantiles, numbers of distinct values, and most frequent values of groups, by one sort.
 
 A quantile follows `numpy.quantile`: for q, a Python float, the position ``(n - 1) * q`` is computed
-in float64, and the interpolation in the dtype of the values, step by step. Differences of integers
-are exact, where NumPy's wrap around.
+in float64, and each step of the interpolation in the dtype of the values. Differences of integers
+are exact; in NumPy they wrap around.
 """
 
 from __future__ import annotations
@@ -56,8 +56,10 @@ def _quantile(
 
 
 def _positions(by: Grouping, counts: Array, q: float, method: str, to: Any) -> Any:
-    """Return the places of the two neighbours of a quantile within each cell, the shares of the
-    upper and the lower one, and a mask of the cells whose upper one has the larger share.
+    """Return the two neighbours of a quantile within each cell, and their shares.
+
+    The results are the places of the neighbours, the shares of the upper and the lower one, and a
+    mask of the cells whose upper neighbour has the larger share.
     """
     xp = by.xp
     whole, double = xp.dtype(np.dtype(np.int64)), xp.dtype(np.dtype(np.float64))

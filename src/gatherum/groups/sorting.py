@@ -23,7 +23,7 @@ class SortedGroups:
     """The sorted order of flattened values. A cell is a group at one position across the axis."""
 
     xp: Arrays
-    cells: int  # the number of cells, also the number that stands for no group
+    cells: int  # the number of cells; it also marks values without a group
     numbers: Array  # the cell of each value, in sorted order
     order: Array  # the position of each value in the flattened values, in sorted order
     counts: Array  # the number of values of each cell
@@ -74,8 +74,9 @@ class SortedGroups:
         return put(xp, table, self.numbers, sorted_values, reduction)
 
     def unsorted(self, sorted_values: Array, fill: int = 0) -> Array:
-        """Return one item for each flattened value from one for each sorted value. Values without
-        a group get `fill`.
+        """Return items in the order of the flattened values, from items in sorted order.
+
+        Values without a group get `fill`.
         """
         xp = self.xp
         grouped = self.numbers < self.cells

@@ -53,7 +53,10 @@ _run = native.cached_call_entry(_run_unknown)
 
 
 def _are_plain(positional: _Positional) -> bool:
-    """Return True if attributes can be a key: other types compare True == 1 and -0.0 == 0."""
+    """Return True if attributes can be a key.
+
+    Values of other types can be equal but differ in meaning, such as True and 1, or -0.0 and 0.
+    """
     return tuple(map(type, positional)) == (int, str, bool, str, bool, int)
 
 

@@ -61,7 +61,7 @@ class Numbered:
         return cls(tuple(map(tuple, operands)), tuple(result), shared)
 
     def rule(self) -> Any:
-        """Return the numbers as a rule for JAX's partitioner."""
+        """Return the rule for JAX's partitioner that has these numbers."""
         operands = tuple(private.ArrayMapping(*map(_letters, numbers)) for numbers in self.operands)
         return private.SdyShardingRule(
             operands, (private.ArrayMapping(*map(_letters, self.result)),)
@@ -73,9 +73,10 @@ def _letters(number: int) -> str:
 
 
 def _shares(numbered: Numbered, mesh: Any, wanted: Any) -> dict[int, Any]:
-    """Return the axes of the mesh that divide each number, from the wanted sharding of the result.
+    """Return the axes of the mesh that divide the dimensions of each number.
 
-    A size that the axes do not divide stays whole, because padding does not hold valid indices.
+    The axes follow from the wanted sharding of the result. A dimension whose size is not a multiple
+    of the number of shards stays whole, because padding does not hold valid indices.
     """
     shares = {}
     for number, size, axes in zip(numbered.result, wanted.shape, wanted.sharding.spec, strict=True):

@@ -114,7 +114,7 @@ class GatherumBackend(Backend):
         imports = [onnx.helper.make_opsetid("", version)]
         if node.domain:
             imports.append(onnx.helper.make_opsetid(node.domain, 1))
-        # A function needs no input types, and has an opset, unlike a bare node.
+        # Unlike a node, a function has an opset and needs no input types.
         function = onnx.helper.make_function("gatherum", "node", names, outputs, [node], imports)
         feeds = _named(names, inputs)
         results = Evaluator(function).run(None, feeds, attributes={})

@@ -37,8 +37,8 @@ def check_model(
 ) -> list[NodeReport]:
     """Report for every gather and scatter node whether a DirectML feature level supports it.
 
-    Shapes are inferred first. Nodes in the bodies of If, Loop and Scan are included, and nodes in
-    local functions, once for each call.
+    Shapes are inferred first. Nodes in the bodies of If, Loop and Scan are included. Nodes in local
+    functions are included once for each call of the function.
 
     Parameters
     ----------
@@ -168,7 +168,7 @@ def _unknowns(occurrence: Occurrence) -> list[str]:
 
 
 def _call(occurrence: Occurrence) -> NodeCall:
-    """Return the node's call of DirectML, with permissive guesses for unknown types and sizes."""
+    """Return the node's DirectML call. Replace unknown types and sizes with permissive guesses."""
     op, operands = FAMILY[occurrence.node.op_type].op, occurrence.operands
     operator = OPERATORS[op]
     no_batches = operator.takes_tuples and operator.scatters  # ONNX's ScatterND has none
@@ -211,7 +211,7 @@ def _type_name(element_type: int) -> str:
 
 
 def _worded(reasons: list[str], unknown: list[str]) -> list[str]:
-    """Mark reasons about sizes that are guesses."""
+    """Mark the reasons that are about guessed sizes."""
     if not unknown:
         return reasons
     return [

@@ -54,7 +54,7 @@ class Operand:
 
 @dataclass(frozen=True)
 class Occurrence:
-    """A node of the family, in the graph, a subgraph or the body of a called function."""
+    """A gather or scatter node, in the graph, a subgraph or the body of a called function."""
 
     node: onnx.NodeProto
     path: str
@@ -109,7 +109,7 @@ def op_types(source: onnx.ModelProto | bytes | str | PathLike[str]) -> list[str]
 
 
 def occurrences(model: onnx.ModelProto, sizes: Mapping[str, int]) -> Iterator[Occurrence]:
-    """Yield the family's nodes in the order of the graph, with symbolic sizes replaced.
+    """Yield the gather and scatter nodes in the order of the graph, with symbolic sizes replaced.
 
     Raises
     ------
@@ -229,7 +229,7 @@ def _infer(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _crashes_inference(node: onnx.NodeProto) -> bool:
-    """Return True if ONNX's shape inference would crash: it does not check batch_dims."""
+    """Return True if ONNX's shape inference would crash, because it does not check batch_dims."""
     return node.op_type == "GatherND" and any(
         attribute.name == "batch_dims" and (attribute.i < 0 or attribute.ref_attr_name)
         for attribute in node.attribute

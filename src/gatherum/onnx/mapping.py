@@ -87,8 +87,8 @@ def settle(op: str, axis: int, known: Mapping[str, PartialShape | None]) -> dict
     """Replace unknown sizes so that as few rules as possible are violated.
 
     A size that must equal a known size gets that size, any other becomes 1. A rule that is still
-    violated is violated for all unknown sizes. Return None if a rank or the length of the tuples is
-    unknown.
+    violated is violated for all values of the unknown sizes. Return None if a rank or the length of
+    the tuples is unknown.
     """
     sizes = {name: None if shape is None else list(shape) for name, shape in known.items()}
     lists = {name: shape for name, shape in sizes.items() if shape is not None}

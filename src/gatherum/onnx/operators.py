@@ -221,9 +221,7 @@ class FamilyOp(VersionedOp):
             raise type(error)(self._worded(error)) from error
 
     def _require_shapes(self, operands: dict[str, Array], attributes: dict[str, Any]) -> None:
-        """Check the rules for shapes that ONNX has in addition to gatherum's functions, by default
-        none.
-        """
+        """Check ONNX's rules for shapes that gatherum's functions do not check, by default none."""
 
     def _require_reduction(self, reduction: str, dtype: np.dtype[Any]) -> None:
         known = known_to_onnx(self.since)

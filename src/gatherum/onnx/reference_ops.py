@@ -98,13 +98,13 @@ def reference_ops() -> list[type[NodeOp]]:
     Raises
     ------
     ValueError
-        By the evaluator's constructor, if a node has attributes that its version lacks, or an
-        operator does not exist at the model's opset. By its ``run``, if shapes do not match, or a
-        reduction is unknown.
+        Raised by the evaluator's constructor if a node has attributes that its version lacks, or if
+        an operator does not exist at the model's opset. Raised by its ``run`` if shapes do not
+        match, or if a reduction is unknown.
     TypeError
-        By the evaluator's ``run``, if ONNX does not allow an input's type.
+        Raised by the evaluator's ``run`` if ONNX does not allow an input's type.
     IndexError
-        By the evaluator's ``run``, if an index is out of bounds.
+        Raised by the evaluator's ``run`` if an index is out of bounds.
 
     Notes
     -----

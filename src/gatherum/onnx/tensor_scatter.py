@@ -86,7 +86,7 @@ class TensorScatter(VersionedOp, opsets=(24,)):
 
 
 def _positions(starts: Array, longest: int, entries: tuple[int, ...]) -> Array:
-    """Return an index tuple for each entry, broadcast over the dimensions between."""
+    """Return an index tuple for each entry, broadcast over the inner dimensions of the entries."""
     if longest == 0:  # no entries either
         return np.zeros((*entries, 1), np.int64)
     positions = (starts[:, None] % longest + np.arange(entries[-1])) % longest

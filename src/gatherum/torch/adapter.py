@@ -1,4 +1,4 @@
-"""Handle tensor calls that the core's fast path declined."""
+"""Run calls on tensors that the core does not run itself."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def check_dense(op: str, operand: str, tensor: Tensor, device: torch.device) -> 
 
 
 def check_plain_tensor(op: str, operand: str, tensor: Tensor) -> None:
-    """Raise TypeError for a tensor that is more than strided values."""
+    """Raise TypeError for a tensor that does not consist only of strided values."""
     if tensor.is_nested:
         instead = f"call it for each of {operand}.unbind(), or pad by torch.nested.to_padded_tensor"
         raise torch_errors.no_tensor(op, operand, "nested tensor", instead)
@@ -143,7 +143,8 @@ def is_batched(tensor: Tensor) -> bool:
 def check_storages(op: str, names: Sequence[str], operands: tuple[object, ...]) -> None:
     """Raise ValueError for a tensor with elements outside of its storage.
 
-    A storage can shrink under a tensor. Torch does not check for that, not even before it copies.
+    The storage of a tensor can become smaller. Torch does not check for this, even before it
+    copies.
     """
     if private.transforms_active():
         operands = tuple(map(innermost, operands))

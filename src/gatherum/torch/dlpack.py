@@ -23,7 +23,10 @@ from .operands import fill_item
 
 
 def fills(mode: str, fill: Any) -> bool:
-    """Return True if a call needs a fill item. All-zero bits need none; -0.0 does."""
+    """Return True if a call needs a fill item.
+
+    The default item has only zero bits, so -0.0 is not the default.
+    """
     return mode in FILLING and not (isinstance(fill, int) and fill == 0)
 
 

@@ -13,7 +13,7 @@ from gatherum._model.dtype_rows import ROWS, spellings
 from gatherum._model.dtypes import AnyDType, is_reducible
 from gatherum._model.errors import frameworks as framework_errors
 
-# Torch has complex32, and few functions that support it.
+# Few functions of torch support complex32.
 ABSENT = frozenset((
     "complex32", "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "longdouble", "clongdouble",
 ))  # fmt: skip

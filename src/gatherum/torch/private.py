@@ -123,7 +123,7 @@ def in_forward_mode() -> bool:
 
 
 def is_plain(tensor: Tensor) -> bool:
-    """Return True if a tensor is only its memory, on the CPU, and nothing observes calls on it."""
+    """Return True for a plain tensor in CPU memory, if nothing observes calls on it."""
     known = type(tensor) in (Tensor, torch.nn.Parameter) and tensor.device.type == "cpu"
     if not known or tensor.layout is not torch.strided or tensor.is_neg() or tensor.is_conj():
         return False
@@ -162,7 +162,7 @@ def _ask_each(*operands: object) -> bool:
 any_requires_grad: Callable[..., bool] = _find("torch._C._any_requires_grad") or _ask_each
 
 # Whether an op can redispatch to the kernels below its current one. Otherwise a second op has those
-# kernels, which would lose the outer levels of nested transforms.
+# kernels; calling it loses the outer levels of nested transforms.
 redispatches = all(_find(name) is not None for name in _OF_REDISPATCH)
 
 

@@ -53,7 +53,7 @@ class DeviceMemory {
   uint64_t address_ = 0;
 };
 
-// Operands that streams may still use: each is kept until its stream passes an event. Events are used again.
+// Operands that streams may still use: each is kept until its stream passes an event. Events are reused.
 class KeptOperands {
  public:
   void keep(const DeviceProgram& program, void* stream, std::vector<nb::object> objects) {
@@ -174,7 +174,8 @@ struct Placed {
   int device = -1;
   void* stream = nullptr;
 
-  // Returns false if an operand is on another device, or names another stream, which has to be waited for.
+  // Returns false if an operand is on another device, or names another stream, for which the call would have
+  // to wait.
   bool add(const device::Driver& driver, const ArrayView& array, const View& view) {
     if (view.address != nullptr) {
       int owner = 0;

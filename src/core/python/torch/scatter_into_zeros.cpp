@@ -171,7 +171,7 @@ class Total {
     return true;
   }
 
-  // Returns the result with its gradient, for which Python keeps the indices.
+  // Returns the result after Python has attached the gradient. Python keeps the indices for the gradient.
   nb::object recorded(const nb::handle* a, const nb::object& output) {
     const nb::object indices =
         numbers_ != nullptr ? segments_.take(*torch().api) : nb::borrow(a[OfTotal::indices]);

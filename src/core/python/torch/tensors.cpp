@@ -59,7 +59,7 @@ bool is_tensor(nb::handle object) {
 
 namespace {
 
-// Why the core declines a call on tensors, which torch's dispatcher then runs.
+// The reason why the core declines a call on tensors. torch's dispatcher then runs the call.
 enum class Declined : uint8_t { no, type, watched, memory, complex, negated, tracked };
 
 struct DeclinedRow {

@@ -14,7 +14,7 @@ ResultName: TypeAlias = Literal["float32", "float16", "bfloat16"]
 
 
 class Codes(NamedTuple):
-    """How quantized values are stored.
+    """The storage format of quantized values.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class Codes(NamedTuple):
     zero: float
 
 
-# For each dtype of the data, the core's name of the values and their bits.
+# Maps each dtype of the data to the core's name of the type of the values, and its number of bits.
 CODES = {
     "uint8": ("uint8", 8),
     "int8": ("int8", 8),

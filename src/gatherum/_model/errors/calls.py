@@ -49,7 +49,7 @@ def _short(value: object) -> str:
 def renamed(error: Exception, op: str, operands: Mapping[str, str]) -> Exception:
     """Reword an operator's error for a function that calls it with other operand names.
 
-    `callers` words the errors of invalid indices.
+    `callers` creates the errors of invalid indices.
     """
     text = str(error).partition(": ")[2]
     if "indices" in operands:  # a boolean mask was passed as groups

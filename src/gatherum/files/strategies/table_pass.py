@@ -1,8 +1,8 @@
 """Gather in one pass over a table, if windows would read the same rows repeatedly.
 
-Each row is parked in its window's part of the output file. Then each window is sorted. Parked
-windows are stored after the final ones in the file, so that sorting a window never destroys data
-that a killed run would need again.
+Each row is first stored unsorted ("parked") in its window's part of the output file. Then each
+window is sorted. Parked windows are stored after the final ones in the file, so that sorting a
+window never destroys data that a killed run would need again.
 """
 
 from collections.abc import Iterator
@@ -115,7 +115,7 @@ class TablePass:
     def _slices(
         self, partition: Partition, passed: Mask, arrived: Ints
     ) -> Iterator[tuple[int, Wanted | None, list[int], list[int]]]:
-        """Yield the rows to store unsorted for now, by bucket, and the positions of their runs.
+        """Yield the rows to park, bucket by bucket, and the positions of their runs.
 
         The rows from `cuts[i]` to the next cut are written to `rows_at[i]` and following. `arrived`
         counts the parked rows of each window. The rows are None at the end of a bucket.

@@ -1,8 +1,8 @@
 """Rules of ``torch.func.vmap``: each op on a batch becomes one op, on views.
 
-If data and indices share leading dimensions, the batch is one more of them. For other operators, if
-all members share the indices, the batch becomes the leading dimension of the data. Otherwise every
-index becomes a tuple of one component, with a batch dimension.
+If data and indices share leading dimensions, the batch becomes another shared dimension. For other
+operators, if all members share the indices, the batch becomes the leading dimension of the data.
+Otherwise every index becomes a tuple of one component, with a batch dimension.
 """
 
 from __future__ import annotations

@@ -54,7 +54,10 @@ def applies(places: Destinations, wanted: tuple[bool, bool]) -> bool:
 def call(
     places: Destinations, values: ScatterValues, gradient: Tensor, wanted: tuple[bool, bool]
 ) -> tuple[Tensor | None, Tensor | None]:
-    """Return the gradients of data and of updates, of the moved shape. None if not requested."""
+    """Return the gradients of data and of updates; None for a gradient that is not requested.
+
+    The gradient of updates has the moved shape.
+    """
     data, updates, result = values
     op, options = places.attributes.op, places.attributes.positional
     both = overload(NAME)(op, gradient, data, places.indices, updates, result, *options, *wanted)

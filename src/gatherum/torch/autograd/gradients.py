@@ -330,7 +330,7 @@ def _refusing_kernel(
 
 
 def _counting_kernel(operator: Operator, name: str, place: int) -> Callable[..., Any]:
-    """Return the kernel that tracks the change of a tensor, which autograd may have saved."""
+    """Return the kernel that tracks the change of a tensor, because autograd may have saved it."""
     op = overload(name)
     changed = operand_names(operator, name)[place]
 

@@ -2,9 +2,9 @@
 
 `torch.library.register_autograd` and plain `autograd.Function` are not used. The first lacks
 forward mode: `jvp` silently returns zero. The second silently returns wrong gradients if
-`torch.compile` traces `torch.func.grad` of it. Both are built on a function of a single level,
-which a kernel applies. Its names are private: `private` has the names and the fallbacks if one is
-missing.
+`torch.compile` traces `torch.func.grad` of it. Instead, a kernel applies a function of a single
+level of `torch.func`; both interfaces are built on such functions. The names for it are private:
+`private` has them, and the fallbacks if one is missing.
 """
 
 from __future__ import annotations

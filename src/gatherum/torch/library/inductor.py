@@ -1,9 +1,9 @@
 """Make the code that torch's inductor generates call the core directly.
 
 Inductor generates Python code that calls an op through the dispatcher, with every argument by name.
-The core's entry point returns the same tensor in a tenth of the time. It calls the dispatcher for
-tensors that are not plain. An inductor table defines the code of each op; without such a table,
-inductor generates its default code.
+The core's entry point returns the same tensor in a tenth of the time. The entry point calls the
+dispatcher for tensors that are not plain. An inductor table defines the code of each op; without
+such a table, inductor generates its default code.
 
 The entry point is an attribute of the op: ``.core_call``, or ``.named_call`` if error messages name
 another function. Inductor caches its code on disk, so another version of this package may run it.

@@ -46,7 +46,7 @@ def _lifted(
     data: Tensor, dim: int, index: Tensor, src: Tensor, reduction: str, include_self: bool,
     out: Tensor | None,
 ) -> Tensor:  # fmt: skip
-    """Run a call on data without dimensions, which torch takes as one element."""
+    """Run a call on data without dimensions, which torch treats as a vector of one element."""
     data, index, src = (
         tensor.view(1) if not tensor.dim() else tensor for tensor in (data, index, src)
     )
@@ -55,7 +55,7 @@ def _lifted(
 
 
 def _vector(index: Tensor, dim: int, data: Tensor) -> Tensor | None:
-    """Return the vector whose repetition the index is, or None."""
+    """Return the vector that the index repeats, or None if it does not repeat a vector."""
     strides, shape = index.stride(), index.shape
     dim %= len(shape)
     for axis, step in enumerate(strides):
@@ -68,7 +68,7 @@ def scatter(
     data: Tensor, dim: int, index: Tensor, src: Tensor, *, reduce: str = "",
     out: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """Replace ``scatter`` of a tensor. Without `reduce`, the last element remains."""
+    """Replace ``scatter`` of a tensor. Without `reduce`, the last of several elements is stored."""
     if reduce and reduce not in ("add", "multiply"):
         raise Declined
     return _elements(data, dim, index, src, _WORDS[reduce] if reduce else "none", out=out)
@@ -105,7 +105,7 @@ def scatter_reduce(
 
 def _integer_mean(data: Tensor, dim: int, index: Tensor, src: Tensor, include_self: bool
                   ) -> Tensor:  # fmt: skip
-    """Divide sums, which wrap in the dtype as in torch, by counts."""
+    """Divide sums by counts. The sums wrap around in the dtype, as in torch."""
     if data.dtype is torch.bool:
         raise Declined
     total = _elements(data, dim, index, src, "add", include_self)

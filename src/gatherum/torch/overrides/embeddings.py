@@ -8,7 +8,7 @@ from torch import Tensor
 from .scatter_calls import INDEX_DTYPES, Declined, scatter, totals
 
 SUM, MEAN, MAX = 0, 1, 2  # torch's numbers of modes
-_FEW = 1 << 16  # up to so many elements, two steps are faster than one aggregation
+_FEW = 1 << 16  # up to this number of elements, two steps are faster than one aggregation
 
 
 def _counts(indices: Tensor, size: int) -> Tensor:
@@ -74,7 +74,7 @@ def embedding_bag(
 def _aggregated(
     rows: Tensor, taken: Tensor, places: Tensor, size: int, scales: Tensor | None
 ) -> Tensor:
-    """Return the sums of the rows that were taken, each times its scale, rounded once."""
+    """Return the sums of the selected rows, each multiplied by its scale and rounded once."""
     few = taken.numel() * rows.shape[1] <= _FEW and not rows.is_cuda
     if few or (scales is not None and rows.element_size() < 4):
         terms = rows.index_select(0, taken)
@@ -109,7 +109,7 @@ def embedding_bag_dense_backward(
 
 
 def _of_maxima(gradient: Tensor, sizes: Tensor, maxima: Tensor, size: int) -> Tensor:
-    """Add the gradient of each maximum to the element that it is."""
+    """Add the gradient of each maximum to the element that has the maximum."""
     if bool((filled := sizes > 0).all()):
         places, updates = maxima, gradient
     else:

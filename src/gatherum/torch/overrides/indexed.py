@@ -22,7 +22,7 @@ def _slices(
     data: Tensor, dim: int, index: Tensor, source: Tensor, reduction: str,
     include_self: bool = True, out: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """Write the slices of `source` into those of `data` that a vector of indices names."""
+    """Write the slices of `source` into the slices of `data` that a vector of indices selects."""
     if index.dtype not in INDEX_DTYPES or data.dtype is not source.dtype:
         raise Declined
     if index.dim() != 1 or not data.dim():
@@ -40,7 +40,7 @@ def _lifted(
     data: Tensor, dim: int, index: Tensor, source: Tensor, reduction: str, include_self: bool,
     out: Tensor | None,
 ) -> Tensor:  # fmt: skip
-    """Run a call with operands that have no dimension, which torch takes as one element."""
+    """Run a call with operands without dimensions, which torch treats as vectors of one element."""
     if index.dim() > 1 or source.dim() != data.dim():
         raise Declined
     if not data.dim():
@@ -122,7 +122,10 @@ def _placed(tensor: Tensor, data: Tensor) -> Tensor:
 
 
 def _numbers(data: Tensor, indices: Sequence[Tensor | None]) -> list[tuple[int, Tensor]]:
-    """Return the indexed dimensions with integer indices. A mask becomes one for each dimension."""
+    """Return the indexed dimensions with integer indices.
+
+    A mask becomes one index for each of its dimensions.
+    """
     result: list[tuple[int, Tensor]] = []
     dim = 0
     for index in indices:

@@ -25,7 +25,7 @@ _COUNTING = threading.Lock()
 def _kernel(
     name: str, run: Callable[..., Any], torch_kernel: Any, device: bool
 ) -> Callable[..., Any]:
-    """Return a kernel that runs `run`, or torch's kernel for calls that `run` does not take."""
+    """Return a kernel that runs `run`, or torch's kernel if `run` does not support the call."""
 
     def kernel(keyset: Any, *args: Any, **options: Any) -> Any:
         quiet = False
@@ -36,8 +36,8 @@ def _kernel(
         except torch.OutOfMemoryError:
             raise
         except (IndexError, TypeError, ValueError, RuntimeError) as error:
-            # Nothing is written yet. On the host, torch's kernel raises an error; on a device,
-            # it would end the process's use of the device for an index out of bounds.
+            # Nothing is written yet. On the host, torch's kernel raises an error; on a device, an
+            # index out of bounds would make the device unusable for the process.
             quiet = isinstance(error, IndexError)
             if device and quiet:
                 raise

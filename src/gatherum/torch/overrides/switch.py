@@ -1,7 +1,7 @@
 """Turn the replaced kernels on and off: ``reproducible()`` and ``set_reproducible``.
 
-Kernels belong to the process, and so do the contexts. The first one that is entered replaces
-torch's kernels, and the last one that is left restores them.
+Kernels and contexts belong to the process. Entering the first context replaces torch's kernels, and
+exiting the last active context restores them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from . import kernels
 
 
 class Report(NamedTuple):
-    """Calls by operator: on the kernels of gatherum, and on the kernels of torch."""
+    """The number of calls of each operator, on gatherum's and on torch's kernels."""
 
     gatherum: dict[str, int]
     torch: dict[str, int]

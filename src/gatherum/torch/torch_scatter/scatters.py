@@ -1,4 +1,4 @@
-"""torch_scatter's scatters, with the `reduce` words of PyG's `scatter`.
+"""torch_scatter's scatters, and the names that PyG's `scatter` accepts for `reduce`.
 
 Each value of `src` is reduced into the destination that `index` gives along one dimension:
 
@@ -65,7 +65,7 @@ def scatter(
     IndexError
         If an index is negative, or not below the size of the result.
     TypeError, ValueError
-        If a dtype, a shape or a word is invalid.
+        If a dtype, a shape or the name of a reduction is invalid.
 
     Examples
     --------

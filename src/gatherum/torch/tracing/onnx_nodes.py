@@ -111,9 +111,9 @@ def _scatter_tuples(attributes: Attributes, data: Value, indices: Value, updates
 def _may_address_every_row(data: Value, indices: Value) -> bool:
     """Return True if the indices may be the constants 0, 1, ..., n - 1 of the n rows.
 
-    The exporter's optimizer (onnxscript's rule ScatterAllStatic) replaces ScatterND by the updates
-    there and ignores `reduction`. The rule compares the shapes of data and updates, so a leading
-    dimension of size 1 keeps such a reduction.
+    In this case, the exporter's optimizer (onnxscript's rule ScatterAllStatic) replaces ScatterND
+    by the updates and ignores `reduction`. The rule compares the shapes of data and updates, so a
+    leading dimension of size 1 keeps such a reduction.
     """
     if len(indices.shape) != 2 or indices.shape[1] != 1 or not isinstance(indices.shape[0], int):
         return False  # constants have numeric sizes
@@ -125,7 +125,8 @@ def _folded(scatter: Callable[[Value, Value, str], Value], data: Value, updates:
             attributes: Attributes) -> Value:  # fmt: skip
     """Scatter once, or twice if old values do not take part.
 
-    The first of two scatters writes a neutral value; for a maximum or minimum, one of the updates.
+    The first of two scatters writes a neutral value or, for a maximum or minimum, one of the
+    updates.
     """
     reduction = attributes.reduction
     if reduction == "mean":

@@ -1,4 +1,4 @@
-"""Replace `operands` while Dynamo traces: Dynamo follows Python, but not NumPy.
+"""Replace `operands` while Dynamo traces: Dynamo can trace Python, but not NumPy.
 
 ``gatherum::number`` inserts numbers into a graph. Its kernel converts and checks them as in eager
 calls: during tracing, or at run time if a number is not known before.
