@@ -216,9 +216,10 @@ def markdown(report: dict[str, Any]) -> str:
     """Return a report as a table for the documentation, with its command and machine."""
     on = report["machine"]
     lines = [
-        f"Medians of {len(report['cases'][0]['runs']['ours'])}, {report['date'][:10]}: "
+        f"Medians of {len(report['cases'][0]['runs']['ours'])} runs on {report['date'][:10]}, on "
         f"{on['system']}, {on['processors']} processors, {on['memory'] / 2**30:.0f} GiB, "
-        f"Python {on['python']}, NumPy {on['numpy']}, load average {on['load'][1]:.0f}, by",
+        f"Python {on['python']}, NumPy {on['numpy']}, load average {on['load'][1]:.0f}. "
+        "The command was:",
         "",
         f"    {report['command']}",
         "",

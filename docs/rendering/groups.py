@@ -11,7 +11,7 @@ from .tables import table
 
 def render() -> str:
     """Return a table of the functions of `reduce`."""
-    head = ("`func`", "dtypes", "result", "empty group", "of equal values", "composed of")
+    head = ("`func`", "dtypes", "result", "empty group", "ties and NaN", "composed of")
     rows = [
         [
             f"`{row.name}`",
