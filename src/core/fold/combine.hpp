@@ -324,7 +324,7 @@ struct Fold : Arithmetic<V, decltype(sum_of<V, R>())> {
   static_assert(has_meaning(kValueOf<V>, R), "dispatch.hpp makes folds that have a meaning");
   static_assert(sizeof(Sum) == bytes_of(sum_type(kValueOf<V>, R)), "callers allocate bytes_of(sum_type)");
 
-  // A common type for all folds with the same stored type and accumulation type. Code that only moves values
+  // A common type for all folds with the same stored type and accumulation type. Code that only copies values
   // is compiled once for this type.
   using Form = std::conditional_t<std::is_same_v<Stored, Sum>, Bytes<sizeof(Stored)>, Base>;
 

@@ -147,8 +147,8 @@ def aggregate(
     numpy_groupies" of the page on groups lists the differences. As in numpy_groupies, the result of
     ``"argmax"`` and ``"argmin"`` is `fill_value` for a group with NaN, and the result of ``"var"``
     and ``"std"`` is `fill_value` for a group of `ddof` or fewer values. Sums and means of floats
-    are left folds in float64, rounded once; sums of integers are exact modulo 2**64. longdouble is
-    only moved and counted.
+    are left folds in float64, rounded once; sums of integers are exact modulo 2**64. For
+    longdouble, only functions that copy or count values are supported.
 
     Examples
     --------

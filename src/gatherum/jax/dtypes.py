@@ -29,7 +29,7 @@ def canonical(dtype: Any) -> Any:
 
 
 def folds(dtype: DType) -> bool:
-    """Return True if sums are defined for the dtype; 8-bit floats can only be moved."""
+    """Return True if sums are defined for the dtype. 8-bit floats can only be copied."""
     return is_reducible(dtype, "add")
 
 

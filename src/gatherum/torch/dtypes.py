@@ -73,7 +73,7 @@ def of_name(name: str) -> torch.dtype | None:
 
 
 def has_sums(dtype: torch.dtype) -> bool:
-    """Return True if items can be added. 8-bit dtypes other than integers can only be moved."""
+    """Return True if items can be added. 8-bit dtypes other than integers can only be copied."""
     return dtype in _SUMMED
 
 
