@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from gatherum.groups.functions import FUNCTIONS, TRANSFORMS, FunctionRow
+from gatherum.groups.functions import FUNCTIONS, TRANSFORMS
+from gatherum.groups.rows import FunctionRow
 
 from .tables import table
 

@@ -26,9 +26,10 @@ from gatherum.files.resources.resources import Resources
 from gatherum.files.resources.stats import Progress, Stats
 from gatherum.groups import errors
 from gatherum.groups.dates import is_date
+from gatherum.groups.evaluation import check_defined, start_of
 from gatherum.groups.functions import FUNCTIONS, IN_FILES, FileFunction
 from gatherum.groups.grouping import Grouping
-from gatherum.groups.reducing import ALIASES, check_defined, start_of
+from gatherum.groups.options import ALIASES
 
 __all__ = ["reduce_file"]
 

@@ -11,7 +11,8 @@ from gatherum._frameworks.torch_compile import follow_tensors
 
 from .factorizing import factorize
 from .numpy_groupies import aggregate
-from .reducing import reduce, transform
+from .reducing import reduce
+from .transforming import transform
 
 __all__ = ["aggregate", "factorize", "reduce", "transform"]
 

@@ -20,6 +20,7 @@ from gatherum._model.errors import Shape, out_of_range, unknown_argument
 from gatherum._system import native
 
 from . import errors
+from .evaluation import reduced
 from .grouping import Grouping
 from .numpy_groupies_dtypes import (
     DEFAULT_FILL_VALUE,
@@ -29,7 +30,7 @@ from .numpy_groupies_dtypes import (
     result_dtype,
     working_dtype,
 )
-from .reducing import as_ddof, reduced
+from .options import as_ddof
 
 AGGREGATE = "groups.aggregate"
 

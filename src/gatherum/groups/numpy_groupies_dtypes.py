@@ -12,8 +12,9 @@ from gatherum._model.call import Array
 from gatherum._model.dtypes import DType
 
 from . import errors
-from .functions import FUNCTIONS, not_a_number
-from .reducing import WIDEST, check_defined
+from .dtypes import not_a_number
+from .evaluation import WIDEST, check_defined
+from .functions import FUNCTIONS
 
 
 class FillValue(Enum):

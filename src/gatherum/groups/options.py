@@ -6,19 +6,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from math import prod
-from typing import Any
 
 import numpy as np
 
-from gatherum._arguments import conversion
-from gatherum._arguments.casting import has_nan
-from gatherum._derivatives.array_ops import Array
-from gatherum._model.dtypes import AnyDType
+from gatherum._arguments import conversion, plain_values
 from gatherum._model.errors import Shape
+from gatherum._model.shape_limits import MAX_BYTES
 
 from . import cumulative, errors, order_statistics
-from .functions import FUNCTIONS, REDUCES, TRANSFORMS, FunctionRow, TransformRow
-from .protocol import Arrays
+from .functions import FUNCTIONS, REDUCES, TRANSFORMS
+from .rows import FunctionRow, TransformRow
 
 # The functions that take an argument, without the nan forms.
 TAKERS = {
@@ -26,6 +23,13 @@ TAKERS = {
     "dtype": ("sum", "prod", "mean", "var", "std"),
     "q": ("quantile",),
 }
+# The functions' names in other libraries, for messages.
+ALIASES = {
+    "add": "sum", "mul": "prod", "multiply": "prod", "product": "prod", "amax": "max",
+    "maximum": "max", "amin": "min", "minimum": "min", "len": "count", "average": "mean",
+    "idxmax": "argmax", "idxmin": "argmin", "center": "centre", "percentile": "quantile",
+}  # fmt: skip
+ALIASES |= {f"nan{alias}": f"nan{name}" for alias, name in ALIASES.items()}
 # From _MANY groups on, a result must not be more than _SPARSE times as large as the array of
 # groups.
 _MANY, _SPARSE = 1 << 20, 16
@@ -83,7 +87,7 @@ def row_with_rank(row: TransformRow, method: str) -> TransformRow:
     return replace(row, compose=partial(cumulative.rank, method), result=result)
 
 
-def of_one(name: str, keywords: dict[str, Any]) -> dict[str, Any]:
+def of_one(name: str, keywords: dict[str, object]) -> dict[str, object]:
     """Return the keywords for one function of a list: `q` belongs to quantiles only."""
     if plain(name) in TAKERS["q"]:
         return keywords
@@ -96,46 +100,6 @@ def check_dense(op: str, size: int, shape: Shape) -> None:
         raise errors.sparse_groups(op, size, prod(shape))
 
 
-def as_weights(
-    op: str, xp: Arrays, value: object, values: Array, along: int, kind: AnyDType
-) -> Array:
-    """Return weights as an array of a rank that broadcasts to the values.
-
-    Lists adopt the dtype of floating values, given by `kind`.
-    """
-    if conversion.is_weak(value) and has_nan(kind):
-        real = np.dtype(f"f{kind.itemsize // 2}") if kind.kind == "c" else kind
-        known = isinstance(real, np.dtype) and real.kind == "f"
-        value = conversion.as_updates(op, value, real if known else np.dtype("f4"), "weights")
-    weights = xp.as_operand(op, "weights", value, values)
-    whole: Shape = tuple(values.shape)
-    shape = tuple(weights.shape)
-    if shape not in (whole, whole[along : along + 1]):
-        raise errors.other_groups(op, whole[along], whole, shape, "weights")
-    if xp.kind(weights).kind == "c":
-        raise errors.not_real(op, "weights", xp.kind(weights))
-    behind = (1,) * (len(whole) - along - 1)
-    return xp.reshape(weights, (*shape, *behind)) if len(shape) < len(whole) else weights
-
-
-def common_dtype(values: AnyDType, weights: AnyDType) -> AnyDType:
-    """Return the dtype of products, as NumPy promotes; bfloat16 is promoted like float16.
-
-    float16 with bfloat16 gives float32.
-    """
-    if values == weights:
-        return values
-    half = np.dtype(np.float16)
-    one, other = (half if of.name == "bfloat16" else of for of in (values, weights))
-    if not (isinstance(one, np.dtype) and isinstance(other, np.dtype)):
-        return values  # not defined for these dtypes
-    try:
-        result: np.dtype[Any] = np.promote_types(one, other)
-    except TypeError:
-        return values
-    if result != half:
-        return result
-    narrow = [of for of in (values, weights) if of.name == "bfloat16"]
-    if narrow and half in (values, weights):
-        return np.dtype(np.float32)
-    return narrow[0] if narrow else result
+def as_ddof(op: str, value: object) -> int:
+    """Convert `ddof` to an int of at most 64 bits, as no group has more values."""
+    return min(plain_values.as_size(op, "ddof", value), MAX_BYTES)

@@ -1,55 +1,26 @@
-"""`reduce` and `transform` check their arguments and run a row of the table of functions."""
+"""`reduce` checks its arguments and evaluates one or several functions."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from typing import Any, Never, overload
 
-import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gatherum._arguments import plain_values
-from gatherum._arguments.casting import has_nan
-from gatherum._arguments.xarray_labels import check_numbers, has_labels, plain_array, renumbered
-from gatherum._derivatives.array_ops import Array
-from gatherum._frameworks import registry
-from gatherum._model import shape_limits
+from gatherum._arguments.xarray_labels import has_labels, renumbered
 from gatherum._model.call_types import Foreign
-from gatherum._model.dtypes import AnyDType, is_index
-from gatherum._model.errors import not_an_integer, renamed, unknown_argument
-from gatherum._model.modes import MODES, ModeName
-from gatherum._model.shape_limits import MAX_BYTES
+from gatherum._model.errors import unknown_argument
+from gatherum._model.modes import ModeName
 
-from . import errors, namespace, options, weighted
-from .cumulative import RANKS
-from .functions import (
-    FUNCTIONS,
-    REDUCES,
-    TRANSFORMS,
-    FunctionRow,
-    QuantileMethod,
-    RankMethod,
-    ReduceName,
-    ReduceNames,
-    TransformName,
-    TransformRow,
-    not_a_number,
-)
-from .grouping import Grouping
+from . import errors, options, weighted
+from .evaluation import reduced
+from .functions import FUNCTIONS, QuantileMethod, ReduceName, ReduceNames
+from .operands import converted, grouped
+from .options import ALIASES
 from .order_statistics import METHODS
 
 REDUCE = "groups.reduce"
-TRANSFORM = "groups.transform"
-# The functions' names in other libraries, for messages.
-ALIASES = {
-    "add": "sum", "mul": "prod", "multiply": "prod", "product": "prod", "amax": "max",
-    "maximum": "max", "amin": "min", "minimum": "min", "len": "count", "average": "mean",
-    "idxmax": "argmax", "idxmin": "argmin", "center": "centre", "percentile": "quantile",
-}  # fmt: skip
-# For unsupported wide dtypes, the widest supported dtype.
-WIDEST = {"g": np.dtype(np.float64), "G": np.dtype(np.complex128)}
-ALIASES |= {f"nan{alias}": f"nan{name}" for alias, name in ALIASES.items()}
 
 
 @overload
@@ -311,7 +282,7 @@ def reduce(
     if unknown:
         raise unknown_argument("groups.reduce", unknown)
     names = options.names_of(REDUCE, func, ALIASES)
-    less = as_ddof(REDUCE, ddof)
+    less = options.as_ddof(REDUCE, ddof)
     for argument, value in (("weights", weights), ("dtype", dtype)):
         options.check_taken(REDUCE, names, argument, value)
     share = options.as_q(REDUCE, names, q)
@@ -320,8 +291,8 @@ def reduce(
         raise errors.one_quantile(REDUCE)
     if weights is not None and less:
         raise errors.no_ddof(REDUCE, less)
-    array, by = _grouped(REDUCE, values, groups, size, axis, mode, negative, weights)
-    array, scale = _converted(names, array, by, values, weights, dtype)
+    array, by = grouped(REDUCE, values, groups, size, axis, mode, negative, weights)
+    array, scale = converted(names, array, by, values, weights, dtype)
 
     def run(name: str) -> Any:
         row = FUNCTIONS[options.plain(name)]
@@ -338,307 +309,3 @@ def reduce(
         return renumbered(REDUCE, "groups", values, by.axis, groups, "group", call)
 
     return run(names[0]) if isinstance(func, str) else {name: run(name) for name in names}
-
-
-def _converted(
-    names: Sequence[str], array: Array, by: Grouping, values: object, weights: object, dtype: object
-) -> tuple[Array, Array | None]:
-    """Convert values and weights to `dtype`, or else to their common dtype."""
-    xp, scale = by.xp, None
-    kind = xp.kind(array) if dtype is None else xp.as_dtype(by.op, "dtype", dtype)
-    if weights is not None:
-        if has_labels(values):
-            check_numbers(by.op, "weights", values, by.axis, weights)
-        plain = plain_array(weights)
-        scale = options.as_weights(by.op, xp, plain, array, by.axis, kind)
-        kind = kind if dtype is not None else options.common_dtype(kind, xp.kind(scale))
-    if kind == xp.kind(array) and scale is None:
-        return array, None
-    for name in names:
-        check_defined(by.op, FUNCTIONS[options.plain(name)], name, kind)
-    with np.errstate(all="ignore"), by.float_mode():
-        array = xp.astype(array, xp.dtype(kind))
-        real = np.dtype(f"f{kind.itemsize // 2}") if kind.kind == "c" else kind
-        return array, None if scale is None else xp.astype(scale, xp.dtype(real))
-
-
-def as_ddof(op: str, value: object) -> int:
-    """Convert `ddof` to an int of at most 64 bits, as no group has more values."""
-    return min(plain_values.as_size(op, "ddof", value), MAX_BYTES)
-
-
-def reduced(
-    name: str,
-    values: Array,
-    by: Grouping,
-    ddof: int,
-    fill_value: object,
-    row: FunctionRow | None = None,
-) -> Array:
-    """Run `reduce` on an array and its grouping, by the function's row or one with arguments."""
-    xp, skips = by.xp, name not in FUNCTIONS
-    row = row or FUNCTIONS[options.plain(name)]
-    kind = xp.kind(values)
-    check_defined(by.op, row, name, kind)
-    dtype = row.result(kind)
-    _check_result(by, dtype)
-    start = start_of(row, dtype, by, values, fill_value)
-    if row.sorts and (in_blocks := getattr(xp, "in_blocks", None)) is not None:
-        if start is None:
-            raise errors.unknown_groups(by.op)
-        call = partial(reduced, name, ddof=ddof, fill_value=fill_value, row=row)
-        return in_blocks(name, call, values, by, dtype)
-    with np.errstate(all="ignore"), by.float_mode():  # signaling NaN also warns
-        if skips and has_nan(kind) and xp.holds_any(left_out := xp.isnan(values)):
-            by = by.without(left_out)
-        if start is not None:
-            return row.compose(values, by, start, ddof)
-        # Empty groups get a number that no group of values can have, and are found by it. If the
-        # number is only unlikely, its absence proves that no group is empty.
-        number = row.unlikely(dtype)
-        start = xp.full((), number or 0, xp.dtype(dtype), values)
-        result = None if number is None else row.compose(values, by, start, ddof)
-        place = by.first_empty(by.filled() if result is None else result != start)
-        if place is not None and result is not None and not row.locates:
-            place = by.first_empty(by.filled())
-        if place is not None:
-            where = place if by.elements else ()
-            raise errors.empty_group(by.op, name, dtype, place[by.axis], where)
-        return row.compose(values, by, start, ddof) if result is None else result
-
-
-def _check_result(by: Grouping, dtype: AnyDType) -> None:
-    if all(type(n) is int for n in by.shape):  # otherwise they are symbols of a graph
-        shape_limits.check_result(by.op, by.shape, dtype)
-
-
-def check_defined(op: str, row: FunctionRow | TransformRow, name: str, dtype: AnyDType) -> None:
-    """Raise TypeError for a dtype that a function is not defined for."""
-    if row.accepts(dtype):
-        return
-    needs = None
-    if isinstance(dtype, np.dtype):
-        nearest = WIDEST.get(dtype.char, dtype.newbyteorder("="))
-        known = nearest if dtype.char in WIDEST else "native byte order"
-        needs = known if row.accepts(nearest) else None
-    raise errors.not_defined(op, name, dtype, needs)
-
-
-def start_of(
-    row: FunctionRow, dtype: AnyDType, by: Grouping, values: Array, fill_value: object
-) -> Array | None:
-    """Return the result of an empty group as an item, None if empty groups are an error."""
-    if fill_value is None:
-        if row.empty is None and not has_nan(dtype):
-            return None
-        fill_value = not_a_number(dtype) if row.empty is None else row.empty
-        fill_value = bool(fill_value) if dtype.kind == "b" else fill_value
-    try:
-        return by.xp.item(by.op, dtype, fill_value, values)
-    except (TypeError, ValueError) as error:
-        raise errors.fill_of_result(error) from None
-
-
-@overload
-def transform(
-    values: NDArray[Any],
-    groups: ArrayLike,
-    func: TransformName,
-    axis: int = 0,
-    *,
-    size: int | None = None,
-    method: RankMethod = "average",
-    mode: ModeName = "raise",
-    negative: bool = False,
-) -> NDArray[Any]: ...
-
-
-@overload
-def transform(
-    values: Foreign,
-    groups: Any,
-    func: TransformName,
-    axis: int = 0,
-    *,
-    size: int | None = None,
-    method: RankMethod = "average",
-    mode: ModeName = "raise",
-    negative: bool = False,
-) -> Foreign: ...
-
-
-@overload
-def transform(
-    values: ArrayLike,
-    groups: ArrayLike,
-    func: TransformName,
-    axis: int = 0,
-    *,
-    size: int | None = None,
-    method: RankMethod = "average",
-    mode: ModeName = "raise",
-    negative: bool = False,
-) -> NDArray[Any]: ...
-def transform(
-    values: Any,
-    groups: Any,
-    func: TransformName,
-    axis: int = 0,
-    *,
-    size: int | None = None,
-    method: RankMethod = "average",
-    mode: ModeName = "raise",
-    negative: bool = False,
-    **unknown: Never,
-) -> Any:
-    """Normalize, centre, softmax, accumulate or rank the values of each group.
-
-    Parameters
-    ----------
-    values : array_like
-        The values, as in `reduce`.
-    groups : array_like of int
-        The groups, as in `reduce`.
-    func : str
-        ``"centre"`` subtracts the mean of the group. ``"normalize"`` also divides by the standard
-        deviation of the group. ``"softmax"`` is ``exp(x - m) / sum(exp(x - m))``, where m is the
-        largest value of the group. ``"log_softmax"`` is ``x - m - log(sum(exp(x - m)))``.
-        ``"cumsum"``, ``"cumprod"``, ``"cummax"`` and ``"cummin"`` fold the values of the group up
-        to and including each value. ``"cumcount"`` is the number of earlier values of the group,
-        and ``"rank"`` the rank of each value in its group, from 1.
-    axis : int, default 0
-        The axis of `values` along which groups are formed, in ``[-values.ndim, values.ndim)``.
-    size : int, optional
-        The number of groups. The default is the largest entry plus one.
-    method : {"average", "ordinal", "min", "max", "dense"}, default "average"
-        The rank of equal values: the mean of their ranks, their ranks in row-major order, the
-        smallest or the largest of their ranks, or the rank among the distinct values.
-    mode : {"raise", "clip", "wrap", "fill", "drop"}, default "raise"
-        How to treat out-of-bounds entries, as in `reduce`. Dropped values become NaN or NaT, in
-        dtypes without it 0, and -1 for ``"cumcount"``.
-    negative : bool, default False
-        If True, entries from -size to -1 count from the end. If False, they are out of bounds.
-
-    Returns
-    -------
-    numpy.ndarray
-        A new C-contiguous array of the shape and dtype of `values`; the dtype is float64 for
-        average ranks, int64 for counts and other ranks, and float64 if `values` has integers and
-        the function is not a cumulative fold. For tensors and JAX arrays, an array of the same
-        framework.
-
-    Raises
-    ------
-    TypeError
-        If `size` or `axis` is not an integer, `negative` is not a boolean, `groups` has a
-        non-integer dtype, the function is not defined for the dtype of `values` (all functions
-        support integers and floats; ``"centre"`` and ``"cumsum"`` also support complex numbers,
-        cumulative functions and ranks bools, maxima, minima and ranks dates), or an operand is
-        not an array, is masked or belongs to another framework.
-    ValueError
-        If `func`, `method`, `mode` or `axis` has an invalid value, `size` is negative, or the
-        shapes do not match.
-    NotImplementedError
-        If cumulative folds are called on tensors or JAX arrays, or cumulative functions or ranks on
-        Dask arrays with several chunks along `axis`.
-    IndexError
-        If an entry is out of bounds, as in `reduce`.
-
-    See Also
-    --------
-    reduce : Return one result for each group.
-
-    Notes
-    -----
-    ``"centre"`` and ``"normalize"`` are computed in float64 from the exact mean and rounded once.
-    The softmax functions are computed in float32 for float16 and bfloat16, in float64 for integers,
-    and otherwise in the dtype of the values; the results are rounded once. Sums are left folds. exp
-    and log are implemented in this package, with the same bits on every machine. Every NaN in a
-    result is the canonical quiet NaN. ``"normalize"`` returns NaN if all values of a group are
-    equal. The softmax functions return NaN if ``x - m`` is NaN, because the largest value of the
-    group is infinite.
-
-    Cumulative folds are left folds in row-major order, with the rules of `reduce`: float16 and
-    bfloat16 accumulate in float32, each result is rounded once, and integers wrap around. In ranks,
-    NaN is the largest value, and zeros of both signs are equal.
-
-    Examples
-    --------
-    >>> import gatherum
-    >>> gatherum.groups.transform([1.0, 5.0, 7.0, 9.0], [0, 0, 1, 1], "normalize")
-    array([-1.,  1., -1.,  1.])
-    >>> gatherum.groups.transform([1, 3, 5], [0, 0, 1], "centre")
-    array([-1.,  1.,  0.])
-    >>> gatherum.groups.transform([3, 4, 5, 6], [0, 1, 0, 1], "cumsum")
-    array([ 3,  4,  8, 10])
-    >>> gatherum.groups.transform([7.0, 5.0, 7.0, 9.0], [0, 0, 0, 1], "rank")
-    array([2.5, 1. , 2.5, 1. ])
-    """
-    if unknown:
-        raise unknown_argument("groups.transform", unknown)
-    name = plain_values.as_choice(TRANSFORM, "func", func, tuple(TRANSFORMS), ALIASES)
-    ties = plain_values.as_choice(TRANSFORM, "method", method, RANKS, {})
-    array, by = _grouped(TRANSFORM, values, groups, size, axis, mode, negative)
-    row = TRANSFORMS[name]
-    row = options.row_with_rank(row, ties) if name == "rank" else row
-    result: NDArray[Any] = transformed(name, array, by, row)
-    return values.copy(deep=False, data=result) if has_labels(values) else result
-
-
-def transformed(name: str, values: Array, by: Grouping, row: TransformRow | None = None) -> Array:
-    """Run `transform` on an array and its grouping, by the function's row or one with arguments."""
-    row, xp = row or TRANSFORMS[name], by.xp
-    kind = xp.kind(values)
-    check_defined(by.op, row, name, kind)
-    dtype = row.result(kind)
-    _check_result(by, dtype)
-    if row.sorts and (in_blocks := getattr(xp, "in_blocks", None)) is not None:
-        return in_blocks(name, partial(transformed, name, row=row), values, by, dtype, True)
-    with np.errstate(all="ignore"), by.float_mode():
-        to = xp.dtype(dtype)
-        if (result := by.fused(name, values)) is not None:
-            return result if result.dtype == to else xp.rounded(result, to)
-        return row.compose(values, by, to)
-
-
-def _grouped(
-    op: str,
-    values: object,
-    groups: object,
-    size: object,
-    axis: object,
-    mode: object,
-    negative: object,
-    weights: object = None,
-) -> tuple[Array, Grouping]:
-    """Check the arguments. Return the values as an array, and their grouping."""
-    along = plain_values.as_integer(op, "axis", axis)
-    mode_name = plain_values.as_choice(op, "mode", mode, MODES)
-    from_end = plain_values.as_boolean(op, "negative", negative)
-    if isinstance(size, str) and (word := ALIASES.get(size, size)) in REDUCES:
-        raise not_an_integer(op, "size", size, f"func={word!r}")
-    labelled = values if has_labels(values) else None
-    of = groups
-    if labelled is not None:
-        values, groups = plain_array(values), plain_array(groups)
-    operands = {"values": values, "groups": groups, "weights": plain_array(weights)}
-    xp = registry.namespace(op, operands) or namespace
-    number = None if size is None else xp.as_size(op, "size", size)
-    array = xp.as_values(op, "values", values)
-    entries = xp.as_groups(op, "groups", groups, array)
-    if not is_index(xp.kind(entries)):
-        raise errors.not_groups(op, xp.kind(entries))
-    whole = tuple(array.shape)
-    try:
-        along = shape_limits.resolve_axis(op, whole, along)
-    except ValueError as error:
-        raise renamed(error, op, {"data": "values"}) from None
-    if tuple(entries.shape) not in (whole, whole[along : along + 1]):
-        raise errors.other_groups(op, whole[along], whole, tuple(entries.shape))
-    if labelled is not None:
-        check_numbers(op, "groups", labelled, along, of)
-    if number is None:
-        number = xp.size_of(op, "groups", entries)
-        options.check_dense(op, number, tuple(entries.shape))
-    shape = (*whole[:along], number, *whole[along + 1 :])
-    return array, Grouping.of(op, "groups", entries, shape, along, mode_name, from_end, xp)

@@ -18,9 +18,10 @@ import numpy as np
 from gatherum._derivatives.array_ops import Array
 from gatherum._model.dtypes import accumulator_dtype
 
-from .functions import FunctionRow, transformed_dtype, working_dtype
+from .dtypes import transformed_dtype, working_dtype
 from .grouping import Grouping
 from .rounding import rounded_root
+from .rows import FunctionRow
 from .spreads import added
 
 

@@ -21,12 +21,12 @@ from .group_numbers import (
     nan_item,
     number_of,
     real_dtype,
-    root_of,
     rounded,
     wide_dtype,
 )
 from .group_orders import INTERPOLATED, METHODS, nunique, quantile
 from .group_orders import mode as most_frequent
+from .group_spreads import centred, spread, variance
 from .group_weights import CONVERTED, WEIGHTED, weighted, with_weights
 from .items import Array, DType, Items, Position, as_bytes, blank, typed
 from .positions import MODES, resolve_all
@@ -238,10 +238,10 @@ def transform(
 def _transformed(func: str, items: Items, dtype: DType) -> list[Any]:
     """Transform the values of one group."""
     if func == "centre":
-        return _centred(items, dtype)
+        return centred(items, dtype)
     if func == "normalize":
-        deviation = np.sqrt(_variance(items, dtype, 0))
-        return [distance / deviation for distance in _centred(items, dtype)]
+        deviation = np.sqrt(variance(items, dtype, 0))
+        return [distance / deviation for distance in centred(items, dtype)]
     wide = wide_dtype(dtype)
     numbers = [number_of(item, dtype, wide) for item in items]
     largest = fold_of(numbers, wide, "max")
@@ -338,10 +338,12 @@ def _result(
         return np.int64(nunique(items, dtype)).tobytes()
     if name == "mode":
         return most_frequent(items, dtype)
-    return _reduced(name, members, dtype, axis, ddof)
+    if name in ("var", "std"):
+        return spread(items, dtype, _result_dtype(name, dtype), ddof, name == "std")
+    return _reduced(name, members, dtype, axis)
 
 
-def _reduced(name: str, members: Members, dtype: DType, axis: int, ddof: int) -> bytes:
+def _reduced(name: str, members: Members, dtype: DType, axis: int) -> bytes:
     items = [item for _, item in members]
     if name in ("argmax", "argmin") or (name in ("max", "min") and dtype.kind in "mM"):
         place = _position(items, dtype, max if name.endswith("max") else min)
@@ -354,8 +356,7 @@ def _reduced(name: str, members: Members, dtype: DType, axis: int, ddof: int) ->
         return np.int64(len(items)).tobytes()
     if name in ("any", "all"):
         return bytes([(any if name == "any" else all)(_is_true(item, dtype) for item in items)])
-    spread = name in ("var", "std")
-    return _spread(items, dtype, ddof, name == "std") if spread else _log_sum(items, dtype)
+    return _log_sum(items, dtype)
 
 
 def _is_true(item: bytes, dtype: DType) -> bool:
@@ -375,49 +376,3 @@ def _position(items: Items, dtype: DType, extreme: Callable[[list[Any]], Any]) -
         if is_nan(item, dtype):
             return place
     return values.index(extreme(values))
-
-
-def _distances(items: Items, dtype: DType) -> list[Any]:
-    """Return the distance of each number from the exact mean, rounded to float64. For integers, the
-    mean is rounded down.
-    """
-    if dtype.name in INTEGERS:
-        whole = [int(number_of(item, dtype, dtype)) for item in items]
-        least = sum(whole) // len(whole)
-        return [np.float64(number - least) for number in whole]
-    double = np.dtype(np.complex128 if dtype.kind == "c" else np.float64)
-    numbers = [number_of(item, dtype, double) for item in items]
-    mean = fold_of(numbers, double, "fmean")
-    return [number - mean for number in numbers]
-
-
-def _centred(items: Items, dtype: DType) -> list[Any]:
-    distances = _distances(items, dtype)
-    if dtype.name not in INTEGERS:
-        return distances
-    mean = fold_of(distances, np.dtype(np.float64), "mean")
-    return [distance - mean for distance in distances]
-
-
-def _variance(items: Items, dtype: DType, ddof: int) -> Any:
-    """Return the left fold of squared distances, divided by the degrees of freedom, in float64."""
-    double, distances = np.dtype(np.float64), _distances(items, dtype)
-    squares = [one.real * one.real for one in distances]
-    if dtype.kind == "c":
-        squares = [
-            square + one.imag * one.imag for square, one in zip(squares, distances, strict=True)
-        ]
-    total = fold_of(squares, double, "add")
-    if dtype.name in INTEGERS:
-        whole = fold_of(distances, double, "add")
-        total = total - whole * whole / np.float64(len(items))
-    return total / np.float64(len(items) - ddof)
-
-
-def _spread(items: Items, dtype: DType, ddof: int, root: bool) -> bytes:
-    result = _result_dtype("var", dtype)
-    if len(items) <= ddof:
-        return rounded(np.nan, result).tobytes()
-    with np.errstate(all="ignore"):
-        spread = _variance(items, dtype, ddof)
-        return rounded(root_of(spread, result) if root else spread, result).tobytes()

@@ -18,8 +18,9 @@ from gatherum._model.call import Attributes
 from gatherum._model.dtypes import AnyDType
 from gatherum._plans import index_errors, spreads
 from gatherum._system import native
-from gatherum.groups import functions, rounding
 from gatherum.groups import namespace as of_numpy
+from gatherum.groups import rounding
+from gatherum.groups.dtypes import working_dtype
 from gatherum.groups.protocol import Computed
 from gatherum.torch.library.ops import overload
 from gatherum.torch.library.symbolic_sizes import surely_holds
@@ -327,7 +328,7 @@ def fused(name: str, values: Tensor, places: Destinations) -> Tensor | None:
     """Return softmax or log_softmax of values, or None inside transforms, which need the steps."""
     if private.transforms_active() or name not in ("softmax", "log_softmax"):
         return None
-    values = astype(values, dtype(functions.working_dtype(kind(values))))
+    values = astype(values, dtype(working_dtype(kind(values))))
     op, axis, mode, negative = places.attributes[:4]
     options = op, axis, mode, negative, places.attributes.caller
     result: Tensor = overload(SOFTMAX)(values, places.indices, name, places.shape[axis], *options)

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gatherum.groups import options, reducing
+from gatherum.groups import options, reducing, transforming
 
 
 def reduce(
@@ -34,4 +34,4 @@ def _reduce(values: Tensor, groups: Any, size: Any, func: Any, axis: Any, **more
 @torch.compiler.allow_in_graph  # type: ignore[untyped-decorator]
 def transform(values: Tensor, groups: Any, *arguments: Any, **more: Any) -> Any:
     """Transform each value by its group; see `gatherum.groups.transform`."""
-    return reducing.transform(values, groups, *arguments, **more)
+    return transforming.transform(values, groups, *arguments, **more)

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from gatherum._derivatives.array_ops import ADD, Destinations
 from gatherum._model.call import FoldRule
-from gatherum.groups import functions, reducing, rounding, spreads
+from gatherum.groups import compositions, evaluation, functions, rounding, spreads
 from gatherum.groups.grouping import Grouping
 from gatherum.torch import namespace
 
@@ -142,7 +142,7 @@ def _grouped(op: str, src: Tensor, index: Any, dim: int, size: int) -> tuple[Ten
 def _transformed(op: str, name: str, src: Tensor, index: Any, dim: int, size: int) -> Tensor:
     src, by = _grouped(op, src, index, dim, size)
     with called(by.places):
-        result: Tensor = reducing.transformed(name, src, by)
+        result: Tensor = evaluation.transformed(name, src, by)
     return result
 
 
@@ -152,7 +152,7 @@ def _std(
 ) -> Tensor:
     src, by = _grouped("scatter_std", src, index, dim, size)
     row = functions.FUNCTIONS["std"]
-    reducing.check_defined(by.op, row, row.name, namespace.kind(src))
+    evaluation.check_defined(by.op, row, row.name, namespace.kind(src))
     with called(by.places), by.float_mode():
         counts = by.count()
         fold = partial(_added, by.places, out)
@@ -175,12 +175,12 @@ def _added(places: Destinations, out: Tensor | None, values: Tensor) -> Tensor:
 def _log_sum(src: Tensor, index: Any, dim: int, size: int, out: Tensor | None) -> Tensor:
     src, by = _grouped("scatter_logsumexp", src, index, dim, size)
     row = functions.FUNCTIONS["logsumexp"]
-    reducing.check_defined(by.op, row, row.name, namespace.kind(src))
+    evaluation.check_defined(by.op, row, row.name, namespace.kind(src))
     with called(by.places), by.float_mode():
         if out is None:
-            whole: Tensor = reducing.reduced(row.name, src, by, 0, 0)
+            whole: Tensor = evaluation.reduced(row.name, src, by, 0, 0)
             return whole
-        values, old = functions.working(src, by), functions.working(out, by)
+        values, old = compositions.working(src, by), compositions.working(out, by)
         shift = by.places.put(old.detach(), values.detach(), FoldRule("max"))
         shift = torch.where(shift.isinf(), 0, shift)
         powers = namespace.exp(values - by.gather(shift))

@@ -1,0 +1,134 @@
+"""The operands of a call: the values, their grouping, and their weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gatherum._arguments import conversion, plain_values
+from gatherum._arguments.casting import has_nan
+from gatherum._arguments.xarray_labels import check_numbers, has_labels, plain_array
+from gatherum._derivatives.array_ops import Array
+from gatherum._frameworks import registry
+from gatherum._model import shape_limits
+from gatherum._model.dtypes import AnyDType, is_index
+from gatherum._model.errors import Shape, not_an_integer, renamed
+from gatherum._model.modes import MODES
+
+from . import errors, namespace, options
+from .evaluation import check_defined
+from .functions import FUNCTIONS, REDUCES
+from .grouping import Grouping
+from .protocol import Arrays
+
+
+def grouped(
+    op: str,
+    values: object,
+    groups: object,
+    size: object,
+    axis: object,
+    mode: object,
+    negative: object,
+    weights: object = None,
+) -> tuple[Array, Grouping]:
+    """Check the arguments. Return the values as an array, and their grouping."""
+    along = plain_values.as_integer(op, "axis", axis)
+    mode_name = plain_values.as_choice(op, "mode", mode, MODES)
+    from_end = plain_values.as_boolean(op, "negative", negative)
+    if isinstance(size, str) and (word := options.ALIASES.get(size, size)) in REDUCES:
+        raise not_an_integer(op, "size", size, f"func={word!r}")
+    labelled = values if has_labels(values) else None
+    of = groups
+    if labelled is not None:
+        values, groups = plain_array(values), plain_array(groups)
+    operands = {"values": values, "groups": groups, "weights": plain_array(weights)}
+    xp = registry.namespace(op, operands) or namespace
+    number = None if size is None else xp.as_size(op, "size", size)
+    array = xp.as_values(op, "values", values)
+    entries = xp.as_groups(op, "groups", groups, array)
+    if not is_index(xp.kind(entries)):
+        raise errors.not_groups(op, xp.kind(entries))
+    whole = tuple(array.shape)
+    try:
+        along = shape_limits.resolve_axis(op, whole, along)
+    except ValueError as error:
+        raise renamed(error, op, {"data": "values"}) from None
+    if tuple(entries.shape) not in (whole, whole[along : along + 1]):
+        raise errors.other_groups(op, whole[along], whole, tuple(entries.shape))
+    if labelled is not None:
+        check_numbers(op, "groups", labelled, along, of)
+    if number is None:
+        number = xp.size_of(op, "groups", entries)
+        options.check_dense(op, number, tuple(entries.shape))
+    shape = (*whole[:along], number, *whole[along + 1 :])
+    return array, Grouping.of(op, "groups", entries, shape, along, mode_name, from_end, xp)
+
+
+def converted(
+    names: Sequence[str], array: Array, by: Grouping, values: object, weights: object, dtype: object
+) -> tuple[Array, Array | None]:
+    """Convert values and weights to `dtype`, or else to their common dtype."""
+    xp, scale = by.xp, None
+    kind = xp.kind(array) if dtype is None else xp.as_dtype(by.op, "dtype", dtype)
+    if weights is not None:
+        if has_labels(values):
+            check_numbers(by.op, "weights", values, by.axis, weights)
+        plain = plain_array(weights)
+        scale = _as_weights(by.op, xp, plain, array, by.axis, kind)
+        kind = kind if dtype is not None else _common_dtype(kind, xp.kind(scale))
+    if kind == xp.kind(array) and scale is None:
+        return array, None
+    for name in names:
+        check_defined(by.op, FUNCTIONS[options.plain(name)], name, kind)
+    with np.errstate(all="ignore"), by.float_mode():
+        array = xp.astype(array, xp.dtype(kind))
+        real = np.dtype(f"f{kind.itemsize // 2}") if kind.kind == "c" else kind
+        return array, None if scale is None else xp.astype(scale, xp.dtype(real))
+
+
+def _as_weights(
+    op: str, xp: Arrays, value: object, values: Array, along: int, kind: AnyDType
+) -> Array:
+    """Return weights as an array of a rank that broadcasts to the values.
+
+    Lists adopt the dtype of floating values, given by `kind`.
+    """
+    if conversion.is_weak(value) and has_nan(kind):
+        real = np.dtype(f"f{kind.itemsize // 2}") if kind.kind == "c" else kind
+        known = isinstance(real, np.dtype) and real.kind == "f"
+        value = conversion.as_updates(op, value, real if known else np.dtype("f4"), "weights")
+    weights = xp.as_operand(op, "weights", value, values)
+    whole: Shape = tuple(values.shape)
+    shape = tuple(weights.shape)
+    if shape not in (whole, whole[along : along + 1]):
+        raise errors.other_groups(op, whole[along], whole, shape, "weights")
+    if xp.kind(weights).kind == "c":
+        raise errors.not_real(op, "weights", xp.kind(weights))
+    behind = (1,) * (len(whole) - along - 1)
+    return xp.reshape(weights, (*shape, *behind)) if len(shape) < len(whole) else weights
+
+
+def _common_dtype(values: AnyDType, weights: AnyDType) -> AnyDType:
+    """Return the dtype of products, as NumPy promotes; bfloat16 is promoted like float16.
+
+    float16 with bfloat16 gives float32.
+    """
+    if values == weights:
+        return values
+    half = np.dtype(np.float16)
+    one, other = (half if of.name == "bfloat16" else of for of in (values, weights))
+    if not (isinstance(one, np.dtype) and isinstance(other, np.dtype)):
+        return values  # not defined for these dtypes
+    try:
+        result: np.dtype[Any] = np.promote_types(one, other)
+    except TypeError:
+        return values
+    if result != half:
+        return result
+    narrow = [of for of in (values, weights) if of.name == "bfloat16"]
+    if narrow and half in (values, weights):
+        return np.dtype(np.float32)
+    return narrow[0] if narrow else result

@@ -1,0 +1,77 @@
+"""The properties of a function over groups. `functions` has the tables of all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from gatherum._derivatives.array_ops import Array
+from gatherum._model.dtypes import AnyDType
+
+from .grouping import Grouping
+
+# A function of the values, the grouping, the result of empty groups, and `ddof`.
+Composition: TypeAlias = Callable[[Array, Grouping, Array, int], Array]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionRow:
+    """The properties of one function. No field has a default, so each row is complete."""
+
+    name: str  # the prefix ``nan`` makes a function skip NaN
+    compose: Composition  # the function, as a composition of the operators
+    composes: str  # a one-line description of `compose`, for the documentation
+    accepts: Callable[[AnyDType], bool]  # whether it is defined for a dtype
+    result: Callable[[AnyDType], AnyDType]  # maps the dtype of the values to the result's dtype
+    # The result of an empty group; None for NaN if the result's dtype has NaN, else an error.
+    empty: float | None
+    ties: str  # which of several equal values is selected, for the documentation; "" if irrelevant
+    reduction: str | None  # if the function is one scatter of the values or of ones
+
+    @property
+    def locates(self) -> bool:
+        """Whether the result contains positions, which are never negative."""
+        return self.name in ("argmax", "argmin")
+
+    @property
+    def compares(self) -> bool:
+        """Whether the result is the largest or the smallest value."""
+        return self.name in ("max", "min")
+
+    @property
+    def sorts(self) -> bool:
+        """Whether the function needs all values of a group in one call."""
+        return self.name in ("quantile", "median", "nunique", "mode")
+
+    def unlikely(self, dtype: AnyDType) -> int | None:
+        """Return a result that no group has, or, for maxima and minima, that few groups have."""
+        if self.locates:
+            return -1
+        if not self.compares or dtype.kind not in "iu":
+            return None
+        limits = np.iinfo(dtype)
+        return int(limits.min if self.name == "max" else limits.max)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransformRow:
+    """The properties of one function whose result has the shape of the values."""
+
+    name: str
+    compose: Callable[[Array, Grouping, Any], Array]  # to a dtype of the framework
+    composes: str
+    accepts: Callable[[AnyDType], bool]
+    result: Callable[[AnyDType], AnyDType]  # maps the dtype of the values to the result's dtype
+
+    @property
+    def sorts(self) -> bool:
+        """Whether the function needs all values of a group in one call."""
+        return self.folds or self.name in ("cumcount", "rank")
+
+    @property
+    def folds(self) -> bool:
+        """Whether the function is a cumulative fold, which needs NumPy arrays."""
+        return self.name in ("cumsum", "cumprod", "cummax", "cummin")
