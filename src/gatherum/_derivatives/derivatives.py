@@ -15,7 +15,7 @@ update j:
 | add | 1 | 1 | 1 |
 | mean | 1 / count | 1 | 1 |
 | max, min | 1 / N | 1 if the old value equals the result | 1 for updates that equal the result |
-| mul | 1 | the product of the others | the product of the others |
+| mul | 1 | the product of all other factors | the product of all other factors |
 
 N is the number of values that equal the result. If the old value is excluded (`include_self` is
 false), B * D is 1 for a destination without updates and 0 otherwise. Skipped updates have no
@@ -61,7 +61,7 @@ class DerivativeRule(NamedTuple):
     # As in its row of `reductions`. Factors of a linear reduction do not depend on values, and the
     # tangent of its result is the same scatter applied to the tangents of its operands.
     linear: bool
-    factors: Callable[[Destinations, Any], Factors]  # takes the destinations and the values
+    factors: Callable[[Destinations, Any], Factors]  # of the destinations and the values
     replaces: bool  # whether the old value is never included
 
 

@@ -52,7 +52,7 @@ def plain(name: str) -> str:
 
 
 def check_taken(op: str, names: Sequence[str], argument: str, value: object) -> None:
-    """Raise ValueError if an argument is given and a function does not take it."""
+    """Raise ValueError if an argument is given and a function does not accept it."""
     takers = TAKERS[argument]
     for name in names:
         if value is not None and plain(name) not in takers:
@@ -60,7 +60,7 @@ def check_taken(op: str, names: Sequence[str], argument: str, value: object) -> 
 
 
 def as_q(op: str, names: Sequence[str], q: object) -> float | tuple[float, ...] | None:
-    """Return the numbers `q` as Python floats, or None if no function takes `q`."""
+    """Return the numbers of quantiles as Python floats; None if all functions ignore them."""
     if not any(plain(name) in TAKERS["q"] for name in names):
         if q is not None:
             check_taken(op, names, "q", q)

@@ -68,7 +68,7 @@ def _positions(by: Grouping, counts: Array, q: float, method: str, to: Any) -> A
     floor = xp.astype(place, whole)
     share = xp.subtract(place, xp.astype(floor, double), None)
     above = xp.astype(share > 0, whole)
-    up = (share > 0.5) | ((share == 0.5) & (floor % 2 == 1))  # halves go to even places
+    up = (share > 0.5) | ((share == 0.5) & (floor % 2 == 1))  # 0.5 rounds to the even place
     nearest = {"lower": floor, "higher": floor + above, "nearest": floor + xp.astype(up, whole)}
     if method in nearest:
         place = xp.astype(nearest[method], counts.dtype)

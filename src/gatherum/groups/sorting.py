@@ -23,7 +23,7 @@ class SortedGroups:
     """The sorted order of flattened values. A cell is a group at one position across the axis."""
 
     xp: Arrays
-    cells: int  # the number of cells; it also marks values without a group
+    cells: int  # the number of cells, which is also the number of a dropped entry
     numbers: Array  # the cell of each value, in sorted order
     order: Array  # the position of each value in the flattened values, in sorted order
     counts: Array  # the number of values of each cell

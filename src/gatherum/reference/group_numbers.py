@@ -62,7 +62,7 @@ def root_of(square: Any, dtype: DType) -> Any:
     """Return the square root of a nonnegative number, rounded once to a dtype."""
     if not math.isfinite(square):
         return square
-    shift = 700  # gives the root of the least number more digits than any dtype has
+    shift = 700  # the root of the least number then has more digits than any dtype
     exact = Fraction(float(square)) * 4**shift
     root = math.isqrt(exact.numerator // exact.denominator)
     twice = 2 * root + (Fraction(root) ** 2 != exact)

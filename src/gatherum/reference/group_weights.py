@@ -13,13 +13,13 @@ CONVERTED = (*WEIGHTED, "prod")
 
 
 def common_dtype(values: DType, weights: DType) -> DType:
-    """Return NumPy's common dtype, where bfloat16 takes the place of float16 if it is involved."""
+    """Return NumPy's common dtype, where bfloat16 is promoted like float16."""
     if values == weights:
         return values
     names = {values.name, weights.name}
     half = np.dtype(np.float16)
     one, other = (half if of.name == "bfloat16" else of for of in (values, weights))
-    if one == other:  # two halves, of different kinds
+    if one == other:  # float16 and bfloat16
         return np.dtype(np.float32)
     result = np.promote_types(one, other)
     return np.dtype("bfloat16") if result == half and "bfloat16" in names else result

@@ -45,7 +45,7 @@ def gather(
     negative: bool = True,
     fill_value: Any = 0,
 ) -> Array:
-    """Take the slices of `data` along `axis` that `indices` address.
+    """Return the slices of `data` along `axis` that `indices` address.
 
     ``out[a.., i.., s..] = data[a.., indices[i..], s..]``
 
@@ -85,7 +85,7 @@ def gather_elements(
     negative: bool = True,
     fill_value: Any = 0,
 ) -> Array:
-    """Take one element of `data` for each element of `indices`.
+    """Return one element of `data` for each element of `indices`.
 
     ``out[i, j, k] = data[i, indices[i, j, k], k]`` (`axis` 1 shown)
 
@@ -123,7 +123,7 @@ def gather_nd(
     negative: bool = True,
     fill_value: Any = 0,
 ) -> Array:
-    """Take the sub-arrays of `data` that the rows of `indices` address.
+    """Return the sub-arrays of `data` that the rows of `indices` address.
 
     ``out[b.., i.., s..] = data[b.., *indices[b.., i.., :], s..]``
 

@@ -1,4 +1,4 @@
-"""``gatherum explain`` shows what a call would do, from shapes or from files."""
+"""``gatherum explain`` describes a call from shapes or from files, without running it."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ class ValuesOrFile(Values):
 def explain(
     operator: Operator, svg_file: str | None, floor: bool, device: str, **options: Any
 ) -> None:
-    """Explain what a call of OP would do: its result, algorithm, bytes, loops and a picture.
+    """Explain a call of OP: its result, algorithm, bytes, loops and a picture.
 
     OP is gather, gather-elements, gather-nd, scatter-slices, scatter-elements or scatter-nd. The
     picture shows the indices from --values or a file, and an example otherwise. With --device cuda
