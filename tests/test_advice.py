@@ -43,6 +43,12 @@ CASES = {
         "; write groups.astype(np.int64)",
         "gatherum.groups.reduce(values, groups.astype(np.int64))",
     ),
+    "groups of strings": (
+        {"values": TABLE, "groups": np.array(["b", "a", "a", "b"])},
+        "gatherum.groups.reduce(values, groups)",
+        "; groups, keys = gatherum.groups.factorize(groups) numbers keys",
+        "gatherum.groups.reduce(values, gatherum.groups.factorize(groups)[0])",
+    ),
     "edges from a mask": (
         {"data": TABLE, "gather_indices": np.array([True, False])},
         "gatherum.aggregate(data, gather_indices, [0, 1], 2, 'add')",

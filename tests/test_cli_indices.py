@@ -357,7 +357,7 @@ def test_groups_of_streams(run, stdin, monkeypatch):
     assert run("groups", "-", "-") == (2, "", f"gatherum: {message}\n")
     stdin(b"0 x")
     message = "standard input, line 1: expected integers, got '0 x'; number other keys with "
-    message += "np.unique(keys, return_inverse=True)"
+    message += "gatherum.groups.factorize(keys)"
     assert run("groups", "table.npy", "-") == (1, "", f"gatherum: {message}\n")
 
 

@@ -12,7 +12,7 @@ OUTPUTS = (
     "names no kind of output: expected 'x.npy', 'model.safetensors:tensor', 'x.h5:dataset' or a "
     "Zarr directory such as 'x.zarr'"
 )
-NUMBER = "number other keys with np.unique(keys, return_inverse=True)"
+NUMBER = "number other keys with gatherum.groups.factorize(keys)"
 CENTS = "write decimals as integers, such as cents"
 
 

@@ -427,13 +427,13 @@ REFUSED = [
     ),
     (
         "reduce", ([1.0, 2.0], np.array(["a", "b"], object)), {}, TypeError,
-        "groups.reduce: `groups` must have an integer dtype, got object; keys, groups = "
-        "np.unique(groups, return_inverse=True) numbers keys",
+        "groups.reduce: `groups` must have an integer dtype, got object; groups, keys = "
+        "gatherum.groups.factorize(groups) numbers keys",
     ),
     (
         "transform", ([1.0, 2.0], ["a", "b"], "softmax"), {}, TypeError,
-        "groups.transform: `groups` must have an integer dtype, got <U1; keys, groups = "
-        "np.unique(groups, return_inverse=True) numbers keys",
+        "groups.transform: `groups` must have an integer dtype, got <U1; groups, keys = "
+        "gatherum.groups.factorize(groups) numbers keys",
     ),
     (
         "reduce", ([Decimal("1.5"), Decimal(2)], [0, 1]), {}, TypeError,

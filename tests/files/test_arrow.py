@@ -355,7 +355,7 @@ def test_errors_for_columns_without_a_dtype_suggest_code(tmp_path):
     parquet.write_table(pyarrow.table({"price": prices, "shop": ["a", "b"]}), path)
     for column, line in (
         ("price", "lists of these; write decimals as integers, such as cents"),
-        ("shop", "lists of these; number other keys with np.unique(keys, return_inverse=True)"),
+        ("shop", "lists of these; number other keys with gatherum.groups.factorize(keys)"),
     ):  # fmt: skip
         with pytest.raises(ValueError, match="a column of") as caught:
             files.gather_file(f"{path}:{column}", [0])

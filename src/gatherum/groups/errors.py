@@ -14,7 +14,7 @@ from gatherum._model.errors.audience import for_commands
 from gatherum._model.errors.calls import _short
 from gatherum._model.named_bytes import named_bytes
 
-KEYS = "number other keys with np.unique(keys, return_inverse=True)"
+KEYS = "number other keys with gatherum.groups.factorize(keys)"
 DECIMALS = "write decimals as integers, such as cents"
 
 

@@ -165,7 +165,7 @@ def not_an_index_dtype(op: str, dtype: Any, tuples: bool, operand: str = "indice
     if dtype.kind in "bf" and not mask:
         behind = hint(f"write {operand}.{advice('astype(np.int64)', 'to(torch.int64)')}")
     if operand in ("groups", "group_idx") and dtype.kind in "OSTUMm":
-        behind = hint(f"keys, {operand} = np.unique({operand}, return_inverse=True) numbers keys")
+        behind = hint(f"{operand}, keys = gatherum.groups.factorize({operand}) numbers keys")
     return TypeError(f"{op}: `{operand}` must have an integer dtype, got {dtype}{behind}")
 
 
