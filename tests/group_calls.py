@@ -1,9 +1,10 @@
 """Draws calls of functions over groups: values with ties or arbitrary bits, groups, arguments."""
 
 import numpy as np
+import pytest
 
 import gatherum
-from gatherum.groups import functions
+from gatherum.groups import functions, options
 from strategies import MODES, same_bits, value_bytes
 
 
@@ -78,6 +79,21 @@ def call(rng):
         "negative": bool(rng.random() < 0.5),
     }
     return shape, entries, more
+
+
+def defined_pairs(dtypes, funcs, number=1):
+    """Pair each function with each dtype. A number of dtypes that the function is defined for run
+    every time, which are different for the next function; all other pairs run before a release.
+    """
+    rows, pairs = functions.FUNCTIONS | functions.TRANSFORMS, []
+    for j, func in enumerate(funcs):
+        row = rows[func if func in rows else options.plain(func)]
+        defined = [dtype for dtype in dtypes if row.accepts(dtype)]
+        chosen = [defined[(j + k) % len(defined)] for k in range(number)]
+        for dtype in dtypes:
+            marks = [] if dtype in chosen else [pytest.mark.release]
+            pairs.append(pytest.param(dtype, func, marks=marks, id=f"{func}-{dtype}"))
+    return pairs
 
 
 def run(values, groups, func, *, module=gatherum.groups, **more):

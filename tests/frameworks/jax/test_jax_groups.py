@@ -1,13 +1,13 @@
 """Functions over groups of JAX arrays: the oracle's bits, also jitted; derivatives, errors."""
 
-import itertools
 import re
 from functools import partial
+from itertools import product
 
 import numpy as np
 import pytest
 
-from group_calls import call, near_ties, outcome, run, values_of
+from group_calls import call, defined_pairs, near_ties, outcome, run, values_of
 
 jax = pytest.importorskip("jax", reason="install jax to test its arrays")
 
@@ -19,19 +19,24 @@ from gatherum.groups import functions, reduce, transform  # noqa: E402
 from gatherum.groups import namespace as of_numpy  # noqa: E402
 from gatherum.jax import TARGET, namespace  # noqa: E402
 from gatherum.reference import groups as reference  # noqa: E402
-from samples import every  # noqa: E402
+from samples import diagonal, every  # noqa: E402
 from strategies import DATA_DTYPES, same_bits  # noqa: E402
 
 pytestmark = pytest.mark.slow
 NAMES = ("bool", "uint8", "uint64", "int32", "float8_e5m2", "float16", "bfloat16", "float32",
          "float64", "complex128")  # fmt: skip
 DTYPES = [dtype for dtype in DATA_DTYPES if dtype.isnative and dtype.name in NAMES]
+COMPILED = [jnp.dtype(name) for name in ("float32", "bfloat16", "int32", "complex64")]
 NOT_FOLDS = [name for name, row in functions.TRANSFORMS.items() if not row.folds]
 ALL = (*functions.REDUCES, *NOT_FOLDS)
 WHOLE = ("argmax", "argmin", "count", "any", "all", "nunique", "cumcount", "rank")
 SMOOTH = [name for name in ALL if name.removeprefix("nan") not in WHOLE]
 # XLA flushes subnormal numbers to 0 in arithmetic; the other functions only call the core.
 ARITHMETIC = ("var", "std", "logsumexp", "quantile", "median", *functions.TRANSFORMS)
+
+
+def is_arithmetic(func):
+    return func.removeprefix("nan") in ARITHMETIC
 
 
 def flushed(array):
@@ -47,17 +52,7 @@ def flushed(array):
         return np.where(np.abs(array) < least, np.zeros((), array.dtype), array)
 
 
-def pairs(dtypes, always=()):
-    """Yield each dtype with each function; three of four pairs run only before a release.
-
-    Functions that differ in one step, as var and std or sum and nansum, get different dtypes.
-    """
-    for (i, dtype), (j, func) in itertools.product(enumerate(dtypes), enumerate(ALL)):
-        rare = (i + j) % 4 != 0 and dtype not in always
-        yield pytest.param(dtype, func, marks=[pytest.mark.release] * rare, id=f"{func}-{dtype}")
-
-
-@pytest.mark.parametrize(("dtype", "func"), list(pairs(DTYPES)))
+@pytest.mark.parametrize(("dtype", "func"), defined_pairs(DTYPES, ALL))
 def test_the_bits_of_the_oracle(dtype, func):
     rng = np.random.default_rng([*func.encode(), *str(dtype).encode()])
     shape, groups, more = call(rng)
@@ -66,25 +61,23 @@ def test_the_bits_of_the_oracle(dtype, func):
     if rng.random() < 0.4:
         more["fill_value"] = bool(rng.random() < 0.5)
     values = values_of(rng, dtype, shape)
-    if func.removeprefix("nan") in ARITHMETIC:
+    if is_arithmetic(func):
         values = flushed(values)
     expected = outcome(run, values, groups, module=reference, **more)
     result = outcome(run, jnp.asarray(values), jnp.asarray(groups), **more)
     if isinstance(expected, type):
         assert result is expected
-    elif func.removeprefix("nan") in ARITHMETIC:
+    elif is_arithmetic(func):
         assert same_bits(flushed(np.asarray(result)), flushed(expected))
     else:
         assert same_bits(np.asarray(result), expected)
 
 
-@pytest.mark.parametrize(
-    ("name", "func"), list(pairs(["float32", "bfloat16", "int32", "complex64"], ["float32"]))
-)
-def test_jitted_the_bits_are_the_same(name, func):
+@pytest.mark.parametrize(("dtype", "func"), defined_pairs(COMPILED, ALL))
+def test_jitted_the_bits_are_the_same(dtype, func):
     """XLA fuses neighbouring operations: here it contracts a product's difference with the mean."""
     rng = np.random.default_rng(4)
-    values = (rng.standard_normal((40, 3)) * 9).astype(jnp.dtype(name))
+    values = (rng.standard_normal((40, 3)) * 9).astype(dtype)
     groups, more = rng.integers(0, 6, 40), {"func": func, "size": 7, "fill_value": False}
 
     def called(values, factor, groups):
@@ -99,7 +92,7 @@ def test_jitted_the_bits_are_the_same(name, func):
         assert same_bits(flushed(np.asarray(result)), flushed(expected))
 
 
-@pytest.mark.parametrize("func", every(3, SMOOTH))
+@pytest.mark.parametrize("func", every(9, SMOOTH))
 def test_derivatives(func):
     whole = ALL.index(func) % 2  # of groups that differ from column to column
     rng = np.random.default_rng(3)
@@ -111,8 +104,14 @@ def test_derivatives(func):
     check_grads(function, (values,), 2, ("fwd", "rev"), rtol=1e-3)
 
 
-@pytest.mark.parametrize("func", ["softmax", "log_softmax", "logsumexp", "nanlogsumexp"])
-@pytest.mark.parametrize("name", ["float32", "bfloat16", "float64"])
+@pytest.mark.parametrize(
+    ("name", "func"),
+    diagonal(
+        3,
+        ["float32", "bfloat16", "float64"],
+        ["softmax", "log_softmax", "logsumexp", "nanlogsumexp"],
+    ),
+)
 def test_exponentials_are_exported(name, func):
     """The export has no Python callback, and NumPy's bits."""
     rng = np.random.default_rng(8)
@@ -128,10 +127,7 @@ def test_exponentials_are_exported(name, func):
     assert same_bits(np.asarray(again.call(values, groups)), called(values, groups))
 
 
-@pytest.mark.parametrize(
-    "func",
-    [pytest.param(f, marks=[pytest.mark.release] * (n % 2)) for n, f in enumerate(SMOOTH)],
-)
+@pytest.mark.parametrize("func", every(5, SMOOTH))
 def test_derivatives_in_graphs(func):
     """Differentiate compiled functions with unknown groups, backward or forward."""
     rng = np.random.default_rng(7)
@@ -184,7 +180,7 @@ def test_what_the_page_says_of_segments():
     assert np.asarray(jax.jit(jax.ops.segment_sum, static_argnums=2)(least, groups[:2], 1))[0] == 0
 
 
-@pytest.mark.parametrize("func", ALL)
+@pytest.mark.parametrize("func", every(6, ALL))
 def test_batches(func):
     rng = np.random.default_rng(5)
     values, groups = rng.standard_normal((3, 6, 2)), rng.integers(0, 3, (3, 6))
@@ -206,9 +202,17 @@ def test_without_wide_types_results_are_narrow():
     assert jnp.array_equal(reduce(values, groups, func="var"), jnp.array([0.25, 0]))
 
 
-@pytest.mark.parametrize("jitted", [False, True])
-@pytest.mark.parametrize("name", ["float32", "bfloat16", "complex64", "int32"])
-@pytest.mark.parametrize("func", ["var", "nanstd", "centre"])
+@pytest.mark.parametrize(
+    ("func", "name", "jitted"),
+    every(
+        5,
+        product(
+            ["var", "nanstd", "centre"],
+            ["float32", "bfloat16", "complex64", "int32"],
+            [False, True],
+        ),
+    ),
+)
 def test_without_wide_types_spreads_are_computed_in_them(func, name, jitted):
     jax.config.update("jax_enable_x64", False)
     rng = np.random.default_rng(9)
@@ -221,7 +225,7 @@ def test_without_wide_types_spreads_are_computed_in_them(func, name, jitted):
     assert same_bits(np.asarray(result), expected.astype(result.dtype))
 
 
-@pytest.mark.parametrize("func", ["var", "std", "centre"])
+@pytest.mark.parametrize("func", every(2, ["var", "std", "centre"]))
 def test_derivatives_without_wide_types(func):
     rng = np.random.default_rng(10)
     values, groups = 1000 + rng.standard_normal((6, 2)), np.array([0, 2, 0, 2, 1, 2])
