@@ -115,12 +115,12 @@ def holds_any(mask: Array) -> bool:
     return True
 
 
-def _converted(to: Any, x: Any) -> Any:
-    return of_chunks.astype(x, to)
+def _converted(target: Any, x: Any) -> Any:
+    return of_chunks.astype(x, target)
 
 
-def astype(x: Array, to: Any) -> Array:
-    return x if x.dtype == to else _each(partial(_converted, to), x, dtype=to)
+def astype(x: Array, target: Any) -> Array:
+    return x if x.dtype == target else _each(partial(_converted, target), x, dtype=target)
 
 
 def arange(start: int, stop: int, like: Array) -> Array:
@@ -152,12 +152,12 @@ def replaced(x: Array, mask: Array, value: Any) -> Array:
     return _each(_replaced, x, mask, np.asarray(value).astype(x.dtype))
 
 
-def _rounded(to: Any, x: Any) -> Any:
-    return of_chunks.rounded(np.array(x), to)
+def _rounded(target: Any, x: Any) -> Any:
+    return of_chunks.rounded(np.array(x), target)
 
 
-def rounded(x: Array, to: Any) -> Array:
-    return _each(partial(_rounded, to), x, dtype=to)
+def rounded(x: Array, target: Any) -> Array:
+    return _each(partial(_rounded, target), x, dtype=target)
 
 
 single = partial(_each, of_chunks.single, dtype=np.float32)
@@ -168,22 +168,29 @@ def bits(x: Array) -> Array:
 
 
 def in_blocks(
-    name: str, run: Callable[..., Any], values: Array, by: Grouping, dtype: Any, like: bool = False
+    name: str,
+    run: Callable[..., Any],
+    values: Array,
+    grouping: Grouping,
+    dtype: Any,
+    like: bool = False,
 ) -> Array:
     """Run a function on the blocks of values, each with all positions along the axis. The result
     has one item for each group, or, with `like`, for each value.
     """
-    axis = by.axis
+    axis = grouping.axis
     if len(values.chunks[axis]) > 1:
-        raise dask_errors.needs_whole_axis(by.op, name, axis)
-    groups = by.places.indices
+        raise dask_errors.needs_whole_axis(grouping.op, name, axis)
+    groups = grouping.places.indices
     every = tuple(range(values.ndim))
     of_groups = every if groups.ndim > 1 else (axis,)
     groups = groups.rechunk(tuple(values.chunks[d] for d in of_groups))
-    block = partial(_in_block, run, by.op, by.shape[axis], axis, by.places.attributes)
+    block = partial(
+        _in_block, run, grouping.op, grouping.shape[axis], axis, grouping.places.attributes
+    )
     return da.blockwise(
         block, every, values, every, groups, of_groups, dtype=dtype,
-        adjust_chunks=None if like else {axis: (by.shape[axis],)},
+        adjust_chunks=None if like else {axis: (grouping.shape[axis],)},
         meta=np.empty((0,) * values.ndim, dtype),
     )  # fmt: skip
 
@@ -198,9 +205,9 @@ def _in_block(
 
 
 def in_float64(
-    wide: Computed, narrow: Computed, values: Array, by: Grouping, counts: Array
+    wide: Computed, narrow: Computed, values: Array, grouping: Grouping, counts: Array
 ) -> Array:
-    return wide(values, by, counts)
+    return wide(values, grouping, counts)
 
 
 def stop_gradient(x: Array) -> Array:

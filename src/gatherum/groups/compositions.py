@@ -19,85 +19,89 @@ from .dtypes import working_dtype
 from .grouping import Grouping
 
 
-def working(values: Array, by: Grouping) -> Array:
+def working(values: Array, grouping: Grouping) -> Array:
     """Convert values to their working dtype."""
-    return by.xp.astype(values, by.xp.dtype(working_dtype(by.xp.kind(values))))
+    return grouping.xp.astype(values, grouping.xp.dtype(working_dtype(grouping.xp.kind(values))))
 
 
-def fold(reduction: str, values: Array, by: Grouping, start: Array, ddof: int) -> Array:
+def fold(reduction: str, values: Array, grouping: Grouping, start: Array, ddof: int) -> Array:
     """Return the left fold of the values of each group."""
-    return by.scatter(values, reduction, start)
+    return grouping.scatter(values, reduction, start)
 
 
-def fold_extreme(extreme: str, values: Array, by: Grouping, start: Array, ddof: int) -> Array:
+def fold_extreme(extreme: str, values: Array, grouping: Grouping, start: Array, ddof: int) -> Array:
     """Return the largest or smallest value of each group. Dates are compared as integers."""
-    if not is_date(dtype := by.xp.kind(values)):
-        return by.scatter(values, extreme, start)
+    if not is_date(dtype := grouping.xp.kind(values)):
+        return grouping.scatter(values, extreme, start)
     numbers, empty = (as_integers(dates, extreme) for dates in (values, start))
-    return as_dates(by.scatter(numbers, extreme, empty), extreme, by.xp.dtype(dtype))
+    return as_dates(grouping.scatter(numbers, extreme, empty), extreme, grouping.xp.dtype(dtype))
 
 
-def fold_truth(reduction: str, values: Array, by: Grouping, start: Array, ddof: int) -> Array:
+def fold_truth(reduction: str, values: Array, grouping: Grouping, start: Array, ddof: int) -> Array:
     """Return the maximum or minimum of the truth of the values of each group."""
-    return by.scatter(by.xp.nonzero(values), reduction, start)
+    return grouping.scatter(grouping.xp.nonzero(values), reduction, start)
 
 
-def last(values: Array, by: Grouping, start: Array, ddof: int) -> Array:
+def last(values: Array, grouping: Grouping, start: Array, ddof: int) -> Array:
     """Return the last value of each group."""
-    return by.scatter(values, "none", start)
+    return grouping.scatter(values, "none", start)
 
 
-def first(values: Array, by: Grouping, start: Array, ddof: int) -> Array:
+def first(values: Array, grouping: Grouping, start: Array, ddof: int) -> Array:
     """Return the first value of each group."""
-    return by.first(values, start)
+    return grouping.first(values, start)
 
 
-def count(values: Array, by: Grouping, start: Array, ddof: int) -> Array:
+def count(values: Array, grouping: Grouping, start: Array, ddof: int) -> Array:
     """Return the number of values of each group."""
-    return by.xp.whole(by.count(start), by.shape)
+    return grouping.xp.whole(grouping.count(start), grouping.shape)
 
 
-def position(extreme: str, values: Array, by: Grouping, start: Array, ddof: int) -> Array:
+def position(extreme: str, values: Array, grouping: Grouping, start: Array, ddof: int) -> Array:
     """Return the position of the first largest or smallest value of each group."""
-    values = as_integers(values, extreme) if is_date(by.xp.kind(values)) else values
+    values = as_integers(values, extreme) if is_date(grouping.xp.kind(values)) else values
     if isinstance(values, np.ndarray):
-        return by.position(extreme, values, start)
-    xp, values = by.xp, by.xp.stop_gradient(values)
-    best = by.scatter(values, extreme, by.zero(values))
-    attains = xp.equal(values, by.gather(best))
+        return grouping.position(extreme, values, start)
+    xp, values = grouping.xp, grouping.xp.stop_gradient(values)
+    best = grouping.scatter(values, extreme, grouping.zero(values))
+    attains = xp.equal(values, grouping.gather(best))
     if has_nan(xp.kind(values)) and xp.holds_any(xp.isnan(best)):
         attains = attains | xp.isnan(values)  # a NaN extreme equals no value
-    return by.first_position(attains, start)
+    return grouping.first_position(attains, start)
 
 
-def log_sum(values: Array, by: Grouping, start: Array, ddof: int) -> Array:
+def log_sum(values: Array, grouping: Grouping, start: Array, ddof: int) -> Array:
     """Return the logarithm of the sum of the exponentials of each group."""
-    numbers, xp = working(values, by), by.xp
-    shift = by.scatter(xp.stop_gradient(numbers), "max", by.zero(numbers))
+    numbers, xp = working(values, grouping), grouping.xp
+    shift = grouping.scatter(xp.stop_gradient(numbers), "max", grouping.zero(numbers))
     shift = xp.replaced(shift, xp.isinf(shift), 0)  # infinite values stay infinite without a shift
-    spread = by.gather(shift)
-    total = by.scatter(xp.exp(xp.subtract(numbers, spread, spread)), "add", by.zero(numbers))
+    spread = grouping.gather(shift)
+    total = grouping.scatter(
+        xp.exp(xp.subtract(numbers, spread, spread)), "add", grouping.zero(numbers)
+    )
     result = xp.rounded(xp.add(shift, xp.log(total)), start.dtype)
-    return xp.replaced(result, by.count() == 0, start)
+    return xp.replaced(result, grouping.count() == 0, start)
 
 
-def _shifted(values: Array, by: Grouping) -> Array:
+def _shifted(values: Array, grouping: Grouping) -> Array:
     """Return the distance of each value from the largest of its group."""
-    largest = by.scatter(by.xp.stop_gradient(values), "max", by.zero(values))
-    distances = by.gather(largest, np.nan)
-    return by.xp.subtract(values, distances, distances)
+    largest = grouping.scatter(grouping.xp.stop_gradient(values), "max", grouping.zero(values))
+    distances = grouping.gather(largest, np.nan)
+    return grouping.xp.subtract(values, distances, distances)
 
 
-def softmax(values: Array, by: Grouping, to: Any) -> Array:
+def softmax(values: Array, grouping: Grouping, target: Any) -> Array:
     """Return the share of the exponential of each value in the sum of its group."""
-    powers = by.xp.exp(_shifted(working(values, by), by))
-    total = by.scatter(powers, "add", by.zero(powers))
-    return by.xp.rounded(by.xp.divide(powers, by.gather(total, np.nan), powers), to)
+    powers = grouping.xp.exp(_shifted(working(values, grouping), grouping))
+    total = grouping.scatter(powers, "add", grouping.zero(powers))
+    return grouping.xp.rounded(
+        grouping.xp.divide(powers, grouping.gather(total, np.nan), powers), target
+    )
 
 
-def log_softmax(values: Array, by: Grouping, to: Any) -> Array:
+def log_softmax(values: Array, grouping: Grouping, target: Any) -> Array:
     """Return the logarithms of softmax."""
-    shifted = _shifted(working(values, by), by)
-    total = by.scatter(by.xp.exp(shifted), "add", by.zero(shifted))
-    logs = by.gather(by.xp.log(total), np.nan)
-    return by.xp.rounded(by.xp.subtract(shifted, logs, shifted), to)
+    shifted = _shifted(working(values, grouping), grouping)
+    total = grouping.scatter(grouping.xp.exp(shifted), "add", grouping.zero(shifted))
+    logs = grouping.gather(grouping.xp.log(total), np.nan)
+    return grouping.xp.rounded(grouping.xp.subtract(shifted, logs, shifted), target)

@@ -24,43 +24,43 @@ from .sorting import SortedGroups, put, take
 RANKS = ("average", "ordinal", "min", "max", "dense")
 
 
-def count(values: Array, by: Grouping, to: Any) -> Array:
+def count(values: Array, grouping: Grouping, target: Any) -> Array:
     """Return, for each value, the number of earlier values in its group, or -1 without a group."""
-    ordered = SortedGroups.of(by, values, by_value=False)
-    places = by.xp.astype(ordered.places(), to)
-    return by.xp.reshape(ordered.unsorted(places, -1), tuple(values.shape))
+    ordered = SortedGroups.of(grouping, values, by_value=False)
+    places = grouping.xp.astype(ordered.places(), target)
+    return grouping.xp.reshape(ordered.unsorted(places, -1), tuple(values.shape))
 
 
-def rank(method: str, values: Array, by: Grouping, to: Any) -> Array:
+def rank(method: str, values: Array, grouping: Grouping, target: Any) -> Array:
     """Return the rank of each value in its group, or NaN or 0 for a value without a group."""
-    xp, ordered = by.xp, SortedGroups.of(by, values)
+    xp, ordered = grouping.xp, SortedGroups.of(grouping, values)
     shape = tuple(values.shape)
     if method == "ordinal":
-        return xp.reshape(ordered.unsorted(xp.astype(ordered.places() + 1, to)), shape)
+        return xp.reshape(ordered.unsorted(xp.astype(ordered.places() + 1, target)), shape)
     positions = ordered.positions()
     begins = ordered.begins_run(values)
     runs = xp.cumsum(xp.astype(begins, positions.dtype)) - 1
     starts = take(xp, ordered.starts, ordered.numbers)
     if method == "dense":
         ranks = runs - take(xp, runs, starts) + 1
-        return xp.reshape(ordered.unsorted(xp.astype(ranks, to)), shape)
+        return xp.reshape(ordered.unsorted(xp.astype(ranks, target)), shape)
     blank = xp.full(tuple(positions.shape), 0, positions.dtype, positions)
     first, last = (
         take(xp, put(xp, blank, runs, positions, extreme), runs) - starts + 1
         for extreme in ("min", "max")
     )
     if method != "average":
-        ranks = xp.astype(first if method == "min" else last, to)
+        ranks = xp.astype(first if method == "min" else last, target)
         return xp.reshape(ordered.unsorted(ranks), shape)
     mean: Any = np.nan
-    return xp.reshape(ordered.unsorted(xp.astype(first + last, to) * 0.5, mean), shape)
+    return xp.reshape(ordered.unsorted(xp.astype(first + last, target) * 0.5, mean), shape)
 
 
-def fold(reduction: str, values: Array, by: Grouping, to: Any) -> Array:
+def fold(reduction: str, values: Array, grouping: Grouping, target: Any) -> Array:
     """Return the cumulative fold; NaN, NaT or 0 for values without a group. NumPy arrays only."""
     if not isinstance(values, np.ndarray):
-        raise errors.needs_numpy(by.op, reduction)
-    ordered = SortedGroups.of(by, values, by_value=False)
+        raise errors.needs_numpy(grouping.op, reduction)
+    ordered = SortedGroups.of(grouping, values, by_value=False)
     run = np.ascontiguousarray(values).reshape(-1)[ordered.order]
     ends = np.flatnonzero(ordered.numbers[1:] != ordered.numbers[:-1]) + 1
     starts = np.concatenate([[0], ends]) if len(run) else ends
@@ -133,5 +133,5 @@ def _scan(ufunc: np.ufunc, run: Array, starts: NDArray[np.intp]) -> None:
     for k, number in enumerate(counts.tolist(), 1):
         if number == 0:
             break
-        at = starts[:number] + k
-        run[at] = ufunc(run[at - 1], run[at], dtype=run.dtype)
+        places_of_run = starts[:number] + k
+        run[places_of_run] = ufunc(run[places_of_run - 1], run[places_of_run], dtype=run.dtype)

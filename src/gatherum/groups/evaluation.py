@@ -25,46 +25,46 @@ WIDEST = {"g": np.dtype(np.float64), "G": np.dtype(np.complex128)}
 def reduced(
     name: str,
     values: Array,
-    by: Grouping,
+    grouping: Grouping,
     ddof: int,
     fill_value: object,
     row: FunctionRow | None = None,
 ) -> Array:
     """Run `reduce` on an array and its grouping, by the function's row or one with arguments."""
-    xp, skips = by.xp, name not in FUNCTIONS
+    xp, skips = grouping.xp, name not in FUNCTIONS
     row = row or FUNCTIONS[plain(name)]
     kind = xp.kind(values)
-    check_defined(by.op, row, name, kind)
+    check_defined(grouping.op, row, name, kind)
     dtype = row.result(kind)
-    _check_result(by, dtype)
-    start = start_of(row, dtype, by, values, fill_value)
+    _check_result(grouping, dtype)
+    start = start_of(row, dtype, grouping, values, fill_value)
     if row.sorts and (in_blocks := getattr(xp, "in_blocks", None)) is not None:
         if start is None:
-            raise errors.unknown_groups(by.op)
+            raise errors.unknown_groups(grouping.op)
         call = partial(reduced, name, ddof=ddof, fill_value=fill_value, row=row)
-        return in_blocks(name, call, values, by, dtype)
-    with np.errstate(all="ignore"), by.float_mode():  # signaling NaN also warns
+        return in_blocks(name, call, values, grouping, dtype)
+    with np.errstate(all="ignore"), grouping.float_mode():  # signaling NaN also warns
         if skips and has_nan(kind) and xp.holds_any(left_out := xp.isnan(values)):
-            by = by.without(left_out)
+            grouping = grouping.without(left_out)
         if start is not None:
-            return row.compose(values, by, start, ddof)
+            return row.compose(values, grouping, start, ddof)
         # Empty groups get a number that no group of values can have, and are found by it. If the
         # number is only unlikely, its absence proves that no group is empty.
         number = row.unlikely(dtype)
         start = xp.full((), number or 0, xp.dtype(dtype), values)
-        result = None if number is None else row.compose(values, by, start, ddof)
-        place = by.first_empty(by.filled() if result is None else result != start)
+        result = None if number is None else row.compose(values, grouping, start, ddof)
+        place = grouping.first_empty(grouping.filled() if result is None else result != start)
         if place is not None and result is not None and not row.locates:
-            place = by.first_empty(by.filled())
+            place = grouping.first_empty(grouping.filled())
         if place is not None:
-            where = place if by.elements else ()
-            raise errors.empty_group(by.op, name, dtype, place[by.axis], where)
-        return row.compose(values, by, start, ddof) if result is None else result
+            where = place if grouping.elements else ()
+            raise errors.empty_group(grouping.op, name, dtype, place[grouping.axis], where)
+        return row.compose(values, grouping, start, ddof) if result is None else result
 
 
-def _check_result(by: Grouping, dtype: AnyDType) -> None:
-    if all(type(n) is int for n in by.shape):  # otherwise they are symbols of a graph
-        shape_limits.check_result(by.op, by.shape, dtype)
+def _check_result(grouping: Grouping, dtype: AnyDType) -> None:
+    if all(type(n) is int for n in grouping.shape):  # otherwise they are symbols of a graph
+        shape_limits.check_result(grouping.op, grouping.shape, dtype)
 
 
 def check_defined(op: str, row: FunctionRow | TransformRow, name: str, dtype: AnyDType) -> None:
@@ -80,7 +80,7 @@ def check_defined(op: str, row: FunctionRow | TransformRow, name: str, dtype: An
 
 
 def start_of(
-    row: FunctionRow, dtype: AnyDType, by: Grouping, values: Array, fill_value: object
+    row: FunctionRow, dtype: AnyDType, grouping: Grouping, values: Array, fill_value: object
 ) -> Array | None:
     """Return the result of an empty group as an item, None if empty groups are an error."""
     if fill_value is None:
@@ -89,22 +89,24 @@ def start_of(
         fill_value = not_a_number(dtype) if row.empty is None else row.empty
         fill_value = bool(fill_value) if dtype.kind == "b" else fill_value
     try:
-        return by.xp.item(by.op, dtype, fill_value, values)
+        return grouping.xp.item(grouping.op, dtype, fill_value, values)
     except (TypeError, ValueError) as error:
         raise errors.fill_of_result(error) from None
 
 
-def transformed(name: str, values: Array, by: Grouping, row: TransformRow | None = None) -> Array:
+def transformed(
+    name: str, values: Array, grouping: Grouping, row: TransformRow | None = None
+) -> Array:
     """Run `transform` on an array and its grouping, by the function's row or one with arguments."""
-    row, xp = row or TRANSFORMS[name], by.xp
+    row, xp = row or TRANSFORMS[name], grouping.xp
     kind = xp.kind(values)
-    check_defined(by.op, row, name, kind)
+    check_defined(grouping.op, row, name, kind)
     dtype = row.result(kind)
-    _check_result(by, dtype)
+    _check_result(grouping, dtype)
     if row.sorts and (in_blocks := getattr(xp, "in_blocks", None)) is not None:
-        return in_blocks(name, partial(transformed, name, row=row), values, by, dtype, True)
-    with np.errstate(all="ignore"), by.float_mode():
-        to = xp.dtype(dtype)
-        if (result := by.fused(name, values)) is not None:
-            return result if result.dtype == to else xp.rounded(result, to)
-        return row.compose(values, by, to)
+        return in_blocks(name, partial(transformed, name, row=row), values, grouping, dtype, True)
+    with np.errstate(all="ignore"), grouping.float_mode():
+        target = xp.dtype(dtype)
+        if (result := grouping.fused(name, values)) is not None:
+            return result if result.dtype == target else xp.rounded(result, target)
+        return row.compose(values, grouping, target)

@@ -247,7 +247,9 @@ TRANSFORMS = {
             result=dtypes.transformed_dtype,
         ),
         _cumulative_row("cumsum", "add", dtypes.reduces("add")),
-        _cumulative_row("cumprod", "mul", lambda of: is_reducible(of, "mul") and of.kind != "c"),
+        _cumulative_row(
+            "cumprod", "mul", lambda dtype: is_reducible(dtype, "mul") and dtype.kind != "c"
+        ),
         _cumulative_row("cummax", "max", dtypes.orders("max")),
         _cumulative_row("cummin", "min", dtypes.orders("min")),
         TransformRow(

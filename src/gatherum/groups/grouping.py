@@ -126,13 +126,13 @@ class Grouping:
 
         The counts broadcast to the shape of a result.
         """
-        one = self.xp.full((), 1, self.xp.dtype(np.dtype(np.int64)), self.places.indices)
-        return self._along(one, "add", self.zero(one) if start is None else start)
+        item = self.xp.full((), 1, self.xp.dtype(np.dtype(np.int64)), self.places.indices)
+        return self._along(item, "add", self.zero(item) if start is None else start)
 
     def filled(self) -> Array:
         """Return a mask of the groups with values. It broadcasts to the shape of a result."""
-        one = self.xp.full((), 1, self.xp.dtype(np.dtype(np.bool_)), self.places.indices)
-        return self._along(one, "none", self.zero(one))
+        item = self.xp.full((), 1, self.xp.dtype(np.dtype(np.bool_)), self.places.indices)
+        return self._along(item, "none", self.zero(item))
 
     def first_empty(self, filled: Array) -> Shape | None:
         """Return the first position of a result whose group is empty, None if there is none."""
@@ -204,10 +204,10 @@ class Grouping:
         tuples = self.places.operator.takes_tuples
         return (indices[..., 0] if tuples else indices), self.shape[self.axis]
 
-    def _along(self, one: Array, reduction: str, start: Array) -> Array:
+    def _along(self, item: Array, reduction: str, start: Array) -> Array:
         """Scatter one item for each entry, to an array that broadcasts to the shape of a result."""
-        at = self.places.destinations()
-        return self.places.over_data(self._put(at, one, reduction, start))
+        destinations = self.places.destinations()
+        return self.places.over_data(self._put(destinations, item, reduction, start))
 
     def _put(self, places: Destinations, values: Array, reduction: str, start: Array) -> Array:
         try:

@@ -73,15 +73,15 @@ def kind(x: Array) -> DType:
     return x.dtype
 
 
-def dtype(of: AnyDType) -> DType:
-    return np.dtype(of)  # type: ignore[arg-type]  # the dtype of a NumPy array
+def dtype(plan_dtype: AnyDType) -> DType:
+    return np.dtype(plan_dtype)  # type: ignore[arg-type]  # the dtype of a NumPy array
 
 
-def item(op: str, of: AnyDType, value: object, like: Array) -> Array:
+def item(op: str, plan_dtype: AnyDType, value: object, like: Array) -> Array:
     is_nan = isinstance(value, (float, complex)) and value != value  # noqa: PLR0124  # complex, too
-    if not (is_nan and has_nan(of)) or is_date(of):
-        return conversion.fill_item(op, of, value)
-    nan = np.zeros((), dtype(of))  # a copy of a longdouble could have nonzero padding
+    if not (is_nan and has_nan(plan_dtype)) or is_date(plan_dtype):
+        return conversion.fill_item(op, plan_dtype, value)
+    nan = np.zeros((), dtype(plan_dtype))  # a copy of a longdouble could have nonzero padding
     nan[()] = value
     return nan
 
@@ -98,17 +98,17 @@ def holds_any(mask: Array) -> bool:
     return bool(mask.any())
 
 
-def astype(x: Array, to: DType) -> Array:
-    if x.size < _MANY or x.dtype == to:
-        return x.astype(to, copy=False)
+def astype(x: Array, target: DType) -> Array:
+    if x.size < _MANY or x.dtype == target:
+        return x.astype(target, copy=False)
     # The output cache is faster than new memory: 27 ms instead of 60 for 10M float32 to float64.
-    converted: Array = native.new_result(to, x.shape)
+    converted: Array = native.new_result(target, x.shape)
     np.copyto(converted, x, casting="unsafe")
     return converted
 
 
-def full(shape: Shape, value: int, to: DType, like: Array) -> Array:
-    number = np.array(value, to) if value else np.zeros((), to)  # also for bytes
+def full(shape: Shape, value: int, target: DType, like: Array) -> Array:
+    number = np.array(value, target) if value else np.zeros((), target)  # also for bytes
     return np.broadcast_to(number, shape) if shape else number
 
 
@@ -135,12 +135,12 @@ def replaced(x: Array, mask: Array, value: Any) -> Array:
     return x
 
 
-def rounded(x: Array, to: DType) -> Array:
-    if to.name == "bfloat16" and x.dtype == np.float64:  # float32 is an intermediate dtype
-        x = rounding.off_ties(sys.modules[__name__], x, to.name)
+def rounded(x: Array, target: DType) -> Array:
+    if target.name == "bfloat16" and x.dtype == np.float64:  # float32 is an intermediate dtype
+        x = rounding.off_ties(sys.modules[__name__], x, target.name)
     for part in (x.real, x.imag) if x.dtype.kind == "c" else (x,):
         np.copyto(part, part.dtype.type(np.nan), where=np.not_equal(part, part))
-    return astype(x, to)
+    return astype(x, target)
 
 
 def sorted_order(values: Array | None, numbers: Array) -> Array:
@@ -190,9 +190,9 @@ def bits(x: Array) -> Array:
 
 
 def in_float64(
-    wide: Computed, narrow: Computed, values: Array, by: Grouping, counts: Array
+    wide: Computed, narrow: Computed, values: Array, grouping: Grouping, counts: Array
 ) -> Array:
-    result: Array = wide(values, by, counts)
+    result: Array = wide(values, grouping, counts)
     return result
 
 

@@ -166,12 +166,12 @@ def aggregate(
     if unknown:
         raise unknown_argument("groups.aggregate", unknown)
     name = _as_name(func)
-    less = as_ddof(AGGREGATE, ddof)
+    checked_ddof = as_ddof(AGGREGATE, ddof)
     layout: Any = plain_values.as_choice(AGGREGATE, "order", order, ("C", "F"))
     try:
-        values, by, shape = _grouped(group_idx, a, name, size, layout, axis)
+        values, grouping, shape = _grouped(group_idx, a, name, size, layout, axis)
         with native.FloatMode():
-            result = _reduced(name, values, by, fill_value, dtype, less)
+            result = _reduced(name, values, grouping, fill_value, dtype, checked_ddof)
     except IndexError as error:  # numpy_groupies raises ValueError
         raise ValueError(str(error)) from None
     if len(shape) != result.ndim:
@@ -241,8 +241,8 @@ def _grouped_each(
         raise errors.other_group_shape(AGGREGATE, entries.shape, values.shape)
     sizes = _sizes(entries[np.newaxis], size, False)
     shape = (*values.shape[:axis], *sizes, *values.shape[axis + 1 :])
-    each = np.broadcast_to(entries, values.shape)
-    return values, _grouping(each, shape, axis), shape
+    every_entry = np.broadcast_to(entries, values.shape)
+    return values, _grouping(every_entry, shape, axis), shape
 
 
 def _flat(entries: Array, sizes: Shape, order: Any) -> Array:
@@ -272,13 +272,13 @@ def _sizes(entries: Array, size: object, several: bool) -> Shape:
     sizes = plain_values.as_shape(AGGREGATE, "size", size) if several else (size,)  # type: ignore[arg-type]
     if len(sizes) != len(entries):
         raise errors.other_sizes(AGGREGATE, len(entries), size)
-    return tuple(plain_values.as_size(AGGREGATE, "size", one) for one in sizes)
+    return tuple(plain_values.as_size(AGGREGATE, "size", extent) for extent in sizes)
 
 
 def _reduced(
     func: str,
     values: Array,
-    by: Grouping,
+    grouping: Grouping,
     fill_value: Any,
     dtype: DTypeLike | None,
     ddof: int,
@@ -286,14 +286,14 @@ def _reduced(
     """Convert the values, reduce and round them, and fill empty groups."""
     name = plain_name(func)
     skips = name != func
-    kind = result_dtype(AGGREGATE, func, values.dtype, dtype, values.shape[by.axis])
+    kind = result_dtype(AGGREGATE, func, values.dtype, dtype, values.shape[grouping.axis])
     kind, fill = filled(AGGREGATE, name, kind, fill_value)
     work_dtype = working_dtype(name, values.dtype, kind).newbyteorder("=")
     with np.errstate(all="ignore"):
         asks = skips or name in ("anynan", "allnan", "argmax", "argmin")
         nan = np.isnan(values) if asks and has_nan(values.dtype) else np.zeros((), bool)
         if skips and nan.any():
-            by = by.without(nan)
+            grouping = grouping.without(nan)
         if name in ("anynan", "allnan"):
             work = np.broadcast_to(nan, values.shape)
         else:
@@ -301,13 +301,13 @@ def _reduced(
         if name == "sumofsquares":
             work = work * work
         direct = holds_fill(name, work.dtype, kind)
-        wide = reduced(_OURS.get(name, name), work, by, ddof, fill if direct else 0)
+        wide = reduced(_OURS.get(name, name), work, grouping, ddof, fill if direct else 0)
         result: NDArray[Any] = wide.astype(kind, copy=False)
         least = ddof if name in ("var", "std") else 0
         if least or not direct:
-            np.copyto(result, fill, where=by.count() <= least)
+            np.copyto(result, fill, where=grouping.count() <= least)
         if name in ("argmax", "argmin") and not skips and nan.any():
-            np.copyto(result, fill, where=reduced("any", nan, by, 0, None))
+            np.copyto(result, fill, where=reduced("any", nan, grouping, 0, None))
     return result
 
 

@@ -41,7 +41,7 @@ def grouped(
     if isinstance(size, str) and (word := options.ALIASES.get(size, size)) in REDUCES:
         raise not_an_integer(op, "size", size, f"func={word!r}")
     labelled = values if has_labels(values) else None
-    of = groups
+    original_groups = groups
     if labelled is not None:
         values, groups = plain_array(values), plain_array(groups)
     operands = {"values": values, "groups": groups, "weights": plain_array(weights)}
@@ -59,7 +59,7 @@ def grouped(
     if tuple(entries.shape) not in (whole, whole[along : along + 1]):
         raise errors.other_groups(op, whole[along], whole, tuple(entries.shape))
     if labelled is not None:
-        check_numbers(op, "groups", labelled, along, of)
+        check_numbers(op, "groups", labelled, along, original_groups)
     if number is None:
         number = xp.size_of(op, "groups", entries)
         options.check_dense(op, number, tuple(entries.shape))
@@ -68,22 +68,27 @@ def grouped(
 
 
 def converted(
-    names: Sequence[str], array: Array, by: Grouping, values: object, weights: object, dtype: object
+    names: Sequence[str],
+    array: Array,
+    grouping: Grouping,
+    values: object,
+    weights: object,
+    dtype: object,
 ) -> tuple[Array, Array | None]:
     """Convert values and weights to `dtype`, or else to their common dtype."""
-    xp, scale = by.xp, None
-    kind = xp.kind(array) if dtype is None else xp.as_dtype(by.op, "dtype", dtype)
+    xp, scale = grouping.xp, None
+    kind = xp.kind(array) if dtype is None else xp.as_dtype(grouping.op, "dtype", dtype)
     if weights is not None:
         if has_labels(values):
-            check_numbers(by.op, "weights", values, by.axis, weights)
+            check_numbers(grouping.op, "weights", values, grouping.axis, weights)
         plain = plain_array(weights)
-        scale = _as_weights(by.op, xp, plain, array, by.axis, kind)
+        scale = _as_weights(grouping.op, xp, plain, array, grouping.axis, kind)
         kind = kind if dtype is not None else _common_dtype(kind, xp.kind(scale))
     if kind == xp.kind(array) and scale is None:
         return array, None
     for name in names:
-        check_defined(by.op, FUNCTIONS[options.plain(name)], name, kind)
-    with np.errstate(all="ignore"), by.float_mode():
+        check_defined(grouping.op, FUNCTIONS[options.plain(name)], name, kind)
+    with np.errstate(all="ignore"), grouping.float_mode():
         array = xp.astype(array, xp.dtype(kind))
         real = np.dtype(f"f{kind.itemsize // 2}") if kind.kind == "c" else kind
         return array, None if scale is None else xp.astype(scale, xp.dtype(real))
@@ -119,16 +124,18 @@ def _common_dtype(values: AnyDType, weights: AnyDType) -> AnyDType:
     if values == weights:
         return values
     half = np.dtype(np.float16)
-    one, other = (half if of.name == "bfloat16" else of for of in (values, weights))
-    if not (isinstance(one, np.dtype) and isinstance(other, np.dtype)):
+    values_dtype, weights_dtype = (
+        half if kind.name == "bfloat16" else kind for kind in (values, weights)
+    )
+    if not (isinstance(values_dtype, np.dtype) and isinstance(weights_dtype, np.dtype)):
         return values  # not defined for these dtypes
     try:
-        result: np.dtype[Any] = np.promote_types(one, other)
+        result: np.dtype[Any] = np.promote_types(values_dtype, weights_dtype)
     except TypeError:
         return values
     if result != half:
         return result
-    narrow = [of for of in (values, weights) if of.name == "bfloat16"]
+    narrow = [kind for kind in (values, weights) if kind.name == "bfloat16"]
     if narrow and half in (values, weights):
         return np.dtype(np.float32)
     return narrow[0] if narrow else result

@@ -25,99 +25,118 @@ INTERPOLATES = ("linear", "midpoint")
 
 
 def quantile(
-    q: float | Sequence[float], method: str, values: Array, by: Grouping, start: Array, ddof: int
+    q: float | Sequence[float],
+    method: str,
+    values: Array,
+    grouping: Grouping,
+    start: Array,
+    ddof: int,
 ) -> Array:
     """Return the quantile of each group, or an array of quantiles, one for each number of `q`."""
-    ordered = SortedGroups.of(by, values)
-    one = partial(_quantile, ordered, values, by, start, method)
-    return by.xp.stack([one(each) for each in q], 0) if isinstance(q, tuple) else one(q)
+    ordered = SortedGroups.of(grouping, values)
+    quantile_of = partial(_quantile, ordered, values, grouping, start, method)
+    return (
+        grouping.xp.stack([quantile_of(number) for number in q], 0)
+        if isinstance(q, tuple)
+        else quantile_of(q)
+    )
 
 
 def _quantile(
-    ordered: SortedGroups, values: Array, by: Grouping, start: Array, method: str, q: Any
+    ordered: SortedGroups, values: Array, grouping: Grouping, start: Array, method: str, q: Any
 ) -> Array:
-    xp, counts = by.xp, ordered.counts
+    xp, counts = grouping.xp, ordered.counts
 
-    def located(counts: Array, by: Grouping, _: Array) -> Any:
-        return _positions(by, counts, q, method, start.dtype)
+    def located(counts: Array, grouping: Grouping, _: Array) -> Any:
+        return _positions(grouping, counts, q, method, start.dtype)
 
-    lower, upper, *shares = xp.in_float64(located, located, counts, by, counts)
+    lower, upper, *shares = xp.in_float64(located, located, counts, grouping, counts)
     if method not in INTERPOLATES:
         result = ordered.values_at(values, ordered.starts + lower)
     else:
         kind = xp.kind(values)
         low = ordered.values_at(values, ordered.starts + lower)
         high = ordered.values_at(values, ordered.starts + upper)
-        result = _interpolated(by, low, high, shares, kind, start.dtype)
+        result = _interpolated(grouping, low, high, shares, kind, start.dtype)
     if has_nan(xp.kind(values)):
         last = ordered.values_at(values, ordered.starts + counts - 1)
         result = xp.rounded(xp.replaced(result, xp.isnan(last), np.nan), start.dtype)
-    return xp.reshape(xp.replaced(result, counts == 0, start), by.shape)
+    return xp.reshape(xp.replaced(result, counts == 0, start), grouping.shape)
 
 
-def _positions(by: Grouping, counts: Array, q: float, method: str, to: Any) -> Any:
+def _positions(grouping: Grouping, counts: Array, q: float, method: str, target: Any) -> Any:
     """Return the two neighbours of a quantile within each cell, and their shares.
 
     The results are the places of the neighbours, the shares of the upper and the lower one, and a
     mask of the cells whose upper neighbour has the larger share.
     """
-    xp = by.xp
+    xp = grouping.xp
     whole, double = xp.dtype(np.dtype(np.int64)), xp.dtype(np.dtype(np.float64))
     last = xp.astype(xp.where(counts > 0, counts - 1, 0), whole)
     place = xp.multiply(xp.astype(last, double), xp.full((), 1, double, last) * q, None)
     floor = xp.astype(place, whole)
-    share = xp.subtract(place, xp.astype(floor, double), None)
-    above = xp.astype(share > 0, whole)
-    up = (share > 0.5) | ((share == 0.5) & (floor % 2 == 1))  # 0.5 rounds to the even place
+    fraction = xp.subtract(place, xp.astype(floor, double), None)
+    above = xp.astype(fraction > 0, whole)
+    up = (fraction > 0.5) | ((fraction == 0.5) & (floor % 2 == 1))  # 0.5 rounds to the even place
     nearest = {"lower": floor, "higher": floor + above, "nearest": floor + xp.astype(up, whole)}
     if method in nearest:
         place = xp.astype(nearest[method], counts.dtype)
         return place, place
     if method == "midpoint":
-        share = xp.astype(above, double) * 0.5
+        fraction = xp.astype(above, double) * 0.5
     beyond = place >= xp.astype(last, double)
     if method == "linear":  # NumPy counts the last place as -1
-        share = xp.where(beyond, xp.astype(floor, double) + 1.0, share)
+        fraction = xp.where(beyond, xp.astype(floor, double) + 1.0, fraction)
     places = (xp.where(beyond, last, place) for place in (floor, floor + 1))
     lower, upper = (xp.astype(place, counts.dtype) for place in places)
-    return lower, upper, xp.rounded(share, to), xp.rounded(1 - share, to), share >= 0.5
+    return (
+        lower,
+        upper,
+        xp.rounded(fraction, target),
+        xp.rounded(1 - fraction, target),
+        fraction >= 0.5,
+    )
 
 
 def _interpolated(
-    by: Grouping, low: Array, high: Array, shares: Any, kind: AnyDType, to: Any
+    grouping: Grouping, low: Array, high: Array, shares: Any, kind: AnyDType, target: Any
 ) -> Array:
     """Return ``low + (high - low) * share``, or the same from the upper neighbour."""
-    xp, (share, other, second) = by.xp, shares
+    xp, (fraction, other, second) = grouping.xp, shares
     if kind.kind in "iu":
         whole, bits = xp.dtype(np.dtype(np.int64)), xp.dtype(np.dtype(np.uint64))
         difference = xp.astype(xp.astype(high, whole) - xp.astype(low, whole), bits)
-        away, low, high = xp.astype(difference, to), xp.astype(low, to), xp.astype(high, to)
+        away, low, high = (
+            xp.astype(difference, target),
+            xp.astype(low, target),
+            xp.astype(high, target),
+        )
     else:
         away = xp.subtract(high, low, None)
-    from_low = xp.add(low, xp.multiply(away, share, None))
+    from_low = xp.add(low, xp.multiply(away, fraction, None))
     from_high = xp.subtract(high, xp.multiply(away, other, None), None)
     return xp.where(second, from_high, from_low)
 
 
-def nunique(values: Array, by: Grouping, start: Array, ddof: int) -> Array:
+def nunique(values: Array, grouping: Grouping, start: Array, ddof: int) -> Array:
     """Return the number of distinct values of each group."""
-    xp, ordered = by.xp, SortedGroups.of(by, values)
+    xp, ordered = grouping.xp, SortedGroups.of(grouping, values)
     begins = xp.astype(ordered.begins_run(values), start.dtype)
     result = ordered.reduce(begins, "add", 0)
-    return xp.reshape(xp.replaced(result, ordered.counts == 0, start), by.shape)
+    return xp.reshape(xp.replaced(result, ordered.counts == 0, start), grouping.shape)
 
 
-def mode(values: Array, by: Grouping, start: Array, ddof: int) -> Array:
+def mode(values: Array, grouping: Grouping, start: Array, ddof: int) -> Array:
     """Return the smallest of the most frequent values of each group."""
-    xp, ordered = by.xp, SortedGroups.of(by, values)
+    xp, ordered = grouping.xp, SortedGroups.of(grouping, values)
     positions = ordered.positions()
     count = ordered.order.shape[0]
     runs = xp.cumsum(xp.astype(ordered.begins_run(values), positions.dtype)) - 1
-    one = xp.full(tuple(positions.shape), 1, positions.dtype, positions)
+    units = xp.full(tuple(positions.shape), 1, positions.dtype, positions)
     blank = xp.full((count,), 0, positions.dtype, positions)
-    lengths = take(xp, put(xp, blank, runs, one, "add"), runs)
+    lengths = take(xp, put(xp, blank, runs, units, "add"), runs)
     longest = ordered.reduce(lengths, "max", 0)
     chosen = lengths == take(xp, longest, ordered.numbers)
     first = ordered.reduce(xp.where(chosen, positions, count), "min", count)
     result = ordered.values_at(values, first)
-    return xp.reshape(xp.replaced(result, ordered.counts == 0, start), by.shape)
+    return xp.reshape(xp.replaced(result, ordered.counts == 0, start), grouping.shape)

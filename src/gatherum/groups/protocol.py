@@ -26,7 +26,7 @@ class Arrays(ArrayOps, Protocol):
     ``fused(name, values, places)`` that runs a transform in one call, with the bits and derivatives
     of the composition, or returns None. ``squares(values, places)`` returns the sums of squared
     distances from the exact means and the numbers of real floats in one call, or None.
-    ``in_blocks(name, run, values, by, dtype, like)`` runs a function that needs all values of a
+    ``in_blocks(name, run, values, grouping, dtype, like)`` runs a function that needs all values of a
     group, for arrays in chunks. ``float_mode()`` returns a context in which arithmetic rounds to
     nearest and keeps subnormal numbers. It replaces the mode of the calling thread.
     The result may use the memory of `spare`. The framework computes all derivatives, including
@@ -48,10 +48,10 @@ class Arrays(ArrayOps, Protocol):
     def kind(self, x: Array) -> AnyDType:
         """Return the dtype of an array in the form that plans use."""
 
-    def dtype(self, of: AnyDType) -> Any:
+    def dtype(self, plan_dtype: AnyDType) -> Any:
         """Convert a dtype of a plan to the framework's dtype."""
 
-    def item(self, op: str, of: AnyDType, value: object, like: Array) -> Array:
+    def item(self, op: str, plan_dtype: AnyDType, value: object, like: Array) -> Array:
         """Convert a `fill_value` to an array of shape (), or raise as an operator does."""
 
     def to_numpy(self, x: Array) -> np.ndarray[Any, Any] | None:
@@ -105,7 +105,7 @@ class Arrays(ArrayOps, Protocol):
     def replaced(self, x: Array, mask: Array, value: Any) -> Array:
         """Replace the items of x under a mask by a value; x may be modified."""
 
-    def rounded(self, x: Array, to: Any) -> Array:
+    def rounded(self, x: Array, target: Any) -> Array:
         """Convert to another dtype, rounding once. Each NaN becomes the canonical quiet NaN; x may
         be modified.
         """
@@ -128,9 +128,9 @@ class Arrays(ArrayOps, Protocol):
         """View float32 or float64 as integers of the same bits."""
 
     def in_float64(
-        self, wide: Computed, narrow: Computed, values: Array, by: Grouping, counts: Array
+        self, wide: Computed, narrow: Computed, values: Array, grouping: Grouping, counts: Array
     ) -> Array:
-        """Return ``wide(values, by, counts)``, with float64 available. If the framework cannot
+        """Return ``wide(values, grouping, counts)``, with float64 available. If the framework cannot
         differentiate `wide`, the derivatives are computed from `narrow`. `values` may be a tuple of
         arrays.
         """

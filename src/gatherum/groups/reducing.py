@@ -282,30 +282,33 @@ def reduce(
     if unknown:
         raise unknown_argument("groups.reduce", unknown)
     names = options.names_of(REDUCE, func, ALIASES)
-    less = options.as_ddof(REDUCE, ddof)
+    checked_ddof = options.as_ddof(REDUCE, ddof)
     for argument, value in (("weights", weights), ("dtype", dtype)):
         options.check_taken(REDUCE, names, argument, value)
-    share = options.as_q(REDUCE, names, q)
-    how = plain_values.as_choice(REDUCE, "method", method, METHODS, {})
-    if isinstance(share, tuple) and has_labels(values):
+    quantiles = options.as_q(REDUCE, names, q)
+    checked_method = plain_values.as_choice(REDUCE, "method", method, METHODS, {})
+    if isinstance(quantiles, tuple) and has_labels(values):
         raise errors.one_quantile(REDUCE)
-    if weights is not None and less:
-        raise errors.no_ddof(REDUCE, less)
-    array, by = grouped(REDUCE, values, groups, size, axis, mode, negative, weights)
-    array, scale = converted(names, array, by, values, weights, dtype)
+    if weights is not None and checked_ddof:
+        raise errors.no_ddof(REDUCE, checked_ddof)
+    array, grouping = grouped(REDUCE, values, groups, size, axis, mode, negative, weights)
+    array, scale = converted(names, array, grouping, values, weights, dtype)
 
     def run(name: str) -> Any:
         row = FUNCTIONS[options.plain(name)]
         row = row if scale is None else weighted.row_with(row, scale)
-        if row.name == "quantile" and share is not None:
-            if isinstance(share, tuple) and hasattr(by.xp, "in_blocks"):
-                rows = (options.row_with_q(row, one, how) for one in share)
-                each = [reduced(name, array, by, less, fill_value, one) for one in rows]
-                return by.xp.stack(each, 0)
-            row = options.row_with_q(row, share, how)
-        call = partial(reduced, name, array, by, less, fill_value, row)
+        if row.name == "quantile" and quantiles is not None:
+            if isinstance(quantiles, tuple) and hasattr(grouping.xp, "in_blocks"):
+                rows = (options.row_with_q(row, quantile, checked_method) for quantile in quantiles)
+                results = [
+                    reduced(name, array, grouping, checked_ddof, fill_value, quantile)
+                    for quantile in rows
+                ]
+                return grouping.xp.stack(results, 0)
+            row = options.row_with_q(row, quantiles, checked_method)
+        call = partial(reduced, name, array, grouping, checked_ddof, fill_value, row)
         if not has_labels(values):
             return call()
-        return renumbered(REDUCE, "groups", values, by.axis, groups, "group", call)
+        return renumbered(REDUCE, "groups", values, grouping.axis, groups, "group", call)
 
     return run(names[0]) if isinstance(func, str) else {name: run(name) for name in names}

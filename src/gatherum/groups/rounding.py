@@ -34,16 +34,18 @@ def off_ties(xp: Arrays, x: Array, name: str) -> Array:
     return _moved(xp, x, tied & (number > near), tied & (number < near), step)
 
 
-def rounded_root(xp: Arrays, x: Array, to: Any) -> Array:
+def rounded_root(xp: Arrays, x: Array, target: Any) -> Array:
     """Return the square root of float64, rounded once to a dtype. Its derivative at 0 is 0."""
     root = xp.sqrt(x)
-    if root.dtype == to:
-        return xp.rounded(root, to)
+    if root.dtype == target:
+        return xp.rounded(root, target)
     number = xp.stop_gradient(root)
     tied = (xp.bits(number) & _LOW_OF_DOUBLE) == 0
     square, exact = number * number, xp.stop_gradient(x)
     step = number * 2.0**-51
-    return xp.rounded(_moved(xp, root, tied & (exact > square), tied & (exact < square), step), to)
+    return xp.rounded(
+        _moved(xp, root, tied & (exact > square), tied & (exact < square), step), target
+    )
 
 
 def _moved(xp: Arrays, x: Array, up: Array, down: Array, step: Array) -> Array:

@@ -30,14 +30,14 @@ class SortedGroups:
     starts: Array  # where each cell begins in sorted order
 
     @classmethod
-    def of(cls, by: Grouping, values: Array, by_value: bool = True) -> SortedGroups:
+    def of(cls, grouping: Grouping, values: Array, by_value: bool = True) -> SortedGroups:
         """Sort by group, then by value or only by position."""
-        xp, cells = by.xp, prod(by.shape)
+        xp, cells = grouping.xp, prod(grouping.shape)
         shape = tuple(values.shape)
-        numbers = flat(xp, xp.broadcast_to(_cells(by, shape), shape))
+        numbers = flat(xp, xp.broadcast_to(_cells(grouping, shape), shape))
         keys = flat(xp, _comparable(xp, values)) if by_value else None
         order = xp.sorted_order(keys, numbers)
-        counts = flat(xp, xp.whole(by.count(), by.shape))
+        counts = flat(xp, xp.whole(grouping.count(), grouping.shape))
         starts = xp.cumsum(counts) - counts
         return cls(xp, cells, take(xp, numbers, order), order, counts, starts)
 
@@ -106,16 +106,16 @@ def put(xp: Arrays, table: Array, positions: Array, updates: Array, reduction: s
     return xp.scatter(attributes, table, positions, updates)
 
 
-def _cells(by: Grouping, shape: Any) -> Array:
+def _cells(grouping: Grouping, shape: Any) -> Array:
     """Return the number of the cell of each value, the number of cells for no group."""
-    xp, axis = by.xp, by.axis
+    xp, axis = grouping.xp, grouping.axis
     whole = xp.dtype(_INT64)
-    numbers = xp.astype(by.numbers(), whole)
-    outer, size, inner = shape[:axis], by.shape[axis], shape[axis + 1 :]
+    numbers = xp.astype(grouping.numbers(), whole)
+    outer, size, inner = shape[:axis], grouping.shape[axis], shape[axis + 1 :]
     steps = prod(inner)
     before = xp.astype(xp.arange(0, prod(outer), numbers), whole)
     behind = xp.astype(xp.arange(0, steps, numbers), whole)
     before = xp.reshape(before, (*outer, *(1,) * (len(inner) + 1)))
     behind = xp.reshape(behind, (*(1,) * (len(outer) + 1), *inner))
     cells = (before * size + numbers) * steps + behind
-    return xp.where(numbers < 0, prod(by.shape), cells)
+    return xp.where(numbers < 0, prod(grouping.shape), cells)

@@ -24,160 +24,170 @@ Fold: TypeAlias = Callable[[Array], Array]
 _LOW = (1 << 32) - 1  # the lower half of a 64-bit integer
 
 
-def variance(root: bool, values: Array, by: Grouping, start: Array, ddof: int) -> Array:
+def variance(root: bool, values: Array, grouping: Grouping, start: Array, ddof: int) -> Array:
     """Return the variance of each group, or its square root; `start` for an empty group."""
-    xp, to = by.xp, start.dtype
+    xp, target = grouping.xp, start.dtype
 
-    def divided(total: Array, by: Grouping, counts: Array) -> Array:
-        spread = _quotient(total, by, counts - ddof)
-        return rounded_root(xp, spread, to) if root else xp.rounded(spread, to)
+    def divided(total: Array, grouping: Grouping, counts: Array) -> Array:
+        spread = _quotient(total, grouping, counts - ddof)
+        return rounded_root(xp, spread, target) if root else xp.rounded(spread, target)
 
-    def wide(values: Array, by: Grouping, counts: Array) -> Array:
-        away = distances(values, by, counts)
-        total = sum_of_squares(away, values, by, counts, lambda squares: added(squares, by))
-        return divided(total, by, counts)
+    def wide(values: Array, grouping: Grouping, counts: Array) -> Array:
+        away = distances(values, grouping, counts)
+        total = sum_of_squares(
+            away, values, grouping, counts, lambda squares: added(squares, grouping)
+        )
+        return divided(total, grouping, counts)
 
-    def narrow(values: Array, by: Grouping, counts: Array) -> Array:
-        away = _narrow_distances(values, by)
-        spread = _quotient(added(_squares(away, by), by), by, counts - ddof)
+    def narrow(values: Array, grouping: Grouping, counts: Array) -> Array:
+        away = _narrow_distances(values, grouping)
+        spread = _quotient(added(_squares(away, grouping), grouping), grouping, counts - ddof)
         return xp.sqrt(spread) if root else spread
 
-    if fused := by.squares(values):
+    if fused := grouping.squares(values):
         total, counts = fused
-        spread = divided(total, by, counts)
+        spread = divided(total, grouping, counts)
     else:
-        counts = by.count()
-        spread = xp.in_float64(wide, narrow, values, by, counts)
+        counts = grouping.count()
+        spread = xp.in_float64(wide, narrow, values, grouping, counts)
     spread = xp.replaced(spread, counts <= ddof, np.nan)
     return xp.replaced(spread, counts == 0, start)
 
 
-def centred(values: Array, by: Grouping, to: Any) -> Array:
+def centred(values: Array, grouping: Grouping, target: Any) -> Array:
     """Subtract the mean of its group from each value, rounded once to a dtype. Values without a
     group become NaN.
     """
-    xp = by.xp
+    xp = grouping.xp
 
-    def wide(values: Array, by: Grouping, counts: Array) -> Array:
-        return xp.rounded(_about_mean(distances(values, by, counts), values, by, counts), to)
+    def wide(values: Array, grouping: Grouping, counts: Array) -> Array:
+        return xp.rounded(
+            _about_mean(distances(values, grouping, counts), values, grouping, counts), target
+        )
 
-    def narrow(values: Array, by: Grouping, counts: Array) -> Array:
-        values = _working(values, by)
-        means = by.gather(by.scatter(values, "fmean", by.zero(values)))
+    def narrow(values: Array, grouping: Grouping, counts: Array) -> Array:
+        values = _working(values, grouping)
+        means = grouping.gather(grouping.scatter(values, "fmean", grouping.zero(values)))
         return xp.subtract(values, means, means)
 
-    return xp.in_float64(wide, narrow, values, by, by.count())
+    return xp.in_float64(wide, narrow, values, grouping, grouping.count())
 
 
-def normalized(values: Array, by: Grouping, to: Any) -> Array:
+def normalized(values: Array, grouping: Grouping, target: Any) -> Array:
     """Divide each centred value by the deviation of its group, rounded once to a dtype. Values
     without a group become NaN.
     """
-    xp = by.xp
+    xp = grouping.xp
 
-    def over_deviation(away: Array, squares: Array, by: Grouping, counts: Array) -> Array:
-        deviations = by.gather(xp.sqrt(_quotient(squares, by, counts)), np.nan)
+    def over_deviation(away: Array, squares: Array, grouping: Grouping, counts: Array) -> Array:
+        deviations = grouping.gather(xp.sqrt(_quotient(squares, grouping, counts)), np.nan)
         return xp.divide(away, deviations, deviations)
 
-    def wide(values: Array, by: Grouping, counts: Array) -> Array:
-        away = distances(values, by, counts)
+    def wide(values: Array, grouping: Grouping, counts: Array) -> Array:
+        away = distances(values, grouping, counts)
         copy = +away
-        squares = sum_of_squares(copy, values, by, counts, lambda squares: added(squares, by))
-        away = _about_mean(away, values, by, counts)
-        return xp.rounded(over_deviation(away, squares, by, counts), to)
+        squares = sum_of_squares(
+            copy, values, grouping, counts, lambda squares: added(squares, grouping)
+        )
+        away = _about_mean(away, values, grouping, counts)
+        return xp.rounded(over_deviation(away, squares, grouping, counts), target)
 
-    def narrow(values: Array, by: Grouping, counts: Array) -> Array:
-        away = _narrow_distances(values, by)
-        return over_deviation(away, added(away * away, by), by, counts)
+    def narrow(values: Array, grouping: Grouping, counts: Array) -> Array:
+        away = _narrow_distances(values, grouping)
+        return over_deviation(away, added(away * away, grouping), grouping, counts)
 
-    return xp.in_float64(wide, narrow, values, by, by.count())
+    return xp.in_float64(wide, narrow, values, grouping, grouping.count())
 
 
-def sum_of_squares(away: Array, values: Array, by: Grouping, counts: Array, fold: Fold) -> Array:
+def sum_of_squares(
+    away: Array, values: Array, grouping: Grouping, counts: Array, fold: Fold
+) -> Array:
     """Return the sums of squared distances, in float64, using the memory of the distances. `fold`
     adds the values of each group.
     """
-    if not _is_whole(values, by):
-        return fold(_squares(away, by))
-    total = added(away, by)
-    squares = fold(_squares(away, by))
-    xp = by.xp
-    mean_square = _quotient(xp.multiply(total, total, total), by, counts)
+    if not _is_whole(values, grouping):
+        return fold(_squares(away, grouping))
+    total = added(away, grouping)
+    squares = fold(_squares(away, grouping))
+    xp = grouping.xp
+    mean_square = _quotient(xp.multiply(total, total, total), grouping, counts)
     return xp.subtract(squares, mean_square, mean_square)
 
 
-def distances(values: Array, by: Grouping, counts: Array) -> Array:
+def distances(values: Array, grouping: Grouping, counts: Array) -> Array:
     """Return d of each value, as float64 or complex128; undefined for values without a group."""
-    xp, kind = by.xp, by.xp.kind(values)
+    xp, kind = grouping.xp, grouping.xp.kind(values)
     if kind.kind in "iu":
-        return _whole_distances(values, by, counts, kind)
+        return _whole_distances(values, grouping, counts, kind)
     wide = xp.astype(values, xp.dtype(np.dtype(np.complex128 if kind.kind == "c" else np.float64)))
     nan = complex(np.nan, np.nan) if kind.kind == "c" else np.nan
-    means = by.gather(by.scatter(wide, "fmean", by.zero(wide)), nan)
+    means = grouping.gather(grouping.scatter(wide, "fmean", grouping.zero(wide)), nan)
     return xp.subtract(wide, means, means)
 
 
-def _about_mean(away: Array, values: Array, by: Grouping, counts: Array) -> Array:
+def _about_mean(away: Array, values: Array, grouping: Grouping, counts: Array) -> Array:
     """Return distances from the mean; for integers, subtract the mean of the distances from q."""
-    if not _is_whole(values, by):
+    if not _is_whole(values, grouping):
         return away
-    means = by.gather(_quotient(added(away, by), by, counts), np.nan)
-    return by.xp.subtract(away, means, means)
+    means = grouping.gather(_quotient(added(away, grouping), grouping, counts), np.nan)
+    return grouping.xp.subtract(away, means, means)
 
 
-def added(values: Array, by: Grouping) -> Array:
+def added(values: Array, grouping: Grouping) -> Array:
     """Return the left fold of the values of each group, 0 for an empty group."""
-    return by.scatter(values, "add", by.zero(values))
+    return grouping.scatter(values, "add", grouping.zero(values))
 
 
-def _whole_distances(values: Array, by: Grouping, counts: Array, kind: AnyDType) -> Array:
+def _whole_distances(values: Array, grouping: Grouping, counts: Array, kind: AnyDType) -> Array:
     """Return x - q for integers. Sums have 64 bits, so the upper and the lower 32 bits of 64-bit
     integers are added separately.
     """
-    xp = by.xp
+    xp = grouping.xp
     whole, double = xp.dtype(np.dtype(np.int64)), xp.dtype(np.dtype(np.float64))
-    number, n = xp.astype(values, whole), xp.astype(_at_least_1(counts, by), whole)
+    number, n = xp.astype(values, whole), xp.astype(_at_least_1(counts, grouping), whole)
     if kind.itemsize < 8:
-        return xp.astype(number - by.gather(added(number, by) // n), double)
+        return xp.astype(number - grouping.gather(added(number, grouping) // n), double)
     low, high = number & _LOW, number >> 32
     if kind.kind == "u":
         high = high & _LOW
-    of_low, of_high = added(low, by), added(high, by)
+    of_low, of_high = added(low, grouping), added(high, grouping)
     # Long division with 16-bit digits.
     first = (of_high % n) << 16
     second = ((first % n) << 16) + of_low % n
     below = of_low // n + ((first // n) << 16) + second // n
-    above = xp.astype(high - by.gather(of_high // n), double)
-    return above * 2.0**32 + xp.astype(low - by.gather(below), double)
+    above = xp.astype(high - grouping.gather(of_high // n), double)
+    return above * 2.0**32 + xp.astype(low - grouping.gather(below), double)
 
 
-def _narrow_distances(values: Array, by: Grouping) -> Array:
-    return centred(values, by, _working(values, by).dtype)
+def _narrow_distances(values: Array, grouping: Grouping) -> Array:
+    return centred(values, grouping, _working(values, grouping).dtype)
 
 
-def _working(values: Array, by: Grouping) -> Array:
+def _working(values: Array, grouping: Grouping) -> Array:
     """Convert floats to the dtype of derivatives in frameworks without float64."""
-    kind: Any = by.xp.kind(values)
-    return by.xp.astype(values, by.xp.dtype(accumulator_dtype(kind, "mean")))
+    kind: Any = grouping.xp.kind(values)
+    return grouping.xp.astype(values, grouping.xp.dtype(accumulator_dtype(kind, "mean")))
 
 
-def _is_whole(values: Array, by: Grouping) -> bool:
-    return by.xp.kind(values).kind in "iu"
+def _is_whole(values: Array, grouping: Grouping) -> bool:
+    return grouping.xp.kind(values).kind in "iu"
 
 
-def _squares(away: Array, by: Grouping) -> Array:
+def _squares(away: Array, grouping: Grouping) -> Array:
     """Return the squared distances, in place; ``abs(d)**2`` for complex numbers."""
-    xp = by.xp
+    xp = grouping.xp
     if xp.kind(away).kind != "c":
         return xp.multiply(away, away, away)
     real, imaginary = away.real, away.imag
     return xp.add(xp.multiply(real, real, real), xp.multiply(imaginary, imaginary, imaginary))
 
 
-def _quotient(total: Array, by: Grouping, number: Array) -> Array:
+def _quotient(total: Array, grouping: Grouping, number: Array) -> Array:
     """Divide totals by the numbers of values, at least 1."""
-    return by.xp.divide(total, by.xp.astype(_at_least_1(number, by), total.dtype), total)
+    return grouping.xp.divide(
+        total, grouping.xp.astype(_at_least_1(number, grouping), total.dtype), total
+    )
 
 
-def _at_least_1(number: Array, by: Grouping) -> Array:
-    return by.xp.where(number > 0, number, 1)
+def _at_least_1(number: Array, grouping: Grouping) -> Array:
+    return grouping.xp.where(number > 0, number, 1)

@@ -161,8 +161,8 @@ def transform(
         raise unknown_argument("groups.transform", unknown)
     name = plain_values.as_choice(TRANSFORM, "func", func, tuple(TRANSFORMS), ALIASES)
     ties = plain_values.as_choice(TRANSFORM, "method", method, RANKS, {})
-    array, by = grouped(TRANSFORM, values, groups, size, axis, mode, negative)
+    array, grouping = grouped(TRANSFORM, values, groups, size, axis, mode, negative)
     row = TRANSFORMS[name]
     row = options.row_with_rank(row, ties) if name == "rank" else row
-    result: NDArray[Any] = transformed(name, array, by, row)
+    result: NDArray[Any] = transformed(name, array, grouping, row)
     return values.copy(deep=False, data=result) if has_labels(values) else result

@@ -34,82 +34,86 @@ def row_with(row: FunctionRow, weights: Array) -> FunctionRow:
     return replace(row, compose=partial(_variance, row.name == "std", weights))
 
 
-def _sum(weights: Array, values: Array, by: Grouping, start: Array, ddof: int) -> Array:
-    xp = by.xp
+def _sum(weights: Array, values: Array, grouping: Grouping, start: Array, ddof: int) -> Array:
+    xp = grouping.xp
     kind: Any = xp.kind(values)
     unsigned = kind.kind == "u" and kind.itemsize > 1  # torch multiplies only signed ones
-    to = np.dtype(np.int64) if unsigned else accumulator_dtype(kind, "add")
-    total = _total(_real(weights, by, to), _converted(values, by, to), by)
+    target = np.dtype(np.int64) if unsigned else accumulator_dtype(kind, "add")
+    total = _total(_real(weights, grouping, target), _converted(values, grouping, target), grouping)
     result = xp.astype(total, start.dtype) if kind.kind in "biu" else xp.rounded(total, start.dtype)
-    return xp.replaced(result, by.count() == 0, start)
+    return xp.replaced(result, grouping.count() == 0, start)
 
 
-def _mean(weights: Array, values: Array, by: Grouping, start: Array, ddof: int) -> Array:
-    xp, to = by.xp, working_dtype(by.xp.kind(values))
-    scale, wide = _real(weights, by, to), _converted(values, by, to)
-    weight = _whole(scale, values, by)
-    total, divisor = _total(scale, wide, by), added(weight, by)
-    mean = _by_parts(by, lambda part: xp.divide(part, divisor, None), total)
-    return xp.replaced(xp.rounded(mean, start.dtype), by.count() == 0, start)
+def _mean(weights: Array, values: Array, grouping: Grouping, start: Array, ddof: int) -> Array:
+    xp, target = grouping.xp, working_dtype(grouping.xp.kind(values))
+    scale, wide = _real(weights, grouping, target), _converted(values, grouping, target)
+    weight = _whole(scale, values, grouping)
+    total, divisor = _total(scale, wide, grouping), added(weight, grouping)
+    mean = _by_parts(grouping, lambda part: xp.divide(part, divisor, None), total)
+    return xp.replaced(xp.rounded(mean, start.dtype), grouping.count() == 0, start)
 
 
 def _variance(
-    root: bool, weights: Array, values: Array, by: Grouping, start: Array, ddof: int
+    root: bool, weights: Array, values: Array, grouping: Grouping, start: Array, ddof: int
 ) -> Array:
-    xp, to = by.xp, start.dtype
+    xp, target = grouping.xp, start.dtype
 
-    def spread(pair: Any, by: Grouping, wide: bool) -> Array:
+    def spread(pair: Any, grouping: Grouping, wide: bool) -> Array:
         values, weights = pair
         kind: Any = xp.kind(values)
         double = np.complex128 if kind.kind == "c" else np.float64
         dtype = np.dtype(double) if wide else accumulator_dtype(kind, "mean")
-        scale, numbers = _real(weights, by, dtype), _converted(values, by, dtype)
-        weight = _whole(scale, values, by)
-        divisor, squares = added(weight, by), None
+        scale, numbers = _real(weights, grouping, dtype), _converted(values, grouping, dtype)
+        weight = _whole(scale, values, grouping)
+        divisor, squares = added(weight, grouping), None
         for part in (numbers.real, numbers.imag) if kind.kind == "c" else (numbers,):
-            mean = xp.divide(added(xp.multiply(part, scale, None), by), divisor, None)
-            away = xp.subtract(part, by.gather(mean, np.nan), None)
+            mean = xp.divide(added(xp.multiply(part, scale, None), grouping), divisor, None)
+            away = xp.subtract(part, grouping.gather(mean, np.nan), None)
             square = xp.multiply(away, away, None)
             squares = square if squares is None else xp.add(squares, square)
-        return xp.divide(added(xp.multiply(squares, scale, None), by), divisor, None)
+        return xp.divide(added(xp.multiply(squares, scale, None), grouping), divisor, None)
 
-    def wide(pair: Any, by: Grouping, counts: Array) -> Array:
-        square = spread(pair, by, True)
-        return rounded_root(xp, square, to) if root else xp.rounded(square, to)
+    def wide(pair: Any, grouping: Grouping, counts: Array) -> Array:
+        square = spread(pair, grouping, True)
+        return rounded_root(xp, square, target) if root else xp.rounded(square, target)
 
-    def narrow(pair: Any, by: Grouping, counts: Array) -> Array:
-        square = spread(pair, by, False)
+    def narrow(pair: Any, grouping: Grouping, counts: Array) -> Array:
+        square = spread(pair, grouping, False)
         return xp.sqrt(square) if root else square
 
-    counts = by.count()
-    result = xp.in_float64(wide, narrow, (values, weights), by, counts)
+    counts = grouping.count()
+    result = xp.in_float64(wide, narrow, (values, weights), grouping, counts)
     return xp.replaced(result, counts == 0, start)
 
 
-def _total(weights: Array, values: Array, by: Grouping) -> Array:
+def _total(weights: Array, values: Array, grouping: Grouping) -> Array:
     """Return the left fold of the products of each group, in the dtype of the values."""
-    multiply = by.xp.multiply
-    products = _by_parts(by, lambda part: multiply(part, weights, None), values)
-    return added(products, by)
+    multiply = grouping.xp.multiply
+    products = _by_parts(grouping, lambda part: multiply(part, weights, None), values)
+    return added(products, grouping)
 
 
-def _by_parts(by: Grouping, function: Callable[[Array], Array], x: Array) -> Array:
+def _by_parts(grouping: Grouping, function: Callable[[Array], Array], x: Array) -> Array:
     """Apply a function of real numbers to both parts of complex numbers."""
-    if by.xp.kind(x).kind != "c":
+    if grouping.xp.kind(x).kind != "c":
         return function(x)
-    return by.xp.complex_of(function(x.real), function(x.imag))
+    return grouping.xp.complex_of(function(x.real), function(x.imag))
 
 
-def _whole(weights: Array, values: Array, by: Grouping) -> Array:
-    return by.xp.broadcast_to(weights, tuple(values.shape))
+def _whole(weights: Array, values: Array, grouping: Grouping) -> Array:
+    return grouping.xp.broadcast_to(weights, tuple(values.shape))
 
 
-def _converted(x: Array, by: Grouping, to: Any) -> Array:
-    kind = by.xp.kind(x)
-    return by.xp.astype(x, by.xp.dtype(to)) if kind.kind != "c" or to.kind == "c" else x
+def _converted(x: Array, grouping: Grouping, target: Any) -> Array:
+    kind = grouping.xp.kind(x)
+    return (
+        grouping.xp.astype(x, grouping.xp.dtype(target))
+        if kind.kind != "c" or target.kind == "c"
+        else x
+    )
 
 
-def _real(weights: Array, by: Grouping, to: Any) -> Array:
+def _real(weights: Array, grouping: Grouping, target: Any) -> Array:
     """Convert weights to the real dtype of a dtype."""
-    real = np.dtype(f"f{to.itemsize // 2}") if to.kind == "c" else to
-    return by.xp.astype(weights, by.xp.dtype(real))
+    real = np.dtype(f"f{target.itemsize // 2}") if target.kind == "c" else target
+    return grouping.xp.astype(weights, grouping.xp.dtype(real))

@@ -207,14 +207,14 @@ def replaced(x: Array, mask: Array, value: Any) -> Array:
     return jnp.where(mask, value, x)
 
 
-def rounded(x: Array, to: Any) -> Array:
+def rounded(x: Array, target: Any) -> Array:
     if jnp.iscomplexobj(x):
-        part = np.dtype(f"f{to.itemsize // 2}")
+        part = np.dtype(f"f{target.itemsize // 2}")
         return jax.lax.complex(rounded(x.real, part), rounded(x.imag, part))
-    if x.dtype == np.float64 and to in _HALVES:  # XLA converts it through float32
-        x = rounding.off_ties(sys.modules[__name__], x, to.name)
-        return jnp.where(jnp.isnan(x), jnp.nan, single(x)).astype(to)
-    return jnp.where(jnp.isnan(x), jnp.nan, x).astype(to)
+    if x.dtype == np.float64 and target in _HALVES:  # XLA converts it through float32
+        x = rounding.off_ties(sys.modules[__name__], x, target.name)
+        return jnp.where(jnp.isnan(x), jnp.nan, single(x)).astype(target)
+    return jnp.where(jnp.isnan(x), jnp.nan, x).astype(target)
 
 
 def sorted_order(values: Array | None, numbers: Array) -> Array:
@@ -246,17 +246,19 @@ def bits(x: Array) -> Array:
     return jax.lax.bitcast_convert_type(x, np.dtype(f"i{x.dtype.itemsize}"))
 
 
-def in_float64(wide: Computed, narrow: Computed, values: Any, by: Grouping, counts: Array) -> Array:
+def in_float64(
+    wide: Computed, narrow: Computed, values: Any, grouping: Grouping, counts: Array
+) -> Array:
     """Compute in float64 even without jax_enable_x64. Float64 intermediates stay within `wide`."""
 
     def grouped(indices: Array) -> Grouping:
-        return replace(by, places=by.places._replace(indices=indices))
+        return replace(grouping, places=grouping.places._replace(indices=indices))
 
     def computed(values: Any, indices: Array, counts: Array) -> Array:
         with private.wide_types():
             return wide(values, grouped(indices), counts)
 
-    operands = values, by.places.indices, counts
+    operands = values, grouping.places.indices, counts
     if not all(jnp.issubdtype(leaf.dtype, jnp.inexact) for leaf in jax.tree.leaves(values)):
         return computed(*operands)
     result = jax.custom_jvp(computed)

@@ -35,10 +35,11 @@ def centred(items: Items, dtype: DType) -> list[Any]:
 def variance(items: Items, dtype: DType, ddof: int) -> Any:
     """Return the left fold of squared distances, divided by the degrees of freedom, in float64."""
     double, distances = np.dtype(np.float64), _distances(items, dtype)
-    squares = [one.real * one.real for one in distances]
+    squares = [distance.real * distance.real for distance in distances]
     if dtype.kind == "c":
         squares = [
-            square + one.imag * one.imag for square, one in zip(squares, distances, strict=True)
+            square + distance.imag * distance.imag
+            for square, distance in zip(squares, distances, strict=True)
         ]
     total = fold_of(squares, double, "add")
     if dtype.name in INTEGERS:

@@ -18,10 +18,13 @@ def common_dtype(values: DType, weights: DType) -> DType:
         return values
     names = {values.name, weights.name}
     half = np.dtype(np.float16)
-    one, other = (half if of.name == "bfloat16" else of for of in (values, weights))
-    if one == other:  # float16 and bfloat16
+    values_dtype, weights_dtype = (
+        half if dtype_of_operand.name == "bfloat16" else dtype_of_operand
+        for dtype_of_operand in (values, weights)
+    )
+    if values_dtype == weights_dtype:  # float16 and bfloat16
         return np.dtype(np.float32)
-    result = np.promote_types(one, other)
+    result = np.promote_types(values_dtype, weights_dtype)
     return np.dtype("bfloat16") if result == half and "bfloat16" in names else result
 
 
@@ -39,9 +42,9 @@ def with_weights(values: Array, weights: Any, axis: int, dtype: DType | None) ->
     if scales.ndim < values.ndim:
         behind = (1,) * (values.ndim - 1 - axis % values.ndim)
         scales = np.broadcast_to(scales.reshape(-1, *behind), values.shape)
-    to = dtype or common_dtype(values.dtype, scales.dtype)
+    target = dtype or common_dtype(values.dtype, scales.dtype)
     with np.errstate(all="ignore"):
-        return values.astype(to), scales.astype(real_dtype(to))
+        return values.astype(target), scales.astype(real_dtype(target))
 
 
 def weighted(name: str, items: Items, scales: list[Any], dtype: DType) -> bytes:

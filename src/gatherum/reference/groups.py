@@ -118,7 +118,7 @@ def reduce(
     q, method = _quantile_arguments(op, name, q, method)
     if name == "quantile" and np.ndim(q):
         more = {"method": method, "fill_value": fill_value, "mode": mode, "negative": negative}
-        return np.stack([reduce(values, groups, size, func, axis, q=one, **more) for one in q])
+        return np.stack([reduce(values, groups, size, func, axis, q=entry, **more) for entry in q])
     values, scales = _converted(op, name, values, axis, weights, dtype, ddof)
     values, axis, members = _listed(op, values, groups, size, axis, mode, negative, REDUCES[name])
     means = weights is not None and name == "mean" and values.dtype.name in INTEGERS
@@ -134,7 +134,7 @@ def reduce(
     out = blank(op, members.shape, result)
     for place in np.ndindex(members.shape):
         every: Members = members.item(place)
-        kept = [one for one in every if func == name or not is_nan(one[1], values.dtype)]
+        kept = [entry for entry in every if func == name or not is_nan(entry[1], values.dtype)]
         if kept:
             item = _result(name, kept, scales, values.dtype, axis, ddof, q, method)
         elif fill is None:
@@ -190,12 +190,12 @@ def _converted(
         raise ValueError(f"{op}: `ddof` must be at least 0, got {ddof}")
     if (dtype is not None and name not in CONVERTED) or (weights is not None and ddof):
         raise ValueError(f"{op}: got `dtype` {dtype} and `weights` for {name!r}, `ddof` {ddof}")
-    to = None if dtype is None else np.dtype(dtype)
+    target = None if dtype is None else np.dtype(dtype)
     if weights is None:
-        return (values if to is None else np.asarray(values).astype(to)), None
+        return (values if target is None else np.asarray(values).astype(target)), None
     if name not in WEIGHTED:
         raise ValueError(f"{op}: got `weights` for {name!r}")
-    return with_weights(np.asarray(values), weights, axis, to)
+    return with_weights(np.asarray(values), weights, axis, target)
 
 
 def transform(

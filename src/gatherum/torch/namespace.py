@@ -271,12 +271,12 @@ def replaced(x: Tensor, mask: Tensor, value: Any) -> Tensor:
     return torch.where(mask, value, x)
 
 
-def rounded(x: Tensor, to: torch.dtype) -> Tensor:
+def rounded(x: Tensor, target: torch.dtype) -> Tensor:
     if x.is_complex():
-        return torch.complex(rounded(x.real, to.to_real()), rounded(x.imag, to.to_real()))
-    if x.dtype is torch.float64 and to in (torch.float16, torch.bfloat16):
-        x = rounding.off_ties(sys.modules[__name__], x, dtypes.plan_dtype("", "", to).name)
-    x = x.to(to)  # torch makes various NaNs in bfloat16
+        return torch.complex(rounded(x.real, target.to_real()), rounded(x.imag, target.to_real()))
+    if x.dtype is torch.float64 and target in (torch.float16, torch.bfloat16):
+        x = rounding.off_ties(sys.modules[__name__], x, dtypes.plan_dtype("", "", target).name)
+    x = x.to(target)  # torch makes various NaNs in bfloat16
     return torch.where(torch.isnan(x), torch.nan, x)
 
 
@@ -303,9 +303,9 @@ def bits(x: Tensor) -> Tensor:
 
 
 def in_float64(
-    wide: Computed, narrow: Computed, values: Tensor, by: Grouping, counts: Tensor
+    wide: Computed, narrow: Computed, values: Tensor, grouping: Grouping, counts: Tensor
 ) -> Tensor:
-    return cast(Tensor, wide(values, by, counts))
+    return cast(Tensor, wide(values, grouping, counts))
 
 
 def sqrt(x: Tensor) -> Tensor:

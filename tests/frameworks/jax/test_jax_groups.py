@@ -259,7 +259,7 @@ def test_a_half_is_rounded_once(name, jitted):
     values = near_ties(np.random.default_rng(6), dtype)
     with np.errstate(all="ignore"):
         expected = of_numpy.rounded(values.copy(), dtype)
-    function = partial(namespace.rounded, to=dtype)
+    function = partial(namespace.rounded, target=dtype)
     result = (jax.jit(function) if jitted else function)(jnp.asarray(values))
     assert same_bits(flushed(np.asarray(result)), flushed(expected))
 

@@ -140,9 +140,9 @@ def _grouped(op: str, src: Tensor, index: Any, dim: int, size: int) -> tuple[Ten
 
 @torch.compiler.allow_in_graph  # type: ignore[untyped-decorator]
 def _transformed(op: str, name: str, src: Tensor, index: Any, dim: int, size: int) -> Tensor:
-    src, by = _grouped(op, src, index, dim, size)
-    with called(by.places):
-        result: Tensor = evaluation.transformed(name, src, by)
+    src, grouping = _grouped(op, src, index, dim, size)
+    with called(grouping.places):
+        result: Tensor = evaluation.transformed(name, src, grouping)
     return result
 
 
@@ -150,17 +150,17 @@ def _transformed(op: str, name: str, src: Tensor, index: Any, dim: int, size: in
 def _std(
     src: Tensor, index: Any, dim: int, size: int, out: Tensor | None, unbiased: bool
 ) -> Tensor:
-    src, by = _grouped("scatter_std", src, index, dim, size)
+    src, grouping = _grouped("scatter_std", src, index, dim, size)
     row = functions.FUNCTIONS["std"]
-    evaluation.check_defined(by.op, row, row.name, namespace.kind(src))
-    with called(by.places), by.float_mode():
-        counts = by.count()
-        fold = partial(_added, by.places, out)
-        away = spreads.distances(src, by, counts)
-        total = spreads.sum_of_squares(away, src, by, counts, fold)
+    evaluation.check_defined(grouping.op, row, row.name, namespace.kind(src))
+    with called(grouping.places), grouping.float_mode():
+        counts = grouping.count()
+        fold = partial(_added, grouping.places, out)
+        away = spreads.distances(src, grouping, counts)
+        total = spreads.sum_of_squares(away, src, grouping, counts, fold)
         freedom = (counts - int(unbiased)).clamp(min=1)
-        to = namespace.dtype(row.result(namespace.kind(src)))
-        root: Tensor = rounding.rounded_root(namespace, total / freedom.to(total.dtype), to)
+        target = namespace.dtype(row.result(namespace.kind(src)))
+        root: Tensor = rounding.rounded_root(namespace, total / freedom.to(total.dtype), target)
         return root
 
 
@@ -173,16 +173,16 @@ def _added(places: Destinations, out: Tensor | None, values: Tensor) -> Tensor:
 
 @torch.compiler.allow_in_graph  # type: ignore[untyped-decorator]
 def _log_sum(src: Tensor, index: Any, dim: int, size: int, out: Tensor | None) -> Tensor:
-    src, by = _grouped("scatter_logsumexp", src, index, dim, size)
+    src, grouping = _grouped("scatter_logsumexp", src, index, dim, size)
     row = functions.FUNCTIONS["logsumexp"]
-    evaluation.check_defined(by.op, row, row.name, namespace.kind(src))
-    with called(by.places), by.float_mode():
+    evaluation.check_defined(grouping.op, row, row.name, namespace.kind(src))
+    with called(grouping.places), grouping.float_mode():
         if out is None:
-            whole: Tensor = evaluation.reduced(row.name, src, by, 0, 0)
+            whole: Tensor = evaluation.reduced(row.name, src, grouping, 0, 0)
             return whole
-        values, old = compositions.working(src, by), compositions.working(out, by)
-        shift = by.places.put(old.detach(), values.detach(), FoldRule("max"))
+        values, old = compositions.working(src, grouping), compositions.working(out, grouping)
+        shift = grouping.places.put(old.detach(), values.detach(), FoldRule("max"))
         shift = torch.where(shift.isinf(), 0, shift)
-        powers = namespace.exp(values - by.gather(shift))
-        total = by.places.put(namespace.exp(old - shift), powers, ADD)
+        powers = namespace.exp(values - grouping.gather(shift))
+        total = grouping.places.put(namespace.exp(old - shift), powers, ADD)
         return namespace.rounded(shift + namespace.log(total), out.dtype)

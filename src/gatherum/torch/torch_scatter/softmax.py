@@ -37,15 +37,17 @@ def _places(
 def _on_cpu(values: Tensor, indices: Tensor, name: str, size: int, *options: Any) -> Tensor:
     check_storages(name, ("values", "groups"), (values, indices))
     table, entries = values.detach().resolve_neg().numpy(), indices.detach().numpy()
-    by = Grouping(name, "groups", None, _places(arrays, table, entries, size, *options), options[1])
-    with np.errstate(all="ignore"), by.float_mode():
-        return torch.from_numpy(functions.TRANSFORMS[name].compose(table, by, table.dtype))
+    grouping = Grouping(
+        name, "groups", None, _places(arrays, table, entries, size, *options), options[1]
+    )
+    with np.errstate(all="ignore"), grouping.float_mode():
+        return torch.from_numpy(functions.TRANSFORMS[name].compose(table, grouping, table.dtype))
 
 
 def _elsewhere(values: Tensor, indices: Tensor, name: str, size: int, *options: Any) -> Tensor:
     places = _places(namespace, values, indices, size, *options)
-    by = Grouping(name, "groups", None, places, options[1])
-    result: Tensor = functions.TRANSFORMS[name].compose(values, by, values.dtype)
+    grouping = Grouping(name, "groups", None, places, options[1])
+    result: Tensor = functions.TRANSFORMS[name].compose(values, grouping, values.dtype)
     return result
 
 
