@@ -26,8 +26,8 @@ class Arrays(ArrayOps, Protocol):
     ``fused(name, values, places)`` that runs a transform in one call, with the bits and derivatives
     of the composition, or returns None. ``squares(values, places)`` returns the sums of squared
     distances from the exact means and the numbers of real floats in one call, or None.
-    ``in_blocks(name, run, values, grouping, dtype, like)`` runs a function that needs all values of a
-    group, for arrays in chunks. ``float_mode()`` returns a context in which arithmetic rounds to
+    ``in_blocks(name, run, values, grouping, dtype, like)`` runs a function that needs all values of
+    a group, for arrays in chunks. ``float_mode()`` returns a context in which arithmetic rounds to
     nearest and keeps subnormal numbers. It replaces the mode of the calling thread.
     The result may use the memory of `spare`. The framework computes all derivatives, including
     those of exp and log.
@@ -130,9 +130,10 @@ class Arrays(ArrayOps, Protocol):
     def in_float64(
         self, wide: Computed, narrow: Computed, values: Array, grouping: Grouping, counts: Array
     ) -> Array:
-        """Return ``wide(values, grouping, counts)``, with float64 available. If the framework cannot
-        differentiate `wide`, the derivatives are computed from `narrow`. `values` may be a tuple of
-        arrays.
+        """Return ``wide(values, grouping, counts)``, with float64 available.
+
+        If the framework cannot differentiate `wide`, the derivatives are computed from `narrow`.
+        `values` may be a tuple of arrays.
         """
 
     def resolve(self, attributes: Attributes, entries: Array, size: int) -> Array:
