@@ -193,6 +193,14 @@ def test_a_list_of_paths_raises(tmp_path: Path, paths: Any) -> None:
         )
 
 
+def test_each_list_is_searched_once_per_level() -> None:
+    paths: Any = "t.npy"
+    for _ in range(40):  # 2**40 lists if each one was searched as often as it occurs
+        paths = [paths, paths]
+    with pytest.raises(TypeError, match="a list that contains strings or paths"):
+        files.gather_file(paths, [0])
+
+
 def test_strings_in_an_array_are_data() -> None:
     names = np.array(["s0.npy", "s1.npy"])
     assert files.gather_file(names, [1]).tolist() == ["s1.npy"]

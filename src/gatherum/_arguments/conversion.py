@@ -63,24 +63,32 @@ def is_plain(value: object) -> bool:
     return issubclass(type(value), np.ndarray) and not is_masked(value)
 
 
-def _arrays_in(value: object) -> Iterator[object]:
-    """Yield the arrays in a list or tuple, at any depth that NumPy reads.
+def levels_of(value: object) -> Iterator[tuple[list[Any], set[type]]]:
+    """Yield the lists at each depth of a list or tuple, and the types of their items.
 
-    Also yield arrays of other frameworks, and objects that can be converted to an array. The lists
-    are searched level by level, and each list only once per level, because a list may contain
-    itself, or may contain another list many times.
+    The depth is limited to that of NumPy. Each list is in a level only once, because a list may
+    contain itself, or may contain another list many times.
     """
-    level = [value] if isinstance(value, (list, tuple)) else []
+    level: list[Any] = [value] if isinstance(value, (list, tuple)) else []
     for _ in range(_DEEPEST):
-        kinds = set(map(type, chain.from_iterable(level))) - _ITEMS
+        kinds = set(map(type, chain.from_iterable(level)))
+        yield level, kinds
         lists = {kind for kind in kinds if issubclass(kind, (list, tuple))}
-        array_types = {kind for kind in kinds if _is_array(kind)}
-        if array_types:
-            yield from (item for item in chain.from_iterable(level) if type(item) in array_types)
         if not lists:
             return
         inner = (item for item in chain.from_iterable(level) if type(item) in lists)
         level = list({id(item): item for item in inner}.values())
+
+
+def _arrays_in(value: object) -> Iterator[object]:
+    """Yield the arrays in a list or tuple, at any depth that NumPy reads.
+
+    Also yield arrays of other frameworks, and objects that can be converted to an array.
+    """
+    for level, kinds in levels_of(value):
+        array_types = {kind for kind in kinds - _ITEMS if _is_array(kind)}
+        if array_types:
+            yield from (item for item in chain.from_iterable(level) if type(item) in array_types)
 
 
 def _is_array(kind: type) -> bool:

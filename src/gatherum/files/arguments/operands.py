@@ -4,7 +4,6 @@ import math
 import os
 import sys
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -17,10 +16,10 @@ from gatherum._arguments.conversion import (
     is_masked,
     is_plain,
     is_weak,
+    levels_of,
 )
 from gatherum._frameworks import registry
 from gatherum._model.call import ArraySpec
-from gatherum._model.shape_limits import MAX_RANK
 from gatherum.files.durable.journal import check_readable
 from gatherum.files.formats import locate
 from gatherum.files.formats.decoding import decoded
@@ -104,17 +103,11 @@ def find_operand(role: str, operand: Operand, op: str = "gather") -> Location | 
 
 def _has_paths(operand: object) -> bool:
     """Return True if a list or tuple contains text or a path, at any depth that an array has."""
-    lists = [operand] if isinstance(operand, (list, tuple)) else []
-    for _ in range(MAX_RANK):
-        kinds = set(map(type, chain.from_iterable(lists)))
-        if any(issubclass(kind, (str, bytes, os.PathLike)) for kind in kinds):
-            return True
-        if not any(issubclass(kind, (list, tuple)) for kind in kinds):
-            break
-        lists = [
-            nested for nested in chain.from_iterable(lists) if isinstance(nested, (list, tuple))
-        ]
-    return False
+    return any(
+        issubclass(kind, (str, bytes, os.PathLike))
+        for _, kinds in levels_of(operand)
+        for kind in kinds
+    )
 
 
 @dataclass(frozen=True)
