@@ -286,8 +286,8 @@ def plan(options):
     print()
     rows, entries = int(options.rows), int(options.entries)
     head = (
-        "chunks of", "tasks", "pieces", "bytes a worker sends", "scheduler", "CPU a worker",
-        "of it for pieces", "network", "disk", "memory a worker",
+        "chunks of", "tasks", "pieces", "bytes sent per worker", "scheduler", "CPU per worker",
+        "of which pieces", "network", "disk", "memory per worker",
     )  # fmt: skip
     print("| " + " | ".join(head) + " |\n|" + "---|" * len(head))
     for chunk in options.chunks:

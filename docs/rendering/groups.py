@@ -49,5 +49,5 @@ def _result(row: FunctionRow) -> str:
 
 def _empty(row: FunctionRow) -> str:
     if row.empty is None:
-        return "NaN or NaT; otherwise an error"
+        return "NaN or NaT; an error if the result dtype has neither"
     return str(row.result(np.dtype("i4")).type(row.empty))

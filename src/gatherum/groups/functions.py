@@ -65,7 +65,7 @@ def _position_row(name: str, extreme: str) -> FunctionRow:
     return FunctionRow(
         name=name,
         compose=partial(compositions.position, extreme),
-        composes=f"scatter {extreme} with the position of each",
+        composes=f"scatter {extreme}, with the position of each group's {extreme}imum",
         accepts=dtypes.orders(extreme),
         result=dtypes.always(np.int64),
         empty=None,
@@ -91,7 +91,7 @@ def _truth_row(name: str, extreme: str, empty: int) -> FunctionRow:
     return FunctionRow(
         name=name,
         compose=partial(compositions.fold_truth, extreme),
-        composes=f"scatter {extreme} of what is not 0",
+        composes=f"scatter {extreme} of `values != 0`",
         accepts=dtypes.reduces("add"),
         result=dtypes.always(np.bool_),
         empty=empty,
@@ -181,7 +181,7 @@ _ROWS = (
     FunctionRow(
         name="nunique",
         compose=order_statistics.nunique,
-        composes="sort, scatter add of the first of equal values",
+        composes="sort, scatter add of 1 for the first of each run of equal values",
         accepts=dtypes.orders("max"),
         result=dtypes.always(np.int64),
         empty=0,
@@ -221,7 +221,7 @@ TRANSFORMS = {
         TransformRow(
             name="normalize",
             compose=spreads.normalized,
-            composes="centre over the std of the group before both are rounded",
+            composes="`centre` divided by the group's `std`, both before rounding",
             accepts=dtypes.reduces("mean", "max"),
             result=dtypes.transformed_dtype,
         ),
