@@ -55,7 +55,11 @@ PATTERNS = ("uniform", "one hot", "Zipf", "sorted", "reversed")
 
 
 def patterns_by_turns(names, rows):
-    """Use two patterns with each row on every change: an algorithm of three rows gets all."""
+    """Test two patterns with each row on every change, and the other patterns for a release.
+
+    The pairs rotate, so three consecutive rows cover all patterns. An algorithm of fewer rows is
+    tested with every pattern.
+    """
     few = {algorithm for algorithm, *_ in rows if sum(row[0] == algorithm for row in rows) < 3}
     return pytest.mark.parametrize(
         (*names, "pattern"),

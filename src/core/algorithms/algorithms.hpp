@@ -148,7 +148,7 @@ class All {
   std::atomic<bool> all_{true};
 };
 
-// Sorts the updates of each unit by destination. If there is only one unit, shares its groups among threads.
+// Sorts the updates of each unit by destination. If there is only one unit, divides its groups among threads.
 // Calls `work` for each share, to compute folds, gradients, or argmax and argmin. If an index is invalid, its
 // update is skipped, and the run is marked as not valid.
 using GroupWork = std::function<void(const GroupedScatter& groups, const GroupShare& share)>;

@@ -41,8 +41,8 @@ GATHERUM_INLINE void keep() {
 #endif
 }
 
-// The target of a prefetch: the first-level cache, for reading or writing, or the second-level cache, for
-// more lines than the first level holds.
+// The cache that a prefetch loads into: the first-level cache (to read or to write), or the second-level
+// cache if there are more lines than the first level can hold.
 enum class FetchTo : uint8_t { first, second, write };
 
 // Hints that the line at `p` will be read (or written) soon. Never faults, even for invalid addresses. A

@@ -121,7 +121,8 @@ class WorkerScratch {
   char* start_;
 };
 
-// Moves every point of a nest without components. A scatter that is not in place begins with this copy.
+// Runs a nest without index components: copies the block at every point from `source` to `to`. A scatter that
+// is not in place begins with this copy.
 bool run_copy(const Nest& nest, const char* source, char* to, const Poll& poll);
 // Finds the first invalid index in row-major order, on all threads.
 Outcome check_indices(const Program& p, const char* index, const Poll& poll);

@@ -8,9 +8,10 @@
 // Keys have no rare values, and their maximum does not depend on the order. No counter is needed: the key
 // "none" marks a destination without updates. If the fold excludes D, a NaN that is the only update must keep
 // its bits. A quiet NaN that is the first update of a destination therefore has a special key until another
-// update follows. A piece whose first update of a destination is any other NaN aborts. The plan guarantees
-// the same as for slabs. The caller guarantees only one unit, without columns. Cost: every update is read
-// once, by one thread, with a store when a key grows; then the accumulators of all threads are read once.
+// update follows. A piece whose first update of a destination is any other NaN aborts. scatter_slabs.hpp
+// lists the guarantees of the plan. The caller guarantees that there is exactly one unit, without columns.
+// Cost: every update is read once, by one thread, with a store when a key grows; then the accumulators of all
+// threads are read once.
 //
 // For argmax/argmin, the accumulators also contain the numbers of the updates that have the keys. Among equal
 // keys, the first update wins.

@@ -8,10 +8,10 @@
 // For exact sums of few destinations the accumulators of a thread are tables (exact_table.hpp).
 //
 // For integers, sums and products modulo 2^n, maxima and minima have the same bits in any order. The same
-// holds for exact sums; their old values are added at the end. The plan guarantees the same as for slabs. The
-// caller guarantees only one unit, without columns. Cost: every update is read once, by one thread; then the
-// accumulators of all threads are read once. The caller ensures that there are few accumulators in comparison
-// with the updates.
+// holds for exact sums; their old values are added at the end. scatter_slabs.hpp lists
+// the guarantees of the plan. The caller guarantees that there is exactly one unit, without columns, and that
+// there are few accumulators in comparison with the updates. Cost: every update is read once, by one thread;
+// then the accumulators of all threads are read once.
 #pragma once
 
 #include "fold/exact/exact_table.hpp"

@@ -5,11 +5,11 @@
 //
 // C[i] is the number of updates. If it is 0, S[i] is 0. NaN in S have any bits.
 //
-// Both passes over the updates stay in one task, which has a range of the destinations (scatter_slabs.hpp).
-// The plan guarantees the same as for slabs; the caller guarantees only one unit, without columns. Cost: the
-// updates and indices are read twice per range, and arrays of distances are not written. (10M float64 into
-// 10,000: 171 ms of processor time by gathers and scatters, 98 this way; float32: 178 and 75, or 94 with sums
-// of float64.)
+// Both passes over the updates stay in one task, which has a range of the destinations.
+// scatter_slabs.hpp lists the guarantees of the plan. The caller guarantees that there is exactly one unit,
+// without columns. Cost: the updates and indices are read twice per range, and arrays of distances are not
+// written. (10M float64 into 10,000: 171 ms of processor time by gathers and scatters, 98 this way; float32:
+// 178 and 75, or 94 with sums of float64.)
 #pragma once
 
 #include "kernels/scatter_slabs.hpp"

@@ -11,10 +11,10 @@
 // values must be 0 initially.
 //
 // If the order does not matter, as for maxima and minima (a NaN becomes the canonical NaN), each task has
-// private accumulators. Otherwise each task has a range of the destinations. The plan guarantees the same as
-// for slabs. The caller guarantees only one unit, without columns. Cost: a load, a step and a store per
-// update. A counter would double that and add a branch (10M float64 into 100: 12.4 ms with counters, 6.8
-// without; into 1M: 48 and 23).
+// private accumulators. Otherwise each task has a range of the destinations. scatter_slabs.hpp lists the
+// guarantees of the plan. The caller guarantees that there is exactly one unit, without columns. Cost: a
+// load, a step and a store per update. A counter would double that and add a branch (10M float64 into
+// 100: 12.4 ms with counters, 6.8 without; into 1M: 48 and 23).
 #pragma once
 
 #include "kernels/scatter_private.hpp"

@@ -88,7 +88,7 @@ enum class FoldedUpdates : uint8_t { all, valid, none };
 // Pieces are consecutive ranges of updates. Every piece has a list for every block. A list is a chain of runs
 // of memory.
 struct PartitionScatter {
-  // The bytes of an entry's destination, numbered within its block. The item follows.
+  // The size in bytes of an entry's destination, stored as its number in the block. The item follows.
   static constexpr int64_t kLocalBytes = sizeof(uint32_t);
 
   // The write position of a list, and the end of its last run; both null for a list without runs.

@@ -6,7 +6,8 @@
 // The terms of the core:
 //   - nest: the loops of a call, and their strides in the three operands
 //   - line: the loop whose points' indices are read together
-//   - tile: up to 256 neighbouring points of a line, whose indices are staged: read, checked, made offsets
+//   - tile: up to 256 neighbouring points of a line, whose indices are staged: read, checked and converted to
+//     byte offsets
 //   - row: the data that one index tuple moves: the loops inside the line, and a block at each point of them
 //   - block: contiguous bytes that are moved together (Nest::block)
 //   - unit: an independent batch: points of a scatter that may share a destination, or a piece of a gather

@@ -63,7 +63,8 @@ struct Program {
   int units = 0;
   bool split_line = false;
   int64_t line_chunk = 0;
-  // A scatter with the whole fold inside each of `fold_units` units: no line moves the data.
+  // The nest of a scatter in which each unit contains all updates of its destinations: the line loop has data
+  // stride 0. The first `fold_units` loops enumerate the units.
   Nest fold_nest;
   int fold_units = 0;
   // The destinations of all units together are the whole data, laid out as the source.

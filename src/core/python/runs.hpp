@@ -34,7 +34,7 @@ gatherum_operands operands_of(const BoundProgram& program, const Views& operands
 // Raises ValueError if the program can address a byte outside its operands.
 void refuse_too_small(const BoundProgram& program, const gatherum_operands& operands);
 
-// Returns true if a fill value is Python's integer 0, which represents an item of zero bytes.
+// Returns true if a fill value is Python's integer 0, which represents an item whose bytes are all 0.
 bool fills_with_zeros(nb::handle fill);
 
 // Runs a plan on NumPy arrays, with None for missing operands. `before` is a snapshot of the operands when

@@ -43,7 +43,7 @@ class VerifyCase:
 
 
 def dtype_named(name: str) -> DType | None:
-    """Return a dtype of the cases. Return None for bfloat16 if ml_dtypes is not installed."""
+    """Return the dtype with this name. Return None for bfloat16 if ml_dtypes is not installed."""
     if ROWS[name].of_numpy:
         return np.dtype(name)
     try:

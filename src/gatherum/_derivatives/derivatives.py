@@ -58,8 +58,9 @@ class Factors(NamedTuple):
 class DerivativeRule(NamedTuple):
     """The derivative of one reduction."""
 
-    # As in its row of `reductions`. Factors of a linear reduction do not depend on values, and the
-    # tangent of its result is the same scatter applied to the tangents of its operands.
+    # Equal to `linear` in the reduction's row of `reductions`. Factors of a linear reduction do not
+    # depend on values, and the tangent of its result is the same scatter applied to the tangents of
+    # its operands.
     linear: bool
     factors: Callable[[Destinations, Any], Factors]  # of the destinations and the values
     replaces: bool  # whether the old value is never included

@@ -32,6 +32,6 @@ def _mapped(function: str, values: Array) -> Array:
 def map_into(function: str, dtype: str, values: Array, out: Array) -> None:
     """Write "exp" or "log" of each value to a contiguous array.
 
-    Both arrays contain the bits of `dtype`.
+    The items of both arrays are the bit patterns of values of `dtype`.
     """
     native.map_items(function, dtype, values, out)

@@ -102,10 +102,10 @@ class EdgeLoops(NamedTuple):
         out: Array,
         fresh: bool,
     ) -> bool:
-        """Fold rows along edges that a pointer array divides, or raise IndexError for a source.
+        """Fold rows along edges that are sorted by target.
 
-        The edges are sorted by target. If the pointer array is invalid, return False without any
-        effect.
+        The pointer array contains the range of edges of each target. If it is invalid, return False
+        without any effect. Raise IndexError for an invalid source.
         """
         entries = EdgeLoops.of(pointer.indices, pointer.indices, (0,))
         counted = pointer._replace(size=sources.indices.size + 1)

@@ -276,7 +276,7 @@ def _compressed(
 
 @contextmanager
 def _renaming(names: dict[str, str], cast: str) -> Iterator[None]:
-    """Replace operands in messages by attributes of a matrix.
+    """In error messages, replace the names of operands with the attributes of a matrix.
 
     Messages about a wrong dtype of the weights suggest `cast`.
     """

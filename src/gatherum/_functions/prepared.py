@@ -121,7 +121,8 @@ class Prepared:
         Raises
         ------
         TypeError, ValueError
-            As the operator, and if `data` has another shape or dtype. Indices are already checked.
+            In the same cases as the operator, and if `data` does not have the shape and dtype of
+            the prepared call. Indices are already checked.
         """
         kind = type(data)
         run = self._runners.get(kind)

@@ -136,7 +136,7 @@ class Explanation:
         width : int
             The number of characters of a line. A large call is drawn as a smaller one.
         colours : bool
-            Whether to mark the cells that belong together with colours of terminals.
+            Whether to use terminal colours to mark the cells that belong together.
 
         Returns
         -------

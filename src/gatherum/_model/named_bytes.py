@@ -15,6 +15,6 @@ def make(name: str, size: int) -> np.dtype[Any]:
 
 
 def named_bytes(dtype: object) -> str | None:
-    """Return the name of the number type of a dtype of plain bytes, or None."""
+    """Return the name of the number type that a dtype of plain bytes represents, or None."""
     metadata = getattr(dtype, "metadata", None)
     return None if metadata is None else metadata.get(_NUMBER)

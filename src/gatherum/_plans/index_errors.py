@@ -56,7 +56,7 @@ def run_for(caller: str, run: Callable[..., Any], *call: Any) -> Any:
 
 @contextmanager
 def naming(text: str) -> Iterator[None]:
-    """Let errors of an operator use the names of its caller."""
+    """Name the caller's function and arguments in errors that an operator raises."""
     try:
         yield
     except (IndexError, RuntimeError, TypeError, ValueError) as error:

@@ -53,7 +53,7 @@ def least_seconds(run: Callable[[], object], rounds: int) -> float:
 
 
 def reads(source: NDArray[np.float64], threads: int) -> list[Stream]:
-    """Return a stream for each method of reading an array with a number of threads."""
+    """Return a `Stream` for each method of reading the array on `threads` threads."""
     return [Stream(function, (source.view(kind),), threads) for function, kind in READS]
 
 

@@ -1,8 +1,8 @@
 """Cases of sizes past 2^31. Their tables are described, not stored.
 
 Each case is made from a small call, which the oracle runs. Then the rows of the table and of the
-result get larger numbers that are far apart, and the indices are changed to these numbers. The full
-memory is needed only when the case is run, not when it is made.
+result get large row numbers that are far apart, and the indices are replaced with these numbers.
+The full memory is needed only when the case is run, not when it is made.
 """
 
 from __future__ import annotations

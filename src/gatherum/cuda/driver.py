@@ -178,7 +178,10 @@ class Kept:
         self._lock = Lock()
 
     def until_done(self, driver: Driver, device: int, stream: int, used: object) -> None:
-        """Keep `used` until all work of a stream so far is done. Release objects that are done."""
+        """Keep `used` until all work of a stream so far is done.
+
+        Release the objects whose work is done.
+        """
         with driver.on(device):
             event = driver.record(stream)
         done = []

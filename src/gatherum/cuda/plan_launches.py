@@ -93,7 +93,7 @@ def _raise_first(
 @native.emptied_at_exit
 @lru_cache(maxsize=1024)
 def program_of(plan: Plan, placement: Placement, processors: int, fill: bytes = b"") -> Program:
-    """Return the program of a plan for operands in a placement.
+    """Return the program that runs a plan on operands with this placement.
 
     `processors` is the number of multiprocessors of the device. A gather stores `fill`.
     """

@@ -36,7 +36,7 @@ class ClusterCall:
 
     op: str
     table: str
-    # The indices, a path or an array, and for a scatter the path of the updates.
+    # The indices (a path or an array); for a scatter, also the path of the updates.
     operands: tuple[Any, ...]
     out: str  # a Zarr directory; the table if it is changed in place
     attributes: dict[str, Any]  # keyword arguments of the operator

@@ -47,7 +47,7 @@ class Resource:
 
 
 def read_resource(source: object, where: str, folder: str) -> Resource:
-    """Return a resource of a model in JSON. Search files with its values in ``folder`` first."""
+    """Return a resource of a model in JSON. Look for a file of values in ``folder`` first."""
     members = as_object(source, f"`{where}`")
     reject_unknown(members, _MEMBERS, f"`{where}`")
     kind = members.get("type", "buffer")

@@ -12,7 +12,7 @@ from .dates import is_date, not_a_date
 
 
 def orders(extreme: str) -> Callable[[AnyDType], bool]:
-    """Return a predicate: whether maxima or minima are defined for a dtype, or it has dates."""
+    """Return a predicate: whether `extreme` is defined for a dtype, or it is a native date."""
     return lambda dtype: is_reducible(dtype, extreme) or (is_date(dtype) and dtype.isnative)
 
 

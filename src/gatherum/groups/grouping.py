@@ -33,7 +33,7 @@ class Grouping:
 
     op: str  # the called function, for messages
     operand: str  # the argument that contains the groups, for messages
-    given: Array  # the groups as the caller passed them, for messages; None to keep the operator's
+    given: Array  # the groups as passed, for messages; None: errors keep the operator's message
     places: Destinations  # of the scatter of the values to their groups
     axis: int  # the nonnegative axis of the values that the groups replace
 

@@ -26,7 +26,7 @@ from .protocol import Computed
 if TYPE_CHECKING:
     from .grouping import Grouping
 
-# From this number of values on, new memory costs more than the conversion of the values.
+# For this number of values or more, allocating memory takes longer than converting the values.
 _MANY = 1 << 18
 
 where = np.where

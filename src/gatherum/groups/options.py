@@ -82,7 +82,7 @@ def row_with_q(row: FunctionRow, q: float | tuple[float, ...], method: str) -> F
 
 
 def row_with_rank(row: TransformRow, method: str) -> TransformRow:
-    """Return the row of `rank` for a method; all but the average rank are integers."""
+    """Return the row of `rank` for a method. Only the ranks of "average" are not integers."""
     result = row.result if method == "average" else TRANSFORMS["cumcount"].result
     return replace(row, compose=partial(cumulative.rank, method), result=result)
 

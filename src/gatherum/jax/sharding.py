@@ -121,8 +121,8 @@ def _lower(ctx: Any, *operands: Any, attributes: Attributes) -> Any:
 def _of_devices(ctx: Any) -> Any:
     """Return a context with the mesh and its devices, or None if a call is not to be divided.
 
-    A call is not divided on one device, in ``shard_map``, without a mesh whose axes XLA may choose,
-    or for an export, because no other process could run it.
+    A call is not divided if there is only one device, in ``shard_map``, without a mesh whose axes
+    XLA may choose, or for an export. No other process could run the export of a divided call.
     """
     n = private.device_count(ctx)
     if n == 1 or not private.divides:

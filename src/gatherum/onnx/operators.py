@@ -221,7 +221,10 @@ class FamilyOp(VersionedOp):
             raise type(error)(self._worded(error)) from error
 
     def _require_shapes(self, operands: dict[str, Array], attributes: dict[str, Any]) -> None:
-        """Check ONNX's rules for shapes that gatherum's functions do not check, by default none."""
+        """Check the shape rules of ONNX that gatherum's functions do not check.
+
+        The base class has no such rules.
+        """
 
     def _require_reduction(self, reduction: str, dtype: np.dtype[Any]) -> None:
         known = known_to_onnx(self.since)

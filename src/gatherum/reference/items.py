@@ -1,4 +1,4 @@
-"""View array items as plain bytes to move them, as NumPy's assignment may omit padding."""
+"""View array items as plain bytes to move them, because NumPy's assignment may omit padding."""
 
 from typing import Any, TypeAlias
 

@@ -73,7 +73,8 @@ int64_t scratch_partitioned(const Program& p, int threads) {
   // Slabs of exact sums also have states, but few states are used.
   const bool exact = row_of(p.combine.reduction).exact;
   const int64_t slabs = exact ? times(block_bytes(p, block_shift(p, threads)), threads) : 0;
-  // An eighth of the lists may be unused, and the chains of their runs take up to half a byte.
+  // The unused ends of the lists add up to an eighth. The links between runs and the cursors of the lists
+  // take up to three quarters of a byte per update.
   return slabs + times(items_of(p).updates, 9 * (4 + p.item) + 6) / 8;
 }
 

@@ -10,7 +10,7 @@ from gatherum._model.call import Call
 from gatherum._model.errors import Shape
 from gatherum._model.operators import Operator
 
-# The maximum sizes of a picture whose text is readable.
+# The largest sizes at which the text of a picture is readable.
 MOST_ACROSS, MOST_DOWN, MOST_LINES = 12, 15, 20
 MOST_OF_A_DIMENSION = 6
 # An array with many short dimensions has too many cells to draw. At most three dimensions, the

@@ -33,7 +33,7 @@ class Part(NamedTuple):
 
 
 Line = list[Part]
-# The characters of pictures that not every terminal has.
+# Characters in pictures that some terminals cannot display, and their replacements.
 PLAIN = str.maketrans(
     {
         "\N{HORIZONTAL ELLIPSIS}": "...",

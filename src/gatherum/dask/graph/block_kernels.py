@@ -62,7 +62,7 @@ def _joined(blocks: Sequence[Array], axis: int) -> Array:
 def take(
     call: DaskCall, _: None, blocks: Sequence[Array], parts: Sequence[OwnerRows]
 ) -> list[Array]:
-    """Return the rows of adjacent owners that each part requests: (before, rows, after)."""
+    """Return the rows that each part requests from adjacent owners, as (before, rows, after)."""
     tables = [call.table(block) for block in blocks]
     results = []
     for starts, rows in parts:

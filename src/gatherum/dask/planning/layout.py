@@ -201,9 +201,10 @@ def refined(sizes: Sizes, most: int) -> Sizes:
 def runs_within(
     weights: Sequence[int], limit: int, members: Sequence[int] | None = None
 ) -> list[range]:
-    """Return runs of adjacent numbers whose weights sum to at most `limit`, or of one number.
+    """Divide the numbers of `weights` into runs of adjacent numbers.
 
-    With `members`, which must ascend, the runs have only these numbers.
+    The weights of a run sum to at most `limit`, unless the run has only one number. With `members`,
+    which must ascend, the runs have only these numbers.
     """
     runs: list[range] = []
     total = 0

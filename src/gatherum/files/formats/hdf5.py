@@ -288,9 +288,8 @@ def _why_not_changed(dataset: Any) -> str:
 def _offset(location: Location, file: DiskFile, dataset: Any) -> int | None:
     """Return the offset of the elements if they are contiguous and stored as in NumPy, else None.
 
-    Small elements may be part of the header. Elements that were never written have no offset: For
-    such elements, HDF5 adds the size of the userblock to an undefined address, so the result is
-    meaningless.
+    Small elements may be part of the header. Elements that were never written have no offset: HDF5
+    then returns the size of the userblock added to an undefined address.
     """
     import h5py
 

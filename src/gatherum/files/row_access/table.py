@@ -175,7 +175,7 @@ class RowTable(Protocol):
         """Cancel pending work that may take long, because the call is over."""
 
     def read(self, first: Ints, count: Ints) -> Block:
-        """Read runs of rows. A block is valid until the next but one is read."""
+        """Read runs of rows. A block stays valid during the next read, but not longer."""
 
     def write(self, block: Block) -> None:
         """Write runs of rows."""
@@ -306,5 +306,5 @@ def best_order(table: RowTable, numbers: Ints, places: Ints | None) -> Wanted:
 
 
 def is_long(table: RowTable) -> bool:
-    """Return True if rows are so long that sorted rows share no page and no lookup of a page."""
+    """Return True if a row is at least as long as a page, so that sorting rows saves no reads."""
     return table.width * table.dtype.itemsize >= PAGE

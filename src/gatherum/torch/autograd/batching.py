@@ -1,4 +1,4 @@
-"""Rules of ``torch.func.vmap``: each op on a batch becomes one op, on views.
+"""Rules of ``torch.func.vmap``: a batch of calls of an op becomes one call, on views.
 
 If data and indices share leading dimensions, the batch becomes another shared dimension. For other
 operators, if all members share the indices, the batch becomes the leading dimension of the data.

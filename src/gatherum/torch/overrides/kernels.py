@@ -93,7 +93,7 @@ def _into(run: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _kernels(row: Row) -> dict[str, Callable[..., Any]]:
-    """Return the functions of a row by the name of the operator."""
+    """Return a dict from the names of a row's operators to their functions."""
     forms = {row.new: row.run, row.in_place: _in_place(row.run), row.out: _into(row.run)}
     return {name: run for name, run in forms.items() if name}
 

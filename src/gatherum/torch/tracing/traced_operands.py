@@ -1,7 +1,7 @@
 """Replace `operands` while Dynamo traces: Dynamo can trace Python, but not NumPy.
 
 ``gatherum::number`` inserts numbers into a graph. Its kernel converts and checks them as in eager
-calls: during tracing, or at run time if a number is not known before.
+calls: during tracing if the number is already known, and otherwise at run time.
 """
 
 from __future__ import annotations
