@@ -118,7 +118,7 @@ def test_programs_without_arguments(core, gather):
 
 def test_settings_without_arguments(core):
     core.gatherum_threshold.restype = c_char_p
-    assert core.gatherum_threshold(c_int32(0), None) == b"own"
+    assert core.gatherum_threshold(c_int32(0), None) == b"private_cache_bytes"
     assert core.gatherum_set_level(None) == 0
     assert core.gatherum_free(None) == 0
     core.gatherum_resize.restype = c_size_t

@@ -23,4 +23,4 @@ def test_wheels_are_built_for_the_systems_that_are_named():
     assert named == {"Linux", "MacOS", "Windows"}
     assert {"macos", "windows"} <= WHEELS.keys()
     release = (ROOT / "CONTRIBUTING.md").read_text().partition("## Release")[2]
-    assert "on a machine of each of Linux, macOS and Windows" in release
+    assert "on Linux, on macOS and on Windows" in release

@@ -160,7 +160,7 @@ def test_empty_dimensions(shape, axis):
     check(data, [0, 5], scales, axis=axis, block_size=2, mode="fill")
     if shape[axis] == 0:
         for mode in ("raise", "clip", "wrap"):
-            with pytest.raises(IndexError, match="of size 0"):
+            with pytest.raises(IndexError, match="size 0"):
                 gatherum.gather_quantized(data, [0], scales, axis=axis, block_size=2, mode=mode)
 
 

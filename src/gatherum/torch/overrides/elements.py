@@ -7,13 +7,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gatherum._model.reductions import ALIASES
+
 from .scatter_calls import INDEX_DTYPES, Declined, unchanged
 from .scatter_calls import scatter as run
 
-_WORDS = {
-    "add": "add", "multiply": "mul", "sum": "add", "prod": "mul", "mean": "mean", "amax": "max",
-    "amin": "min",
-}  # fmt: skip
+# The words of ``scatter_reduce`` and of ``scatter``.
+_WORDS, _SCATTER_WORDS = frozenset(("sum", "prod", "mean", "amax", "amin")), ("add", "multiply")
 
 
 def _elements(
@@ -69,9 +69,10 @@ def scatter(
     out: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """Replace ``scatter`` of a tensor. Without `reduce`, the last of several elements is stored."""
-    if reduce and reduce not in ("add", "multiply"):
+    if reduce and reduce not in _SCATTER_WORDS:
         raise Declined
-    return _elements(data, dim, index, src, _WORDS[reduce] if reduce else "none", out=out)
+    reduction = ALIASES.get(reduce, reduce) if reduce else "none"
+    return _elements(data, dim, index, src, reduction, out=out)
 
 
 def scatter_value(
@@ -94,9 +95,9 @@ def scatter_reduce(
     include_self: bool = True, out: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """Replace ``scatter_reduce``."""
-    if reduce not in _WORDS or reduce in ("add", "multiply"):
+    if reduce not in _WORDS:
         raise Declined
-    reduction = _WORDS[reduce]
+    reduction = ALIASES.get(reduce, reduce)
     if reduction == "mean" and not data.is_floating_point() and not data.is_complex():
         mean = _integer_mean(data, dim, index, src, include_self)
         return mean if out is None else out.copy_(mean)

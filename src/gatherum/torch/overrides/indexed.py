@@ -13,9 +13,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gatherum._model.reductions import ALIASES
+
 from .scatter_calls import INDEX_DTYPES, Declined, Invalid, scatter
 
-_WORDS = {"prod": "mul", "mean": "mean", "amax": "max", "amin": "min"}
+_WORDS = frozenset(("prod", "mean", "amax", "amin"))  # of ``index_reduce``
 
 
 def _slices(
@@ -75,11 +77,10 @@ def index_reduce(
     include_self: bool = True, out: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """Replace ``index_reduce``."""
-    reduction = _WORDS.get(reduce, "")
-    integer_mean = reduction == "mean" and not data.is_floating_point()
-    if not reduction or integer_mean:
+    integer_mean = reduce == "mean" and not data.is_floating_point()
+    if reduce not in _WORDS or integer_mean:
         raise Declined
-    return _slices(data, dim, index, source, reduction, include_self, out)
+    return _slices(data, dim, index, source, ALIASES.get(reduce, reduce), include_self, out)
 
 
 def put(data: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:

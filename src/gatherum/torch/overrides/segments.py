@@ -8,10 +8,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gatherum._model.reductions import ALIASES, ROWS
+
 from .scatter_calls import Declined, scatter, totals
 
-_EMPTY = {"sum": 0.0, "mean": 0.0, "prod": 1.0, "max": -inf, "min": inf}
-_FOLDS = {"sum": "add", "mean": "add", "prod": "mul", "max": "max", "min": "min"}
+_WORDS = frozenset(["sum", "mean", "prod", "max", "min"])  # of ``segment_reduce``
+
+
+def _initial_value(reduction: str) -> float:
+    """Return the value of an empty segment."""
+    if reduction == "max":
+        return -inf
+    return inf if reduction == "min" else ROWS[reduction].empty
 
 
 def bincount(numbers: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
@@ -35,7 +43,7 @@ def segment_reduce(
     offsets: Tensor | None = None, axis: int = 0, unsafe: bool = False, initial: Any = None,
 ) -> Tensor:  # fmt: skip
     """Replace ``segment_reduce`` of segments that all slices share."""
-    if axis or reduce not in _FOLDS or indices is not None or not data.is_floating_point():
+    if axis or reduce not in _WORDS or indices is not None or not data.is_floating_point():
         raise Declined
     if offsets is not None:
         if offsets.dim() != 1 or offsets.numel() < 2 or int(offsets[0]) != 0:
@@ -46,9 +54,11 @@ def segment_reduce(
     if bool((lengths < 0).any()) or int(lengths.sum()) != data.shape[0]:
         raise Declined
     numbers = torch.repeat_interleave(lengths, output_size=data.shape[0])
-    start = data.new_full((), _EMPTY[reduce] if initial is None else initial)
+    word = "sum" if reduce == "mean" else reduce  # the sums are divided below
+    reduction = ALIASES.get(word, word)
+    start = data.new_full((), _initial_value(reduction) if initial is None else initial)
     shape = (lengths.numel(), *data.shape[1:])
-    result = scatter("scatter_slices", start.expand(shape), numbers, data, 0, _FOLDS[reduce])
+    result = scatter("scatter_slices", start.expand(shape), numbers, data, 0, reduction)
     if reduce == "mean":
         counts = lengths.view(-1, *[1] * (data.dim() - 1)).to(data.dtype)
         if initial is not None:
