@@ -8,18 +8,21 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gatherum._model.reductions import ALIASES, ROWS
-
 from .scatter_calls import Declined, scatter, totals
 
-_WORDS = frozenset(["sum", "mean", "prod", "max", "min"])  # of ``segment_reduce``
 
-
-def _initial_value(reduction: str) -> float:
-    """Return the value of an empty segment."""
-    if reduction == "max":
-        return -inf
-    return inf if reduction == "min" else ROWS[reduction].empty
+def _fold_of(word: str) -> tuple[str, float]:
+    """Return the reduction for a word of ``segment_reduce``, and the value of an empty segment."""
+    match word:
+        case "sum" | "mean":  # means are divided later
+            return "add", 0.0
+        case "prod":
+            return "mul", 1.0
+        case "max":
+            return "max", -inf
+        case "min":
+            return "min", inf
+    raise Declined
 
 
 def bincount(numbers: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
@@ -43,7 +46,8 @@ def segment_reduce(
     offsets: Tensor | None = None, axis: int = 0, unsafe: bool = False, initial: Any = None,
 ) -> Tensor:  # fmt: skip
     """Replace ``segment_reduce`` of segments that all slices share."""
-    if axis or reduce not in _WORDS or indices is not None or not data.is_floating_point():
+    reduction, empty = _fold_of(reduce)
+    if axis or indices is not None or not data.is_floating_point():
         raise Declined
     if offsets is not None:
         if offsets.dim() != 1 or offsets.numel() < 2 or int(offsets[0]) != 0:
@@ -54,9 +58,7 @@ def segment_reduce(
     if bool((lengths < 0).any()) or int(lengths.sum()) != data.shape[0]:
         raise Declined
     numbers = torch.repeat_interleave(lengths, output_size=data.shape[0])
-    word = "sum" if reduce == "mean" else reduce  # the sums are divided below
-    reduction = ALIASES.get(word, word)
-    start = data.new_full((), _initial_value(reduction) if initial is None else initial)
+    start = data.new_full((), empty if initial is None else initial)
     shape = (lengths.numel(), *data.shape[1:])
     result = scatter("scatter_slices", start.expand(shape), numbers, data, 0, reduction)
     if reduce == "mean":
