@@ -23,14 +23,14 @@ from gatherum._system import native
 KERNELS = {
     "asan": (
         "cases", "bounds", "untouched", "corner_cases", "far_offsets", "properties", "algorithms",
-        "kernel_edges", "integer_bins", "shares", "slab_blocks", "halves", "groups", "walks",
-        "aggregate", "prepare", "c_gradients", "extremes", "elementary", "exact_sums", "quantized",
-        "pointed_rows", "uncounted",
+        "kernel_edges", "integer_bins", "range_shares", "slab_blocks", "halves", "groups",
+        "staged_tiles", "aggregate", "prepare", "c_gradients", "extremes", "elementary",
+        "exact_sums", "quantized", "pointed_rows", "uncounted",
     ),
     "tsan": (
-        "threads", "determinism", "integer_bins", "shares", "slab_blocks", "groups", "walks",
-        "aggregate", "prepare", "c_gradients", "extremes", "exact_sums", "quantized",
-        "pointed_rows", "uncounted",
+        "threads", "determinism", "integer_bins", "range_shares", "slab_blocks", "groups",
+        "staged_tiles", "aggregate", "prepare", "c_gradients", "extremes", "exact_sums",
+        "quantized", "pointed_rows", "uncounted",
     ),
 }  # fmt: skip
 # Code that is compiled once runs on the best level and on portable, and not on those between.
