@@ -42,3 +42,21 @@ def test_a_failure_in_any_lane_fails(tmp_path, first, second, third, status, las
 def test_the_folders_of_frameworks_shadow_no_framework():
     """pytest puts a test's folder on the path; ``frameworks`` holds one named ``torch``."""
     assert list((SCRIPT.parent.parent / "tests" / "frameworks").glob("*.py")) == []
+
+
+def test_every_module_that_needs_a_framework_is_run_with_it():
+    """The quick and slow sessions do not install the frameworks, and skip these tests."""
+    root = SCRIPT.parents[1]
+    _, _, rows = (root / "noxfile.py").read_text().partition("FRAMEWORK_TESTS = (")
+    listed = tuple(re.findall(r'"(tests/[^"]+)"', rows.partition(")")[0]))
+    skips = re.compile(
+        r"importorskip\(\s*\"(dask|distributed|fsspec|jax|pandas|polars|pyarrow|torch|xarray)\""
+    )
+    on_devices = ("test_cuda_gpu.py", "test_cuda_verify.py")  # they need a GPU or torch for CUDA
+    forgotten = [
+        name
+        for path in sorted((root / "tests").rglob("test_*.py"))
+        if path.name not in on_devices and skips.search(path.read_text())
+        if not (name := path.relative_to(root).as_posix()).startswith(listed)
+    ]
+    assert forgotten == []

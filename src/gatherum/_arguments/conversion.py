@@ -69,7 +69,9 @@ def levels_of(value: object) -> Iterator[tuple[list[Any], set[type]]]:
     The depth is limited to that of NumPy. Each list is in a level only once, because a list may
     contain itself, or may contain another list many times.
     """
-    level: list[Any] = [value] if isinstance(value, (list, tuple)) else []
+    if not isinstance(value, (list, tuple)):
+        return
+    level: list[Any] = [value]
     for _ in range(_DEEPEST):
         kinds = set(map(type, chain.from_iterable(level)))
         yield level, kinds

@@ -53,17 +53,18 @@ def plain(name: str) -> str:
 
 def check_taken(op: str, names: Sequence[str], argument: str, value: object) -> None:
     """Raise ValueError if an argument is given and a function does not accept it."""
+    if value is None:
+        return
     takers = TAKERS[argument]
     for name in names:
-        if value is not None and plain(name) not in takers:
+        if plain(name) not in takers:
             raise errors.not_taken(op, argument, name, takers)
 
 
 def as_q(op: str, names: Sequence[str], q: object) -> float | tuple[float, ...] | None:
     """Return the numbers of quantiles as Python floats; None if all functions ignore them."""
     if not any(plain(name) in TAKERS["q"] for name in names):
-        if q is not None:
-            check_taken(op, names, "q", q)
+        check_taken(op, names, "q", q)
         return None
     number = np.asarray(q) if conversion.is_weak(q) or isinstance(q, np.generic | np.ndarray) else q
     if not isinstance(number, np.ndarray) or number.dtype.kind not in "fiu" or number.ndim > 1:

@@ -132,9 +132,8 @@ def _replayed(
     attributes: Attributes, data: Tensor, indices: Tensor, updates: Tensor | None
 ) -> Tensor | None:
     """Return the result of a call that the core can replay, else None."""
-    options = (*attributes.positional, 0, None, None, True)
-    call = (attributes.op, data, indices, updates, *options)
-    result: Tensor | None = index_errors.run_for(attributes.caller, native.run_on_views, *call)
+    call = attributes.op, data, indices, updates, attributes.positional
+    result: Tensor | None = index_errors.run_for(attributes.caller, native.run_if_plain, *call)
     return result
 
 

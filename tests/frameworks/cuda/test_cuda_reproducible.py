@@ -11,7 +11,7 @@ torch = pytest.importorskip(
 )
 
 import gatherum.torch as room  # noqa: E402
-from gatherum.torch.overrides import folds, indexed, kernels  # noqa: E402
+from gatherum.torch.overrides import indexed, kernels, scatter_calls  # noqa: E402
 
 sys.path.append(str(Path(__file__).parent.parent / "torch"))
 from reproducible_calls import bits, calls, operands, run  # noqa: E402
@@ -22,8 +22,8 @@ CALLS = calls(60, 7)
 @pytest.fixture
 def on_device(on_core, as_cuda, monkeypatch):
     """Send the scatters of `reproducible` to the path for CUDA tensors."""
-    monkeypatch.setattr(folds, "private", SimpleNamespace(exchange=None))
-    monkeypatch.setattr(folds, "dlpack", SimpleNamespace(run=folds._on_device))
+    monkeypatch.setattr(scatter_calls, "private", SimpleNamespace(exchange=None))
+    monkeypatch.setattr(scatter_calls, "dlpack", SimpleNamespace(run=scatter_calls._on_device))
     monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
 
 
@@ -57,5 +57,7 @@ def test_an_invalid_index_does_not_reach_the_device(on_device):
 def test_a_capture_drops_invalid_indices(on_device, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)
     data = torch.zeros(4)
-    folds.scatter("scatter_slices", data, torch.tensor([0, 4]), torch.ones(2), 0, "add", out=data)
+    scatter_calls.scatter(
+        "scatter_slices", data, torch.tensor([0, 4]), torch.ones(2), 0, "add", out=data
+    )
     assert data.tolist() == [1, 0, 0, 0]

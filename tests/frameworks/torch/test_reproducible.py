@@ -2,10 +2,13 @@
 
 import threading
 import warnings
+from types import SimpleNamespace
 
 import pytest
 from reproducible_calls import Threads, bits, calls, operands, run
 from tensors import room, torch
+
+from gatherum.torch.overrides import indexed, kernels
 
 pytest.importorskip("expecttest", reason="install expecttest for torch's own samples")
 with warnings.catch_warnings():
@@ -213,6 +216,15 @@ def test_errors_are_torchs(name):
         assert torch.are_deterministic_algorithms_enabled()
     assert type(expected[0]) is type
     assert str(got) == str(expected)
+
+
+def test_torch_may_not_run_what_gatherum_rejects():
+    kernel = kernels._kernel(
+        "put_", indexed.put, SimpleNamespace(call_boxed=lambda *call: None), False
+    )
+    message = "reproducible: put_: torch's kernel accepted operands that gatherum rejected"
+    with pytest.raises(RuntimeError, match=message):
+        kernel(None, torch.zeros(2), torch.tensor([2]), torch.ones(1))
 
 
 def test_leaving_restores_torch():

@@ -6,7 +6,7 @@ import threading
 import warnings
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from torch import Tensor
@@ -48,25 +48,30 @@ def _kernel(
         with _COUNTING:
             PASSED[name] += 1
         if quiet:
-            return _raise_quietly(torch_kernel, keyset, args, options)
+            _raise_quietly(name, torch_kernel, keyset, args, options)
         return torch_kernel.call_boxed(keyset, *args, **options)
 
     private.leave_untraced(kernel)
     return kernel
 
 
-def _raise_quietly(torch_kernel: Any, keyset: Any, args: Any, options: Any) -> Any:
+def _raise_quietly(name: str, torch_kernel: Any, keyset: Any, args: Any, options: Any) -> NoReturn:
     """Run an invalid call on torch's kernel without torch's deterministic mode.
 
-    The kernel then raises the error of the call, not an error about determinism.
+    The kernel then raises the error of the call, not an error about determinism. If it accepts the
+    call, raise RuntimeError, because the order of the updates was not fixed.
     """
     only_warns = torch.is_deterministic_algorithms_warn_only_enabled()
     enabled = torch.are_deterministic_algorithms_enabled()
     torch.use_deterministic_algorithms(False)
     try:
-        return torch_kernel.call_boxed(keyset, *args, **options)
+        torch_kernel.call_boxed(keyset, *args, **options)
     finally:
         torch.use_deterministic_algorithms(enabled, warn_only=only_warns)
+    raise RuntimeError(
+        f"reproducible: {name}: torch's kernel accepted operands that gatherum rejected, and may "
+        "have applied updates in any order"
+    )
 
 
 def _in_place(run: Callable[..., Any]) -> Callable[..., Any]:

@@ -36,6 +36,10 @@ def _on_device(attributes: Attributes, *operands: Any) -> Tensor:
     return cuda.run(attributes, *operands)
 
 
+def _as_plain(tensor: Tensor) -> Tensor:
+    return tensor if type(tensor) is Tensor else tensor.as_subclass(Tensor)
+
+
 def scatter(
     op: str,
     data: Tensor,
@@ -48,20 +52,21 @@ def scatter(
     negative: bool = False,
     out: Tensor | None = None,
 ) -> Tensor:
-    """Run a scatter of `gatherum` in the memory of the tensors, unrecorded by autograd."""
+    """Run a scatter of `gatherum` in the memory of the tensors, unrecorded by autograd.
+
+    `out` is None or `data`.
+    """
+    # The core reads only plain tensors; a subclass shares the memory of its plain tensor.
+    data, indices, updates = map(_as_plain, (data, indices, updates))
+    target = None if out is None else data
     if private.exchange is not None and not data.is_cuda:
-        call = axis, reduction, include_self, "raise", negative, None, out, None, False
-        try:
-            result: Tensor = native.run_on_views(op, data, indices, updates, *call)
-        except TypeError:  # perhaps because a tensor is of a subclass
-            plain = [operand.as_subclass(Tensor) for operand in (data, indices, updates)]
-            target = None if out is None else plain[0]
-            attributes = Attributes(op, axis, "raise", negative, reduction, include_self)
-            result = dlpack.run(attributes, plain[0], plain[1], plain[2], 0, target)
-        return result if out is None else out
-    run = _on_device if data.is_cuda else dlpack.run
-    attributes = Attributes(op, axis, "raise", negative, reduction, include_self)
-    return run(attributes, data, indices, updates, 0, out)
+        call = op, data, indices, updates, (axis, reduction, include_self, "raise", negative)
+        result: Tensor = native.run_on_tensors(*call, None, target)
+    else:
+        run = _on_device if data.is_cuda else dlpack.run
+        attributes = Attributes(op, axis, "raise", negative, reduction, include_self)
+        result = run(attributes, data, indices, updates, 0, target)
+    return result if out is None else out
 
 
 def totals(shape: tuple[int, ...], indices: Tensor, updates: Tensor, axis: int = 0) -> Tensor:
