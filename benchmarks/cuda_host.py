@@ -5,9 +5,8 @@
     python benchmarks/cuda_host.py --json times.json
 
 The driver is `libcuda.c` of the tests, whose functions return immediately, and tensors in host
-memory count as tensors on a device. A real driver adds two to three microseconds for each launch,
-and the time of the sort is not included. The script prints the best processor time of several
-loops, and the goals.
+memory count as tensors on a device. The time of a real driver for each launch, and the time of the
+sort, are not included. The script prints the best processor time of several loops, and the goals.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ LIBRARY = Path(gatherum.get_library()).parent
 PRINTED = {
     "gather": "20 21\n0 1\n30 31\n",
     "scatter_add": "105 0 9\n",
-    "refused": (
+    "invalid_index": (
         "scatter_slices: `updates` must have shape (3, 2), got (2, 2)\n"
         "an index is out of bounds: 9 (indices[2])\n"
     ),
@@ -125,7 +125,7 @@ def test_the_page_prints_whole_programs():
     there = {str(p.relative_to(EXAMPLES)) for d in ("c", "rust") for p in (EXAMPLES / d).iterdir()}
     assert printed == there == {*OTHERS, *(f"c/{name}.{s}" for name, s in SUFFIXES.items())}
     assert len(re.findall(r"^```(?:c|cpp|rust|cmake)$", PAGE, re.MULTILINE)) == len(printed)
-    assert PRINTED["refused"] in PAGE and PRINTED["rows"] in PAGE
+    assert PRINTED["invalid_index"] in PAGE and PRINTED["rows"] in PAGE
 
 
 @pytest.mark.parametrize("name", [*PRINTED, "header"])

@@ -300,7 +300,8 @@ GATHERUM_API gatherum_status gatherum_fold_finish(const gatherum_fold* fold, con
                                                   int64_t n) GATHERUM_NOEXCEPT;
 
 /* The inputs and outputs of the gradients of a scatter with the reduction "mul", "max" or "min". `updates`
- * and `of_updates` have the layout of the program's updates, all others that of its output. */
+ * and `of_updates` have the layout of the program's updates; the other arrays have the layout of its
+ * output. */
 typedef struct gatherum_gradients {
   gatherum_buffer indices;
   gatherum_buffer data; /* the old values; not read if the program excludes them from the fold */
