@@ -14,7 +14,7 @@ from gatherum._model.modes import ModeName
 from gatherum._model.operators import SCATTERS
 from gatherum._system.native import accelerate, dispatch_call
 
-from . import callbacks as _callbacks  # noqa: F401  # gives the core its planner
+from . import callbacks as _callbacks  # noqa: F401  # sets the core's callbacks
 from . import overloads
 
 

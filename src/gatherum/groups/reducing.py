@@ -173,7 +173,8 @@ def reduce(
     q : float or list of float, optional
         The probability of ``"quantile"``, in [0, 1]. It is required for this function.
     method : {"linear", "lower", "higher", "nearest", "midpoint"}, default "linear"
-        The value of ``"quantile"`` between two values of a group, as in `numpy.quantile`.
+        The value of ``"quantile"`` between two values of a group, as in `numpy.quantile`. Other
+        functions ignore it; ``"median"`` is linear.
     fill_value : object, optional
         The result of an empty group, converted to the dtype of the result like the `fill_value` of
         an operator. The default is 0 for sums and counts, 1 for products, False for ``"any"``, True

@@ -95,7 +95,8 @@ def transform(
         The number of groups. The default is the largest entry plus one.
     method : {"average", "ordinal", "min", "max", "dense"}, default "average"
         The rank of equal values: the mean of their ranks, their ranks in row-major order, the
-        smallest or the largest of their ranks, or the rank among the distinct values.
+        smallest or the largest of their ranks, or the rank among the distinct values. Functions
+        other than ``"rank"`` ignore it.
     mode : {"raise", "clip", "wrap", "fill", "drop"}, default "raise"
         How to treat out-of-bounds entries, as in `reduce`. Dropped values become NaN or NaT, in
         dtypes without it 0, and -1 for ``"cumcount"``.
