@@ -1,6 +1,7 @@
 """Helpers of the tests of open tables."""
 
 import os
+import warnings
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,9 @@ CACHES = ["0", "4KiB", "1MiB"]
 
 def forked(call: Any) -> int:
     """Run a call in a child, and return its exit status."""
-    child = os.fork()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # JAX and Python >= 3.12 warn of a fork beside threads
+        child = os.fork()
     if child == 0:
         status = 1
         try:
