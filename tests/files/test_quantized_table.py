@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import gatherum
+from files.open_tables import forked
 from gatherum import files
 from gatherum.files.open_table import state
 
@@ -270,19 +271,14 @@ def test_another_directory(saved, monkeypatch, tmp_path):
     same(pickle.loads(pickle.dumps(table)).gather([1, 2]), expected)
     table.reload()
     same(table.gather([1, 2]), expected)
-    child = os.fork()
-    if child == 0:
-        os._exit(0 if np.array_equal(table.gather([1, 2]), expected) else 3)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert forked(lambda: same(table.gather([1, 2]), expected)) == 0
     replace(tmp_path / "scales.npy", arrays[1])
-    child = os.fork()
-    if child == 0:
-        try:
+
+    def gather_of_a_replaced_table() -> None:
+        with pytest.raises(OSError, match="changed since the parent"):
             table.gather([1])
-        except OSError as error:
-            os._exit(0 if "changed since the parent" in str(error) else 4)
-        os._exit(3)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+    assert forked(gather_of_a_replaced_table) == 0
 
 
 def test_arrays_are_tables(saved):
