@@ -112,7 +112,8 @@ def test_any_call_gives_the_bits_of_the_operator_in_memory(
     memory = int(rng.choice([200_000, 400_000, 1 << 30]))
     if not any("zarr" in path for path in paths):
         memory = int(rng.choice([65_536, memory]))
-    if any(".zarr" in path or ".h5" in path for path in paths):  # a compressed chunk needs memory four times
+    if any(".zarr" in path or ".h5" in path for path in paths):
+        # A compressed chunk needs its size four times.
         memory = max(memory, 4 * max(operand.nbytes for operand in case.operands))
     expected = apply(case.op, *case.operands, **case.call)
     FUNCTIONS[case.op](*paths, out, memory=memory, **case.call, **extra)

@@ -90,7 +90,7 @@ class Hdf5(Format):
             flat = FlatStorage.of(file, offset, shape, dtype)
             return Source(location, shape, dtype, flat, file, names=names, attributes=attributes)
         chunked = ChunkedDataset(location.text, dataset, settings, resources.meter)
-        nbytes = math.prod(chunked.chunks) * dtype.itemsize
+        nbytes = math.prod(chunked.chunks) * dtype.itemsize if math.prod(shape) else 0
         resources.budget.check_chunk(location, nbytes * (2 if chunked.filters else 1))
         boxes = BoxStorage(chunked, _why_not_changed(dataset))
         return Source(location, shape, dtype, boxes, file, names=names, attributes=attributes)
